@@ -1,0 +1,1 @@
+"""attlas trains attention models, and shows where they look."""

@@ -1,0 +1,7 @@
+"""Settings: frozen pydantic models, read from TOML and overridden on the command line."""
+
+from attlas.config.config import Config
+from attlas.config.override import overridden
+from attlas.config.toml import read_toml, write_toml
+
+__all__ = ["Config", "overridden", "read_toml", "write_toml"]

@@ -1,0 +1,38 @@
+"""`--set training.rate=1e-3`: settings changed from the command line."""
+
+import tomllib
+from collections.abc import Iterable, Mapping
+from copy import deepcopy
+from typing import Any
+
+from attlas.errors import AttlasError
+
+
+def overridden(table: Mapping[str, Any], assignments: Iterable[str]) -> dict[str, Any]:
+    """A copy of `table` with each `dotted.key=value` put in; values are TOML, or else plain text."""
+    result = deepcopy(dict(table))
+    for assignment in assignments:
+        name, equals, text = assignment.partition("=")
+        keys = [key.strip() for key in name.split(".")]
+        if not equals or not all(keys):
+            raise AttlasError(
+                "an assignment like training.rate=1e-3",
+                repr(assignment),
+                "write --set table.key=value",
+            )
+        group = result
+        for key in keys[:-1]:
+            group = group.setdefault(key, {})
+            if not isinstance(group, dict):
+                raise AttlasError(
+                    f"`{key}` to be a table", repr(group), f"check the dots in {name!r}"
+                )
+        group[keys[-1]] = _value(text.strip())
+    return result
+
+
+def _value(text: str) -> Any:
+    try:
+        return tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError:
+        return text  # an unquoted word, as a shell user writes it

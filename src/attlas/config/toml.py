@@ -1,0 +1,35 @@
+"""TOML files in and out."""
+
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import tomli_w
+
+from attlas.errors import AttlasError
+
+
+def read_toml(path: Path) -> dict[str, Any]:
+    """Parse a TOML file; a missing or broken file is an `AttlasError` that names it."""
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise AttlasError("a TOML file", f"no file at {path}", "check the path") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise AttlasError(f"a readable TOML file at {path}", str(error), "check it") from None
+    except tomllib.TOMLDecodeError as error:
+        raise AttlasError(f"valid TOML in {path}", str(error), "correct that place") from None
+
+
+def write_toml(table: Mapping[str, Any]) -> str:
+    """The TOML text of nested tables; keys without a value (None) are left out."""
+    return tomli_w.dumps(_without_none(table))
+
+
+def _without_none(table: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        key: _without_none(value) if isinstance(value, Mapping) else value
+        for key, value in table.items()
+        if value is not None
+    }

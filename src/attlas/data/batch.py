@@ -1,0 +1,53 @@
+"""What a model trains on at once."""
+
+from dataclasses import dataclass
+from typing import Self
+
+import torch
+from jaxtyping import Bool, Int
+from torch import Tensor
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Padded token ids of some sentence pairs; real: True = a token, False = padding.
+
+    A source ends with the end-of-sentence token; a target begins with the beginning-of-sentence
+    token and ends with the end-of-sentence token. `indices` are the pairs' places in the corpus.
+    """
+
+    source: Int[Tensor, "batch slots"]
+    source_real: Bool[Tensor, "batch slots"]
+    target: Int[Tensor, "batch queries_and_one"]
+    target_real: Bool[Tensor, "batch queries_and_one"]
+    indices: tuple[int, ...]
+
+    @property
+    def asked(self) -> Int[Tensor, "batch queries"]:
+        """The decoder's input: the target without its last position."""
+        return self.target[:, :-1]
+
+    @property
+    def wanted(self) -> Int[Tensor, "batch queries"]:
+        """What the decoder should predict: the target without its first position."""
+        return self.target[:, 1:]
+
+    @property
+    def wanted_real(self) -> Bool[Tensor, "batch queries"]:
+        """Which of the wanted positions hold a token."""
+        return self.target_real[:, 1:]
+
+    @property
+    def tokens(self) -> int:
+        """How many real target tokens are predicted."""
+        return int(self.wanted_real.sum())
+
+    def to(self, device: torch.device | str) -> Self:
+        """The same batch on another device."""
+        return type(self)(
+            self.source.to(device),
+            self.source_real.to(device),
+            self.target.to(device),
+            self.target_real.to(device),
+            self.indices,
+        )

@@ -1,0 +1,64 @@
+"""What every encoder–decoder answers: one protocol for training and for decoding."""
+
+from abc import ABC, abstractmethod
+from typing import Generic, Protocol, Self, TypeVar
+
+from jaxtyping import Bool, Float, Int
+from torch import Tensor, nn
+
+
+class State(Protocol):
+    """What a decoder carries from token to token: a frozen value, one batch row per hypothesis."""
+
+    @property
+    def coverage(self) -> Float[Tensor, "batch slots"] | None:
+        """Σ over the steps so far of the attention weights; None where the model does not look."""
+
+    def select(self, rows: Int[Tensor, " chosen"]) -> Self:
+        """These batch rows, in this order, repeats allowed: what beam search does."""
+
+
+S = TypeVar("S", bound=State)
+
+
+class SequenceToSequence(nn.Module, ABC, Generic[S]):
+    """Ids in, logits out. Knows no text and no files.
+
+    `target` begins with the beginning-of-sentence token; position t of every output is the
+    prediction of the token after target[:, t].
+    """
+
+    @abstractmethod
+    def encode(
+        self,
+        source: Int[Tensor, "batch slots"],
+        real: Bool[Tensor, "batch slots"] | None = None,
+    ) -> S:
+        """Read the source once; the state before the first target token. real: True = a token."""
+
+    @abstractmethod
+    def step(
+        self, tokens: Int[Tensor, " batch"], state: S
+    ) -> tuple[Float[Tensor, "batch vocabulary"], S]:
+        """Logits of the next token after `tokens`, and the state that follows."""
+
+    @abstractmethod
+    def features(
+        self, target: Int[Tensor, "batch queries"], state: S
+    ) -> Float[Tensor, "batch queries width"]:
+        """Teacher-forced decoder outputs for a whole target, before the vocabulary layer."""
+
+    @abstractmethod
+    def logits(
+        self, features: Float[Tensor, "*positions width"]
+    ) -> Float[Tensor, "*positions vocabulary"]:
+        """The vocabulary layer: apart, so that a loss need not hold every logit at once."""
+
+    def forward(
+        self,
+        source: Int[Tensor, "batch slots"],
+        real: Bool[Tensor, "batch slots"] | None,
+        target: Int[Tensor, "batch queries"],
+    ) -> Float[Tensor, "batch queries vocabulary"]:
+        """Teacher-forced logits for a whole batch."""
+        return self.logits(self.features(target, self.encode(source, real)))

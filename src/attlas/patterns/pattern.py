@@ -1,0 +1,46 @@
+"""What every pattern answers."""
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Bool, Int
+from torch import Tensor
+
+
+@dataclass(frozen=True, slots=True)
+class Pattern(ABC):
+    """A question about positions: may the query at position i look at the slot at position j?
+
+    A pattern is a value: it compares, hashes, prints as text (`window(3)`) and is read back from
+    that text by `attlas.patterns.parse`. The dense mask, the banded kernel and the drawing of a
+    pattern all come from this one answer. True = looking is allowed.
+    """
+
+    @abstractmethod
+    def __call__(
+        self, query: Int[Tensor, "*#queries"], slot: Int[Tensor, "*#slots"]
+    ) -> Bool[Tensor, "..."]:
+        """Broadcast integer positions to a bool tensor; True = this query may see that slot."""
+
+    @property
+    def band(self) -> tuple[int | None, int | None]:
+        """(back, ahead): no slot below query − back or above query + ahead is seen; None = no bound.
+
+        A bound, not a description: everything outside the band is hidden, and the pattern itself
+        decides inside it. The banded kernel runs where both are known.
+        """
+        return (None, None)
+
+    def mask(
+        self, queries: int, slots: int, first: int | None = None, device: torch.device | None = None
+    ) -> Bool[Tensor, "queries slots"]:
+        """The dense mask of `queries` consecutive queries.
+
+        `first` is the position of the first query; None means that the queries are the newest of
+        the slots (slots − queries), which is right for self-attention with and without a cache.
+        """
+        start = slots - queries if first is None else first
+        query = torch.arange(start, start + queries, device=device).unsqueeze(1)
+        slot = torch.arange(slots, device=device).unsqueeze(0)
+        return self(query, slot).expand(queries, slots)

@@ -1,0 +1,140 @@
+"""The elementary patterns."""
+
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Bool, Int
+from torch import Tensor
+
+from attlas.errors import AttlasError
+from attlas.patterns.pattern import Pattern
+
+
+@dataclass(frozen=True, slots=True)
+class Everywhere(Pattern):
+    """Every query sees every slot."""
+
+    def __call__(self, query: Int[Tensor, "..."], slot: Int[Tensor, "..."]) -> Bool[Tensor, "..."]:
+        return torch.ones_like(query + slot, dtype=torch.bool)
+
+    def __str__(self) -> str:
+        return "everywhere"
+
+
+@dataclass(frozen=True, slots=True)
+class Causal(Pattern):
+    """j ≤ i: a query sees itself and what came before it."""
+
+    def __call__(self, query: Int[Tensor, "..."], slot: Int[Tensor, "..."]) -> Bool[Tensor, "..."]:
+        return slot <= query
+
+    @property
+    def band(self) -> tuple[int | None, int | None]:
+        return (None, 0)
+
+    def __str__(self) -> str:
+        return "causal"
+
+
+@dataclass(frozen=True, slots=True)
+class Window(Pattern):
+    """|i − j| ≤ radius: a query sees its neighbourhood (Longformer's sliding window)."""
+
+    radius: int
+
+    def __post_init__(self) -> None:
+        if self.radius < 0:
+            raise AttlasError("a window radius ≥ 0", str(self.radius), "use window(0) or more")
+
+    def __call__(self, query: Int[Tensor, "..."], slot: Int[Tensor, "..."]) -> Bool[Tensor, "..."]:
+        return (query - slot).abs() <= self.radius
+
+    @property
+    def band(self) -> tuple[int | None, int | None]:
+        return (self.radius, self.radius)
+
+    def __str__(self) -> str:
+        return f"window({self.radius})"
+
+
+@dataclass(frozen=True, slots=True)
+class Strided(Pattern):
+    """(i − j) mod stride = 0: every stride-th slot, counted from the query.
+
+    Child et al., Generating Long Sequences with Sparse Transformers, 2019, section 4.3.
+    """
+
+    stride: int
+
+    def __post_init__(self) -> None:
+        if self.stride < 1:
+            raise AttlasError("a stride ≥ 1", str(self.stride), "use strided(1) or more")
+
+    def __call__(self, query: Int[Tensor, "..."], slot: Int[Tensor, "..."]) -> Bool[Tensor, "..."]:
+        return (query - slot) % self.stride == 0
+
+    def __str__(self) -> str:
+        return f"strided({self.stride})"
+
+
+@dataclass(frozen=True, slots=True)
+class Landmarks(Pattern):
+    """i ∈ L or j ∈ L: landmarks see everything and are seen by everyone (global tokens).
+
+    Beltagy et al., Longformer, 2020, section 3.1.
+    """
+
+    positions: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        if any(position < 0 for position in self.positions):
+            raise AttlasError(
+                "landmark positions ≥ 0", str(self.positions), "count from the first token, 0"
+            )
+        object.__setattr__(self, "positions", tuple(sorted(set(self.positions))))
+
+    def __call__(self, query: Int[Tensor, "..."], slot: Int[Tensor, "..."]) -> Bool[Tensor, "..."]:
+        marks = torch.tensor(self.positions, dtype=slot.dtype, device=slot.device)
+        return torch.isin(query, marks) | torch.isin(slot, marks)
+
+    def __str__(self) -> str:
+        return f"landmarks({', '.join(map(str, self.positions))})"
+
+
+@dataclass(frozen=True, slots=True)
+class Scattered(Pattern):
+    """A fixed pseudo-random `share` of all pairs, plus i = j (BigBird's random links).
+
+    The choice is a hash of (i, j, seed), so that it needs no memory and is the same whatever the
+    length. Zaheer et al., Big Bird, 2020, section 2.
+    """
+
+    share: float
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if not 0.0 <= self.share <= 1.0:
+            raise AttlasError("a share from 0 to 1", str(self.share), "use e.g. scattered(0.05)")
+
+    def __call__(self, query: Int[Tensor, "..."], slot: Int[Tensor, "..."]) -> Bool[Tensor, "..."]:
+        mixed = query.long() * 73_856_093 + slot.long() * 19_349_663 + self.seed * 83_492_791
+        for multiplier in (0x45D9F3B, 0x119DE1F3):  # two rounds of a 32-bit integer hash
+            mixed = mixed & 0xFFFF_FFFF
+            mixed = ((mixed ^ (mixed >> 16)) * multiplier) & 0xFFFF_FFFF
+        mixed = mixed ^ (mixed >> 16)
+        return (mixed < int(self.share * 2**32)) | (query == slot)
+
+    def __str__(self) -> str:
+        return f"scattered({self.share}, {self.seed})"
+
+
+everywhere = Everywhere()
+causal = Causal()
+window = Window
+strided = Strided
+scattered = Scattered
+
+
+def landmarks(*positions: int) -> Landmarks:
+    """The pattern of global tokens at these positions."""
+    return Landmarks(positions)

@@ -1,0 +1,20 @@
+"""Recording: where a model looked, kept without changing how it computes."""
+
+from attlas.recording.intervene import intervene, permuted, uniform, without
+from attlas.recording.observe import observe
+from attlas.recording.reading import DenseReading, FactoredReading, Reading
+from attlas.recording.tap import Tap
+from attlas.recording.trace import Trace
+
+__all__ = [
+    "DenseReading",
+    "FactoredReading",
+    "Reading",
+    "Tap",
+    "Trace",
+    "intervene",
+    "observe",
+    "permuted",
+    "uniform",
+    "without",
+]

@@ -1,0 +1,84 @@
+"""`with intervene(model, change):` — replace the weights and see what the model does then."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import torch
+from torch import nn
+
+from attlas.errors import AttlasError
+from attlas.recording.tap import Listener, Rewrite, Seen, Weights, listening, taps
+
+
+@contextmanager
+def intervene(model: nn.Module, change: Rewrite) -> Iterator[None]:
+    """Replace attention weights for the length of the block, in this thread.
+
+    `change(weights, seen, layer) → weights` gets the weights before dropout, shaped (batch, heads,
+    queries, slots), which slots each query may see, and the layer's path; what it returns is used
+    as it is. The explicit form of each mechanism runs instead of its fused kernel.
+    """
+    names = taps(model)
+    if not names:
+        raise AttlasError(
+            "a model with an attention layer of attlas in it",
+            f"{type(model).__name__}, which holds no tap",
+            "intervene on a model that looks",
+        )
+
+    def checked(weights: Weights, seen: Seen, layer: str) -> Weights:
+        changed = change(weights, seen, layer)
+        if changed.shape != weights.shape:
+            raise AttlasError(
+                f"new weights of shape {tuple(weights.shape)} for layer {layer!r}",
+                f"shape {tuple(changed.shape)}",
+                "return one weight for each one received",
+            )
+        return changed
+
+    with listening(Listener(names, rewrite=checked)):
+        yield
+
+
+def uniform(weights: Weights, seen: Seen, layer: str) -> Weights:
+    """1 / n on each of the n slots that the query may see."""
+    allowed = seen.expand_as(weights).to(weights.dtype)
+    return allowed / allowed.sum(-1, keepdim=True).clamp(min=1.0)
+
+
+def permuted(seed: int) -> Rewrite:
+    """Each query's weights shuffled among the slots it may see.
+
+    Jain & Wallace, Attention is not Explanation, 2019, section 4.2.1.
+    """
+
+    def change(weights: Weights, seen: Seen, layer: str) -> Weights:
+        generator = torch.Generator().manual_seed(seed)
+        draw = torch.rand(weights.shape, generator=generator).to(weights.device)
+        # Two orders of the seen slots, one by position and one by chance; hidden slots come last
+        # in both and keep their zeros.
+        hidden = ~seen.expand_as(weights)
+        position = torch.arange(weights.shape[-1], device=weights.device).expand_as(weights)
+        slots = position.masked_fill(hidden, weights.shape[-1]).argsort(dim=-1, stable=True)
+        others = draw.masked_fill(hidden, 2.0).argsort(dim=-1, stable=True)
+        return torch.empty_like(weights).scatter(-1, slots, weights.gather(-1, others))
+
+    return change
+
+
+def without(*heads: int) -> Rewrite:
+    """These heads read nothing: their weights are zero."""
+
+    def change(weights: Weights, seen: Seen, layer: str) -> Weights:
+        wrong = [head for head in heads if not 0 <= head < weights.shape[1]]
+        if wrong:
+            raise AttlasError(
+                f"heads from 0 to {weights.shape[1] - 1} in layer {layer!r}",
+                str(wrong),
+                "name heads that the layer has",
+            )
+        kept = torch.ones(weights.shape[1], dtype=weights.dtype, device=weights.device)
+        kept[list(heads)] = 0.0
+        return weights * kept[:, None, None]
+
+    return change

@@ -1,0 +1,85 @@
+"""The place in a layer where attention can be listened to."""
+
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from jaxtyping import Bool, Float
+from torch import Tensor, nn
+
+from attlas.recording.reading import Reading
+
+Weights = Float[Tensor, "batch heads queries slots"]
+Seen = Bool[Tensor, "#batch #heads queries slots"]
+Rewrite = Callable[[Weights, Seen, str], Weights]
+
+
+@dataclass(frozen=True, slots=True)
+class Listener:
+    """Someone who listens to some taps: `names` maps each tap's identity to its layer's path."""
+
+    names: Mapping[int, str]
+    note: Callable[[str, Reading], None] | None = None
+    rewrite: Rewrite | None = None
+
+
+class _Listeners(threading.local):
+    """The listeners of this thread alone, so that two requests never see each other."""
+
+    def __init__(self) -> None:
+        self.active: tuple[Listener, ...] = ()
+
+
+_listeners = _Listeners()
+
+
+class Tap(nn.Module):
+    """Held by a layer where attention happens; without a listener it keeps and costs nothing.
+
+    A layer asks `heard` before it builds a reading and `intervened` before it leaves its fused
+    kernel, so that the listener, not the layer, decides what is kept and what is computed.
+    """
+
+    @property
+    def heard(self) -> bool:
+        """Whether somebody in this thread observes this tap."""
+        return any(id(self) in who.names for who in _listeners.active if who.note)
+
+    @property
+    def intervened(self) -> bool:
+        """Whether somebody in this thread replaces this tap's weights."""
+        return any(id(self) in who.names for who in _listeners.active if who.rewrite)
+
+    def note(self, reading: Reading) -> None:
+        """Hand a reading to everyone who observes this tap."""
+        for who in _listeners.active:
+            if who.note and id(self) in who.names:
+                who.note(who.names[id(self)], reading)
+
+    def rewrite(self, weights: Weights, seen: Seen) -> Weights:
+        """The weights after every intervention, in the order in which they were entered."""
+        for who in _listeners.active:
+            if who.rewrite and id(self) in who.names:
+                weights = who.rewrite(weights, seen, who.names[id(self)])
+        return weights
+
+
+def taps(model: nn.Module) -> dict[int, str]:
+    """Every tap inside `model`, with the path of the layer that holds it ("" = the model itself)."""
+    return {
+        id(module): path.rpartition(".")[0]
+        for path, module in model.named_modules()
+        if isinstance(module, Tap)
+    }
+
+
+@contextmanager
+def listening(listener: Listener) -> Iterator[None]:
+    """Enter a listener for the length of a block, in this thread."""
+    before = _listeners.active
+    _listeners.active = (*before, listener)
+    try:
+        yield
+    finally:
+        _listeners.active = before

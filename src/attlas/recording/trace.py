@@ -1,0 +1,147 @@
+"""A trace: the readings of every attention layer while somebody observed."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+from torch import Tensor
+
+from attlas.errors import AttlasError
+from attlas.patterns import parse
+from attlas.recording.reading import DenseReading, FactoredReading, Reading
+
+_FORMAT = "attlas trace 1"
+
+
+class Trace:
+    """Readings by layer path, in the order of the calls, and the tokens that label the axes.
+
+    `source` (slots) and `target` (queries) hold one list of tokens per batch row, where known.
+    """
+
+    def __init__(self) -> None:
+        self._calls: dict[str, list[Reading]] = {}
+        self.source: tuple[tuple[str, ...], ...] = ()
+        self.target: tuple[tuple[str, ...], ...] = ()
+
+    def note(self, layer: str, reading: Reading) -> None:
+        """Append the reading of one call."""
+        self._calls.setdefault(layer, []).append(reading)
+
+    def label(
+        self, source: Sequence[Sequence[str]] = (), target: Sequence[Sequence[str]] = ()
+    ) -> None:
+        """Name the slots and the queries of each batch row."""
+        self.source = tuple(tuple(row) for row in source)
+        self.target = tuple(tuple(row) for row in target)
+
+    @property
+    def layers(self) -> tuple[str, ...]:
+        """The paths of the layers that were heard, in the order of their first call."""
+        return tuple(self._calls)
+
+    def calls(self, layer: str) -> tuple[Reading, ...]:
+        """Every reading of this layer, one per call."""
+        try:
+            return tuple(self._calls[layer])
+        except KeyError:
+            raise AttlasError(
+                f"one of the layers {list(self._calls)}", repr(layer), "name a layer of the trace"
+            ) from None
+
+    def __getitem__(self, layer: str) -> Reading:
+        """The reading of a layer that was called once."""
+        readings = self.calls(layer)
+        if len(readings) != 1:
+            raise AttlasError(
+                f"a single call of layer {layer!r}",
+                f"{len(readings)} calls",
+                f"choose one of trace.calls({layer!r})",
+            )
+        return readings[0]
+
+    def save(self, path: Path | str) -> None:
+        """Write one safetensors file: tensors, and as metadata the layers, patterns and tokens."""
+        tensors: dict[str, Tensor] = {}
+        described: list[dict[str, Any]] = []
+        for layer, readings in self._calls.items():
+            for reading in readings:
+                key = str(len(described))
+                fields, facts = _taken_apart(reading)
+                tensors |= {f"{key}.{name}": value for name, value in fields.items()}
+                described.append({"layer": layer, **facts})
+        labels = {"source": self.source, "target": self.target}
+        metadata = {"format": _FORMAT, "readings": json.dumps(described), **_as_json(labels)}
+        # Views of one storage are refused by safetensors; a trace owns its bytes.
+        save_file(
+            {k: v.detach().cpu().contiguous().clone() for k, v in tensors.items()}, path, metadata
+        )
+
+    @classmethod
+    def load(cls, path: Path | str) -> "Trace":
+        """Read what `save` wrote; runs no code from the file."""
+        try:
+            with safe_open(path, framework="pt") as file:
+                metadata = file.metadata() or {}
+                if metadata.get("format") != _FORMAT:
+                    raise AttlasError(
+                        f"a file of format {_FORMAT!r}",
+                        f"{metadata.get('format')!r} in {path}",
+                        "pass a file that Trace.save wrote",
+                    )
+                trace = cls()
+                for index, facts in enumerate(json.loads(metadata["readings"])):
+                    prefix = f"{index}."
+                    fields = {
+                        key.removeprefix(prefix): file.get_tensor(key)
+                        for key in file.keys()  # noqa: SIM118 (safe_open is no dict)
+                        if key.startswith(prefix)
+                    }
+                    trace.note(facts["layer"], _put_together(fields, facts))
+        except FileNotFoundError:
+            raise AttlasError("a trace file", f"no file at {path}", "check the path") from None
+        except (SafetensorError, KeyError, json.JSONDecodeError) as error:
+            raise AttlasError(
+                "a whole trace file", f"{path}, which is damaged ({error})", "save the trace again"
+            ) from None
+        trace.label(json.loads(metadata["source"]), json.loads(metadata["target"]))
+        return trace
+
+
+def _as_json(labels: dict[str, Any]) -> dict[str, str]:
+    return {key: json.dumps(value, ensure_ascii=False) for key, value in labels.items()}
+
+
+def _taken_apart(reading: Reading) -> tuple[dict[str, Tensor], dict[str, Any]]:
+    if isinstance(reading, DenseReading):
+        return {"weights": reading.values}, {"form": "dense"}
+    if isinstance(reading, FactoredReading):
+        fields = {"query": reading.query, "keys": reading.keys}
+        if reading.real is not None:
+            fields["real"] = reading.real
+        facts = {
+            "form": "factored",
+            "scale": reading.scale,
+            "pattern": str(reading.pattern),
+            "first": reading.first,
+        }
+        return fields, facts
+    raise AttlasError("a dense or factored reading", type(reading).__name__, "convert it to one")
+
+
+def _put_together(fields: dict[str, Tensor], facts: dict[str, Any]) -> Reading:
+    if facts["form"] == "dense":
+        return DenseReading(fields["weights"])
+    real = fields.get("real")
+    return FactoredReading(
+        fields["query"],
+        fields["keys"],
+        float(facts["scale"]),
+        parse(facts["pattern"]),
+        int(facts["first"]),
+        None if real is None else real.to(torch.bool),
+    )
