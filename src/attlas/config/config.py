@@ -16,7 +16,7 @@ class Config(BaseModel):
 
     @classmethod
     def read(cls, table: Mapping[str, Any], where: str) -> Self:
-        """Build from a parsed TOML table; `where` names its origin in errors ("run/config.toml")."""
+        """Build from a parsed TOML table; `where` names its origin in errors."""
         try:
             return cls.model_validate(table)
         except ValidationError as error:

@@ -9,7 +9,7 @@ from attlas.errors import AttlasError
 
 
 def overridden(table: Mapping[str, Any], assignments: Iterable[str]) -> dict[str, Any]:
-    """A copy of `table` with each `dotted.key=value` put in; values are TOML, or else plain text."""
+    """A copy of `table` with each `dotted.key=value` put in; values are TOML or plain text."""
     result = deepcopy(dict(table))
     for assignment in assignments:
         name, equals, text = assignment.partition("=")

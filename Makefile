@@ -1,0 +1,84 @@
+# Two commands matter: `make demo` and `make test`. Everything lives in $(VENV).
+
+PYTHON ?= python3
+VENV   ?= .venv
+BIN    := $(VENV)/bin
+SERVE  ?= yes
+RUN    ?= runs/demo
+JOBS   ?= 2
+PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test check format browser page node clean
+
+help:
+	@echo "make demo    install, train on the shipped corpus (about 5 minutes), show where the model looks"
+	@echo "             (make demo SERVE=no ends instead of opening the explorer)"
+	@echo "make test    everything that CI runs"
+	@echo "make check   format, lint, types, import order, fast tests"
+	@echo "make page    build the explorer's page from explorer-ui/ (needs Node)"
+	@echo "make clean   remove the environment and what was built; runs/ stays"
+
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+	  || { echo "attlas wants Python 3.11 or newer; got $$($(PYTHON) --version); set PYTHON=/path/to/python3.11"; exit 2; }
+	@$(PYTHON) -m venv $(VENV) \
+	  || { echo "python could not make a virtual environment; on Debian: apt-get install python3-venv"; exit 2; }
+
+$(VENV)/.installed: pyproject.toml constraints.txt | $(BIN)/python
+	@echo "installing attlas into $(VENV) (the first time takes some minutes)"
+	@$(PIP) --editable .
+	@touch $@
+
+$(VENV)/.installed-tests: $(VENV)/.installed
+	@echo "installing what the tests need"
+	@$(PIP) --editable '.[test,dev]'
+	@touch $@
+
+demo: $(VENV)/.installed
+	@$(BIN)/attlas train demo --out $(RUN)
+	@$(BIN)/attlas evaluate $(RUN) --examples 5
+	@$(BIN)/attlas figure $(RUN) "I don't know what to say." --output $(RUN)/map.png
+ifeq ($(SERVE),no)
+	@echo "see it in the browser: $(BIN)/attlas look $(RUN)"
+else
+	@$(BIN)/attlas look $(RUN)
+endif
+
+format: $(VENV)/.installed-tests
+	@$(BIN)/ruff format .
+	@$(BIN)/ruff check --fix .
+
+check: $(VENV)/.installed-tests
+	@$(BIN)/ruff format --check .
+	@$(BIN)/ruff check .
+	@$(BIN)/mypy
+	@$(BIN)/python -m pytest -q -n $(JOBS) -m "not slow and not browser"
+
+# Chromium for the browser tests, where we may install it; elsewhere the tests say that they are left out.
+browser:
+	@command -v chromium >/dev/null || command -v google-chrome >/dev/null || { \
+	  [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && \
+	  { echo "installing Debian's chromium for the browser tests"; \
+	    apt-get -qq update && DEBIAN_FRONTEND=noninteractive apt-get -qq install --yes chromium chromium-driver >/dev/null; }; } \
+	|| echo "no chromium here and no right to install it: the browser tests are left out"
+
+explorer-ui/node_modules/.installed: explorer-ui/package.json explorer-ui/package-lock.json
+	@cd explorer-ui && npm ci --no-audit --no-fund --loglevel=error
+	@touch $@
+
+page: explorer-ui/node_modules/.installed
+	@cd explorer-ui && npm run --silent build
+
+node:
+	@if command -v npm >/dev/null; then $(MAKE) --no-print-directory explorer-ui/node_modules/.installed; \
+	else echo "no Node here: the tests of the page's source are left out"; fi
+
+test: $(VENV)/.installed-tests browser node
+	@$(BIN)/ruff format --check .
+	@$(BIN)/ruff check .
+	@$(BIN)/mypy
+	@ATTLAS_HYPOTHESIS=thorough $(BIN)/python -m pytest -n $(JOBS) --dist loadgroup --timeout 900
+
+clean:
+	rm -rf $(VENV) build dist src/*.egg-info explorer-ui/node_modules .hypothesis .pytest_cache .mypy_cache .ruff_cache

@@ -1,0 +1,107 @@
+"""Settings: an unknown key, a wrong value and a missing one each say what to do."""
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+import pytest
+from attlas.config import Config, overridden, read_toml, write_toml
+from attlas.errors import AttlasError
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import Field
+
+
+class Cat(Config):
+    kind: Literal["cat"] = "cat"
+    whiskers: int = 12
+
+
+class Dog(Config):
+    kind: Literal["dog"] = "dog"
+    tail: float = 1.0
+
+
+class Zoo(Config):
+    name: str
+    rate: Annotated[float, Field(gt=0)] = 1e-3
+    animal: Annotated[Cat | Dog, Field(discriminator="kind")] = Cat()
+
+
+def test_a_known_table_becomes_settings() -> None:
+    zoo = Zoo.read({"name": "z", "animal": {"kind": "dog", "tail": 2}}, "zoo.toml")
+    assert zoo == Zoo(name="z", animal=Dog(tail=2.0))
+
+
+def test_an_unknown_key_names_the_nearest_valid_one() -> None:
+    with pytest.raises(AttlasError, match=r"zoo\.toml; got `raet`; did you mean `rate`\?"):
+        Zoo.read({"name": "z", "raet": 1}, "zoo.toml")
+
+
+def test_an_unknown_key_inside_a_union_is_matched_within_its_kind() -> None:
+    with pytest.raises(AttlasError, match=r"did you mean `whiskers`") as caught:
+        Zoo.read({"name": "z", "animal": {"kind": "cat", "wiskers": 1}}, "zoo.toml")
+    assert "tail" not in str(caught.value)
+
+
+def test_a_wrong_value_is_named_with_its_place() -> None:
+    with pytest.raises(AttlasError, match=r"`rate` in zoo\.toml.*greater than 0.*got -1"):
+        Zoo.read({"name": "z", "rate": -1}, "zoo.toml")
+
+
+def test_a_missing_setting_is_named() -> None:
+    with pytest.raises(AttlasError, match=r"wanted `name` in zoo\.toml; got nothing"):
+        Zoo.read({}, "zoo.toml")
+
+
+def test_an_unknown_kind_is_an_error_that_lists_the_kinds() -> None:
+    with pytest.raises(AttlasError, match=r"'cat', 'dog'"):
+        Zoo.read({"name": "z", "animal": {"kind": "cow"}}, "zoo.toml")
+
+
+def test_an_override_reaches_into_tables_and_keeps_the_original() -> None:
+    table = {"training": {"rate": 1.0}}
+    changed = overridden(table, ["training.rate=1e-3", "training.decay=linear", "seed=7"])
+    assert changed == {"training": {"rate": 1e-3, "decay": "linear"}, "seed": 7}
+    assert table == {"training": {"rate": 1.0}}
+
+
+@pytest.mark.parametrize("text", ["", "rate", "=3", "a..b=1"])
+def test_an_override_without_key_or_value_is_an_error(text: str) -> None:
+    with pytest.raises(AttlasError, match=r"--set table\.key=value"):
+        overridden({}, [text])
+
+
+def test_an_override_of_a_table_below_a_value_is_an_error() -> None:
+    with pytest.raises(AttlasError, match=r"`seed` to be a table"):
+        overridden({"seed": 1}, ["seed.deep=2"])
+
+
+@given(
+    st.dictionaries(
+        st.text("abc", min_size=1, max_size=3),
+        st.recursive(
+            st.integers(-(2**60), 2**60) | st.text() | st.booleans(),
+            lambda inner: st.dictionaries(
+                st.text("xyz", min_size=1, max_size=2), inner, max_size=3
+            ),
+        ),
+        max_size=4,
+    )
+)
+def test_toml_written_is_toml_read(tmp_path_factory: pytest.TempPathFactory, table: dict) -> None:
+    path = tmp_path_factory.mktemp("toml") / "a.toml"
+    path.write_text(write_toml(table), encoding="utf-8", newline="")
+    assert read_toml(path) == table
+
+
+def test_a_value_without_a_setting_is_left_out_of_the_file() -> None:
+    assert write_toml({"a": None, "b": {"c": None, "d": 1}}) == "[b]\nd = 1\n"
+
+
+def test_a_missing_and_a_broken_file_are_named(tmp_path: Path) -> None:
+    with pytest.raises(AttlasError, match=r"no file at .*nowhere\.toml"):
+        read_toml(tmp_path / "nowhere.toml")
+    broken = tmp_path / "broken.toml"
+    broken.write_text("a = = 1", encoding="utf-8")
+    with pytest.raises(AttlasError, match=r"valid TOML in .*broken\.toml"):
+        read_toml(broken)
