@@ -9,7 +9,7 @@ from jaxtyping import install_import_hook
 
 # One thread a process: the tests run in parallel, and small products are faster on one.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
-install_import_hook("attlas", "beartype.beartype")
+install_import_hook("attlas", "shape_checker.checked")
 
 settings.register_profile(
     "quick", max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow]

@@ -2,11 +2,14 @@
 
 from collections.abc import Mapping
 from difflib import get_close_matches
-from typing import Any, Self
+from typing import Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from attlas.errors import AttlasError
+
+# Not typing.Self: beartype refuses it on a method of a class that it does not decorate itself.
+C = TypeVar("C", bound="Config")
 
 
 class Config(BaseModel):
@@ -15,7 +18,7 @@ class Config(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", validate_default=True)
 
     @classmethod
-    def read(cls, table: Mapping[str, Any], where: str) -> Self:
+    def read(cls: type[C], table: Mapping[str, Any], where: str) -> C:
         """Build from a parsed TOML table; `where` names its origin in errors."""
         try:
             return cls.model_validate(table)
@@ -28,6 +31,9 @@ def _explained(
 ) -> AttlasError:
     """Turn pydantic's first complaint into one sentence a person can act on."""
     first = error.errors()[0]
+    ours = first.get("ctx", {}).get("error")
+    if isinstance(ours, AttlasError):  # from a validator of ours, which said it better
+        return AttlasError(f"{ours.wanted} ({where})", ours.came, ours.do)
     path = [str(part) for part in first["loc"] if not str(part).startswith("function-")]
     name = ".".join(path)
     if first["type"] == "extra_forbidden":
@@ -42,6 +48,10 @@ def _explained(
     if first["type"] == "missing":
         return AttlasError(
             wanted=f"`{name}` in {where}", came="nothing", do=f"add `{path[-1]} = …`"
+        )
+    if first["type"] == "union_tag_not_found":
+        return AttlasError(
+            wanted=f"`{name}.kind` in {where}", came="nothing", do="say which kind it is"
         )
     return AttlasError(
         wanted=f"`{name}` in {where}: {first['msg'][:1].lower()}{first['msg'][1:]}",

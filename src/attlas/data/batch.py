@@ -1,7 +1,6 @@
 """What a model trains on at once."""
 
 from dataclasses import dataclass
-from typing import Self
 
 import torch
 from jaxtyping import Bool, Int
@@ -42,7 +41,7 @@ class Batch:
         """How many real target tokens are predicted."""
         return int(self.wanted_real.sum())
 
-    def to(self, device: torch.device | str) -> Self:
+    def to(self, device: torch.device | str) -> "Batch":
         """The same batch on another device."""
         return type(self)(
             self.source.to(device),

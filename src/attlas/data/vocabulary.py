@@ -2,13 +2,17 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Protocol
+from typing import ClassVar, Protocol, runtime_checkable
 
 PAD, UNKNOWN, BEGIN, END = 0, 1, 2, 3  # the same ids in every vocabulary
+SPECIAL = ("<pad>", "<unk>", "<s>", "</s>")  # how a person reads them
 
 
+@runtime_checkable
 class Vocabulary(Protocol):
     """Text to token ids and back. Ids 0–3 are padding, unknown, begin and end of sentence."""
+
+    suffix: ClassVar[str]  # of the file that `save` writes: ".model" or ".json"
 
     def __len__(self) -> int:
         """How many ids there are, the four special ones included."""
@@ -17,7 +21,7 @@ class Vocabulary(Protocol):
         """The ids of a text, without begin and end; deterministic."""
 
     def decode(self, ids: Sequence[int]) -> str:
-        """The text of these ids; special ids are left out."""
+        """The text of these ids; padding, begin and end are left out, unknown is shown."""
 
     def pieces(self, ids: Sequence[int]) -> list[str]:
         """One label per id, as a person reads it on the axis of a map."""

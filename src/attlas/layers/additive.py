@@ -8,6 +8,8 @@ from attlas.layers.attention import ScoredAttention, without_junk
 from attlas.layers.memory import Memory
 from attlas.patterns import Pattern, everywhere
 
+_PAIRS_AT_ONCE = 2**26  # numbers in (batch, queries, slots, hidden): 256 MiB of float32
+
 
 class Additive(ScoredAttention):
     """v · tanh(W q + U k)    Bahdanau, Cho & Bengio, 2015, section 3.1 and appendix A.1.2.
@@ -43,7 +45,23 @@ class Additive(ScoredAttention):
         query: Float[Tensor, "batch queries query_width"],
         keys: Float[Tensor, "batch slots hidden"],
     ) -> Float[Tensor, "batch queries slots"]:
-        """The energies of every pair: O(batch · queries · slots · hidden) memory."""
-        pairs = self.of_query(query).unsqueeze(2) + keys.unsqueeze(1)
-        scores: Tensor = self.energy(torch.tanh(pairs)).squeeze(-1)
-        return scores
+        """The energy of every pair."""
+        return tanh_energies(self.of_query(query), keys, self.energy)
+
+
+def tanh_energies(
+    query: Float[Tensor, "batch queries hidden"],
+    keys: Float[Tensor, "batch slots hidden"],
+    energy: nn.Linear,
+) -> Float[Tensor, "batch queries slots"]:
+    """v · tanh(q + k) of every pair.
+
+    Without gradients, memory stays bounded: queries go in groups of at most 2²⁶ numbers. With
+    gradients, every tanh is kept: O(batch · queries · slots · hidden).
+    """
+    of_one_query = max(1, keys.numel())
+    groups = torch.split(query, max(1, _PAIRS_AT_ONCE // of_one_query), dim=1)
+    scores = [
+        energy(torch.tanh(group.unsqueeze(2) + keys.unsqueeze(1))).squeeze(-1) for group in groups
+    ]
+    return torch.cat(scores, dim=1)

@@ -7,6 +7,7 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
+from attlas.errors import AttlasError
 from attlas.layers.memory import Memory
 from attlas.patterns import Pattern, everywhere
 from attlas.recording import DenseReading, Tap
@@ -22,6 +23,8 @@ class Attention(nn.Module, ABC):
     """
 
     def __init__(self, *, pattern: Pattern = everywhere, dropout: float = 0.0) -> None:
+        if not 0.0 <= dropout <= 1.0:
+            raise AttlasError("a dropout from 0 to 1", str(dropout), "use e.g. 0.1")
         super().__init__()
         self.pattern = pattern
         self.dropout = nn.Dropout(dropout)
@@ -42,7 +45,7 @@ class Attention(nn.Module, ABC):
         memory: Memory,
         first: int | None = None,
     ) -> Float[Tensor, "batch heads queries slots"]:
-        """The weights as data (for coverage, copying): ≥ 0, and they sum to 1 where a slot is seen."""
+        """The weights as data (for coverage, copying): ≥ 0, summing to 1 over the seen slots."""
 
     @abstractmethod
     def forward(
@@ -52,6 +55,10 @@ class Attention(nn.Module, ABC):
         first: int | None = None,
     ) -> Float[Tensor, "batch queries context_width"]:
         """Read: all queries at once, or one per step."""
+
+    def start(self, queries: int, memory: Memory, first: int | None) -> int:
+        """The position of the first of these queries."""
+        return memory.slots - queries if first is None else first
 
     def seen(
         self, queries: int, memory: Memory, first: int | None
@@ -72,6 +79,16 @@ class ScoredAttention(Attention):
     ) -> Float[Tensor, "batch queries slots"]:
         """How well each key answers each query, any real number."""
 
+    def energies(
+        self,
+        query: Float[Tensor, "batch queries query_width"],
+        memory: Memory,
+        first: int | None = None,
+    ) -> tuple[Float[Tensor, "batch 1 queries slots"], Bool[Tensor, "#batch 1 queries slots"]]:
+        """The scores before the softmax, and which slots take part in it."""
+        scores = self.score(query, memory.keys).unsqueeze(1)
+        return scores, self.seen(query.shape[1], memory, first)
+
     def weigh(
         self,
         query: Float[Tensor, "batch queries query_width"],
@@ -79,8 +96,7 @@ class ScoredAttention(Attention):
         first: int | None = None,
     ) -> Float[Tensor, "batch heads queries slots"]:
         """Softmax of the scores over the seen slots."""
-        seen = self.seen(query.shape[1], memory, first)
-        return masked_softmax(self.score(query, memory.keys).unsqueeze(1), seen)
+        return masked_softmax(*self.energies(query, memory, first))
 
     def forward(
         self,
@@ -89,12 +105,14 @@ class ScoredAttention(Attention):
         first: int | None = None,
     ) -> Float[Tensor, "batch queries value_width"]:
         """The weighted mean of the values."""
-        weights = self.weigh(query, memory, first)
+        scores, seen = self.energies(query, memory, first)
+        weights = masked_softmax(scores, seen)
         if self.tap.heard:
             self.tap.note(DenseReading(weights.detach()))
         if self.tap.intervened:
-            weights = self.tap.rewrite(weights, self.seen(query.shape[1], memory, first))
-        return self.dropout(weights).squeeze(1) @ memory.values
+            weights = self.tap.rewrite(weights, seen)
+        context: Tensor = self.dropout(weights).squeeze(1) @ memory.values
+        return context
 
 
 def masked_softmax(
@@ -105,8 +123,14 @@ def masked_softmax(
     Gradients are finite everywhere: a row without a seen slot never meets −inf alone.
     """
     hidden = ~seen
-    lowest = torch.finfo(scores.dtype).min
-    return F.softmax(scores.masked_fill(hidden, lowest), dim=-1).masked_fill(hidden, 0.0)
+    blind = hidden.all(-1, keepdim=True)
+    if scores.dtype == torch.float16:
+        greatest = torch.finfo(scores.dtype).max
+        scores = scores.clamp(-greatest, greatest)  # a product that overflowed counts as that
+    scores = scores.masked_fill(hidden, -torch.inf).masked_fill(blind, 0.0)
+    # Sums of half-precision terms drift from 1, so they are taken in float32.
+    precise = torch.promote_types(scores.dtype, torch.float32)
+    return F.softmax(scores, dim=-1, dtype=precise).to(scores.dtype).masked_fill(hidden, 0.0)
 
 
 def without_junk(

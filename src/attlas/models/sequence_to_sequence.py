@@ -1,12 +1,13 @@
 """What every encoder–decoder answers: one protocol for training and for decoding."""
 
 from abc import ABC, abstractmethod
-from typing import Generic, Protocol, Self, TypeVar
+from typing import Generic, Protocol, Self, TypeVar, runtime_checkable
 
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 
+@runtime_checkable
 class State(Protocol):
     """What a decoder carries from token to token: a frozen value, one batch row per hypothesis."""
 

@@ -1,5 +1,6 @@
 """Patterns: which query may look at which slot, asked of positions alone."""
 
+from attlas.patterns.bound import Bound
 from attlas.patterns.compositions import Both, Either, both, either
 from attlas.patterns.parsing import parse
 from attlas.patterns.pattern import Pattern
@@ -20,6 +21,7 @@ from attlas.patterns.shapes import (
 
 __all__ = [
     "Both",
+    "Bound",
     "Causal",
     "Either",
     "Everywhere",

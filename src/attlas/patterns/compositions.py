@@ -6,6 +6,7 @@ from functools import reduce
 from jaxtyping import Bool, Int
 from torch import Tensor
 
+from attlas.patterns.bound import Bound
 from attlas.patterns.pattern import Pattern
 
 
@@ -20,11 +21,8 @@ class Both(Pattern):
         return self.left(query, slot) & self.right(query, slot)
 
     @property
-    def band(self) -> tuple[int | None, int | None]:
-        return (
-            _tighter(self.left.band[0], self.right.band[0]),
-            _tighter(self.left.band[1], self.right.band[1]),
-        )
+    def bound(self) -> Bound:
+        return self.left.bound & self.right.bound
 
     def __str__(self) -> str:
         return f"both({self.left}, {self.right})"
@@ -41,11 +39,8 @@ class Either(Pattern):
         return self.left(query, slot) | self.right(query, slot)
 
     @property
-    def band(self) -> tuple[int | None, int | None]:
-        return (
-            _looser(self.left.band[0], self.right.band[0]),
-            _looser(self.left.band[1], self.right.band[1]),
-        )
+    def bound(self) -> Bound:
+        return self.left.bound | self.right.bound
 
     def __str__(self) -> str:
         return f"either({self.left}, {self.right})"
@@ -59,13 +54,3 @@ def both(first: Pattern, *others: Pattern) -> Pattern:
 def either(first: Pattern, *others: Pattern) -> Pattern:
     """Seen where any of the patterns allows it: Longformer = either(window(r), landmarks(0))."""
     return reduce(Either, others, first)
-
-
-def _tighter(one: int | None, other: int | None) -> int | None:
-    if one is None or other is None:
-        return one if other is None else other
-    return min(one, other)
-
-
-def _looser(one: int | None, other: int | None) -> int | None:
-    return None if one is None or other is None else max(one, other)

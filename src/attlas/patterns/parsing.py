@@ -22,7 +22,9 @@ def parse(text: str) -> Pattern:
     """Read a pattern from its text, such as `both(causal, window(128))`; runs no code."""
     try:
         return _pattern(ast.parse(text.strip(), mode="eval").body)
-    except (SyntaxError, TypeError, KeyError, RecursionError):
+    except AttlasError:
+        raise  # a known pattern with a wrong number says more than what follows
+    except (SyntaxError, TypeError, KeyError, ValueError, RecursionError, MemoryError):
         known = ", ".join([*_NAMED, *_OF_NUMBERS, *_OF_PATTERNS])
         raise AttlasError(
             "a pattern such as both(causal, window(3))", repr(text), f"build it from: {known}"

@@ -7,6 +7,8 @@ import torch
 from jaxtyping import Bool, Int
 from torch import Tensor
 
+from attlas.patterns.bound import Bound
+
 
 @dataclass(frozen=True, slots=True)
 class Pattern(ABC):
@@ -24,13 +26,15 @@ class Pattern(ABC):
         """Broadcast integer positions to a bool tensor; True = this query may see that slot."""
 
     @property
-    def band(self) -> tuple[int | None, int | None]:
-        """(back, ahead): no slot below query − back or above query + ahead is seen; None = no bound.
+    def bound(self) -> Bound:
+        """Where this pattern can look at all; unbounded unless a pattern knows better."""
+        return Bound()
 
-        A bound, not a description: everything outside the band is hidden, and the pattern itself
-        decides inside it. The banded kernel runs where both are known.
-        """
-        return (None, None)
+    @property
+    def band(self) -> tuple[int | None, int | None]:
+        """(back, ahead): only slots query − back … query + ahead can be seen; None = no bound."""
+        bound = self.bound
+        return (None, None) if bound.marks else (bound.back, bound.ahead)
 
     def mask(
         self, queries: int, slots: int, first: int | None = None, device: torch.device | None = None

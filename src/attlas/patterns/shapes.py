@@ -7,6 +7,7 @@ from jaxtyping import Bool, Int
 from torch import Tensor
 
 from attlas.errors import AttlasError
+from attlas.patterns.bound import Bound
 from attlas.patterns.pattern import Pattern
 
 
@@ -29,8 +30,8 @@ class Causal(Pattern):
         return slot <= query
 
     @property
-    def band(self) -> tuple[int | None, int | None]:
-        return (None, 0)
+    def bound(self) -> Bound:
+        return Bound(ahead=0)
 
     def __str__(self) -> str:
         return "causal"
@@ -43,15 +44,14 @@ class Window(Pattern):
     radius: int
 
     def __post_init__(self) -> None:
-        if self.radius < 0:
-            raise AttlasError("a window radius ≥ 0", str(self.radius), "use window(0) or more")
+        _check_whole("a window radius", self.radius, 0)
 
     def __call__(self, query: Int[Tensor, "..."], slot: Int[Tensor, "..."]) -> Bool[Tensor, "..."]:
         return (query - slot).abs() <= self.radius
 
     @property
-    def band(self) -> tuple[int | None, int | None]:
-        return (self.radius, self.radius)
+    def bound(self) -> Bound:
+        return Bound(self.radius, self.radius)
 
     def __str__(self) -> str:
         return f"window({self.radius})"
@@ -67,8 +67,7 @@ class Strided(Pattern):
     stride: int
 
     def __post_init__(self) -> None:
-        if self.stride < 1:
-            raise AttlasError("a stride ≥ 1", str(self.stride), "use strided(1) or more")
+        _check_whole("a stride", self.stride, 1)
 
     def __call__(self, query: Int[Tensor, "..."], slot: Int[Tensor, "..."]) -> Bool[Tensor, "..."]:
         return (query - slot) % self.stride == 0
@@ -87,15 +86,17 @@ class Landmarks(Pattern):
     positions: tuple[int, ...]
 
     def __post_init__(self) -> None:
-        if any(position < 0 for position in self.positions):
-            raise AttlasError(
-                "landmark positions ≥ 0", str(self.positions), "count from the first token, 0"
-            )
+        for position in self.positions:
+            _check_whole("a landmark position", position, 0)
         object.__setattr__(self, "positions", tuple(sorted(set(self.positions))))
 
     def __call__(self, query: Int[Tensor, "..."], slot: Int[Tensor, "..."]) -> Bool[Tensor, "..."]:
         marks = torch.tensor(self.positions, dtype=slot.dtype, device=slot.device)
         return torch.isin(query, marks) | torch.isin(slot, marks)
+
+    @property
+    def bound(self) -> Bound:
+        return Bound(0, 0, frozenset(self.positions))
 
     def __str__(self) -> str:
         return f"landmarks({', '.join(map(str, self.positions))})"
@@ -115,6 +116,7 @@ class Scattered(Pattern):
     def __post_init__(self) -> None:
         if not 0.0 <= self.share <= 1.0:
             raise AttlasError("a share from 0 to 1", str(self.share), "use e.g. scattered(0.05)")
+        _check_whole("a seed", self.seed, 0)
 
     def __call__(self, query: Int[Tensor, "..."], slot: Int[Tensor, "..."]) -> Bool[Tensor, "..."]:
         mixed = query.long() * 73_856_093 + slot.long() * 19_349_663 + self.seed * 83_492_791
@@ -138,3 +140,13 @@ scattered = Scattered
 def landmarks(*positions: int) -> Landmarks:
     """The pattern of global tokens at these positions."""
     return Landmarks(positions)
+
+
+def _check_whole(what: str, value: int, least: int) -> None:
+    # Positions are 64-bit and the hash multiplies them, so 32 bits are what is safe.
+    if not isinstance(value, int) or isinstance(value, bool) or not least <= value < 2**31:
+        raise AttlasError(
+            f"{what}, a whole number from {least} to 2³¹ − 1",
+            repr(value),
+            "count in tokens, from the first one, 0",
+        )

@@ -69,8 +69,9 @@ class DenseReading(Reading):
 class FactoredReading(Reading):
     """softmax(scale · q kᵀ) over the slots that are real and in the pattern, never held whole.
 
-    Memory O((queries + slots) × width): any block of weights is computed on demand. Heads that
-    share keys (grouped-query attention) are heads // key_heads to a key head, in order.
+    Memory O((queries + slots) × width): any block of weights is computed on demand, in float32 or
+    better also where the model computed in half precision. Heads that share keys (grouped-query
+    attention) are heads // key_heads to a key head, in order.
     """
 
     query: Float[Tensor, "batch heads queries width"]
@@ -90,7 +91,9 @@ class FactoredReading(Reading):
         batch, heads, _, slots = self.shape
         key_heads = self.keys.shape[1]
         asked = self.query[:, :, start:stop].reshape(batch, key_heads, -1, self.query.shape[-1])
-        scores = (asked @ self.keys.transpose(-1, -2)).reshape(batch, heads, stop - start, slots)
+        precise = torch.promote_types(asked.dtype, torch.float32)
+        scores = asked.to(precise) @ self.keys.to(precise).transpose(-1, -2)
+        scores = scores.reshape(batch, heads, stop - start, slots)
         seen = self.pattern.mask(stop - start, slots, self.first + start, self.query.device)
         seen = seen.expand(batch, 1, -1, -1)
         if self.real is not None:

@@ -66,7 +66,7 @@ class Tap(nn.Module):
 
 
 def taps(model: nn.Module) -> dict[int, str]:
-    """Every tap inside `model`, with the path of the layer that holds it ("" = the model itself)."""
+    """Every tap inside `model`, with the path of its layer ("" = the model itself)."""
     return {
         id(module): path.rpartition(".")[0]
         for path, module in model.named_modules()

@@ -77,9 +77,13 @@ class Trace:
         labels = {"source": self.source, "target": self.target}
         metadata = {"format": _FORMAT, "readings": json.dumps(described), **_as_json(labels)}
         # Views of one storage are refused by safetensors; a trace owns its bytes.
-        save_file(
-            {k: v.detach().cpu().contiguous().clone() for k, v in tensors.items()}, path, metadata
-        )
+        owned = {key: value.detach().cpu().contiguous().clone() for key, value in tensors.items()}
+        try:
+            save_file(owned, path, metadata)
+        except (OSError, SafetensorError) as error:
+            raise AttlasError(
+                "a place to write the trace", f"{path} ({error})", "choose a folder that exists"
+            ) from None
 
     @classmethod
     def load(cls, path: Path | str) -> "Trace":
@@ -102,13 +106,15 @@ class Trace:
                         if key.startswith(prefix)
                     }
                     trace.note(facts["layer"], _put_together(fields, facts))
+                trace.label(json.loads(metadata["source"]), json.loads(metadata["target"]))
+        except AttlasError:
+            raise
         except FileNotFoundError:
             raise AttlasError("a trace file", f"no file at {path}", "check the path") from None
-        except (SafetensorError, KeyError, json.JSONDecodeError) as error:
+        except (SafetensorError, OSError, KeyError, TypeError, ValueError) as error:
             raise AttlasError(
                 "a whole trace file", f"{path}, which is damaged ({error})", "save the trace again"
             ) from None
-        trace.label(json.loads(metadata["source"]), json.loads(metadata["target"]))
         return trace
 
 

@@ -1,0 +1,73 @@
+"""A corpus: sentence pairs, where they came from, and an account of what was left out."""
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+from attlas.data.filters import FilterConfig, FilterReport, filtered
+from attlas.data.pair import Pair
+
+
+@dataclass(frozen=True, slots=True)
+class Corpus:
+    """Sentence pairs in the order of their file; `lines` are their line numbers there, from 1.
+
+    `checksum` is the SHA-256 of the pairs, so that a score can say what it was measured on.
+    """
+
+    name: str
+    pairs: tuple[Pair, ...]
+    lines: tuple[int, ...]
+    report: FilterReport
+    checksum: str = field(init=False)
+
+    def __post_init__(self) -> None:
+        # Neither side holds a line break, so no two corpora are the same bytes.
+        digest = hashlib.sha256()
+        for pair in self.pairs:
+            digest.update(f"{pair.source}\n{pair.target}\n".encode())
+        object.__setattr__(self, "checksum", digest.hexdigest())
+
+    def __len__(self) -> int:
+        return len(self.pairs)
+
+    def renamed(self, name: str) -> "Corpus":
+        """The same under another name, for the report as well."""
+        return replace(self, name=name, report=replace(self.report, name=name))
+
+    @property
+    def sources(self) -> tuple[str, ...]:
+        """The source side."""
+        return tuple(pair.source for pair in self.pairs)
+
+    @property
+    def targets(self) -> tuple[str, ...]:
+        """The target side: the references of a score."""
+        return tuple(pair.target for pair in self.pairs)
+
+
+@dataclass(frozen=True, slots=True)
+class Splits:
+    """What is trained on, what decides when to stop, and what is reported."""
+
+    train: Corpus
+    valid: Corpus
+    test: Corpus
+
+    def __str__(self) -> str:
+        """The three reports, one to a line."""
+        return "\n".join(str(corpus.report) for corpus in (self.train, self.valid, self.test))
+
+
+def corpus_of(
+    pairs: Sequence[Pair],
+    name: str,
+    filters: FilterConfig | None = None,
+    *,
+    first_line: int = 1,
+    carriage_returns: int = 0,
+) -> Corpus:
+    """The fit ones among `pairs`; `first_line` is the line number of the first of them."""
+    kept, lines, left_out = filtered(pairs, filters or FilterConfig(), name, first_line)
+    report = FilterReport(name, len(pairs), len(kept), left_out, carriage_returns=carriage_returns)
+    return Corpus(name, tuple(kept), tuple(lines), report)

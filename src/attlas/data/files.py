@@ -1,0 +1,182 @@
+"""Parallel text in files: two of them, or one TSV; plain or gzipped; or the standard input."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, BeforeValidator, model_validator
+
+from attlas.data.corpus import Corpus, Splits, corpus_of
+from attlas.data.filters import FilterConfig
+from attlas.data.lines import STDIN, Lines, read_lines
+from attlas.data.pair import Pair
+from attlas.data.settings import DataSettings
+from attlas.errors import AttlasError
+
+
+def _listed(value: Any) -> Any:
+    return (str(value),) if isinstance(value, str | Path) else value
+
+
+def _one_or_two(paths: tuple[str, ...]) -> tuple[str, ...]:
+    if len(paths) not in (1, 2) or not all(paths):
+        raise AttlasError(
+            '[source, target], or one TSV file, or "-" for the standard input',
+            repr(list(paths)),
+            "name one file or two",
+        )
+    if paths == (STDIN, STDIN):
+        raise AttlasError(
+            "the standard input for one side, or for both as TSV",
+            repr(list(paths)),
+            'write a single "-" for TSV',
+        )
+    return paths
+
+
+def _different(columns: Any) -> Any:
+    if columns[0] == columns[1]:
+        raise AttlasError(
+            "two different columns", repr(list(columns)), "name that of the source, then the target"
+        )
+    if isinstance(columns[0], int) and min(columns) < 1:
+        raise AttlasError(
+            "columns counted from 1", repr(list(columns)), "write [1, 2] for the first two"
+        )
+    return columns
+
+
+Paths = Annotated[tuple[str, ...], BeforeValidator(_listed), AfterValidator(_one_or_two)]
+Columns = Annotated[tuple[int, int] | tuple[str, str], AfterValidator(_different)]
+
+
+class FilesData(DataSettings):
+    """Sentence pairs from files: `["train.en", "train.de"]`, `"train.tsv"`, or `"-"`.
+
+    Gzip is known by its first bytes. `columns` are those of source and target in a TSV: numbers
+    from 1, or, where the first line is a header, names. The filters' bounds hold for the training
+    set alone: a score is comparable only when it is taken on the whole of a test set.
+    """
+
+    kind: Literal["files"] = "files"
+    train: Paths
+    valid: Paths
+    test: Paths | None = None
+    columns: Columns = (1, 2)
+    filters: FilterConfig = FilterConfig()
+
+    @model_validator(mode="after")
+    def _stdin_once(self) -> "FilesData":
+        if sum(path == STDIN for split in self._splits for path in split) > 1:
+            raise AttlasError(
+                'the standard input ("-") for one file at most, as it can be read once',
+                "it for several",
+                "put the others into files",
+            )
+        return self
+
+    @property
+    def _splits(self) -> tuple[tuple[str, ...], ...]:
+        return tuple(paths for paths in (self.train, self.valid, self.test) if paths)
+
+    def resolved(self, base: Path) -> "FilesData":
+        def absolute(paths: tuple[str, ...] | None) -> tuple[str, ...] | None:
+            return paths and tuple(
+                p if p == STDIN else str(base / Path(p).expanduser()) for p in paths
+            )
+
+        return self.model_copy(
+            update={name: absolute(getattr(self, name)) for name in ("train", "valid", "test")}
+        )
+
+    def load(self) -> Splits:
+        whole = self.filters.empties_alone
+        train = read_pairs(self.train, self.columns, self.filters)
+        valid = read_pairs(self.valid, self.columns, whole)
+        for corpus, paths in ((train, self.train), (valid, self.valid)):
+            if not corpus.pairs:
+                raise AttlasError(
+                    f"at least one sentence pair in {' and '.join(paths)}",
+                    str(corpus.report),
+                    "check the file and the filters",
+                )
+        test = read_pairs(self.test, self.columns, whole) if self.test else corpus_of((), "no test")
+        return Splits(train, valid, test)
+
+
+def read_pairs(
+    paths: Sequence[Path | str],
+    columns: tuple[int, int] | tuple[str, str] = (1, 2),
+    filters: FilterConfig | None = None,
+) -> Corpus:
+    """The pairs of two line-parallel files, or of two columns of one TSV.
+
+    Errors: `AttlasError` where the files have unequal numbers of lines, a TSV line has another
+    number of columns than the first, a file is not UTF-8, or a filter set to "error" meets a fault.
+    """
+    named = _one_or_two(tuple(map(str, paths)))
+    if len(named) == 1:
+        lines = read_lines(named[0])
+        header = isinstance(columns[0], str)
+        return corpus_of(
+            _of_columns(lines, columns),
+            lines.name,
+            filters,
+            first_line=2 if header else 1,
+            carriage_returns=lines.carriage_returns,
+        )
+    source, target = (read_lines(path) for path in named)
+    if len(source) != len(target):
+        raise AttlasError(
+            "two files with the same number of lines",
+            f"{len(source):,} in {source.name} and {len(target):,} in {target.name}",
+            "make line n of one the translation of line n of the other",
+        )
+    return corpus_of(
+        [Pair(*both) for both in zip(source.texts, target.texts, strict=True)],
+        f"{source.name} and {target.name}",
+        filters,
+        carriage_returns=source.carriage_returns + target.carriage_returns,
+    )
+
+
+def _of_columns(lines: Lines, columns: tuple[int, int] | tuple[str, str]) -> list[Pair]:
+    if not lines.texts:
+        return []
+    first = lines.texts[0].split("\t")
+    source, target = (_place(column, first, lines.name) for column in columns)
+    header = isinstance(columns[0], str)
+    pairs: list[Pair] = []
+    for number, text in enumerate(lines.texts, 1):
+        cells = text.split("\t")
+        if len(cells) != len(first):
+            raise AttlasError(
+                f"{_columns(len(first))} in every line of {lines.name}, as in the first",
+                f"{_columns(len(cells))} in line {number}",
+                "mend that line",
+            )
+        pairs.append(Pair(cells[source], cells[target]))
+    return pairs[1:] if header else pairs
+
+
+def _place(column: int | str, first: list[str], name: str) -> int:
+    """The index of a column, given by its number from 1 or by its name in the header."""
+    if isinstance(column, int):
+        if column <= len(first):
+            return column - 1
+        raise AttlasError(
+            f"a column {column} in {name}",
+            f"{_columns(len(first))} in line 1",
+            "separate the columns by tabs, or set data.columns",
+        )
+    if column in first:
+        return first.index(column)
+    raise AttlasError(
+        f"a column named {column!r} in line 1 of {name}",
+        f"the columns {first}",
+        "set data.columns to two of them",
+    )
+
+
+def _columns(count: int) -> str:
+    return "1 column" if count == 1 else f"{count} columns"

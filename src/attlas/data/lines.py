@@ -1,0 +1,104 @@
+"""Lines of a text file: UTF-8, perhaps gzipped, split on line feeds alone."""
+
+import gzip
+import io
+import sys
+import zlib
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, cast
+
+from attlas.errors import AttlasError
+
+STDIN = "-"
+_GZIP = b"\x1f\x8b"
+_BYTE_ORDER_MARK = "\ufeff"
+
+
+@dataclass(frozen=True, slots=True)
+class Lines:
+    """The lines of a file, without their line feeds, and the name to use in messages.
+
+    Only "\\n" ends a line: U+2028, "\\x85" or a lone "\\r" are part of the text. The last line
+    counts with or without "\\n"; nothing after the last "\\n" is not a line. Two things are taken
+    off because they belong to the file and not to its text: a byte order mark at the very start,
+    and, in a file from Windows, one "\\r" before "\\n"; `carriage_returns` says how many of them.
+    """
+
+    name: str
+    texts: tuple[str, ...]
+    carriage_returns: int = 0
+
+    def __len__(self) -> int:
+        return len(self.texts)
+
+
+def read_lines(path: Path | str) -> Lines:
+    """Read a whole file; "-" is the standard input. Gzip is known by its first bytes, not its name.
+
+    Errors: `AttlasError` for a missing or unreadable file, and for bytes that are not UTF-8, with
+    file and line.
+    """
+    texts, returned = [], 0
+    for text, had_return in _decoded(path):
+        texts.append(text)
+        returned += had_return
+    return Lines(shown(path), tuple(texts), returned)
+
+
+def stream_lines(path: Path | str) -> Iterator[str]:
+    """The same lines one by one, each as soon as it is there. Errors: as `read_lines`."""
+    return (text for text, _ in _decoded(path))
+
+
+def shown(path: Path | str) -> str:
+    """How a message names this file."""
+    return "the standard input" if str(path) == STDIN else str(path)
+
+
+def _decoded(path: Path | str) -> Iterator[tuple[str, bool]]:
+    """Each line, and whether a carriage return was taken off its end."""
+    name = shown(path)
+    for number, raw in enumerate(_raw_lines(path, name), 1):
+        had_return = raw.endswith(b"\r\n")
+        line = raw.removesuffix(b"\r\n") if had_return else raw.removesuffix(b"\n")
+        try:
+            text = line.decode("utf-8")
+        except UnicodeDecodeError as error:
+            raise AttlasError(
+                f"UTF-8 text in {name}",
+                f"byte 0x{line[error.start]:02x} at byte {error.start + 1} of line {number}",
+                "convert the file to UTF-8 (for example with iconv)",
+            ) from None
+        yield text.removeprefix(_BYTE_ORDER_MARK) if number == 1 else text, had_return
+
+
+def _raw_lines(path: Path | str, name: str) -> Iterator[bytes]:
+    """Split on b"\\n" alone, which is what a binary file does."""
+    try:
+        if str(path) == STDIN:
+            yield from _unzipped(sys.stdin.buffer)
+        else:
+            with Path(path).open("rb") as file:
+                yield from _unzipped(file)
+    except FileNotFoundError:
+        raise AttlasError("a text file", f"no file at {name}", "check the path") from None
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        raise AttlasError(
+            f"a whole gzip file at {name}", f"a damaged one ({error})", "copy or pack it again"
+        ) from None
+    except OSError as error:
+        raise AttlasError(
+            f"a readable file at {name}", error.strerror or str(error), "check it"
+        ) from None
+
+
+def _unzipped(file: IO[bytes] | io.BufferedIOBase) -> Iterable[bytes]:
+    # A standard input that somebody put there in place of the real one may not know how to peek.
+    held = file if isinstance(file, io.BufferedReader) else _peekable(file.read())
+    return gzip.GzipFile(fileobj=held) if held.peek(2)[:2] == _GZIP else held
+
+
+def _peekable(content: bytes) -> io.BufferedReader:
+    return io.BufferedReader(cast(io.RawIOBase, io.BytesIO(content)))

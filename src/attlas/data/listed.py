@@ -1,0 +1,124 @@
+"""Vocabularies that are a list: whole words, or characters."""
+
+import json
+from abc import ABC, abstractmethod
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import ClassVar, TypeVar
+
+from attlas.data.vocabulary import SPECIAL, UNKNOWN, Vocabulary
+from attlas.errors import AttlasError
+
+L = TypeVar("L", bound="Listed")
+
+
+class Listed(Vocabulary, ABC):
+    """Id 4 + n is token n of a list; a token that is not in it becomes `UNKNOWN`."""
+
+    suffix: ClassVar[str] = ".json"
+    kind: ClassVar[str]
+    between: ClassVar[str]  # what stands between two tokens of a text
+    unknown: ClassVar[str]  # how an unknown token reads in a text
+
+    def __init__(self, tokens: Sequence[str]) -> None:
+        self.tokens = tuple(tokens)
+        self._ids = {token: id_ for id_, token in enumerate(self.tokens, len(SPECIAL))}
+        if len(self._ids) != len(self.tokens):
+            raise AttlasError(
+                "a list of different tokens", "one that repeats", "build the vocabulary again"
+            )
+
+    def __len__(self) -> int:
+        return len(SPECIAL) + len(self.tokens)
+
+    @staticmethod
+    @abstractmethod
+    def split(text: str) -> Sequence[str]:
+        """The tokens of a text."""
+
+    def encode(self, text: str) -> list[int]:
+        return [self._ids.get(token, UNKNOWN) for token in self.split(text)]
+
+    def decode(self, ids: Sequence[int]) -> str:
+        return self.between.join(
+            self.unknown if id_ == UNKNOWN else self.tokens[id_ - len(SPECIAL)]
+            for id_ in ids
+            if id_ == UNKNOWN or id_ >= len(SPECIAL)
+        )
+
+    def pieces(self, ids: Sequence[int]) -> list[str]:
+        return [
+            SPECIAL[id_] if id_ < len(SPECIAL) else self.label(self.tokens[id_ - len(SPECIAL)])
+            for id_ in ids
+        ]
+
+    @staticmethod
+    def label(token: str) -> str:
+        """How a person reads this token on an axis."""
+        return token
+
+    def save(self, path: Path) -> None:
+        table = {"kind": self.kind, "tokens": self.tokens}
+        path.write_text(json.dumps(table, ensure_ascii=False, indent=0) + "\n", encoding="utf-8")
+
+    @classmethod
+    def built(cls: type[L], texts: Iterable[str], size: int, name: str = "vocabulary") -> L:
+        """The most frequent tokens, at most `size` ids with the special ones; ties by code point.
+
+        Errors: `AttlasError` where the texts hold no token.
+        """
+        counts = Counter(token for text in texts for token in cls.split(text))
+        if not counts:
+            raise AttlasError(
+                f"text to build the {name} from", "nothing", "check the training data"
+            )
+        ranked = sorted(counts, key=lambda token: (-counts[token], token))
+        return cls(ranked[: size - len(SPECIAL)])
+
+
+class Words(Listed):
+    """What white space separates: toy tasks, and text that is already cut into words.
+
+    decode(encode(text)) is the text with single spaces, where every word is known.
+    """
+
+    kind = "words"
+    between = " "
+    unknown = SPECIAL[UNKNOWN]
+
+    @staticmethod
+    def split(text: str) -> Sequence[str]:
+        return text.split()
+
+
+class Characters(Listed):
+    """Unicode code points; decode(encode(text)) == text where every one of them is known."""
+
+    kind = "characters"
+    between = ""
+    unknown = "\N{REPLACEMENT CHARACTER}"
+
+    @staticmethod
+    def split(text: str) -> Sequence[str]:
+        return text
+
+    @staticmethod
+    def label(token: str) -> str:
+        return "␣" if token == " " else token
+
+
+def load_listed(path: Path) -> Listed:
+    """Read what `Listed.save` wrote.
+
+    Errors: `AttlasError` for a file that holds no such list.
+    """
+    kinds: dict[str, type[Listed]] = {cls.kind: cls for cls in (Words, Characters)}
+    try:
+        table = json.loads(path.read_text(encoding="utf-8"))
+        kind, tokens = kinds[table["kind"]], table["tokens"]
+    except (ValueError, KeyError, TypeError) as error:
+        raise AttlasError(
+            "a vocabulary of words or characters", f"{path}, which is damaged ({error})", "build it"
+        ) from None
+    return kind([str(token) for token in tokens])

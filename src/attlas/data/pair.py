@@ -1,0 +1,17 @@
+"""What a line of data is: a sentence and its translation, or a text and its label."""
+
+from typing import NamedTuple
+
+
+class Pair(NamedTuple):
+    """A sentence and its translation; neither holds a line break."""
+
+    source: str
+    target: str
+
+
+class Labelled(NamedTuple):
+    """A text and the name of the class it belongs to."""
+
+    text: str
+    label: str

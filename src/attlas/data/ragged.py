@@ -1,0 +1,41 @@
+"""Sequences of unequal length in one array."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import chain
+
+import numpy as np
+from jaxtyping import Int
+from numpy.typing import NDArray
+
+
+@dataclass(frozen=True, slots=True)
+class Ragged:
+    """Row n is ids[starts[n] : starts[n + 1]]; four bytes an id, whatever the number of rows."""
+
+    ids: Int[np.ndarray, " ids"]
+    starts: Int[np.ndarray, " rows_and_one"]
+
+    def __len__(self) -> int:
+        return len(self.starts) - 1
+
+    def __getitem__(self, row: int) -> NDArray[np.int32]:
+        """The ids of one row: a view."""
+        if not 0 <= row < len(self):
+            raise IndexError(row)
+        ids: NDArray[np.int32] = self.ids[self.starts[row] : self.starts[row + 1]]
+        return ids
+
+    @property
+    def lengths(self) -> NDArray[np.int64]:
+        """How many ids each row has."""
+        return np.diff(self.starts)
+
+    @classmethod
+    def of(cls, rows: Iterable[list[int]]) -> "Ragged":
+        """Pack lists of ids."""
+        held = list(rows)
+        starts = np.zeros(len(held) + 1, dtype=np.int64)
+        np.cumsum([len(row) for row in held], out=starts[1:])
+        ids = np.fromiter(chain.from_iterable(held), dtype=np.int32, count=int(starts[-1]))
+        return cls(ids, starts)

@@ -1,0 +1,33 @@
+"""The corpus that comes with attlas: short everyday English–German pairs from Tatoeba."""
+
+from importlib.resources import as_file, files
+from typing import Literal
+
+from attlas.data.corpus import Corpus, Splits
+from attlas.data.files import read_pairs
+from attlas.data.settings import DataSettings
+
+SHIPPED = files("attlas") / "data" / "shipped"
+
+
+class ShippedData(DataSettings):
+    """English–German from Tatoeba (CC BY 2.0 FR), split by English sentence.
+
+    No English sentence, whatever its case and punctuation, is on two sides.
+    """
+
+    kind: Literal["shipped"] = "shipped"
+    direction: Literal["en-de", "de-en"] = "en-de"
+
+    def load(self) -> Splits:
+        return Splits(self._split("train"), self._split("valid"), self._split("test"))
+
+    def _split(self, name: str) -> Corpus:
+        columns = (1, 2) if self.direction == "en-de" else (2, 1)
+        with as_file(SHIPPED / f"{name}.en-de.tsv.gz") as path:
+            return read_pairs((path,), columns).renamed(f"tatoeba {self.direction} {name}")
+
+
+def attribution() -> str:
+    """Whose sentences these are, under which licence, and what was changed."""
+    return (SHIPPED / "ATTRIBUTION.md").read_text(encoding="utf-8")

@@ -1,0 +1,136 @@
+"""The two vocabularies of a translation, which may be one."""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from pydantic import Field, model_validator
+
+from attlas.config import Config
+from attlas.data.listed import Characters, Words, load_listed
+from attlas.data.pair import Pair
+from attlas.data.subwords import Subwords, train_subwords
+from attlas.data.vocabulary import SPECIAL, Vocabulary
+from attlas.errors import AttlasError
+
+
+class VocabularyConfig(Config):
+    """How text becomes tokens.
+
+    `size` is the greatest number of ids of a vocabulary, special ones included; a small corpus
+    gives fewer. `joint` = one vocabulary for both languages. `sampling` > 0 turns subword
+    regularisation on in training (see `Subwords.sample`): 0.1 is usual for both kinds.
+    """
+
+    kind: Literal["bpe", "unigram", "words", "characters"] = "bpe"
+    size: int = Field(default=8000, gt=len(SPECIAL))
+    joint: bool = True
+    sampling: float = Field(default=0.0, ge=0.0, lt=1.0)
+
+    @model_validator(mode="after")
+    def _sampling_of_subwords(self) -> "VocabularyConfig":
+        if self.sampling and self.kind not in ("bpe", "unigram"):
+            raise AttlasError(
+                'a vocabulary of kind "bpe" or "unigram" for vocabulary.sampling',
+                f'kind = "{self.kind}"',
+                "set sampling = 0, or another kind",
+            )
+        return self
+
+
+@dataclass(frozen=True, slots=True)
+class Vocabularies:
+    """The vocabulary of each side; the same object twice where they are joint."""
+
+    source: Vocabulary
+    target: Vocabulary
+
+    @property
+    def joint(self) -> bool:
+        """Whether both sides have one vocabulary."""
+        return self.source is self.target
+
+    def save(self, folder: Path) -> None:
+        """Write `tokenizer.*`, or `source.*` and `target.*`: .model = sentencepiece, .json = list.
+
+        What an earlier save left under the other names is taken away.
+        """
+        folder.mkdir(parents=True, exist_ok=True)
+        named = {"tokenizer": self.source}
+        if not self.joint:
+            named = {"source": self.source, "target": self.target}
+        for name in ("tokenizer", "source", "target"):
+            for suffix in _LOADERS:
+                (folder / name).with_suffix(suffix).unlink(missing_ok=True)
+        for name, vocabulary in named.items():
+            vocabulary.save((folder / name).with_suffix(vocabulary.suffix))
+
+    @classmethod
+    def load(cls, folder: Path) -> "Vocabularies":
+        """Read what `save` wrote.
+
+        Errors: `AttlasError` where the files are missing or damaged.
+        """
+        joint = _found(folder, "tokenizer")
+        if joint:
+            vocabulary = load_vocabulary(joint)
+            return cls(vocabulary, vocabulary)
+        source, target = _found(folder, "source"), _found(folder, "target")
+        if source and target:
+            return cls(load_vocabulary(source), load_vocabulary(target))
+        raise AttlasError(
+            f"tokenizer.*, or source.* and target.*, in {folder}",
+            f"{source.name} alone" if source else f"{target.name} alone" if target else "neither",
+            "pass the folder of a run that attlas trained",
+        )
+
+
+def build_vocabularies(config: VocabularyConfig, pairs: Sequence[Pair]) -> Vocabularies:
+    """Build from training pairs, deterministically.
+
+    Errors: `AttlasError` where there is no text, or `size` is too small for its characters.
+    """
+    sources, targets = [pair.source for pair in pairs], [pair.target for pair in pairs]
+    if config.joint:
+        vocabulary = _built(config, sources + targets, "vocabulary")
+        return Vocabularies(vocabulary, vocabulary)
+    return Vocabularies(
+        _built(config, sources, "source vocabulary"), _built(config, targets, "target vocabulary")
+    )
+
+
+def load_vocabulary(path: Path) -> Vocabulary:
+    """Read one vocabulary: .model = sentencepiece, .json = a list of words or characters.
+
+    Errors: `AttlasError` for another kind of file, or one that is missing or damaged.
+    """
+    if path.suffix not in _LOADERS:
+        raise AttlasError("a vocabulary ending in .model or .json", str(path), "check the path")
+    try:
+        return _LOADERS[path.suffix](path)
+    except OSError as error:
+        raise AttlasError(
+            f"a vocabulary at {path}", error.strerror or str(error), "check the path"
+        ) from None
+
+
+_LOADERS: dict[str, Callable[[Path], Vocabulary]] = {
+    Subwords.suffix: Subwords.load,
+    Words.suffix: load_listed,
+}
+
+
+def _built(config: VocabularyConfig, texts: Iterable[str], name: str) -> Vocabulary:
+    match config.kind:
+        case "words":
+            return Words.built(texts, config.size, name)
+        case "characters":
+            return Characters.built(texts, config.size, name)
+        case kind:
+            return train_subwords(texts, kind, config.size, name)
+
+
+def _found(folder: Path, name: str) -> Path | None:
+    candidates = ((folder / name).with_suffix(suffix) for suffix in _LOADERS)
+    return next((path for path in candidates if path.is_file()), None)

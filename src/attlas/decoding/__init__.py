@@ -1,0 +1,18 @@
+"""Decoding: greedy, beam search and sampling, written once over one `step` protocol."""
+
+from attlas.decoding.alignment import Link, pharaoh
+from attlas.decoding.config import DecodingConfig
+from attlas.decoding.decode import decode
+from attlas.decoding.hypothesis import Hypothesis
+from attlas.decoding.translation import Translation
+from attlas.decoding.translator import Translator
+
+__all__ = [
+    "DecodingConfig",
+    "Hypothesis",
+    "Link",
+    "Translation",
+    "Translator",
+    "decode",
+    "pharaoh",
+]

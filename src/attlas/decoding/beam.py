@@ -1,0 +1,125 @@
+"""Beam search."""
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from attlas.data.vocabulary import BEGIN, END
+from attlas.decoding.constraints import Constraints
+from attlas.decoding.finished import Finished
+from attlas.decoding.hypothesis import Hypothesis, ranked
+from attlas.decoding.penalties import Penalties
+from attlas.decoding.prediction import predicted, sums
+from attlas.models.sequence_to_sequence import S, SequenceToSequence
+
+_NEVER = float("-inf")
+
+
+def beam_search(
+    model: SequenceToSequence[S],
+    state: S,
+    real: Bool[Tensor, "batch slots"],
+    constraints: Constraints,
+    penalties: Penalties,
+    *,
+    beam: int,
+    n_best: int,
+) -> list[list[Hypothesis]]:
+    """The best sentences among those whose every beginning is among the `beam` most probable.
+
+    At each step every alive hypothesis is continued by every token. Where END is among the `beam`
+    most probable continuations of its own hypothesis, that hypothesis finishes; of all other
+    continuations the `beam` most probable stay alive. A sentence stops when no alive hypothesis
+    can beat its n_best-th finished one any more: log P only falls, so log P / lp(longest allowed)
+    bounds what can still be reached. The stopping loses nothing; a beam as wide as the vocabulary
+    and the number of beginnings finds the very best. A beam of 1 without penalties is greedy.
+
+    At its maximum length a sentence fills the free places of its list with cut-off hypotheses,
+    ranked after the finished ones; a list is shorter than n_best only where nothing else exists.
+    All sentences move at once, and those that are done leave the batch.
+    """
+    found: list[list[Hypothesis]] = [[] for _ in range(len(real))]
+    at = torch.arange(len(real), device=real.device)  # which sentence each row of the search is
+    tokens = at.new_empty(len(real), 1, 0)
+    alive = torch.zeros(len(real), 1, dtype=sums(real.device), device=real.device)
+    finished = Finished.none(len(real), n_best, alive)
+    last = torch.full_like(at, BEGIN)
+    while True:
+        sentences, width, length = tokens.shape
+        before = state.coverage
+        logits, state = model.step(last, state)
+        asked = constraints.select(at)
+        log_p = _each(asked, width).apply(predicted(logits), tokens.flatten(0, 1))
+        log_p = log_p.view(sentences, width, -1)
+
+        # One more than the beam, so that enough are left when END is among them.
+        best, ids = log_p.topk(min(beam + 1, log_p.shape[-1]), dim=-1)
+        ends = (ids[..., :beam] == END).any(-1)
+        ended = (alive + log_p[..., END]).masked_fill(~ends, _NEVER)
+        scores = _scored(penalties, ended, length + 1, state.coverage, real[at])
+        finished = finished.joined(tokens, scores, ended)
+
+        totals = (alive.unsqueeze(-1) + best).masked_fill(ids == END, _NEVER).flatten(1)
+        kept, order = totals.topk(min(beam, totals.shape[1]), dim=1)
+        cut = asked.full(length) | torch.isneginf(kept[:, 0])
+        hopeless = penalties.bound(kept[:, 0], asked.max_length + 1) <= finished.worst
+        leaving = cut | hopeless
+        if leaving.any():
+            unfinished = alive.masked_fill(~torch.isneginf(ended), _NEVER)
+            scores = _scored(penalties, unfinished, length, before, real[at])
+            for row in leaving.nonzero().squeeze(1).tolist():
+                hypotheses = finished.of(row)
+                if cut[row]:
+                    hypotheses += _cut_off(tokens[row], scores[row], unfinished[row])
+                found[int(at[row])] = ranked(hypotheses)[:n_best]
+            if leaving.all():
+                return found
+
+        staying = (~leaving).nonzero().squeeze(1)
+        # Best first, so what cannot be (−∞: few beginnings yet, a forced prefix) is at the end.
+        possible = int((kept[staying] > _NEVER).sum(1).max())
+        alive, order = kept[staying, :possible], order[staying, :possible]
+        parents = staying.unsqueeze(1) * width + order // ids.shape[-1]
+        chosen = ids.flatten(1)[staying].gather(1, order)
+        tokens = torch.cat([tokens.flatten(0, 1)[parents], chosen.unsqueeze(-1)], dim=-1)
+        at, finished, last = at[staying], finished.select(staying), chosen.flatten()
+        state = _moved(state, parents.flatten(), sentences * width)
+
+
+def _moved(state: S, rows: Int[Tensor, " chosen"], now: int) -> S:
+    """The state of these rows; left as it is where they are all of its `now` rows, in order."""
+    if len(rows) == now and torch.equal(rows, torch.arange(now, device=rows.device)):
+        return state
+    return state.select(rows)
+
+
+def _each(constraints: Constraints, width: int) -> Constraints:
+    """The constraints of a sentence for each of its hypotheses."""
+    rows = torch.arange(len(constraints.max_length), device=constraints.max_length.device)
+    return constraints.select(rows.repeat_interleave(width))
+
+
+def _scored(
+    penalties: Penalties,
+    log_probabilities: Float[Tensor, "sentences width"],
+    factors: int,
+    coverage: Float[Tensor, "rows slots"] | None,
+    real: Bool[Tensor, "sentences slots"],
+) -> Float[Tensor, "sentences width"]:
+    if coverage is not None:
+        coverage = coverage.view(*log_probabilities.shape, -1)
+    return penalties.score(log_probabilities, factors, coverage, real.unsqueeze(1))
+
+
+def _cut_off(
+    tokens: Int[Tensor, "width length"],
+    scores: Float[Tensor, " width"],
+    log_probabilities: Float[Tensor, " width"],
+) -> list[Hypothesis]:
+    return [
+        Hypothesis(tuple(row), score, log_probability, finished=False)
+        for row, score, log_probability in zip(
+            tokens.tolist(), scores.tolist(), log_probabilities.tolist(), strict=True
+        )
+        if log_probability > _NEVER
+    ]

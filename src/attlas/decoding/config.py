@@ -1,0 +1,73 @@
+"""How to search."""
+
+from typing import Annotated, Literal
+
+from pydantic import Field, model_validator
+
+from attlas.config import Config
+from attlas.errors import AttlasError
+
+_OF_SAMPLING = ("temperature", "top_k", "top_p")
+
+
+class DecodingConfig(Config):
+    """How a translation is searched for; a value out of its range is an error that says so.
+
+    Lengths count target tokens without the end of the sentence (END). A source of n tokens (its
+    END included) gets at most ⌊max_length_factor · n⌋ + max_length_constant target tokens; what has
+    not ended by then is returned and marked as unfinished.
+
+    beam, length_penalty α, coverage_penalty β: see `beam_search` and `Penalties`; the two penalties
+    make the score of every method. no_repeat_ngram = n: no n tokens in a row occur twice (0 = off);
+    see `Constraints`. n_best: how many hypotheses per sentence beam search returns, or how many are
+    drawn. temperature, top_k (0 = off), top_p (1 = off) and seed: see `sample`.
+    longest_source: a source is cut to this many tokens, and the translation says by how many
+    (0 = never cut).
+    """
+
+    method: Literal["beam", "greedy", "sample"] = "beam"
+    beam: Annotated[int, Field(ge=1)] = 5
+    n_best: Annotated[int, Field(ge=1)] = 1
+    length_penalty: Annotated[float, Field(ge=0.0, allow_inf_nan=False)] = 0.6
+    coverage_penalty: Annotated[float, Field(ge=0.0, allow_inf_nan=False)] = 0.0
+    min_length: Annotated[int, Field(ge=0)] = 0
+    max_length_factor: Annotated[float, Field(ge=0.0, allow_inf_nan=False)] = 3.0
+    max_length_constant: Annotated[int, Field(ge=1)] = 20
+    no_repeat_ngram: Annotated[int, Field(ge=0)] = 0
+    temperature: Annotated[float, Field(gt=0.0, allow_inf_nan=False)] = 1.0
+    top_k: Annotated[int, Field(ge=0)] = 0
+    top_p: Annotated[float, Field(gt=0.0, le=1.0)] = 1.0
+    seed: int = 0
+    longest_source: Annotated[int, Field(ge=0)] = 0
+
+    @model_validator(mode="after")
+    def _fits_together(self) -> "DecodingConfig":
+        most = {"beam": self.beam, "greedy": 1, "sample": self.n_best}[self.method]
+        if self.n_best > most:
+            raise AttlasError(
+                f"n_best of at most {most} with method = {self.method!r}",
+                str(self.n_best),
+                "lower n_best, or widen the beam of method = 'beam'",
+            )
+        if self.method != "sample":
+            idle = [
+                k for k in _OF_SAMPLING if getattr(self, k) != type(self).model_fields[k].default
+            ]
+            if idle:
+                raise AttlasError(
+                    f"method = 'sample' for {', '.join(idle)}",
+                    repr(self.method),
+                    "set method = 'sample', or leave these out",
+                )
+        if self.min_length > self.max_length(1):
+            raise AttlasError(
+                f"min_length of at most {self.max_length(1)}, the longest target of the shortest "
+                "source",
+                str(self.min_length),
+                "raise max_length_constant, or lower min_length",
+            )
+        return self
+
+    def max_length(self, source_tokens: int) -> int:
+        """⌊max_length_factor · source_tokens⌋ + max_length_constant, in target tokens."""
+        return int(self.max_length_factor * source_tokens) + self.max_length_constant

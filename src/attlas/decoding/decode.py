@@ -1,0 +1,98 @@
+"""The one door to every search."""
+
+from collections.abc import Sequence
+
+import torch
+from jaxtyping import Bool, Int
+from torch import Tensor
+
+from attlas.data.vocabulary import BEGIN, END, PAD
+from attlas.decoding.beam import beam_search
+from attlas.decoding.config import DecodingConfig
+from attlas.decoding.constraints import Constraints
+from attlas.decoding.greedy import greedy_search
+from attlas.decoding.hypothesis import Hypothesis
+from attlas.decoding.penalties import Penalties
+from attlas.decoding.sample import Distribution, sample
+from attlas.errors import AttlasError
+from attlas.models.sequence_to_sequence import S, SequenceToSequence
+
+
+@torch.inference_mode()
+def decode(
+    model: SequenceToSequence[S],
+    source: Int[Tensor, "batch slots"],
+    real: Bool[Tensor, "batch slots"],
+    config: DecodingConfig,
+    prefix: Sequence[Sequence[int]] | None = None,
+) -> list[list[Hypothesis]]:
+    """The n-best list of each source row, best first; never empty.
+
+    `prefix` holds the target ids with which each row has to begin ([] = free). What is found for
+    a row does not depend on the rows beside it. `config.longest_source` is not read here: what came
+    is translated whole.
+
+    Errors: `AttlasError` where the model is in training mode, where a row holds no token, or where
+    the prefixes do not fit.
+    """
+    if model.training:
+        raise AttlasError("a model in evaluation mode", "one in training mode", "call model.eval()")
+    if not len(source):
+        return []
+    sizes = real.sum(dim=1).tolist()
+    if 0 in sizes:
+        raise AttlasError(
+            "at least one token in each row of the source",
+            f"none in row {sizes.index(0)}",
+            "leave empty sentences out",
+        )
+    longest = [config.max_length(size) for size in sizes]
+    constraints = Constraints(
+        prefix=_padded(prefix or [[]] * len(sizes), longest).to(source.device),
+        max_length=torch.tensor(longest, device=source.device),
+        min_length=config.min_length,
+        no_repeat_ngram=config.no_repeat_ngram,
+    )
+    penalties = Penalties(config.length_penalty, config.coverage_penalty)
+    state = model.encode(source, real)
+    match config.method:
+        case "greedy":
+            return greedy_search(model, state, real, constraints, penalties)
+        case "beam":
+            return beam_search(
+                model, state, real, constraints, penalties, beam=config.beam, n_best=config.n_best
+            )
+        case "sample":
+            distribution = Distribution(config.temperature, config.top_k, config.top_p)
+            return sample(
+                model, source, state, real, constraints, penalties, distribution,
+                seed=config.seed, draws=config.n_best,
+            )  # fmt: skip
+
+
+def _padded(
+    prefixes: Sequence[Sequence[int]], longest: Sequence[int]
+) -> Int[Tensor, "batch longest"]:
+    """One row per prefix, padded with PAD."""
+    if len(prefixes) != len(longest):
+        raise AttlasError(
+            f"one prefix for each of {len(longest)} rows",
+            f"{len(prefixes)} prefixes",
+            "pass [] for a row without one",
+        )
+    for row, (prefix, most) in enumerate(zip(prefixes, longest, strict=True)):
+        if special := {PAD, BEGIN, END}.intersection(prefix):
+            raise AttlasError(
+                f"a prefix of tokens for row {row}",
+                f"one with the special id {min(special)}",
+                "leave padding, begin and end out of it",
+            )
+        if len(prefix) > most:
+            raise AttlasError(
+                f"a prefix of at most {most} tokens for row {row}",
+                f"{len(prefix)} tokens",
+                "shorten it, or raise max_length_constant",
+            )
+    width = max(map(len, prefixes))
+    rows = [[*prefix, *[PAD] * (width - len(prefix))] for prefix in prefixes]
+    return torch.tensor(rows, dtype=torch.long).reshape(len(rows), width)

@@ -1,0 +1,31 @@
+"""Greedy search."""
+
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from attlas.decoding.constraints import Constraints
+from attlas.decoding.hypothesis import Hypothesis
+from attlas.decoding.path import follow
+from attlas.decoding.penalties import Penalties
+from attlas.models.sequence_to_sequence import S, SequenceToSequence
+
+
+def greedy_search(
+    model: SequenceToSequence[S],
+    state: S,
+    real: Bool[Tensor, "batch slots"],
+    constraints: Constraints,
+    penalties: Penalties,
+) -> list[list[Hypothesis]]:
+    """y_t = argmax P(y | y_<t, X): the most probable token each time, one hypothesis a sentence.
+
+    Equally probable tokens: the lowest id. The penalties make the score, not the choice.
+    """
+    chosen = follow(model, state, real, constraints, penalties, _most_probable)
+    return [[hypothesis] for hypothesis in chosen]
+
+
+def _most_probable(
+    log_probabilities: Float[Tensor, "rows vocabulary"], rows: Int[Tensor, " rows"], step: int
+) -> Int[Tensor, " rows"]:
+    return log_probabilities.argmax(dim=-1)

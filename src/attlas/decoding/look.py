@@ -1,0 +1,76 @@
+"""Where a model looked for a translation: the finished hypothesis, read again."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from attlas.data.vocabulary import BEGIN, END
+from attlas.decoding.alignment import Link, links_of
+from attlas.errors import AttlasError
+from attlas.models.sequence_to_sequence import S, SequenceToSequence
+from attlas.recording import Trace, observe
+from attlas.recording.tap import taps
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """The trace of one translation and the links of its tokens.
+
+    trace: readings shaped (1, heads, queries, slots); None where there is nothing to see, and then
+    `blank` says why. alignment: (source token, target token), see `links_of`.
+    """
+
+    trace: Trace | None
+    alignment: tuple[Link, ...]
+    blank: str = ""
+
+
+def reread(
+    model: SequenceToSequence[S],
+    source: Sequence[int],
+    target: Sequence[int],
+    finished: bool,
+    source_tokens: Sequence[str],
+    tokens: Sequence[str],
+) -> Look:
+    """Read a hypothesis once more, all positions at once, and record where the model looks.
+
+    source, target: ids without BEGIN and END; END is added to the source, and to the target where
+    it is finished. The queries are the target's tokens: query t is the one that predicts token t.
+    """
+    if not taps(model):
+        return Look(None, (), "the model has no attention")
+    device = next((p.device for p in model.parameters()), torch.device("cpu"))
+    wanted = [*target, END] if finished else [*target]
+    if not wanted:
+        return Look(None, (), "the translation has no token")
+    ids = torch.tensor([[*source, END]], device=device)
+    asked = torch.tensor([[BEGIN, *wanted[:-1]]], device=device)
+    with torch.no_grad(), observe(model) as trace:
+        model.features(asked, model.encode(ids, torch.ones_like(ids, dtype=torch.bool)))
+    trace.label([source_tokens], [tokens])
+    weights = attention_to_source(trace, len(wanted), ids.shape[1])
+    return Look(trace, links_of(weights, len(target), len(source)))
+
+
+def attention_to_source(trace: Trace, queries: int, slots: int) -> Float[Tensor, "queries slots"]:
+    """The mean over heads, and over the layers whose map is target × source.
+
+    Errors: `AttlasError` where no layer of the trace has such a map.
+    """
+    maps = [
+        trace[layer].weights()[0].mean(dim=0)
+        for layer in trace.layers
+        if len(trace.calls(layer)) == 1 and trace[layer].shape[2:] == (queries, slots)
+    ]
+    if not maps:
+        shapes = {layer: [call.shape for call in trace.calls(layer)] for layer in trace.layers}
+        raise AttlasError(
+            f"a layer whose map is {queries} queries × {slots} slots",
+            str(shapes),
+            "align with a model whose decoder looks at its source",
+        )
+    return torch.stack(maps).mean(dim=0)

@@ -1,0 +1,115 @@
+"""Sampling."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from hashlib import blake2b
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from attlas.data.vocabulary import PAD
+from attlas.decoding.constraints import Constraints
+from attlas.decoding.hypothesis import Hypothesis, ranked
+from attlas.decoding.path import follow
+from attlas.decoding.penalties import Penalties
+from attlas.decoding.prediction import sums
+from attlas.models.sequence_to_sequence import S, SequenceToSequence
+
+
+@dataclass(frozen=True, slots=True)
+class Distribution:
+    """softmax(log P / temperature) over the tokens that are kept, renormalised.
+
+    Kept are the top_k most probable (0 = all), and of these, by the same distribution, the fewest
+    most probable ones that together hold at least top_p (Holtzman et al., 2020, section 3.1).
+    Tokens as probable as the last one kept are kept too, so that the order of ids decides nothing.
+    """
+
+    temperature: float
+    top_k: int
+    top_p: float
+
+    def of(
+        self, log_probabilities: Float[Tensor, "rows vocabulary"]
+    ) -> Float[Tensor, "rows vocabulary"]:
+        """The probabilities to draw from; 0 for what is not kept."""
+        scores = log_probabilities / self.temperature
+        if 0 < self.top_k < scores.shape[1]:
+            last = scores.topk(self.top_k, dim=-1).values[:, -1:]
+            scores = scores.masked_fill(scores < last, float("-inf"))
+        probabilities = torch.softmax(scores, dim=-1)
+        if self.top_p < 1.0:
+            ordered = probabilities.sort(dim=-1, descending=True).values
+            before = ordered.cumsum(dim=-1) - ordered
+            last = ordered.masked_fill(before >= self.top_p, 1.0).amin(dim=-1, keepdim=True)
+            probabilities = probabilities.masked_fill(probabilities < last, 0.0)
+        # Where nothing may come, softmax is 0 / 0: no probability anywhere.
+        return (probabilities / probabilities.sum(dim=-1, keepdim=True)).nan_to_num(0.0)
+
+
+def sample(
+    model: SequenceToSequence[S],
+    source: Int[Tensor, "batch slots"],
+    state: S,
+    real: Bool[Tensor, "batch slots"],
+    constraints: Constraints,
+    penalties: Penalties,
+    distribution: Distribution,
+    *,
+    seed: int,
+    draws: int,
+) -> list[list[Hypothesis]]:
+    """`draws` sentences per source, each token drawn from `distribution`; best score first.
+
+    Draws are independent: one sentence may be drawn twice.
+
+    The randomness is a function of (seed, the source's own ids, its forced prefix, the number of
+    the draw, the step) and of nothing else: a sentence gets the same draws alone, in any batch, and
+    each time it comes; for other draws change the seed. The log-probability of what was drawn is
+    the model's own.
+    """
+    each = torch.arange(len(source), device=source.device).repeat_interleave(draws)
+    each_constraints = constraints.select(each)
+    chances = _chances(source, real, constraints, seed, draws).to(source.device)
+
+    def draw(
+        log_probabilities: Float[Tensor, "rows vocabulary"], rows: Int[Tensor, " rows"], step: int
+    ) -> Int[Tensor, " rows"]:
+        # The inverse of the cumulative distribution: one number decides a token.
+        reached = distribution.of(log_probabilities).to(chances.dtype).cumsum(dim=-1)
+        wanted = chances[rows, step].unsqueeze(1) * reached[:, -1:]
+        drawn = torch.searchsorted(reached, wanted, right=True).squeeze(1)
+        return drawn.clamp(max=reached.shape[1] - 1)  # beyond the end only where nothing may come
+
+    drawn = follow(model, state.select(each), real[each], each_constraints, penalties, draw)
+    return [ranked(drawn[row : row + draws]) for row in range(0, len(drawn), draws)]
+
+
+def _chances(
+    source: Int[Tensor, "batch slots"],
+    real: Bool[Tensor, "batch slots"],
+    constraints: Constraints,
+    seed: int,
+    draws: int,
+) -> Float[Tensor, "hypotheses steps"]:
+    """One number in [0, 1) for each draw and step, the same on every device."""
+    steps = (constraints.max_length + 1).tolist()
+    chances = torch.zeros(len(steps) * draws, max(steps), dtype=sums(source.device))
+    for row, (ids, known, prefix) in enumerate(
+        zip(source.tolist(), real.tolist(), constraints.prefix.tolist(), strict=True)
+    ):
+        own = [i for i, is_real in zip(ids, known, strict=True) if is_real]
+        begun = [i for i in prefix if i != PAD]
+        for number in range(draws):
+            generator = torch.Generator().manual_seed(_key(seed, own, begun, [number]))
+            drawn = torch.rand(steps[row], dtype=torch.float64, generator=generator)
+            # Below 1 also after rounding, so that a draw always falls on a token.
+            chances[row * draws + number, : steps[row]] = drawn.clamp(max=1.0 - 1e-6)
+    return chances
+
+
+def _key(seed: int, *parts: Sequence[int]) -> int:
+    """63 bits that stand for these numbers, the same in every process and on every machine."""
+    text = "|".join(" ".join(map(str, part)) for part in ([seed], *parts))
+    return int.from_bytes(blake2b(text.encode(), digest_size=8).digest()) >> 1

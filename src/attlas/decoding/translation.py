@@ -1,0 +1,69 @@
+"""What a translator answers."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from attlas.decoding.alignment import Link, pharaoh
+from attlas.decoding.look import Look
+from attlas.recording import Trace
+
+
+@dataclass(frozen=True)
+class Translation:
+    """One text, translated; where the model looked is found out when it is first asked for.
+
+    text: the translation, in one line. source_tokens, tokens: one label per token for the axes of
+    a map, END included (not in `tokens` where the hypothesis is not finished). score,
+    log_probability, finished: those of the `Hypothesis`. cut: how many source tokens were left out
+    because the source was longer than `DecodingConfig.longest_source`; 0 = translated whole.
+    alternatives: the rest of the n-best list, best first.
+
+    An empty text (or white space alone) has the empty translation: no tokens, score 0, and no
+    trace.
+    """
+
+    text: str
+    source_text: str
+    source_tokens: tuple[str, ...]
+    tokens: tuple[str, ...]
+    score: float
+    log_probability: float
+    finished: bool
+    cut: int
+    alternatives: tuple["Translation", ...]
+    _reread: Callable[[], Look] = field(repr=False, compare=False)
+    _words: Callable[[tuple[Link, ...]], tuple[Link, ...]] = field(repr=False, compare=False)
+
+    @cached_property
+    def look(self) -> Look:
+        """One teacher-forced pass of the model over this translation, made once.
+
+        It shows the model as it is at the first asking: ask before training it further.
+        """
+        return self._reread()
+
+    @property
+    def trace(self) -> Trace | None:
+        """The attention of every layer, labelled; None where `blank` says why there is none."""
+        return self.look.trace
+
+    @property
+    def blank(self) -> str:
+        """Why there is no trace; "" where there is one."""
+        return self.look.blank
+
+    @property
+    def alignment(self) -> tuple[Link, ...]:
+        """(source token, target token) links by the highest attention; END is never linked."""
+        return self.look.alignment
+
+    @cached_property
+    def word_alignment(self) -> tuple[Link, ...]:
+        """(source word, target word) links, where words are what white space separates."""
+        return self._words(self.alignment)
+
+    @property
+    def pharaoh(self) -> str:
+        """`word_alignment` as "i-j i-j …"."""
+        return pharaoh(self.word_alignment)

@@ -1,0 +1,212 @@
+"""From text to text."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from attlas.data import Vocabularies, Vocabulary, batches_by_length, padded
+from attlas.data.vocabulary import END
+from attlas.decoding.alignment import Link, word_links
+from attlas.decoding.config import DecodingConfig
+from attlas.decoding.decode import decode
+from attlas.decoding.hypothesis import Hypothesis
+from attlas.decoding.look import Look, reread
+from attlas.decoding.translation import Translation
+from attlas.decoding.words import words_of_tokens
+from attlas.errors import AttlasError
+from attlas.models.sequence_to_sequence import SequenceToSequence
+from attlas.runs import CONFIG, Run
+
+
+class Translator:
+    """translator("text") → `Translation`; the one call from text to text.
+
+    `run` is a `Run` or the path of one; `config` says how to search, None = as its recipe does.
+    May be called from many threads at once; the same text gives the same translation each time, in
+    any company.
+    """
+
+    def __init__(
+        self,
+        run: Run | Path | str,
+        config: DecodingConfig | None = None,
+        *,
+        which: str = "best",
+        device: str = "cpu",
+    ) -> None:
+        opened = run if isinstance(run, Run) else Run(run)
+        if config is None:
+            config = DecodingConfig.read(opened.table("decoding"), str(opened.path / CONFIG))
+        model = opened.model(which, device)
+        self._set_up(
+            model, opened.vocabularies(), config, {"run": str(opened.path), "checkpoint": which}
+        )
+
+    @classmethod
+    def of(
+        cls,
+        model: SequenceToSequence[Any],
+        vocabularies: Vocabularies,
+        config: DecodingConfig | None = None,
+    ) -> "Translator":
+        """A translator of a model at hand, which is put into evaluation mode."""
+        translator = cls.__new__(cls)
+        translator._set_up(model.eval(), vocabularies, config or DecodingConfig(), {})
+        return translator
+
+    def _set_up(
+        self,
+        model: SequenceToSequence[Any],
+        vocabularies: Vocabularies,
+        config: DecodingConfig,
+        origin: Mapping[str, str],
+    ) -> None:
+        self.model, self.vocabularies, self.config = model, vocabularies, config
+        self.device = next((p.device for p in model.parameters()), torch.device("cpu"))
+        self._origin = dict(origin)
+
+    @property
+    def facts(self) -> Mapping[str, str | int | float | None]:
+        """What is known of the model, for a page or a report to show."""
+        return {
+            **self._origin,
+            "model": type(self.model).__name__,
+            "parameters": sum(p.numel() for p in self.model.parameters()),
+            "source vocabulary": len(self.vocabularies.source),
+            "target vocabulary": len(self.vocabularies.target),
+            **self.config.model_dump(),
+        }
+
+    def __call__(self, text: str, prefix: str = "") -> Translation:
+        """Translate one text, which counts as one line; the translation begins with `prefix`."""
+        begun = self.vocabularies.target.encode(prefix) if prefix.strip() else []
+        (translation,) = self._translated([self._read(text)], [begun])
+        return translation
+
+    def many(
+        self, texts: Iterable[str], *, window: int = 1024, tokens: int = 4096
+    ) -> Iterator[Translation]:
+        """One translation per text, in the order of the texts, while they come in.
+
+        For speed, `window` texts at a time are sorted by length and translated in batches of at
+        most `tokens` padded source tokens (a longer text is a batch of its own); neither changes
+        what comes out. Nothing comes out before a window is full or the texts end: window = 1
+        answers each text at once.
+        """
+        if isinstance(texts, str):
+            raise AttlasError("several texts", "one text", "pass a list, or call translator(text)")
+        if window < 1 or tokens < 1:
+            raise AttlasError(
+                "a window and a batch of at least 1", f"{window} and {tokens}", "raise them"
+            )
+        return self._windows(iter(texts), window, tokens)
+
+    def _windows(self, texts: Iterator[str], window: int, tokens: int) -> Iterator[Translation]:
+        while lines := [self._read(text) for text in islice(texts, window)]:
+            found: dict[int, Translation] = {}
+            for places in batches_by_length([line.ids for line in lines], tokens):
+                batch = [lines[place] for place in places]
+                found.update(zip(places, self._translated(batch, [[]] * len(batch)), strict=True))
+            yield from (found[place] for place in range(len(lines)))
+
+    def _read(self, text: str) -> "_Line":
+        text = text.removesuffix("\n").removesuffix("\r")  # as the lines of a file end
+        if not text.strip():
+            return _Line(text, (), 0)
+        ids = self.vocabularies.source.encode(text)
+        kept = ids[: self.config.longest_source or None]
+        return _Line(text, tuple(kept), len(ids) - len(kept))
+
+    def _translated(
+        self, lines: Sequence["_Line"], prefixes: Sequence[Sequence[int]]
+    ) -> list[Translation]:
+        """One translation per line, all in one batch but for the empty ones."""
+        full = [(line, prefix) for line, prefix in zip(lines, prefixes, strict=True) if line.ids]
+        source, real = padded([[*line.ids, END] for line, _ in full])
+        found = iter(
+            decode(
+                self.model,
+                source.to(self.device),
+                real.to(self.device),
+                self.config,
+                [prefix for _, prefix in full],
+            )
+            if full
+            else []
+        )
+        return [self._told(line, next(found)) if line.ids else _empty(line) for line in lines]
+
+    def _told(self, line: "_Line", hypotheses: Sequence[Hypothesis]) -> Translation:
+        best, *others = hypotheses
+        alternatives = tuple(self._as_text(line, other, ()) for other in others)
+        return self._as_text(line, best, alternatives)
+
+    def _as_text(
+        self, line: "_Line", hypothesis: Hypothesis, alternatives: tuple[Translation, ...]
+    ) -> Translation:
+        source, target = self.vocabularies.source, self.vocabularies.target
+        # A model can spell a line break byte by byte; a translation is one line all the same.
+        text = target.decode(hypothesis.tokens).replace("\n", " ")
+        ended = [END] if hypothesis.finished else []
+        source_tokens = tuple(source.pieces([*line.ids, END]))
+        tokens = tuple(target.pieces([*hypothesis.tokens, *ended]))
+        return Translation(
+            text=text,
+            source_text=line.text,
+            source_tokens=source_tokens,
+            tokens=tokens,
+            score=hypothesis.score,
+            log_probability=hypothesis.log_probability,
+            finished=hypothesis.finished,
+            cut=line.cut,
+            alternatives=alternatives,
+            _reread=partial(
+                reread,
+                self.model,
+                line.ids,
+                hypothesis.tokens,
+                hypothesis.finished,
+                source_tokens,
+                tokens,
+            ),
+            _words=partial(_as_words, source, line, target, hypothesis.tokens, text),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Line:
+    """A text and the ids that are read of it; `cut` counts the ids beyond them."""
+
+    text: str
+    ids: tuple[int, ...]
+    cut: int
+
+
+def _empty(line: _Line) -> Translation:
+    return Translation("", line.text, (), (), 0.0, 0.0, True, 0, (), _nothing, tuple)
+
+
+def _nothing() -> Look:
+    return Look(None, (), "the text is empty")
+
+
+def _as_words(
+    source: Vocabulary,
+    line: _Line,
+    target: Vocabulary,
+    tokens: Sequence[int],
+    text: str,
+    links: tuple[Link, ...],
+) -> tuple[Link, ...]:
+    if not links:
+        return ()
+    return word_links(
+        links,
+        words_of_tokens(source, line.ids, line.text),
+        words_of_tokens(target, tokens, text),
+    )

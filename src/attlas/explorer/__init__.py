@@ -1,0 +1,6 @@
+"""The explorer: a web page of one's own that shows where a model looks while it translates."""
+
+from attlas.explorer.application import app
+from attlas.explorer.server import serve
+
+__all__ = ["app", "serve"]

@@ -1,0 +1,102 @@
+"""The door of the server: who may come in, and what every answer carries."""
+
+import ipaddress
+import json
+from collections.abc import Collection
+from urllib.parse import urlsplit
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from attlas.errors import AttlasError
+
+_LOCAL = frozenset({"localhost", "127.0.0.1", "::1"})
+_EVERYWHERE = frozenset({"0.0.0.0", "::"})
+_SAFE = frozenset({"GET", "HEAD"})
+
+_HEADERS = {
+    "Content-Security-Policy": (
+        "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
+        "img-src 'self' data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+    ),
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Resource-Policy": "same-origin",
+}
+
+
+class Guard:
+    """Lets in only who calls the server by its own name, and from its own page.
+
+    A page of another site can make a browser call 127.0.0.1, by a name of its own that it points
+    there (DNS rebinding: the Host is not ours) or across origins (the Origin is not ours). Neither
+    gets further than this. Where the server listens on every address, any IP address is its name:
+    an address cannot be rebound.
+    """
+
+    def __init__(self, inner: ASGIApp, hosts: Collection[str] = ()) -> None:
+        self._inner = inner
+        self._names = _LOCAL | {host.lower() for host in hosts if host not in _EVERYWHERE}
+        self._any_address = any(host in _EVERYWHERE for host in hosts)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._inner(scope, receive, send)
+            return
+        refused = self._refusal(scope["method"], Headers(scope=scope))
+
+        async def answer(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                headers = MutableHeaders(scope=message)
+                for name, value in _HEADERS.items():
+                    headers[name] = value
+            await send(message)
+
+        if refused is None:
+            await self._inner(scope, receive, answer)
+        else:
+            await _refuse(refused, answer)
+
+    def _refusal(self, method: str, headers: Headers) -> AttlasError | None:
+        hosts = headers.getlist("host")
+        if len(hosts) != 1 or not self._own(hosts[0]):
+            return AttlasError(
+                "a request to this server by its own name",
+                f"the host {', '.join(hosts) or '(none)'}",
+                "open the address that attlas printed",
+            )
+        if method in _SAFE:
+            return None
+        origin = headers.get("origin")
+        if origin is not None and origin.lower() != f"http://{hosts[0].lower()}":
+            return AttlasError(
+                "a request from the explorer's own page",
+                f"one from {origin}",
+                "open the address that attlas printed",
+            )
+        return None
+
+    def _own(self, host: str) -> bool:
+        try:
+            name = urlsplit(f"//{host}").hostname
+        except ValueError:
+            return False
+        if name is None:
+            return False
+        return name in self._names or (self._any_address and _is_address(name))
+
+
+def _is_address(name: str) -> bool:
+    try:
+        ipaddress.ip_address(name)
+    except ValueError:
+        return False
+    return True
+
+
+async def _refuse(error: AttlasError, send: Send) -> None:
+    body = json.dumps({"wanted": error.wanted, "came": error.came, "do": error.do}).encode()
+    headers = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(body))]
+    await send({"type": "http.response.start", "status": 403, "headers": headers})
+    await send({"type": "http.response.body", "body": body})

@@ -1,0 +1,86 @@
+"""What the page asks to be translated."""
+
+import json
+from dataclasses import dataclass
+from typing import Self
+
+from starlette.requests import Request
+
+from attlas.errors import AttlasError
+
+MOST_CHARACTERS = 2_000  # of one text
+_MOST_BYTES = 64 * 1024  # of one request
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A text to translate, and what its translation begins with ("" = anything)."""
+
+    text: str
+    prefix: str = ""
+
+    @classmethod
+    async def read(cls, request: Request) -> Self:
+        """From the body {"text": …} or {"text": …, "prefix": …}; `AttlasError` for any other."""
+        asked = _parsed(await _body(request))
+        for value in asked.values():
+            _check(value)
+        if not asked["text"].strip():
+            raise AttlasError("a sentence to translate", "an empty one", "type a few words")
+        return cls(**asked)
+
+
+async def _body(request: Request) -> bytes:
+    """The body of a request; refuses one that is too large before it is held whole."""
+    kind = request.headers.get("content-type", "(none)")
+    if kind.partition(";")[0].strip().lower() != "application/json":
+        raise AttlasError("a body of type application/json", kind, "set the Content-Type")
+    body = b""
+    async for part in request.stream():
+        body += part
+        if len(body) > _MOST_BYTES:
+            raise AttlasError(
+                f"a request of at most {_MOST_BYTES:,} bytes",
+                f"more than {len(body) - 1:,}",
+                "send less text at a time",
+            )
+    return body
+
+
+def _parsed(body: bytes) -> dict[str, str]:
+    try:
+        asked = json.loads(body)
+    except (ValueError, RecursionError):
+        raise AttlasError('{"text": "…"} as JSON', "something else", "send JSON in UTF-8") from None
+    if (
+        not isinstance(asked, dict)
+        or not {"text"} <= set(asked) <= {"text", "prefix"}
+        or not all(isinstance(value, str) for value in asked.values())
+    ):
+        raise AttlasError(
+            '{"text": "…"}, beside it "prefix" at most', _named(asked), "send one text"
+        )
+    return asked
+
+
+def _check(text: str) -> None:
+    if len(text) > MOST_CHARACTERS:
+        raise AttlasError(
+            f"at most {MOST_CHARACTERS:,} characters",
+            f"{len(text):,}",
+            "translate one sentence at a time; `attlas translate` takes whole files",
+        )
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise AttlasError(
+            "text in Unicode", "half of a surrogate pair", "send whole characters"
+        ) from None
+
+
+def _named(asked: object) -> str:
+    """What came instead, said shortly."""
+    if isinstance(asked, dict):
+        keys = ", ".join(repr(str(key)[:20]) for key in list(asked)[:5])
+        return f"an object with {keys or 'nothing in it'}"
+    return f"a JSON {type(asked).__name__}"

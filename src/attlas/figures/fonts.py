@@ -1,0 +1,117 @@
+"""Which fonts draw these characters: a figure never shows a box in place of a letter."""
+
+import unicodedata
+import warnings
+from collections.abc import Iterable
+from functools import lru_cache
+from importlib.util import find_spec
+from pathlib import Path
+
+from matplotlib.font_manager import FontProperties, fontManager, get_font
+
+from attlas.errors import AttlasError
+
+BASE = "DejaVu Sans"  # comes with matplotlib: Latin, Greek, Cyrillic, Arabic, Hebrew and more
+_EXTRA = "noto_cjk_sans_jp_regular"  # the package behind the extra "cjk"
+
+# Where several fonts know a character, the first of these draws it: sans-serifs that most systems
+# hold, made for reading. Every other font that is installed comes after them, by name.
+_PREFERRED = (
+    "Noto Sans",
+    "Noto Sans CJK",
+    "Source Han Sans",
+    "Hiragino Sans",
+    "PingFang",
+    "Apple SD Gothic Neo",
+    "Yu Gothic",
+    "Microsoft YaHei",
+    "Malgun Gothic",
+    "WenQuanYi Micro Hei",
+    "Droid Sans Fallback",
+    "IPAexGothic",
+    "Segoe UI",
+    "Apple Symbols",
+    "Noto Emoji",
+    "Symbola",
+)
+
+
+class MissingGlyphs(UserWarning):
+    """Some characters are in no font of this machine, and are shown as their code points."""
+
+
+def families(characters: Iterable[str]) -> tuple[list[str], frozenset[str]]:
+    """The font families that draw these characters, in order, and those that no font draws.
+
+    Errors: `AttlasError` where Chinese, Japanese or Korean is among the latter, which one command
+    mends. A `MissingGlyphs` warning names any others.
+    """
+    chosen, missing = _chosen(frozenset(characters))
+    east = sorted(filter(_is_cjk, missing))
+    if east:
+        raise AttlasError(
+            f"a font that has {_some(east)}",
+            "a machine where no installed font does",
+            "run: pip install 'attlas[cjk]' (or install a system font such as Noto Sans CJK)",
+        )
+    if missing:
+        warnings.warn(
+            f"no installed font has {_some(sorted(missing))}: shown as code points; install a font "
+            "of that script (the Noto fonts cover nearly all) and draw the figure again",
+            MissingGlyphs,
+            stacklevel=3,
+        )
+    return list(chosen), missing
+
+
+@lru_cache(maxsize=256)
+def _chosen(characters: frozenset[str]) -> tuple[tuple[str, ...], frozenset[str]]:
+    chosen, missing = [BASE], characters - _drawn_by(BASE, characters)
+    for family in _others() if missing else ():
+        drawn = _drawn_by(family, missing)
+        if drawn:
+            chosen.append(family)
+            missing -= drawn
+        if not missing:
+            break
+    return tuple(chosen), missing
+
+
+@lru_cache(maxsize=1)
+def _others() -> tuple[str, ...]:
+    """Every other family of this machine, in the order in which they are asked."""
+    spec = find_spec(_EXTRA)
+    for folder in (spec.submodule_search_locations or ()) if spec else ():
+        for path in sorted(Path(folder).glob("*.otf")):
+            fontManager.addfont(path)
+    # The font of last resort draws a box for every character.
+    names = {entry.name for entry in fontManager.ttflist if "Last Resort" not in entry.name}
+    return tuple(sorted(names - {BASE}, key=lambda name: (_rank(name), name)))
+
+
+def _rank(family: str) -> int:
+    # "Noto Sans CJK JP" belongs to "Noto Sans CJK" rather than to the shorter "Noto Sans".
+    fits = [i for i, name in enumerate(_PREFERRED) if f"{family} ".startswith(f"{name} ")]
+    return max(fits, key=lambda i: len(_PREFERRED[i]), default=len(_PREFERRED))
+
+
+def _drawn_by(family: str, characters: frozenset[str]) -> frozenset[str]:
+    """Asked of the very file that a text in this family would use."""
+    try:
+        path = fontManager.findfont(FontProperties(family=[family]), fallback_to_default=False)
+        font = get_font(path)
+        return frozenset(c for c in characters if font.get_char_index(ord(c)))
+    except (OSError, RuntimeError, ValueError):  # a font that is gone or damaged draws nothing
+        return frozenset()
+
+
+def _is_cjk(character: str) -> bool:
+    name = unicodedata.name(character, "")
+    return name.startswith(("CJK", "HIRAGANA", "KATAKANA", "HANGUL", "BOPOMOFO", "IDEOGRAPHIC"))
+
+
+def _some(characters: list[str]) -> str:
+    """Up to eight of them, and how many more there are."""
+    shown = ", ".join(f"{c} (U+{ord(c):04X})" for c in characters[:8])
+    more = len(characters) - 8
+    return f"{shown} and {more} more" if more > 0 else shown

@@ -1,0 +1,228 @@
+"""Arrays that a user brings: NumPy or torch, with or without a batch and heads."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Float, Shaped
+from torch import Tensor
+
+from attlas.errors import AttlasError
+from attlas.layers.memory import Memory
+
+_NUMPY_DTYPES = ("bool", "float16", "float32", "float64")
+_TORCH_FLOATS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
+_SHAPES = {
+    2: ("(queries, width)", "(slots, width)", "(slots, value_width)"),
+    3: ("(batch, queries, width)", "(batch, slots, width)", "(batch, slots, value_width)"),
+    4: (
+        "(batch, heads, queries, width)",
+        "(batch, key_heads, slots, width)",
+        "(batch, key_heads, slots, value_width)",
+    ),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Arrays:
+    """What was brought, checked and given all four axes; `as_came` turns results back.
+
+    Slots at which no query may look are padding: as in every memory, their content is zeroed.
+    """
+
+    query: Float[Tensor, "batch heads queries width"]
+    memory: Memory
+    mask: Bool[Tensor, "#batch #heads queries slots"] | None
+    bias: Float[Tensor, "#batch #heads queries slots"] | None
+    axes: int
+    numpy: bool
+
+    @classmethod
+    def of(
+        cls,
+        query: Any,
+        key: Any,
+        value: Any,
+        *,
+        mask: Any = None,
+        real: Any = None,
+        bias: Any = None,
+    ) -> "Arrays":
+        """`AttlasError` where kinds, dtypes, devices or shapes do not fit together."""
+        given = {
+            "query": query,
+            "key": key,
+            "value": value,
+            "mask": mask,
+            "real": real,
+            "bias": bias,
+        }
+        tensors = _tensors({name: array for name, array in given.items() if array is not None})
+        query, key, value = tensors["query"], tensors["key"], tensors["value"]
+        _check_shapes(query, key, value)
+        weights = (*query.shape[:-1], key.shape[-2])
+        mask = _of_pairs("mask", tensors.get("mask"), weights)
+        bias = _of_pairs("bias", tensors.get("bias"), weights)
+        real = _of_slots(tensors.get("real"), key)
+        if bias is not None:
+            allowed = bias != -math.inf
+            bias = bias.masked_fill(~allowed, 0.0)
+            mask = allowed if mask is None else mask & allowed
+        keys, values = _four_axes(key), _four_axes(value)
+        if mask is not None:
+            looked_at = mask.any(2).any(1).expand(len(keys), -1)
+            real = looked_at if real is None else real & looked_at
+        if real is not None:
+            padding = ~real[:, None, :, None]
+            keys, values = keys.masked_fill(padding, 0.0), values.masked_fill(padding, 0.0)
+        numpy = isinstance(given["query"], np.ndarray)
+        return cls(_four_axes(query), Memory(keys, values, real), mask, bias, len(weights), numpy)
+
+    def as_came(self, result: Float[Tensor, "batch heads queries last"]) -> Any:
+        """The axes and the kind of array that were brought."""
+        if self.axes < 4:
+            result = result.squeeze(1)
+        if self.axes < 3:
+            result = result.squeeze(0)
+        return result.numpy() if self.numpy else result
+
+
+def _tensors(given: Mapping[str, Any]) -> dict[str, Tensor]:
+    """The arrays as tensors, of one kind, one float dtype and one device."""
+    kinds = {name: _kind(array) for name, array in given.items()}
+    if set(kinds.values()) not in ({"NumPy"}, {"torch"}):
+        raise AttlasError(
+            "NumPy arrays alone or torch tensors alone",
+            _listed(kinds),
+            "convert them with numpy.asarray or torch.as_tensor",
+        )
+    dtypes = {name: str(array.dtype).removeprefix("torch.") for name, array in given.items()}
+    for name, array in given.items():
+        _check_dtype(name, array)
+    floats = {name: dtype for name, dtype in dtypes.items() if dtype != "bool"}
+    if len(set(floats.values())) > 1:
+        raise AttlasError(
+            "one dtype", _listed(floats), "convert them to the one in which to compute"
+        )
+    tensors = {
+        name: array if isinstance(array, Tensor) else _from_numpy(array)
+        for name, array in given.items()
+    }
+    devices = {name: str(tensor.device) for name, tensor in tensors.items()}
+    if len(set(devices.values())) > 1:
+        raise AttlasError("one device", _listed(devices), "move them to one with .to(device)")
+    return tensors
+
+
+def _check_dtype(name: str, array: Any) -> None:
+    is_bool = array.dtype in (torch.bool, np.bool_)
+    if name in ("mask", "real"):
+        if not is_bool:
+            raise AttlasError(
+                f"{name} of bool, True = {'may look' if name == 'mask' else 'a slot'}",
+                f"{name} of {array.dtype}",
+                "compare it to something; numbers that are added to the scores are a bias",
+            )
+        return
+    if isinstance(array, Tensor):
+        fits = array.dtype in _TORCH_FLOATS
+    else:
+        fits = not is_bool and array.dtype.name in _NUMPY_DTYPES
+    if not fits:
+        raise AttlasError(
+            f"{name} of float16, bfloat16 (torch), float32 or float64",
+            f"{name} of {array.dtype}",
+            "convert it to floating point first",
+        )
+
+
+def _check_shapes(
+    query: Shaped[Tensor, "..."], key: Shaped[Tensor, "..."], value: Shaped[Tensor, "..."]
+) -> None:
+    came = f"query {tuple(query.shape)}, key {tuple(key.shape)}, value {tuple(value.shape)}"
+    if query.ndim not in _SHAPES:
+        wanted = " or ".join(of_query for of_query, _, _ in _SHAPES.values())
+        raise AttlasError(f"a query of shape {wanted}", came, "add or remove axes")
+    wanted = "query {}, key {} and value {}".format(*_SHAPES[query.ndim])
+    if not query.ndim == key.ndim == value.ndim:
+        raise AttlasError(wanted, came, "give all three the same axes")
+    differing = [
+        (query.ndim > 2 and len({query.shape[0], key.shape[0], value.shape[0]}) > 1, "batch"),
+        (query.ndim > 3 and key.shape[1] != value.shape[1], "key_heads"),
+        (key.shape[-2] != value.shape[-2], "slots"),
+        (query.shape[-1] != key.shape[-1], "width"),
+    ]
+    for differs, axis in differing:
+        if differs:
+            raise AttlasError(wanted, came, f"make {axis} the same wherever it stands")
+    if query.ndim > 3 and (key.shape[1] == 0 or query.shape[1] % key.shape[1]):
+        raise AttlasError(
+            f"heads that share key_heads evenly in {wanted}",
+            came,
+            f"choose key_heads that divide the {query.shape[1]} heads",
+        )
+    if query.shape[-1] == 0:
+        raise AttlasError("a width of at least 1", came, "give every position a vector")
+
+
+def _of_pairs(
+    name: str, array: Shaped[Tensor, "..."] | None, weights: tuple[int, ...]
+) -> Shaped[Tensor, "#batch #heads queries slots"] | None:
+    """A mask or a bias with the axes of the weights, or of one map for all of them."""
+    if array is None:
+        return None
+    fits = array.ndim in (2, len(weights)) and all(
+        size in (1, wanted) for size, wanted in zip(array.shape[::-1], weights[::-1], strict=False)
+    )
+    if not fits:
+        # With four axes, three would be the batch to some and the heads to others.
+        raise AttlasError(
+            f"{name} of shape {weights[-2:]} or {weights}, any axis of which may be 1",
+            f"shape {tuple(array.shape)}",
+            "order the axes as in the weights: batch, heads, queries, slots",
+        )
+    if array.ndim == 3:
+        array = array.unsqueeze(1)
+    elif array.ndim == 2:
+        array = array[None, None]
+    return array.expand(-1, -1, *weights[-2:])
+
+
+def _of_slots(
+    real: Bool[Tensor, "..."] | None, key: Shaped[Tensor, "*axes slots width"]
+) -> Bool[Tensor, "batch slots"] | None:
+    if real is None:
+        return None
+    wanted = (key.shape[0], key.shape[-2]) if key.ndim > 2 else (key.shape[0],)
+    if tuple(real.shape) != wanted:
+        raise AttlasError(
+            f"real of shape {wanted}, ({'batch, ' if key.ndim > 2 else ''}slots)",
+            f"shape {tuple(real.shape)}",
+            "give one bool per slot of the key",
+        )
+    return real if key.ndim > 2 else real.unsqueeze(0)
+
+
+def _four_axes(array: Shaped[Tensor, "..."]) -> Shaped[Tensor, "batch heads positions width"]:
+    if array.ndim == 2:
+        return array[None, None]
+    return array.unsqueeze(1) if array.ndim == 3 else array
+
+
+def _from_numpy(array: Any) -> Tensor:
+    # torch takes over NumPy's memory, and wants it writeable, in order and of this machine.
+    native = array.dtype.newbyteorder("=")
+    return torch.from_numpy(np.require(array, native, ["C_CONTIGUOUS", "WRITEABLE"]))
+
+
+def _kind(array: Any) -> str:
+    if isinstance(array, np.ndarray):
+        return "NumPy"
+    return "torch" if isinstance(array, Tensor) else type(array).__name__
+
+
+def _listed(facts: Mapping[str, str]) -> str:
+    return ", ".join(f"{name}: {fact}" for name, fact in facts.items())

@@ -1,0 +1,118 @@
+"""Scaled dot-product attention over all pairs: the fused kernel and its explicit twin."""
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Bool, Float
+from torch import Tensor
+
+from attlas.layers.attention import masked_softmax
+from attlas.layers.memory import Memory
+from attlas.patterns import Causal, Everywhere, Pattern
+
+
+def dense_attention(
+    query: Float[Tensor, "batch heads queries width"],
+    memory: Memory,
+    pattern: Pattern,
+    first: int,
+    scale: float,
+    dropout: float,
+) -> Float[Tensor, "batch heads queries value_width"]:
+    """softmax(scale · q kᵀ) v by the fused kernel; heads may share keys.
+
+    Where every query sees every slot no mask is made; O(queries × slots) bools otherwise, at most.
+    """
+    keys, values, real = memory.keys, memory.values, memory.real
+    queries, slots = query.shape[2], memory.slots
+    past = isinstance(pattern, Causal)
+    # A causal query at or after the last slot sees them all: the step of a decoder with a cache.
+    if isinstance(pattern, Everywhere) or (past and first >= slots - 1):
+        if real is None:
+            return _fused(query, keys, values, None, scale, dropout)
+        seen = real[:, None, None, :]
+    # The kernel's own causal mask counts queries from the first slot, whatever the cache.
+    elif real is None and past and first == 0 and queries == slots:
+        return _fused(query, keys, values, None, scale, dropout, causal=True)
+    else:
+        seen = pattern.mask(queries, slots, first, query.device)[None, None]
+        seen = seen if real is None else seen & real[:, None, None, :]
+    return masked_attention(query, keys, values, seen, scale, dropout)
+
+
+def masked_attention(
+    query: Float[Tensor, "batch heads queries width"],
+    keys: Float[Tensor, "batch key_heads slots width"],
+    values: Float[Tensor, "batch key_heads slots value_width"],
+    seen: Bool[Tensor, "#batch #heads #queries slots"],
+    scale: float,
+    dropout: float,
+) -> Float[Tensor, "batch heads queries value_width"]:
+    """The fused kernel over the seen slots; zeros where a query sees none."""
+    # Kernels differ in what they make of a row without a slot (NaN, a mean, zeros), forwards and
+    # backwards; such a row looks everywhere instead, and what it read is thrown away.
+    blind = ~seen.any(-1, keepdim=True)
+    context = _fused(query, keys, values, seen | blind, scale, dropout)
+    return context.masked_fill(blind, 0.0)
+
+
+def explicit_weights(
+    query: Float[Tensor, "batch heads queries width"],
+    keys: Float[Tensor, "batch key_heads slots width"],
+    seen: Bool[Tensor, "#batch 1 queries slots"],
+    scale: float,
+) -> Float[Tensor, "batch heads queries slots"]:
+    """softmax(scale · q kᵀ) over the seen slots, written out: what the fused kernel never holds."""
+    return masked_softmax(scaled_scores(query, keys, scale), seen)
+
+
+def scaled_scores(
+    query: Float[Tensor, "batch heads queries width"],
+    keys: Float[Tensor, "batch key_heads slots width"],
+    scale: float,
+) -> Float[Tensor, "batch heads queries slots"]:
+    """scale · q kᵀ of every pair."""
+    batch, heads, queries, width = query.shape
+    # Heads that share keys become queries of one head.
+    asked = (query * scale).reshape(batch, keys.shape[1], heads // keys.shape[1] * queries, width)
+    return (asked @ keys.transpose(-1, -2)).reshape(batch, heads, queries, keys.shape[2])
+
+
+def weighted_values(
+    weights: Float[Tensor, "batch heads queries slots"],
+    values: Float[Tensor, "batch key_heads slots value_width"],
+) -> Float[Tensor, "batch heads queries value_width"]:
+    """Σ_s weight_s · v_s, written out."""
+    batch, heads, queries, slots = weights.shape
+    grouped = weights.reshape(batch, values.shape[1], heads // values.shape[1] * queries, slots)
+    context = grouped @ values
+    return context.reshape(batch, heads, queries, values.shape[-1])
+
+
+def _fused(
+    query: Tensor,
+    keys: Tensor,
+    values: Tensor,
+    mask: Tensor | None,
+    scale: float,
+    dropout: float,
+    causal: bool = False,
+) -> Tensor:
+    grouped = keys.shape[1] != query.shape[1]
+    halved = query.dtype in (torch.float16, torch.bfloat16)
+    if grouped and query.is_cuda and (mask is not None or not halved):
+        # On CUDA only the kernel without masks and in half precision knows shared keys; the one
+        # that the others fall back to would hold every pair. Copies of the keys are smaller.
+        repeats = query.shape[1] // keys.shape[1]
+        keys, values = keys.repeat_interleave(repeats, 1), values.repeat_interleave(repeats, 1)
+        grouped = False
+    context: Tensor = F.scaled_dot_product_attention(
+        query,
+        keys,
+        values,
+        attn_mask=mask,
+        dropout_p=dropout,
+        is_causal=causal,
+        scale=scale,
+        enable_gqa=grouped,
+    )
+    return context

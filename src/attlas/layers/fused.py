@@ -1,0 +1,125 @@
+"""What scaled dot-product mechanisms share: a fused kernel, and the explicit form beside it."""
+
+from abc import abstractmethod
+
+from jaxtyping import Bool, Float
+from torch import Tensor
+
+from attlas.errors import AttlasError
+from attlas.layers.attention import Attention
+from attlas.layers.banded import band_pays, banded_attention
+from attlas.layers.dense import dense_attention, explicit_weights, weighted_values
+from attlas.layers.memory import Memory
+from attlas.patterns import Pattern, everywhere
+from attlas.recording import FactoredReading
+
+
+class FusedAttention(Attention):
+    """softmax(scale · q kᵀ) v per head, where weights are computed only if somebody needs them.
+
+    Reading runs a fused kernel: the banded one where the pattern has a narrow band, the dense one
+    otherwise. Observing keeps queries and keys and changes no kernel; intervening runs `explicit`.
+    scale: None = 1 / √width of a head. Memory: keys and values (batch, key_heads, slots, width).
+    """
+
+    def __init__(
+        self,
+        *,
+        pattern: Pattern = everywhere,
+        dropout: float = 0.0,
+        scale: float | None = None,
+    ) -> None:
+        if scale is not None and not scale > 0.0:
+            raise AttlasError("a scale above 0", str(scale), "leave it out for 1 / √width")
+        super().__init__(pattern=pattern, dropout=dropout)
+        self.scale = scale
+
+    @abstractmethod
+    def split(
+        self, query: Float[Tensor, "batch queries query_width"], start: int
+    ) -> Float[Tensor, "batch heads queries width"]:
+        """The query of each head; `start` is the position of the first one."""
+
+    @abstractmethod
+    def merge(
+        self, context: Float[Tensor, "batch heads queries value_width"]
+    ) -> Float[Tensor, "batch queries context_width"]:
+        """What the heads read, as one context."""
+
+    def weigh(
+        self,
+        query: Float[Tensor, "batch queries query_width"],
+        memory: Memory,
+        first: int | None = None,
+    ) -> Float[Tensor, "batch heads queries slots"]:
+        """The weights of every head, written out: O(heads · queries · slots) memory."""
+        heads, start = self._asked(query, memory, first)
+        return self._weights(heads, memory, self.seen(heads.shape[2], memory, start))
+
+    def forward(
+        self,
+        query: Float[Tensor, "batch queries query_width"],
+        memory: Memory,
+        first: int | None = None,
+    ) -> Float[Tensor, "batch queries context_width"]:
+        """What every head reads, by a fused kernel unless somebody intervenes."""
+        heads, start = self._asked(query, memory, first)
+        scale = self._scale_of(heads)
+        if self.tap.heard:
+            self.tap.note(
+                FactoredReading(
+                    heads.detach(), memory.keys.detach(), scale, self.pattern, start, memory.real
+                )
+            )
+        if self.tap.intervened:
+            return self._read(heads, memory, start)
+        dropout = self.dropout.p if self.training else 0.0
+        pays = band_pays(query.shape[1], memory.slots, self.pattern, start)
+        kernel = banded_attention if pays else dense_attention
+        return self.merge(kernel(heads, memory, self.pattern, start, scale, dropout))
+
+    def explicit(
+        self,
+        query: Float[Tensor, "batch queries query_width"],
+        memory: Memory,
+        first: int | None = None,
+    ) -> Float[Tensor, "batch queries context_width"]:
+        """The same as calling the layer, with the weights written out: the kernels' twin."""
+        heads, start = self._asked(query, memory, first)
+        return self._read(heads, memory, start)
+
+    def _asked(
+        self, query: Float[Tensor, "batch queries query_width"], memory: Memory, first: int | None
+    ) -> tuple[Float[Tensor, "batch heads queries width"], int]:
+        """The query of each head, and the position of the first one."""
+        start = self.start(query.shape[1], memory, first)
+        heads = self.split(query, start)
+        kept = memory.keys.shape
+        if len(kept) != 4 or heads.shape[1] % kept[1] or heads.shape[-1] != kept[-1]:
+            raise AttlasError(
+                f"keys of shape (batch, key_heads, slots, {heads.shape[-1]}) for "
+                f"{heads.shape[1]} head(s)",
+                f"shape {tuple(kept)}",
+                "make the memory with `remember` of this layer, from a source of the right width",
+            )
+        return heads, start
+
+    def _weights(
+        self,
+        heads: Float[Tensor, "batch heads queries width"],
+        memory: Memory,
+        seen: Bool[Tensor, "#batch 1 queries slots"],
+    ) -> Float[Tensor, "batch heads queries slots"]:
+        return explicit_weights(heads, memory.keys, seen, self._scale_of(heads))
+
+    def _read(
+        self, heads: Float[Tensor, "batch heads queries width"], memory: Memory, start: int
+    ) -> Float[Tensor, "batch queries context_width"]:
+        seen = self.seen(heads.shape[2], memory, start)
+        weights = self._weights(heads, memory, seen)
+        if self.tap.intervened:
+            weights = self.tap.rewrite(weights, seen)
+        return self.merge(weighted_values(self.dropout(weights), memory.values))
+
+    def _scale_of(self, heads: Float[Tensor, "batch heads queries width"]) -> float:
+        return float(heads.shape[-1] ** -0.5) if self.scale is None else self.scale

@@ -1,0 +1,104 @@
+"""BLEU, chrF and TER by sacrebleu: a number never travels without its signature."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from attlas.errors import AttlasError
+
+if TYPE_CHECKING:
+    from sacrebleu.metrics.base import Metric
+
+
+@dataclass(frozen=True, slots=True)
+class Score:
+    """One number, 0 to 100 (TER may exceed it), and how it was measured."""
+
+    name: str
+    value: float
+    signature: str
+
+    @property
+    def score(self) -> float:
+        """The value, under the name that sacrebleu gives it."""
+        return self.value
+
+    def __str__(self) -> str:
+        return f"{self.name} = {self.value:.2f} ({self.signature})"
+
+
+@dataclass(frozen=True, slots=True)
+class Scores:
+    """BLEU (Papineni et al., 2002), chrF (Popović, 2015): higher is better.
+
+    TER (Snover et al., 2006): lower is better.
+    """
+
+    bleu: Score
+    chrf: Score
+    ter: Score
+
+    def __iter__(self) -> Iterator[Score]:
+        return iter((self.bleu, self.chrf, self.ter))
+
+    def __str__(self) -> str:
+        return "\n".join(map(str, self))
+
+
+def corpus_score(hypotheses: Sequence[str], references: Sequence[str]) -> Scores:
+    """Scores of detokenised translations against one reference each, over the whole corpus.
+
+    Cased, tokenised as 13a: sacrebleu's defaults (Post, 2018).
+    Errors: `AttlasError` for unequal counts, or for nothing to score.
+    """
+    _checked(hypotheses, references)
+    return Scores(
+        *(
+            Score(
+                name, metric.corpus_score(list(hypotheses), [list(references)]).score, _of(metric)
+            )
+            for name, metric in _metrics({}).items()
+        )
+    )
+
+
+def sentence_scores(hypotheses: Sequence[str], references: Sequence[str]) -> list[Scores]:
+    """Scores of each sentence by itself. BLEU counts only the n-gram orders that fit into it.
+
+    Errors: as `corpus_score`.
+    """
+    _checked(hypotheses, references)
+    metrics = _metrics({"effective_order": True})
+    return [
+        Scores(
+            *(
+                Score(name, metric.sentence_score(hypothesis, [reference]).score, _of(metric))
+                for name, metric in metrics.items()
+            )
+        )
+        for hypothesis, reference in zip(hypotheses, references, strict=True)
+    ]
+
+
+def _metrics(bleu: dict[str, Any]) -> "dict[str, Metric]":
+    # Only here: sacrebleu is slow to import, and `attlas --help` does not need it.
+    from sacrebleu.metrics.bleu import BLEU
+    from sacrebleu.metrics.chrf import CHRF
+    from sacrebleu.metrics.ter import TER
+
+    return {"BLEU": BLEU(**bleu), "chrF2": CHRF(), "TER": TER()}
+
+
+def _of(metric: "Metric") -> str:
+    return str(metric.get_signature())
+
+
+def _checked(hypotheses: Sequence[str], references: Sequence[str]) -> None:
+    if len(hypotheses) != len(references):
+        raise AttlasError(
+            "one translation for each reference",
+            f"{len(hypotheses):,} translations and {len(references):,} references",
+            "translate the source of these very references, line by line",
+        )
+    if not references:
+        raise AttlasError("at least one sentence to score", "none", "check the files")

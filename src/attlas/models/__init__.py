@@ -1,0 +1,16 @@
+"""Models: encoder–decoders; ids in, logits out."""
+
+from attlas.models.building import ModelConfig, build
+from attlas.models.recurrent import LocalConfig, RecurrentConfig, RecurrentModel, RecurrentState
+from attlas.models.sequence_to_sequence import SequenceToSequence, State
+
+__all__ = [
+    "LocalConfig",
+    "ModelConfig",
+    "RecurrentConfig",
+    "RecurrentModel",
+    "RecurrentState",
+    "SequenceToSequence",
+    "State",
+    "build",
+]

@@ -1,0 +1,30 @@
+"""From settings to a model."""
+
+from typing import TypeAlias
+
+from attlas.errors import AttlasError
+from attlas.models.recurrent import RecurrentConfig, RecurrentModel, build_recurrent
+
+ModelConfig: TypeAlias = RecurrentConfig
+"""The settings of any model; `kind` tells them apart."""
+
+
+def build(config: ModelConfig, source_size: int, target_size: int) -> RecurrentModel:
+    """A model with fresh parameters, drawn from torch's generator.
+
+    Sizes: how many ids each vocabulary has.
+    """
+    for side, size in (("source", source_size), ("target", target_size)):
+        if size < 1:
+            raise AttlasError(
+                f"a {side} vocabulary of at least one token",
+                str(size),
+                "pass the length of the vocabulary",
+            )
+    if config.tied_source and source_size != target_size:
+        raise AttlasError(
+            "one joint vocabulary for tied_source = true",
+            f"{source_size} source and {target_size} target tokens",
+            "make the vocabulary joint, or set tied_source = false",
+        )
+    return build_recurrent(config, source_size, target_size)

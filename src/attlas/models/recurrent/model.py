@@ -1,0 +1,90 @@
+"""The recurrent encoder–decoder."""
+
+from jaxtyping import Bool, Float, Int
+from torch import Tensor, nn
+
+from attlas.errors import AttlasError
+from attlas.models.recurrent.decoder import Decoder
+from attlas.models.recurrent.encoder import Encoder
+from attlas.models.recurrent.output import Output
+from attlas.models.recurrent.state import RecurrentState
+from attlas.models.sequence_to_sequence import SequenceToSequence
+
+
+class RecurrentModel(SequenceToSequence[RecurrentState]):
+    """Embeddings, an encoder, a decoder with or without attention, and the vocabulary layer.
+
+    Dropout falls on both embeddings and on the features; `Encoder` and `Recurrence` have their own
+    between layers. The attention, where there is one, is the layer "decoder.attention". Without a
+    source embedding the languages share the target's.
+    """
+
+    def __init__(
+        self,
+        source_embedding: nn.Embedding | None,
+        target_embedding: nn.Embedding,
+        encoder: Encoder,
+        decoder: Decoder,
+        output: Output,
+        dropout: float,
+    ) -> None:
+        super().__init__()
+        self.source_embedding = source_embedding
+        self.target_embedding = target_embedding
+        self.encoder = encoder
+        self.decoder = decoder
+        self.output = output
+        self.dropout = nn.Dropout(dropout)
+
+    def encode(
+        self,
+        source: Int[Tensor, "batch slots"],
+        real: Bool[Tensor, "batch slots"] | None = None,
+    ) -> RecurrentState:
+        if real is not None:  # padding may hold any number, also one that is no id
+            source = source.masked_fill(~real, 0)
+        own = self.source_embedding
+        embedding = self.target_embedding if own is None else own
+        embedded = self.dropout(_embedded(source, embedding, "source"))
+        return self.decoder.start(self.encoder(embedded, real), real)
+
+    def step(
+        self, tokens: Int[Tensor, " batch"], state: RecurrentState
+    ) -> tuple[Float[Tensor, "batch vocabulary"], RecurrentState]:
+        features, after = self.decoder.step(self._target(tokens), state)
+        return self.logits(self.dropout(features)), after
+
+    def features(
+        self, target: Int[Tensor, "batch queries"], state: RecurrentState
+    ) -> Float[Tensor, "batch queries width"]:
+        if target.shape[1] == 0:
+            raise AttlasError(
+                "a target of at least one token", "an empty one", "begin it with the begin token"
+            )
+        features: Tensor = self.dropout(self.decoder.features(self._target(target), state))
+        return features
+
+    def logits(
+        self, features: Float[Tensor, "*positions width"]
+    ) -> Float[Tensor, "*positions vocabulary"]:
+        logits: Tensor = self.output(features, self.target_embedding.weight)
+        return logits
+
+    def _target(self, tokens: Int[Tensor, "*positions"]) -> Float[Tensor, "*positions embedding"]:
+        embedded: Tensor = self.dropout(_embedded(tokens, self.target_embedding, "target"))
+        return embedded
+
+
+def _embedded(
+    ids: Int[Tensor, "*positions"], embedding: nn.Embedding, side: str
+) -> Float[Tensor, "*positions embedding"]:
+    try:
+        embedded: Tensor = embedding(ids)
+    except IndexError:
+        wrong = ids[(ids < 0) | (ids >= embedding.num_embeddings)]
+        raise AttlasError(
+            f"{side} ids from 0 to {embedding.num_embeddings - 1}",
+            str(int(wrong[0])),
+            "number the text with the vocabulary that this model was built for",
+        ) from None
+    return embedded

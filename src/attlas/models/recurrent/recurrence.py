@@ -1,0 +1,111 @@
+"""The decoder's layers of GRU or LSTM cells: over a whole target at once, or step by step."""
+
+from typing import Literal
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from attlas.models.recurrent.state import Hidden
+
+Gates = Float[Tensor, "batch gates"]
+Cell = tuple[Float[Tensor, "batch hidden"], ...]
+"""The state of one layer: (h,) of a GRU, (h, c) of an LSTM."""
+
+
+class Recurrence(nn.Module):
+    """(h_1 … h_T) = RNN(x_1 … x_T; h_0), n layers, dropout between them.
+
+    `forward` is for inputs known from the start: one call of PyTorch's RNN. `unrolled` is for
+    inputs of which a part, `fed`, is known only when its step comes; with nothing fed both compute
+    the same.
+    """
+
+    def __init__(
+        self,
+        cell: Literal["gru", "lstm"],
+        width: int,
+        hidden: int,
+        layers: int,
+        dropout: float,
+    ) -> None:
+        super().__init__()
+        kind = nn.GRU if cell == "gru" else nn.LSTM
+        between = dropout if layers > 1 else 0.0
+        self.rnn = kind(width, hidden, layers, batch_first=True, dropout=between)
+
+    def forward(
+        self, inputs: Float[Tensor, "batch steps width"], hidden: Hidden
+    ) -> tuple[Float[Tensor, "batch steps hidden"], Hidden]:
+        """The top layer's state after every step, and every layer's state after the last."""
+        before = tuple(part.transpose(0, 1).contiguous() for part in hidden)
+        outputs, after = self.rnn(inputs, before if len(before) > 1 else before[0])
+        parts = after if isinstance(after, tuple) else (after,)
+        return outputs, tuple(part.transpose(0, 1) for part in parts)
+
+    def unrolled(
+        self, known: Float[Tensor, "batch steps known_width"], hidden: Hidden
+    ) -> "Unrolled":
+        """The same, one step at a time: x_t = [known_t; fed_t]."""
+        return Unrolled(self.rnn, known, hidden)
+
+
+class Unrolled:
+    """A recurrence under way. All that does not depend on what is fed is computed beforehand."""
+
+    def __init__(
+        self, rnn: nn.GRU | nn.LSTM, known: Float[Tensor, "batch steps known_width"], hidden: Hidden
+    ) -> None:
+        self._advance = _gru if isinstance(rnn, nn.GRU) else _lstm
+        self._dropout = rnn.dropout if rnn.training else 0.0
+        self._weights = rnn.all_weights  # per layer: of the input, of the state; their biases
+        of_input, _, bias, _ = self._weights[0]
+        width = known.shape[-1]
+        self._of_fed = of_input[:, width:]
+        # Steps first, so that the gates of one step lie together.
+        gates = F.linear(known.transpose(0, 1), of_input[:, :width], bias)
+        self._known = iter(gates.unbind(0))
+        self._cells: list[Cell] = [
+            tuple(part[:, layer] for part in hidden) for layer in range(rnn.num_layers)
+        ]
+
+    @property
+    def top(self) -> Float[Tensor, "batch hidden"]:
+        """The top layer's state."""
+        return self._cells[-1][0]
+
+    def step(self, fed: Float[Tensor, "batch fed_width"]) -> Float[Tensor, "batch hidden"]:
+        """Take the next step; the top layer's state after it."""
+        gates = next(self._known) + F.linear(fed, self._of_fed)
+        for layer, (of_input, of_state, bias, state_bias) in enumerate(self._weights):
+            if layer:
+                below = F.dropout(self._cells[layer - 1][0], self._dropout)
+                gates = F.linear(below, of_input, bias)
+            cell = self._cells[layer]
+            state_gates = F.linear(cell[0], of_state, state_bias)
+            self._cells[layer] = self._advance(gates, state_gates, cell)
+        return self.top
+
+
+def _gru(of_input: Gates, of_state: Gates, cell: Cell) -> Cell:
+    """r, z = σ(i + h);  n = tanh(i_n + r · h_n);  h' = (1 − z) n + z h    Cho et al., 2014.
+
+    The reset gate acts behind the matrix, as in cuDNN and `nn.GRU`.
+    """
+    (h,) = cell
+    widths = [2 * h.shape[1], h.shape[1]]
+    (of_input, new_of_input), (of_state, new_of_state) = (
+        torch.split(gates, widths, dim=1) for gates in (of_input, of_state)
+    )
+    reset, update = torch.sigmoid(of_input + of_state).chunk(2, dim=1)
+    new = torch.tanh(torch.addcmul(new_of_input, reset, new_of_state))
+    return (torch.lerp(new, h, update),)
+
+
+def _lstm(of_input: Gates, of_state: Gates, cell: Cell) -> Cell:
+    """i, f, o = σ(·), g = tanh(·);  c' = f c + i g;  h' = o tanh(c')    Gers et al., 2000."""
+    _, c = cell
+    enter, forget, new, leave = (of_input + of_state).chunk(4, dim=1)
+    c = torch.addcmul(torch.sigmoid(forget) * c, torch.sigmoid(enter), torch.tanh(new))
+    return torch.sigmoid(leave) * torch.tanh(c), c

@@ -1,0 +1,27 @@
+"""Additive attention."""
+
+import numpy as np
+from jaxtyping import Bool, Float64
+
+from attlas.reference.softmax import softmax
+
+
+def additive(
+    s: Float64[np.ndarray, "queries query_width"],
+    h: Float64[np.ndarray, "slots source_width"],
+    W_a: Float64[np.ndarray, "hidden query_width"],
+    U_a: Float64[np.ndarray, "hidden source_width"],
+    v_a: Float64[np.ndarray, " hidden"],
+    mask: Bool[np.ndarray, "queries slots"] | None = None,
+) -> tuple[Float64[np.ndarray, "queries source_width"], Float64[np.ndarray, "queries slots"]]:
+    """c_i = Σ_j α_ij h_j    Bahdanau, Cho & Bengio, 2015, eq. 5.
+
+    s: the decoder's states, row i holding s_{i−1}, the state that asks for word i. h: the
+    encoder's annotations. Returns the contexts c and the weights α.
+    """
+    of_state = s @ W_a.T  # W_a s_{i−1}
+    of_annotation = h @ U_a.T  # U_a h_j: does not depend on i, so the paper computes it once
+    pairs = of_state[:, np.newaxis, :] + of_annotation[np.newaxis, :, :]  # (queries, slots, hidden)
+    e = np.tanh(pairs) @ v_a  # e_ij = v_aᵀ tanh(W_a s_{i−1} + U_a h_j)    appendix A.1.2
+    alpha = softmax(e, mask)  # eq. 6
+    return alpha @ h, alpha  # eq. 5

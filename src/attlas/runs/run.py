@@ -1,0 +1,114 @@
+"""A run: the folder of a training, read back."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from torch import nn
+
+from attlas.config import Config, read_toml
+from attlas.data import Vocabularies
+from attlas.errors import AttlasError
+from attlas.models import ModelConfig, SequenceToSequence, build
+from attlas.runs.device import device_named
+from attlas.runs.shelf import BEST, Shelf
+
+CONFIG, METRICS, PROVENANCE = "config.toml", "metrics.jsonl", "provenance.json"
+
+
+class _ModelTable(Config):
+    model: ModelConfig
+
+
+class Run:
+    """An existing run folder.
+
+    Errors: `AttlasError` where the folder or its `config.toml` is missing.
+    """
+
+    def __init__(self, path: Path | str) -> None:
+        self.path = Path(path)
+        self.shelf = Shelf(self.path)
+        if not self.path.is_dir():
+            raise AttlasError(
+                "the folder of a run",
+                f"a file at {self.path}" if self.path.exists() else f"no folder at {self.path}",
+                "check the path, or train one: attlas train --out PATH",
+            )
+        if not (self.path / CONFIG).is_file():
+            raise AttlasError(
+                f"the folder of a run at {self.path}",
+                f"no {CONFIG} in it",
+                "pass the folder that attlas train wrote",
+            )
+
+    @property
+    def config(self) -> dict[str, Any]:
+        """The whole recipe, resolved, as tables."""
+        return read_toml(self.path / CONFIG)
+
+    def table(self, name: str) -> dict[str, Any]:
+        """One table of the recipe, for the stratum whose settings it holds."""
+        config = self.config
+        if not isinstance(config.get(name), dict):
+            raise AttlasError(
+                f"a table [{name}] in {self.path / CONFIG}",
+                f"the tables {sorted(key for key in config if isinstance(config[key], dict))}",
+                "restore that file as attlas train wrote it",
+            )
+        return dict(config[name])
+
+    def vocabularies(self) -> Vocabularies:
+        """The vocabularies it was trained with."""
+        return Vocabularies.load(self.path)
+
+    def checkpoints(self) -> list[str]:
+        """The names that `model` takes beside "best" and "last", oldest first."""
+        return self.shelf.names()
+
+    def model(self, which: str = BEST, device: str = "cpu") -> SequenceToSequence[Any]:
+        """The model of a checkpoint, ready to be asked (evaluation mode).
+
+        Errors: `AttlasError` where a file is missing or damaged, or does not fit the others.
+        """
+        where = device_named(device)
+        checkpoint = self.shelf.read(which)
+        vocabularies = self.vocabularies()
+        config = _ModelTable.read({"model": self.table("model")}, str(self.path / CONFIG)).model
+        model = build(config, len(vocabularies.source), len(vocabularies.target))
+        load_weights(model, checkpoint.model, self.path)
+        return model.to(where).eval()
+
+    def events(self) -> list[dict[str, Any]]:
+        """What `metrics.jsonl` tells, in order; a last line cut short by a kill is not counted."""
+        try:
+            lines = (self.path / METRICS).read_bytes().split(b"\n")[:-1]
+            return [json.loads(line) for line in lines]
+        except FileNotFoundError:
+            return []
+        except (OSError, ValueError) as error:
+            raise AttlasError(
+                f"one JSON object per line in {self.path / METRICS}", str(error), "mend that file"
+            ) from None
+
+    def provenance(self) -> dict[str, Any]:
+        """Version, commit, seed and data checksums: what a score has to say beside its number."""
+        try:
+            read: dict[str, Any] = json.loads((self.path / PROVENANCE).read_bytes())
+        except (OSError, ValueError) as error:
+            raise AttlasError(
+                f"a readable {PROVENANCE} in {self.path}", str(error), "restore that file"
+            ) from None
+        return read
+
+
+def load_weights(model: nn.Module, weights: Any, where: Path) -> None:
+    """`load_state_dict` whose complaint says which run is at odds with itself."""
+    try:
+        model.load_state_dict(weights)
+    except RuntimeError as error:
+        raise AttlasError(
+            f"a checkpoint that fits the recipe and vocabularies of {where}",
+            " ".join(str(error).split()),
+            f"restore {CONFIG} and the vocabularies as attlas train wrote them",
+        ) from None

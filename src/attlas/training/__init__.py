@@ -1,0 +1,47 @@
+"""Training: from a recipe to a run."""
+
+from attlas.training.evaluation import (
+    Evaluation,
+    Measurement,
+    evaluate,
+    measure,
+    translate_ids,
+    validation_loss,
+)
+from attlas.training.events import (
+    Event,
+    Interrupted,
+    Outcome,
+    Report,
+    Started,
+    Trained,
+    Validated,
+    silent,
+)
+from attlas.training.progress import Progress
+from attlas.training.recipe import Recipe, read_recipe
+from attlas.training.settings import TrainingConfig, ValidationConfig
+from attlas.training.trainer import train
+
+__all__ = [
+    "Evaluation",
+    "Event",
+    "Interrupted",
+    "Measurement",
+    "Outcome",
+    "Progress",
+    "Recipe",
+    "Report",
+    "Started",
+    "Trained",
+    "TrainingConfig",
+    "Validated",
+    "ValidationConfig",
+    "evaluate",
+    "measure",
+    "read_recipe",
+    "silent",
+    "train",
+    "translate_ids",
+    "validation_loss",
+]

@@ -1,0 +1,138 @@
+"""How good a model is on a corpus."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import torch
+
+from attlas.data import (
+    Batches,
+    Corpus,
+    Vocabularies,
+    batches_by_length,
+    encode_corpus,
+    padded,
+)
+from attlas.data.vocabulary import END
+from attlas.decoding import DecodingConfig, decode
+from attlas.errors import AttlasError
+from attlas.metrics import Scores, corpus_score, sequence_accuracy
+from attlas.models import SequenceToSequence
+from attlas.training.feeding import teacher_forced
+from attlas.training.loss import sequence_loss
+from attlas.training.settings import ValidationConfig
+
+_SLOTS = 4096  # source tokens decoded at a time; what comes out does not depend on it
+
+
+@dataclass(frozen=True, slots=True)
+class Evaluation:
+    """Translations of a corpus in its order, their scores, and the part that is exactly right.
+
+    accuracy compares tokens, END included: a translation that never ended is not right.
+    """
+
+    translations: tuple[str, ...]
+    scores: Scores
+    accuracy: float
+
+
+@dataclass(frozen=True, slots=True)
+class Measurement:
+    """One validation: nats per token; BLEU with its signature and the part of the sentences that is
+    exactly right (None: not translated); how many sentences were translated.
+    """
+
+    loss: float
+    bleu: float | None
+    signature: str | None
+    accuracy: float | None
+    sentences: int
+
+    def judged(self, criterion: Literal["loss", "bleu", "accuracy"]) -> tuple[float, float]:
+        """The number to choose by, and the loss."""
+        value: float | None = getattr(self, criterion)
+        assert value is not None  # `ValidationConfig` asks for what it chooses by
+        return value, self.loss
+
+
+def measure(
+    model: SequenceToSequence[Any],
+    batches: Batches,
+    corpus: Corpus,
+    vocabularies: Vocabularies,
+    settings: ValidationConfig,
+) -> Measurement:
+    """The loss on `batches`, and the scores of the translations of `corpus` where they are wanted.
+
+    Errors: `AttlasError` where the loss is not finite.
+    """
+    loss = validation_loss(model, batches)
+    if not math.isfinite(loss):
+        raise AttlasError(
+            "a finite validation loss",
+            str(loss),
+            "lower training.rate or use a longer warmup; the last checkpoint is from before this",
+        )
+    if not settings.translate:
+        return Measurement(loss, None, None, None, 0)
+    found = evaluate(model, corpus, vocabularies, settings.decoding)
+    bleu = found.scores.bleu
+    return Measurement(loss, bleu.value, bleu.signature, found.accuracy, len(corpus))
+
+
+@torch.no_grad()
+def validation_loss(model: SequenceToSequence[Any], batches: Batches) -> float:
+    """Nats per real target token, teacher-forced, without dropout or smoothing.
+
+    Over the pairs that `batches` has not left out (see `batches.report`).
+    """
+    was_training, device = model.training, _device(model)
+    model.eval()
+    total, tokens = 0.0, 0
+    for indices in batches.epoch(0):
+        batch = batches.batch(indices).to(device)
+        features = teacher_forced(model, batch)
+        loss = sequence_loss(model.logits, features, batch.wanted, batch.wanted_real, 0.0, [])
+        total += loss.item()
+        tokens += batch.tokens
+    model.train(was_training)
+    return total / tokens
+
+
+def evaluate(
+    model: SequenceToSequence[Any],
+    corpus: Corpus,
+    vocabularies: Vocabularies,
+    decoding: DecodingConfig,
+) -> Evaluation:
+    """Translate a corpus and score it against its other side."""
+    encoded = encode_corpus(corpus, vocabularies)
+    places = range(len(encoded))
+    found = translate_ids(model, [encoded.source[place].tolist() for place in places], decoding)
+    texts = tuple(vocabularies.target.decode(ids) for ids in found)
+    wanted = [[*encoded.target[place], END] for place in places]
+    return Evaluation(texts, corpus_score(texts, corpus.targets), sequence_accuracy(found, wanted))
+
+
+def translate_ids(
+    model: SequenceToSequence[Any], sources: Sequence[Sequence[int]], decoding: DecodingConfig
+) -> list[list[int]]:
+    """The best translation of each source (ids without END), in order; END where it ended."""
+    was_training, device = model.training, _device(model)
+    model.eval()
+    found: list[list[int]] = [[] for _ in sources]
+    for indices in batches_by_length(sources, _SLOTS):
+        source, real = padded([[*sources[index], END] for index in indices])
+        for index, best in zip(
+            indices, decode(model, source.to(device), real.to(device), decoding), strict=True
+        ):
+            found[index] = [*best[0].tokens, *([END] if best[0].finished else [])]
+    model.train(was_training)
+    return found
+
+
+def _device(model: torch.nn.Module) -> torch.device:
+    return next(model.parameters()).device

@@ -1,0 +1,100 @@
+"""What happens in a training, told once: to the journal, to TensorBoard, to the screen."""
+
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Event:
+    """Something after `update` updates, in epoch `epoch` (from 0), `seconds` into the training."""
+
+    kind: ClassVar[str]
+    update: int
+    epoch: int
+    seconds: float
+
+    def record(self) -> dict[str, Any]:
+        """As one line of `metrics.jsonl`."""
+        return {"event": self.kind, **asdict(self)}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Started(Event):
+    """A sitting begins: at update 0, or from a checkpoint. `notes` are for people to read."""
+
+    kind: ClassVar[str] = "started"
+    parameters: int
+    pairs: int
+    batches: int
+    device: str
+    notes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trained(Event):
+    """Since the last one: loss in nats per target token, target tokens a second.
+
+    rate, norm of the gradient before clipping and teacher forcing are those of the last update;
+    done: the part of the way to the nearest limit, 0 … 1.
+    """
+
+    kind: ClassVar[str] = "trained"
+    loss: float
+    tokens_per_second: float
+    rate: float
+    norm: float
+    teacher_forcing: float
+    done: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Validated(Event):
+    """On the validation set: nats per token; BLEU with its signature; right sentences, 0 … 1.
+
+    checkpoint: which weights were measured; best: whether they are the best so far.
+    """
+
+    kind: ClassVar[str] = "validated"
+    checkpoint: str
+    loss: float
+    bleu: float | None
+    signature: str | None
+    accuracy: float | None
+    sentences: int
+    best: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Interrupted(Event):
+    """Ctrl-C was pressed: the update under way is finished and saved. Pressed again: neither."""
+
+    kind: ClassVar[str] = "interrupted"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome(Event):
+    """The end: why, and which checkpoint is the best by which criterion (None: none was measured).
+
+    reason: the limit that was reached: "epochs", "updates", "minutes" or "patience".
+    """
+
+    kind: ClassVar[str] = "finished"
+    reason: str
+    criterion: str
+    best: float | None
+    checkpoint: str | None
+    folder: str
+
+    @property
+    def path(self) -> Path:
+        """The folder of the run."""
+        return Path(self.folder)
+
+
+Report = Callable[[Event], None]
+
+
+def silent(event: Event) -> None:
+    """The report of nobody."""

@@ -1,0 +1,123 @@
+"""What the decoder is fed in training: the right tokens, or its own."""
+
+import math
+from abc import ABC, abstractmethod
+from typing import Annotated, Any, Literal
+
+import torch
+from jaxtyping import Float, Int
+from pydantic import Field
+from torch import Tensor
+
+from attlas.config import Config
+from attlas.data import Batch
+from attlas.models import SequenceToSequence
+
+
+class Feeding(Config, ABC):
+    """The probability with which each token fed at update i is the right one.
+
+    Scheduled sampling, Bengio et al., 2015, section 2.4; i counts from 0 (the first update). With
+    the rest of the probability it is the model's own: its most probable token ("argmax"), or one
+    drawn from its distribution ("sample").
+    """
+
+    token: Literal["argmax", "sample"] = "sample"
+
+    @abstractmethod
+    def probability(self, i: int) -> float:
+        """Of the right token at update i."""
+
+
+class ConstantFeeding(Feeding):
+    """p; 1 is teacher forcing, 0 free running."""
+
+    kind: Literal["constant"] = "constant"
+    p: float = Field(default=1.0, ge=0.0, le=1.0)
+
+    def probability(self, i: int) -> float:
+        return self.p
+
+
+class LinearFeeding(Feeding):
+    """max(floor, start − slope · i)."""
+
+    kind: Literal["linear"] = "linear"
+    start: float = Field(default=1.0, ge=0.0, le=1.0)
+    slope: float = Field(gt=0.0)
+    floor: float = Field(default=0.0, ge=0.0, le=1.0)
+
+    def probability(self, i: int) -> float:
+        return max(self.floor, self.start - self.slope * i)
+
+
+class ExponentialFeeding(Feeding):
+    """kⁱ, k < 1."""
+
+    kind: Literal["exponential"] = "exponential"
+    k: float = Field(gt=0.0, lt=1.0)
+
+    def probability(self, i: int) -> float:
+        return float(self.k**i)
+
+
+class InverseSigmoidFeeding(Feeding):
+    """k / (k + exp(i / k)), k ≥ 1: about ½ at i = k ln k."""
+
+    kind: Literal["inverse-sigmoid"] = "inverse-sigmoid"
+    k: float = Field(ge=1.0)
+
+    def probability(self, i: int) -> float:
+        # 1 / (1 + exp(z)), written so that exp cannot overflow.
+        z = i / self.k - math.log(self.k)
+        return math.exp(-z) / (1.0 + math.exp(-z)) if z > 0 else 1.0 / (1.0 + math.exp(z))
+
+
+FeedingConfig = Annotated[
+    ConstantFeeding | LinearFeeding | ExponentialFeeding | InverseSigmoidFeeding,
+    Field(discriminator="kind"),
+]
+
+
+def teacher_forced(
+    model: SequenceToSequence[Any], batch: Batch
+) -> Float[Tensor, "batch queries width"]:
+    """The features of each position when every token before it is the right one."""
+    return model.features(batch.asked, model.encode(batch.source, batch.source_real))
+
+
+def sampled(
+    model: SequenceToSequence[Any],
+    batch: Batch,
+    probability: float,
+    token: Literal["argmax", "sample"],
+    generator: torch.Generator,
+) -> Float[Tensor, "batch queries vocabulary"]:
+    """The logits of each position when each token fed is the right one with this probability.
+
+    The choice is made token by token. Gradients flow through the states, not through the choice.
+    All logits are kept: batch × queries × vocabulary numbers.
+    """
+    asked = batch.asked
+    drawn = torch.rand(asked.shape, generator=generator, device=asked.device)
+    right = drawn < probability
+    state = model.encode(batch.source, batch.source_real)
+    fed = asked[:, 0]
+    logits: list[Tensor] = []
+    for position in range(asked.shape[1]):
+        if position:
+            own = _chosen(logits[-1].detach(), token, generator)
+            fed = torch.where(right[:, position], asked[:, position], own)
+        scores, state = model.step(fed, state)
+        logits.append(scores)
+    return torch.stack(logits, dim=1)
+
+
+def _chosen(
+    logits: Float[Tensor, "batch vocabulary"],
+    token: Literal["argmax", "sample"],
+    generator: torch.Generator,
+) -> Int[Tensor, " batch"]:
+    if token == "argmax":
+        return logits.argmax(-1)
+    return torch.multinomial(logits.float().softmax(-1), 1, generator=generator).squeeze(1)

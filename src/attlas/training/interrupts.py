@@ -1,0 +1,40 @@
+"""Ctrl-C that waits for the update under way."""
+
+import signal
+import threading
+from collections.abc import Callable
+from types import FrameType, TracebackType
+from typing import Self
+
+
+class Interrupts:
+    """Inside the block, the first Ctrl-C only sets `asked`; the second one raises at once.
+
+    An update stopped half-way would leave weights that no update leads to. Outside the main thread
+    Python allows no handler, and Ctrl-C goes to the main thread as ever.
+    """
+
+    def __init__(self, told: Callable[[], None]) -> None:
+        self.asked = False
+        self._told = told
+        self._here = threading.current_thread() is threading.main_thread()
+
+    def __enter__(self) -> Self:
+        if self._here:
+            self._before = signal.signal(signal.SIGINT, self._hear)
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._here:
+            signal.signal(signal.SIGINT, self._before)
+
+    def _hear(self, number: int, frame: FrameType | None) -> None:
+        if self.asked:
+            raise KeyboardInterrupt
+        self.asked = True
+        self._told()

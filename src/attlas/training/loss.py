@@ -1,0 +1,91 @@
+"""The loss: cross-entropy over the real tokens, without ever holding all logits."""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Bool, Float, Int
+from torch import Tensor, nn
+
+_AT_ONCE = 512  # tokens whose logits are held at a time: enough to keep a matrix product busy
+
+Logits = Callable[[Float[Tensor, "tokens width"]], Float[Tensor, "tokens vocabulary"]]
+
+
+def cross_entropy(
+    logits: Float[Tensor, "tokens vocabulary"],
+    wanted: Int[Tensor, " tokens"],
+    smoothing: float = 0.0,
+) -> Float[Tensor, ""]:
+    """−Σ_t Σ_v q_t(v) log softmax(logits_t)(v), in nats, summed over the tokens.
+
+    q_t = (1 − ε) on the wanted token + ε / |V| on every token    Szegedy et al., 2016, section 7.
+    """
+    return F.cross_entropy(logits, wanted, reduction="sum", label_smoothing=smoothing)
+
+
+def sequence_loss(
+    vocabulary_layer: Logits,
+    features: Float[Tensor, "batch queries width"],
+    wanted: Int[Tensor, "batch queries"],
+    real: Bool[Tensor, "batch queries"],
+    smoothing: float,
+    parameters: list[nn.Parameter],
+) -> Float[Tensor, ""]:
+    """Σ over the real positions of the cross-entropy: what `cross_entropy` gives, in less memory.
+
+    Logits exist for a few hundred tokens at a time: their gradient is taken in the forward pass
+    and only that of `features` and `parameters` (a list that includes those of the vocabulary
+    layer) is kept. Both output and gradient are exact.
+    """
+    chosen, ids = features[real], wanted[real]
+    if torch.is_grad_enabled():
+        total: Tensor = _Chunked.apply(  # type: ignore[no-untyped-call]
+            vocabulary_layer, smoothing, ids, chosen, *parameters
+        )
+        return total
+    losses = [
+        cross_entropy(vocabulary_layer(part), part_ids, smoothing)
+        for part, part_ids in _chunks(chosen, ids)
+    ]
+    return torch.stack(losses).sum()
+
+
+class _Chunked(torch.autograd.Function):
+    """The sum of the chunks' losses, whose gradients are taken chunk by chunk on the way."""
+
+    @staticmethod
+    def forward(
+        ctx: Any,
+        vocabulary_layer: Logits,
+        smoothing: float,
+        ids: Tensor,
+        chosen: Tensor,
+        *parameters: Tensor,
+    ) -> Tensor:
+        losses: list[Tensor] = []
+        of_features: list[Tensor] = []
+        of_parameters: list[Tensor | None] = [None] * len(parameters)
+        for part, part_ids in _chunks(chosen, ids):
+            with torch.enable_grad():
+                leaf = part.detach().requires_grad_()
+                loss = cross_entropy(vocabulary_layer(leaf), part_ids, smoothing)
+            gradient, *others = torch.autograd.grad(loss, [leaf, *parameters], allow_unused=True)
+            losses.append(loss.detach())
+            of_features.append(gradient)
+            of_parameters = [
+                new if sum_ is None else sum_ if new is None else sum_ + new
+                for sum_, new in zip(of_parameters, others, strict=True)
+            ]
+        ctx.gradients = (torch.cat(of_features), *of_parameters)
+        return torch.stack(losses).sum()
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+        scaled = [None if g is None else g * grad.to(g.dtype) for g in ctx.gradients]
+        return (None, None, None, *scaled)
+
+
+def _chunks(chosen: Tensor, ids: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
+    return zip(torch.split(chosen, _AT_ONCE), torch.split(ids, _AT_ONCE), strict=True)

@@ -1,0 +1,110 @@
+"""What a training works on, and the beginning of its folder."""
+
+import json
+from pathlib import Path
+
+from attlas.config import read_toml, write_toml
+from attlas.data import (
+    Batches,
+    Corpus,
+    Splits,
+    Vocabularies,
+    build_vocabularies,
+    corpus_of,
+    encode_corpus,
+    load_splits,
+    sample_corpus,
+)
+from attlas.errors import AttlasError
+from attlas.runs import CONFIG, PROVENANCE, Run, write_durably
+from attlas.runs.durable import TEMPORARY, explained, sync
+from attlas.runs.lock import LOCK
+from attlas.training.provenance import checksums, provenance
+from attlas.training.recipe import Recipe, check_same
+
+_VOCABULARIES = {"tokenizer", "source", "target"}  # the stems of their files
+
+
+class Material:
+    """Corpora and vocabularies; the batches follow from them, the seed and the epoch."""
+
+    def __init__(self, recipe: Recipe, splits: Splits, vocabularies: Vocabularies) -> None:
+        self.recipe, self.splits, self.vocabularies = recipe, splits, vocabularies
+        self._encoded = encode_corpus(splits.train, vocabularies)
+        self.valid_batches = Batches(
+            encode_corpus(splits.valid, vocabularies), recipe.batching, recipe.seed
+        )
+
+    def batches(self, epoch: int) -> Batches:
+        """The training batches of an epoch: with subword sampling, other tokens in each."""
+        encoded, sampling = self._encoded, self.recipe.vocabulary.sampling
+        if sampling:
+            encoded = sample_corpus(
+                self.splits.train, self.vocabularies, sampling, self.recipe.seed, epoch
+            )
+        return Batches(encoded, self.recipe.batching, self.recipe.seed)
+
+    def valid_corpus(self) -> Corpus:
+        """What is translated at each validation."""
+        valid, most = self.splits.valid, self.recipe.training.validation.sentences
+        return valid if most is None else corpus_of(valid.pairs[:most], valid.name)
+
+
+def prepared(recipe: Recipe, folder: Path) -> Material:
+    """Load the data, and begin the folder or check that it was begun with the same recipe and data.
+
+    `config.toml` is written last: a folder that has one has all the rest.
+    Errors: `AttlasError` where folder, recipe or data are those of something else.
+    """
+    begun = (folder / CONFIG).is_file()
+    if begun:
+        check_same(Recipe.read(read_toml(folder / CONFIG), str(folder / CONFIG)), recipe, folder)
+    else:
+        _check_ours(folder)
+    splits = load_splits(recipe.data)
+    if begun:
+        _check_data(Run(folder), splits)
+        vocabularies = Vocabularies.load(folder)
+    else:
+        vocabularies = build_vocabularies(recipe.vocabulary, splits.train.pairs)
+        with explained(folder):
+            vocabularies.save(folder)
+            for path in folder.iterdir():
+                if path.stem in _VOCABULARIES:
+                    sync(path)
+        facts = json.dumps(provenance(splits, recipe.seed), indent=2, ensure_ascii=False)
+        write_durably(folder / PROVENANCE, facts.encode() + b"\n")
+    config = write_toml(recipe.tables()).encode()
+    if not begun or (folder / CONFIG).read_bytes() != config:
+        write_durably(folder / CONFIG, config)
+    return Material(recipe, splits, vocabularies)
+
+
+def _check_ours(folder: Path) -> None:
+    """That nothing is in the folder but what a beginning that was killed leaves."""
+    others = [
+        path.name
+        for path in sorted(folder.iterdir())
+        if path.name not in (LOCK, PROVENANCE)
+        and path.suffix != TEMPORARY
+        and path.stem not in _VOCABULARIES
+    ]
+    if others:
+        raise AttlasError(
+            f"an empty folder, or the folder of a run, at {folder}",
+            f"a folder without {CONFIG} that holds {', '.join(others[:3])}",
+            "choose another folder",
+        )
+
+
+def _check_data(run: Run, splits: Splits) -> None:
+    before, now = run.provenance().get("data", {}), checksums(splits)
+    for name in ("train", "valid"):
+        was, is_ = before.get(name, {}), now[name]
+        if was.get("sha256") != is_["sha256"]:
+            raise AttlasError(
+                f"the {name} data with which {run.path} began ({was.get('pairs')} pairs of "
+                f"{was.get('name')})",
+                f"other sentences ({is_['pairs']} pairs of {is_['name']})",
+                "restore the data to go on with that run, or choose another folder for a new one",
+            )

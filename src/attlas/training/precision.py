@@ -1,0 +1,34 @@
+"""In which numbers to compute: float32, or bfloat16 and float16 where the device has them."""
+
+from contextlib import AbstractContextManager
+
+import torch
+
+from attlas.errors import AttlasError
+
+_DTYPES = {"bf16": torch.bfloat16, "fp16": torch.float16}
+
+
+class Precision:
+    """Autocast of the forward pass; the weights stay float32. float16 gets a gradient scaler.
+
+    Micikevicius et al., Mixed Precision Training, 2018.
+    Errors: `AttlasError` where the device does not have these numbers.
+    """
+
+    def __init__(self, autocast: str, device: torch.device) -> None:
+        self.device = device
+        self.dtype = _DTYPES.get(autocast)
+        if autocast == "fp16" and device.type != "cuda":
+            raise _absent("a CUDA device for autocast = 'fp16'", device, "'bf16' or 'none'")
+        if autocast == "bf16" and device.type == "cuda" and not torch.cuda.is_bf16_supported(False):
+            raise _absent("a device with bfloat16", device, "'fp16' or 'none'")
+        self.scaler = torch.amp.GradScaler(device.type, enabled=autocast == "fp16")
+
+    def autocast(self) -> AbstractContextManager[object]:
+        """Around everything that leads to a loss."""
+        return torch.autocast(self.device.type, self.dtype, enabled=self.dtype is not None)
+
+
+def _absent(wanted: str, device: torch.device, instead: str) -> AttlasError:
+    return AttlasError(wanted, f"device {str(device)!r}", f"use training.autocast = {instead}")

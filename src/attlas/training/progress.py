@@ -1,0 +1,123 @@
+"""How far a training is: a bar on a terminal, plain lines elsewhere."""
+
+import time
+from typing import Self
+
+from rich.console import Console
+from rich.progress import BarColumn, TaskID, TextColumn
+from rich.progress import Progress as Bar
+
+from attlas.training.events import Event, Interrupted, Outcome, Started, Trained, Validated
+
+_PAUSE = 10.0  # seconds between plain lines
+
+
+class Progress:
+    """`with Progress() as report: train(recipe, folder, report=report)`.
+
+    Writes to the standard error: epoch, loss, tokens per second, time left, and each validation.
+    """
+
+    def __init__(self, console: Console | None = None) -> None:
+        self.console = console or Console(stderr=True, highlight=False)
+        self._bar = Bar(
+            TextColumn("{task.description}"),
+            BarColumn(),
+            TextColumn("{task.percentage:>3.0f} %"),
+            TextColumn("{task.fields[numbers]}"),
+            console=self.console,
+            transient=True,
+            disable=not self.console.is_terminal,
+        )
+        self._task: TaskID | None = None
+        self._begun: tuple[float, float] | None = None  # clock and part done at the first news
+        self._spoken = float("-inf")
+
+    def __enter__(self) -> Self:
+        self._bar.start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._bar.stop()
+
+    def __call__(self, event: Event) -> None:
+        """Show an event."""
+        match event:
+            case Started():
+                self._started(event)
+            case Trained():
+                self._trained(event)
+            case Validated():
+                self._line(_validated(event))
+            case Interrupted():
+                self._line("stopping after this update and saving; Ctrl-C again stops at once")
+            case Outcome():
+                self._line(_finished(event))
+
+    def _started(self, event: Started) -> None:
+        for note in event.notes:
+            self._line(note)
+        self._line(
+            f"{event.parameters:,} parameters on {event.device}; {event.pairs:,} pairs in "
+            f"{event.batches:,} batches"
+            + (f"; going on after update {event.update:,}" if event.update else "")
+        )
+        if self.console.is_terminal:
+            self._task = self._bar.add_task("training", total=1.0, numbers="")
+
+    def _trained(self, event: Trained) -> None:
+        now = time.monotonic()
+        self._begun = self._begun or (now, event.done)
+        begun, done = self._begun
+        numbers = f"loss {event.loss:.3f} · {event.tokens_per_second:,.0f} tokens/s"
+        if event.done > done:
+            left = (now - begun) / (event.done - done) * (1.0 - event.done)
+            numbers += f" · {duration(left)} left"
+        where = f"epoch {event.epoch + 1} · update {event.update:,}"
+        if self._task is not None:
+            self._bar.update(self._task, completed=event.done, description=where, numbers=numbers)
+        elif now - self._spoken >= _PAUSE:
+            self._spoken = now
+            self._line(f"{where} · {event.done:.0%} · {numbers}")
+
+    def _line(self, text: str) -> None:
+        self.console.print(text, markup=False, soft_wrap=True)
+
+
+def duration(seconds: float) -> str:
+    """As a person says it: 9 s, 1:05 min, 2:03 h."""
+    whole = max(0, round(seconds))
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60}:{whole % 60:02d} min"
+    return f"{whole // 3600}:{whole // 60 % 60:02d} h"
+
+
+def _validated(event: Validated) -> str:
+    parts = [f"update {event.update:,}: validation loss {event.loss:.4f}"]
+    if event.bleu is not None:
+        parts.append(f"BLEU {event.bleu:.2f}")
+    if event.accuracy is not None:
+        parts.append(f"{event.accuracy:.1%} of {event.sentences:,} exactly right")
+    if event.checkpoint == "averaged":
+        parts.append("of the averaged weights")
+    return " · ".join(parts) + (" · best so far" if event.best else "")
+
+
+def _finished(event: Outcome) -> str:
+    best = ""
+    if event.best is not None:
+        best = f"; best {event.criterion} {event.best:.4g} in checkpoint {event.checkpoint}"
+    return (
+        f"finished after {event.update:,} updates in {duration(event.seconds)} "
+        f"({_REASONS[event.reason]}){best}"
+    )
+
+
+_REASONS = {
+    "epochs": "all epochs are done",
+    "updates": "all updates are done",
+    "minutes": "the time is over",
+    "patience": "no better validation for some time",
+}

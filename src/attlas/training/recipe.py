@@ -1,0 +1,113 @@
+"""A recipe: everything that decides what a training comes to."""
+
+from collections.abc import Iterable, Mapping
+from importlib.resources import as_file, files
+from pathlib import Path
+from typing import Any
+
+from pydantic import Field
+
+from attlas.config import Config, overridden, read_toml
+from attlas.data import BatchingConfig, DataConfig, VocabularyConfig
+from attlas.decoding import DecodingConfig
+from attlas.errors import AttlasError
+from attlas.models import ModelConfig
+from attlas.training.settings import TrainingConfig
+
+# What may change when a run goes on: where it ends, where it computes, what it keeps and tells, and
+# how it translates once trained. The data may have moved; its checksum may not have changed.
+_FREE = {
+    "data",
+    "decoding",
+    "training.epochs",
+    "training.updates",
+    "training.minutes",
+    "training.keep",
+    "training.save_every",
+    "training.log_every",
+    "training.device",
+    "training.threads",
+    "training.tensorboard",
+    "training.validation.patience",
+}
+
+
+class Recipe(Config):
+    """One TOML file: data, vocabulary, batching, model, training, decoding, and the seed."""
+
+    seed: int = Field(default=1, ge=0)
+    data: DataConfig
+    vocabulary: VocabularyConfig = VocabularyConfig()
+    batching: BatchingConfig = BatchingConfig()
+    model: ModelConfig
+    training: TrainingConfig
+    decoding: DecodingConfig = DecodingConfig()
+
+    def tables(self) -> dict[str, Any]:
+        """As nested tables, ready for TOML."""
+        return self.model_dump(mode="json")
+
+
+def read_recipe(name: Path | str, assignments: Iterable[str] = ()) -> Recipe:
+    """A recipe file, or one that comes with attlas ("demo", "multi30k.toml"), with assignments
+    (`training.rate=1e-3`) put in.
+
+    A file of that name goes before a shipped recipe. Relative paths of data are taken from the
+    folder of the recipe file; in a shipped recipe, from the current folder. Those in assignments
+    are read as if they stood in the recipe.
+    Errors: `AttlasError` where there is no such recipe, or a setting is unknown or wrong.
+    """
+    path = Path(name)
+    if path.is_file():
+        table, base, where = read_toml(path), path.parent, str(path)
+    else:
+        shipped = files("attlas") / "recipes"
+        known = sorted(
+            entry.name.removesuffix(".toml")
+            for entry in shipped.iterdir()
+            if entry.name.endswith(".toml")
+        )
+        stem = path.name.removesuffix(".toml")
+        if path.parent != Path() or stem not in known:
+            raise AttlasError(
+                "a recipe: a TOML file, or the name of one that comes with attlas",
+                f"{str(name)!r}, where no file is",
+                f"check the path, or use one of: {', '.join(known)}",
+            )
+        with as_file(shipped / f"{stem}.toml") as file:
+            table, base, where = read_toml(file), Path(), f"the shipped recipe {stem}.toml"
+    recipe = Recipe.read(overridden(table, assignments), where)
+    return recipe.model_copy(update={"data": recipe.data.resolved(base.resolve())})
+
+
+def check_same(begun: Recipe, wanted: Recipe, folder: Path) -> None:
+    """That a run which began with one recipe may go on with another.
+
+    Errors: `AttlasError` that names the settings which differ and may not.
+    """
+    before, now = _flat(begun.tables()), _flat(wanted.tables())
+    changed = [
+        f"{key} = {now.get(key)!r} instead of {before.get(key)!r}"
+        for key in sorted(before.keys() | now.keys())
+        if before.get(key) != now.get(key) and not _is_free(key)
+    ]
+    if changed:
+        raise AttlasError(
+            f"the recipe with which {folder} began",
+            "; ".join(changed),
+            "put these back to go on with that run, or choose another folder for a new one",
+        )
+
+
+def _is_free(key: str) -> bool:
+    return any(key == free or key.startswith(f"{free}.") for free in _FREE)
+
+
+def _flat(table: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    flat: dict[str, Any] = {}
+    for key, value in table.items():
+        if isinstance(value, Mapping):
+            flat |= _flat(value, f"{prefix}{key}.")
+        else:
+            flat[f"{prefix}{key}"] = value
+    return flat

@@ -1,0 +1,97 @@
+"""Schedules of the learning rate: from the number of an update to a factor."""
+
+import math
+from abc import ABC, abstractmethod
+from typing import Annotated, Literal, Self
+
+from pydantic import Field, model_validator
+
+from attlas.config import Config
+from attlas.errors import AttlasError
+
+
+class Schedule(Config, ABC):
+    """The rate of update u (the first is 1) is `training.rate` · factor(u).
+
+    During the first `warmup` updates the factor rises in a straight line to 1: u / warmup.
+    """
+
+    warmup: int = Field(default=0, ge=0)
+
+    def factor(self, update: int) -> float:
+        """What the rate of this update is multiplied with."""
+        if update <= self.warmup:
+            return update / self.warmup
+        return self.after(update)
+
+    @abstractmethod
+    def after(self, update: int) -> float:
+        """The factor once warm."""
+
+
+class ConstantSchedule(Schedule):
+    """1."""
+
+    kind: Literal["constant"] = "constant"
+
+    def after(self, update: int) -> float:
+        return 1.0
+
+
+class InverseSquareRootSchedule(Schedule):
+    """√(warmup / u)    Vaswani et al., 2017, section 5.3, where it is 1 at u = warmup."""
+
+    kind: Literal["inverse-square-root"] = "inverse-square-root"
+    warmup: int = Field(default=4000, ge=1)
+
+    def after(self, update: int) -> float:
+        return math.sqrt(self.warmup / update)
+
+
+class _Falling(Schedule, ABC):
+    """From 1 at u = warmup to `final` at u = `updates`, and `final` from then on.
+
+    `updates` is a number of its own and not the limit of the training: a run whose limit is raised
+    goes on as if it had been so from the start.
+    """
+
+    updates: int = Field(ge=1)
+    final: float = Field(default=0.0, ge=0.0, le=1.0)
+
+    @model_validator(mode="after")
+    def _falls_after_the_warmup(self) -> Self:
+        if self.updates <= self.warmup:
+            raise AttlasError(
+                f"schedule.updates above schedule.warmup = {self.warmup}",
+                str(self.updates),
+                "set it to about the number of updates of the whole training",
+            )
+        return self
+
+    def passed(self, update: int) -> float:
+        """How much of the fall is over, 0 … 1."""
+        return min(1.0, (update - self.warmup) / (self.updates - self.warmup))
+
+
+class LinearSchedule(_Falling):
+    """1 − (1 − final) t, where t is the part of the fall that is over."""
+
+    kind: Literal["linear"] = "linear"
+
+    def after(self, update: int) -> float:
+        return 1.0 - (1.0 - self.final) * self.passed(update)
+
+
+class CosineSchedule(_Falling):
+    """final + (1 − final) (1 + cos π t) / 2    Loshchilov & Hutter, 2017, eq. 5, one period."""
+
+    kind: Literal["cosine"] = "cosine"
+
+    def after(self, update: int) -> float:
+        return self.final + (1.0 - self.final) * (1.0 + math.cos(math.pi * self.passed(update))) / 2
+
+
+ScheduleConfig = Annotated[
+    ConstantSchedule | InverseSquareRootSchedule | LinearSchedule | CosineSchedule,
+    Field(discriminator="kind"),
+]

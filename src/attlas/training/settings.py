@@ -1,0 +1,95 @@
+"""How to train."""
+
+from typing import Literal, Self
+
+from pydantic import Field, model_validator
+
+from attlas.config import Config
+from attlas.decoding import DecodingConfig
+from attlas.errors import AttlasError
+from attlas.training.averaging import AveragingConfig, LastAveraging, NoAveraging
+from attlas.training.feeding import ConstantFeeding, FeedingConfig
+from attlas.training.optimiser import OptimiserConfig
+from attlas.training.schedule import ConstantSchedule, ScheduleConfig
+
+
+class ValidationConfig(Config):
+    """When and how to measure on the validation set.
+
+    `every` counts updates; left out, it is the end of each epoch. `criterion` decides which
+    checkpoint is the best. `patience`: stop after so many validations in a row without a better
+    one. BLEU and sequence accuracy need translations: of the first `sentences` (left out: of all).
+    """
+
+    every: int | None = Field(default=None, ge=1)
+    criterion: Literal["loss", "bleu", "accuracy"] = "loss"
+    patience: int | None = Field(default=None, ge=1)
+    translate: bool = True
+    sentences: int | None = Field(default=None, ge=1)
+    decoding: DecodingConfig = DecodingConfig(method="greedy")
+
+    @model_validator(mode="after")
+    def _measured(self) -> Self:
+        if self.criterion != "loss" and not self.translate:
+            raise AttlasError(
+                f"translations to choose by {self.criterion}",
+                "validation.translate = false",
+                "set validation.translate = true, or validation.criterion = 'loss'",
+            )
+        return self
+
+    def better(self, new: tuple[float, float], old: tuple[float, float] | None) -> bool:
+        """Whether one (value of the criterion, loss) beats another; None = nothing yet.
+
+        Among equal values, which accuracy has for a long time, the lower loss wins.
+        """
+        sign = -1.0 if self.criterion == "loss" else 1.0
+        return old is None or (sign * new[0], -new[1]) > (sign * old[0], -old[1])
+
+
+class TrainingConfig(Config):
+    """The training ends with the first of `epochs`, `updates` and `minutes` (of training, over all
+    sittings) to be reached; at least one is set. None of them changes the way there.
+
+    rate: of the optimiser, before the schedule. clip: the greatest norm of the gradient (0 = any).
+    smoothing: ε of the labels. accumulate: so many batches make one update, with the gradient that
+    all of them in one batch would give. keep: how many checkpoints stay beside the best.
+    save_every counts updates; every validation saves as well. device: auto, cpu, cuda, …;
+    threads: of the CPU; left out, torch decides.
+    """
+
+    epochs: int | None = Field(default=None, ge=1)
+    updates: int | None = Field(default=None, ge=1)
+    minutes: float | None = Field(default=None, gt=0.0)
+    rate: float = Field(default=1e-3, gt=0.0, allow_inf_nan=False)
+    clip: float = Field(default=1.0, ge=0.0)
+    smoothing: float = Field(default=0.0, ge=0.0, lt=1.0)
+    accumulate: int = Field(default=1, ge=1)
+    keep: int = Field(default=3, ge=1)
+    save_every: int | None = Field(default=None, ge=1)
+    log_every: int = Field(default=10, ge=1)
+    autocast: Literal["none", "bf16", "fp16"] = "none"
+    device: str = "auto"
+    threads: int | None = Field(default=None, ge=1)
+    tensorboard: bool = False
+    optimiser: OptimiserConfig = OptimiserConfig()
+    schedule: ScheduleConfig = ConstantSchedule()
+    feeding: FeedingConfig = ConstantFeeding()
+    averaging: AveragingConfig = NoAveraging()
+    validation: ValidationConfig = ValidationConfig()
+
+    @model_validator(mode="after")
+    def _fits_together(self) -> Self:
+        if self.epochs is None and self.updates is None and self.minutes is None:
+            raise AttlasError(
+                "an end of the training: epochs, updates or minutes",
+                "none of them",
+                "set for example training.epochs = 10",
+            )
+        if isinstance(self.averaging, LastAveraging) and self.averaging.count > self.keep:
+            raise AttlasError(
+                f"training.keep of at least {self.averaging.count}, the checkpoints to average",
+                str(self.keep),
+                "raise training.keep",
+            )
+        return self

@@ -1,0 +1,92 @@
+import json
+import sys
+
+import pytest
+
+from attlas.data import HuggingFaceData, load_splits
+from attlas.errors import AttlasError
+
+ROWS = {
+    "train": [("one", "eins"), ("two", "zwei"), ("", "leer"), ("a\nb", "c")],
+    "validation": [("three", "drei")],
+    "test": [("four", "vier"), ("five", "fünf\u2028")],
+}
+
+
+@pytest.fixture(autouse=True)
+def offline(monkeypatch, tmp_path):
+    datasets = pytest.importorskip("datasets")
+    monkeypatch.setattr(datasets.config, "HF_HUB_OFFLINE", True)
+    monkeypatch.setattr(datasets.config, "HF_DATASETS_CACHE", tmp_path / "cache")
+    datasets.disable_progress_bars()
+
+
+@pytest.fixture
+def nested(tmp_path):
+    folder = tmp_path / "nested"
+    folder.mkdir()
+    for split, rows in ROWS.items():
+        lines = [json.dumps({"translation": {"en": en, "de": de}}) for en, de in rows]
+        (folder / f"{split}.jsonl").write_text("\n".join(lines) + "\n")
+    return folder
+
+
+def checked(splits):
+    assert splits.train.pairs == (("one", "eins"), ("two", "zwei"))
+    assert splits.valid.pairs == (("three", "drei"),)
+    assert splits.test.pairs[1] == ("five", "fünf\u2028")
+    assert "2 of 4 pairs kept" in str(splits.train.report)
+    assert "1 with an empty source (line 3)" in str(splits.train.report)
+    assert "1 with a line break inside (line 4)" in str(splits.train.report)
+
+
+def test_a_local_folder_of_json_lines_with_nested_translations(nested):
+    checked(load_splits(HuggingFaceData(name=str(nested))))
+
+
+def test_a_relative_folder_is_found_beside_the_recipe(nested):
+    checked(load_splits(HuggingFaceData(name="nested").resolved(nested.parent)))
+    assert HuggingFaceData(name="wmt16").resolved(nested.parent).name == "wmt16"
+
+
+def test_flat_columns_of_parquet_files_and_of_a_saved_dataset(tmp_path):
+    import datasets
+
+    dataset = datasets.DatasetDict(
+        {
+            split: datasets.Dataset.from_list([{"english": en, "german": de} for en, de in rows])
+            for split, rows in ROWS.items()
+        }
+    )
+    columns = {"source": "english", "target": "german"}
+    dataset.save_to_disk(tmp_path / "saved")
+    checked(load_splits(HuggingFaceData(name=str(tmp_path / "saved"), **columns)))
+    for split, rows in dataset.items():
+        rows.to_parquet(tmp_path / "parquet" / f"{split}.parquet")
+    checked(load_splits(HuggingFaceData(name=str(tmp_path / "parquet"), **columns)))
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"target": "translation.fr"}, "a column 'translation.fr' .* got \\['en', 'de'\\]"),
+        ({"source": "text"}, "a column 'text'"),
+        ({"source": "translation"}, "text in column 'translation' .* got dict in row 1"),
+        ({"valid": "dev"}, "a split 'dev' .* \\['test', 'train', 'validation'\\]"),
+    ],
+)
+def test_wrong_names_are_explained(nested, change, said):
+    with pytest.raises(AttlasError, match=said):
+        load_splits(HuggingFaceData(name=str(nested), **change))
+
+
+def test_a_folder_without_data_is_an_error_of_the_caller(tmp_path):
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(AttlasError, match="a dataset of Hugging Face at"):
+        load_splits(HuggingFaceData(name=str(tmp_path / "empty")))
+
+
+def test_without_the_extra_the_error_says_how_to_install_it(monkeypatch, nested):
+    monkeypatch.setitem(sys.modules, "datasets", None)
+    with pytest.raises(AttlasError, match=r"pip install 'attlas\[datasets\]'"):
+        load_splits(HuggingFaceData(name=str(nested)))

@@ -1,0 +1,78 @@
+import gzip
+import io
+import sys
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from attlas.data import read_lines, stream_lines
+from attlas.errors import AttlasError
+
+UNBROKEN = st.text(st.characters(codec="utf-8", exclude_characters="\n\r\ufeff"))
+
+
+@given(texts=st.lists(UNBROKEN), last_ended=st.booleans(), packed=st.booleans())
+def test_lines_are_what_stands_between_line_feeds(tmp_path_factory, texts, last_ended, packed):
+    path = tmp_path_factory.mktemp("lines") / "text"
+    # Without a last line feed, an empty last line is no line: there is nothing there.
+    last_ended = last_ended or not texts or not texts[-1]
+    content = ("\n".join(texts) + ("\n" if last_ended and texts else "")).encode()
+    path.write_bytes(gzip.compress(content) if packed else content)
+    assert list(read_lines(path).texts) == texts
+    assert list(stream_lines(path)) == texts
+
+
+def test_no_other_separator_of_unicode_ends_a_line(tmp_path):
+    text = "a\u2028b\u2029c\x85d\x0be\x0cf\x1cg\rh"
+    (tmp_path / "a").write_bytes(f"{text}\nnext\n".encode())
+    assert read_lines(tmp_path / "a").texts == (text, "next")
+
+
+def test_one_carriage_return_before_a_line_feed_is_taken_off_and_counted(tmp_path):
+    (tmp_path / "a").write_bytes(b"one\r\ntwo\r\r\nthree\nfour\r")
+    lines = read_lines(tmp_path / "a")
+    assert lines.texts == ("one", "two\r", "three", "four\r")
+    assert lines.carriage_returns == 2
+
+
+def test_a_byte_order_mark_at_the_start_is_not_text(tmp_path):
+    (tmp_path / "a").write_text("\ufeffone\n\ufefftwo\n", encoding="utf-8")
+    assert read_lines(tmp_path / "a").texts == ("one", "\ufefftwo")
+
+
+def test_gzip_is_known_by_its_bytes_and_not_by_its_name(tmp_path):
+    (tmp_path / "a.txt").write_bytes(gzip.compress(b"one\n"))
+    (tmp_path / "b.gz").write_bytes(b"two\n")
+    assert read_lines(tmp_path / "a.txt").texts == ("one",)
+    assert read_lines(tmp_path / "b.gz").texts == ("two",)
+
+
+def test_a_dash_reads_the_standard_input(monkeypatch):
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO("grün\n\n".encode())))
+    assert read_lines("-").texts == ("grün", "")
+
+
+def test_bytes_that_are_not_utf_8_are_named_by_file_and_line(tmp_path):
+    (tmp_path / "latin.txt").write_bytes("gut\nschön\n".encode("latin-1"))
+    with pytest.raises(AttlasError, match=r"latin\.txt; got byte 0xf6 at byte 4 of line 2"):
+        read_lines(tmp_path / "latin.txt")
+
+
+def test_a_missing_file_is_named():
+    with pytest.raises(AttlasError, match=r"no file at nowhere\.txt"):
+        read_lines(Path("nowhere.txt"))
+
+
+def test_a_folder_is_not_a_file(tmp_path):
+    with pytest.raises(AttlasError, match="a readable file"):
+        read_lines(tmp_path)
+
+
+@pytest.mark.parametrize("damage", [lambda b: b[:-9], lambda b: b[:12] + b"xxxx" + b[16:]])
+def test_a_damaged_gzip_file_is_an_error_and_not_a_shorter_text(tmp_path, damage):
+    whole = gzip.compress(b"".join(b"line %d\n" % n for n in range(1000)))
+    (tmp_path / "a.gz").write_bytes(damage(whole))
+    with pytest.raises(AttlasError, match=r"a whole gzip file at .*a\.gz"):
+        read_lines(tmp_path / "a.gz")

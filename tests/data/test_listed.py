@@ -1,0 +1,56 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from attlas.data import BEGIN, END, PAD, UNKNOWN, Characters, Words
+from attlas.errors import AttlasError
+
+
+@given(st.lists(st.text(st.characters(codec="utf-8")), min_size=1).filter(any))
+def test_characters_give_back_every_text_they_were_built_from(texts):
+    vocabulary = Characters.built(texts, 10_000)
+    for text in texts:
+        ids = vocabulary.encode(text)
+        assert vocabulary.decode([BEGIN, *ids, END, PAD]) == text
+        assert len(vocabulary.pieces(ids)) == len(text)
+
+
+@given(st.lists(st.lists(st.text("abc", min_size=1)), min_size=1).filter(any))
+def test_words_give_back_every_text_they_were_built_from(sentences):
+    texts = [" ".join(words) for words in sentences]
+    vocabulary = Words.built(texts, 10_000)
+    assert [vocabulary.decode(vocabulary.encode(text)) for text in texts] == texts
+
+
+def test_the_most_frequent_are_kept_and_ties_go_by_the_alphabet():
+    vocabulary = Words.built(["c b a b", "d b c"], 7)
+    assert vocabulary.tokens == ("b", "c", "a")
+    assert len(vocabulary) == 7
+    assert vocabulary.encode("a b c d") == [6, 4, 5, UNKNOWN]
+    assert vocabulary.decode([6, UNKNOWN]) == "a <unk>"
+
+
+def test_what_is_unknown_is_shown_and_not_dropped():
+    vocabulary = Characters.built(["ab"], 10)
+    assert vocabulary.decode(vocabulary.encode("axb")) == "a\N{REPLACEMENT CHARACTER}b"
+    assert vocabulary.pieces(vocabulary.encode("xa")) == ["<unk>", "a"]
+
+
+def test_a_space_has_a_label_that_can_be_seen():
+    vocabulary = Characters.built(["a b"], 10)
+    assert vocabulary.pieces(vocabulary.encode("a b")) == ["a", "␣", "b"]
+
+
+def test_words_that_look_like_special_tokens_are_words():
+    vocabulary = Words.built(["<s> <unk> <pad>"], 10)
+    assert min(vocabulary.encode("<s> <unk> <pad>")) > END
+
+
+def test_nothing_to_build_from_is_an_error():
+    with pytest.raises(AttlasError, match="text to build the source vocabulary from"):
+        Words.built(["  "], 10, "source vocabulary")
+
+
+def test_a_repeated_token_is_an_error():
+    with pytest.raises(AttlasError, match="different tokens"):
+        Words(["a", "a"])

@@ -1,0 +1,144 @@
+import io
+import threading
+
+import pytest
+import sentencepiece
+from hypothesis import given
+from hypothesis import strategies as st
+
+from attlas.data import BEGIN, END, PAD, Subwords, train_subwords
+from attlas.errors import AttlasError
+
+TEXTS = [
+    "The quick brown fox jumps over the lazy dog.",
+    "Der schnelle braune Fuchs springt über den faulen Hund.",
+    "the lower, the newer, the wider; low new wide",
+    "速い茶色の狐が怠け者の犬を飛び越える。",
+] * 4
+AWKWARD = [
+    "",
+    " ",
+    "   ",
+    " leading",
+    "trailing ",
+    "two  spaces",
+    "▁",
+    "a▁ ▁▁b ",
+    "<s> </s> <unk> <pad> <0x41>",
+    "😀 👩‍👩‍👧 🇩🇪",
+    "犬が　いる",
+    "null \0 tab \t return \r nbsp \xa0 line \u2028 feff \ufeff",
+    "e\u0301 é ﬁ Ａ ½",
+    "\U0010ffff\ue000▅⁇",
+]
+
+
+@pytest.fixture(scope="module", params=["bpe", "unigram"])
+def subwords(request):
+    return train_subwords(TEXTS, request.param, 420)
+
+
+@pytest.mark.parametrize("text", AWKWARD)
+def test_an_awkward_text_comes_back_as_it_was(subwords, text):
+    assert subwords.decode(subwords.encode(text)) == text
+
+
+@given(text=st.text() | st.text(st.sampled_from("the lowr ▁▅⁇<0xE2>s/\t")))
+def test_any_text_comes_back_as_it_was(subwords, text):
+    ids = subwords.encode(text)
+    assert subwords.decode(ids) == text
+    assert subwords.decode([BEGIN, *ids, END, PAD]) == text
+    assert all(END < id_ < len(subwords) for id_ in ids)
+    assert len(subwords.pieces(ids)) == len(ids)
+
+
+@given(texts=st.lists(st.text(), max_size=5), seed=st.text(max_size=4))
+def test_a_sampled_text_comes_back_as_it_was(subwords, texts, seed):
+    drawn = subwords.sample(texts, 0.3, seed)
+    assert [subwords.decode(ids) for ids in drawn] == texts
+
+
+def test_sampling_is_a_pure_function_of_texts_strength_and_seed(subwords):
+    first = subwords.sample(TEXTS, 0.2, "1 0")
+    subwords.sample(TEXTS, 0.7, "something else meanwhile")
+    assert subwords.sample(TEXTS, 0.2, "1 0") == first
+    assert subwords.sample(TEXTS, 0.2, "1 1") != first
+    assert len({tuple(ids) for ids in first[::4]}) > 1  # the same sentence, drawn anew each time
+
+
+def test_sampling_in_many_threads_at_once_gives_what_it_gives_alone(subwords):
+    alone = [subwords.sample(TEXTS, 0.2, str(seed)) for seed in range(8)]
+    together = [None] * 8
+
+    def draw(seed):
+        together[seed] = subwords.sample(TEXTS, 0.2, str(seed))
+
+    threads = [threading.Thread(target=draw, args=(seed,)) for seed in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert together == alone
+
+
+def test_a_word_has_the_same_pieces_at_the_start_and_inside(subwords):
+    alone = subwords.encode("the")
+    assert subwords.encode("the the") == alone + alone
+
+
+def test_pieces_are_readable(subwords):
+    assert "".join(subwords.pieces(subwords.encode("the lower"))) == "▁the▁lower"
+    assert subwords.pieces([0, 1, 2, 3]) == ["<pad>", "<unk>", "<s>", "</s>"]
+    assert subwords.pieces(subwords.encode("😀"))[-1] == "<0x80>"
+
+
+def test_half_a_character_reads_as_a_replacement_and_not_as_an_error(subwords):
+    assert subwords.decode(subwords.encode("😀")[:-1]) == "\N{REPLACEMENT CHARACTER}"
+
+
+def test_it_is_saved_and_loaded_as_it_was(subwords, tmp_path):
+    subwords.save(tmp_path / "a.model")
+    loaded = Subwords.load(tmp_path / "a.model")
+    assert len(loaded) == len(subwords)
+    assert [loaded.encode(text) for text in AWKWARD] == [subwords.encode(t) for t in AWKWARD]
+
+
+@pytest.mark.parametrize("kind", ["bpe", "unigram"])
+def test_training_is_deterministic(kind):
+    assert train_subwords(TEXTS, kind, 400).model == train_subwords(TEXTS, kind, 400).model
+
+
+@pytest.mark.parametrize("kind", ["bpe", "unigram"])
+def test_a_size_that_the_texts_cannot_fill_is_an_upper_bound(kind):
+    small = train_subwords(["hello world", "how are you"], kind, 8000)
+    assert 260 < len(small) < 400
+    assert small.decode(small.encode("hello you")) == "hello you"
+
+
+@pytest.mark.parametrize("kind", ["bpe", "unigram"])
+def test_a_size_below_the_characters_is_an_error_that_says_how_many_there_are(kind, capfd):
+    with pytest.raises(AttlasError, match=r"at least \d{3} ids.*got vocabulary.size = 200"):
+        train_subwords(TEXTS, kind, 200)
+    with pytest.raises(AttlasError, match="text to build the vocabulary from"):
+        train_subwords(["", "  "], kind, 400)
+    assert capfd.readouterr() == ("", "")
+
+
+def test_a_long_line_takes_part_in_training():
+    long = " ".join(["zyzzyva"] * 2000)
+    assert "▁zyzzyva" in train_subwords([long, "a b"], "bpe", 300).pieces(range(270))
+
+
+def test_what_is_no_model_of_ours_is_refused():
+    with pytest.raises(AttlasError, match="a whole sentencepiece model"):
+        Subwords(b"not a model")
+    written = io.BytesIO()
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(TEXTS),
+        model_writer=written,
+        vocab_size=120,
+        hard_vocab_limit=False,
+        minloglevel=2,
+    )
+    with pytest.raises(AttlasError, match="ids 0 to 3 are <pad>, <unk>, <s>, </s>; got <unk>"):
+        Subwords(written.getvalue())

@@ -1,0 +1,77 @@
+import pytest
+
+from attlas.data import (
+    Characters,
+    Pair,
+    Subwords,
+    Vocabularies,
+    VocabularyConfig,
+    Words,
+    build_vocabularies,
+    load_vocabulary,
+)
+from attlas.errors import AttlasError
+
+PAIRS = [Pair("the old dog", "der alte Hund"), Pair("the new cat", "die neue Katze")] * 5
+KINDS = {"bpe": Subwords, "unigram": Subwords, "words": Words, "characters": Characters}
+
+
+@pytest.mark.parametrize("joint", [True, False])
+@pytest.mark.parametrize("kind", sorted(KINDS))
+def test_what_is_saved_is_loaded_as_it_was(tmp_path, kind, joint):
+    built = build_vocabularies(VocabularyConfig(kind=kind, size=320, joint=joint), PAIRS)
+    built.save(tmp_path / "run")
+    suffix = "model" if KINDS[kind] is Subwords else "json"
+    names = [f"tokenizer.{suffix}"] if joint else [f"source.{suffix}", f"target.{suffix}"]
+    assert sorted(path.name for path in (tmp_path / "run").iterdir()) == names
+    loaded = Vocabularies.load(tmp_path / "run")
+    assert built.joint == loaded.joint == joint
+    for ours, theirs in ((built.source, loaded.source), (built.target, loaded.target)):
+        assert type(theirs) is KINDS[kind]
+        assert len(ours) == len(theirs)
+        assert ours.encode("der old Katze") == theirs.encode("der old Katze")
+        assert ours.pieces(range(len(ours))) == theirs.pieces(range(len(theirs)))
+
+
+def test_joint_knows_both_languages_and_separate_each_its_own():
+    joint = build_vocabularies(VocabularyConfig(kind="words"), PAIRS)
+    assert joint.source.decode(joint.source.encode("the Hund")) == "the Hund"
+    separate = build_vocabularies(VocabularyConfig(kind="words", joint=False), PAIRS)
+    assert separate.source.decode(separate.source.encode("the Hund")) == "the <unk>"
+    assert separate.target.decode(separate.target.encode("der Hund")) == "der Hund"
+
+
+def test_saving_again_leaves_nothing_of_the_vocabularies_before(tmp_path):
+    for kind, joint in (("words", False), ("bpe", True), ("characters", True)):
+        build_vocabularies(VocabularyConfig(kind=kind, joint=joint), PAIRS).save(tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["tokenizer.json"]
+    assert isinstance(Vocabularies.load(tmp_path).source, Characters)
+
+
+def test_a_folder_without_vocabularies_says_what_is_missing(tmp_path):
+    with pytest.raises(AttlasError, match=r"tokenizer\.\*, or source\.\* and target.*got neither"):
+        Vocabularies.load(tmp_path)
+    Words(["a"]).save(tmp_path / "source.json")
+    with pytest.raises(AttlasError, match=r"got source\.json alone"):
+        Vocabularies.load(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "content", ["", "[]", '{"kind": "words"}', '{"kind": "syllables", "tokens": []}']
+)
+def test_a_damaged_list_is_an_error_that_names_the_file(tmp_path, content):
+    (tmp_path / "tokenizer.json").write_text(content)
+    with pytest.raises(AttlasError, match=r"tokenizer\.json, which is damaged"):
+        Vocabularies.load(tmp_path)
+
+
+def test_a_missing_or_unknown_file_is_an_error(tmp_path):
+    with pytest.raises(AttlasError, match=r"a vocabulary at .*no\.model"):
+        load_vocabulary(tmp_path / "no.model")
+    with pytest.raises(AttlasError, match=r"ending in \.model or \.json"):
+        load_vocabulary(tmp_path / "no.txt")
+
+
+def test_sampling_needs_subwords():
+    with pytest.raises(AttlasError, match=r'"bpe" or "unigram".*got kind = "words"'):
+        VocabularyConfig.read({"kind": "words", "sampling": 0.1}, "recipe.toml")

@@ -1,0 +1,135 @@
+"""What is found for a sentence does not depend on the sentences beside it."""
+
+from functools import cache
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from table_model import TableModel, sources
+from torch import Tensor
+
+from attlas.decoding import DecodingConfig, Hypothesis, decode
+from attlas.models import RecurrentConfig, RecurrentModel, build
+
+LENGTHS = tuple(1 + (7 * place) % 19 for place in range(64))
+SHORT = {"max_length_factor": 1.0, "max_length_constant": 10}
+WAYS = {
+    "greedy": DecodingConfig(method="greedy", no_repeat_ngram=3, **SHORT),
+    "beam": DecodingConfig(beam=4, n_best=3, length_penalty=1.0, coverage_penalty=0.2, **SHORT),
+    "constrained": DecodingConfig(beam=3, n_best=2, no_repeat_ngram=2, min_length=4, **SHORT),
+    "sample": DecodingConfig(
+        method="sample", n_best=2, temperature=0.8, top_k=20, top_p=0.9, **SHORT
+    ),
+}
+STRENGTH = 1.0  # the standard deviation of a stronger weight
+MODELS = {
+    "bahdanau": RecurrentConfig(embedding=16, hidden=24, encoder_hidden=12),
+    "luong": RecurrentConfig(
+        cell="lstm",
+        layers=2,
+        embedding=16,
+        hidden=24,
+        encoder_hidden=12,
+        attention="local",
+        wiring="luong",
+        input_feeding=True,
+    ),
+}
+
+
+@cache
+def recurrent(kind: str) -> RecurrentModel:
+    """A random model whose predictions are as far apart as those of a trained one.
+
+    Its embeddings and its last layer alone are made stronger: a recurrence with large weights is
+    chaotic, and would turn the rounding of a product into another sentence.
+    """
+    torch.manual_seed(len(kind))
+    model = build(MODELS[kind], 60, 40)
+    with torch.no_grad():
+        for part in (model.source_embedding, model.target_embedding, model.output):
+            for matrix in part.parameters():
+                matrix.mul_(STRENGTH / matrix.std().clamp(min=1e-3))
+    return model.eval()
+
+
+def in_batches(
+    model: RecurrentModel, source: Tensor, real: Tensor, config: DecodingConfig, size: int
+) -> list[list[Hypothesis]]:
+    """Decoded `size` rows at a time; a batch is as wide as its own longest row."""
+    found = []
+    for ids, known in zip(source.split(size), real.split(size), strict=True):
+        width = int(known.sum(1).max())
+        found += decode(model, ids[:, :width], known[:, :width], config)
+    return found
+
+
+def same(one: list[list[Hypothesis]], other: list[list[Hypothesis]]) -> None:
+    assert len(one) == len(other)
+    for these, those in zip(one, other, strict=True):
+        assert [(h.tokens, h.finished) for h in these] == [(h.tokens, h.finished) for h in those]
+        for a, b in zip(these, those, strict=True):
+            assert a.score == pytest.approx(b.score, abs=1e-4)
+            assert a.log_probability == pytest.approx(b.log_probability, abs=1e-4)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", MODELS)
+@pytest.mark.parametrize("way", WAYS)
+def test_results_do_not_depend_on_the_size_of_the_batch(kind: str, way: str) -> None:
+    model = recurrent(kind)
+    source, real = sources(*LENGTHS)
+    alone = in_batches(model, source, real, WAYS[way], 1)
+    assert len({hypotheses[0].tokens for hypotheses in alone}) > 15  # they do depend on the source
+    for size in (2, 3, 7, 16, 33, 63, 64):
+        same(in_batches(model, source, real, WAYS[way], size), alone)
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_few_sentences_decode_the_same_alone_and_together(way: str) -> None:
+    model = recurrent("bahdanau")
+    source, real = sources(*LENGTHS[:6])
+    same(
+        in_batches(model, source, real, WAYS[way], 6), in_batches(model, source, real, WAYS[way], 1)
+    )
+
+
+@given(
+    seed=st.integers(0, 2**32),
+    way=st.sampled_from(sorted(WAYS)),
+    lengths=st.lists(st.integers(1, 9), min_size=2, max_size=7),
+    data=st.data(),
+)
+@settings(max_examples=25)
+def test_results_do_not_depend_on_which_sentences_share_a_batch(
+    seed: int, way: str, lengths: list[int], data: st.DataObject
+) -> None:
+    model = TableModel(seed)
+    source, real = sources(*lengths, seed=seed)
+    prefixes = [data.draw(st.lists(st.sampled_from((4, 5)), max_size=2)) for _ in lengths]
+    together = decode(model, source, real, WAYS[way], prefixes)
+    chosen = data.draw(st.lists(st.integers(0, len(lengths) - 1), min_size=1, max_size=5))
+    found = decode(model, source[chosen], real[chosen], WAYS[way], [prefixes[i] for i in chosen])
+    same(found, [together[i] for i in chosen])
+
+
+def test_the_probability_is_that_of_one_teacher_forced_pass() -> None:
+    model = recurrent("luong")
+    source, real = sources(*LENGTHS[:8])
+    for row, (best,) in enumerate(decode(model, source, real, DecodingConfig(beam=3))):
+        own = source[row][real[row]].unsqueeze(0)
+        target = torch.tensor([[2, *best.tokens, *[3] * best.finished]])
+        with torch.no_grad():
+            log_p = model(own, None, target[:, :-1]).log_softmax(-1)
+        total = log_p.gather(2, target[:, 1:].unsqueeze(-1)).sum()
+        assert best.log_probability == pytest.approx(float(total), abs=1e-4)
+
+
+def test_a_model_without_attention_decodes_too() -> None:
+    model = build(
+        RecurrentConfig(embedding=8, hidden=8, encoder_hidden=8, attention="none"), 60, 40
+    )
+    source, real = sources(3, 5)
+    for way in ("greedy", "sample", "constrained"):
+        assert all(decode(model.eval(), source, real, WAYS[way]))

@@ -1,0 +1,160 @@
+"""Beam search against brute force over every sentence of a three-word language."""
+
+import math
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from table_model import TableModel, all_sentences, log_probability, sources
+
+from attlas.decoding import DecodingConfig, decode
+from attlas.errors import AttlasError
+
+
+def limits(longest: int) -> dict[str, float]:
+    """At most `longest` tokens, however long the source."""
+    return {"max_length_factor": 0.0, "max_length_constant": longest}
+
+
+def best_by_brute_force(
+    model: TableModel, source: torch.Tensor, config: DecodingConfig, longest: int
+) -> list[tuple[float, float, tuple[int, ...]]]:
+    """(score, log-probability, tokens) of every allowed sentence, best first; eq. 14 by hand."""
+    scored = []
+    for sentence in all_sentences(longest, config.min_length):
+        log_p, coverage = log_probability(model, source, sentence, ended=True)
+        score = log_p / (
+            (5 + len(sentence) + 1) ** config.length_penalty / 6**config.length_penalty
+        )
+        if config.coverage_penalty:
+            assert coverage is not None
+            looked = [math.log(min(float(mass), 1.0)) for mass in coverage]
+            score += config.coverage_penalty * sum(looked)
+        scored.append((score, log_p, sentence))
+    return sorted(scored, key=lambda one: -one[0])
+
+
+@given(
+    seed=st.integers(0, 2**32),
+    longest=st.integers(1, 4),
+    shortest=st.integers(0, 4),
+    alpha=st.sampled_from([0.0, 0.6, 1.0, 2.5]),
+    beta=st.sampled_from([0.0, 0.0, 0.4]),
+    n_best=st.integers(1, 12),
+    sharpness=st.sampled_from([0.5, 1.0, 4.0]),
+)
+def test_a_wide_beam_finds_exactly_what_brute_force_finds(
+    seed: int,
+    longest: int,
+    shortest: int,
+    alpha: float,
+    beta: float,
+    n_best: int,
+    sharpness: float,
+) -> None:
+    model = TableModel(seed, sharpness=sharpness)
+    source, real = sources(5, 2, 3, seed=seed)
+    config = DecodingConfig(
+        beam=3**longest + n_best + 3,
+        n_best=n_best,
+        length_penalty=alpha,
+        coverage_penalty=beta,
+        min_length=min(shortest, longest),
+        **limits(longest),
+    )
+    for row, found in enumerate(decode(model, source, real, config)):
+        own = source[row][real[row]]
+        wanted = best_by_brute_force(model, own, config, longest)[:n_best]
+        complete = [one for one in found if one.finished]
+        assert len(complete) == min(n_best, len(wanted))
+        assert [one.tokens for one in complete] == [sentence for _, _, sentence in wanted]
+        for one, (score, log_p, _) in zip(complete, wanted, strict=True):
+            assert one.score == pytest.approx(score, abs=1e-9)
+            assert one.log_probability == pytest.approx(log_p, abs=1e-9)
+
+
+@given(seed=st.integers(0, 2**32), beam=st.integers(1, 6), alpha=st.sampled_from([0.0, 1.0]))
+def test_a_narrow_beam_reports_the_true_probability_and_score_of_what_it_finds(
+    seed: int, beam: int, alpha: float
+) -> None:
+    model = TableModel(seed)
+    source, real = sources(3, 6, seed=seed)
+    config = DecodingConfig(beam=beam, n_best=beam, length_penalty=alpha, **limits(7))
+    for row, found in enumerate(decode(model, source, real, config)):
+        assert 1 <= len(found) <= beam
+        assert len({(one.tokens, one.finished) for one in found}) == len(found)
+        for one in found:
+            own = source[row][real[row]]
+            log_p, _ = log_probability(model, own, one.tokens, one.finished)
+            factors = len(one.tokens) + one.finished
+            assert one.log_probability == pytest.approx(log_p, abs=1e-9)
+            assert one.score == pytest.approx(log_p / ((5 + factors) / 6) ** alpha, abs=1e-9)
+        order = [(not one.finished, -one.score) for one in found]
+        assert order == sorted(order)
+
+
+@given(seed=st.integers(0, 2**32), longest=st.integers(1, 9))
+def test_a_beam_of_one_without_penalties_is_greedy_search(seed: int, longest: int) -> None:
+    model = TableModel(seed)
+    source, real = sources(2, 5, 5, 9, seed=seed)
+    beam = DecodingConfig(beam=1, length_penalty=0.0, **limits(longest))
+    greedy = DecodingConfig(method="greedy", length_penalty=0.0, **limits(longest))
+    assert decode(model, source, real, beam) == decode(model, source, real, greedy)
+
+
+def test_a_sentence_that_does_not_end_is_returned_as_unfinished() -> None:
+    model = TableModel(0)
+    model.table[:, 3] = -50.0
+    source, real = sources(4, 2)
+    for method in ("beam", "greedy", "sample"):
+        found = decode(model, source, real, DecodingConfig(method=method, beam=2, **limits(6)))
+        for (one,) in found:
+            assert not one.finished
+            assert len(one.tokens) == 6
+
+
+def test_finished_hypotheses_come_before_cut_off_ones_whatever_their_scores() -> None:
+    model = TableModel(0)
+    model.table[:, 3] = -4.0
+    source, real = sources(4, 2)
+    config = DecodingConfig(beam=3, n_best=3, **limits(3))
+    for found in decode(model, source, real, config):
+        assert [one.finished for one in found] == sorted(
+            (one.finished for one in found), reverse=True
+        )
+        assert len(found) == 3
+
+
+def test_the_longest_target_depends_on_the_real_length_of_its_own_source() -> None:
+    model = TableModel(0)
+    model.table[:, 3] = -50.0
+    source, real = sources(8, 2, 5)
+    config = DecodingConfig(beam=2, max_length_factor=1.5, max_length_constant=1)
+    lengths = [len(best.tokens) for (best,) in decode(model, source, real, config)]
+    assert lengths == [13, 4, 8]
+
+
+def test_a_coverage_penalty_needs_a_model_that_looks() -> None:
+    source, real = sources(4, 2)
+    with pytest.raises(AttlasError, match=r"model without attention; set coverage_penalty = 0"):
+        decode(TableModel(looks=False), source, real, DecodingConfig(coverage_penalty=0.2))
+
+
+def test_logits_that_are_no_numbers_are_an_error_and_not_a_translation() -> None:
+    model = TableModel(0)
+    model.table[:, 5] = float("nan")
+    source, real = sources(4, 2)
+    for method in ("beam", "greedy", "sample"):
+        with pytest.raises(AttlasError, match="wanted logits that are numbers; got NaN"):
+            decode(model, source, real, DecodingConfig(method=method))
+
+
+def test_impossible_continuations_leave_the_sentence_cut_off_instead_of_lost() -> None:
+    model = TableModel(0)
+    model.table[:] = float("-inf")
+    model.table[:, 0] = 0.0  # padding alone is possible, and may not come
+    source, real = sources(4, 2)
+    for method in ("beam", "greedy", "sample"):
+        found = decode(model, source, real, DecodingConfig(method=method))
+        assert [(one.tokens, one.finished) for (one,) in found] == [((), False)] * 2

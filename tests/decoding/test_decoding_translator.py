@@ -1,0 +1,244 @@
+"""From text to text, and where the model looked for it."""
+
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+import torch
+from table_model import LookingTable, TableModel
+
+from attlas.config import write_toml
+from attlas.data import END, Characters, Vocabularies, Words, train_subwords
+from attlas.decoding import DecodingConfig, Translation, Translator
+from attlas.errors import AttlasError
+from attlas.models import RecurrentConfig, build
+from attlas.recording import Trace
+from attlas.runs import Checkpoint, Run, Shelf
+
+TEXTS = [
+    "the cat sat on the mat",
+    "",
+    "a dog",
+    "   \t ",
+    "on the mat a cat",
+    "unheard of",
+    "cat",
+] * 4
+SUBWORDS = train_subwords(TEXTS, "bpe", 290)
+MODEL = RecurrentConfig(embedding=16, hidden=16, encoder_hidden=8)
+
+
+def recurrent(attention: str = "additive", **config: object) -> Translator:
+    torch.manual_seed(1)
+    changed = {"attention": attention, "wiring": "bahdanau"}
+    model = build(MODEL.model_copy(update=changed), len(SUBWORDS), len(SUBWORDS))
+    vocabularies = Vocabularies(SUBWORDS, SUBWORDS)
+    return Translator.of(model, vocabularies, DecodingConfig(**config))  # type: ignore[arg-type]
+
+
+def table(seed: int = 0, **config: object) -> Translator:
+    """A known model: source words are letters, target words are "x" and "y" (and <unk>)."""
+    vocabularies = Vocabularies(Words(list("abcdefgh")), Words(["x", "y"]))
+    settings = DecodingConfig(**config)  # type: ignore[arg-type]
+    return Translator.of(LookingTable(seed), vocabularies, settings)
+
+
+def described(one: Translation) -> tuple[object, ...]:
+    return one.text, one.source_text, one.tokens, one.finished, one.cut, len(one.alternatives)
+
+
+@pytest.mark.parametrize("window", [1, 3, 1000])
+@pytest.mark.parametrize("tokens", [1, 20, 4096])
+def test_many_gives_one_translation_per_line_in_the_order_of_the_lines(
+    window: int, tokens: int
+) -> None:
+    translator = recurrent(beam=2, max_length_factor=0.5)
+    found = list(translator.many(TEXTS, window=window, tokens=tokens))
+    alone = [translator(text) for text in TEXTS[:7]] * 4
+    assert [described(one) for one in found] == [described(one) for one in alone]
+    for one, other in zip(found, alone, strict=True):
+        assert one.score == pytest.approx(other.score, abs=1e-4)
+
+
+def test_many_streams_a_window_at_a_time() -> None:
+    asked = []
+
+    def lines():  # type: ignore[no-untyped-def]
+        for text in ["a b", "", "c", "d"]:
+            asked.append(text)
+            yield text
+
+    stream = table().many(lines(), window=2)
+    assert asked == []
+    next(stream)
+    assert asked == ["a b", ""]
+    assert len(list(stream)) == 3
+
+
+def test_the_lines_of_a_file_may_come_with_their_line_breaks(tmp_path: Path) -> None:
+    file = tmp_path / "lines.txt"
+    file.write_bytes(b"the cat\n\na dog\r\non")
+    translator = recurrent(method="greedy")
+    with file.open(encoding="utf-8", newline="") as lines:
+        found = list(translator.many(lines))
+    assert [one.source_text for one in found] == ["the cat", "", "a dog", "on"]
+    assert described(found[0]) == described(translator("the cat"))
+
+
+def test_an_empty_line_is_an_empty_translation() -> None:
+    for text in ("", " ", "\t\u3000"):
+        one = table()(text, prefix="x")
+        assert (one.text, one.source_text, one.tokens, one.source_tokens) == ("", text, (), ())
+        assert (one.score, one.finished, one.alternatives, one.alignment) == (0.0, True, (), ())
+        assert (one.trace, one.pharaoh, one.blank) == (None, "", "the text is empty")
+
+
+def test_the_trace_is_that_of_the_finished_hypothesis_and_labelled() -> None:
+    translator = recurrent(min_length=3)
+    with torch.no_grad():
+        translator.model.output.bias[END] += 9.0  # type: ignore[index, union-attr]
+    one = translator("the cat sat")
+    assert one.finished
+    assert len(one.tokens) >= 4
+    trace = one.trace
+    assert trace is not None
+    (layer,) = trace.layers
+    assert trace[layer].shape == (1, 1, len(one.tokens), len(one.source_tokens))
+    assert one.tokens[-1] == one.source_tokens[-1] == "</s>"
+    assert trace.source == (one.source_tokens,)
+    assert trace.target == (one.tokens,)
+    torch.testing.assert_close(
+        trace[layer].weights().sum(-1), torch.ones(1, 1, len(one.tokens)), atol=1e-5, rtol=0
+    )
+    assert one.trace is trace  # read again once, not at each asking
+
+
+def test_a_hypothesis_that_was_cut_off_has_no_end_on_its_axis() -> None:
+    translator = table(method="greedy", max_length_factor=0.0, max_length_constant=2)
+    translator.model.table[:, END] = -9.0  # type: ignore[operator]
+    one = translator("a b c")
+    assert not one.finished
+    assert len(one.tokens) == 2
+    assert "</s>" not in one.tokens
+    assert one.trace is not None
+    assert one.trace["look"].shape == (1, 1, 2, 4)
+
+
+def test_the_alignment_is_where_each_token_looked_most() -> None:
+    one = table(seed=4, min_length=3, method="greedy", no_repeat_ngram=2)("a b c d e")
+    assert one.trace is not None
+    weights = one.trace["look"].weights()[0, 0]
+    words = len(one.text.split())
+    assert words >= 3
+    wanted = tuple((int(weights[t, :5].argmax()), t) for t in range(words))
+    assert one.alignment == wanted
+    assert one.word_alignment == tuple(sorted(wanted))
+    assert one.pharaoh == " ".join(f"{i}-{j}" for i, j in sorted(wanted))
+
+
+def test_word_links_of_subwords_are_those_of_their_pieces() -> None:
+    translator = recurrent(min_length=4, method="greedy")
+    one = translator("the cat  sat on über")
+    assert one.alignment
+    sources, targets = one.source_text.split(), one.text.split()
+    for i, j in one.word_alignment:
+        assert 0 <= i < len(sources)
+        assert 0 <= j < len(targets)
+    assert {j for _, j in one.word_alignment} <= set(range(len(targets)))
+
+
+def test_a_model_that_does_not_look_has_no_trace_and_says_why() -> None:
+    blind = (recurrent("none"), Translator.of(TableModel(), table().vocabularies))
+    for one in (blind[0]("the cat"), blind[1]("a b")):
+        assert (one.trace, one.alignment, one.pharaoh) == (None, (), "")
+        assert one.blank == "the model has no attention"
+
+
+def test_the_translation_begins_with_the_prefix() -> None:
+    translator = recurrent(method="greedy")
+    for prefix in ("the", "on the", "über"):
+        assert translator("a cat", prefix=prefix).text.startswith(prefix)
+    assert described(translator("a cat", prefix="")) == described(translator("a cat"))
+
+
+def test_alternatives_are_the_rest_of_the_n_best_list_and_can_be_looked_into() -> None:
+    one = table(beam=4, n_best=4, max_length_constant=3)("a b c")
+    everything = [one, *one.alternatives]
+    assert len({other.text for other in everything}) == 4
+    scores = [other.score for other in everything]
+    assert scores == sorted(scores, reverse=True)
+    for other in one.alternatives:
+        assert other.trace is not None
+        assert other.trace["look"].shape[2] == len(other.tokens)
+
+
+def test_a_source_that_is_cut_says_by_how_much() -> None:
+    whole, cut = table()("a b c d e"), table(longest_source=3)("a b c d e")
+    assert whole.cut == 0
+    assert cut.cut == 2
+    assert cut.source_tokens == ("a", "b", "c", "</s>")
+    assert cut.source_text == "a b c d e"
+    assert cut.text == table()("a b c").text
+
+
+def test_a_line_break_that_the_model_spells_does_not_break_the_line() -> None:
+    vocabularies = Vocabularies(Words(["a"]), Characters(["\n", "x"]))
+    model = LookingTable()
+    model.table[:, END] = -9.0
+    model.table[:, 4] = 9.0
+    settings = DecodingConfig(method="greedy", max_length_factor=0.0, max_length_constant=3)
+    assert Translator.of(model, vocabularies, settings)("a").text == "   "
+
+
+def test_many_threads_get_what_one_thread_gets() -> None:
+    translator = recurrent(beam=2, max_length_factor=0.5)
+    wanted = [described(translator(text)) for text in TEXTS]
+
+    def looked(text: str) -> Translation:
+        one = translator(text)
+        assert one.trace is None or one.trace.target == (one.tokens,)
+        return one
+
+    with ThreadPoolExecutor(4) as pool:
+        assert [described(one) for one in pool.map(looked, TEXTS)] == wanted
+
+
+def test_a_single_text_is_not_taken_for_many() -> None:
+    with pytest.raises(AttlasError, match="wanted several texts; got one text"):
+        table().many("a b")
+    with pytest.raises(AttlasError, match="a window and a batch of at least 1"):
+        table().many(["a b"], window=0)
+
+
+def test_a_translator_opens_a_run_and_searches_as_its_recipe_says(tmp_path: Path) -> None:
+    wanted = recurrent(beam=3, n_best=2, min_length=2)
+    tables = {
+        "model": MODEL.model_dump(),
+        "decoding": {"beam": 3, "n_best": 2, "min_length": 2},
+    }
+    (tmp_path / "config.toml").write_text(write_toml(tables), encoding="utf-8")
+    wanted.vocabularies.save(tmp_path)
+    shelf = Shelf(tmp_path)
+    shelf.write("00000001", Checkpoint(wanted.model.state_dict()))
+    shelf.point("best", "00000001")
+    text = "the cat sat"
+    for opened in (Translator(tmp_path), Translator(str(tmp_path)), Translator(Run(tmp_path))):
+        assert opened.config == wanted.config
+        assert described(opened(text)) == described(wanted(text))
+    greedy = Translator(tmp_path, DecodingConfig(method="greedy"))
+    assert greedy(text).alternatives == ()
+    assert greedy.facts["checkpoint"] == "best"
+    (tmp_path / "config.toml").write_text(
+        write_toml(tables | {"decoding": {"beem": 3}}), encoding="utf-8"
+    )
+    with pytest.raises(AttlasError, match="did you mean `beam`"):
+        Translator(tmp_path)
+
+
+def test_a_trace_of_a_translation_can_be_saved_and_read_back(tmp_path: Path) -> None:
+    one = table()("a b c")
+    assert one.trace is not None
+    one.trace.save(tmp_path / "trace.safetensors")
+    loaded = Trace.load(tmp_path / "trace.safetensors")
+    assert loaded.source == one.trace.source
+    torch.testing.assert_close(loaded["look"].weights(), one.trace["look"].weights())

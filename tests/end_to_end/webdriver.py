@@ -1,0 +1,182 @@
+"""A real browser by the W3C WebDriver protocol: HTTP and JSON, which is all that a test needs."""
+
+import base64
+import contextlib
+import http.client
+import json
+import re
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
+
+FLAGS = (
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-dev-shm-usage",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--hide-scrollbars",
+)
+
+ENTER, ESCAPE, TAB = "\ue007", "\ue00c", "\ue004"
+LEFT, RIGHT, HOME, END = "\ue012", "\ue014", "\ue011", "\ue010"
+_ELEMENT = "element-6066-11e4-a52e-4f735466cecf"
+
+
+def installed() -> tuple[str, str] | None:
+    """Where the driver and the browser are, or None where one of them is missing."""
+    driver = shutil.which("chromedriver")
+    browser = next(filter(None, map(shutil.which, BROWSERS)), None)
+    return (driver, browser) if driver and browser else None
+
+
+class Driver:
+    """One window of a browser."""
+
+    def __init__(self, port: int, session: str) -> None:
+        self._port, self._path = port, f"/session/{session}"
+
+    def ask(self, method: str, path: str, body: dict[str, Any] | None = None) -> Any:
+        """One command of the protocol; its errors are raised as they are worded there."""
+        return _ask(self._port, method, self._path + path, body)
+
+    def open(self, url: str) -> None:
+        self.ask("POST", "/url", {"url": url})
+
+    def run(self, script: str, *arguments: object) -> Any:
+        """Run a function body in the page; what it returns."""
+        return self.ask("POST", "/execute/sync", {"script": script, "args": list(arguments)})
+
+    def wait(self, condition: str, *arguments: object, seconds: float = 15) -> Any:
+        """Wait until a JavaScript expression is true, looked at anew at each frame."""
+        script = f"""
+            const [done, args] = [arguments[arguments.length - 1], arguments];
+            const end = performance.now() + {seconds * 1000};
+            (function look() {{
+                const value = (() => ({condition})).apply(null);
+                if (value || performance.now() > end) done(value || null);
+                else setTimeout(look, 25);
+            }})();"""
+        value = self.ask("POST", "/execute/async", {"script": script, "args": list(arguments)})
+        assert value, f"never true: {condition}\n{self.run('return document.body.innerText')}"
+        return value
+
+    def find(self, selector: str) -> str:
+        found = self.ask("POST", "/element", {"using": "css selector", "value": selector})
+        return str(found[_ELEMENT])
+
+    def type(self, selector: str, text: str) -> None:
+        """Replace what is in a field."""
+        element = self.find(selector)
+        self.ask("POST", f"/element/{element}/clear", {})
+        self.ask("POST", f"/element/{element}/value", {"text": text})
+
+    def click(self, selector: str) -> None:
+        self.ask("POST", f"/element/{self.find(selector)}/click", {})
+
+    def keys(self, keys: Sequence[str]) -> None:
+        """Press and release keys, wherever the focus is."""
+        actions = [{"type": kind, "value": key} for key in keys for kind in ("keyDown", "keyUp")]
+        source = {"type": "key", "id": "keys", "actions": actions}
+        self.ask("POST", "/actions", {"actions": [source]})
+
+    def hover(self, selector: str, x: int = 0, y: int = 0) -> None:
+        """Move the pointer to the middle of an element, or so far from its middle."""
+        where = {_ELEMENT: self.find(selector)}
+        self.run("arguments[0].scrollIntoView({block: 'center'})", where)
+        move = {"type": "pointerMove", "duration": 0, "x": x, "y": y, "origin": where}
+        source = {
+            "type": "pointer",
+            "id": "mouse",
+            "parameters": {"pointerType": "mouse"},
+            "actions": [move],
+        }
+        self.ask("POST", "/actions", {"actions": [source]})
+
+    def devtools(self, command: str, **parameters: object) -> Any:
+        body = {"cmd": command, "params": parameters}
+        return self.ask("POST", "/goog/cdp/execute", body)
+
+    def log(self, kind: str) -> list[dict[str, Any]]:
+        """What was noted since the last time: "browser" (the console) or "performance"."""
+        entries: list[dict[str, Any]] = self.ask("POST", "/se/log", {"type": kind})
+        return entries
+
+    def view(self, width: int, height: int, scheme: str = "light") -> None:
+        """The size of the window in CSS pixels, and whether its owner prefers light or dark."""
+        self.devtools(
+            "Emulation.setDeviceMetricsOverride",
+            width=width,
+            height=height,
+            deviceScaleFactor=1,
+            mobile=False,
+        )
+        feature = {"name": "prefers-color-scheme", "value": scheme}
+        self.devtools("Emulation.setEmulatedMedia", features=[feature])
+
+    def screenshot(self) -> bytes:
+        """The window as PNG."""
+        return base64.b64decode(self.ask("GET", "/screenshot"))
+
+
+@contextlib.contextmanager
+def browser() -> Iterator[Driver]:
+    """A browser with a profile of its own, that notes its console and every request."""
+    found = installed()
+    assert found is not None
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as profile:
+        process = subprocess.Popen(
+            [found[0], "--port=0"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+        )
+        try:
+            port = _port(process)
+            wanted = {
+                "browserName": "chrome",
+                "goog:loggingPrefs": {"browser": "ALL", "performance": "ALL"},
+                "goog:chromeOptions": {
+                    "binary": found[1],
+                    "args": [*FLAGS, f"--user-data-dir={profile}"],
+                },
+            }
+            body = {"capabilities": {"alwaysMatch": wanted}}
+            session = _ask(port, "POST", "/session", body)["sessionId"]
+            driver = Driver(port, session)
+            try:
+                yield driver
+            finally:
+                driver.ask("DELETE", "")
+        finally:
+            process.terminate()
+            process.wait(timeout=20)
+            if process.stdout:
+                process.stdout.close()
+
+
+def _port(process: subprocess.Popen[str]) -> int:
+    assert process.stdout is not None
+    for line in process.stdout:
+        match = re.search(r"started successfully on port (\d+)", line)
+        if match:
+            return int(match[1])
+    raise AssertionError("chromedriver did not start")
+
+
+def _ask(port: int, method: str, path: str, body: dict[str, Any] | None) -> Any:
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+    try:
+        sent = None if body is None else json.dumps(body)
+        connection.request(method, path, sent, {"Content-Type": "application/json"})
+        answer = json.loads(connection.getresponse().read())["value"]
+    finally:
+        connection.close()
+    if isinstance(answer, dict) and "error" in answer:
+        raise AssertionError(f"{method} {path}: {answer['error']}: {answer['message']}")
+    return answer

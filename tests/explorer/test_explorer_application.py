@@ -1,0 +1,206 @@
+import json
+import logging
+
+import httpx2 as httpx
+import pytest
+import torch
+from backwards import Backwards, Watched, weights
+from starlette.testclient import TestClient
+
+from attlas.errors import AttlasError
+from attlas.explorer import app
+from attlas.explorer.question import MOST_CHARACTERS
+from attlas.explorer.tile import unpack
+
+
+def ask(client: TestClient, text: str) -> httpx.Response:
+    return client.post("/api/translate", json={"text": text})
+
+
+def complaint(response: httpx.Response, status: int = 400) -> str:
+    """The error of a response as one sentence; its three parts are all there."""
+    assert response.status_code == status
+    assert set(response.json()) == {"wanted", "came", "do"}
+    return "; ".join(response.json().values())
+
+
+def test_a_text_comes_back_translated_with_its_tokens(client: TestClient) -> None:
+    told = ask(client, "red house").json()
+    assert told["text"] == "der esuoh"
+    assert told["source"] == ["▁red", "▁house", "</s>"]
+    assert told["target"] == ["▁der", "▁esuoh", "</s>"]
+    assert told["layers"] == [{"name": "decoder.attention", "heads": 3, "queries": 3, "slots": 3}]
+    assert told["remarks"] == []
+
+
+def test_the_weights_come_as_a_tile(client: TestClient) -> None:
+    told = ask(client, "red house").json()
+    tile = client.get(f"/api/maps/{told['map']}/0")
+    assert tile.headers["content-type"] == "application/vnd.attlas.tile"
+    torch.testing.assert_close(unpack(tile.content), weights(3, 3), atol=1e-5, rtol=0)
+
+
+def test_a_window_of_the_weights_comes_alone(client: TestClient) -> None:
+    told = ask(client, "a b c d e").json()
+    tile = client.get(f"/api/maps/{told['map']}/0?heads=1:2&rows=2:5&slots=0:4&bits=8")
+    expected = weights(3, 6)[1:2, 2:5, 0:4]
+    torch.testing.assert_close(unpack(tile.content), expected, atol=0.002, rtol=0)
+
+
+def test_a_prefix_reaches_the_translator(client: TestClient, translator: Backwards) -> None:
+    client.post("/api/translate", json={"text": "red", "prefix": "das"})
+    assert translator.asked == [("red", "das")]
+
+
+def test_a_model_without_attention_says_so_and_has_no_map() -> None:
+    with TestClient(app(Backwards(looks=False)), base_url="http://localhost") as client:
+        told = ask(client, "red").json()
+    assert (told["map"], told["layers"]) == (None, [])
+    assert told["blank"] == "the model has no attention"
+    assert told["source"] == ["▁red", "</s>"]
+
+
+def test_a_translation_that_is_not_whole_says_so() -> None:
+    class Short(Backwards):
+        def __call__(self, text: str, prefix: str = "") -> Watched:
+            return Watched("x", ("x",), ("x",), None, finished=False, cut=3, blank="b")
+
+    with TestClient(app(Short()), base_url="http://localhost") as client:
+        remarks = ask(client, "red").json()["remarks"]
+    assert len(remarks) == 2
+    assert "its last 3 tokens were left out" in remarks[0]
+    assert "did not end" in remarks[1]
+
+
+def test_a_score_that_json_cannot_say_is_left_out() -> None:
+    class Hopeless(Backwards):
+        def __call__(self, text: str, prefix: str = "") -> Watched:
+            return Watched("x", ("x",), ("x",), None, score=float("-inf"), blank="b")
+
+    with TestClient(app(Hopeless()), base_url="http://localhost") as client:
+        assert ask(client, "red").json()["score"] is None
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        (b"", '{"text": "…"} as JSON; something else'),
+        (b"{", '{"text": "…"} as JSON; something else'),
+        (b"\xff\xfe", '{"text": "…"} as JSON; something else'),
+        (b"[" * 60_000, '{"text": "…"} as JSON; something else'),
+        (b"[]", "a JSON list"),
+        (b'{"text": 1}', "an object with 'text'"),
+        (b"{}", "an object with nothing in it"),
+        (b'{"text": "a", "beam": "5"}', "an object with 'text', 'beam'"),
+        (b'{"text": ""}', "a sentence to translate; an empty one; type a few words"),
+        (b'{"text": " \\n\\t "}', "a sentence to translate; an empty one; type a few words"),
+        (b'{"text": "\\ud800"}', "text in Unicode; half of a surrogate pair"),
+        (b'{"text": "a", "prefix": "\\udfff"}', "text in Unicode; half of a surrogate pair"),
+        (json.dumps({"text": "x" * (MOST_CHARACTERS + 1)}).encode(), "2,000 characters; 2,001"),
+        (b'{"text": "' + b"x" * 70_000 + b'"}', "at most 65,536 bytes"),
+    ],
+)
+def test_a_wrong_question_is_answered_with_what_to_do(
+    client: TestClient, translator: Backwards, body: bytes, said: str
+) -> None:
+    headers = {"Content-Type": "application/json"}
+    assert said in complaint(client.post("/api/translate", content=body, headers=headers))
+    assert translator.asked == []
+
+
+def test_the_longest_text_is_translated(client: TestClient, translator: Backwards) -> None:
+    assert ask(client, "é" * MOST_CHARACTERS).status_code == 200
+
+
+def test_a_body_of_another_type_is_refused(client: TestClient) -> None:
+    # A form of another site can send text/plain without asking; JSON it cannot.
+    response = client.post("/api/translate", content=b'{"text": "a"}')
+    assert "application/json" in complaint(response)
+
+
+def test_an_error_of_the_translator_reaches_the_page(translator: Backwards) -> None:
+    translator.fails = AttlasError("a shorter text", "a long one", "split it")
+    with TestClient(app(translator), base_url="http://localhost") as client:
+        assert complaint(ask(client, "red")) == "a shorter text; a long one; split it"
+
+
+def test_an_error_of_ours_is_told_without_its_traceback(
+    translator: Backwards, caplog: pytest.LogCaptureFixture
+) -> None:
+    translator.fails = ZeroDivisionError("secret detail")
+    with TestClient(app(translator), base_url="http://localhost") as client:
+        with caplog.at_level(logging.ERROR, "attlas.explorer"):
+            response = ask(client, "red")
+        assert "ZeroDivisionError" in complaint(response, 500)
+        assert "secret detail" not in response.text
+        assert "content-security-policy" in response.headers
+        assert "secret detail" in caplog.text
+        translator.fails = None
+        assert ask(client, "red").status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("question", "said"),
+    [
+        ("1", "a layer from 0 to 0; 1"),
+        ("0?rows=0:9", "rows as start:stop within 0:3; ?rows=0:9"),
+        ("0?bits=4", "bits of 8 or 16"),
+        ("0?zoom=2", "?zoom=…"),
+    ],
+)
+def test_a_wrong_part_of_a_map_is_answered_with_what_there_is(
+    client: TestClient, question: str, said: str
+) -> None:
+    told = ask(client, "red house").json()
+    assert said in complaint(client.get(f"/api/maps/{told['map']}/{question}"))
+
+
+def test_a_map_that_is_no_longer_kept_says_so(client: TestClient) -> None:
+    first = ask(client, "red").json()["map"]
+    for _ in range(40):
+        last = ask(client, "red").json()["map"]
+    assert "translate the sentence again" in complaint(client.get(f"/api/maps/{first}/0"), 404)
+    assert client.get(f"/api/maps/{last}/0").status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "status"),
+    [
+        ("GET", "/api/nothing", 404),
+        ("GET", "/favicon.ico", 404),
+        ("GET", "/../application.py", 404),
+        ("GET", "/..%2fapplication.py", 404),
+        ("GET", "/%2e%2e/application.py", 404),
+        ("GET", "/api/translate", 405),
+        ("POST", "/", 405),
+        ("PUT", "/api/model", 405),
+    ],
+)
+def test_what_is_not_there_is_said_as_json(
+    client: TestClient, method: str, path: str, status: int
+) -> None:
+    complaint(client.request(method, path), status)
+
+
+def test_the_page_and_its_two_files_are_served(client: TestClient) -> None:
+    page = client.get("/")
+    assert page.headers["content-type"] == "text/html; charset=utf-8"
+    for file, kind in (("explorer.js", "javascript"), ("explorer.css", "text/css")):
+        assert file in page.text
+        assert kind in client.get(f"/{file}").headers["content-type"]
+
+
+def test_the_page_names_nothing_outside_of_the_server(client: TestClient) -> None:
+    namespace = "http://www.w3.org/2000/svg"  # a name, which no browser fetches
+    for path in ("/", "/explorer.js", "/explorer.css"):
+        text = client.get(path).text.replace(namespace, "")
+        assert "//" not in [word for word in text.split() if word.startswith(("http:", "https:"))]
+        assert "http:" not in text
+        assert "https:" not in text
+
+
+def test_answers_are_kept_by_no_cache(client: TestClient) -> None:
+    told = ask(client, "red")
+    tile = client.get(f"/api/maps/{told.json()['map']}/0")
+    for response in (told, tile, client.get("/api/model")):
+        assert response.headers["cache-control"] == "no-store"

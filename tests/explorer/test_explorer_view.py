@@ -1,0 +1,131 @@
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from attlas.errors import AttlasError
+from attlas.explorer.atlas import Layer
+from attlas.explorer.view import MOST_WEIGHTS, View
+from attlas.patterns import causal
+from attlas.recording import DenseReading, FactoredReading
+
+
+def layer_of(weights: torch.Tensor) -> Layer:
+    return Layer("a", (DenseReading(weights[None]),))
+
+
+def random(heads: int, rows: int, slots: int, seed: int = 0) -> torch.Tensor:
+    return torch.rand(heads, rows, slots, generator=torch.Generator().manual_seed(seed))
+
+
+def test_nothing_asked_is_everything() -> None:
+    weights = random(2, 3, 4)
+    layer = layer_of(weights)
+    assert torch.equal(View.read({}, layer).of(layer), weights)
+
+
+@given(st.data())
+def test_a_window_is_a_slice(data: st.DataObject) -> None:
+    sizes = [data.draw(st.integers(1, 8)) for _ in range(3)]
+    weights = random(*sizes)
+    layer = layer_of(weights)
+    query, slices = {}, []
+    for name, size in zip(("heads", "rows", "slots"), sizes, strict=True):
+        start = data.draw(st.integers(0, size - 1))
+        stop = data.draw(st.integers(start + 1, size))
+        query[name] = f"{start}:{stop}"
+        slices.append(slice(start, stop))
+    assert torch.equal(View.read(query, layer).of(layer), weights[tuple(slices)])
+
+
+@given(
+    rows=st.integers(1, 20),
+    slots=st.integers(1, 20),
+    data=st.data(),
+)
+def test_a_smaller_shape_holds_the_largest_weight_of_each_group(
+    rows: int, slots: int, data: st.DataObject
+) -> None:
+    height = data.draw(st.integers(1, rows))
+    width = data.draw(st.integers(1, slots))
+    weights = random(2, rows, slots)
+    layer = layer_of(weights)
+    pooled = View.read({"shape": f"{height},{width}"}, layer).of(layer)
+    assert pooled.shape == (2, height, width)
+    for i in range(height):
+        for j in range(width):
+            down = slice(i * rows // height, (i + 1) * rows // height)
+            across = slice(j * slots // width, (j + 1) * slots // width)
+            assert torch.equal(pooled[:, i, j], weights[:, down, across].amax((1, 2)))
+
+
+def test_pooling_works_a_block_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("attlas.explorer.view._AT_ONCE", 16)
+    weights = random(2, 30, 7)
+    layer = layer_of(weights)
+    pooled = View.read({"shape": "2,7"}, layer).of(layer)
+    assert torch.equal(pooled, torch.stack([weights[:, :15].amax(1), weights[:, 15:].amax(1)], 1))
+
+
+def test_a_long_map_is_pooled_without_ever_being_held_whole() -> None:
+    length = 6_000
+    generator = torch.Generator().manual_seed(3)
+    query = torch.randn(1, 1, length, 4, generator=generator)
+    keys = torch.randn(1, 1, length, 4, generator=generator)
+    layer = Layer("a", (FactoredReading(query, keys, 0.5, causal, 0),))
+    pooled = View.read({"shape": "4,4"}, layer).of(layer)
+    above = torch.triu(torch.ones(4, 4, dtype=torch.bool), 1)
+    assert bool((pooled[0][above] == 0).all())
+    assert bool((pooled[0][~above] > 0).all())
+    assert float(pooled[0, 0, 0]) == 1.0  # the first query sees itself alone
+
+
+@pytest.mark.parametrize(
+    ("query", "said"),
+    [
+        ({"rows": "0:4"}, r"rows as start:stop within 0:3; got \?rows=0:4"),
+        ({"rows": "2:2"}, "start:stop within 0:3"),
+        ({"rows": "-1:2"}, "start:stop within 0:3"),
+        ({"slots": "1"}, "slots as start:stop within 0:5"),
+        ({"slots": "0:5.0"}, "slots as start:stop within 0:5"),
+        ({"heads": "1:0"}, "heads as start:stop within 0:2"),
+        ({"heads": "٠:١"}, "heads as start:stop within 0:2"),
+        ({"shape": "4,5"}, "at most 3,5 and at least 1,1"),
+        ({"shape": "0,1"}, "at most 3,5 and at least 1,1"),
+        ({"rows": "1:2", "shape": "2,5"}, "at most 1,5"),
+        ({"shape": "2x2"}, "a shape as height,width"),
+        ({"bits": "32"}, "bits of 8 or 16"),
+        ({"row": "0:1"}, "one of heads, rows, slots, shape, bits"),
+    ],
+)
+def test_a_wrong_window_says_what_there_is(query: dict[str, str], said: str) -> None:
+    with pytest.raises(AttlasError, match=said):
+        View.read(query, layer_of(random(2, 3, 5)))
+
+
+def test_a_tile_too_large_to_send_is_refused_and_a_smaller_shape_is_not() -> None:
+    size = 5_000
+    assert size * size > MOST_WEIGHTS
+    wide = torch.zeros(1, 1, 1, size).expand(1, 1, size, size)
+    layer = Layer("a", (DenseReading(wide),))
+    with pytest.raises(AttlasError, match="at most 16,777,216 weights"):
+        View.read({}, layer)
+    assert View.read({"shape": "10,10"}, layer).of(layer).shape == (1, 10, 10)
+
+
+def test_the_calls_of_a_layer_follow_one_another() -> None:
+    weights = random(2, 4, 3)
+    calls = tuple(DenseReading(weights[None, :, t : t + 1]) for t in range(4))
+    layer = Layer("a", calls)
+    assert (layer.heads, layer.queries, layer.slots) == (2, 4, 3)
+    assert torch.equal(layer.rows(0, 4), weights)
+    assert torch.equal(layer.rows(1, 3), weights[:, 1:3])
+    assert layer.rows(2, 2).shape == (2, 0, 3)
+
+
+def test_what_a_growing_memory_did_not_hold_yet_was_not_looked_at() -> None:
+    calls = tuple(DenseReading(torch.full((1, 1, 1, n), 1 / n)) for n in (1, 2, 3))
+    layer = Layer("a", calls)
+    third = 1 / 3
+    expected = torch.tensor([[[1, 0, 0], [0.5, 0.5, 0], [third, third, third]]])
+    torch.testing.assert_close(layer.rows(0, 3), expected)

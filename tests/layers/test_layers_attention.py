@@ -1,0 +1,160 @@
+"""The scored mechanisms and what they share."""
+
+import pytest
+import torch
+
+from attlas.errors import AttlasError
+from attlas.layers import Additive, Concat, Dot, General, Memory, additive
+from attlas.layers.attention import masked_softmax
+from attlas.patterns import causal
+
+
+@pytest.fixture(autouse=True)
+def _seeded():
+    torch.manual_seed(0)
+
+
+def test_masked_softmax_by_hand():
+    scores = torch.tensor([[0.0, 1.0, 2.0], [5.0, 1.0, 1.0], [1.0, 2.0, 3.0]])
+    seen = torch.tensor([[True, True, True], [False, True, True], [False, False, False]])
+    powers = torch.tensor([1.0, 2.718281828, 7.389056099])
+    expected = torch.stack([powers / powers.sum(), torch.tensor([0, 0.5, 0.5]), torch.zeros(3)])
+    torch.testing.assert_close(masked_softmax(scores, seen), expected)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32, torch.float64])
+def test_masked_softmax_stays_finite_where_scores_reach_the_end_of_their_type(dtype):
+    end = torch.finfo(dtype).max
+    scores = torch.tensor([[end, -end, 0.0], [-end, -end, end]], dtype=dtype, requires_grad=True)
+    weights = masked_softmax(scores, torch.tensor([[True, True, True], [True, True, False]]))
+    assert weights.tolist() == [[1, 0, 0], [0.5, 0.5, 0]]
+    weights.square().sum().backward()
+    assert torch.isfinite(scores.grad).all()
+
+
+def test_a_product_that_overflows_half_precision_still_gives_weights():
+    dot = Dot()
+    source = torch.full((1, 2, 4), 200.0, dtype=torch.float16)
+    weights = dot.weigh(
+        source * torch.tensor([2.0, 1.0], dtype=torch.float16)[:, None], dot.remember(source)
+    )
+    assert weights.tolist() == [[[[0.5, 0.5], [0.5, 0.5]]]]
+
+
+def test_weights_of_many_slots_in_half_precision_sum_to_one():
+    dot = Dot()
+    source = torch.randn(1, 300, 4).bfloat16()
+    sums = dot.weigh(source, dot.remember(source)).float().sum(-1)
+    torch.testing.assert_close(sums, torch.ones_like(sums), rtol=0, atol=0.01)
+
+
+def test_additive_is_its_formula():
+    mechanism = Additive(3, 5, 4).double()
+    query, source = torch.randn(2, 3, 3).double(), torch.randn(2, 6, 5).double()
+    w, u, v = mechanism.of_query.weight, mechanism.of_key.weight, mechanism.energy.weight[0]
+    scores = torch.stack(
+        [
+            torch.stack([v @ torch.tanh(w @ query[0, i] + u @ source[0, j]) for j in range(6)])
+            for i in range(3)
+        ]
+    )
+    expected = torch.softmax(scores, -1)
+    memory = mechanism.remember(source)
+    torch.testing.assert_close(mechanism.weigh(query, memory)[0, 0], expected)
+    torch.testing.assert_close(mechanism(query, memory)[0], expected @ source[0])
+
+
+def test_dot_is_its_formula():
+    query, source = torch.randn(2, 3, 5).double(), torch.randn(2, 6, 5).double()
+    expected = torch.softmax(torch.einsum("bqw,bsw->bqs", query, source), -1)
+    torch.testing.assert_close(Dot().weigh(query, Dot().remember(source))[:, 0], expected)
+
+
+def test_general_is_its_formula():
+    mechanism = General(3, 5).double()
+    query, source = torch.randn(2, 3, 3).double(), torch.randn(2, 6, 5).double()
+    matrix = mechanism.of_key.weight  # h_t · W h_s
+    assert matrix.shape == (3, 5)
+    expected = torch.softmax(torch.einsum("bqv,vw,bsw->bqs", query, matrix, source), -1)
+    torch.testing.assert_close(mechanism.weigh(query, mechanism.remember(source))[:, 0], expected)
+
+
+def test_concat_is_its_formula_with_the_pair_written_out():
+    mechanism = Concat(3, 5, 4).double()
+    query, source = torch.randn(2, 3, 3).double(), torch.randn(2, 6, 5).double()
+    pairs = torch.cat(
+        [query[:, :, None].expand(-1, -1, 6, -1), source[:, None].expand(-1, 3, -1, -1)], dim=-1
+    )
+    scores = mechanism.energy(torch.tanh(mechanism.of_pair(pairs))).squeeze(-1)
+    weights = mechanism.weigh(query, mechanism.remember(source))
+    torch.testing.assert_close(weights[:, 0], torch.softmax(scores, -1))
+
+
+@pytest.mark.parametrize("make", [lambda: Additive(3, 5, 4), lambda: Concat(3, 5, 4)])
+def test_queries_scored_in_groups_are_scored_as_at_once(make, monkeypatch):
+    mechanism = make().double()
+    query = torch.randn(2, 7, 3).double().requires_grad_()
+    memory = mechanism.remember(torch.randn(2, 6, 5).double())
+    results = []
+    for pairs in (2**26, 2 * memory.keys.numel(), 1):
+        monkeypatch.setattr(additive, "_PAIRS_AT_ONCE", pairs)
+        context = mechanism(query, memory)
+        gradients = torch.autograd.grad(
+            context.square().sum(), [query, mechanism.energy.weight], retain_graph=True
+        )
+        results.append((context, *gradients))
+    for other in results[1:]:
+        torch.testing.assert_close(other, results[0])
+
+
+def test_dot_with_different_widths_says_what_to_use_instead():
+    with pytest.raises(AttlasError) as caught:
+        Dot()(torch.randn(1, 2, 3), Dot().remember(torch.randn(1, 2, 4)))
+    assert str(caught.value) == (
+        "wanted queries as wide as the source for dot attention; "
+        "got a query width of 3 and a source width of 4; "
+        "use general attention, which has a matrix between them"
+    )
+
+
+@pytest.mark.parametrize("dropout", [-0.1, 1.5, float("nan")])
+def test_a_dropout_that_is_no_share_is_an_error(dropout):
+    with pytest.raises(AttlasError, match="wanted a dropout from 0 to 1; got"):
+        Dot(dropout=dropout)
+
+
+def test_dropout_falls_on_the_weights_in_training_alone_and_is_not_recorded():
+    dot = Dot(dropout=0.5)
+    source = torch.eye(64).unsqueeze(0)
+    query = torch.zeros(1, 1, 64)
+    memory = dot.remember(source)
+    context = dot(query, memory)  # the values are a unit matrix: the context is the weights
+    assert set(context.flatten().tolist()) == {0.0, 2 / 64}
+    assert torch.equal(dot.eval()(query, memory), torch.full((1, 1, 64), 1 / 64))
+    assert torch.equal(dot.train().weigh(query, memory), torch.full((1, 1, 1, 64), 1 / 64))
+
+
+def test_a_pattern_and_padding_hide_slots_together():
+    dot = Dot(pattern=causal)
+    source = torch.randn(1, 3, 4)
+    memory = dot.remember(source, torch.tensor([[True, False, True]]))
+    assert (dot.weigh(source, memory)[0, 0] > 0).tolist() == [
+        [True, False, False],
+        [True, False, False],
+        [True, False, True],
+    ]
+
+
+def test_a_memory_grows_and_is_chosen_from():
+    early, late = (
+        Memory(torch.ones(2, 3, 4), torch.ones(2, 3, 5)),
+        Memory(torch.zeros(2, 1, 4), torch.zeros(2, 1, 5), torch.tensor([[True], [False]])),
+    )
+    grown = early.extend(late)
+    assert grown.slots == 4
+    assert grown.real.tolist() == [[True, True, True, True], [True, True, True, False]]
+    assert early.slots == 3
+    assert early.extend(early).real is None
+    chosen = grown.select(torch.tensor([1, 1, 0]))
+    assert chosen.real.tolist() == [[True, True, True, False]] * 2 + [[True] * 4]
+    assert torch.equal(chosen.values, grown.values[[1, 1, 0]])

@@ -1,0 +1,122 @@
+import pytest
+import torch
+from torch import nn
+
+from attlas.errors import AttlasError
+from attlas.layers import Dot, MultiHead
+from attlas.patterns import causal
+from attlas.recording import intervene, observe, permuted, uniform, without
+
+
+@pytest.fixture
+def attention():
+    torch.manual_seed(0)
+    return MultiHead(8, 4, pattern=causal)
+
+
+def test_the_weights_that_are_put_back_unchanged_change_nothing(attention):
+    source = torch.randn(2, 6, 8)
+    memory = attention.remember(source)
+    with intervene(attention, lambda weights, seen, layer: weights):
+        explicit = attention(source, memory)
+    torch.testing.assert_close(explicit, attention(source, memory))
+
+
+def test_uniform_reads_the_mean_of_the_seen_slots():
+    dot = Dot()
+    source, real = (
+        torch.randn(2, 5, 3),
+        torch.tensor([[True] * 5, [True, True, False, True, False]]),
+    )
+    with intervene(dot, uniform):
+        context = dot(source, dot.remember(source, real))
+    torch.testing.assert_close(context[0], source[0].mean(0).expand(5, 3))
+    torch.testing.assert_close(context[1], source[1, [0, 1, 3]].mean(0).expand(5, 3))
+
+
+def test_permuted_shuffles_each_querys_weights_among_the_slots_it_sees(attention):
+    source = torch.randn(2, 12, 8)
+    memory = attention.remember(source, torch.arange(12).expand(2, 12) < torch.tensor([[12], [9]]))
+    before, after = [], []
+
+    def shuffled(weights, seen, layer):
+        before.append(weights)
+        after.append(permuted(3)(weights, seen, layer))
+        return after[0]
+
+    with intervene(attention, shuffled):
+        attention(source, memory)
+    torch.testing.assert_close(after[0].sort(-1).values, before[0].sort(-1).values)
+    hidden = ~attention.seen(12, memory, None)
+    assert (after[0].masked_select(hidden) == 0).all()
+    assert not torch.equal(after[0], before[0])
+    seen = attention.seen(12, memory, None)
+    assert torch.equal(permuted(3)(before[0], seen, ""), after[0])
+    assert not torch.equal(permuted(4)(before[0], seen, ""), after[0])
+
+
+def test_without_takes_the_named_heads_away(attention):
+    source = torch.randn(1, 5, 8)
+    memory = attention.remember(source)
+    with intervene(attention, without(0, 1, 2, 3)):
+        nothing = attention(source, memory)
+    torch.testing.assert_close(nothing, attention.of_heads.bias.expand_as(nothing))
+    with intervene(attention, without(1)):
+        less = attention(source, memory)
+    with torch.no_grad():
+        attention.of_value.weight[2:4] = 0.0  # the values of head 1
+    torch.testing.assert_close(less, attention(source, attention.remember(source)))
+
+
+def test_a_head_that_does_not_exist_is_named(attention):
+    source = torch.randn(1, 5, 8)
+    with (
+        pytest.raises(AttlasError, match=r"heads from 0 to 3 in layer ''; got \[4\]"),
+        intervene(attention, without(4)),
+    ):
+        attention(source, attention.remember(source))
+
+
+def test_weights_of_another_shape_are_refused(attention):
+    source = torch.randn(1, 5, 8)
+    with (
+        pytest.raises(AttlasError, match=r"new weights of shape \(1, 4, 5, 5\)"),
+        intervene(attention, lambda weights, seen, layer: weights[:, :1]),
+    ):
+        attention(source, attention.remember(source))
+
+
+def test_a_model_without_attention_cannot_be_intervened_on():
+    with (
+        pytest.raises(AttlasError, match="got Linear, which holds no tap"),
+        intervene(nn.Linear(2, 2), uniform),
+    ):
+        pass
+
+
+def test_interventions_follow_each_other_and_end_with_their_blocks(attention):
+    source = torch.randn(1, 5, 8)
+    memory = attention.remember(source)
+    plain, order = attention(source, memory), []
+
+    def named(name):
+        def change(weights, seen, layer):
+            order.append(name)
+            return weights
+
+        return change
+
+    with intervene(attention, named("first")), intervene(attention, named("second")):
+        attention(source, memory)
+    assert order == ["first", "second"]
+    assert torch.equal(attention(source, memory), plain)
+    assert order == ["first", "second"]
+
+
+def test_an_observer_hears_the_layers_own_weights_beside_an_intervention():
+    dot = Dot()
+    source = torch.randn(1, 4, 3)
+    memory = dot.remember(source)
+    with observe(dot) as trace, intervene(dot, uniform):
+        dot(source, memory)
+    torch.testing.assert_close(trace[""].weights(), dot.weigh(source, memory))

@@ -1,0 +1,161 @@
+import threading
+
+import pytest
+import torch
+from torch import nn
+
+from attlas.errors import AttlasError
+from attlas.layers import Additive, MultiHead
+from attlas.patterns import both, causal, window
+from attlas.recording import DenseReading, FactoredReading, observe
+
+
+class TwoLayers(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.below = Additive(6, 6, 4)
+        self.above = MultiHead(6, 2, key_heads=1, pattern=both(causal, window(2)))
+
+    def forward(self, source, real=None):
+        lower = self.below(source, self.below.remember(source, real))
+        return self.above(lower, self.above.remember(lower, real))
+
+
+@pytest.fixture
+def model():
+    torch.manual_seed(0)
+    return TwoLayers()
+
+
+def test_every_layer_is_heard_by_its_path_with_the_weights_it_used(model):
+    source, real = torch.randn(2, 5, 6), torch.tensor([[True] * 5, [True] * 3 + [False] * 2])
+    with observe(model) as trace:
+        model(source, real)
+    assert trace.layers == ("below", "above")
+    assert isinstance(trace["below"], DenseReading)
+    assert isinstance(trace["above"], FactoredReading)
+    memory = model.below.remember(source, real)
+    torch.testing.assert_close(trace["below"].weights(), model.below.weigh(source, memory))
+    lower = model.below(source, memory)
+    weights = model.above.weigh(lower, model.above.remember(lower, real))
+    torch.testing.assert_close(trace["above"].weights(), weights)
+
+
+@pytest.mark.parametrize("layer", ["below", "above"])
+def test_blocks_and_rows_and_selected_readings_are_parts_of_the_whole_map(model, layer):
+    with observe(model) as trace:
+        model(torch.randn(3, 7, 6), torch.rand(3, 7) > 0.3)
+    reading = trace[layer]
+    whole = reading.weights()
+    assert whole.shape == reading.shape
+    torch.testing.assert_close(torch.cat(list(reading.blocks(3)), dim=2), whole)
+    torch.testing.assert_close(reading.rows(2, 5), whole[:, :, 2:5])
+    assert reading.rows(4, 4).shape[2] == 0
+    chosen = torch.tensor([2, 0, 0])
+    torch.testing.assert_close(reading.select(chosen).weights(), whole[chosen])
+
+
+def test_observing_changes_neither_outputs_nor_gradients(model):
+    source = torch.randn(2, 5, 6)
+    plain = model(source)
+    plain.sum().backward()
+    gradients = [parameter.grad.clone() for parameter in model.parameters()]
+    model.zero_grad()
+    with observe(model) as trace:
+        heard = model(source)
+    heard.sum().backward()
+    assert torch.equal(heard, plain)
+    for parameter, before in zip(model.parameters(), gradients, strict=True):
+        assert torch.equal(parameter.grad, before)
+    assert not trace["above"].weights().requires_grad
+
+
+def test_several_calls_are_kept_apart_and_in_order(model):
+    source = torch.randn(1, 4, 6)
+    with observe(model) as trace:
+        model(source)
+        model(source[:, :2])
+    assert [reading.shape[2] for reading in trace.calls("above")] == [4, 2]
+    with pytest.raises(AttlasError, match=r"a single call of layer 'above'; got 2 calls"):
+        _ = trace["above"]
+
+
+def test_a_layer_that_is_not_in_the_trace_is_an_error_that_lists_those_that_are(model):
+    with observe(model) as trace:
+        model(torch.randn(1, 4, 6))
+    with pytest.raises(AttlasError, match=r"one of the layers \['below', 'above'\]; got 'abvoe'"):
+        trace.calls("abvoe")
+
+
+def test_an_empty_trace_is_an_error_that_says_why(model):
+    with pytest.raises(AttlasError, match="at least one attention call") as caught, observe(model):
+        pass
+    assert caught.value.came == "none, although TwoLayers holds 2 attention layer(s)"
+
+
+def test_an_error_inside_the_block_is_not_hidden_by_the_empty_trace(model):
+    with pytest.raises(ZeroDivisionError), observe(model):
+        raise ZeroDivisionError
+
+
+def test_a_model_that_does_not_look_cannot_be_observed():
+    with (
+        pytest.raises(AttlasError, match="got Linear, which holds no tap"),
+        observe(nn.Linear(2, 2)),
+    ):
+        pass
+
+
+def test_another_model_and_the_time_after_the_block_are_not_heard(model):
+    other = TwoLayers()
+    with observe(model) as trace:
+        model(torch.randn(1, 4, 6))
+        other(torch.randn(1, 4, 6))
+    model(torch.randn(1, 4, 6))
+    assert len(trace.calls("above")) == 1
+
+
+def test_observers_may_be_nested(model):
+    with observe(model) as outer:
+        model(torch.randn(1, 4, 6))
+        with observe(model.above) as inner:
+            model(torch.randn(1, 4, 6))
+    assert len(outer.calls("above")) == 2
+    assert inner.layers == ("",)
+
+
+def test_a_thread_hears_its_own_calls_alone(model):
+    both_inside, both_done = threading.Barrier(2, timeout=30), threading.Barrier(2, timeout=30)
+    lengths = {}
+
+    def listen(length):
+        with observe(model) as trace:
+            both_inside.wait()
+            model(torch.randn(1, length, 6))
+            both_done.wait()
+        lengths[length] = [reading.shape[2] for reading in trace.calls("above")]
+
+    threads = [threading.Thread(target=listen, args=(length,)) for length in (3, 5)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert lengths == {3: [3], 5: [5]}
+
+
+def test_a_factored_reading_of_half_precision_still_sums_to_one(model):
+    above = model.above.bfloat16()
+    source = torch.randn(1, 40, 6, dtype=torch.bfloat16)
+    with observe(above) as trace:
+        above(source, above.remember(source))
+    sums = trace[""].weights().sum(-1)
+    torch.testing.assert_close(sums, torch.ones_like(sums))
+
+
+def test_rows_outside_the_map_are_an_error(model):
+    with observe(model) as trace:
+        model(torch.randn(1, 4, 6))
+    with pytest.raises(AttlasError, match="wanted rows within 0 … 4; got 2 … 5"):
+        trace["above"].rows(2, 5)
+    with pytest.raises(AttlasError, match="a block size of at least one row; got 0"):
+        next(trace["above"].blocks(0))
