@@ -1,1 +1,69 @@
-"""attlas trains attention models, and shows where they look."""
+"""attlas trains attention models, and shows where they look.
+
+    import attlas
+
+    context = attlas.attend(query, key, value)              # arrays a user brings
+    translator = attlas.Translator("runs/demo")             # a run on disk
+    translation = translator("Good morning.")
+    figure = attlas.figures.heatmap(...)
+
+Each name is imported when it is first used, so that `import attlas` costs nothing.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from attlas import figures, layers, patterns, reference
+    from attlas.decoding import DecodingConfig, Translator
+    from attlas.errors import AttlasError
+    from attlas.layers import attend, attend_with_weights
+    from attlas.recording import Trace, intervene, observe
+    from attlas.runs import Run
+    from attlas.training import Recipe, read_recipe, train
+
+__all__ = [
+    "AttlasError",
+    "DecodingConfig",
+    "Recipe",
+    "Run",
+    "Trace",
+    "Translator",
+    "attend",
+    "attend_with_weights",
+    "figures",
+    "intervene",
+    "layers",
+    "observe",
+    "patterns",
+    "read_recipe",
+    "reference",
+    "train",
+]
+
+_HOME = {
+    "AttlasError": "errors",
+    "DecodingConfig": "decoding",
+    "Recipe": "training",
+    "Run": "runs",
+    "Trace": "recording",
+    "Translator": "decoding",
+    "attend": "layers",
+    "attend_with_weights": "layers",
+    "intervene": "recording",
+    "observe": "recording",
+    "read_recipe": "training",
+    "train": "training",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOME:
+        return getattr(import_module(f"attlas.{_HOME[name]}"), name)
+    if name in __all__:
+        return import_module(f"attlas.{name}")
+    raise AttributeError(f"module 'attlas' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

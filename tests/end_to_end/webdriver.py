@@ -110,8 +110,8 @@ class Driver:
         entries: list[dict[str, Any]] = self.ask("POST", "/se/log", {"type": kind})
         return entries
 
-    def view(self, width: int, height: int, scheme: str = "light") -> None:
-        """The size of the window in CSS pixels, and whether its owner prefers light or dark."""
+    def view(self, width: int, height: int) -> None:
+        """The size of the window in CSS pixels."""
         self.devtools(
             "Emulation.setDeviceMetricsOverride",
             width=width,
@@ -119,8 +119,14 @@ class Driver:
             deviceScaleFactor=1,
             mobile=False,
         )
-        feature = {"name": "prefers-color-scheme", "value": scheme}
-        self.devtools("Emulation.setEmulatedMedia", features=[feature])
+
+    def prefer(self, scheme: str = "light", motion: str = "reduce") -> None:
+        """What the reader prefers: "light" or "dark"; "reduce" or "no-preference"."""
+        features = [
+            {"name": "prefers-color-scheme", "value": scheme},
+            {"name": "prefers-reduced-motion", "value": motion},
+        ]
+        self.devtools("Emulation.setEmulatedMedia", features=features)
 
     def screenshot(self) -> bytes:
         """The window as PNG."""

@@ -1,7 +1,7 @@
 import json
 import logging
+from typing import Any
 
-import httpx2 as httpx
 import pytest
 import torch
 from backwards import Backwards, Watched, weights
@@ -13,11 +13,11 @@ from attlas.explorer.question import MOST_CHARACTERS
 from attlas.explorer.tile import unpack
 
 
-def ask(client: TestClient, text: str) -> httpx.Response:
+def ask(client: TestClient, text: str) -> Any:
     return client.post("/api/translate", json={"text": text})
 
 
-def complaint(response: httpx.Response, status: int = 400) -> str:
+def complaint(response: Any, status: int = 400) -> str:
     """The error of a response as one sentence; its three parts are all there."""
     assert response.status_code == status
     assert set(response.json()) == {"wanted", "came", "do"}
@@ -171,7 +171,7 @@ def test_a_map_that_is_no_longer_kept_says_so(client: TestClient) -> None:
         ("GET", "/../application.py", 404),
         ("GET", "/..%2fapplication.py", 404),
         ("GET", "/%2e%2e/application.py", 404),
-        ("GET", "/api/translate", 405),
+        ("GET", "/api/translate", 404),  # as if it were not there: it takes POST alone
         ("POST", "/", 405),
         ("PUT", "/api/model", 405),
     ],
@@ -194,7 +194,6 @@ def test_the_page_names_nothing_outside_of_the_server(client: TestClient) -> Non
     namespace = "http://www.w3.org/2000/svg"  # a name, which no browser fetches
     for path in ("/", "/explorer.js", "/explorer.css"):
         text = client.get(path).text.replace(namespace, "")
-        assert "//" not in [word for word in text.split() if word.startswith(("http:", "https:"))]
         assert "http:" not in text
         assert "https:" not in text
 

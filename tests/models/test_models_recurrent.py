@@ -2,6 +2,9 @@
 
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from recurrent_kinds import EVERY, PLAIN, SOURCES, TARGETS, made
 from torch import Tensor
 
 from attlas.errors import AttlasError
@@ -28,14 +31,34 @@ def gradients(model: RecurrentModel, logits: Tensor) -> dict[str, Tensor]:
 
 @pytest.mark.parametrize("training", [True, False])
 def test_step_by_step_is_the_whole_target_at_once(
-    model: RecurrentModel, source: Tensor, real: Tensor, target: Tensor, training: bool
+    every_model: RecurrentModel, source: Tensor, real: Tensor, target: Tensor, training: bool
 ) -> None:
-    model.train(training)
+    model = every_model.train(training)
+    whole, by_steps = model(source, real, target), stepped(model, source, real, target)
+    torch.testing.assert_close(by_steps, whole)
+    torch.testing.assert_close(gradients(model, by_steps), gradients(model, whole))
+
+
+@given(
+    config=st.sampled_from([*EVERY.values(), *PLAIN.values()]),
+    lengths=st.lists(st.integers(0, 6), min_size=1, max_size=4),
+    queries=st.integers(1, 5),
+    padding=st.integers(0, 2),
+)
+def test_steps_and_whole_targets_agree_at_any_length_and_each_row_is_alone(
+    config: RecurrentConfig, lengths: list[int], queries: int, padding: int
+) -> None:
+    model = made(config)
+    slots = max(1, *lengths) + padding
+    real = torch.arange(slots) < torch.tensor(lengths).unsqueeze(1)
+    source = torch.randint(SOURCES, (len(lengths), slots))
+    target = torch.randint(TARGETS, (len(lengths), queries))
     whole = model(source, real, target)
     torch.testing.assert_close(stepped(model, source, real, target), whole)
-    torch.testing.assert_close(
-        gradients(model, stepped(model, source, real, target)), gradients(model, whole)
-    )
+    for row, length in enumerate(lengths):
+        if length:
+            alone = model(source[row : row + 1, :length], None, target[row : row + 1])
+            torch.testing.assert_close(alone, whole[row : row + 1])
 
 
 def test_a_target_can_go_on_from_a_state_in_its_middle(

@@ -103,7 +103,7 @@ class _Answers:
     def _told(self, question: Question) -> dict[str, Any]:
         looked = self._translator(question.text, question.prefix)
         trace = looked.trace
-        atlas = None if trace is None else Atlas.of(trace)
+        atlas = Atlas.of(trace) if trace and trace.layers else None
         return {
             "text": looked.text,
             "score": looked.score if math.isfinite(looked.score) else None,
@@ -185,6 +185,10 @@ class _Catching:
 
         try:
             await self._inner(scope, receive, answer)
+        except asyncio.CancelledError:  # Ctrl-C twice: nobody waits for what is under way
+            if not begun:
+                what = AttlasError("an answer", "the end of attlas", "start it again")
+                await _as_json(what, 503)(scope, receive, send)
         except Exception as error:
             _log.exception("the explorer failed at %s", scope.get("path"))
             if begun:

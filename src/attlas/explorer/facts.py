@@ -81,7 +81,8 @@ def languages(data: Mapping[str, Any]) -> tuple[str | None, str | None]:
     else:
         return None, None
     codes = [name.rpartition(".")[2].rpartition("/")[2] for name in named]
-    if len(codes) != 2 or not all(re.fullmatch(r"[a-z]{2,3}", code) for code in codes):
+    # Two letters alone: what is longer is mostly no language ("txt", "src").
+    if len(codes) != 2 or not all(re.fullmatch("[a-z]{2}", code) for code in codes):
         return None, None
     return codes[0], codes[1]
 

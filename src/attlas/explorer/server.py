@@ -25,7 +25,7 @@ def serve(
     open_browser: bool = True,
     ready: Callable[[str], None] | None = None,
 ) -> None:
-    """Serve until Ctrl-C, and then return.
+    """Serve until Ctrl-C, and then return; a translation under way is finished first.
 
     port: 0 = any free one. ready: called once with the URL, when the server listens.
     Errors: `AttlasError` where the host is unknown, or the port is taken or not allowed.
@@ -37,7 +37,7 @@ def serve(
         access_log=False,
         server_header=False,
         lifespan="off",
-        timeout_graceful_shutdown=3,  # a long translation is not worth waiting for
+        proxy_headers=False,  # nothing stands between the page and us
     )
     with _listen(host, port) as listening:
         url = _url(host, listening.getsockname()[1])

@@ -63,38 +63,35 @@ class View:
 
     def of(self, layer: Layer) -> Float[Tensor, "heads height width"]:
         """The weights in this window: exact ones, or the largest of each group."""
-        if self.height == self.rows[1] - self.rows[0] and self.width == self._columns:
-            return self._cut(layer, *self.rows)
-        across = _groups(*self.slots, self.width)
+        rows = self.rows[1] - self.rows[0]
+        if (self.height, self.width) == (rows, self._columns):
+            return torch.cat(list(self._blocks(layer, *self.rows)), 1)
+        group = torch.repeat_interleave(
+            torch.arange(self.width),
+            torch.tensor([stop - start for start, stop in _groups(*self.slots, self.width)]),
+        )
         lines = []
         for start, stop in _groups(*self.rows, self.height):
-            line = None
-            for block in self._blocks(layer, start, stop):
-                highest = block.amax(1)
-                line = highest if line is None else torch.maximum(line, highest)
-            assert line is not None  # a group is never empty: height ≤ rows
-            lines.append(
-                torch.stack(
-                    [line[:, a - self.slots[0] : b - self.slots[0]].amax(-1) for a, b in across], -1
-                )
+            line = torch.stack([block.amax(1) for block in self._blocks(layer, start, stop)]).amax(
+                0
             )
+            pooled = line.new_zeros(line.shape[0], self.width)
+            index = group.to(line.device).expand_as(line)
+            lines.append(pooled.scatter_reduce(-1, index, line, "amax", include_self=False))
         return torch.stack(lines, 1)
 
     @property
     def _columns(self) -> int:
         return self.slots[1] - self.slots[0]
 
-    def _cut(self, layer: Layer, start: int, stop: int) -> Float[Tensor, "heads rows columns"]:
-        rows = layer.rows(start, stop)
-        return rows[self.heads[0] : self.heads[1], :, self.slots[0] : self.slots[1]]
-
     def _blocks(
         self, layer: Layer, start: int, stop: int
     ) -> Iterator[Float[Tensor, "heads rows columns"]]:
-        """The rows start … stop − 1 of the window, a bounded number of weights at a time."""
+        """The rows start … stop − 1 of the window; whole rows are held a few at a time."""
         step = max(1, _AT_ONCE // max(1, layer.heads * layer.slots))
+        heads, slots = slice(*self.heads), slice(*self.slots)
         for row in range(start, stop, step):
-            yield self._cut(layer, row, min(row + step, stop))
+            yield layer.rows(row, min(row + step, stop))[heads, :, slots].clone()
 
 
 def _groups(start: int, stop: int, count: int) -> list[tuple[int, int]]:

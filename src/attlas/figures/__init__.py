@@ -3,8 +3,10 @@
 from attlas.figures.bars import bars
 from attlas.figures.drawing import drawing
 from attlas.figures.fonts import MissingGlyphs
+from attlas.figures.grid import MOST_CELLS
 from attlas.figures.heatmap import heatmap, side_by_side
-from attlas.figures.map import MOST_CELLS, Map
+from attlas.figures.map import Map
+from attlas.figures.readings import maps_of
 from attlas.figures.saving import save
 
 __all__ = [
@@ -14,6 +16,7 @@ __all__ = [
     "bars",
     "drawing",
     "heatmap",
+    "maps_of",
     "save",
     "side_by_side",
 ]

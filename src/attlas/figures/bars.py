@@ -5,10 +5,11 @@ from collections.abc import Sequence
 from matplotlib.figure import Figure
 from matplotlib.transforms import Bbox
 
+from attlas.figures.grid import Grid
 from attlas.figures.lettering import Lettering
 from attlas.figures.map import Map, Weights
 from attlas.figures.numbers import number, weight_of
-from attlas.figures.paper import INK, QUIET, SMALL, TITLE, axes_at, fit, sheet
+from attlas.figures.paper import INK, QUIET, SMALL, TITLE, axes_at, fit, put_title, sheet
 from attlas.figures.ticks import name_slots
 
 _WIDEST, _ACROSS, _HEIGHT = 0.45, 9.0, 2.2  # inches: of one slot, of all, of the bars
@@ -25,20 +26,20 @@ def bars(weights: Weights, source: Sequence[str], query: str, *, title: str = ""
     Errors: `AttlasError` as `Map.of`, for more queries than one, and where no font draws the
     tokens.
     """
-    map_ = Map.of(weights, source, [query])
+    grid = Grid.of(Map.of(weights, source, [query]))
     lettering = Lettering.of(source, [query, title])
     room = min(_WIDEST, _ACROSS / len(source))
     figure = sheet()
     axes = axes_at(figure, Bbox.from_extents(0, 0, room * len(source), _HEIGHT))
-    heights = map_.cells[0]
+    heights = grid.cells[0]
     axes.bar(range(len(heights)), heights, width=0.8 if room >= _LINED else 1.0, color=_BAR)
-    axes.set_xlim(-0.5, len(source) / map_.slots_per_cell - 0.5)
-    axes.set_ylim(0.0, 1.12 * (map_.peak or 1.0))  # room for the numbers
+    axes.set_xlim(-0.5, len(source) / grid.wide - 0.5)
+    axes.set_ylim(0.0, 1.12 * (grid.peak or 1.0))  # room for the numbers
     axes.spines[["top", "right"]].set_visible(False)
     axes.tick_params(axis="y", labelsize=SMALL, length=2, width=0.5, color=QUIET)
-    axes.set_ylabel(weight_of([map_]), color=QUIET, size=SMALL)
-    axes.set_title(lettering.line(title or f"“{query}”"), color=INK, **lettering.style(TITLE))
-    if room >= _NUMBERED and map_.peak < 10:
+    axes.set_ylabel(weight_of([grid]), color=QUIET, size=SMALL)
+    put_title(axes, lettering.line(title or f"“{query}”"), lettering.style(TITLE))
+    if room >= _NUMBERED and grid.peak < 10:
         for place, weight in enumerate(heights):
             axes.annotate(
                 number(float(weight)),
@@ -49,6 +50,6 @@ def bars(weights: Weights, source: Sequence[str], query: str, *, title: str = ""
                 size=SMALL,
                 color=INK,
             )
-    name_slots(axes, source, room, lettering, "source", map_.slots_per_cell)
+    name_slots(axes, source, room, lettering, "source", grid.wide)
     fit(figure)
     return figure

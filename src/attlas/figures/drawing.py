@@ -7,10 +7,11 @@ from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 
 from attlas.errors import AttlasError
+from attlas.figures.grid import Grid
 from attlas.figures.lettering import Lettering
 from attlas.figures.map import Map
 from attlas.figures.panel import Cell, draw_panel
-from attlas.figures.paper import INK, TITLE, fit, sheet
+from attlas.figures.paper import TITLE, fit, put_title, sheet
 from attlas.patterns import Pattern
 from attlas.recording import FactoredReading
 
@@ -45,15 +46,23 @@ def drawing(
         torch.zeros(1, 1, queries, 1), torch.zeros(1, 1, slots, 1), 1.0, pattern, start
     )
     map_ = Map.of(alike, [str(i) for i in range(slots)], [str(start + i) for i in range(queries)])
-    seen = replace(map_, cells=(map_.cells > 0).astype(float))
+    grid = Grid.of(map_)
+    seen = replace(grid, cells=(grid.cells > 0).astype(float))
     title = str(pattern) if title is None else title
     figure = sheet()
-    lettering = Lettering.of([title, *seen.source, *seen.target])
-    cell = Cell.fitting(seen, _SIDE, _LARGEST)
+    lettering = Lettering.of([title, *map_.source, *map_.target])
+    cell = Cell.fitting(map_, _SIDE, _LARGEST)
     axes = draw_panel(
-        figure, seen, cell, _SEEN_AND_HIDDEN, lettering, names=("slot", "query"), numbered=False
+        figure,
+        map_,
+        seen,
+        cell,
+        _SEEN_AND_HIDDEN,
+        lettering,
+        names=("slot", "query"),
+        numbered=False,
     )
     if title:
-        axes.set_title(lettering.line(title), color=INK, pad=8, **lettering.style(TITLE))
+        put_title(axes, lettering.line(title), lettering.style(TITLE))
     fit(figure)
     return figure

@@ -7,7 +7,7 @@ from functools import lru_cache
 from importlib.util import find_spec
 from pathlib import Path
 
-from matplotlib.font_manager import FontProperties, fontManager, get_font
+from matplotlib.font_manager import FontEntry, fontManager, get_font
 
 from attlas.errors import AttlasError
 
@@ -46,7 +46,7 @@ def families(characters: Iterable[str]) -> tuple[list[str], frozenset[str]]:
     Errors: `AttlasError` where Chinese, Japanese or Korean is among the latter, which one command
     mends. A `MissingGlyphs` warning names any others.
     """
-    chosen, missing = _chosen(frozenset(characters))
+    chosen, missing = _chosen(frozenset(characters), len(fontManager.ttflist))
     east = sorted(filter(_is_cjk, missing))
     if east:
         raise AttlasError(
@@ -65,43 +65,50 @@ def families(characters: Iterable[str]) -> tuple[list[str], frozenset[str]]:
 
 
 @lru_cache(maxsize=256)
-def _chosen(characters: frozenset[str]) -> tuple[tuple[str, ...], frozenset[str]]:
-    chosen, missing = [BASE], characters - _drawn_by(BASE, characters)
-    for family in _others() if missing else ():
-        drawn = _drawn_by(family, missing)
-        if drawn:
-            chosen.append(family)
-            missing -= drawn
+def _chosen(characters: frozenset[str], known: int) -> tuple[tuple[str, ...], frozenset[str]]:
+    # `known` is how many faces matplotlib knows: an answer holds until a font is added.
+    chosen, missing = [BASE], characters
+    for face in _faces(known):
+        drawn = _drawn_by(face, missing)
+        missing -= drawn
+        if drawn and face.name != BASE:
+            chosen.append(face.name)
         if not missing:
             break
     return tuple(chosen), missing
 
 
-@lru_cache(maxsize=1)
-def _others() -> tuple[str, ...]:
-    """Every other family of this machine, in the order in which they are asked."""
+@lru_cache(maxsize=4)
+def _faces(known: int) -> tuple[FontEntry, ...]:
+    """The plainest face of every family of this machine, in the order in which they are asked."""
     spec = find_spec(_EXTRA)
     for folder in (spec.submodule_search_locations or ()) if spec else ():
         for path in sorted(Path(folder).glob("*.otf")):
             fontManager.addfont(path)
-    # The font of last resort draws a box for every character.
-    names = {entry.name for entry in fontManager.ttflist if "Last Resort" not in entry.name}
-    return tuple(sorted(names - {BASE}, key=lambda name: (_rank(name), name)))
+    families: dict[str, FontEntry] = {}
+    for face in sorted(fontManager.ttflist, key=_plainness):
+        if "Last Resort" not in face.name:  # it draws a box for every character
+            families.setdefault(face.name, face)
+    return tuple(sorted(families.values(), key=lambda face: (_rank(face.name), face.name)))
+
+
+def _plainness(face: FontEntry) -> tuple[bool, bool, bool, str]:
+    return face.style != "normal", face.weight != 400, face.stretch != "normal", str(face.fname)
 
 
 def _rank(family: str) -> int:
+    if family == BASE:
+        return -1
     # "Noto Sans CJK JP" belongs to "Noto Sans CJK" rather than to the shorter "Noto Sans".
     fits = [i for i, name in enumerate(_PREFERRED) if f"{family} ".startswith(f"{name} ")]
     return max(fits, key=lambda i: len(_PREFERRED[i]), default=len(_PREFERRED))
 
 
-def _drawn_by(family: str, characters: frozenset[str]) -> frozenset[str]:
-    """Asked of the very file that a text in this family would use."""
+def _drawn_by(face: FontEntry, characters: frozenset[str]) -> frozenset[str]:
     try:
-        path = fontManager.findfont(FontProperties(family=[family]), fallback_to_default=False)
-        font = get_font(path)
+        font = get_font(face.fname)
         return frozenset(c for c in characters if font.get_char_index(ord(c)))
-    except (OSError, RuntimeError, ValueError):  # a font that is gone or damaged draws nothing
+    except (OSError, RuntimeError):  # a font that is gone or damaged draws nothing
         return frozenset()
 
 

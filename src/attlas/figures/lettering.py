@@ -11,16 +11,8 @@ from matplotlib.font_manager import FontProperties
 from attlas.figures.fonts import families
 
 LONGEST = 28  # characters; a longer token loses its middle, visibly
-_SHOWN = {
-    "\u2581": "·",  # sentencepiece's mark of a space
-    " ": "·",
-    "\u3000": "·",
-    "\t": "⇥",
-    "\n": "⏎",
-    "\r": "⏎",
-    "\u2028": "⏎",
-    "\u2029": "⏎",
-}
+_SHOWN = {"\u2581": "·", "\t": "⇥", "\n": "⏎", "\r": "⏎"}  # U+2581: sentencepiece's mark of a space
+_SHOWN_BY_CATEGORY = {"Zs": "·", "Zl": "⏎", "Zp": "⏎"}
 
 
 @dataclass(frozen=True)
@@ -41,9 +33,10 @@ class Lettering:
         """The token on one line: spaces and line ends as marks, nothing invisible, no box."""
         if not token:
             return "“”"
+        if all(unicodedata.category(c) == "Cf" for c in token):
+            return _shortened("".join(map(_code_point, token)))
         _, missing = self._fonts
-        shown = "".join(_shown(c, missing) for c in token)
-        return _shortened(shown or "".join(map(_code_point, token)))
+        return _shortened("".join(_shown(c, missing) for c in token))
 
     def line(self, text: str) -> str:
         """A title: as it is, but for what a font or a line cannot hold."""
@@ -61,15 +54,20 @@ class Lettering:
 
     @cached_property
     def _fonts(self) -> tuple[list[str], frozenset[str]]:
-        needed = {_SHOWN.get(c, c) for text in self.texts for c in text}
+        needed = {_mark(c) for text in self.texts for c in text}
         return families(c for c in needed if not _is_unprintable(c))
 
 
 def _shown(character: str, missing: frozenset[str]) -> str:
-    mark = _SHOWN.get(character, character)
+    mark = _mark(character)
     if unicodedata.category(mark) == "Cf" and mark in missing:
         return ""  # joiners and directions: nothing to see
     return _code_point(mark) if _is_unprintable(mark) or mark in missing else mark
+
+
+def _mark(character: str) -> str:
+    by_category = _SHOWN_BY_CATEGORY.get(unicodedata.category(character), character)
+    return _SHOWN.get(character, by_category)
 
 
 def _is_unprintable(character: str) -> bool:

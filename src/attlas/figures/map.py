@@ -15,81 +15,97 @@ from attlas.recording import DenseReading, Reading
 
 Weights: TypeAlias = Reading | Tensor | ArrayLike
 
-MOST_CELLS = 1024  # a side; more could not be told apart on paper
-_BLOCK = 4_000_000  # weights held at once while a longer map is pooled
-
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Map:
-    """Weights (queries, slots) ≥ 0 and their tokens, at most `MOST_CELLS` cells a side.
+    """The weights of one batch row and one head, and the tokens of both axes.
 
-    A cell is the largest weight of `queries_per_cell` × `slots_per_cell` weights: 1 × 1 unless the
-    map is longer than that. `source` names the slots, `target` the queries.
+    `source` names the slots, `target` the queries. Weights are read when they are drawn, so that a
+    long reading is never held whole.
     """
 
-    cells: Float[np.ndarray, "rows columns"]
+    reading: Reading
+    row: int
+    head: int
     source: tuple[str, ...]
     target: tuple[str, ...]
-    queries_per_cell: int = 1
-    slots_per_cell: int = 1
 
     @classmethod
-    def of(cls, weights: Weights, source: Sequence[str], target: Sequence[str]) -> "Map":
-        """From a reading, a tensor or an array: (queries, slots) after leading ones, or (slots,).
+    def of(
+        cls,
+        weights: Weights,
+        source: Sequence[str],
+        target: Sequence[str],
+        *,
+        row: int | None = None,
+        head: int | None = None,
+    ) -> "Map":
+        """From a reading, tensor or array: (batch, heads, queries, slots), or the last of these.
 
-        A long reading is read in blocks of rows and never held whole.
-        Errors: `AttlasError` for another shape, for tokens that are not one to a query and one to
-        a slot, and for weights that are negative or not finite.
+        row, head: which batch row and which head; None = the only one there is.
+        Errors: `AttlasError` for another shape, and for tokens that are not one to a query and one
+        to a slot.
         """
-        reading = _as_reading(weights)
-        _, _, queries, slots = reading.shape
+        reading = weights if isinstance(weights, Reading) else DenseReading(_as_tensor(weights))
+        batch, heads, queries, slots = reading.shape
+        if not queries or not slots:
+            raise AttlasError(
+                "a map of at least one query and one slot",
+                f"shape {reading.shape}",
+                "there is nothing to draw",
+            )
+        row, head = _choice("row", "batch rows", batch, row), _choice("head", "heads", heads, head)
         _check_tokens("target", "query", queries, target)
         _check_tokens("source", "slot", slots, source)
-        tall, wide = -(-queries // MOST_CELLS), -(-slots // MOST_CELLS)
-        columns = np.arange(0, slots, wide)
-        rows = []
-        for block in reading.blocks(tall * max(1, _BLOCK // (slots * tall))):
-            pooled = np.maximum.reduceat(_checked(block), columns, axis=1)
-            rows.append(np.maximum.reduceat(pooled, np.arange(0, len(pooled), tall), axis=0))
-        return cls(np.concatenate(rows), tuple(source), tuple(target), tall, wide)
+        return cls(reading, row, head, tuple(source), tuple(target))
 
-    @property
-    def peak(self) -> float:
-        """The largest weight."""
-        return float(self.cells.max())
+    def rows(self, start: int, stop: int) -> Float[np.ndarray, "rows slots"]:
+        """The weights of queries start … stop − 1.
 
-
-def _as_reading(weights: Weights) -> Reading:
-    if not isinstance(weights, Reading):
-        values = _as_tensor(weights)
-        shape = (1,) * (4 - values.ndim) + tuple(values.shape)
-        if len(shape) > 4 or not values.ndim:
-            raise _wrong_shape(tuple(values.shape))
-        weights = DenseReading(values.reshape(shape))
-    if weights.shape[:2] != (1, 1) or 0 in weights.shape:
-        raise _wrong_shape(weights.shape)
-    return weights
+        Errors: `AttlasError` for weights that are negative or not finite.
+        """
+        block = self.reading.rows(start, stop)[self.row, self.head]
+        values = block.detach().to("cpu", torch.float64).numpy()
+        wrong = values[~(np.isfinite(values) & (values >= 0))]
+        if wrong.size:
+            raise AttlasError(
+                "weights that are finite and ≥ 0",
+                f"{wrong[0]} among them",
+                "pass attention weights, after the softmax",
+            )
+        return values
 
 
-def _as_tensor(weights: Tensor | ArrayLike) -> Tensor:
-    if isinstance(weights, Tensor):
-        return weights.detach().to("cpu", torch.float64)
-    try:
-        return torch.from_numpy(np.array(weights, dtype=np.float64))
-    except (TypeError, ValueError):
+def _as_tensor(weights: Tensor | ArrayLike) -> Float[Tensor, "batch heads queries slots"]:
+    if not isinstance(weights, Tensor):
+        try:
+            weights = torch.from_numpy(np.array(weights, dtype=np.float64))
+        except (TypeError, ValueError):
+            raise AttlasError(
+                "weights as numbers, shaped (queries, slots)",
+                f"a {type(weights).__name__} that is no such array",
+                "pass a reading, a tensor or an array",
+            ) from None
+    if not 1 <= weights.ndim <= 4 or weights.is_complex():
         raise AttlasError(
-            "weights as numbers, shaped (queries, slots)",
-            f"a {type(weights).__name__} that is no such array",
-            "pass a reading, a tensor or an array",
-        ) from None
+            "weights shaped (queries, slots), or (batch, heads, queries, slots)",
+            f"shape {tuple(weights.shape)} of {weights.dtype}",
+            "pass the weights of one layer",
+        )
+    missing = (1,) * (4 - weights.ndim)
+    return weights.detach().to("cpu", torch.float64).reshape(missing + tuple(weights.shape))
 
 
-def _wrong_shape(shape: tuple[int, ...]) -> AttlasError:
-    return AttlasError(
-        "the weights of one map, shaped (queries, slots) after any axes of size 1",
-        f"shape {shape}",
-        "choose a batch row and a head: reading.select(torch.tensor([row])).weights()[0, head]",
-    )
+def _choice(name: str, of: str, count: int, choice: int | None) -> int:
+    if choice is None and count != 1:
+        raise AttlasError(
+            f"the weights of one map, or `{name}` to choose it by",
+            f"weights of {count} {of}",
+            f"pass {name}=0 … {count - 1}" if count else "there is nothing to draw",
+        )
+    if not 0 <= (chosen := choice or 0) < count:
+        raise AttlasError(f"a {name} from 0 to {count - 1}", str(choice), "choose one of these")
+    return chosen
 
 
 def _check_tokens(axis: str, one: str, count: int, tokens: Sequence[str]) -> None:
@@ -103,15 +119,3 @@ def _check_tokens(axis: str, one: str, count: int, tokens: Sequence[str]) -> Non
             f"{len(tokens)} tokens",
             "pass the tokens of this very map, special ones included",
         )
-
-
-def _checked(block: Tensor) -> Float[np.ndarray, "rows slots"]:
-    values = block[0, 0].detach().to("cpu", torch.float64).numpy()
-    wrong = values[~(np.isfinite(values) & (values >= 0))]
-    if wrong.size:
-        raise AttlasError(
-            "weights that are finite and ≥ 0",
-            f"{wrong[0]} among them",
-            "pass attention weights, after the softmax",
-        )
-    return values

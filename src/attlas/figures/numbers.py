@@ -2,8 +2,7 @@
 
 from collections.abc import Sequence
 
-from attlas.figures.map import Map
-
+from attlas.figures.grid import Grid
 
 LEAST = 0.005  # a weight below this is written as a bare 0
 
@@ -15,10 +14,10 @@ def number(weight: float) -> str:
     return f"{weight:.1f}" if weight >= 0.995 else f"{weight:.2f}"[1:]
 
 
-def weight_of(maps: Sequence[Map]) -> str:
-    """What the colour of a cell stands for."""
-    sizes = {(map_.queries_per_cell, map_.slots_per_cell) for map_ in maps}
-    if sizes == {(1, 1)}:
+def weight_of(grids: Sequence[Grid]) -> str:
+    """What a cell or a bar of these stands for."""
+    sizes = {(grid.tall, grid.wide) for grid in grids}
+    if not any(grid.pooled for grid in grids):
         return "attention weight"
     if len(sizes) > 1:
         return "largest attention weight of a cell"

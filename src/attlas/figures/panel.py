@@ -1,5 +1,6 @@
 """One map on a sheet: its cells, its numbers, its tokens."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,15 +12,16 @@ from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 from matplotlib.transforms import Bbox
 
+from attlas.figures.grid import Grid
 from attlas.figures.lettering import Lettering
 from attlas.figures.map import Map
 from attlas.figures.numbers import LEAST, number
-from attlas.figures.paper import COLOURS, INK, QUIET, SMALL, area_of, axes_at
+from attlas.figures.paper import COLOURS, INK, QUIET, SMALL, area_of, axes_at, extent_of
 from attlas.figures.ticks import name_queries, name_slots
 
 _LARGEST = 0.42  # inches of a cell's side
 _SMALLEST_NUMBER = 5.0  # points
-_SHORTEST_BAR = 0.9  # inches
+_SHORTEST_BAR, _LONGEST_NAME = 0.9, 2.2  # inches
 _LINED = 0.15  # cells from this side on are set apart by a line
 _SQUARE = 3.0  # longer against broader than this, and cells need not be square
 
@@ -44,6 +46,7 @@ class Cell:
 def draw_panel(
     figure: Figure,
     map_: Map,
+    grid: Grid,
     cell: Cell,
     scale: Normalize,
     lettering: Lettering,
@@ -57,21 +60,24 @@ def draw_panel(
     axes = axes_at(figure, Bbox.from_extents(0, -queries * cell.height, slots * cell.width, 0))
     axes.xaxis.tick_top()
     axes.xaxis.set_label_position("top")
-    _fill(axes, map_, cell, scale)
-    if numbered and map_.cells.shape == (queries, slots):
-        _write_numbers(axes, map_.cells, cell, scale)
-    name_slots(axes, map_.source, cell.width, lettering, names[0], map_.slots_per_cell)
+    _fill(axes, map_, grid, cell, scale)
+    if numbered and not grid.pooled:
+        _write_numbers(axes, grid.cells, cell, scale)
+    name_slots(axes, map_.source, cell.width, lettering, names[0], grid.wide)
     if queries_named:
-        name_queries(axes, map_.target, cell.height, lettering, names[1], map_.queries_per_cell)
+        name_queries(axes, map_.target, cell.height, lettering, names[1], grid.tall)
     else:
         axes.set_yticks([])
     return axes
 
 
-def draw_scale(figure: Figure, scale: Normalize, beside: Axes, left: float, name: str) -> None:
-    """The colour bar of the whole figure, `left` inches from its left, as high as these axes."""
-    area = area_of(beside)
+def draw_scale(figure: Figure, scale: Normalize, row: Sequence[Axes], name: str) -> None:
+    """The colour bar of the whole figure, to the right of this row of panels."""
+    area = area_of(row[-1])
     lower = min(area.y0, area.y1 - _SHORTEST_BAR)
+    # Leaning labels reach to the right above the cells, where a short bar's name may stand.
+    free = area if area.height >= _LONGEST_NAME else extent_of(row[-1])
+    left = free.x1 + 0.2
     axes = axes_at(figure, Bbox.from_extents(left, lower, left + 0.12, area.y1))
     bar = figure.colorbar(ScalarMappable(scale, colormaps[COLOURS]), cax=axes)
     bar.outline.set(color=QUIET, linewidth=0.5)
@@ -79,19 +85,19 @@ def draw_scale(figure: Figure, scale: Normalize, beside: Axes, left: float, name
     axes.tick_params(labelsize=SMALL, length=2, width=0.5, color=QUIET)
 
 
-def _fill(axes: Axes, map_: Map, cell: Cell, scale: Normalize) -> None:
-    rows, columns = map_.cells.shape
+def _fill(axes: Axes, map_: Map, grid: Grid, cell: Cell, scale: Normalize) -> None:
+    rows, columns = grid.cells.shape
     lined = min(cell.width, cell.height) >= _LINED
     if lined:  # as shapes: sharp at any size
         edges = np.arange(columns + 1) - 0.5, np.arange(rows + 1) - 0.5
         axes.pcolormesh(
-            *edges, map_.cells, cmap=COLOURS, norm=scale, edgecolors="white", linewidth=0.6
+            *edges, grid.cells, cmap=COLOURS, norm=scale, edgecolors="white", linewidth=0.6
         )
     else:
-        axes.imshow(map_.cells, cmap=COLOURS, norm=scale, interpolation="nearest", aspect="auto")
+        axes.imshow(grid.cells, cmap=COLOURS, norm=scale, interpolation="nearest", aspect="auto")
     # A last cell that pools fewer tokens than the others is drawn in proportion.
-    axes.set_xlim(-0.5, len(map_.source) / map_.slots_per_cell - 0.5)
-    axes.set_ylim(len(map_.target) / map_.queries_per_cell - 0.5, -0.5)
+    axes.set_xlim(-0.5, len(map_.source) / grid.wide - 0.5)
+    axes.set_ylim(len(map_.target) / grid.tall - 0.5, -0.5)
 
 
 def _write_numbers(

@@ -1,5 +1,7 @@
 """The sheet that a figure stands on: as large as what is drawn, measured and never guessed."""
 
+from typing import Any
+
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg, RendererAgg
@@ -45,6 +47,13 @@ def width_of(text: Text) -> float:
     return text.get_window_extent(_renderer(figure)).width / figure.dpi
 
 
+def put_title(axes: Axes, title: str, style: dict[str, Any]) -> None:
+    """Write a title above everything that these axes hold so far."""
+    area = area_of(axes)
+    above = (extent_of(axes).y1 - area.y1 + 0.1) / area.height
+    axes.set_title(title, y=1 + above, pad=0, color=INK, **style)
+
+
 def move(axes: Axes, right: float = 0.0, up: float = 0.0) -> None:
     """Shift these axes by inches."""
     axes.set_position(_fraction(_figure(axes), area_of(axes).translated(right, up)))
@@ -53,7 +62,7 @@ def move(axes: Axes, right: float = 0.0, up: float = 0.0) -> None:
 def fit(figure: Figure) -> None:
     """Cut or grow the sheet to what stands on it; all axes keep their size in inches."""
     areas = [area_of(axes) for axes in figure.axes]
-    whole = figure.get_tightbbox(_renderer(figure))  # in inches
+    whole = Bbox.union([extent_of(axes) for axes in figure.axes])
     figure.set_size_inches(whole.width + 2 * MARGIN, whole.height + 2 * MARGIN)
     for axes, area in zip(figure.axes, areas, strict=True):
         moved = area.translated(MARGIN - whole.x0, MARGIN - whole.y0)

@@ -29,11 +29,7 @@ def save(figure: Figure, path: Path | str) -> None:
     Errors: `AttlasError` for another suffix, or a path that cannot be written.
     """
     path = Path(path)
-    metadata = _METADATA.get(path.suffix.lower())
-    if metadata is None:
-        raise AttlasError(
-            f"a file name that ends in {', '.join(_METADATA)}", str(path), "choose one of these"
-        )
+    suffix = suffix_of(path)
     settings: dict[Any, Any] = {
         "svg.fonttype": "none",
         "svg.hashsalt": "attlas",
@@ -41,11 +37,21 @@ def save(figure: Figure, path: Path | str) -> None:
     }
     with _settings, mpl.rc_context(settings):
         try:
-            figure.savefig(path, format=path.suffix.lower()[1:], metadata=metadata)
+            figure.savefig(path, format=suffix[1:], metadata=_METADATA[suffix])
         except OSError as error:
             raise AttlasError(
                 f"to write {path}", error.strerror or str(error), "choose a folder that exists"
             ) from None
+
+
+def suffix_of(path: Path) -> str:
+    """ ".png", ".svg" or ".pdf". Errors: `AttlasError` for any other."""
+    suffix = path.suffix.lower()
+    if suffix not in _METADATA:
+        raise AttlasError(
+            f"a file name that ends in {', '.join(_METADATA)}", str(path), "choose one of these"
+        )
+    return suffix
 
 
 def _all_truetype(figure: Figure) -> bool:

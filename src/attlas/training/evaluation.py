@@ -113,7 +113,7 @@ def evaluate(
     places = range(len(encoded))
     found = translate_ids(model, [encoded.source[place].tolist() for place in places], decoding)
     texts = tuple(vocabularies.target.decode(ids) for ids in found)
-    wanted = [[*encoded.target[place], END] for place in places]
+    wanted = [[*encoded.target[place].tolist(), END] for place in places]
     return Evaluation(texts, corpus_score(texts, corpus.targets), sequence_accuracy(found, wanted))
 
 

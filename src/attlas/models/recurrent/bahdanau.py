@@ -39,19 +39,18 @@ class BahdanauDecoder(LookingDecoder):
         self, embedded: Float[Tensor, "batch embedding"], state: RecurrentState
     ) -> tuple[Float[Tensor, "batch width"], RecurrentState]:
         memory, coverage = self.remembered(state)
-        top = state.hidden[0][:, -1:]
-        look = self.look(top, memory, coverage, state.position)
+        look = self.look(state.hidden[0][:, -1:], memory, coverage, state.position)
         self.note([look.weights])
         context = look.context.squeeze(1)
-        fed = torch.cat([embedded, context], dim=1).unsqueeze(1)
-        outputs, hidden = self.recurrence(fed, state.hidden)
+        entering = torch.cat([embedded, context], dim=1)
+        top, hidden = self.recurrence.step(entering, state.hidden)
         after = replace(
             state,
             hidden=hidden,
             coverage=coverage + look.used[:, 0, 0],
             position=state.position + 1,
         )
-        return self.readout(outputs.squeeze(1), embedded, context), after
+        return self.readout(top, embedded, context), after
 
     def features(
         self, embedded: Float[Tensor, "batch queries embedding"], state: RecurrentState

@@ -10,9 +10,9 @@ from torch import Tensor, nn
 class Bridge(nn.Module):
     """s_0 = tanh(W_s ←h_1)    Bahdanau, Cho & Bengio, 2015, appendix A.2.2, for every layer.
 
-    With an LSTM a second matrix makes the memory cell from the encoder's. `every_direction`:
-    W_s reads the forward direction's last state beside the backward one's; a decoder that cannot
-    look has nothing else of the source. A unidirectional encoder gives its last state.
+    With an LSTM a second matrix makes the memory cell from the encoder's. directions = 1: W_s reads
+    the backward direction's state, or the last state of a unidirectional encoder; 2: the forward
+    direction's last state beside it, for a decoder that has nothing else of the source.
     """
 
     def __init__(

@@ -27,8 +27,9 @@ from attlas.models.recurrent.recurrence import Recurrence
 
 
 def build_recurrent(config: RecurrentConfig, source_size: int, target_size: int) -> RecurrentModel:
-    """A model with fresh parameters, drawn from torch's generator; sizes are those of the
-    vocabularies.
+    """A model with fresh parameters, drawn from torch's generator.
+
+    Sizes: how many ids each vocabulary has.
     """
     encoder = Encoder(
         config.cell,

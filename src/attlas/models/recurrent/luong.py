@@ -47,8 +47,8 @@ class LuongDecoder(LookingDecoder):
         self, embedded: Float[Tensor, "batch embedding"], state: RecurrentState
     ) -> tuple[Float[Tensor, "batch width"], RecurrentState]:
         memory, coverage = self.remembered(state)
-        outputs, hidden = self.recurrence(embedded.unsqueeze(1), state.hidden)
-        look = self.look(outputs, memory, coverage, state.position)
+        top, hidden = self.recurrence.step(embedded, state.hidden)
+        look = self.look(top.unsqueeze(1), memory, coverage, state.position)
         self.note([look.weights])
         after = replace(
             state,
@@ -56,13 +56,13 @@ class LuongDecoder(LookingDecoder):
             coverage=coverage + look.used[:, 0, 0],
             position=state.position + 1,
         )
-        return self.attentional(look.context, outputs).squeeze(1), after
+        return self.attentional(look.context.squeeze(1), top), after
 
     def features(
         self, embedded: Float[Tensor, "batch queries embedding"], state: RecurrentState
     ) -> Float[Tensor, "batch queries width"]:
         memory, coverage = self.remembered(state)
-        outputs, _ = self.recurrence(embedded, state.hidden)
+        outputs = self.recurrence(embedded, state.hidden)
         if self.coverage is None:
             look = self.look(outputs, memory, coverage, state.position)
             self.note([look.weights])

@@ -29,11 +29,11 @@ class PlainDecoder(Decoder):
     def step(
         self, embedded: Float[Tensor, "batch embedding"], state: RecurrentState
     ) -> tuple[Float[Tensor, "batch width"], RecurrentState]:
-        outputs, hidden = self.recurrence(embedded.unsqueeze(1), state.hidden)
-        return outputs.squeeze(1), replace(state, hidden=hidden, position=state.position + 1)
+        top, hidden = self.recurrence.step(embedded, state.hidden)
+        return top, replace(state, hidden=hidden, position=state.position + 1)
 
     def features(
         self, embedded: Float[Tensor, "batch queries embedding"], state: RecurrentState
     ) -> Float[Tensor, "batch queries width"]:
-        outputs: Tensor = self.recurrence(embedded, state.hidden)[0]
+        outputs: Tensor = self.recurrence(embedded, state.hidden)
         return outputs

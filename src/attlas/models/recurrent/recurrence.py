@@ -7,6 +7,7 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from attlas.layers.deferred import DeferredLinear
 from attlas.models.recurrent.state import Hidden
 
 Gates = Float[Tensor, "batch gates"]
@@ -18,8 +19,8 @@ class Recurrence(nn.Module):
     """(h_1 … h_T) = RNN(x_1 … x_T; h_0), n layers, dropout between them.
 
     `forward` is for inputs known from the start: one call of PyTorch's RNN. `unrolled` is for
-    inputs of which a part, `fed`, is known only when its step comes; with nothing fed both compute
-    the same.
+    inputs of which a part, `fed`, is known only when its step comes; `step` is for one step alone.
+    All three compute the same.
     """
 
     def __init__(
@@ -37,12 +38,19 @@ class Recurrence(nn.Module):
 
     def forward(
         self, inputs: Float[Tensor, "batch steps width"], hidden: Hidden
-    ) -> tuple[Float[Tensor, "batch steps hidden"], Hidden]:
-        """The top layer's state after every step, and every layer's state after the last."""
+    ) -> Float[Tensor, "batch steps hidden"]:
+        """The top layer's state after every step."""
         before = tuple(part.transpose(0, 1).contiguous() for part in hidden)
-        outputs, after = self.rnn(inputs, before if len(before) > 1 else before[0])
-        parts = after if isinstance(after, tuple) else (after,)
-        return outputs, tuple(part.transpose(0, 1) for part in parts)
+        outputs: Tensor = self.rnn(inputs, before if len(before) > 1 else before[0])[0]
+        return outputs
+
+    def step(
+        self, entering: Float[Tensor, "batch width"], hidden: Hidden
+    ) -> tuple[Float[Tensor, "batch hidden"], Hidden]:
+        """The top layer's state after one step, and every layer's."""
+        # Not PyTorch's RNN: on a CPU its LSTM rearranges all weights with every call.
+        cells = self.unrolled(entering.unsqueeze(1), hidden)
+        return cells.step(), cells.hidden
 
     def unrolled(
         self, known: Float[Tensor, "batch steps known_width"], hidden: Hidden
@@ -62,7 +70,8 @@ class Unrolled:
         self._weights = rnn.all_weights  # per layer: of the input, of the state; their biases
         of_input, _, bias, _ = self._weights[0]
         width = known.shape[-1]
-        self._of_fed = of_input[:, width:]
+        self._of_fed = DeferredLinear(of_input[:, width:])
+        self._of_state = [DeferredLinear(weight, bias) for _, weight, _, bias in self._weights]
         # Steps first, so that the gates of one step lie together.
         gates = F.linear(known.transpose(0, 1), of_input[:, :width], bias)
         self._known = iter(gates.unbind(0))
@@ -75,15 +84,24 @@ class Unrolled:
         """The top layer's state."""
         return self._cells[-1][0]
 
-    def step(self, fed: Float[Tensor, "batch fed_width"]) -> Float[Tensor, "batch hidden"]:
-        """Take the next step; the top layer's state after it."""
-        gates = next(self._known) + F.linear(fed, self._of_fed)
-        for layer, (of_input, of_state, bias, state_bias) in enumerate(self._weights):
+    @property
+    def hidden(self) -> Hidden:
+        """Every layer's state."""
+        return tuple(torch.stack(part, dim=1) for part in zip(*self._cells, strict=True))
+
+    def step(
+        self, fed: Float[Tensor, "batch fed_width"] | None = None
+    ) -> Float[Tensor, "batch hidden"]:
+        """Take the next step, None = all of its input was known; the top layer's state after it."""
+        gates = next(self._known)
+        if fed is not None:
+            gates = gates + self._of_fed(fed)
+        for layer, (of_input, _, bias, _) in enumerate(self._weights):
             if layer:
                 below = F.dropout(self._cells[layer - 1][0], self._dropout)
                 gates = F.linear(below, of_input, bias)
             cell = self._cells[layer]
-            state_gates = F.linear(cell[0], of_state, state_bias)
+            state_gates = self._of_state[layer](cell[0])
             self._cells[layer] = self._advance(gates, state_gates, cell)
         return self.top
 

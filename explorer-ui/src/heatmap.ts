@@ -1,0 +1,235 @@
+import type { Label } from "./label.ts";
+import { type Cell, type Layout, cellAt, layout, stride } from "./layout.ts";
+import { type Matrix, at } from "./matrix.ts";
+import { type Ramp, colour } from "./ramp.ts";
+import type { Place } from "./state.ts";
+import { tone } from "./theme.ts";
+
+const FONT = 13;
+const LONGEST_LABEL = 112; // px; a longer one ends in "…" and is read in full in its row
+
+/** What a heatmap shows at one moment. */
+export interface Picture {
+  readonly matrix: Matrix;
+  readonly rows: readonly Label[];
+  readonly columns: readonly Label[];
+  readonly largest: number;
+  readonly ramp: Ramp;
+  readonly active: Place | null;
+}
+
+/** The colours and letters of the page, looked up once per drawing. */
+interface Style {
+  readonly ink: string;
+  readonly quiet: string;
+  readonly paper: string;
+  readonly accent: string;
+  readonly family: string;
+}
+
+/** The weights as a picture: the translation down the side, the source along the top. */
+export class Heatmap {
+  private picture: Picture | null = null;
+  private layout: Layout | null = null;
+  private painted: HTMLCanvasElement | null = null;
+  private drawnIn = "";
+
+  constructor(
+    private readonly canvas: HTMLCanvasElement,
+    private readonly room: HTMLElement,
+    private readonly handling: { point(cell: Cell): void; pin(cell: Cell): void; leave(): void },
+  ) {
+    canvas.addEventListener("pointermove", (event) => this.under(event, handling.point));
+    canvas.addEventListener("click", (event) => this.under(event, handling.pin));
+    canvas.addEventListener("pointerleave", () => handling.leave());
+    new ResizeObserver(() => this.redraw()).observe(room);
+  }
+
+  /** Show a picture. What costs with the size of the map is done again only for another map. */
+  draw(picture: Picture): void {
+    const before = this.picture;
+    this.picture = picture;
+    if (picture.matrix !== before?.matrix || picture.ramp !== before.ramp) this.painted = null;
+    if (picture.rows !== before?.rows || picture.columns !== before.columns) this.layout = null;
+    this.redraw();
+  }
+
+  private under(event: MouseEvent, tell: (cell: Cell) => void): void {
+    if (this.layout === null) return;
+    const box = this.canvas.getBoundingClientRect();
+    const cell = cellAt(this.layout, event.clientX - box.left, event.clientY - box.top);
+    if (cell !== null) tell.call(this.handling, cell);
+  }
+
+  private redraw(): void {
+    const picture = this.picture;
+    const room = this.room.clientWidth;
+    const pen = this.canvas.getContext("2d");
+    if (picture === null || pen === null || room === 0) return;
+    const pixels = Math.max(1, window.devicePixelRatio);
+    const style = styled();
+    if (this.layout === null || this.drawnIn !== `${room} ${pixels}`) {
+      this.drawnIn = `${room} ${pixels}`;
+      this.layout = planned(pen, picture, room, pixels, style);
+    }
+    const plan = this.layout;
+    const [width, height] = [Math.round(plan.width * pixels), Math.round(plan.height * pixels)];
+    if (this.canvas.width !== width || this.canvas.height !== height) {
+      this.canvas.width = width;
+      this.canvas.height = height;
+      this.canvas.style.setProperty("width", `${plan.width}px`);
+      this.canvas.style.setProperty("height", `${plan.height}px`);
+    }
+    pen.setTransform(pixels, 0, 0, pixels, 0, 0);
+    pen.clearRect(0, 0, plan.width, plan.height);
+    this.painted ??= painted(picture);
+    cells(pen, picture.matrix, this.painted, plan, style);
+    marks(pen, picture, plan, style);
+    names(pen, picture, plan, style);
+  }
+}
+
+function styled(): Style {
+  const [ink, quiet, paper, accent] = [tone("ink"), tone("quiet"), tone("paper"), tone("accent")];
+  return { ink, quiet, paper, accent, family: getComputedStyle(document.body).fontFamily };
+}
+
+function planned(
+  pen: CanvasRenderingContext2D,
+  picture: Picture,
+  room: number,
+  pixels: number,
+  style: Style,
+): Layout {
+  pen.font = font(true, style); // the label in view is bold
+  const width = (label: Label) => Math.min(pen.measureText(label.text).width, LONGEST_LABEL);
+  const row = picture.rows.reduce((most, label) => Math.max(most, width(label)), 0);
+  const widths = { row, columns: picture.columns.map(width) };
+  return layout(picture.matrix.rows, room, widths, pixels);
+}
+
+function font(bold: boolean, style: Style): string {
+  return `${bold ? "600 " : ""}${FONT}px ${style.family}`;
+}
+
+/** One pixel a weight, to be enlarged: as fast for a million cells as for a hundred. */
+function painted({ matrix, largest, ramp }: Picture): HTMLCanvasElement {
+  const small = document.createElement("canvas");
+  if (matrix.rows === 0 || matrix.columns === 0) return small;
+  [small.width, small.height] = [matrix.columns, matrix.rows];
+  const image = new ImageData(matrix.columns, matrix.rows);
+  for (let i = 0; i < matrix.values.length; i++) {
+    const paint = colour(ramp, largest > 0 ? (matrix.values[i] ?? 0) / largest : 0);
+    image.data.set(paint, 4 * i);
+    image.data[4 * i + 3] = 255;
+  }
+  small.getContext("2d")?.putImageData(image, 0, 0);
+  return small;
+}
+
+function cells(
+  pen: CanvasRenderingContext2D,
+  matrix: Matrix,
+  picture: HTMLCanvasElement,
+  plan: Layout,
+  style: Style,
+): void {
+  const [width, height] = [matrix.columns * plan.cell, matrix.rows * plan.cell];
+  if (width === 0 || height === 0) return;
+  pen.imageSmoothingEnabled = false;
+  pen.drawImage(picture, plan.left, plan.top, width, height);
+  if (plan.cell < 8) return;
+  pen.fillStyle = style.paper;
+  for (let row = 1; row < matrix.rows; row++) {
+    pen.fillRect(plan.left, plan.top + row * plan.cell - 0.5, width, 1);
+  }
+  for (let column = 1; column < matrix.columns; column++) {
+    pen.fillRect(plan.left + column * plan.cell - 0.5, plan.top, 1, height);
+  }
+}
+
+/** A frame around the row or column in view, and around the cell that is pointed at. */
+function marks(
+  pen: CanvasRenderingContext2D,
+  { matrix, active }: Picture,
+  plan: Layout,
+  style: Style,
+): void {
+  if (active === null) return;
+  const { cell, left, top } = plan;
+  pen.strokeStyle = style.accent;
+  pen.lineWidth = 2;
+  if (active.side === "target") {
+    pen.strokeRect(left, top + active.index * cell, matrix.columns * cell, cell);
+  } else {
+    pen.strokeRect(left + active.index * cell, top, cell, matrix.rows * cell);
+  }
+  if (active.partner === undefined) return;
+  const target = active.side === "target";
+  const [row, column] = target ? [active.index, active.partner] : [active.partner, active.index];
+  pen.lineWidth = 3;
+  pen.strokeRect(left + column * cell, top + row * cell, cell, cell);
+}
+
+function names(
+  pen: CanvasRenderingContext2D,
+  picture: Picture,
+  plan: Layout,
+  style: Style,
+): void {
+  const { active } = picture;
+  const step = stride(plan);
+  const chosen = (side: "source" | "target", index: number): boolean =>
+    active?.side === side ? active.index === index : active?.partner === index;
+  const write = (label: Label, strong: boolean) => {
+    pen.font = font(strong, style);
+    pen.fillStyle = strong ? style.ink : style.quiet;
+    pen.fillText(shortened(pen, label.text), 0, 0);
+  };
+  pen.textBaseline = "middle";
+  // A label in the way of the one in view gives way to it.
+  const shown = (side: "source" | "target", index: number, count: number): boolean => {
+    if (chosen(side, index)) return true;
+    if (index % step !== 0) return false;
+    return step === 1 || !range(index, step, count).some((near) => chosen(side, near));
+  };
+  picture.rows.forEach((label, row) => {
+    if (!shown("target", row, picture.rows.length)) return;
+    pen.save();
+    pen.textAlign = "right";
+    pen.translate(plan.left - 8, plan.top + (row + 0.5) * plan.cell);
+    write(label, chosen("target", row));
+    pen.restore();
+  });
+  picture.columns.forEach((label, column) => {
+    if (!shown("source", column, picture.columns.length)) return;
+    pen.save();
+    pen.textAlign = "left";
+    pen.translate(plan.left + (column + 0.5) * plan.cell, plan.top - 8);
+    pen.rotate(-plan.angle);
+    write(label, chosen("source", column));
+    pen.restore();
+  });
+}
+
+function range(index: number, step: number, count: number): number[] {
+  const start = Math.max(0, index - step + 1);
+  return Array.from({ length: Math.min(count, index + step) - start }, (_, i) => start + i);
+}
+
+function shortened(pen: CanvasRenderingContext2D, text: string): string {
+  if (pen.measureText(text).width <= LONGEST_LABEL) return text;
+  const letters = Array.from(text);
+  while (letters.length > 1 && pen.measureText(`${letters.join("")}…`).width > LONGEST_LABEL) {
+    letters.pop();
+  }
+  return `${letters.join("")}…`;
+}
+
+/** The value under a place that names a cell. */
+export function weightAt(matrix: Matrix, place: Place): number | null {
+  if (place.partner === undefined) return null;
+  return place.side === "target"
+    ? at(matrix, place.index, place.partner)
+    : at(matrix, place.partner, place.index);
+}

@@ -1,0 +1,43 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { direction, labels } from "../src/label.ts";
+
+const texts = (tokens: string[]) => labels(tokens, tokens.length).map((label) => label.text);
+const begins = (tokens: string[]) => labels(tokens, tokens.length).map((label) => label.begins);
+
+test("pieces of words lose the mark of the space and keep which of them begin a word", () => {
+  const pieces = ["▁A", "▁climb", "ing", "▁rock", ".", "</s>"];
+  assert.deepEqual(texts(pieces), ["A", "climb", "ing", "rock", ".", "⟨end⟩"]);
+  assert.deepEqual(begins(pieces), [true, true, false, true, false, true]);
+});
+
+test("without any mark every token is a word of its own", () => {
+  assert.deepEqual(begins(["A", "climbing", "rock", "</s>"]), [true, true, true, true]);
+});
+
+test("a piece that is nothing but the mark can be seen", () => {
+  assert.deepEqual(texts(["▁", "▁a"]), ["▁", "a"]);
+});
+
+test("a token of white space can be seen", () => {
+  assert.deepEqual(texts(["a", " ", "b"]), ["a", "␣", "b"]);
+});
+
+test("markup is text, and is not taken for a mark of the model's own", () => {
+  const [label] = labels(["<img src=x onerror=alert(1)>"], 1);
+  assert.equal(label?.text, "<img src=x onerror=alert(1)>");
+  assert.equal(label?.special, false);
+});
+
+test("an axis whose tokens are not known is numbered", () => {
+  assert.deepEqual(labels(["a", "b"], 3).map((label) => label.text), ["1", "2", "3"]);
+});
+
+test("a sentence runs the way of its first letter", () => {
+  const way = (tokens: string[]) => direction(labels(tokens, tokens.length));
+  assert.equal(way(["▁«", "▁مرحبا", "▁hello"]), "rtl");
+  assert.equal(way(["▁שלום", "</s>"]), "rtl");
+  assert.equal(way(["▁hello", "▁مرحبا"]), "ltr");
+  assert.equal(way(["猫", "が"]), "ltr");
+  assert.equal(way(["</s>", "1", "2"]), "ltr");
+});

@@ -1,0 +1,64 @@
+"""`attlas`: the commands, and what holds for all of them."""
+
+import io
+import sys
+from typing import Annotated
+
+import typer
+
+from attlas.cli.evaluate import evaluate
+from attlas.cli.figure import figure
+from attlas.cli.guard import Guarded
+from attlas.cli.inspect import inspect
+from attlas.cli.look import look
+from attlas.cli.train import train
+from attlas.cli.translate import translate
+
+app = typer.Typer(
+    name="attlas",
+    help="Train attention models, and see where they look.",
+    epilog="""Examples:
+
+\b
+  attlas train                                  train the demo, into runs/demo
+  echo "Good morning." | attlas translate runs/demo
+  attlas figure runs/demo "Good morning." --output map.png
+  attlas look runs/demo                         the same in the browser
+
+Exit codes: 0 done, 2 a mistake in what was given, 1 a mistake in attlas, 130 Ctrl-C.""",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,  # plain text reads well everywhere, and is there at once
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
+for _command in (train, translate, evaluate, figure, look, inspect):
+    app.command(cls=Guarded)(_command)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        from importlib.metadata import version
+
+        print(f"attlas {version('attlas')}")
+        raise typer.Exit
+
+
+@app.callback()
+def everywhere(
+    debug: Annotated[
+        bool, typer.Option("--debug", envvar="ATTLAS_DEBUG", help="Show tracebacks of errors.")
+    ] = False,
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
+    ] = False,
+) -> None:
+    """Train attention models, and see where they look."""
+
+
+def main() -> None:
+    """The program: UTF-8 in and out, whatever the locale says."""
+    for stream, errors in ((sys.stdout, "strict"), (sys.stderr, "backslashreplace")):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(encoding="utf-8", errors=errors, newline="\n")
+    app()

@@ -1,0 +1,73 @@
+"""A trace, drawn into a file."""
+
+import sys
+import warnings
+from pathlib import Path
+
+from matplotlib.figure import Figure
+
+from attlas.cli.remarks import remarks
+from attlas.decoding import Translator
+from attlas.errors import AttlasError
+from attlas.figures import Map, MissingGlyphs, bars, maps_of, save, side_by_side
+from attlas.recording import Trace
+
+
+def trace_on_disk(path: Path, text: str | None) -> Trace:
+    """A trace that was saved; it holds its own text."""
+    if text is not None:
+        raise AttlasError(
+            "no text beside a trace, which holds its own",
+            repr(text),
+            "leave it out, or name the folder of a run",
+        )
+    return Trace.load(path)
+
+
+def trace_of_run(translator: Translator, text: str | None) -> Trace:
+    """The trace of a translation, which goes to the standard error."""
+    if text is None:
+        raise AttlasError("a text to translate", "none", 'add it: attlas figure RUN "a text"')
+    translation = translator(text)
+    print(translation.text, file=sys.stderr)
+    for remark in remarks(translation):
+        print(f"attlas: {remark}", file=sys.stderr)
+    if translation.trace is None:
+        raise AttlasError("a translation to look into", translation.look.blank, "try another")
+    return translation.trace
+
+
+def draw(trace: Trace, path: Path, *, layer: str | None, query: int | None, row: int) -> None:
+    """All maps of a batch row, or those of a layer; or the bars of one query of the only map."""
+    maps = maps_of(trace, row)
+    if layer is not None:
+        chosen = {name: map_ for name, map_ in maps.items() if name.startswith(layer)}
+        if not chosen:
+            raise AttlasError(
+                "the beginning of a map's name", repr(layer), f"choose from: {'; '.join(maps)}"
+            )
+        maps = chosen
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always", MissingGlyphs)
+        if query is not None:
+            drawn = _bars(maps, query)
+        else:  # a map that stands alone needs no name
+            drawn = side_by_side(maps if len(maps) > 1 else dict.fromkeys([""], *maps.values()))
+        save(drawn, path)
+    for warning in told:
+        print(f"attlas: {warning.message}", file=sys.stderr)
+
+
+def _bars(maps: dict[str, Map], query: int) -> Figure:
+    if len(maps) != 1:
+        raise AttlasError(
+            "one map to take a target token of",
+            f"{len(maps)}: {'; '.join(maps)}",
+            "choose one of these with --layer",
+        )
+    (map_,) = maps.values()
+    if query > len(map_.target):
+        raise AttlasError(
+            f"a target token from 1 to {len(map_.target)}", str(query), "count them in the map"
+        )
+    return bars(map_.rows(query - 1, query), map_.source, map_.target[query - 1])

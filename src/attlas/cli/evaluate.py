@@ -1,0 +1,57 @@
+"""`attlas evaluate`: how good the translations of a run are."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from attlas.cli.options import Beam, Checkpoint, Device, RunFolder, Settings
+
+
+def evaluate(
+    run: RunFolder,
+    source: Annotated[
+        str | None, typer.Option(help="A text to translate instead of the test set of the run.")
+    ] = None,
+    reference: Annotated[
+        str | None, typer.Option(help="Its right translation, line by line.")
+    ] = None,
+    valid: Annotated[
+        bool, typer.Option("--valid", help="Take the validation set instead of the test set.")
+    ] = False,
+    examples: Annotated[
+        int, typer.Option(min=0, help="Show so many translations that are exactly right.")
+    ] = 0,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="Keep the translations in this file.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    beam: Beam = None,
+    checkpoint: Checkpoint = "best",
+    device: Device = "cpu",
+    settings: Settings = None,
+) -> None:
+    """Translate a test set and score the translations.
+
+    BLEU, chrF and TER come from sacrebleu, with its signatures. Every number comes with what it was measured on and how: the data and its checksum, the search,
+    the checkpoint, the seed.
+
+    \b
+    Examples:
+      attlas evaluate runs/demo --examples 5
+      attlas evaluate runs/demo --source test.en --reference test.de --beam 10
+      attlas evaluate runs/demo --json > scores.json
+    """
+    from attlas.cli.evaluating import report_of, test_set_of, told, translated
+    from attlas.cli.searching import decoding_of
+    from attlas.decoding import Translator
+    from attlas.runs import Run
+
+    opened = Run(run)
+    tested = test_set_of(opened, source, reference, valid=valid)
+    config = decoding_of(opened, settings, beam)
+    translations = translated(
+        Translator(opened, config, which=checkpoint, device=device), tested, output
+    )
+    report = report_of(opened, checkpoint, config, tested, translations)
+    print(told(report, tested, translations, examples, as_json=as_json))

@@ -1,0 +1,64 @@
+"""`attlas figure`: where a model looked, on paper."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from attlas.cli.options import Beam, Checkpoint, Device, Settings
+
+
+def figure(
+    subject: Annotated[
+        Path, typer.Argument(metavar="RUN|TRACE", help="A run, or a trace that was saved.")
+    ],
+    text: Annotated[
+        str | None, typer.Argument(help="What the run is to translate; none for a trace.")
+    ] = None,
+    output: Annotated[
+        Path, typer.Option("--output", "-o", help="A file that ends in .png, .svg or .pdf.")
+    ] = Path("map.png"),
+    layer: Annotated[
+        str | None, typer.Option(help="Only maps whose name begins so; inspect lists them.")
+    ] = None,
+    query: Annotated[
+        int | None,
+        typer.Option(min=1, help="A bar chart of this target token instead, counted from 1."),
+    ] = None,
+    row: Annotated[int, typer.Option(min=0, help="Which text of a trace, from 0.")] = 0,
+    save_trace: Annotated[
+        Path | None, typer.Option(help="Keep the trace as well, as a .safetensors file.")
+    ] = None,
+    beam: Beam = None,
+    checkpoint: Checkpoint = "best",
+    device: Device = "cpu",
+    settings: Settings = None,
+) -> None:
+    """Draw where a model looked, into a file.
+
+    The map has the target down and the source across. Several layers or heads stand side by side, on one scale.
+
+    \b
+    Examples:
+      attlas figure runs/demo "Good morning." --output map.pdf
+      attlas figure runs/demo "Good morning." --query 2 -o second-word.svg
+      attlas figure runs/demo "Good morning." --save-trace morning.safetensors
+      attlas figure morning.safetensors -o map.png
+    """
+    from attlas.cli.drawing import draw, trace_of_run, trace_on_disk
+    from attlas.cli.searching import decoding_of
+    from attlas.decoding import Translator
+    from attlas.figures.saving import suffix_of
+    from attlas.runs import Run
+
+    suffix_of(output)  # better told before the work than after it
+    if subject.is_file():
+        trace = trace_on_disk(subject, text)
+    else:
+        opened = Run(subject)
+        config = decoding_of(opened, settings, beam)
+        trace = trace_of_run(Translator(opened, config, which=checkpoint, device=device), text)
+    if save_trace:
+        trace.save(save_trace)
+    draw(trace, output, layer=layer, query=query, row=row)
+    print(output)

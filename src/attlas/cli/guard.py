@@ -1,0 +1,60 @@
+"""How a command ends: 0 done, 2 the caller's mistake, 1 ours, 130 Ctrl-C."""
+
+import os
+import sys
+import traceback
+from typing import Any
+
+import typer
+from typer.core import TyperCommand
+
+from attlas.errors import AttlasError
+
+
+class Guarded(TyperCommand):
+    """A command that tells its errors in one paragraph on the standard error.
+
+    A reader that closed the pipe (`| head`) has what it wanted: the command ends quietly, with 0.
+    With `--debug`, or ATTLAS_DEBUG=1, every error comes with its traceback.
+    """
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command."""
+        debug = bool(ctx.find_root().params.get("debug"))
+        try:
+            result = super().invoke(ctx)
+            sys.stdout.flush()  # or a closed pipe would be noticed only after the end
+        except BrokenPipeError:
+            _forget_output()
+            raise typer.Exit(0) from None
+        except KeyboardInterrupt:
+            _say("attlas: interrupted", debug)
+            raise typer.Exit(130) from None
+        except AttlasError as error:
+            _say(f"attlas: {error}", debug)
+            raise typer.Exit(2) from None
+        except (typer.Exit, typer.Abort):
+            raise
+        except Exception as error:
+            what = " ".join(f"{type(error).__name__}: {error}".split())
+            _say(
+                f"attlas: this is our mistake, not yours: {what}. Please report it, with the "
+                "command and what it prints under: attlas --debug …",
+                debug,
+            )
+            raise typer.Exit(1) from None
+        return result
+
+
+def _say(text: str, debug: bool) -> None:
+    if debug:
+        traceback.print_exc()
+    print(text, file=sys.stderr)
+
+
+def _forget_output() -> None:
+    """What is still buffered has no reader; Python would complain of it at the very end."""
+    try:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except (OSError, ValueError):  # a standard output that is no file
+        return

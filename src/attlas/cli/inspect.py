@@ -1,0 +1,42 @@
+"""`attlas inspect`: what is in a run, a trace or a recipe."""
+
+from typing import Annotated
+
+import typer
+
+from attlas.cli.options import Settings
+
+
+def inspect(
+    subject: Annotated[str, typer.Argument(metavar="RUN|TRACE|RECIPE", help="What to look into.")],
+    settings: Settings = None,
+) -> None:
+    """Show what is in a run, a saved trace or a recipe.
+
+    A run: its settings, parameters by part, vocabularies, checkpoints and scores. A trace: its
+    layers and tokens. A recipe: every setting, defaults included, after --set.
+
+    \b
+    Examples:
+      attlas inspect runs/demo
+      attlas inspect morning.safetensors
+      attlas inspect multi30k --set model.attention=dot
+    """
+    from pathlib import Path
+
+    from attlas.cli.inspecting import recipe_told, run_told, trace_told
+    from attlas.errors import AttlasError
+    from attlas.recording import Trace
+    from attlas.runs import Run
+    from attlas.training import read_recipe
+
+    path = Path(subject)
+    is_run, is_trace = path.is_dir(), path.suffix == ".safetensors"
+    if settings and (is_run or is_trace):
+        raise AttlasError("--set for a recipe", f"it for {path}, which is done", "leave --set out")
+    if is_run:
+        print(run_told(Run(path)))
+    elif is_trace:
+        print(trace_told(Trace.load(path)))
+    else:
+        print(recipe_told(read_recipe(subject, settings or ())))

@@ -1,0 +1,94 @@
+"""Runs, traces and recipes, told in lines of text."""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+from attlas.config import write_toml
+from attlas.recording import DenseReading, Trace
+from attlas.runs import BEST, LAST, Run
+from attlas.training import Recipe
+
+
+def recipe_told(recipe: Recipe) -> str:
+    """Every setting, as TOML."""
+    return write_toml(recipe.tables()).rstrip()
+
+
+def run_told(run: Run) -> str:
+    """Settings, parameters by part, vocabularies, checkpoints, scores."""
+    vocabularies = run.vocabularies()
+    sizes = [("source", len(vocabularies.source)), ("target", len(vocabularies.target))]
+    sections = [
+        ("settings", write_toml(run.config).rstrip()),
+        ("vocabularies", _table([(side, f"{size:,}") for side, size in sizes])),
+        ("checkpoints", _table(_checkpoints(run)) or "none yet"),
+        ("scores on the validation set", _table(_scores(run)) or "none yet"),
+    ]
+    if run.checkpoints():
+        sections.insert(2, ("parameters", _table(_parameters(run))))
+    joint = " (joint: one for both sides)" if vocabularies.joint else ""
+    sections[1] = (f"vocabularies{joint}", sections[1][1])
+    return "\n\n".join(f"# {name}\n{text}" for name, text in sections)
+
+
+def trace_told(trace: Trace) -> str:
+    """Its layers, with the shapes of their readings, and its tokens."""
+    layers = [
+        (
+            layer or "model",
+            "weights" if isinstance(reading, DenseReading) else "queries and keys",
+            " × ".join(map(str, reading.shape)),
+        )
+        for layer in trace.layers
+        for reading in trace.calls(layer)
+    ]
+    tokens = [
+        f"row {row}, {side}: {' '.join(labels)}"
+        for side, rows in (("source", trace.source), ("target", trace.target))
+        for row, labels in enumerate(rows)
+    ]
+    shown = "\n".join(sorted(tokens)) or "none"
+    return f"# layers: batch × heads × queries × slots\n{_table(layers)}\n\n# tokens\n{shown}"
+
+
+def _parameters(run: Run) -> list[tuple[str, str]]:
+    """By the first part of their names; what parts share is counted where it comes first."""
+    model = run.model(BEST if run.shelf.named(BEST) else LAST)
+    counts: Counter[str] = Counter()
+    for name, parameter in model.named_parameters():
+        counts[name.partition(".")[0]] += parameter.numel()
+    counts["together"] = counts.total()
+    return [(part, f"{count:,}") for part, count in counts.items()]
+
+
+def _checkpoints(run: Run) -> list[tuple[str, str]]:
+    pointers = {which: run.shelf.named(which) for which in (BEST, LAST)}
+    return [
+        (name, ", ".join(which for which, named in pointers.items() if named == name))
+        for name in run.checkpoints()
+    ]
+
+
+def _scores(run: Run) -> list[tuple[str, ...]]:
+    """Every validation, oldest first."""
+    told = []
+    for event in run.events():
+        if event.get("event") == "validated":
+            scores = [f"update {event['update']:,}", f"loss {event['loss']:.4f}"]
+            if event.get("bleu") is not None:
+                scores.append(f"BLEU {event['bleu']:.2f} ({event['signature']})")
+            if event.get("accuracy") is not None:
+                scores.append(f"{event['accuracy']:.1%} exactly right")
+            told.append((*scores, "best" if event.get("best") else ""))
+    return told
+
+
+def _table(rows: Iterable[Sequence[str]]) -> str:
+    """Rows whose columns stand below each other."""
+    rows = list(rows)
+    columns = max(map(len, rows), default=0)
+    widths = [max(len(row[i]) for row in rows if i < len(row)) for i in range(columns)]
+    return "\n".join(
+        "  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=False)).rstrip()
+        for row in rows
+    )

@@ -1,0 +1,19 @@
+"""Options that several commands share."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+RunFolder = Annotated[Path, typer.Argument(metavar="RUN", help="The folder that train wrote.")]
+Checkpoint = Annotated[
+    str, typer.Option(metavar="NAME", help='Which checkpoint: "best", "last" or a number of one.')
+]
+Device = Annotated[str, typer.Option(help='Where to compute: "cpu", "cuda", "cuda:1".')]
+Settings = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set", metavar="TABLE.KEY=VALUE", help="Change a setting; may be given several times."
+    ),
+]
+Beam = Annotated[int | None, typer.Option(min=1, help="Width of the beam; 1 = greedy search.")]

@@ -1,0 +1,43 @@
+"""`attlas train`: from a recipe to a run."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from attlas.cli.options import Settings
+
+
+def train(
+    recipe: Annotated[
+        str | None,
+        typer.Argument(help="A TOML file, the name of a recipe that comes with attlas, or a run."),
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="The folder of the run; by default runs/NAME-OF-RECIPE.")
+    ] = None,
+    settings: Settings = None,
+) -> None:
+    """Train a model, or go on with a run that was interrupted.
+
+    Without a recipe: that of the run in --out if there is one, else the demo, which learns English
+    to German from the corpus that comes with attlas.
+
+    \b
+    Examples:
+      attlas train
+      attlas train multi30k --out runs/m30k --set training.rate=5e-4
+      attlas train my.toml --set model.attention=dot
+      attlas train runs/my                          go on with it
+    """
+    from attlas.runs import CONFIG
+    from attlas.training import Progress, read_recipe
+    from attlas.training import train as train_run
+
+    name = recipe or (str(out) if out and (out / CONFIG).is_file() else "demo")
+    begun = (Path(name) / CONFIG).is_file()
+    folder = out or (Path(name) if begun else Path("runs") / Path(name).stem)
+    chosen = read_recipe(Path(name) / CONFIG if begun else name, settings or ())
+    with Progress() as report:
+        outcome = train_run(chosen, folder, report=report)
+    print(f"{outcome.path} is ready; try: attlas look {outcome.path}")

@@ -1,0 +1,66 @@
+"""`attlas translate`: lines in, lines out."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from attlas.cli.options import Beam, Checkpoint, Device, RunFolder, Settings
+
+
+def translate(
+    run: RunFolder,
+    input: Annotated[
+        str, typer.Option("--input", "-i", help='The text, plain or gzipped; "-" = standard input.')
+    ] = "-",
+    output: Annotated[
+        str, typer.Option("--output", "-o", help='The translation; "-" = standard output.')
+    ] = "-",
+    beam: Beam = None,
+    n_best: Annotated[
+        int | None, typer.Option(min=1, help="Write so many translations per line (see above).")
+    ] = None,
+    alignments: Annotated[
+        Path | None, typer.Option(help="Write word alignments here: i-j pairs, one line per line.")
+    ] = None,
+    window: Annotated[
+        int | None,
+        typer.Option(min=1, help="Lines to read before translating; 1 = answer each at once."),
+    ] = None,
+    checkpoint: Checkpoint = "best",
+    device: Device = "cpu",
+    settings: Settings = None,
+) -> None:
+    """Translate text line by line.
+
+    As many lines come out as went in, empty ones included. Only a line feed ends a line, and the text is UTF-8. On a terminal each line is answered at
+    once; else --window lines are read at a time, which is faster and changes nothing in what comes
+    out.
+
+    With --n-best N, a line becomes up to N lines "number ||| translation ||| score", numbers from 0
+    and the best translation first. --alignments has the Pharaoh format: word i of the source is
+    aligned to word j of the best translation, words being what white space separates, from 0.
+
+    \b
+    Examples:
+      echo "Good morning." | attlas translate runs/demo
+      attlas translate runs/demo -i test.en -o test.de --beam 10
+      attlas translate runs/demo --n-best 5 --set decoding.length_penalty=1.0 < test.en
+      attlas translate runs/demo --alignments test.align < test.en > test.de
+    """
+    from attlas.cli.searching import decoding_of
+    from attlas.cli.translating import translate_lines
+    from attlas.decoding import Translator
+    from attlas.runs import Run
+
+    opened = Run(run)
+    config = decoding_of(opened, settings, beam, n_best)
+    translator = Translator(opened, config, which=checkpoint, device=device)
+    translate_lines(
+        translator,
+        input,
+        output,
+        alignments=alignments,
+        numbered=n_best is not None,
+        window=window,
+    )

@@ -1,0 +1,87 @@
+"""A linear map inside a loop, whose gradient waits for the loop's end."""
+
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float
+from torch import Tensor
+
+_Pairs = dict[int, list[tuple[Tensor, Tensor]]]
+"""(g_t, x_t) of the steps, by the backward pass that met them: one graph may be walked twice, and
+a pass that wants no gradient of the parameters never collects its pairs."""
+
+
+class DeferredLinear:
+    """y_t = W x_t + b for t = 1 … T, with dW = [g_1 … g_T] [x_1 … x_T]ᵀ as one product.
+
+    A recurrence multiplies by the same matrix at every step. Autograd would make dW as T thin
+    products (their inner size is the batch) and T − 1 sums of the whole matrix; kept until the
+    last of the steps has been walked back, the pairs (g_t, x_t) make it in one thick product. The
+    same numbers up to the order of summation; the twin is `F.linear`, which also runs wherever no
+    gradient is wanted.
+
+    weight: (outputs, inputs), bias: (outputs,) or None. One instance serves one pass.
+    """
+
+    def __init__(
+        self, weight: Float[Tensor, "outputs inputs"], bias: Float[Tensor, " outputs"] | None = None
+    ) -> None:
+        self._pairs: _Pairs = {}
+        # Autocast keeps its own cast copies of a weight; leave it to them.
+        kind = weight.device.type
+        self._deferred = (
+            torch.is_grad_enabled()
+            and weight.requires_grad
+            and not torch.is_autocast_enabled(kind)
+            and (bias is None or bias.requires_grad)
+        )
+        self._weight, self._bias = weight, bias
+        if self._deferred:
+            self._weight, self._bias = _Gathering.apply(self._pairs, weight, bias)  # type: ignore[no-untyped-call]
+
+    def __call__(self, inputs: Float[Tensor, "batch inputs"]) -> Float[Tensor, "batch outputs"]:
+        """W x + b for one step."""
+        if not self._deferred:
+            return F.linear(inputs, self._weight, self._bias)
+        outputs: Tensor = _Step.apply(self._pairs, inputs, self._weight, self._bias)  # type: ignore[no-untyped-call]
+        return outputs
+
+
+class _Gathering(torch.autograd.Function):
+    """Hands the parameters on; its backward runs after those of all steps, and sums them up."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, pairs: _Pairs, weight: Tensor, bias: Tensor | None
+    ) -> tuple[Tensor, Tensor | None]:
+        ctx.pairs, ctx.biased = pairs, bias is not None
+        ctx.set_materialize_grads(False)
+        return weight.view_as(weight), None if bias is None else bias.view_as(bias)
+
+    @staticmethod
+    def backward(ctx: Any, *_: Tensor | None) -> tuple[Tensor | None, ...]:
+        pairs = ctx.pairs.pop(torch._C._current_graph_task_id(), None)
+        if pairs is None:
+            return None, None, None
+        gradients, inputs = (torch.cat(part) for part in zip(*pairs, strict=True))
+        return None, gradients.t() @ inputs, gradients.sum(0) if ctx.biased else None
+
+
+class _Step(torch.autograd.Function):
+    """One step: its own gradient at once, its share of the parameters' to the gathering."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, pairs: _Pairs, inputs: Tensor, weight: Tensor, bias: Tensor | None
+    ) -> Tensor:
+        ctx.pairs = pairs
+        ctx.save_for_backward(inputs, weight)
+        return F.linear(inputs, weight, bias)
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
+        inputs, weight = ctx.saved_tensors
+        here = torch._C._current_graph_task_id()
+        ctx.pairs.setdefault(here, []).append((gradient, inputs))
+        return None, gradient @ weight if ctx.needs_input_grad[1] else None, None, None

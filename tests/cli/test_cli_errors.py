@@ -1,0 +1,146 @@
+"""How the program ends, and what it says then."""
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from attlas.cli.application import app
+
+ATTLAS = [sys.executable, "-m", "attlas"]
+COMMANDS = ["train", "translate", "evaluate", "figure", "look", "inspect"]
+
+
+def test_no_help_imports_anything_heavy() -> None:
+    code = f"""
+import sys
+from attlas.cli.application import app
+for command in {[[], *([c] for c in COMMANDS)]!r}:
+    try:
+        app([*command, "--help"])
+    except SystemExit as end:
+        assert end.code == 0
+heavy = {{"torch", "numpy", "matplotlib", "sentencepiece", "sacrebleu", "pydantic"}}
+sys.exit(", ".join(heavy & set(sys.modules)) or 0)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_the_help_of_every_command_shows_examples(command: str) -> None:
+    result = CliRunner().invoke(app, [command, "--help"])
+    assert result.exit_code == 0
+    assert f"Examples:\n    attlas {command}" in result.output or (
+        "Examples:" in result.output and f"attlas {command} " in result.output
+    )
+
+
+def test_every_example_of_a_help_uses_options_that_exist() -> None:
+    for command in COMMANDS:
+        text = CliRunner().invoke(app, [command, "--help"]).output
+        examples, _, options = text.partition("Options:")
+        for word in examples.split():
+            if word.startswith("--") and f"attlas {command}" in examples:
+                assert word in options, (command, word)
+
+
+def test_the_version_is_that_of_the_package() -> None:
+    from importlib.metadata import version
+
+    assert CliRunner().invoke(app, ["--version"]).output == f"attlas {version('attlas')}\n"
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["nonsense"], ["translate"], ["translate", "r", "--beam", "0"], ["train", "--nonsense"]],
+)
+def test_a_wrong_call_is_the_callers_mistake(arguments: list[str]) -> None:
+    result = CliRunner().invoke(app, arguments)
+    assert result.exit_code == 2
+    assert "Usage" in result.stderr
+    assert result.stdout == ""
+
+
+@pytest.mark.parametrize("command", ["translate", "evaluate", "look"])
+def test_no_run_is_the_callers_mistake(command: str, tmp_path: Path) -> None:
+    result = CliRunner().invoke(app, [command, str(tmp_path / "none")], input="")
+    assert result.exit_code == 2
+    assert result.stderr.startswith("attlas: wanted the folder of a run; got no folder at ")
+    assert result.stderr.count("\n") == 1
+
+
+def test_our_mistake_exits_with_1_and_says_how_to_report_it(
+    run: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: object, **__: object) -> None:
+        raise RuntimeError("a bug\nin two lines")
+
+    monkeypatch.setattr("attlas.cli.translating.translate_lines", broken)
+    result = CliRunner().invoke(app, ["translate", str(run)], input="1\n")
+    assert result.exit_code == 1
+    assert "this is our mistake, not yours: RuntimeError: a bug in two lines." in result.stderr
+    assert "attlas --debug" in result.stderr
+    assert "Traceback" not in result.stderr
+
+
+@pytest.mark.parametrize("way", ["option", "environment"])
+def test_debug_shows_the_traceback(way: str, tmp_path: Path) -> None:
+    arguments = ["translate", str(tmp_path / "none")]
+    result = CliRunner().invoke(
+        app,
+        ["--debug", *arguments] if way == "option" else arguments,
+        env={"ATTLAS_DEBUG": "1"} if way == "environment" else {},
+    )
+    assert result.exit_code == 2
+    assert "Traceback (most recent call last)" in result.stderr
+
+
+def test_ctrl_c_exits_with_130(run: Path) -> None:
+    with subprocess.Popen(
+        [*ATTLAS, "translate", str(run), "--window", "1"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    ) as process:
+        assert process.stdin
+        assert process.stdout
+        process.stdin.write(b"1 2\n")
+        process.stdin.flush()
+        process.stdout.readline()  # it is at work, and answers at once
+        process.send_signal(signal.SIGINT)
+        _, error = process.communicate()
+    assert process.returncode == 130
+    assert error == b"attlas: interrupted\n"
+
+
+def test_a_reader_that_leaves_is_no_error(run: Path, tmp_path: Path) -> None:
+    text = tmp_path / "text"
+    text.write_text("1 2 3\n" * 20_000, encoding="utf-8")
+    with subprocess.Popen(
+        [*ATTLAS, "translate", str(run), "-i", str(text), "--window", "8", "--beam", "1"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    ) as process:
+        assert process.stdout
+        assert process.stderr
+        process.stdout.readline()
+        process.stdout.close()
+        error = process.stderr.read()
+    assert process.returncode == 0
+    assert b"Broken" not in error
+    assert b"Traceback" not in error
+
+
+def test_text_is_utf8_whatever_the_locale(tmp_path: Path) -> None:
+    code = "import sys; from attlas.cli import application as a; a.app = lambda: print('ä 日 \\u2028'); a.main()"
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        env={**os.environ, "LC_ALL": "C", "PYTHONIOENCODING": "latin-1", "PYTHONUTF8": "0"},
+    )
+    assert done.stdout.decode("utf-8") == "ä 日 \u2028\n"

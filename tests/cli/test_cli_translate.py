@@ -1,0 +1,175 @@
+"""`attlas translate`."""
+
+import gzip
+import io
+import sys
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from attlas.cli.application import app
+
+LINES = ["1 2 3", "", "   ", "4", "5 \u2028 6 \x85 7", "8 \r 8", ""]
+
+
+def translate(*arguments: object, text: str | bytes | None = None) -> tuple[int, str, str]:
+    result = CliRunner().invoke(app, ["translate", *map(str, arguments)], input=text)
+    return result.exit_code, result.stdout_bytes.decode(), result.stderr
+
+
+@pytest.mark.parametrize("ending", ["\n", ""])
+@pytest.mark.parametrize("window", [1, 2, 100])
+def test_as_many_lines_come_out_as_went_in(run: Path, window: int, ending: str) -> None:
+    lines = [*LINES, "last"]
+    code, out, _ = translate(run, "--window", window, text="\n".join(lines) + ending)
+    assert code == 0
+    assert out.endswith("\n")
+    assert out.count("\n") == len(lines)
+
+
+def test_an_empty_line_has_an_empty_translation_in_its_place(run: Path) -> None:
+    _, out, _ = translate(run, text="\n".join(LINES) + "\n")
+    empty = [not line.strip() for line in LINES]
+    found = out.split("\n")[:-1]
+    assert all(not line for line, is_empty in zip(found, empty, strict=True) if is_empty)
+
+
+def test_the_window_changes_nothing_in_what_comes_out(run: Path) -> None:
+    text = "\n".join(LINES * 4)
+    outputs = {translate(run, "--window", window, text=text)[1] for window in (1, 3, 1000)}
+    assert len(outputs) == 1
+
+
+def test_nothing_in_nothing_out(run: Path) -> None:
+    assert translate(run, text="") == (0, "", "")
+
+
+def test_files_instead_of_the_standard_streams(run: Path, tmp_path: Path) -> None:
+    text = "1 2 3\n\n4 5\n"
+    (tmp_path / "in.gz").write_bytes(gzip.compress(text.encode()))
+    code, out, _ = translate(run, "-i", tmp_path / "in.gz", "-o", tmp_path / "out")
+    assert (code, out) == (0, "")
+    assert (tmp_path / "out").read_text(encoding="utf-8") == translate(run, text=text)[1]
+
+
+def test_the_n_best_list_has_the_number_of_the_line_the_translation_and_its_score(
+    run: Path,
+) -> None:
+    _, plain, _ = translate(run, "--beam", 3, text="1 2 3\n\n4 5\n")
+    code, out, _ = translate(run, "--beam", 3, "--n-best", 3, text="1 2 3\n\n4 5\n")
+    assert code == 0
+    rows = [line.split(" ||| ") for line in out.split("\n")[:-1]]
+    assert [int(number) for number, _, _ in rows] == [0, 0, 0, 1, 2, 2, 2]
+    first = {number: text for number, text, _ in reversed(rows)}
+    assert list(dict(sorted(first.items())).values()) == plain.split("\n")[:-1]
+    for number in "02":
+        scores = [float(score) for n, _, score in rows if n == number]
+        assert scores == sorted(scores, reverse=True)
+
+
+def test_more_n_best_than_the_beam_is_wide_is_the_callers_mistake(run: Path) -> None:
+    code, out, error = translate(run, "--n-best", 3, text="1\n")
+    assert (code, out) == (2, "")
+    assert "n_best of at most 2" in error
+
+
+def test_alignments_have_a_line_for_each_line_and_name_words_that_exist(
+    run: Path, tmp_path: Path
+) -> None:
+    code, out, _ = translate(run, "--alignments", tmp_path / "align", text="1 2 3\n\n4 5\n")
+    assert code == 0
+    lines = (tmp_path / "align").read_text(encoding="utf-8").split("\n")[:-1]
+    assert len(lines) == 3
+    assert lines[1] == ""
+    for links, source, target in zip(
+        lines, ["1 2 3", "", "4 5"], out.split("\n")[:-1], strict=True
+    ):
+        for link in links.split():
+            i, j = map(int, link.split("-"))
+            assert i < len(source.split())
+            assert j < len(target.split())
+
+
+def test_a_model_without_attention_has_no_alignments(blind_run: Path, tmp_path: Path) -> None:
+    code, _, error = translate(blind_run, "--alignments", tmp_path / "align", text="1\n")
+    assert code == 2
+    assert "wanted a model with attention" in error
+    assert not (tmp_path / "align").exists()
+
+
+def test_bad_utf8_names_its_line_and_is_never_replaced(run: Path) -> None:
+    code, out, error = translate(run, text=b"1\n2\n3 \xff 4\n")
+    assert code == 2
+    assert out == ""
+    assert "byte 0xff at byte 3 of line 3" in error
+    assert "Traceback" not in error
+
+
+def test_a_setting_of_another_table_is_refused(run: Path) -> None:
+    code, _, error = translate(run, "--set", "model.hidden=3", text="1\n")
+    assert code == 2
+    assert "wanted settings of the search" in error
+
+
+def test_an_unknown_setting_names_the_nearest_one(run: Path) -> None:
+    code, _, error = translate(run, "--set", "decoding.beem=3", text="1\n")
+    assert code == 2
+    assert "did you mean `beam`?" in error
+
+
+def test_the_length_may_be_set_and_a_translation_that_did_not_end_is_told(run: Path) -> None:
+    code, out, error = translate(
+        run,
+        *("--set", "decoding.max_length_factor=0", "--set", "decoding.max_length_constant=1"),
+        text="1 2 3 4\n",
+    )
+    assert code == 0
+    assert len(out.split()) <= 1
+    assert not out.strip() or "line 1: the model did not end" in error
+
+
+def test_a_file_is_not_written_over_while_it_is_read(run: Path, tmp_path: Path) -> None:
+    path = tmp_path / "text"
+    path.write_text("1 2 3\n", encoding="utf-8")
+    code, _, error = translate(run, "-i", path, "-o", tmp_path / "." / "text")
+    assert code == 2
+    assert "wanted different files to read and to write" in error
+    assert path.read_text(encoding="utf-8") == "1 2 3\n"
+
+
+def test_a_folder_that_does_not_exist_is_the_callers_mistake(run: Path, tmp_path: Path) -> None:
+    code, _, error = translate(run, "-o", tmp_path / "no" / "out", text="1\n")
+    assert code == 2
+    assert "wanted to write" in error
+
+
+def test_a_terminal_is_answered_line_by_line(
+    run: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """The answer to a line is out before the next line is read."""
+    from attlas.cli.translating import translate_lines
+    from attlas.decoding import Translator
+
+    target = tmp_path / "out"
+    seen: list[int] = []
+
+    class Terminal(io.RawIOBase):
+        lines = iter([b"1 2\n", b"\n", b"3\n"])
+
+        def readable(self) -> bool:
+            return True
+
+        def readinto(self, buffer: bytearray) -> int:
+            seen.append(target.read_bytes().count(b"\n") if target.exists() else 0)
+            line = next(self.lines, b"")
+            buffer[: len(line)] = line
+            return len(line)
+
+    class Text(io.TextIOWrapper):
+        def isatty(self) -> bool:
+            return True
+
+    monkeypatch.setattr(sys, "stdin", Text(io.BufferedReader(Terminal())))
+    translate_lines(Translator(run), "-", str(target))
+    assert seen[:4] == [0, 1, 2, 3]

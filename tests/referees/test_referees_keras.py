@@ -1,0 +1,159 @@
+"""Keras's attention layers as referees, on its torch backend, in float32 as Keras computes."""
+
+import os
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from attlas.layers import Additive, Concat, Dot, MultiHead, attend, attend_with_weights
+from attlas.patterns import causal, everywhere
+
+os.environ["KERAS_BACKEND"] = "torch"
+keras = pytest.importorskip("keras")
+
+sizes = st.integers(1, 5)
+
+
+def noise(seed, *shape):
+    return torch.randn(shape, generator=torch.Generator().manual_seed(seed))
+
+
+def close(ours, theirs):
+    torch.testing.assert_close(ours, theirs, atol=1e-5, rtol=1e-5)
+
+
+@st.composite
+def sources(draw, width):
+    """A source, and which of its slots are real: at least the first of each row.
+
+    Where a query sees nothing Keras reads the mean of what it should not see; of a single slot it
+    warns, because a softmax over one thing is 1.
+    """
+    seed, batch = draw(st.integers(0, 2**20)), draw(st.integers(1, 3))
+    slots = draw(st.integers(2, 5))
+    lengths = torch.tensor([draw(st.integers(1, slots)) for _ in range(batch)])
+    return noise(seed, batch, slots, width), torch.arange(slots) < lengths.unsqueeze(1)
+
+
+def read(layer, query, source, real, is_causal=False):
+    """What a Keras layer reads, and its weights; it wants a mask for the query too."""
+    everything = torch.ones(query.shape[:2], dtype=torch.bool)
+    return layer(
+        [query, source],
+        mask=[everything, real],
+        use_causal_mask=is_causal,
+        return_attention_scores=True,
+    )
+
+
+@given(source=sources(4), queries=sizes, is_causal=st.booleans())
+def test_additive_agrees(source, queries, is_causal):
+    # Keras leaves the projections to its user: W = U = 1, and its scale is v.
+    source, real = source
+    query = noise(1, len(source), queries, 4)
+    layer = keras.layers.AdditiveAttention()
+    layer.build([query.shape, source.shape])
+    layer.scale.assign(noise(2, 4))
+    ours = Additive(4, 4, 4, pattern=causal if is_causal else everywhere)
+    with torch.no_grad():
+        ours.of_query.weight.copy_(torch.eye(4))
+        ours.of_key.weight.copy_(torch.eye(4))
+        ours.energy.weight.copy_(layer.scale.value)
+        context, weights = read(layer, query, source, real, is_causal)
+        # Keras counts causal queries from slot 0.
+        close(ours(query, ours.remember(source, real), first=0), context)
+        close(ours.weigh(query, ours.remember(source, real), first=0).squeeze(1), weights)
+
+
+@given(source=sources(4), queries=sizes, is_causal=st.booleans())
+def test_dot_agrees(source, queries, is_causal):
+    source, real = source
+    query = noise(1, len(source), queries, 4)
+    ours = Dot(pattern=causal if is_causal else everywhere)
+    context, weights = read(keras.layers.Attention(), query, source, real, is_causal)
+    close(ours(query, ours.remember(source, real), first=0), context)
+    close(ours.weigh(query, ours.remember(source, real), first=0).squeeze(1), weights)
+
+
+@given(source=sources(4), queries=sizes, scale=st.floats(0.125, 2.0, width=32))
+def test_scaled_dot_product_agrees(source, queries, scale):
+    source, real = source
+    query = noise(1, len(source), queries, 4)
+    layer = keras.layers.Attention(use_scale=True)
+    layer.build([query.shape, source.shape])
+    layer.scale.assign(scale)
+    with torch.no_grad():
+        context, weights = read(layer, query, source, real)
+    close(attend(query, source, source, real=real, scale=scale), context)
+    close(attend_with_weights(query, source, source, real=real, scale=scale)[1], weights)
+
+
+@given(source=sources(4), queries=sizes, energy=st.floats(-2.0, 2.0, width=32))
+def test_concat_agrees(source, queries, energy):
+    # Keras adds query and key as they are, and sums what Luong weighs by v.
+    source, real = source
+    query = noise(1, len(source), queries, 4)
+    layer = keras.layers.Attention(score_mode="concat")
+    layer.build([query.shape, source.shape])
+    layer.concat_score_weight.assign(energy)
+    ours = Concat(4, 4, 4)
+    with torch.no_grad():
+        ours.of_pair.weight.copy_(torch.cat([torch.eye(4), torch.eye(4)], dim=1))
+        ours.energy.weight.fill_(energy)
+        context, weights = read(layer, query, source, real)
+        close(ours(query, ours.remember(source, real)), context)
+        close(ours.weigh(query, ours.remember(source, real)).squeeze(1), weights)
+
+
+def copied(ours, layer):
+    """Our layer with the parameters of Keras's, whose kernels are (width, heads, head width)."""
+    pairs = zip(
+        (ours.of_query, ours.of_key, ours.of_value),
+        (layer._query_dense, layer._key_dense, layer._value_dense),
+        strict=True,
+    )
+    with torch.no_grad():
+        for linear, dense in pairs:
+            dense.bias.assign(noise(3, *dense.bias.shape))
+            linear.weight.copy_(dense.kernel.value.flatten(1).T)
+            linear.bias.copy_(dense.bias.value.flatten())
+        ours.of_heads.weight.copy_(layer._output_dense.kernel.value.flatten(0, 1).T)
+        ours.of_heads.bias.copy_(layer._output_dense.bias.value)
+    return ours
+
+
+@given(source=sources(3), queries=sizes, heads=st.integers(1, 3), is_causal=st.booleans())
+def test_multihead_agrees(source, queries, heads, is_causal):
+    source, real = source
+    query = noise(1, len(source), queries, 4)
+    layer = keras.layers.MultiHeadAttention(heads, 3, value_dim=2)
+    layer.build(query.shape, source.shape)
+    pattern = causal if is_causal else everywhere
+    ours = MultiHead(4, heads, source_width=3, head_width=3, value_width=2, pattern=pattern)
+    ours = copied(ours, layer)
+    with torch.no_grad():
+        context, weights = layer(
+            query,
+            source,
+            value_mask=real,
+            use_causal_mask=is_causal,
+            return_attention_scores=True,
+        )
+        close(ours(query, ours.remember(source, real), first=0), context)
+        close(ours.weigh(query, ours.remember(source, real), first=0), weights)
+
+
+@given(source=sources(4), queries=sizes, key_heads=st.integers(1, 2), sharing=st.integers(1, 3))
+def test_grouped_query_attention_agrees(source, queries, key_heads, sharing):
+    source, real = source
+    query = noise(1, len(source), queries, 4)
+    heads = key_heads * sharing
+    layer = keras.layers.GroupQueryAttention(3, heads, key_heads)
+    layer.build(query.shape, source.shape)
+    ours = copied(MultiHead(4, heads, key_heads=key_heads, head_width=3), layer)
+    with torch.no_grad():
+        context, weights = layer(query, source, value_mask=real, return_attention_scores=True)
+        close(ours(query, ours.remember(source, real)), context)
+        close(ours.weigh(query, ours.remember(source, real)), weights)

@@ -1,0 +1,235 @@
+"""The NumPy reference as referee of every mechanism.
+
+The reference reads one sentence without padding, position by position; the layers read batches.
+"""
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from torch import nn
+
+from attlas import reference
+from attlas.layers import (
+    Additive,
+    Concat,
+    Dot,
+    General,
+    LocalMonotonic,
+    LocalPredictive,
+    MultiHead,
+    RotaryPositions,
+    ScaledDotProduct,
+    SinusoidalPositions,
+)
+from attlas.patterns import both, causal, either, everywhere, landmarks, strided, window
+
+PATTERNS = [
+    everywhere,
+    causal,
+    window(1),
+    strided(2),
+    both(causal, window(2)),
+    either(window(1), landmarks(0)),
+]
+
+
+def values(parameter):
+    return parameter.detach().numpy()
+
+
+def close(ours, theirs):
+    np.testing.assert_allclose(values(ours), theirs, atol=1e-11, rtol=1e-11)
+
+
+@st.composite
+def questions(draw, query_width, source_width):
+    """(query, source, real, pattern, first, seed) of a batch, padding anywhere."""
+    batch, queries, slots = (
+        draw(st.integers(1, 3)),
+        draw(st.integers(1, 4)),
+        draw(st.integers(1, 7)),
+    )
+    seed = draw(st.integers(0, 2**20))
+    noise = torch.Generator().manual_seed(seed)
+    query = torch.randn(batch, queries, query_width, dtype=torch.float64, generator=noise)
+    source = torch.randn(batch, slots, source_width, dtype=torch.float64, generator=noise)
+    real = torch.rand(batch, slots, generator=noise) < draw(st.sampled_from([1.0, 0.6]))
+    pattern, first = draw(st.sampled_from(PATTERNS)), draw(st.none() | st.integers(-1, slots + 1))
+    return query, source, real, pattern, first, seed
+
+
+def drawn(attention, seed):
+    """The layer with random parameters in float64."""
+    noise = torch.Generator().manual_seed(seed)
+    for parameter in attention.double().parameters():
+        nn.init.normal_(parameter, generator=noise)
+    return attention
+
+
+def agree(attention, question, read):
+    """Hold every row of the batch against `read(queries, sentence, mask, first)`."""
+    query, source, real, pattern, first, _ = question
+    memory = attention.remember(source, real)
+    contexts = attention(query, memory, first)
+    weights = attention.weigh(query, memory, first)
+    queries, slots = query.shape[1], source.shape[1]
+    mask = values(pattern.mask(queries, slots, first))
+    start = slots - queries if first is None else first
+    for row, tokens in enumerate(values(real)):
+        sentence = values(source[row])[tokens]
+        context, of_tokens = read(values(query[row]), sentence, mask[:, tokens], start)
+        close(contexts[row], context)
+        expected = np.zeros(weights.shape[1:])
+        expected[..., tokens] = of_tokens
+        close(weights[row], expected)
+
+
+@given(question=questions(3, 2))
+def test_additive(question):
+    attention = drawn(Additive(3, 2, 4, pattern=question[3]), question[-1])
+    W_a, U_a = values(attention.of_query.weight), values(attention.of_key.weight)
+    v_a = values(attention.energy.weight)[0]
+    agree(attention, question, lambda s, h, mask, _: reference.additive(s, h, W_a, U_a, v_a, mask))
+
+
+@given(question=questions(3, 3))
+def test_dot(question):
+    agree(
+        Dot(pattern=question[3]),
+        question,
+        lambda h_t, h_s, mask, _: reference.global_attention(reference.dot(h_t, h_s), h_s, mask),
+    )
+
+
+@given(question=questions(3, 2))
+def test_general(question):
+    attention = drawn(General(3, 2, pattern=question[3]), question[-1])
+    W_a = values(attention.of_key.weight)
+    agree(
+        attention,
+        question,
+        lambda h_t, h_s, mask, _: reference.global_attention(
+            reference.general(h_t, h_s, W_a), h_s, mask
+        ),
+    )
+
+
+@given(question=questions(3, 2))
+def test_concat(question):
+    attention = drawn(Concat(3, 2, 4, pattern=question[3]), question[-1])
+    W_a, v_a = values(attention.of_pair.weight), values(attention.energy.weight)[0]
+
+    def read(h_t, h_s, mask, first):
+        score = np.zeros((len(h_t), 0)) if len(h_s) == 0 else reference.concat(h_t, h_s, W_a, v_a)
+        return reference.global_attention(score, h_s, mask)
+
+    agree(attention, question, read)
+
+
+@given(question=questions(3, 3), radius=st.integers(1, 3))
+def test_local_m(question, radius):
+    attention = LocalMonotonic(Dot(pattern=question[3]), radius)
+
+    def read(h_t, h_s, mask, first):
+        return reference.local_monotonic(reference.dot(h_t, h_s), h_s, radius, first, mask)
+
+    agree(attention, question, read)
+
+
+@given(question=questions(3, 2), radius=st.integers(1, 3))
+def test_local_p_is_the_papers_divided_by_its_sum(question, radius):
+    inner = General(3, 2, pattern=question[3])
+    attention = drawn(LocalPredictive(inner, radius, 3, 4), question[-1])
+    W_a = values(attention.inner.of_key.weight)
+    W_p, v_p = values(attention.of_query.weight), values(attention.of_position.weight)[0]
+
+    def read(h_t, h_s, mask, first):
+        p = reference.predicted_positions(h_t, len(h_s), W_p, v_p)
+        score = reference.general(h_t, h_s, W_a)
+        _, a = reference.local_predictive(score, h_s, radius, p, mask)
+        total = a.sum(-1, keepdims=True)
+        a = a / np.where(total == 0.0, 1.0, total)
+        return a @ h_s, a
+
+    agree(attention, question, read)
+
+
+@given(question=questions(3, 3))
+def test_scaled_dot_product(question):
+    agree(
+        ScaledDotProduct(pattern=question[3]),
+        question,
+        lambda Q, K, mask, _: reference.scaled_dot_product(Q, K, K, mask),
+    )
+
+
+def projections(linear, heads):
+    """(heads, width + 1, head width): the bias is the row of an input that is always 1."""
+    kernel = np.concatenate([values(linear.weight), values(linear.bias)[:, None]], axis=1)
+    return kernel.reshape(heads, -1, kernel.shape[1]).transpose(0, 2, 1)
+
+
+def with_one(x):
+    return np.concatenate([x, np.ones((len(x), 1))], axis=1)
+
+
+@given(
+    question=questions(4, 3),
+    key_heads=st.integers(1, 2),
+    sharing=st.integers(1, 2),
+    value_width=st.integers(1, 3),
+)
+def test_multi_head(question, key_heads, sharing, value_width):
+    heads = key_heads * sharing
+    attention = MultiHead(
+        4,
+        heads,
+        source_width=3,
+        key_heads=key_heads,
+        head_width=2,
+        value_width=value_width,
+        pattern=question[3],
+    )
+    attention = drawn(attention, question[-1])
+    W_Q = projections(attention.of_query, heads)
+    W_K, W_V = (projections(of, key_heads) for of in (attention.of_key, attention.of_value))
+    W_O, b_O = values(attention.of_heads.weight).T, values(attention.of_heads.bias)
+
+    def read(Q, K, mask, first):
+        Q, K = with_one(Q), with_one(K)
+        context, weights = reference.multi_head(Q, K, K, W_Q, W_K, W_V, W_O, mask)
+        return context + b_O, weights
+
+    agree(attention, question, read)
+
+
+@given(question=questions(4, 4))
+def test_rotary_multi_head(question):
+    query, source, real, pattern, first, seed = question
+    attention = MultiHead(4, 2, positions=RotaryPositions(2), pattern=pattern)
+    attention = drawn(attention, seed)
+    memory = attention.remember(source, real)
+    weights = attention.weigh(query, memory, first)
+    queries, slots = query.shape[1], source.shape[1]
+    start = slots - queries if first is None else first
+    mask = values(pattern.mask(queries, slots, first))
+    W_Q, W_K = (projections(of, 2) for of in (attention.of_query, attention.of_key))
+    for row, tokens in enumerate(values(real)):
+        Q, K = with_one(values(query[row])), with_one(values(source[row]))
+        for head in range(2):
+            # Padding stands somewhere too: it is masked here, not left out.
+            _, expected = reference.scaled_dot_product(
+                reference.rotary(Q @ W_Q[head], start),
+                reference.rotary(K @ W_K[head]),
+                K,
+                mask & tokens,
+            )
+            close(weights[row, head], expected)
+
+
+@pytest.mark.parametrize("width", [2, 6, 64])
+def test_sinusoidal_positions(width):
+    encoding = SinusoidalPositions(width).encoding(200)
+    np.testing.assert_allclose(values(encoding), reference.sinusoidal(200, width), atol=1e-9)

@@ -1,0 +1,167 @@
+"""torch's own attention as referee."""
+
+import torch
+import torch.nn.functional as F
+from hypothesis import given
+from hypothesis import strategies as st
+from torch import nn
+
+from attlas.layers import MultiHead, attend
+from attlas.patterns import causal, everywhere
+from attlas.recording import observe
+from attlas.reference import layer_norm
+
+sizes = st.integers(1, 5)
+
+
+def noise(seed, *shape):
+    return torch.randn(shape, dtype=torch.float64, generator=torch.Generator().manual_seed(seed))
+
+
+def close(ours, theirs):
+    torch.testing.assert_close(ours, theirs, atol=1e-11, rtol=1e-11)
+
+
+def padded(batch, slots, lengths):
+    """real, with at least one token in each row: torch gives NaN where nothing is seen."""
+    return torch.arange(slots) < torch.tensor([1 + n % slots for n in lengths[:batch]])[:, None]
+
+
+def twins(width, heads, source_width, bias, pattern=everywhere):
+    """torch's multi-head attention and ours, with the same parameters."""
+    theirs = nn.MultiheadAttention(
+        width,
+        heads,
+        bias=bias,
+        kdim=source_width,
+        vdim=source_width,
+        batch_first=True,
+        dtype=torch.float64,
+    )
+    ours = MultiHead(width, heads, source_width=source_width, bias=bias, pattern=pattern).double()
+    if theirs.in_proj_weight is None:
+        projections = [theirs.q_proj_weight, theirs.k_proj_weight, theirs.v_proj_weight]
+    else:
+        projections = theirs.in_proj_weight.chunk(3)
+    with torch.no_grad():
+        if bias:
+            nn.init.normal_(theirs.in_proj_bias)
+            nn.init.normal_(theirs.out_proj.bias)
+            for linear, values in zip(_linears(ours), theirs.in_proj_bias.chunk(3), strict=True):
+                linear.bias.copy_(values)
+            ours.of_heads.bias.copy_(theirs.out_proj.bias)
+        for linear, values in zip(_linears(ours), projections, strict=True):
+            linear.weight.copy_(values)
+        ours.of_heads.weight.copy_(theirs.out_proj.weight)
+    return ours, theirs
+
+
+def _linears(attention):
+    return attention.of_query, attention.of_key, attention.of_value
+
+
+@given(
+    seed=st.integers(0, 2**20),
+    batch=st.integers(1, 3),
+    queries=sizes,
+    slots=sizes,
+    heads=st.sampled_from([1, 2, 4]),
+    source_width=st.sampled_from([4, 6]),
+    bias=st.booleans(),
+    lengths=st.lists(st.integers(0, 4), min_size=3, max_size=3),
+)
+def test_cross_attention_agrees_with_torchs_multihead(
+    seed, batch, queries, slots, heads, source_width, bias, lengths
+):
+    ours, theirs = twins(4, heads, source_width, bias)
+    query, source = noise(seed, batch, queries, 4), noise(seed + 1, batch, slots, source_width)
+    real = padded(batch, slots, lengths)
+    context, weights = theirs(
+        query, source, source, key_padding_mask=~real, average_attn_weights=False
+    )
+    memory = ours.remember(source, real)
+    close(ours(query, memory), context)
+    close(ours.weigh(query, memory), weights)
+    # need_weights = False runs torch's fused path; by default it averages over the heads.
+    fast, _ = theirs(query, source, source, key_padding_mask=~real, need_weights=False)
+    close(ours(query, memory), fast)
+    _, averaged = theirs(query, source, source, key_padding_mask=~real)
+    with observe(ours) as trace:
+        ours(query, memory)
+    close(trace[""].weights().mean(1), averaged)
+
+
+@given(seed=st.integers(0, 2**20), batch=st.integers(1, 3), length=sizes, bias=st.booleans())
+def test_causal_self_attention_agrees_with_torchs_multihead(seed, batch, length, bias):
+    ours, theirs = twins(4, 2, 4, bias, pattern=causal)
+    source = noise(seed, batch, length, 4)
+    ahead = nn.Transformer.generate_square_subsequent_mask(length, dtype=torch.float64)
+    context, weights = theirs(
+        source, source, source, attn_mask=ahead, is_causal=True, average_attn_weights=False
+    )
+    memory = ours.remember(source)
+    close(ours(source, memory), context)
+    close(ours.weigh(source, memory), weights)
+
+
+@given(seed=st.integers(0, 2**20), batch=st.integers(1, 3), queries=sizes, slots=sizes)
+def test_gradients_agree_with_torchs_multihead(seed, batch, queries, slots):
+    ours, theirs = twins(4, 2, 4, bias=True)
+    query, source = noise(seed, batch, queries, 4), noise(seed + 1, batch, slots, 4)
+    query.requires_grad_(), source.requires_grad_()
+    of_ours = torch.autograd.grad(
+        ours(query, ours.remember(source)).square().sum(),
+        [query, source, ours.of_query.weight, ours.of_key.weight, ours.of_value.weight],
+    )
+    of_theirs = torch.autograd.grad(
+        theirs(query, source, source, need_weights=False)[0].square().sum(),
+        [query, source, theirs.in_proj_weight],
+    )
+    close(list(of_ours[:2]), list(of_theirs[:2]))
+    close(torch.cat(of_ours[2:]), of_theirs[2])
+
+
+@given(
+    seed=st.integers(0, 2**20),
+    batch=st.integers(1, 3),
+    key_heads=st.integers(1, 2),
+    sharing=st.integers(1, 3),
+    queries=sizes,
+    slots=sizes,
+    scale=st.none() | st.floats(0.1, 2.0),
+    masked=st.sampled_from([None, "bool", "float"]),
+)
+def test_attend_agrees_with_torchs_function(
+    seed, batch, key_heads, sharing, queries, slots, scale, masked
+):
+    heads = key_heads * sharing
+    query = noise(seed, batch, heads, queries, 3)
+    key, value = (
+        noise(seed + 1, batch, key_heads, slots, 3),
+        noise(seed + 2, batch, key_heads, slots, 2),
+    )
+    added = noise(seed + 3, batch, heads, queries, slots)
+    mask = (added > -0.5) | (torch.arange(slots) == 0)  # torch gives NaN where nothing is seen
+    ours = {"bool": {"mask": mask}, "float": {"bias": added}, None: {}}[masked]
+    theirs = {"bool": mask, "float": added, None: None}[masked]
+    close(
+        attend(query, key, value, scale=scale, **ours),
+        F.scaled_dot_product_attention(
+            query, key, value, attn_mask=theirs, scale=scale, enable_gqa=True
+        ),
+    )
+
+
+@given(seed=st.integers(0, 2**20), queries=sizes, slots=sizes)
+def test_torchs_causal_is_ours_with_first_zero(seed, queries, slots):
+    query, source = noise(seed, 1, 2, queries, 3), noise(seed + 1, 1, 2, slots, 3)
+    close(
+        attend(query, source, source, pattern=causal, first=0),
+        F.scaled_dot_product_attention(query, source, source, is_causal=True),
+    )
+
+
+def test_torchs_layer_norm_agrees_with_the_reference():
+    a, g, b = noise(0, 5, 8), noise(1, 8), noise(2, 8)
+    ours = torch.from_numpy(layer_norm(a.numpy(), g.numpy(), b.numpy()))
+    close(ours, F.layer_norm(a, (8,), g, b, eps=1e-5))

@@ -1,0 +1,151 @@
+"""One update: accumulation, clipping, smoothing, bad losses, precision."""
+
+from typing import Any
+
+import pytest
+import torch
+
+from attlas.data import Batch, padded
+from attlas.data.vocabulary import BEGIN, END
+from attlas.errors import AttlasError
+from attlas.models import RecurrentConfig, RecurrentModel, build
+from attlas.training.learner import Learner
+from attlas.training.settings import TrainingConfig
+
+PAIRS = [
+    ([5, 6, 7], [9, 9]),
+    ([8], [4, 5, 6, 7, 8]),
+    ([4, 4], []),
+    ([4, 6, 5, 8, 9], [7]),
+    ([9], [8, 8, 8]),
+]
+
+
+def batch(*places: int) -> Batch:
+    source = padded([[*PAIRS[place][0], END] for place in places])
+    target = padded([[BEGIN, *PAIRS[place][1], END] for place in places])
+    return Batch(*source, *target, places)
+
+
+def learner(**settings: Any) -> Learner:
+    torch.manual_seed(0)
+    config = RecurrentConfig(embedding=6, hidden=8, encoder_hidden=4, dropout=0.0)
+    model: RecurrentModel = build(config, 10, 10)
+    training = TrainingConfig.read({"updates": 1, **settings}, "the test")
+    return Learner(model, training, seed=1, device=torch.device("cpu"))
+
+
+def gradients(of: Learner) -> dict[str, torch.Tensor]:
+    found = {name: p.grad for name, p in of.model.named_parameters() if p.grad is not None}
+    assert len(found) == len(list(of.model.parameters()))
+    return found
+
+
+@pytest.mark.parametrize("smoothing", [0.0, 0.1])
+@pytest.mark.parametrize("split", [[(0,), (1,), (2,), (3,), (4,)], [(0, 1, 2), (3, 4)]])
+def test_batches_of_any_sizes_together_give_the_gradient_of_one_big_batch(
+    split: list[tuple[int, ...]], smoothing: float
+) -> None:
+    apart, together = learner(smoothing=smoothing), learner(smoothing=smoothing)
+    seen = apart.update([batch(*places) for places in split], 1)
+    expected = together.update([batch(0, 1, 2, 3, 4)], 1)
+    for name, gradient in gradients(apart).items():
+        assert torch.allclose(gradient, gradients(together)[name], rtol=1e-4, atol=1e-7), name
+    assert seen.loss == pytest.approx(expected.loss, rel=1e-6)
+    assert seen.tokens == expected.tokens == 16
+
+
+def test_the_loss_of_an_update_is_the_smoothed_cross_entropy_of_its_tokens() -> None:
+    one = learner(smoothing=0.1)
+    some = batch(0, 1)
+    logits = one.model(some.source, some.source_real, some.asked)
+    wanted = torch.nn.functional.cross_entropy(
+        logits[some.wanted_real], some.wanted[some.wanted_real], label_smoothing=0.1,
+        reduction="sum",
+    )  # fmt: skip
+    assert one.update([some], 1).loss == pytest.approx(wanted.item(), rel=1e-6)
+
+
+def test_a_gradient_is_clipped_to_its_norm_and_zero_means_any() -> None:
+    clipped, free = learner(clip=0.01), learner(clip=0.0)
+    assert clipped.update([batch(0)], 1).norm == pytest.approx(free.update([batch(0)], 1).norm)
+    norms = [
+        torch.stack([g.norm() for g in gradients(one).values()]).norm().item()
+        for one in (clipped, free)
+    ]
+    assert norms[0] == pytest.approx(0.01, rel=1e-3)
+    assert norms[1] > 0.02
+
+
+def test_the_rate_follows_the_schedule() -> None:
+    one = learner(rate=0.5, schedule={"kind": "constant", "warmup": 10})
+    assert one.update([batch(0)], 3).rate == pytest.approx(0.15)
+    assert one.optimiser.param_groups[0]["lr"] == pytest.approx(0.15)
+
+
+def test_a_step_is_that_of_torch_s_own_adam() -> None:
+    ours, theirs = learner(rate=0.01, clip=0.0), learner(rate=0.01, clip=0.0)
+    plain = torch.optim.Adam(theirs.model.parameters(), lr=0.01, fused=False)
+    for number in (1, 2, 3):
+        ours.update([batch(0, 1)], number)
+        plain.zero_grad()
+        some = batch(0, 1)
+        logits = theirs.model(some.source, some.source_real, some.asked)[some.wanted_real]
+        loss = torch.nn.functional.cross_entropy(logits, some.wanted[some.wanted_real])
+        torch.autograd.backward(loss)
+        plain.step()
+    other = theirs.model.state_dict()
+    for name, tensor in ours.model.state_dict().items():
+        assert torch.allclose(tensor, other[name], atol=1e-5), name
+
+
+@pytest.mark.parametrize("bad", [float("nan"), float("inf")])
+def test_a_loss_that_is_not_finite_stops_at_once_and_leaves_the_weights(bad: float) -> None:
+    one = learner()
+    with torch.no_grad():
+        next(p for n, p in one.model.named_parameters() if "bias" in n).fill_(bad)
+    before = {name: tensor.clone() for name, tensor in one.model.state_dict().items()}
+    with pytest.raises(AttlasError, match=r"a finite loss at update 7; got (nan|inf)"):
+        one.update([batch(0)], 7)
+    for name, tensor in one.model.state_dict().items():
+        assert torch.equal(tensor, before[name]) or not tensor.isfinite().all()
+
+
+def test_an_update_is_a_function_of_its_number_also_with_dropout_and_sampling() -> None:
+    def weights(first: int) -> torch.Tensor:
+        torch.manual_seed(first)  # what was drawn before must not matter
+        one = learner(feeding={"kind": "constant", "p": 0.5})
+        one.model.train()
+        torch.rand(first)
+        one.update([batch(0, 1, 2)], 5)
+        return torch.cat([p.detach().flatten() for p in one.model.parameters()])
+
+    assert torch.equal(weights(1), weights(9))
+
+
+def test_a_restored_learner_takes_the_same_next_step() -> None:
+    settings = {"averaging": {"kind": "ema", "decay": 0.5}, "optimiser": {"kind": "adamw"}}
+    one, other = learner(**settings), learner(**settings)
+    for number in (1, 2):
+        one.update([batch(0, 1)], number)
+    from pathlib import Path
+
+    other.restore(one.checkpoint({}), Path("here"))
+    for some in (one, other):
+        some.update([batch(2, 3)], 3)
+    first, second = one.checkpoint({}), other.checkpoint({})
+    for before, after in ((first.model, second.model), (first.training, second.training)):
+        assert before.keys() == after.keys()
+        assert all(torch.equal(tensor, after[name]) for name, tensor in before.items())
+
+
+def test_bfloat16_autocast_learns_in_float32_weights() -> None:
+    exact, coarse = learner(), learner(autocast="bf16")
+    losses = [one.update([batch(0, 1)], 1).loss for one in (exact, coarse)]
+    assert losses[0] == pytest.approx(losses[1], rel=0.02)
+    assert {p.dtype for p in coarse.model.parameters()} == {torch.float32}
+
+
+def test_float16_without_cuda_is_an_error_that_names_the_way_out() -> None:
+    with pytest.raises(AttlasError, match="use training.autocast = 'bf16' or 'none'"):
+        learner(autocast="fp16")

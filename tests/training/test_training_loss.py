@@ -1,0 +1,117 @@
+"""The loss against torch's, output and gradient."""
+
+import pytest
+import torch
+import torch.nn.functional as F
+from hypothesis import given
+from hypothesis import strategies as st
+from torch import nn
+
+from attlas.training.loss import sequence_loss
+
+
+class Layer(nn.Module):
+    """A vocabulary layer with a hidden one before it, and a parameter that takes no part."""
+
+    def __init__(self, width: int, vocabulary: int) -> None:
+        super().__init__()
+        self.hidden = nn.Linear(width, width)
+        self.out = nn.Linear(width, vocabulary)
+        self.idle = nn.Parameter(torch.zeros(3))
+
+    def forward(self, features: torch.Tensor) -> torch.Tensor:
+        return self.out(torch.tanh(self.hidden(features)))
+
+
+@given(
+    rows=st.integers(1, 4),
+    length=st.integers(1, 400),
+    vocabulary=st.integers(2, 9),
+    smoothing=st.sampled_from([0.0, 0.1, 0.5]),
+    seed=st.integers(0, 1000),
+)
+def test_the_loss_and_its_gradients_are_those_of_torch_over_the_real_tokens(
+    rows: int, length: int, vocabulary: int, smoothing: float, seed: int
+) -> None:
+    torch.manual_seed(seed)
+    layer = Layer(5, vocabulary).double()
+    features = torch.randn(rows, length, 5, dtype=torch.double, requires_grad=True)
+    wanted = torch.randint(vocabulary, (rows, length))
+    real = torch.rand(rows, length) < 0.7
+    real[0, 0] = True
+    parameters = list(layer.parameters())
+    used = [p for p in parameters if p is not layer.idle]
+
+    loss = sequence_loss(layer, features, wanted, real, smoothing, parameters)
+    ours = torch.autograd.grad(loss / 3, [features, *used])
+    theirs = F.cross_entropy(
+        layer(features).flatten(0, 1),
+        wanted.masked_fill(~real, -100).flatten(),
+        ignore_index=-100,
+        label_smoothing=smoothing,
+        reduction="sum",
+    )
+    assert torch.allclose(loss, theirs, rtol=1e-12)
+    for our, their in zip(ours, torch.autograd.grad(theirs / 3, [features, *used]), strict=True):
+        assert torch.allclose(our, their, rtol=1e-10, atol=1e-13)
+
+
+def test_without_gradients_the_loss_is_the_same() -> None:
+    torch.manual_seed(0)
+    layer = Layer(4, 7)
+    features, wanted = torch.randn(2, 600, 4), torch.randint(7, (2, 600))
+    real = torch.rand(2, 600) < 0.5
+    with torch.no_grad():
+        apart = sequence_loss(layer, features, wanted, real, 0.1, [])
+    together = sequence_loss(layer, features, wanted, real, 0.1, list(layer.parameters()))
+    assert apart.item() == pytest.approx(together.item(), rel=1e-6)
+
+
+def test_junk_in_padding_changes_neither_loss_nor_gradient() -> None:
+    torch.manual_seed(0)
+    layer = Layer(4, 7)
+    features, wanted = torch.randn(2, 5, 4), torch.randint(7, (2, 5))
+    real = torch.tensor([[True, True, True, False, False], [True, False, False, False, False]])
+    junk = features.masked_fill(~real.unsqueeze(-1), float("nan"))
+    losses, gradients = [], []
+    for some in (features, junk):
+        some = some.clone().requires_grad_()
+        loss = sequence_loss(layer, some, wanted, real, 0.1, list(layer.parameters()))
+        losses.append(loss.item())
+        gradients.append(torch.autograd.grad(loss, some)[0])
+    assert losses[0] == losses[1]
+    assert torch.equal(*gradients)
+    assert gradients[1][~real].abs().sum() == 0
+
+
+def test_no_tensor_of_all_tokens_by_the_vocabulary_is_ever_made() -> None:
+    sizes: list[int] = []
+
+    class Watched(Layer):
+        def forward(self, features: torch.Tensor) -> torch.Tensor:
+            sizes.append(len(features))
+            return super().forward(features)
+
+    layer = Watched(4, 7)
+    features = torch.randn(4, 1000, 4, requires_grad=True)
+    real = torch.ones(4, 1000, dtype=torch.bool)
+    wanted = torch.randint(7, (4, 1000))
+    loss = sequence_loss(layer, features, wanted, real, 0.0, list(layer.parameters()))
+    torch.autograd.backward(loss)
+    assert sum(sizes) == 4000  # each token once: nothing is computed again for the gradient
+    assert max(sizes) < 1000
+
+
+def test_under_bfloat16_autocast_the_gradient_reaches_the_weights_in_float32() -> None:
+    torch.manual_seed(0)
+    layer = Layer(4, 7)
+    features, wanted = torch.randn(2, 600, 4, requires_grad=True), torch.randint(7, (2, 600))
+    real = torch.ones(2, 600, dtype=torch.bool)
+    exact = sequence_loss(layer, features, wanted, real, 0.1, list(layer.parameters()))
+    with torch.autocast("cpu", torch.bfloat16):
+        loss = sequence_loss(layer, features, wanted, real, 0.1, list(layer.parameters()))
+    torch.autograd.backward(loss)
+    assert layer.out.weight.grad is not None
+    assert layer.out.weight.grad.dtype == torch.float32
+    assert loss.dtype == torch.float32
+    assert loss.item() == pytest.approx(exact.item(), rel=1e-2)

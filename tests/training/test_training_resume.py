@@ -1,0 +1,182 @@
+"""A run that is stopped or killed at any moment ends as one that was never disturbed."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from killing import differences, recipe, whole
+
+from attlas.errors import AttlasError
+from attlas.runs import Run
+from attlas.training import Event, Interrupted, Recipe, Trained, train
+
+DRIVER = Path(__file__).with_name("killing.py")
+
+
+def killed(what: str, folder: Path) -> dict[str, Any]:
+    """Run the driver, whose children die; its report."""
+    done = subprocess.run(
+        [sys.executable, "-W", "error", str(DRIVER), what, str(folder)],
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+        capture_output=True,
+        text=True,
+        timeout=600,
+    )
+    assert done.returncode == 0, done.stderr
+    report: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return report
+
+
+@pytest.mark.slow
+def test_a_run_killed_at_twenty_random_moments_ends_with_the_same_bits(tmp_path: Path) -> None:
+    report = killed("moments", tmp_path)
+    assert report["killed"] >= 20
+    assert report["wrong"] == []
+
+
+@pytest.mark.slow
+def test_a_run_killed_after_any_file_operation_ends_with_the_same_bits(tmp_path: Path) -> None:
+    report = killed("operations", tmp_path)
+    assert report["killed"] > 50
+    assert {"open", "write", "fsync", "replace", "unlink"} <= set(report["operations"])
+    assert report["wrong"] == []
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    return whole(tmp_path_factory.mktemp("undisturbed"), recipe(12))
+
+
+@pytest.mark.parametrize("stop", [1, 2, 5, 8])
+def test_a_run_whose_limit_is_raised_goes_on_as_if_it_had_been_so_from_the_start(
+    tmp_path: Path, undisturbed: dict[str, Any], stop: int
+) -> None:
+    train(recipe(stop), tmp_path)
+    found = whole(tmp_path, recipe(12))
+    assert differences(found, undisturbed) == []
+
+
+@pytest.mark.parametrize("stop", [1, 4, 9])
+def test_ctrl_c_saves_this_very_update_and_the_run_goes_on_to_the_same_bits(
+    tmp_path: Path, undisturbed: dict[str, Any], stop: int
+) -> None:
+    told: list[Event] = []
+
+    def press(event: Event) -> None:
+        told.append(event)
+        if isinstance(event, Trained) and event.update == stop:
+            os.kill(os.getpid(), signal.SIGINT)
+
+    with pytest.raises(KeyboardInterrupt):
+        train(recipe(12, log_every=1), tmp_path, report=press)
+    assert Run(tmp_path).shelf.numbered()[-1] == stop
+    assert [type(event) for event in told].count(Interrupted) == 1
+    found = whole(tmp_path, recipe(12))
+    assert set(differences(found, undisturbed)) <= {"events"}  # it was told more often
+
+
+def test_a_second_ctrl_c_stops_at_once(tmp_path: Path) -> None:
+    def press_twice(event: Event) -> None:
+        if isinstance(event, Trained):
+            os.kill(os.getpid(), signal.SIGINT)
+            os.kill(os.getpid(), signal.SIGINT)
+
+    with pytest.raises(KeyboardInterrupt):
+        train(recipe(12), tmp_path, report=press_twice)
+    assert Run(tmp_path).checkpoints() == []
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_a_finished_run_is_left_as_it_is_and_tells_its_outcome_again(tmp_path: Path) -> None:
+    first = train(recipe(3), tmp_path)
+    before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+    assert train(recipe(3), tmp_path) == first
+    assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before
+
+
+def test_training_leaves_the_random_numbers_of_the_caller_alone(tmp_path: Path) -> None:
+    torch.manual_seed(5)
+    wanted = torch.rand(3)
+    torch.manual_seed(5)
+    train(recipe(2), tmp_path)
+    assert torch.equal(torch.rand(3), wanted)
+
+
+def changed(settings: dict[str, Any]) -> Recipe:
+    """The recipe with some tables changed: {"training.rate": 1.0}."""
+    tables = recipe(3).tables()
+    for name, value in settings.items():
+        *path, key = name.split(".")
+        table = tables
+        for part in path:
+            table = table[part]
+        table[key] = value
+    return Recipe.model_validate(tables)
+
+
+def test_another_recipe_on_the_same_folder_is_an_error_that_names_the_differences(
+    tmp_path: Path,
+) -> None:
+    train(recipe(3), tmp_path)
+    other = changed({"training.rate": 1.0, "model.hidden": 9, "training.epochs": 7})
+    with pytest.raises(AttlasError) as caught:
+        train(other, tmp_path)
+    assert (
+        caught.value.came == "model.hidden = 9 instead of 8; training.rate = 1.0 instead of 0.001"
+    )
+
+
+def test_other_data_on_the_same_folder_is_an_error(tmp_path: Path) -> None:
+    train(recipe(3), tmp_path)
+    with pytest.raises(AttlasError, match=r"the train data with which .* began \(90 pairs"):
+        train(changed({"data.train": 91}), tmp_path)
+
+
+def test_a_folder_of_something_else_is_an_error_and_stays_as_it_was(tmp_path: Path) -> None:
+    (tmp_path / "thesis.tex").write_text("x")
+    with pytest.raises(AttlasError, match=r"holds thesis\.tex; choose another folder"):
+        train(recipe(1), tmp_path)
+    assert sorted(path.name for path in tmp_path.iterdir()) == [".lock", "thesis.tex"]
+
+
+def test_a_damaged_last_checkpoint_is_an_error_that_names_it_and_the_way_out(
+    tmp_path: Path,
+) -> None:
+    train(recipe(6, save_every=2), tmp_path)
+    broken = tmp_path / "checkpoints" / "00000006.safetensors"
+    broken.write_bytes(broken.read_bytes()[:-100])
+    with pytest.raises(AttlasError, match=r"00000006\.safetensors.*write its name into `last`"):
+        train(recipe(8, save_every=2), tmp_path)
+
+
+def test_the_way_out_of_a_damaged_checkpoint_leads_to_the_same_bits(
+    tmp_path: Path, undisturbed: dict[str, Any]
+) -> None:
+    train(recipe(6), tmp_path)
+    names = [int(name) for name in Run(tmp_path).checkpoints() if name.isdecimal()]
+    (tmp_path / "last").write_text(f"{names[0]:08d}\n")
+    found = whole(tmp_path, recipe(12))
+    assert differences(found, undisturbed) == []
+
+
+def test_checkpoints_without_the_file_last_are_never_overwritten(tmp_path: Path) -> None:
+    train(recipe(6, save_every=2), tmp_path)
+    (tmp_path / "last").unlink()
+    with pytest.raises(AttlasError, match="the file `last`"):
+        train(recipe(8, save_every=2), tmp_path)
+
+
+def test_two_trainings_of_one_folder_at_once_are_an_error(tmp_path: Path) -> None:
+    def again(event: Event) -> None:
+        if isinstance(event, Trained):
+            train(recipe(4), tmp_path)
+
+    with pytest.raises(AttlasError, match="another process is training right now"):
+        train(recipe(4), tmp_path, report=again)
+    train(recipe(4), tmp_path)
