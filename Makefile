@@ -57,7 +57,7 @@ check: $(VENV)/.installed-tests
 
 # Chromium for the browser tests, where we may install it; elsewhere the tests say that they are left out.
 browser:
-	@command -v chromium >/dev/null || command -v google-chrome >/dev/null || { \
+	@command -v chromedriver >/dev/null || { \
 	  [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && \
 	  { echo "installing Debian's chromium for the browser tests"; \
 	    apt-get -qq update && DEBIAN_FRONTEND=noninteractive apt-get -qq install --yes chromium chromium-driver >/dev/null; }; } \

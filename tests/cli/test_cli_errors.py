@@ -24,7 +24,7 @@ for command in {[[], *([c] for c in COMMANDS)]!r}:
         app([*command, "--help"])
     except SystemExit as end:
         assert end.code == 0
-heavy = {{"torch", "numpy", "matplotlib", "sentencepiece", "sacrebleu", "pydantic"}}
+heavy = {{"torch", "numpy", "matplotlib", "sentencepiece", "sacrebleu", "safetensors"}}
 sys.exit(", ".join(heavy & set(sys.modules)) or 0)
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
@@ -35,18 +35,16 @@ sys.exit(", ".join(heavy & set(sys.modules)) or 0)
 def test_the_help_of_every_command_shows_examples(command: str) -> None:
     result = CliRunner().invoke(app, [command, "--help"])
     assert result.exit_code == 0
-    assert f"Examples:\n    attlas {command}" in result.output or (
-        "Examples:" in result.output and f"attlas {command} " in result.output
-    )
+    _, _, examples = result.output.partition("Examples:")
+    assert f"attlas {command}" in examples.partition("Arguments:")[0]
 
 
 def test_every_example_of_a_help_uses_options_that_exist() -> None:
     for command in COMMANDS:
         text = CliRunner().invoke(app, [command, "--help"]).output
-        examples, _, options = text.partition("Options:")
-        for word in examples.split():
-            if word.startswith("--") and f"attlas {command}" in examples:
-                assert word in options, (command, word)
+        before, _, options = text.partition("Options:")
+        examples = before.partition("Examples:")[2].partition("Arguments:")[0]
+        assert [w for w in examples.split() if w.startswith("--") and w not in options] == []
 
 
 def test_the_version_is_that_of_the_package() -> None:
@@ -100,6 +98,7 @@ def test_debug_shows_the_traceback(way: str, tmp_path: Path) -> None:
     assert "Traceback (most recent call last)" in result.stderr
 
 
+@pytest.mark.slow
 def test_ctrl_c_exits_with_130(run: Path) -> None:
     with subprocess.Popen(
         [*ATTLAS, "translate", str(run), "--window", "1"],
@@ -115,9 +114,11 @@ def test_ctrl_c_exits_with_130(run: Path) -> None:
         process.send_signal(signal.SIGINT)
         _, error = process.communicate()
     assert process.returncode == 130
-    assert error == b"attlas: interrupted\n"
+    assert error.endswith(b"attlas: interrupted\n")
+    assert b"Traceback" not in error
 
 
+@pytest.mark.slow
 def test_a_reader_that_leaves_is_no_error(run: Path, tmp_path: Path) -> None:
     text = tmp_path / "text"
     text.write_text("1 2 3\n" * 20_000, encoding="utf-8")
@@ -136,11 +137,12 @@ def test_a_reader_that_leaves_is_no_error(run: Path, tmp_path: Path) -> None:
     assert b"Traceback" not in error
 
 
-def test_text_is_utf8_whatever_the_locale(tmp_path: Path) -> None:
-    code = "import sys; from attlas.cli import application as a; a.app = lambda: print('ä 日 \\u2028'); a.main()"
+def test_text_is_utf8_whatever_the_locale() -> None:
+    shown = "ä 日 \u2028"  # in the code as escapes: the locale is not to touch it on its way there
+    code = f"from attlas.cli import application as a; a.app = lambda: print({shown!a}); a.main()"
     done = subprocess.run(
         [sys.executable, "-c", code],
         capture_output=True,
         env={**os.environ, "LC_ALL": "C", "PYTHONIOENCODING": "latin-1", "PYTHONUTF8": "0"},
     )
-    assert done.stdout.decode("utf-8") == "ä 日 \u2028\n"
+    assert done.stdout.decode("utf-8") == f"{shown}\n"

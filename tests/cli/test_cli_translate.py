@@ -144,17 +144,35 @@ def test_a_folder_that_does_not_exist_is_the_callers_mistake(run: Path, tmp_path
     assert "wanted to write" in error
 
 
+def test_a_window_that_is_full_is_translated_before_more_is_read(
+    run: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    assert _answered_when_read(run, monkeypatch, tmp_path, terminal=False, window=2) == [0, 0, 2, 2]
+
+
 def test_a_terminal_is_answered_line_by_line(
     run: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """The answer to a line is out before the next line is read."""
+    assert _answered_when_read(run, monkeypatch, tmp_path, terminal=True) == [0, 1, 2, 3]
+
+
+def _answered_when_read(
+    run: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    folder: Path,
+    *,
+    terminal: bool,
+    window: int | None = None,
+) -> list[int]:
+    """How many lines were out whenever another one of three, and then the end, was read."""
     from attlas.cli.translating import translate_lines
     from attlas.decoding import Translator
 
-    target = tmp_path / "out"
+    target = folder / "out"
     seen: list[int] = []
 
-    class Terminal(io.RawIOBase):
+    class Slow(io.RawIOBase):
+        mode = name = "rb"
         lines = iter([b"1 2\n", b"\n", b"3\n"])
 
         def readable(self) -> bool:
@@ -168,8 +186,8 @@ def test_a_terminal_is_answered_line_by_line(
 
     class Text(io.TextIOWrapper):
         def isatty(self) -> bool:
-            return True
+            return terminal
 
-    monkeypatch.setattr(sys, "stdin", Text(io.BufferedReader(Terminal())))
-    translate_lines(Translator(run), "-", str(target))
-    assert seen[:4] == [0, 1, 2, 3]
+    monkeypatch.setattr(sys, "stdin", Text(io.BufferedReader(Slow())))
+    translate_lines(Translator(run), "-", str(target), window=window)
+    return seen[:4]

@@ -49,7 +49,16 @@ def test_a_run_says_its_name_languages_and_attention(tmp_path: Path) -> None:
     assert known.attention == "general"
     assert known.parameters == 7
     assert known.example is not None
+    assert known.example.startswith("Ich ")  # in the language that the model reads
     assert known.bleu is None
+
+
+def test_a_language_without_an_example_gets_none(tmp_path: Path) -> None:
+    data = '[data]\nkind = "files"\ntrain = ["train.xx", "train.en"]\n'
+    config = data + '[model]\nkind = "recurrent"\nattention = "additive"\n'
+    known = facts(Backwards(facts={"run": run(tmp_path / "a", config)}))
+    assert known.source_language == "xx"
+    assert known.example is None
 
 
 def test_the_score_is_that_of_the_best_validation_and_keeps_its_signature(tmp_path: Path) -> None:

@@ -170,6 +170,15 @@ def test_queries_are_the_newest_positions_unless_first_says_otherwise():
     assert ((weights > 0) == causal.mask(2, 5, first=0)).all()
 
 
+def test_numbers_of_numpy_are_numbers():
+    query = drawn(3, 4).numpy()
+    options = {"first": np.int64(1), "scale": np.float64(0.5)}
+    given_numpy = inspect.unwrap(attend)(query, query, query, pattern=causal, **options)
+    assert np.array_equal(
+        given_numpy, attend(query, query, query, pattern=causal, first=1, scale=0.5)
+    )
+
+
 def test_a_narrow_window_over_long_arrays_agrees_with_its_mask():
     arrays = [drawn(1, 2, 300, 4, seed=seed) for seed in range(3)]
     real = torch.arange(300).unsqueeze(0) < 270
@@ -262,6 +271,12 @@ Z = np.zeros
             ([[1.0]], Z((3, 4)), Z((3, 4))),
             {},
             "wanted NumPy arrays alone or torch tensors alone; got query: list, key: NumPy, "
+            "value: NumPy; convert them with numpy.asarray or torch.as_tensor",
+        ),
+        (
+            (Z((2, 4)), np.ma.masked_array(Z((3, 4))), Z((3, 4))),
+            {},
+            "wanted NumPy arrays alone or torch tensors alone; got query: NumPy, key: MaskedArray, "
             "value: NumPy; convert them with numpy.asarray or torch.as_tensor",
         ),
         (
@@ -397,12 +412,12 @@ Z = np.zeros
         (
             (F64, F64, F64),
             {"scale": 0.0},
-            "wanted a scale above 0; got 0.0; leave it out for the usual one",
+            "wanted a scale above 0; got 0.0; leave it out for the default",
         ),
         (
             (F64, F64, F64),
             {"softcap": float("inf")},
-            "wanted a softcap above 0; got inf; leave it out for the usual one",
+            "wanted a softcap above 0; got inf; leave it out for the default",
         ),
     ],
 )

@@ -1,5 +1,6 @@
 """One update: accumulation, clipping, smoothing, bad losses, precision."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -102,13 +103,21 @@ def test_a_step_is_that_of_torch_s_own_adam() -> None:
 @pytest.mark.parametrize("bad", [float("nan"), float("inf")])
 def test_a_loss_that_is_not_finite_stops_at_once_and_leaves_the_weights(bad: float) -> None:
     one = learner()
-    with torch.no_grad():
-        next(p for n, p in one.model.named_parameters() if "bias" in n).fill_(bad)
     before = {name: tensor.clone() for name, tensor in one.model.state_dict().items()}
-    with pytest.raises(AttlasError, match=r"a finite loss at update 7; got (nan|inf)"):
+    logits = one.model.logits
+    one.model.logits = lambda features: logits(features) * bad  # type: ignore[method-assign]
+    with pytest.raises(AttlasError, match="a finite loss at update 7; got nan; lower"):
         one.update([batch(0)], 7)
-    for name, tensor in one.model.state_dict().items():
-        assert torch.equal(tensor, before[name]) or not tensor.isfinite().all()
+    assert all(torch.equal(t, before[name]) for name, t in one.model.state_dict().items())
+
+
+def test_a_gradient_that_is_not_finite_stops_at_once_and_leaves_the_weights() -> None:
+    one = learner()
+    before = {name: tensor.clone() for name, tensor in one.model.state_dict().items()}
+    one.parameters[0].register_hook(lambda gradient: gradient * float("inf"))
+    with pytest.raises(AttlasError, match=r"a finite gradient at update 7; got (nan|inf)"):
+        one.update([batch(0)], 7)
+    assert all(torch.equal(t, before[name]) for name, t in one.model.state_dict().items())
 
 
 def test_an_update_is_a_function_of_its_number_also_with_dropout_and_sampling() -> None:
@@ -128,8 +137,6 @@ def test_a_restored_learner_takes_the_same_next_step() -> None:
     one, other = learner(**settings), learner(**settings)
     for number in (1, 2):
         one.update([batch(0, 1)], number)
-    from pathlib import Path
-
     other.restore(one.checkpoint({}), Path("here"))
     for some in (one, other):
         some.update([batch(2, 3)], 3)
@@ -147,5 +154,5 @@ def test_bfloat16_autocast_learns_in_float32_weights() -> None:
 
 
 def test_float16_without_cuda_is_an_error_that_names_the_way_out() -> None:
-    with pytest.raises(AttlasError, match="use training.autocast = 'bf16' or 'none'"):
+    with pytest.raises(AttlasError, match=r"use training\.autocast = 'bf16' or 'none'"):
         learner(autocast="fp16")

@@ -138,11 +138,14 @@ def test_other_data_on_the_same_folder_is_an_error(tmp_path: Path) -> None:
         train(changed({"data.train": 91}), tmp_path)
 
 
-def test_a_folder_of_something_else_is_an_error_and_stays_as_it_was(tmp_path: Path) -> None:
-    (tmp_path / "thesis.tex").write_text("x")
-    with pytest.raises(AttlasError, match=r"holds thesis\.tex; choose another folder"):
+@pytest.mark.parametrize("name", ["thesis.tex", "source.json", "target.model"])
+def test_a_folder_of_something_else_is_an_error_and_stays_as_it_was(
+    tmp_path: Path, name: str
+) -> None:
+    (tmp_path / name).write_text("x")
+    with pytest.raises(AttlasError, match=f"holds {name}; choose another folder"):
         train(recipe(1), tmp_path)
-    assert sorted(path.name for path in tmp_path.iterdir()) == [".lock", "thesis.tex"]
+    assert list(tmp_path.iterdir()) == [tmp_path / name]
 
 
 def test_a_damaged_last_checkpoint_is_an_error_that_names_it_and_the_way_out(

@@ -36,12 +36,13 @@ for _command in (train, translate, evaluate, figure, look, inspect):
     app.command(cls=Guarded)(_command)
 
 
-def _version(wanted: bool) -> None:
+def _version(wanted: bool) -> bool:
     if wanted:
         from importlib.metadata import version
 
         print(f"attlas {version('attlas')}")
         raise typer.Exit
+    return wanted
 
 
 @app.callback()

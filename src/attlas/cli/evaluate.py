@@ -33,8 +33,8 @@ def evaluate(
 ) -> None:
     """Translate a test set and score the translations.
 
-    BLEU, chrF and TER come from sacrebleu, with its signatures. Every number comes with what it was measured on and how: the data and its checksum, the search,
-    the checkpoint, the seed.
+    BLEU, chrF and TER come from sacrebleu, with its signatures. Every number comes with what it was
+    measured on and how: the data and its checksum, the search, the checkpoint, the seed.
 
     \b
     Examples:

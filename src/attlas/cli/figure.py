@@ -36,7 +36,8 @@ def figure(
 ) -> None:
     """Draw where a model looked, into a file.
 
-    The map has the target down and the source across. Several layers or heads stand side by side, on one scale.
+    The map has the target down and the source across. Several layers or heads stand side by side,
+    on one scale.
 
     \b
     Examples:

@@ -35,6 +35,10 @@ class Guarded(TyperCommand):
             raise typer.Exit(2) from None
         except (typer.Exit, typer.Abort):
             raise
+        except OSError as error:  # a full disk, a folder without the right to write
+            where = f"{error.filename!r}" if error.filename else "a file"
+            _say(f"attlas: wanted to use {where}; got {error.strerror or error}; mend that", debug)
+            raise typer.Exit(2) from None
         except Exception as error:
             what = " ".join(f"{type(error).__name__}: {error}".split())
             _say(

@@ -25,7 +25,8 @@ def look(
 ) -> None:
     """Open the explorer in the browser.
 
-    Type a sentence, read its translation, see where the model looked. Everything stays on this machine. Ctrl-C ends it.
+    Type a sentence, read its translation, see where the model looked. Everything stays on this
+    machine. Ctrl-C ends it.
 
     \b
     Examples:

@@ -33,9 +33,9 @@ def translate(
 ) -> None:
     """Translate text line by line.
 
-    As many lines come out as went in, empty ones included. Only a line feed ends a line, and the text is UTF-8. On a terminal each line is answered at
-    once; else --window lines are read at a time, which is faster and changes nothing in what comes
-    out.
+    As many lines come out as went in, empty ones included. Only a line feed ends a line, and the
+    text is UTF-8. On a terminal each line is answered at once; else --window lines are read at a
+    time, which is faster and changes nothing in what comes out.
 
     With --n-best N, a line becomes up to N lines "number ||| translation ||| score", numbers from 0
     and the best translation first. --alignments has the Pharaoh format: word i of the source is

@@ -1,10 +1,11 @@
 """A stream of lines through a translator."""
 
+import io
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
-from typing import BinaryIO
+from typing import IO
 
 from attlas.cli.remarks import remarks
 from attlas.data import stream_lines
@@ -51,9 +52,15 @@ def translate_lines(
             lines.writelines(_written(number, translation) if numbered else [_line(translation)])
             if links:
                 links.write(f"{translation.pharaoh}\n".encode())
-            if size == 1:
-                lines.flush()
-        lines.flush()
+            if (number + 1) % size == 0:
+                _flush(lines, links)
+        _flush(lines, links)
+
+
+def _flush(*files: IO[bytes] | io.BufferedIOBase | None) -> None:
+    for file in files:
+        if file:
+            file.flush()
 
 
 def _line(translation: Translation) -> bytes:
@@ -80,7 +87,7 @@ def _check_distinct(paths: Iterable[Path]) -> None:
         seen.add(path.resolve())
 
 
-def _opened(path: str, files: ExitStack) -> BinaryIO:
+def _opened(path: str, files: ExitStack) -> IO[bytes] | io.BufferedIOBase:
     if path == STANDARD:
         return sys.stdout.buffer
     try:

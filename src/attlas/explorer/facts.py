@@ -9,7 +9,11 @@ from typing import Any
 from attlas.explorer.looking import Looking
 from attlas.runs import Run
 
-# Sentences that a model of short everyday sentences and one of picture captions both know.
+# Sentences as they are in the corpus that comes with attlas, and as in captions of pictures.
+_EVERYDAY = {
+    "en": "I do not want to go to school today.",
+    "de": "Ich will heute nicht zur Schule gehen.",
+}
 _EXAMPLES = {
     "en": "A man in a blue shirt is reading a book.",
     "de": "Ein Mann in einem blauen Hemd liest ein Buch.",
@@ -61,7 +65,7 @@ def facts(translator: Looking) -> Facts:
         bleu=best.get("bleu"),
         bleu_sentences=best.get("sentences"),
         bleu_signature=best.get("signature"),
-        example=_EXAMPLES.get(source or "") or _symbols(data),
+        example=_example(source, data),
     )
 
 
@@ -91,6 +95,14 @@ def _best_validation(events: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
     """The last validation that was the best so far and has a BLEU; {} where there is none."""
     best = [e for e in events if e.get("event") == "validated" and e.get("best")]
     return best[-1] if best and best[-1].get("bleu") is not None else {}
+
+
+def _example(language: str | None, data: Mapping[str, Any]) -> str | None:
+    """A sentence of the kind that the model was trained on; None where none is known."""
+    if language is None:
+        return _symbols(data)
+    known = _EVERYDAY if "direction" in data else _EXAMPLES
+    return known.get(language)
 
 
 def _symbols(data: Mapping[str, Any]) -> str | None:

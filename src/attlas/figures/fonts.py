@@ -44,11 +44,11 @@ def families(characters: Iterable[str]) -> tuple[list[str], frozenset[str]]:
     """The font families that draw these characters, in order, and those that no font draws.
 
     Errors: `AttlasError` where Chinese, Japanese or Korean is among the latter, which one command
-    mends. A `MissingGlyphs` warning names any others.
+    mends. A `MissingGlyphs` warning names what no command of ours mends.
     """
     chosen, missing = _chosen(frozenset(characters), len(fontManager.ttflist))
     east = sorted(filter(_is_cjk, missing))
-    if east:
+    if east and find_spec(_EXTRA) is None:
         raise AttlasError(
             f"a font that has {_some(east)}",
             "a machine where no installed font does",
@@ -113,8 +113,9 @@ def _drawn_by(face: FontEntry, characters: frozenset[str]) -> frozenset[str]:
 
 
 def _is_cjk(character: str) -> bool:
-    name = unicodedata.name(character, "")
-    return name.startswith(("CJK", "HIRAGANA", "KATAKANA", "HANGUL", "BOPOMOFO", "IDEOGRAPHIC"))
+    scripts = ("CJK", "HIRAGANA", "KATAKANA", "HANGUL", "BOPOMOFO", "FULLWIDTH", "HALFWIDTH")
+    punctuation = "\u3000" <= character <= "\u303f"
+    return punctuation or unicodedata.name(character, "").startswith(scripts)
 
 
 def _some(characters: list[str]) -> str:

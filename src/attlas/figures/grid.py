@@ -27,14 +27,15 @@ class Grid:
         """Read in blocks of queries. Errors: as `Map.rows`."""
         queries, slots = len(map_.target), len(map_.source)
         tall, wide = -(-queries // MOST_CELLS), -(-slots // MOST_CELLS)
-        size = tall * max(1, _BLOCK // (slots * tall))
+        batch, heads, _, _ = map_.reading.shape
+        size = max(1, _BLOCK // (batch * heads * slots))
         columns = np.arange(0, slots, wide)
-        rows = []
+        cells = np.zeros((-(-queries // tall), len(columns)))  # weights are ≥ 0
         for start in range(0, queries, size):
-            block = map_.rows(start, min(start + size, queries))
-            pooled = np.maximum.reduceat(block, columns, axis=1)
-            rows.append(np.maximum.reduceat(pooled, np.arange(0, len(pooled), tall), axis=0))
-        return cls(np.concatenate(rows), tall, wide)
+            stop = min(start + size, queries)
+            pooled = np.maximum.reduceat(map_.rows(start, stop), columns, axis=1)
+            np.maximum.at(cells, np.arange(start, stop) // tall, pooled)
+        return cls(cells, tall, wide)
 
     @property
     def pooled(self) -> bool:

@@ -1,9 +1,10 @@
 """Tokens as a person reads them in a figure, and the fonts that draw them."""
 
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import accumulate
 from typing import Any
 
 from matplotlib.font_manager import FontProperties
@@ -34,9 +35,9 @@ class Lettering:
         if not token:
             return "“”"
         if all(unicodedata.category(c) == "Cf" for c in token):
-            return _shortened("".join(map(_code_point, token)))
+            return _shortened([_code_point(c) for c in token])
         _, missing = self._fonts
-        return _shortened("".join(_shown(c, missing) for c in token))
+        return _shortened([_shown(c, missing) for c in token])
 
     def line(self, text: str) -> str:
         """A title: as it is, but for what a font or a line cannot hold."""
@@ -71,18 +72,25 @@ def _mark(character: str) -> str:
 
 
 def _is_unprintable(character: str) -> bool:
-    """Control characters, lone surrogates, and what is not (yet) a character."""
-    return unicodedata.category(character) in ("Cc", "Cs", "Cn")
+    """Control characters and lone surrogates: no font is asked for them."""
+    return unicodedata.category(character) in ("Cc", "Cs")
 
 
 def _code_point(character: str) -> str:
     return f"‹U+{ord(character):04X}›"
 
 
-def _shortened(text: str) -> str:
-    if len(text) <= LONGEST:
-        return text
-    tail = text[-(LONGEST // 2 - 1) :]
-    while tail and unicodedata.combining(tail[0]):  # a mark without its letter
+def _shortened(signs: Sequence[str]) -> str:
+    whole = "".join(signs)
+    if len(whole) <= LONGEST:
+        return whole
+    head, tail = _fitting(signs, LONGEST // 2), _fitting(signs[::-1], LONGEST // 2 - 1)[::-1]
+    while tail and unicodedata.combining(tail[0][:1] or " "):  # a mark without its letter
         tail = tail[1:]
-    return f"{text[: LONGEST // 2]}…{tail}"
+    return f"{''.join(head)}…{''.join(tail)}"
+
+
+def _fitting(signs: Sequence[str], room: int) -> Sequence[str]:
+    """As many of the first signs as fit into so many characters."""
+    lengths = accumulate(map(len, signs))
+    return signs[: sum(length <= room for length in lengths)]

@@ -219,7 +219,8 @@ def _from_numpy(array: Any) -> Tensor:
 
 
 def _kind(array: Any) -> str:
-    if isinstance(array, np.ndarray):
+    # A masked array says elsewhere what may be seen: it is refused, rather than read without that.
+    if isinstance(array, np.ndarray) and not isinstance(array, np.ma.MaskedArray):
         return "NumPy"
     return "torch" if isinstance(array, Tensor) else type(array).__name__
 

@@ -121,7 +121,7 @@ def _checked(
         raise AttlasError("a whole number as first", repr(first), "count positions from 0")
     for name, number in (("scale", scale), ("softcap", softcap)):
         if number is not None and not 0.0 < number < math.inf:
-            raise AttlasError(f"a {name} above 0", str(number), "leave it out for the usual one")
+            raise AttlasError(f"a {name} above 0", str(number), "leave it out for the default")
     *_, queries, width = arrays.query.shape
     start = arrays.memory.slots - queries if first is None else int(first)
     return start, width**-0.5 if scale is None else float(scale)

@@ -83,5 +83,6 @@ class _Step(torch.autograd.Function):
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
         inputs, weight = ctx.saved_tensors
         here = torch._C._current_graph_task_id()
-        ctx.pairs.setdefault(here, []).append((gradient, inputs))
+        # Detached: a pair that is never asked for must not hold the graph that holds the pairs.
+        ctx.pairs.setdefault(here, []).append((gradient.detach(), inputs.detach()))
         return None, gradient @ weight if ctx.needs_input_grad[1] else None, None, None

@@ -61,7 +61,7 @@ def read_checkpoint(path: Path) -> Checkpoint:
         facts, checksum = metadata["facts"], metadata["sha256"]
         if _checksum(tensors, facts) != checksum:
             raise _unreadable(path, "bytes that are not those that were saved")
-        return Checkpoint(_under(_MODEL, tensors), _under(_TRAINING, tensors), json.loads(facts))
+        return Checkpoint(under(_MODEL, tensors), under(_TRAINING, tensors), json.loads(facts))
     except (SafetensorError, ValueError, KeyError, TypeError) as error:
         if isinstance(error, AttlasError):
             raise
@@ -77,7 +77,8 @@ def _checksum(tensors: Mapping[str, Tensor], facts: str) -> str:
     return digest.hexdigest()
 
 
-def _under(prefix: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+def under(prefix: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """The tensors whose names begin so, without that beginning."""
     return {n.removeprefix(prefix): t for n, t in tensors.items() if n.startswith(prefix)}
 
 

@@ -24,11 +24,13 @@ class Shelf:
 
     def names(self) -> list[str]:
         """The names of the checkpoints on disk, oldest first, the averaged one at the end."""
-        return sorted(path.stem for path in self.folder.glob(f"*{_SUFFIX}"))
+        found = [path.stem for path in self.folder.glob(f"*{_SUFFIX}")]
+        others = sorted(name for name in found if not name.isdecimal())
+        return sorted((name for name in found if name.isdecimal()), key=int) + others
 
     def numbered(self) -> list[int]:
         """The updates at which the checkpoints on disk were saved, oldest first."""
-        return sorted(int(name) for name in self.names() if name.isdecimal())
+        return [int(name) for name in self.names() if name.isdecimal()]
 
     def path(self, name: str) -> Path:
         """Where the checkpoint of this name is or would be."""

@@ -2,6 +2,7 @@
 number.
 """
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +16,7 @@ from attlas.data import Batch
 from attlas.errors import AttlasError
 from attlas.models import SequenceToSequence
 from attlas.runs import Checkpoint, load_weights
+from attlas.runs.checkpoint import under
 from attlas.training.averaging import MovingAveraging, move
 from attlas.training.feeding import sampled, teacher_forced
 from attlas.training.loss import cross_entropy, sequence_loss
@@ -104,10 +106,10 @@ class Learner:
     def restore(self, checkpoint: Checkpoint, where: Path) -> None:
         """Be as when this checkpoint was made; `where` names the run in errors."""
         load_weights(self.model, checkpoint.model, where)
-        restore_moments(self.optimiser, self.model, _under(_OPTIMISER, checkpoint.training))
+        restore_moments(self.optimiser, self.model, under(_OPTIMISER, checkpoint.training))
         self.precision.scaler.load_state_dict(checkpoint.facts["scaler"])
         if self.average is not None:
-            for name, tensor in _under(_AVERAGE, checkpoint.training).items():
+            for name, tensor in under(_AVERAGE, checkpoint.training).items():
                 self.average[name].copy_(tensor)
 
     def _loss(
@@ -125,16 +127,12 @@ class Learner:
         return cross_entropy(logits[real], wanted[real], settings.smoothing)
 
     def _finite(self, value: Float[Tensor, ""], name: str, number: int) -> float:
-        number_ = value.item()
-        if not torch.isfinite(value):
+        plain = value.item()
+        if not math.isfinite(plain):
             raise AttlasError(
                 f"a finite {name} at update {number}",
-                str(number_),
+                str(plain),
                 "lower training.rate or training.clip, or use a longer warmup; the last "
                 "checkpoint is from before it",
             )
-        return number_
-
-
-def _under(prefix: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    return {n.removeprefix(prefix): t for n, t in tensors.items() if n.startswith(prefix)}
+        return plain

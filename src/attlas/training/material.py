@@ -54,13 +54,11 @@ def prepared(recipe: Recipe, folder: Path) -> Material:
     """Load the data, and begin the folder or check that it was begun with the same recipe and data.
 
     `config.toml` is written last: a folder that has one has all the rest.
-    Errors: `AttlasError` where folder, recipe or data are those of something else.
+    Errors: `AttlasError` where recipe or data are not those it began with.
     """
     begun = (folder / CONFIG).is_file()
     if begun:
         check_same(Recipe.read(read_toml(folder / CONFIG), str(folder / CONFIG)), recipe, folder)
-    else:
-        _check_ours(folder)
     splits = load_splits(recipe.data)
     if begun:
         _check_data(Run(folder), splits)
@@ -80,21 +78,30 @@ def prepared(recipe: Recipe, folder: Path) -> Material:
     return Material(recipe, splits, vocabularies)
 
 
-def _check_ours(folder: Path) -> None:
-    """That nothing is in the folder but what a beginning that was killed leaves."""
-    others = [
-        path.name
-        for path in sorted(folder.iterdir())
-        if path.name not in (LOCK, PROVENANCE)
-        and path.suffix != TEMPORARY
-        and path.stem not in _VOCABULARIES
-    ]
+def check_folder(folder: Path) -> None:
+    """That a folder is a run's, or holds nothing but what a killed beginning of one leaves.
+
+    Errors: `AttlasError` that names what else is there.
+    """
+    if (folder / CONFIG).is_file():
+        return
+    others = sorted(path.name for path in folder.iterdir())
+    if LOCK in others:  # then attlas has been here, and these may be its own
+        others = [name for name in others if not _of_a_beginning(Path(name))]
     if others:
         raise AttlasError(
             f"an empty folder, or the folder of a run, at {folder}",
             f"a folder without {CONFIG} that holds {', '.join(others[:3])}",
             "choose another folder",
         )
+
+
+def _of_a_beginning(path: Path) -> bool:
+    return (
+        path.name in (LOCK, PROVENANCE)
+        or path.suffix == TEMPORARY
+        or (path.stem in _VOCABULARIES and path.suffix in (".model", ".json"))
+    )
 
 
 def _check_data(run: Run, splits: Splits) -> None:

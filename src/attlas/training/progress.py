@@ -19,7 +19,7 @@ class Progress:
     """
 
     def __init__(self, console: Console | None = None) -> None:
-        self.console = console or Console(stderr=True, highlight=False)
+        self.console = console or Console(stderr=True)
         self._bar = Bar(
             TextColumn("{task.description}"),
             BarColumn(),
@@ -81,7 +81,7 @@ class Progress:
             self._line(f"{where} · {event.done:.0%} · {numbers}")
 
     def _line(self, text: str) -> None:
-        self.console.print(text, markup=False, soft_wrap=True)
+        self.console.print(text, markup=False, highlight=False, soft_wrap=True)
 
 
 def duration(seconds: float) -> str:

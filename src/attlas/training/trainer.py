@@ -11,7 +11,7 @@ from attlas.runs import device_named, locked
 from attlas.runs.durable import explained
 from attlas.training.events import Outcome, Report, silent
 from attlas.training.learner import Learner
-from attlas.training.material import prepared
+from attlas.training.material import check_folder, prepared
 from attlas.training.recipe import Recipe
 from attlas.training.seeds import seed_of
 from attlas.training.sitting import Sitting
@@ -21,8 +21,9 @@ def train(recipe: Recipe, folder: Path | str, *, report: Report = silent) -> Out
     """Train until a limit of the recipe is reached; go on where an earlier sitting ended.
 
     A run that was stopped or killed at any moment and goes on ends with the weights, to the bit,
-    of one that was never disturbed (on the same machine, device and number of threads). A finished
-    run whose limits are not raised is left as it is, and its outcome is told again.
+    of one that was never disturbed: on the CPU with the same number of threads; on a GPU as far as
+    its kernels repeat themselves. A finished run whose limits are not raised is left as it is, and
+    its outcome is told again.
 
     Errors: `AttlasError` where the folder holds another run or is in use, where the data or a
     checkpoint is not what it was, where a loss is not finite, or where the disk refuses.
@@ -32,6 +33,7 @@ def train(recipe: Recipe, folder: Path | str, *, report: Report = silent) -> Out
     device = device_named(recipe.training.device)
     with explained(folder):
         folder.mkdir(parents=True, exist_ok=True)
+    check_folder(folder)
     graphics = [device] if device.type == "cuda" else []
     with locked(folder), _threads(recipe.training.threads), torch.random.fork_rng(graphics):
         material = prepared(recipe, folder)

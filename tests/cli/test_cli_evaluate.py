@@ -1,0 +1,92 @@
+"""`attlas evaluate`: no number stands alone."""
+
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from attlas.cli.application import app
+from attlas.metrics import corpus_score
+from attlas.runs import Run
+
+
+def evaluate(*arguments: object) -> tuple[int, str, str]:
+    result = CliRunner().invoke(app, ["evaluate", *map(str, arguments)])
+    return result.exit_code, result.stdout, result.stderr
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> tuple[Path, Path]:
+    source, reference = tmp_path / "source", tmp_path / "reference"
+    source.write_text("1 2 3\n\n4 5\n", encoding="utf-8")
+    reference.write_text("3 2 1\n\n5 4\n", encoding="utf-8")
+    return source, reference
+
+
+def test_the_scores_are_those_of_the_translations_that_are_kept(
+    run: Path, files: tuple[Path, Path], tmp_path: Path
+) -> None:
+    source, reference = files
+    code, out, _ = evaluate(
+        run, "--source", source, "--reference", reference, "--json", "-o", tmp_path / "kept"
+    )
+    assert code == 0
+    kept = (tmp_path / "kept").read_text(encoding="utf-8").split("\n")[:-1]
+    wanted = corpus_score(kept, ["3 2 1", "", "5 4"])
+    report = json.loads(out)
+    assert report["scores"] == {
+        score.name: {"value": score.value, "signature": score.signature} for score in wanted
+    }
+    assert report["data"]["pairs"] == len(kept) == 3
+
+
+def test_the_report_names_data_search_checkpoint_and_seed(run: Path) -> None:
+    _, out, _ = evaluate(run, "--json", "--beam", 3)
+    report, provenance = json.loads(out), Run(run).provenance()
+    assert report["data"]["sha256"] == provenance["data"]["test"]["sha256"]
+    assert report["data"]["pairs"] == provenance["data"]["test"]["pairs"]
+    assert report["decoding"]["beam"] == 3
+    assert report["checkpoint"] == "00000003"
+    assert report["seed"] == provenance["seed"]
+
+
+def test_the_report_for_a_reader_says_the_same(run: Path) -> None:
+    report = json.loads(evaluate(run, "--json")[1])
+    _, out, _ = evaluate(run)
+    for name, score in report["scores"].items():
+        assert f"{name} = {score['value']:.2f} ({score['signature']})" in out
+    assert report["data"]["sha256"] in out
+    assert "method = beam, beam = 2" in out
+    assert "temperature" not in out
+
+
+def test_the_validation_set_is_another_set(run: Path) -> None:
+    report = json.loads(evaluate(run, "--valid", "--json")[1])
+    assert report["data"]["sha256"] == Run(run).provenance()["data"]["valid"]["sha256"]
+
+
+def test_unequal_files_are_the_callers_mistake(run: Path, files: tuple[Path, Path]) -> None:
+    source, reference = files
+    source.write_text("1\n", encoding="utf-8")
+    code, _, error = evaluate(run, "--source", source, "--reference", reference)
+    assert code == 2
+    assert "wanted two files with the same number of lines; got 1 in" in error
+
+
+def test_a_source_needs_its_reference(run: Path, files: tuple[Path, Path]) -> None:
+    code, _, error = evaluate(run, "--source", files[0])
+    assert code == 2
+    assert "wanted --source and --reference" in error
+
+
+def test_examples_are_exactly_right(run: Path, tmp_path: Path) -> None:
+    """References made of the run's own translations are all right."""
+    source = tmp_path / "source"
+    source.write_text("1 2 3\n4 5\n6\n", encoding="utf-8")
+    reference = tmp_path / "reference"
+    CliRunner().invoke(app, ["translate", str(run), "-i", str(source), "-o", str(reference)])
+    code, out, _ = evaluate(run, "--source", source, "--reference", reference, "--examples", 2)
+    assert code == 0
+    assert out.count("→") == 2
+    assert "exactly right: 100.0%" in out

@@ -1,0 +1,136 @@
+"""`attlas figure` and `attlas look`."""
+
+import json
+import signal
+import subprocess
+import sys
+import urllib.request
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from attlas.cli.application import app
+from attlas.recording import Trace
+
+HEADS = {"png": b"\x89PNG", "svg": b"<?xml", "pdf": b"%PDF"}
+
+
+def figure(*arguments: object) -> tuple[int, str, str]:
+    result = CliRunner().invoke(app, ["figure", *map(str, arguments)])
+    return result.exit_code, result.stdout, result.stderr
+
+
+@pytest.fixture(scope="module")
+def trace(run: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("trace")
+    path = folder / "trace.safetensors"
+    code, _, error = figure(run, "1 2 3", "-o", folder / "m.png", "--save-trace", path)
+    assert code == 0, error
+    return path
+
+
+@pytest.mark.parametrize("suffix", HEADS)
+def test_a_translation_becomes_a_map(run: Path, tmp_path: Path, suffix: str) -> None:
+    path = tmp_path / f"map.{suffix}"
+    code, out, _ = figure(run, "1 2 3", "--output", path)
+    assert (code, out) == (0, f"{path}\n")
+    assert path.read_bytes().startswith(HEADS[suffix])
+
+
+def test_a_saved_trace_becomes_the_same_map(run: Path, trace: Path, tmp_path: Path) -> None:
+    assert figure(run, "1 2 3", "-o", tmp_path / "a.svg")[0] == 0
+    assert figure(trace, "-o", tmp_path / "b.svg")[0] == 0
+    assert (tmp_path / "a.svg").read_bytes() == (tmp_path / "b.svg").read_bytes()
+
+
+def test_the_tokens_of_both_sides_stand_in_the_map(trace: Path, tmp_path: Path) -> None:
+    figure(trace, "-o", tmp_path / "map.svg")
+    text = (tmp_path / "map.svg").read_text(encoding="utf-8")
+    loaded = Trace.load(trace)
+    for token in (*loaded.source[0], *loaded.target[0]):
+        assert f">{token.replace('<', '&lt;').replace('>', '&gt;')}</text>" in text
+
+
+def test_one_query_becomes_bars(trace: Path, tmp_path: Path) -> None:
+    code, _, _ = figure(trace, "--query", 1, "-o", tmp_path / "bars.svg")
+    assert code == 0
+    assert "attention weight" in (tmp_path / "bars.svg").read_text(encoding="utf-8")
+
+
+def test_a_query_that_is_not_there_is_the_callers_mistake(trace: Path, tmp_path: Path) -> None:
+    code, _, error = figure(trace, "--query", 99, "-o", tmp_path / "bars.svg")
+    assert code == 2
+    assert "wanted a target token from 1 to" in error
+
+
+def test_a_layer_that_is_not_there_names_those_that_are(trace: Path, tmp_path: Path) -> None:
+    code, _, error = figure(trace, "--layer", "encoder", "-o", tmp_path / "m.svg")
+    assert code == 2
+    assert "choose from: decoder.attention" in error
+
+
+@pytest.mark.parametrize("suffix", ["gif", ""])
+def test_another_suffix_names_the_valid_ones_before_any_work(tmp_path: Path, suffix: str) -> None:
+    code, _, error = figure(tmp_path / "no-run", "a", "-o", tmp_path / f"map.{suffix}")
+    assert code == 2
+    assert "wanted a file name that ends in .png, .svg, .pdf" in error
+
+
+def test_a_run_wants_a_text_and_a_trace_wants_none(run: Path, trace: Path, tmp_path: Path) -> None:
+    code, _, error = figure(run, "-o", tmp_path / "m.png")
+    assert code == 2
+    assert "wanted a text to translate" in error
+    code, _, error = figure(trace, "a text", "-o", tmp_path / "m.png")
+    assert code == 2
+    assert "wanted no text beside a trace" in error
+
+
+def test_a_model_without_attention_has_nothing_to_draw(blind_run: Path, tmp_path: Path) -> None:
+    code, _, error = figure(blind_run, "1 2", "-o", tmp_path / "m.png")
+    assert code == 2
+    assert "the model has no attention" in error
+    assert not (tmp_path / "m.png").exists()
+
+
+def test_inspecting_a_trace_shows_its_layers_and_tokens(trace: Path) -> None:
+    result = CliRunner().invoke(app, ["inspect", str(trace)])
+    assert result.exit_code == 0
+    assert "decoder.attention  weights  1 × 1 × " in result.stdout
+    assert "source: 1 2 3 </s>" in result.stdout
+
+
+@pytest.mark.parametrize("option", ["--output", "--save-trace"])
+def test_a_folder_that_does_not_exist_is_the_callers_mistake(
+    run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, option: str
+) -> None:
+    monkeypatch.chdir(tmp_path)  # where map.png goes by default
+    path = tmp_path / "none" / "map.png"
+    code, _, error = figure(run, "1 2", option, path)
+    assert code == 2
+    assert str(path) in error
+
+
+def test_a_damaged_trace_is_the_callers_mistake(tmp_path: Path) -> None:
+    (tmp_path / "t.safetensors").write_bytes(b"nonsense")
+    code, _, error = figure(tmp_path / "t.safetensors", "-o", tmp_path / "m.png")
+    assert code == 2
+    assert "wanted a whole trace file" in error
+
+
+@pytest.mark.slow
+def test_look_prints_where_it_listens_serves_and_ends_with_ctrl_c(run: Path) -> None:
+    with subprocess.Popen(
+        [sys.executable, "-m", "attlas", "look", str(run), "--port", "0", "--no-browser"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stdout
+        url = process.stdout.readline().split()[0]
+        with urllib.request.urlopen(f"{url}api/model", timeout=60) as answer:
+            assert json.load(answer)
+        process.send_signal(signal.SIGINT)
+        _, error = process.communicate(timeout=60)
+    assert process.returncode == 0
+    assert error == ""

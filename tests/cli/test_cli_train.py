@@ -1,0 +1,124 @@
+"""`attlas train` and `attlas inspect`."""
+
+import re
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from attlas.cli.application import app
+from attlas.runs import Run
+
+
+def attlas(*arguments: object) -> tuple[int, str, str]:
+    result = CliRunner().invoke(app, [*map(str, arguments)])
+    return result.exit_code, result.stdout, result.stderr
+
+
+def test_a_recipe_becomes_a_run_in_the_folder_that_is_asked_for(
+    recipe: Path, tmp_path: Path
+) -> None:
+    code, out, _ = attlas("train", recipe, "--out", tmp_path / "run")
+    assert code == 0
+    assert out == f"{tmp_path / 'run'} is ready; try: attlas look {tmp_path / 'run'}\n"
+    assert Run(tmp_path / "run").checkpoints()
+
+
+def test_a_run_is_called_after_its_recipe(
+    recipe: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert attlas("train", recipe)[0] == 0
+    assert Run("runs/tiny").checkpoints()
+
+
+@pytest.mark.parametrize("way", ["run", "out", "both"])
+def test_a_run_goes_on_with_what_it_was_begun_with(recipe: Path, tmp_path: Path, way: str) -> None:
+    folder = tmp_path / "run"
+    attlas("train", recipe, "--out", folder, "--set", "model.hidden=9")
+    how = {
+        "run": [folder],
+        "out": ["--out", folder],
+        "both": [recipe, "--out", folder, "--set", "model.hidden=9"],
+    }[way]
+    code, _, error = attlas("train", *how, "--set", "training.updates=5")
+    assert code == 0, error
+    assert "going on after update 3" in error
+    assert Run(folder).checkpoints()[-1] == "00000005"
+    assert Run(folder).table("model")["hidden"] == 9
+
+
+def test_another_recipe_does_not_touch_a_run(recipe: Path, tmp_path: Path) -> None:
+    attlas("train", recipe, "--out", tmp_path / "run")
+    code, _, error = attlas(
+        "train", recipe, "--out", tmp_path / "run", "--set", "model.embedding=5"
+    )
+    assert code == 2
+    assert "model.embedding = 5 instead of 8" in error
+
+
+def test_without_a_recipe_the_demo_is_trained(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    from attlas.errors import AttlasError
+
+    asked: list[object] = []
+
+    def recorded(recipe: object, folder: Path, **_: object) -> None:
+        asked.extend([recipe, folder])
+        raise AttlasError("no more", "enough", "stop here")
+
+    monkeypatch.setattr("attlas.training.train", recorded)
+    monkeypatch.chdir(tmp_path)
+    assert attlas("train")[0] == 2
+    from attlas.training import read_recipe
+
+    assert asked == [read_recipe("demo"), Path("runs/demo")]
+
+
+def test_an_unknown_recipe_names_those_there_are() -> None:
+    code, _, error = attlas("train", "nonsense")
+    assert code == 2
+    assert "use one of: demo" in error
+
+
+def test_a_wrong_setting_is_told_before_anything_is_written(recipe: Path, tmp_path: Path) -> None:
+    code, _, error = attlas(
+        "train", recipe, "--out", tmp_path / "run", "--set", "training.rat=1e-3"
+    )
+    assert code == 2
+    assert "did you mean `rate`?" in error
+    assert not (tmp_path / "run").exists()
+
+
+def test_inspecting_a_run_shows_what_is_in_it(run: Path) -> None:
+    code, out, _ = attlas("inspect", run)
+    assert code == 0
+    model = Run(run).model()
+    parts = {
+        name: sum(p.numel() for p in part.parameters()) for name, part in model.named_children()
+    }
+    for name, count in parts.items():
+        assert not count or re.search(rf"^{name} +{count:,}$", out, re.MULTILINE)
+    together = sum(p.numel() for p in model.parameters())
+    assert re.search(rf"^together +{together:,}$", out, re.MULTILINE)
+    assert "hidden = 8" in out
+    assert re.search(r"^00000003 +best, last$", out, re.MULTILINE)
+    assert re.search(r"^update 3 +loss \d", out, re.MULTILINE)
+
+
+def test_inspecting_a_recipe_shows_it_as_it_would_be_trained(recipe: Path) -> None:
+    import tomllib
+
+    from attlas.training import Recipe, read_recipe
+
+    code, out, _ = attlas("inspect", recipe, "--set", "model.hidden=77")
+    assert code == 0
+    shown = Recipe.read(tomllib.loads(out), "what inspect shows")
+    assert shown == read_recipe(recipe, ["model.hidden=77"])
+
+
+def test_settings_of_what_is_done_cannot_be_inspected_changed(run: Path) -> None:
+    code, _, error = attlas("inspect", run, "--set", "model.hidden=3")
+    assert code == 2
+    assert "wanted --set for a recipe" in error

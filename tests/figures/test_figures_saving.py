@@ -1,0 +1,85 @@
+"""Figures as files."""
+
+import subprocess
+import sys
+from pathlib import Path
+from xml.etree import ElementTree
+
+import matplotlib as mpl
+import pytest
+from matplotlib.figure import Figure
+
+from attlas import figures
+from attlas.errors import AttlasError
+
+HEADS = {".png": b"\x89PNG\r\n", ".svg": b"<?xml", ".pdf": b"%PDF-"}
+DRAW = """
+from attlas import figures
+for suffix in (".png", ".svg", ".pdf"):
+    figure = figures.heatmap([[0.25, 0.75], [0.5, 0.5]], ["a", "$b$"], ["x", "y"], title="a title")
+    figures.save(figure, {folder!r} + "/map" + suffix)
+"""
+
+
+def example(token: str = "a") -> Figure:
+    return figures.heatmap([[0.25, 0.75]], [token, "b"], ["x"])
+
+
+@pytest.mark.parametrize("suffix", HEADS)
+@pytest.mark.parametrize("as_text", [str, Path])
+def test_the_suffix_says_the_format(tmp_path: Path, suffix: str, as_text: type) -> None:
+    for name in (f"map{suffix}", f"map2{suffix.upper()}"):
+        figures.save(example(), as_text(tmp_path / name))
+        assert (tmp_path / name).read_bytes().startswith(HEADS[suffix])
+
+
+@pytest.mark.parametrize("name", ["map.jpg", "map", "map.png.txt"])
+def test_another_suffix_names_the_valid_ones(tmp_path: Path, name: str) -> None:
+    with pytest.raises(AttlasError, match=r"ends in \.png, \.svg, \.pdf; got .*choose one"):
+        figures.save(example(), tmp_path / name)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_folder_that_does_not_exist_is_told(tmp_path: Path) -> None:
+    with pytest.raises(AttlasError, match=r"wanted to write .*choose a folder that exists"):
+        figures.save(example(), tmp_path / "none" / "map.png")
+
+
+@pytest.mark.slow
+def test_the_same_input_gives_the_same_bytes_in_another_process(tmp_path: Path) -> None:
+    folders = [tmp_path / "one", tmp_path / "other"]
+    for seed, folder in enumerate(folders):
+        folder.mkdir()
+        subprocess.run(
+            [sys.executable, "-c", DRAW.format(folder=str(folder))],
+            check=True,
+            env={"PYTHONHASHSEED": str(seed), "SOURCE_DATE_EPOCH": str(10**9 * seed)},
+        )
+    for suffix in HEADS:
+        one, other = ((folder / f"map{suffix}").read_bytes() for folder in folders)
+        assert one == other
+
+
+def test_the_text_of_an_svg_is_text(tmp_path: Path) -> None:
+    figures.save(example("<wort> & $x$"), tmp_path / "map.svg")
+    tree = ElementTree.parse(tmp_path / "map.svg")
+    texts = {text.text for text in tree.iter("{http://www.w3.org/2000/svg}text")}
+    assert {"<wort>·&·$x$", "b", "x", "source", "target", ".25", ".75"} <= texts
+
+
+@pytest.mark.usefixtures("machine_with_cjk")
+def test_a_pdf_embeds_outlines_that_its_readers_can_draw(tmp_path: Path) -> None:
+    """A Type 42 font holds TrueType outlines alone; the letters of a CFF font go as Type 3."""
+    figures.save(example(), tmp_path / "latin.pdf")
+    assert b"/CIDFontType2" in (tmp_path / "latin.pdf").read_bytes()
+    figures.save(example("日本"), tmp_path / "cjk.pdf")
+    content = (tmp_path / "cjk.pdf").read_bytes()
+    assert b"/CIDFontType2" not in content
+    assert b"/Type3" in content
+
+
+def test_drawing_and_saving_leave_matplotlibs_settings_alone(tmp_path: Path) -> None:
+    before = dict(mpl.rcParams)
+    figures.save(example(), tmp_path / "map.svg")
+    assert dict(mpl.rcParams) == before
+    assert "matplotlib.pyplot" not in sys.modules or not mpl.pyplot.get_fignums()

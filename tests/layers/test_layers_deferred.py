@@ -1,0 +1,84 @@
+"""A deferred gradient is the gradient."""
+
+import gc
+
+import torch
+import torch.nn.functional as F
+from hypothesis import given
+from hypothesis import strategies as st
+from torch import Tensor
+
+from attlas.layers.deferred import DeferredLinear
+
+_sizes = st.integers(1, 4)
+
+
+def recurrence(linear: object, state: Tensor, steps: int) -> Tensor:
+    """h_t = tanh(W h_{t−1} + b), whose every step reads the same matrix."""
+    for _ in range(steps):
+        state = torch.tanh(linear(state))  # type: ignore[operator]
+    return state.square().sum()
+
+
+@given(_sizes, _sizes, st.integers(0, 5), st.booleans(), st.integers(0, 2**31))
+def test_every_gradient_equals_that_of_the_plain_linear_map(
+    batch: int, width: int, steps: int, biased: bool, seed: int
+) -> None:
+    generator = torch.Generator().manual_seed(seed)
+    draw = lambda *shape: torch.randn(  # noqa: E731 (three tensors of one kind)
+        *shape, generator=generator, dtype=torch.float64
+    ).requires_grad_()
+    weight, bias, start = draw(width, width), draw(width) if biased else None, draw(batch, width)
+    wanted = [x for x in (weight, bias, start) if x is not None]
+    plain = torch.autograd.grad(
+        recurrence(lambda x: F.linear(x, weight, bias), start, steps), wanted, allow_unused=True
+    )
+    deferred = torch.autograd.grad(
+        recurrence(DeferredLinear(weight, bias), start, steps), wanted, allow_unused=True
+    )
+    for one, other in zip(plain, deferred, strict=True):
+        assert (one is None) == (other is None)
+        if one is not None:
+            torch.testing.assert_close(other, one, rtol=1e-10, atol=1e-10)
+
+
+def test_a_graph_that_is_kept_can_be_walked_back_twice() -> None:
+    weight = torch.randn(3, 3, dtype=torch.float64, requires_grad=True)
+    loss = recurrence(DeferredLinear(weight), torch.ones(2, 3, dtype=torch.float64), 4)
+    (once,) = torch.autograd.grad(loss, weight, retain_graph=True)
+    (twice,) = torch.autograd.grad(loss, weight)
+    assert torch.equal(once, twice)
+
+
+def test_without_gradients_nothing_is_kept() -> None:
+    weight = torch.randn(3, 3, requires_grad=True)
+    with torch.no_grad():
+        outputs = DeferredLinear(weight)(torch.ones(2, 3))
+    assert not outputs.requires_grad
+    torch.testing.assert_close(outputs, F.linear(torch.ones(2, 3), weight))
+
+
+def alive(*shape: int) -> int:
+    """How many tensors of this shape there are; other tests leave theirs behind."""
+    gc.collect()
+    # By type(): isinstance also asks x.__class__, at which some deprecated objects warn.
+    return sum(issubclass(type(x), Tensor) and x.shape == shape for x in gc.get_objects())
+
+
+def test_the_pairs_die_with_the_graph() -> None:
+    before = alive(37, 3)
+    weight = torch.randn(3, 3, requires_grad=True)
+    state = torch.ones(37, 3, requires_grad=True)
+    loss = recurrence(DeferredLinear(weight), state, 3)
+    torch.autograd.grad(loss, state, retain_graph=True)  # the parameters are not asked for
+    del loss
+    assert alive(37, 3) - before == 1  # the state itself
+
+
+def test_autocast_keeps_its_own_way() -> None:
+    weight = torch.randn(3, 3, requires_grad=True)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        outputs = DeferredLinear(weight)(torch.ones(2, 3))
+    assert outputs.dtype is torch.bfloat16
+    outputs.sum().backward()
+    assert weight.grad is not None

@@ -1,0 +1,276 @@
+"""A whole training: its folder, its events, its end."""
+
+import io
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from killing import recipe
+from rich.console import Console
+
+from attlas.data import BatchingConfig
+from attlas.errors import AttlasError
+from attlas.runs import Run
+from attlas.training import (
+    Event,
+    Progress,
+    Recipe,
+    Trained,
+    Validated,
+    evaluate,
+    read_recipe,
+    train,
+    validation_loss,
+)
+from attlas.training.journal import Journal
+from attlas.training.learner import Learner
+from attlas.training.material import Material, prepared
+from attlas.training.progress import duration
+
+PLAIN = {"kind": "none"}
+
+
+def changed(begun: Recipe, **tables: Any) -> Recipe:
+    return Recipe.model_validate({**begun.tables(), **tables})
+
+
+def test_a_folder_holds_everything_that_a_run_is(tmp_path: Path) -> None:
+    outcome = train(recipe(6), tmp_path / "deep" / "run")
+    assert outcome.path == tmp_path / "deep" / "run"
+    assert (outcome.update, outcome.reason, outcome.criterion) == (6, "updates", "accuracy")
+    run = Run(outcome.path)
+    assert Recipe.read(run.config, "config.toml") == recipe(6)
+    assert run.checkpoints()[-2:] == ["00000006", "averaged"]
+    assert run.shelf.named("last") == "00000006"
+    assert run.shelf.named("best") == outcome.checkpoint
+    facts = run.provenance()
+    assert facts["seed"] == 3
+    assert facts["data"]["train"]["pairs"] == 90
+    assert len(facts["data"]["valid"]["sha256"]) == 64
+    run.model("best")
+    run.model("averaged")
+
+
+def test_what_is_told_is_what_is_written_down(tmp_path: Path) -> None:
+    told: list[Event] = []
+    train(recipe(6), tmp_path, report=told.append)
+    lines = (tmp_path / "metrics.jsonl").read_text().splitlines()
+    assert [json.loads(line) for line in lines] == [
+        json.loads(json.dumps(event.record())) for event in told
+    ]
+    assert told[0].kind == "started"
+    assert [event.update for event in told if isinstance(event, Trained)] == [2, 4, 6]
+    scored = [event for event in told if isinstance(event, Validated)]
+    assert all("tok:13a" in (event.signature or "") for event in scored)
+
+
+def test_the_best_checkpoint_is_the_one_with_the_best_validation(tmp_path: Path) -> None:
+    told: list[Event] = []
+    begun = recipe(12, averaging=PLAIN, validation={"every": 2, "translate": False}, rate=0.05)
+    outcome = train(begun, tmp_path, report=told.append)
+    scored = [event for event in told if isinstance(event, Validated)]
+    assert len(scored) == 6
+    best = min(scored, key=lambda event: event.loss)
+    assert outcome.best == best.loss
+    assert outcome.checkpoint == best.checkpoint == Run(tmp_path).shelf.named("best")
+    assert [event.best for event in scored] == [
+        event.loss < min([e.loss for e in scored[:place]], default=float("inf"))
+        for place, event in enumerate(scored)
+    ]
+
+
+def test_the_last_checkpoints_and_the_best_are_kept_and_no_more(tmp_path: Path) -> None:
+    # A rate this high makes every later validation worse than the first.
+    begun = recipe(
+        10, averaging=PLAIN, rate=3.0, validation={"every": 2, "translate": False}, keep=2
+    )
+    outcome = train(begun, tmp_path)
+    kept = {"00000008", "00000010", outcome.checkpoint}
+    assert set(Run(tmp_path).checkpoints()) == kept
+
+
+def test_training_stops_when_validation_no_longer_gets_better(tmp_path: Path) -> None:
+    validation = {"every": 1, "translate": False, "patience": 3}
+    told: list[Event] = []
+    begun = recipe(200, averaging=PLAIN, rate=2.0, validation=validation)
+    outcome = train(begun, tmp_path, report=told.append)
+    scored = [event for event in told if isinstance(event, Validated)]
+    assert outcome.reason == "patience"
+    assert outcome.update < 200
+    assert [event.best for event in scored[-4:]] == [True, False, False, False]
+
+
+def test_the_measured_average_is_the_mean_of_the_last_checkpoints(tmp_path: Path) -> None:
+    begun = recipe(
+        6, save_every=2, keep=3, averaging={"kind": "last", "count": 2},
+        validation={"every": 3, "translate": False},
+    )  # fmt: skip
+    told: list[Event] = []
+    train(begun, tmp_path, report=told.append)
+    shelf = Run(tmp_path).shelf
+    assert shelf.numbered()[-2:] == [4, 6]
+    one, two = (shelf.read(f"{update:08d}").model for update in (4, 6))
+    average = shelf.read("averaged").model
+    for name, tensor in average.items():
+        assert torch.allclose(tensor, (one[name] + two[name]) / 2, atol=1e-7)
+    measured = [e for e in told if isinstance(e, Validated) and e.checkpoint == "averaged"]
+    assert len(measured) == 1
+    vocabularies = Run(tmp_path).vocabularies()
+    material = Material(begun, begun.data.load(), vocabularies)
+    loss = validation_loss(Run(tmp_path).model("averaged"), material.valid_batches)
+    assert loss == pytest.approx(measured[0].loss)
+
+
+def test_validation_loss_is_the_mean_over_all_real_tokens(tmp_path: Path) -> None:
+    train(recipe(2), tmp_path)
+    model = Run(tmp_path).model("last").double()
+    material = Material(recipe(2), recipe(2).data.load(), Run(tmp_path).vocabularies())
+    batch = material.valid_batches.batch(range(8))
+    with torch.no_grad():
+        logits = model(batch.source, batch.source_real, batch.asked)[batch.wanted_real]
+    wanted = torch.nn.functional.cross_entropy(logits, batch.wanted[batch.wanted_real])
+    assert validation_loss(model, material.valid_batches) == pytest.approx(wanted.item())
+    assert not model.training
+
+
+def test_an_epoch_sees_every_pair_once_also_when_the_last_group_is_short(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[tuple[int, ...]] = []
+    real = Learner.update
+
+    def watched(self: Learner, batches: Any, number: int) -> Any:
+        seen.extend(batch.indices for batch in batches)
+        return real(self, batches, number)
+
+    monkeypatch.setattr(Learner, "update", watched)
+    begun = recipe(99, accumulate=3, validation={"translate": False}, epochs=2)
+    outcome = train(begun, tmp_path)
+    assert outcome.reason == "epochs"
+    places = sorted(place for indices in seen for place in indices)
+    assert places == sorted([*range(90)] * 2)
+    half = len(seen) // 2
+    assert half % 3 != 0
+    assert seen[:half] != seen[half:]
+
+
+def test_a_time_limit_stops_without_changing_the_way(tmp_path: Path) -> None:
+    begun = recipe(8)
+    train(begun, tmp_path / "whole")
+    timed = Recipe.model_validate(
+        {**begun.tables(), "training": {**begun.tables()["training"], "minutes": 1e-9}}
+    )
+    outcome = train(timed, tmp_path / "parts")
+    assert outcome.reason == "minutes"
+    assert outcome.update == 0
+    train(begun, tmp_path / "parts")
+    one, other = (Run(tmp_path / name).shelf.read("last") for name in ("whole", "parts"))
+    assert all(torch.equal(t, other.model[name]) for name, t in one.model.items())
+
+
+def test_a_disk_that_refuses_is_an_error_and_the_run_goes_on_later(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = os.write
+
+    def full(descriptor: int, content: bytes) -> int:
+        if (tmp_path / "last").exists() and len(content) > 5000:
+            raise OSError(28, "No space left on device")
+        return real(descriptor, content)
+
+    begun = recipe(6, save_every=2)
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "write", full)
+        with pytest.raises(AttlasError, match="got no space left on device; make room"):
+            train(begun, tmp_path)
+    assert Run(tmp_path).shelf.named("last") == "00000002"
+    Run(tmp_path).model("last")
+    assert train(begun, tmp_path).update == 6
+
+
+def test_a_run_may_sample_its_subwords_anew_in_every_epoch(tmp_path: Path) -> None:
+    begun = changed(
+        recipe(4), vocabulary={"kind": "unigram", "size": 300, "joint": True, "sampling": 0.3}
+    )
+    material = prepared(begun, tmp_path)
+    first, again, other = (material.batches(epoch) for epoch in (0, 0, 1))
+
+    def ids(batches: Any) -> list[list[int]]:
+        return [batches.encoded.source[place].tolist() for place in range(90)]
+
+    assert ids(first) == ids(again)
+    assert ids(first) != ids(other)
+
+
+def test_curves_for_tensorboard_are_written_on_demand(tmp_path: Path) -> None:
+    pytest.importorskip("tensorboard")
+    train(recipe(2, tensorboard=True), tmp_path)
+    assert list((tmp_path / "tensorboard").glob("events.*"))
+
+
+def test_curves_without_tensorboard_are_an_error_that_says_what_to_install(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", None)
+    with pytest.raises(AttlasError, match=r"pip install 'attlas\[tensorboard\]'"):
+        train(recipe(2, tensorboard=True), tmp_path)
+
+
+@pytest.mark.parametrize("terminal", [True, False])
+def test_progress_shows_each_validation_and_the_end(tmp_path: Path, terminal: bool) -> None:
+    console = Console(file=io.StringIO(), force_terminal=terminal, width=120)
+    with Progress(console) as report:
+        train(recipe(6, log_every=1), tmp_path, report=report)
+    assert isinstance(console.file, io.StringIO)
+    shown = console.file.getvalue()
+    assert "90 of 90 pairs kept" in shown
+    assert "update 4: validation loss" in shown
+    assert "exactly right" in shown
+    assert "tokens/s" in shown
+    assert "finished after 6 updates" in shown
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"), [(0.2, "0 s"), (59.4, "59 s"), (65.0, "1:05 min"), (7385.0, "2:03 h")]
+)
+def test_a_duration_is_said_as_people_say_it(seconds: float, text: str) -> None:
+    assert duration(seconds) == text
+
+
+def test_a_journal_is_cut_back_and_says_what_it_lost(tmp_path: Path) -> None:
+    path = tmp_path / "metrics.jsonl"
+    path.write_bytes(b"one\ntwo\nthr")
+    with Journal(path, 8) as journal:
+        assert journal.missing == 0
+    assert path.read_bytes() == b"one\ntwo\n"
+    with Journal(path, 100) as journal:
+        assert journal.missing == 92
+    assert path.read_bytes() == b"one\ntwo\n"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("task", ["copy", "reverse"])
+def test_a_small_model_learns_a_toy_task_from_end_to_end(tmp_path: Path, task: str) -> None:
+    begun = read_recipe(
+        "reverse",
+        [
+            f"data.task={task}", "data.length=[1, 6]", "data.symbols=8", "data.train=3000",
+            "data.valid=100", "data.test=100", "batching.tokens=512", "model.hidden=48",
+            "model.encoder_hidden=24", "model.embedding=24", "training.rate=1e-2",
+            "training.schedule.updates=330", "training.epochs=10", "training.device=cpu",
+            "training.threads=1",
+        ],
+    )  # fmt: skip
+    outcome = train(begun, tmp_path)
+    assert outcome.best is not None
+    assert outcome.best >= 0.95
+    run = Run(tmp_path)
+    found = evaluate(run.model(), begun.data.load().test, run.vocabularies(), begun.decoding)
+    assert found.accuracy >= 0.95
+    assert found.scores.bleu.value > 90
+    assert len(found.translations) == 100
+    assert begun.batching == BatchingConfig.read(run.table("batching"), "there")
