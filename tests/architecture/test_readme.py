@@ -1,5 +1,6 @@
 """What the README shows runs as it stands."""
 
+import importlib.util
 import re
 import subprocess
 import sys
@@ -29,3 +30,14 @@ def test_every_link_and_picture_of_the_readme_exists() -> None:
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     local = [t for t in re.findall(r"\]\(([^)#]+)\)", text) if not t.startswith("http")]
     assert [target for target in local if not (ROOT / target).exists()] == []
+
+
+def test_the_table_of_results_is_the_one_that_the_records_make() -> None:
+    path = ROOT / "scripts" / "results.py"
+    spec = importlib.util.spec_from_file_location("results", path)
+    assert spec is not None
+    assert spec.loader is not None
+    results = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(results)
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert results.with_table(text) == text

@@ -1,0 +1,107 @@
+"""The README's table of results: recorded from runs, never typed.
+
+python scripts/results.py record runs/reverse runs/multi30k    evaluate runs, keep what came out
+python scripts/results.py table                                write the table into the README
+"""
+
+import json
+import os
+import platform
+import statistics
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[1]
+RESULTS = ROOT / "docs" / "results"
+README = ROOT / "README.md"
+BEGIN, END = "<!-- results: scripts/results.py -->", "<!-- end of results -->"
+
+
+def recorded(run: Path) -> dict[str, Any]:
+    """The test scores of a run with their signatures, and what its training took."""
+    command = [sys.executable, "-m", "attlas", "evaluate", str(run), "--json"]
+    scores = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+    scores.pop("examples")
+    scores["run"] = run.name
+    events = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
+    (started, *_), (*_, ended) = events, events
+    rates = [event["tokens_per_second"] for event in events if event["event"] == "trained"]
+    scores["training"] = {
+        "seconds": ended["seconds"],
+        "updates": ended["update"],
+        "target_tokens_per_second": round(statistics.median(rates)),
+        "parameters": started["parameters"],
+        "device": started["device"],
+        "processor": _processor(),
+        "cores": os.cpu_count(),
+    }
+    return scores
+
+
+def table(results: list[dict[str, Any]]) -> str:
+    """One row a run."""
+    rows = [
+        "| run | parameters | trained in | target tokens/s | BLEU | chrF2 | exactly right |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for result in results:
+        training, scores = result["training"], result["scores"]
+        rows.append(
+            f"| [{result['run']}](docs/results/{result['run']}.json)"
+            f" | {training['parameters'] / 1e6:.1f} M"
+            f" | {_clock(training['seconds'])}"
+            f" | {training['target_tokens_per_second']:,}"
+            f" | {scores['BLEU']['value']:.1f}"
+            f" | {scores['chrF2']['value']:.1f}"
+            f" | {result['exactly_right']:.1%} |"
+        )
+    machines = sorted(
+        {f"{r['training']['processor']}, {r['training']['cores']} cores" for r in results}
+    )
+    signatures = sorted({r["scores"]["BLEU"]["signature"] for r in results})
+    searches = sorted({_search(r["decoding"]) for r in results})
+    how = [*machines, *searches, "BLEU " + ", ".join(f"`{signature}`" for signature in signatures)]
+    return "\n".join([*rows, "", f"On test sets; {'; '.join(how)}."])
+
+
+def with_table(text: str) -> str:
+    """The README with its table made anew from docs/results."""
+    results = [json.loads(path.read_text()) for path in sorted(RESULTS.glob("*.json"))]
+    before, _, rest = text.partition(BEGIN)
+    _, _, after = rest.partition(END)
+    return f"{before}{BEGIN}\n{table(results)}\n{END}{after}"
+
+
+def _search(decoding: dict[str, Any]) -> str:
+    return f"beam {decoding['beam']}" if decoding["method"] == "beam" else decoding["method"]
+
+
+def _clock(seconds: float) -> str:
+    return f"{seconds:.0f} s" if seconds < 120 else f"{seconds / 60:.0f} min"
+
+
+def _processor() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        return platform.processor() or platform.machine()
+    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else platform.machine()
+
+
+def main(verb: str, *runs: str) -> None:
+    """`record RUN …` or `table`."""
+    if verb == "record":
+        RESULTS.mkdir(exist_ok=True)
+        for run in map(Path, runs):
+            target = RESULTS / f"{run.name}.json"
+            target.write_text(json.dumps(recorded(run), indent=1) + "\n")
+    elif verb != "table":
+        sys.exit(__doc__)
+    README.write_text(with_table(README.read_text(encoding="utf-8")), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main(*(sys.argv[1:] or ["help"]))
