@@ -4,11 +4,12 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 import pytest
-from attlas.config import Config, overridden, read_toml, write_toml
-from attlas.errors import AttlasError
 from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import Field
+
+from attlas.config import Config, overridden, read_toml, write_toml
+from attlas.errors import AttlasError
 
 
 class Cat(Config):

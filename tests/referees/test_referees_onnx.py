@@ -147,7 +147,9 @@ class Case:
         torch.testing.assert_close(ours, theirs, atol=self.tolerance, rtol=self.tolerance)
 
 
-needs_cases = pytest.mark.skipif(not CASES, reason="the shared data folder is not beside this checkout")
+needs_cases = pytest.mark.skipif(
+    not CASES, reason="the shared data folder is not beside this checkout"
+)
 
 
 def of_every_case(*outputs: str) -> pytest.MarkDecorator:
