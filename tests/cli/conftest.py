@@ -59,3 +59,27 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def blind_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return trained(tmp_path_factory.mktemp("runs"), "none")
+
+
+@pytest.fixture
+def lines() -> str:
+    """What is given on the standard input."""
+    return "1 2 3\t3 2 1\n4 5\t5 4\n6 7\t7 6\n" * 20
+
+
+@pytest.fixture
+def piped(tmp_path: Path, lines: str) -> Path:
+    """A run whose training data came from the standard input."""
+    from typer.testing import CliRunner
+
+    from attlas.cli.application import app
+
+    (tmp_path / "valid.tsv").write_text("1 2\t2 1\n" * 4, encoding="utf-8")
+    files = '[data]\nkind = "files"\ntrain = "-"\nvalid = "valid.tsv"\n'
+    rest = RECIPE.format(attention="additive").partition("[vocabulary]")
+    recipe = tmp_path / "piped.toml"
+    recipe.write_text(files + "".join(rest[1:]), encoding="utf-8")
+    folder = tmp_path / "piped"
+    result = CliRunner().invoke(app, ["train", str(recipe), "--out", str(folder)], input=lines)
+    assert result.exit_code == 0, result.stderr
+    return folder

@@ -90,3 +90,30 @@ def test_examples_are_exactly_right(run: Path, tmp_path: Path) -> None:
     assert code == 0
     assert out.count("→") == 2
     assert "exactly right: 100.0%" in out
+
+
+def test_the_token_accuracy_is_that_of_the_tokens_of_the_run(
+    run: Path, files: tuple[Path, Path]
+) -> None:
+    source, reference = files
+    CliRunner().invoke(app, ["translate", str(run), "-i", str(source), "-o", str(reference)])
+    both = ("--source", source, "--reference", reference)
+    assert json.loads(evaluate(run, *both, "--json")[1])["token_accuracy"] == 1.0
+    assert "right tokens, place by place: 100.0%" in evaluate(run, *both)[1]
+    longer = "".join(f"{line} 8\n" for line in reference.read_text("utf-8").split("\n")[:-1])
+    reference.write_text(longer, encoding="utf-8")
+    assert json.loads(evaluate(run, *both, "--json")[1])["token_accuracy"] < 1.0
+
+
+def test_a_run_whose_training_data_is_gone_is_evaluated_all_the_same(piped: Path) -> None:
+    code, out, error = evaluate(piped, "--valid", "--json")
+    assert code == 0, error
+    assert json.loads(out)["data"]["pairs"] == 4
+    assert "has changed" not in error
+
+
+def test_a_run_without_a_test_set_says_what_to_do(piped: Path) -> None:
+    code, _, error = evaluate(piped)
+    assert code == 2
+    assert "wanted sentence pairs in the test set of" in error
+    assert "--valid" in error

@@ -1,17 +1,23 @@
 """`attlas train` and `attlas inspect`."""
 
+import io
 import re
+import shutil
+import sys
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
 from attlas.cli.application import app
+from attlas.config import read_toml, write_toml
+from attlas.errors import AttlasError
 from attlas.runs import Run
+from attlas.training import read_recipe, train
 
 
-def attlas(*arguments: object) -> tuple[int, str, str]:
-    result = CliRunner().invoke(app, [*map(str, arguments)])
+def attlas(*arguments: object, text: str | None = None) -> tuple[int, str, str]:
+    result = CliRunner().invoke(app, [*map(str, arguments)], input=text)
     return result.exit_code, result.stdout, result.stderr
 
 
@@ -122,3 +128,46 @@ def test_settings_of_what_is_done_cannot_be_inspected_changed(run: Path) -> None
     code, _, error = attlas("inspect", run, "--set", "model.hidden=3")
     assert code == 2
     assert "wanted --set for a recipe" in error
+
+
+def test_data_from_the_standard_input_has_to_be_given_again(piped: Path, lines: str) -> None:
+    more = ("train", piped, "--set", "training.updates=5")
+    for other in ("", "1\t1\n"):
+        code, _, error = attlas(*more, text=other)
+        assert code == 2
+        assert "standard input" in error
+        assert "again" in error
+    code, _, error = attlas(*more, text=lines)
+    assert code == 0, error
+    assert "going on after update 3" in error
+
+
+def test_what_takes_a_while_before_the_first_update_is_told(recipe: Path, tmp_path: Path) -> None:
+    _, _, first = attlas("train", recipe, "--out", tmp_path / "run")
+    assert "building vocabularies from the 300 training pairs, encoding" in first
+    _, _, again = attlas("train", tmp_path / "run", "--set", "training.updates=4")
+    assert "building" not in again
+    assert "encoding the 300 training pairs" in again
+
+
+def test_a_terminal_is_not_waited_on_for_data_that_came_from_a_pipe(
+    piped: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    monkeypatch.setattr(sys, "stdin", Terminal())
+    with pytest.raises(AttlasError, match=r"came from the standard input; got a terminal.*again"):
+        train(read_recipe(piped / "config.toml", ["training.updates=5"]), piped)
+
+
+def test_inspect_says_whose_sentences_the_shipped_corpus_has(run: Path, tmp_path: Path) -> None:
+    assert "Tatoeba" not in attlas("inspect", run)[1]
+    copied = shutil.copytree(run, tmp_path / "copy")
+    config = copied / "config.toml"
+    tables = read_toml(config) | {"data": {"kind": "shipped"}}
+    config.write_text(write_toml(tables), encoding="utf-8")
+    code, out, error = attlas("inspect", copied)
+    assert code == 0, error
+    assert "CC BY 2.0 FR" in out

@@ -98,10 +98,13 @@ def test_a_model_without_attention_has_no_alignments(blind_run: Path, tmp_path: 
     assert not (tmp_path / "align").exists()
 
 
-def test_bad_utf8_names_its_line_and_is_never_replaced(run: Path) -> None:
-    code, out, error = translate(run, text=b"1\n2\n3 \xff 4\n")
+@pytest.mark.parametrize("window", [1, 2, 100])
+def test_bad_utf8_names_its_line_and_the_lines_before_it_are_translated(
+    run: Path, window: int
+) -> None:
+    code, out, error = translate(run, "--window", window, text=b"1\n2\n3 \xff 4\n5\n")
     assert code == 2
-    assert out == ""
+    assert out == translate(run, text="1\n2\n")[1]
     assert "byte 0xff at byte 3 of line 3" in error
     assert "Traceback" not in error
 

@@ -17,6 +17,9 @@ SHORT = {"max_length_factor": 1.0, "max_length_constant": 10}
 WAYS = {
     "greedy": DecodingConfig(method="greedy", no_repeat_ngram=3, **SHORT),
     "beam": DecodingConfig(beam=4, n_best=3, length_penalty=1.0, coverage_penalty=0.2, **SHORT),
+    "exhaustive": DecodingConfig(
+        beam=4, n_best=3, length_penalty=1.0, coverage_penalty=0.2, exhaustive=True, **SHORT
+    ),
     "constrained": DecodingConfig(beam=3, n_best=2, no_repeat_ngram=2, min_length=4, **SHORT),
     "sample": DecodingConfig(
         method="sample", n_best=2, temperature=0.8, top_k=20, top_p=0.9, **SHORT

@@ -6,9 +6,10 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from table_model import TableModel, all_sentences, log_probability, sources
+from table_model import TableModel, TableState, all_sentences, log_probability, sources
 
-from attlas.decoding import DecodingConfig, decode
+from attlas.data.vocabulary import BEGIN, END
+from attlas.decoding import DecodingConfig, Hypothesis, decode
 from attlas.errors import AttlasError
 
 
@@ -61,6 +62,7 @@ def test_a_wide_beam_finds_exactly_what_brute_force_finds(
         length_penalty=alpha,
         coverage_penalty=beta,
         min_length=min(shortest, longest),
+        exhaustive=True,
         **limits(longest),
     )
     for row, found in enumerate(decode(model, source, real, config)):
@@ -101,6 +103,89 @@ def test_a_beam_of_one_without_penalties_is_greedy_search(seed: int, longest: in
     beam = DecodingConfig(beam=1, length_penalty=0.0, **limits(longest))
     greedy = DecodingConfig(method="greedy", length_penalty=0.0, **limits(longest))
     assert decode(model, source, real, beam) == decode(model, source, real, greedy)
+
+
+class Counted(TableModel):
+    """A table that counts its steps."""
+
+    steps = 0
+
+    def step(self, tokens: torch.Tensor, state: TableState) -> tuple[torch.Tensor, TableState]:
+        self.steps += 1
+        return super().step(tokens, state)
+
+
+def both_stops(seed: int, **settings: object) -> list[tuple[list[list[Hypothesis]], int]]:
+    """What is found by the usual stop and by the exhaustive one, and in how many steps."""
+    source, real = sources(3, 6, 1, seed=seed)
+    found = []
+    for exhaustive in (False, True):
+        model = Counted(seed)
+        config = DecodingConfig(exhaustive=exhaustive, **settings)  # type: ignore[arg-type]
+        found.append((decode(model, source, real, config), model.steps))
+    return found
+
+
+@given(
+    seed=st.integers(0, 2**32),
+    beam=st.integers(1, 6),
+    alpha=st.sampled_from([0.6, 1.0, 2.5]),
+    beta=st.sampled_from([0.0, 0.4]),
+    data=st.data(),
+)
+def test_the_usual_stop_finishes_as_many_hypotheses_as_the_exhaustive_one_in_no_more_steps(
+    seed: int, beam: int, alpha: float, beta: float, data: st.DataObject
+) -> None:
+    n_best = data.draw(st.integers(1, beam))
+    penalties = {"length_penalty": alpha, "coverage_penalty": beta}
+    (usual, few), (exhaustive, many) = both_stops(
+        seed, beam=beam, n_best=n_best, **penalties, **limits(9)
+    )
+    assert few <= many
+    for some, best in zip(usual, exhaustive, strict=True):
+        assert sum(one.finished for one in some) == sum(one.finished for one in best)
+        for one, other in zip(some, best, strict=True):
+            assert (not one.finished, -one.score) >= (not other.finished, -other.score)
+
+
+@given(seed=st.integers(0, 2**32), beam=st.integers(1, 6), beta=st.sampled_from([0.0, 0.4]))
+def test_without_a_length_penalty_both_stops_are_the_same(
+    seed: int, beam: int, beta: float
+) -> None:
+    usual, exhaustive = both_stops(
+        seed, beam=beam, n_best=beam, length_penalty=0.0, coverage_penalty=beta, **limits(9)
+    )
+    assert usual == exhaustive
+
+
+def chain(*probabilities: tuple[float, float]) -> Counted:
+    """P(END), P(token 4) after 0, 1, … tokens for the source (3,); the last ones again after."""
+    model = Counted(looks=False)
+    state = model.encode(torch.tensor([[3]]))
+    model.table[:] = float("-inf")
+    last = BEGIN
+    for end, word in (*probabilities, *[probabilities[-1]] * 20):
+        _, state = model.step(torch.tensor([last]), state)
+        model.table[state.cell, END] = math.log(end)
+        model.table[state.cell, 4] = math.log(word)
+        last = 4
+    model.steps = 0
+    return model
+
+
+def test_the_usual_stop_comes_when_ending_next_could_not_win_and_the_exhaustive_one_later() -> None:
+    # log ½ / (6/6) = −0.69 for the empty sentence. One token and END, were END certain, would have
+    # log ⅖ / (7/6) = −0.79: the usual stop. Sure to go on for ten tokens: log ⅖ / (16/6) = −0.34.
+    model = chain((0.5, 0.4), *[(1e-9, 1.0)] * 9, (1.0, 1e-9))
+    source, real = torch.tensor([[3]]), torch.ones(1, 1, dtype=torch.bool)
+    config = DecodingConfig(beam=2, length_penalty=1.0, **limits(12))
+    ((best,),) = decode(model, source, real, config)
+    assert (best.tokens, model.steps) == ((), 1)
+    assert best.score == pytest.approx(math.log(0.5 / 0.9))
+    exhaustive = config.model_copy(update={"exhaustive": True})
+    ((best,),) = decode(model, source, real, exhaustive)
+    assert best.tokens == (4,) * 10
+    assert best.score == pytest.approx(math.log(0.4 / 0.9) / (16 / 6), rel=1e-6)
 
 
 def test_a_sentence_that_does_not_end_is_returned_as_unfinished() -> None:

@@ -161,6 +161,10 @@ def test_no_rows_have_no_hypotheses() -> None:
         ({"method": "greedy", "n_best": 2}, "n_best of at most 1 with method = 'greedy'"),
         ({"method": "random"}, "`method` in run.toml"),
         ({"temperature": 0.5}, "wanted method = 'sample' for temperature .*; got 'beam'"),
+        (
+            {"method": "greedy", "exhaustive": True},
+            "wanted method = 'beam' for exhaustive .*; got 'greedy'; set method = 'beam', or leave",
+        ),
         ({"method": "sample", "temperature": 0}, "`temperature` in run.toml"),
         ({"method": "sample", "top_p": 1.5}, "`top_p` in run.toml"),
         ({"length_penalty": -1.0}, "`length_penalty` in run.toml"),

@@ -87,7 +87,7 @@ def test_the_lines_of_a_file_may_come_with_their_line_breaks(tmp_path: Path) -> 
 
 def test_an_empty_line_is_an_empty_translation() -> None:
     for text in ("", " ", "\t\u3000"):
-        one = table()(text, prefix="x")
+        one = table()(text, prefix=" ")
         assert (one.text, one.source_text, one.tokens, one.source_tokens) == ("", text, (), ())
         assert (one.score, one.finished, one.alternatives, one.alignment) == (0.0, True, (), ())
         assert (one.trace, one.pharaoh, one.blank) == (None, "", "the text is empty")
@@ -159,6 +159,23 @@ def test_the_translation_begins_with_the_prefix() -> None:
     for prefix in ("the", "on the", "über"):
         assert translator("a cat", prefix=prefix).text.startswith(prefix)
     assert described(translator("a cat", prefix="")) == described(translator("a cat"))
+
+
+def test_a_prefix_to_an_empty_text_is_an_error() -> None:
+    for text in ("", " \t"):
+        with pytest.raises(AttlasError, match="wanted a text to translate with the prefix; got an"):
+            table()(text, prefix="x")
+
+
+def test_half_of_a_surrogate_pair_is_an_error_that_says_where() -> None:
+    said = r"wanted text in Unicode; got half of a surrogate pair, U\+D800, at character 2; send"
+    for translator in (recurrent(), table()):
+        with pytest.raises(AttlasError, match=said):
+            translator("a \ud800 b")
+        with pytest.raises(AttlasError, match=said):
+            translator("a", prefix="x \ud800")
+        with pytest.raises(AttlasError, match=said):
+            next(translator.many(["a", "b \ud800"]))
 
 
 def test_alternatives_are_the_rest_of_the_n_best_list_and_can_be_looked_into() -> None:

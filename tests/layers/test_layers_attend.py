@@ -427,3 +427,23 @@ def test_what_does_not_fit_together_is_said(read, arrays, options, text):
         # Without the tests' type checker, which users do not have either.
         inspect.unwrap(read)(*arrays, **options)
     assert str(raised.value) == text
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+def test_a_bias_that_is_no_number_is_an_error(bad):
+    bias = np.zeros((3, 3))
+    bias[1, 2] = bad
+    with pytest.raises(AttlasError, match=r"bias of finite numbers, or −∞ .*; got NaN or "):
+        attend(Z((3, 4)), Z((3, 4)), Z((3, 4)), bias=bias)
+
+
+def test_a_truth_value_is_no_position():
+    with pytest.raises(AttlasError, match="a whole number as first; got True"):
+        attend(Z((3, 4)), Z((3, 4)), Z((3, 4)), first=True)
+
+
+def test_without_a_batch_a_mask_has_one_shape_only():
+    with pytest.raises(
+        AttlasError, match=r"mask of shape \(3, 3\), any axis of which may be 1; got"
+    ):
+        attend(Z((3, 4)), Z((3, 4)), Z((3, 4)), mask=Z((2, 3), bool))

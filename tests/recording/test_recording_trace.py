@@ -107,3 +107,19 @@ def test_a_missing_file_and_a_missing_folder_are_named(trace, tmp_path):
         trace.save(tmp_path / "nowhere" / "trace")
     with pytest.raises(AttlasError, match="a whole trace file; got"):
         Trace.load(tmp_path)
+
+
+def test_a_save_that_fails_leaves_the_older_trace_and_nothing_else(trace, tmp_path, monkeypatch):
+    path = tmp_path / "trace.safetensors"
+    trace.save(path)
+    before = path.read_bytes()
+
+    def half(tensors, place, metadata):
+        place.write_bytes(before[:100])
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("attlas.recording.trace.save_file", half)
+    with pytest.raises(AttlasError, match="No space left"):
+        trace.save(path)
+    assert path.read_bytes() == before
+    assert list(tmp_path.iterdir()) == [path]

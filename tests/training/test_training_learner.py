@@ -156,3 +156,12 @@ def test_bfloat16_autocast_learns_in_float32_weights() -> None:
 def test_float16_without_cuda_is_an_error_that_names_the_way_out() -> None:
     with pytest.raises(AttlasError, match=r"use training\.autocast = 'bf16' or 'none'"):
         learner(autocast="fp16")
+
+
+def test_a_scaled_gradient_is_the_plain_one_and_the_step_the_same() -> None:
+    plain, scaled = learner(smoothing=0.1), learner(smoothing=0.1)
+    scaled.precision.scaler = torch.amp.GradScaler("cpu", init_scale=2.0**16)
+    for one in (plain, scaled):
+        one.update([batch(0, 1), batch(2, 3, 4)], 1)
+    for name, gradient in gradients(scaled).items():
+        assert torch.allclose(gradient, gradients(plain)[name], rtol=1e-4, atol=1e-7), name

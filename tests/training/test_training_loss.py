@@ -115,3 +115,26 @@ def test_under_bfloat16_autocast_the_gradient_reaches_the_weights_in_float32() -
     assert layer.out.weight.grad.dtype == torch.float32
     assert loss.dtype == torch.float32
     assert loss.item() == pytest.approx(exact.item(), rel=1e-2)
+
+
+@pytest.mark.parametrize("scale", [2.0**16, 2.0**20 / 600])
+def test_gradients_that_vanish_in_float16_are_taken_at_the_scale_they_will_have(
+    scale: float,
+) -> None:
+    torch.manual_seed(0)
+    weight = torch.randn(7, 4) * 1e-9
+    features = torch.randn(2, 300, 4, dtype=torch.float16, requires_grad=True)
+    wanted, real = torch.randint(7, (2, 300)), torch.ones(2, 300, dtype=torch.bool)
+
+    def logits(some: torch.Tensor) -> torch.Tensor:
+        return some.float() @ weight.T
+
+    def gradient(loss: torch.Tensor) -> torch.Tensor:
+        return torch.autograd.grad(loss * scale, features)[0]
+
+    plain = gradient(F.cross_entropy(logits(features[real]), wanted[real], reduction="sum"))
+    assert plain.abs().max() > 0
+    chunked = gradient(sequence_loss(logits, features, wanted, real, 0.0, [], scale))
+    assert torch.allclose(chunked, plain, rtol=1e-2, atol=1e-6)
+    late = gradient(sequence_loss(logits, features, wanted, real, 0.0, []))
+    assert not torch.allclose(late, plain, rtol=1e-2, atol=1e-6)

@@ -14,7 +14,7 @@ from killing import differences, recipe, whole
 
 from attlas.errors import AttlasError
 from attlas.runs import Run
-from attlas.training import Event, Interrupted, Recipe, Trained, train
+from attlas.training import Event, Interrupted, Recipe, Report, Trained, train
 
 DRIVER = Path(__file__).with_name("killing.py")
 
@@ -79,6 +79,50 @@ def test_ctrl_c_saves_this_very_update_and_the_run_goes_on_to_the_same_bits(
     assert [type(event) for event in told].count(Interrupted) == 1
     found = whole(tmp_path, recipe(12))
     assert set(differences(found, undisturbed)) <= {"events"}  # it was told more often
+
+
+def everything(updates: int) -> Recipe:
+    """What `recipe` leaves out: LSTM, subwords drawn anew, the mean of the last, AdamW."""
+    tables = recipe(
+        updates,
+        save_every=2,
+        keep=3,
+        optimiser={"kind": "adamw", "weight_decay": 0.01},
+        averaging={"kind": "last", "count": 2},
+        feeding={"kind": "linear", "start": 0.9, "slope": 0.05, "floor": 0.4},
+        validation={"every": 3, "decoding": {"max_length_factor": 1.0}},
+    ).tables()
+    tables["vocabulary"] = {"kind": "unigram", "size": 280, "sampling": 0.2}
+    tables["model"] = {
+        "kind": "recurrent", "cell": "lstm", "layers": 2, "embedding": 8, "hidden": 8,
+        "encoder_hidden": 8, "dropout": 0.3, "attention_dropout": 0.1,
+    }  # fmt: skip
+    return Recipe.model_validate(tables)
+
+
+@pytest.mark.slow
+def test_a_run_with_everything_that_is_drawn_stops_in_every_way_and_ends_with_the_same_bits(
+    tmp_path: Path,
+) -> None:
+    undisturbed = whole(tmp_path / "undisturbed", everything(16))
+    disturbed = tmp_path / "disturbed"
+
+    def press_at(update: int) -> Report:
+        def press(event: Event) -> None:
+            if isinstance(event, Trained) and event.update == update:
+                os.kill(os.getpid(), signal.SIGINT)
+
+        return press
+
+    train(everything(3), disturbed)
+    with pytest.raises(KeyboardInterrupt):
+        train(everything(16), disturbed, report=press_at(6))
+    train(everything(7), disturbed)
+    with pytest.raises(KeyboardInterrupt):
+        train(everything(16), disturbed, report=press_at(10))
+    train(everything(13), disturbed)
+    assert Run(disturbed).shelf.numbered()[-1] == 13
+    assert differences(whole(disturbed, everything(16)), undisturbed) == []
 
 
 def test_a_second_ctrl_c_stops_at_once(tmp_path: Path) -> None:

@@ -50,8 +50,8 @@ def evaluate(
     opened = Run(run)
     tested = test_set_of(opened, source, reference, valid=valid)
     config = decoding_of(opened, settings, beam)
-    translations = translated(
-        Translator(opened, config, which=checkpoint, device=device), tested, output
-    )
-    report = report_of(opened, checkpoint, config, tested, translations)
+    translator = Translator(opened, config, which=checkpoint, device=device)
+    translations = translated(translator, tested, output)
+    vocabulary = translator.vocabularies.target
+    report = report_of(opened, checkpoint, config, tested, translations, vocabulary)
     print(told(report, tested, translations, examples, as_json=as_json))

@@ -12,10 +12,10 @@ from rich.console import Console
 from rich.progress import track
 
 from attlas.cli.remarks import remarks
-from attlas.data import read_lines
+from attlas.data import SplitName, Vocabulary, read_lines
 from attlas.decoding import DecodingConfig, Translator
 from attlas.errors import AttlasError
-from attlas.metrics import corpus_score
+from attlas.metrics import corpus_score, token_accuracy
 from attlas.runs import CONFIG, Run
 from attlas.training import Recipe
 
@@ -43,10 +43,16 @@ def test_set_of(run: Run, source: str | None, reference: str | None, *, valid: b
     Errors: `AttlasError` for one file without the other, and unequal numbers of lines.
     """
     if source is None and reference is None:
-        splits = Recipe.read(run.config, str(run.path / CONFIG)).data.load()
-        corpus = splits.valid if valid else splits.test
+        split: SplitName = "valid" if valid else "test"
+        corpus = Recipe.read(run.config, str(run.path / CONFIG)).data.corpus(split)
+        if not corpus.pairs:
+            raise AttlasError(
+                f"sentence pairs in the {split} set of {run.path}",
+                str(corpus.report),
+                "name --source and --reference, or take --valid",
+            )
         print(corpus.report, file=sys.stderr)
-        begun = run.provenance().get("data", {}).get("valid" if valid else "test", {})
+        begun = run.provenance().get("data", {}).get(split, {})
         if begun.get("sha256") != corpus.checksum:
             print("attlas: this data has changed since the run was trained", file=sys.stderr)
         return TestSet(corpus.name, corpus.sources, corpus.targets)
@@ -99,14 +105,22 @@ def report_of(
     config: DecodingConfig,
     tested: TestSet,
     translations: Sequence[str],
+    vocabulary: Vocabulary,
 ) -> dict[str, Any]:
-    """The scores, and everything that they depend on."""
+    """The scores, and everything that they depend on.
+
+    token_accuracy: of the tokens into which `vocabulary` divides translation and reference.
+    """
     scores = corpus_score(translations, tested.references)
     right = sum(a == b for a, b in zip(translations, tested.references, strict=True))
+    tokens = [
+        [vocabulary.encode(text) for text in side] for side in (translations, tested.references)
+    ]
     provenance = run.provenance()
     return {
         "scores": {s.name: {"value": s.value, "signature": s.signature} for s in scores},
         "exactly_right": right / len(translations),
+        "token_accuracy": token_accuracy(*tokens),
         "data": {
             "name": tested.name,
             "pairs": len(translations),
@@ -141,6 +155,7 @@ def told(
     ]
     lines += [
         f"exactly right: {report['exactly_right']:.1%}",
+        f"right tokens, place by place: {report['token_accuracy']:.1%}",
         f"data: {data['name']}, {data['pairs']:,} pairs, sha256 {data['sha256']}",
         f"search: {', '.join(f'{key} = {value}' for key, value in search.items())}",
         f"run: {report['run']}, checkpoint {report['checkpoint']}, seed {report['seed']}, "

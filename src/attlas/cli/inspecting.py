@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from attlas.config import write_toml
+from attlas.data import attribution
 from attlas.recording import DenseReading, Trace
 from attlas.runs import BEST, LAST, Run
 from attlas.training import Recipe
@@ -15,7 +16,7 @@ def recipe_told(recipe: Recipe) -> str:
 
 
 def run_told(run: Run) -> str:
-    """Settings, parameters by part, vocabularies, checkpoints, scores."""
+    """Settings, parameters by part, vocabularies, checkpoints, scores; whose sentences they are."""
     vocabularies = run.vocabularies()
     sizes = [("source", len(vocabularies.source)), ("target", len(vocabularies.target))]
     sections = [
@@ -24,6 +25,8 @@ def run_told(run: Run) -> str:
         ("checkpoints", _table(_checkpoints(run)) or "none yet"),
         ("scores on the validation set", _table(_scores(run)) or "none yet"),
     ]
+    if run.table("data").get("kind") == "shipped":
+        sections.append(("the corpus that comes with attlas", _below_heading(attribution())))
     if run.checkpoints():
         sections.insert(2, ("parameters", _table(_parameters(run))))
     joint = " (joint: one for both sides)" if vocabularies.joint else ""
@@ -49,6 +52,10 @@ def trace_told(trace: Trace) -> str:
     ]
     shown = "\n".join(sorted(tokens)) or "none"
     return f"# layers: batch × heads × queries × slots\n{_table(layers)}\n\n# tokens\n{shown}"
+
+
+def _below_heading(markdown: str) -> str:
+    return markdown.partition("\n\n")[2].rstrip()
 
 
 def _parameters(run: Run) -> list[tuple[str, str]]:

@@ -16,4 +16,4 @@ Settings = Annotated[
         "--set", metavar="TABLE.KEY=VALUE", help="Change a setting; may be given several times."
     ),
 ]
-Beam = Annotated[int | None, typer.Option(min=1, help="Width of the beam; 1 = greedy search.")]
+Beam = Annotated[int | None, typer.Option(min=1, help="Search by beam, this wide.")]

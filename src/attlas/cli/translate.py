@@ -33,13 +33,16 @@ def translate(
 ) -> None:
     """Translate text line by line.
 
-    As many lines come out as went in, empty ones included. Only a line feed ends a line, and the
+    As many lines come out as went in, empty ones included; after a line that cannot be read, which
+    is named, none. Only a line feed ends a line, and the
     text is UTF-8. On a terminal each line is answered at once; else --window lines are read at a
     time, which is faster and changes nothing in what comes out.
 
     With --n-best N, a line becomes up to N lines "number ||| translation ||| score", numbers from 0
-    and the best translation first. --alignments has the Pharaoh format: word i of the source is
-    aligned to word j of the best translation, words being what white space separates, from 0.
+    and the best translation first. A translation may itself contain " ||| ", which is written as it
+    is: the number ends at the first " ||| " and the score begins after the last. --alignments has
+    the Pharaoh format: word i of the source is aligned to word j of the best translation, words
+    being what white space separates, from 0.
 
     \b
     Examples:

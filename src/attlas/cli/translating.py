@@ -29,7 +29,8 @@ def translate_lines(
     """Write the translations of `source` to `target`, in order, while they come in.
 
     numbered: the n-best format instead of one line for each line. window: how many lines are read
-    before they are translated; None = one on a terminal, else 512.
+    before they are translated; None = one on a terminal, else 512. What was read before a mistake
+    in the text is translated and written; the mistake is raised after it.
 
     Errors: `AttlasError` where a file cannot be read or written or would be written over, where
     a line is not UTF-8, and for alignments of a model without attention.
@@ -43,7 +44,8 @@ def translate_lines(
     _check_distinct([Path(p) for p in (source, target, alignments) if p and str(p) != STANDARD])
     interactive = source == STANDARD and sys.stdin.isatty()
     size = window or (1 if interactive else _WINDOW)
-    found = translator.many(stream_lines(source), window=size)
+    mistakes: list[AttlasError] = []
+    found = translator.many(_until_mistake(stream_lines(source), mistakes), window=size)
     with ExitStack() as files:
         lines = _opened(target, files)
         links = _opened(str(alignments), files) if alignments else None
@@ -55,6 +57,15 @@ def translate_lines(
             if (number + 1) % size == 0:
                 _flush(lines, links)
         _flush(lines, links)
+    if mistakes:
+        raise mistakes[0]
+
+
+def _until_mistake(lines: Iterator[str], mistakes: list[AttlasError]) -> Iterator[str]:
+    try:
+        yield from lines
+    except AttlasError as mistake:
+        mistakes.append(mistake)
 
 
 def _flush(*files: IO[bytes] | io.BufferedIOBase | None) -> None:

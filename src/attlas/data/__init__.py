@@ -2,7 +2,7 @@
 
 from attlas.data.batch import Batch
 from attlas.data.batching import Batches, BatchingConfig, batches_by_length, padded
-from attlas.data.corpus import Corpus, Splits, corpus_of
+from attlas.data.corpus import Corpus, SplitName, Splits, corpus_of
 from attlas.data.encoded import EncodedCorpus, encode_corpus, sample_corpus
 from attlas.data.files import FilesData, read_pairs
 from attlas.data.filters import FilterConfig, FilterReport
@@ -43,6 +43,7 @@ __all__ = [
     "Lines",
     "Pair",
     "ShippedData",
+    "SplitName",
     "Splits",
     "Subwords",
     "ToyData",

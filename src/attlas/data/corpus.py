@@ -3,6 +3,7 @@
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from typing import Literal
 
 from attlas.data.filters import FilterConfig, FilterReport, filtered
 from attlas.data.pair import Pair
@@ -44,6 +45,9 @@ class Corpus:
     def targets(self) -> tuple[str, ...]:
         """The target side: the references of a score."""
         return tuple(pair.target for pair in self.pairs)
+
+
+SplitName = Literal["train", "valid", "test"]
 
 
 @dataclass(frozen=True, slots=True)

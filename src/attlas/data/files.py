@@ -6,9 +6,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, model_validator
 
-from attlas.data.corpus import Corpus, Splits, corpus_of
+from attlas.data.corpus import Corpus, SplitName, corpus_of
 from attlas.data.filters import FilterConfig
-from attlas.data.lines import STDIN, Lines, read_lines
+from attlas.data.lines import STDIN, Lines, read_lines, shown
 from attlas.data.pair import Pair
 from attlas.data.settings import DataSettings
 from attlas.errors import AttlasError
@@ -89,19 +89,25 @@ class FilesData(DataSettings):
             update={name: absolute(getattr(self, name)) for name in ("train", "valid", "test")}
         )
 
-    def load(self) -> Splits:
-        whole = self.filters.empties_alone
-        train = read_pairs(self.train, self.columns, self.filters)
-        valid = read_pairs(self.valid, self.columns, whole)
-        for corpus, paths in ((train, self.train), (valid, self.valid)):
-            if not corpus.pairs:
-                raise AttlasError(
-                    f"at least one sentence pair in {' and '.join(paths)}",
-                    str(corpus.report),
-                    "check the file and the filters",
-                )
-        test = read_pairs(self.test, self.columns, whole) if self.test else corpus_of((), "no test")
-        return Splits(train, valid, test)
+    @property
+    def passing(self) -> bool:
+        return any(path == STDIN for split in self._splits for path in split)
+
+    def corpus(self, split: SplitName) -> Corpus:
+        paths = {"train": self.train, "valid": self.valid, "test": self.test}[split]
+        if paths is None:
+            return corpus_of((), "no test")
+        filters = self.filters if split == "train" else self.filters.empties_alone
+        corpus = read_pairs(paths, self.columns, filters)
+        if not corpus.pairs and split != "test":
+            raise AttlasError(
+                f"at least one sentence pair in {' and '.join(map(shown, paths))}",
+                str(corpus.report),
+                "give the data on the standard input, again where a run goes on"
+                if STDIN in paths
+                else "check the file and the filters",
+            )
+        return corpus
 
 
 def read_pairs(

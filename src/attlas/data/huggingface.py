@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
 
-from attlas.data.corpus import Corpus, Splits, corpus_of
+from attlas.data.corpus import Corpus, SplitName, Splits, corpus_of
 from attlas.data.filters import FilterConfig
 from attlas.data.pair import Pair
 from attlas.data.settings import DataSettings
@@ -33,13 +33,19 @@ class HuggingFaceData(DataSettings):
         return self.model_copy(update={"name": str(folder)}) if folder.is_dir() else self
 
     def load(self) -> Splits:
-        dataset = _opened(self.name, self.config)
+        dataset = _opened(self.name, self.config)  # once for all three
+        return Splits(*(self._of(dataset, split) for split in ("train", "valid", "test")))
+
+    def corpus(self, split: SplitName) -> Corpus:
+        return self._of(_opened(self.name, self.config), split)
+
+    def _of(self, dataset: Mapping[str, Any], split: SplitName) -> Corpus:
         whole = self.filters.empties_alone
-        return Splits(
-            self._split(dataset, self.train, self.filters),
-            self._split(dataset, self.valid, whole),
-            self._split(dataset, self.test, whole) if self.test else corpus_of((), "no test"),
-        )
+        if split == "train":
+            return self._split(dataset, self.train, self.filters)
+        if split == "valid":
+            return self._split(dataset, self.valid, whole)
+        return self._split(dataset, self.test, whole) if self.test else corpus_of((), "no test")
 
     def _split(self, dataset: Mapping[str, Any], split: str, filters: FilterConfig) -> Corpus:
         if split not in dataset:

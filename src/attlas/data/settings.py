@@ -4,15 +4,24 @@ from abc import ABC, abstractmethod
 from pathlib import Path
 
 from attlas.config import Config
-from attlas.data.corpus import Splits
+from attlas.data.corpus import Corpus, SplitName, Splits
 
 
 class DataSettings(Config, ABC):
     """Where sentence pairs come from; told apart by `kind`."""
 
     @abstractmethod
+    def corpus(self, split: SplitName) -> Corpus:
+        """Read one split alone; a mistake in the data is an `AttlasError` that names its place."""
+
     def load(self) -> Splits:
-        """Read the three splits; a mistake in the data is an `AttlasError` that names its place."""
+        """Read the three splits."""
+        return Splits(self.corpus("train"), self.corpus("valid"), self.corpus("test"))
+
+    @property
+    def passing(self) -> bool:
+        """Whether a part of the data comes from the standard input, which can be read only once."""
+        return False
 
     def resolved(self, base: Path) -> "DataSettings":
         """The same with relative paths taken from `base`, the folder of the recipe file."""

@@ -3,7 +3,7 @@
 from importlib.resources import as_file, files
 from typing import Literal
 
-from attlas.data.corpus import Corpus, Splits
+from attlas.data.corpus import Corpus, SplitName
 from attlas.data.files import read_pairs
 from attlas.data.settings import DataSettings
 
@@ -19,13 +19,10 @@ class ShippedData(DataSettings):
     kind: Literal["shipped"] = "shipped"
     direction: Literal["en-de", "de-en"] = "en-de"
 
-    def load(self) -> Splits:
-        return Splits(self._split("train"), self._split("valid"), self._split("test"))
-
-    def _split(self, name: str) -> Corpus:
+    def corpus(self, split: SplitName) -> Corpus:
         columns = (1, 2) if self.direction == "en-de" else (2, 1)
-        with as_file(SHIPPED / f"{name}.en-de.tsv.gz") as path:
-            return read_pairs((path,), columns).renamed(f"tatoeba {self.direction} {name}")
+        with as_file(SHIPPED / f"{split}.en-de.tsv.gz") as path:
+            return read_pairs((path,), columns).renamed(f"tatoeba {self.direction} {split}")
 
 
 def attribution() -> str:

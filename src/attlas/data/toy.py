@@ -8,7 +8,7 @@ from typing import Literal
 
 from pydantic import Field, model_validator
 
-from attlas.data.corpus import Corpus, Splits, corpus_of
+from attlas.data.corpus import Corpus, SplitName, corpus_of
 from attlas.data.pair import Pair
 from attlas.data.settings import DataSettings
 from attlas.errors import AttlasError
@@ -51,15 +51,9 @@ class ToyData(DataSettings):
             )
         return self
 
-    def load(self) -> Splits:
-        return Splits(
-            self._split("train", self.train),
-            self._split("valid", self.valid),
-            self._split("test", self.test),
-        )
-
-    def _split(self, name: str, size: int) -> Corpus:
-        draw = random.Random(f"{self.seed} {name}")
+    def corpus(self, split: SplitName) -> Corpus:
+        size = {"train": self.train, "valid": self.valid, "test": self.test}[split]
+        draw = random.Random(f"{self.seed} {split}")
         answer = TASKS[self.task]
         dealt = self._dealt()
         pairs: list[Pair] = []
@@ -67,9 +61,9 @@ class ToyData(DataSettings):
             sequence = draw.choices(range(self.symbols), k=draw.randint(*self.length))
             source = _written(sequence)
             side = dealt[source] if dealt else _SIDES[self._lot(source)[0] % len(_SIDES)]
-            if side == name:
+            if side == split:
                 pairs.append(Pair(source, _written(answer(sequence))))
-        return corpus_of(pairs, f"{self.task} {name}")
+        return corpus_of(pairs, f"{self.task} {split}")
 
     def _dealt(self) -> dict[str, str]:
         """The side of every sequence, where there are few; a hash could leave a side without."""

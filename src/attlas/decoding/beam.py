@@ -24,15 +24,21 @@ def beam_search(
     *,
     beam: int,
     n_best: int,
+    exhaustive: bool,
 ) -> list[list[Hypothesis]]:
     """The best sentences among those whose every beginning is among the `beam` most probable.
 
     At each step every alive hypothesis is continued by every token. Where END is among the `beam`
     most probable continuations of its own hypothesis, that hypothesis finishes; of all other
-    continuations the `beam` most probable stay alive. A sentence stops when no alive hypothesis
-    can beat its n_best-th finished one any more: log P only falls, so log P / lp(longest allowed)
-    bounds what can still be reached. The stopping loses nothing; a beam as wide as the vocabulary
-    and the number of beginnings finds the very best. A beam of 1 without penalties is greedy.
+    continuations the `beam` most probable stay alive.
+
+    A sentence stops when its n_best-th finished hypothesis scores at least log P / lp of the most
+    probable alive one. lp is that of its present length and END: none alive could enter the list by
+    ending next. This is the usual stop; a longer continuation, divided by a larger lp, might still
+    have scored higher. If `exhaustive`, lp is that of the longest allowed: as log P only falls,
+    stopping then loses nothing that the beam would have found, and a beam as wide as the vocabulary
+    and the number of beginnings finds the very best. Without a length penalty both are the same.
+    A beam of 1 without penalties is greedy.
 
     At its maximum length a sentence fills the free places of its list with cut-off hypotheses,
     ranked after the finished ones; a list is shorter than n_best only where nothing else exists.
@@ -62,7 +68,8 @@ def beam_search(
         totals = (alive.unsqueeze(-1) + best).masked_fill(ids == END, _NEVER).flatten(1)
         kept, order = totals.topk(min(beam, totals.shape[1]), dim=1)
         cut = asked.full(length) | torch.isneginf(kept[:, 0])
-        hopeless = penalties.bound(kept[:, 0], asked.max_length + 1) <= finished.worst
+        longest = asked.max_length if exhaustive else torch.full_like(at, length + 1)
+        hopeless = penalties.bound(kept[:, 0], longest + 1) <= finished.worst
         leaving = cut | hopeless
         if leaving.any():
             unfinished = alive.masked_fill(~torch.isneginf(ended), _NEVER)

@@ -7,7 +7,7 @@ from pydantic import Field, model_validator
 from attlas.config import Config
 from attlas.errors import AttlasError
 
-_OF_SAMPLING = ("temperature", "top_k", "top_p")
+_OF_METHOD = {"beam": ("exhaustive",), "sample": ("temperature", "top_k", "top_p")}
 
 
 class DecodingConfig(Config):
@@ -20,14 +20,16 @@ class DecodingConfig(Config):
     beam, length_penalty α, coverage_penalty β: see `beam_search` and `Penalties`; the two penalties
     make the score of every method. no_repeat_ngram = n: no n tokens in a row occur twice (0 = off);
     see `Constraints`. n_best: how many hypotheses per sentence beam search returns, or how many are
-    drawn. temperature, top_k (0 = off), top_p (1 = off) and seed: see `sample`.
-    longest_source: a source is cut to this many tokens, and the translation says by how many
-    (0 = never cut).
+    drawn. exhaustive: see `beam_search`; the best score is never lower, the steps are never fewer,
+    and with α = 0 nothing changes. temperature, top_k (0 = off), top_p (1 = off) and seed: see
+    `sample`. longest_source: a source is cut to this many tokens, and the translation says by how
+    many (0 = never cut).
     """
 
     method: Literal["beam", "greedy", "sample"] = "beam"
     beam: Annotated[int, Field(ge=1)] = 5
     n_best: Annotated[int, Field(ge=1)] = 1
+    exhaustive: bool = False
     length_penalty: Annotated[float, Field(ge=0.0, allow_inf_nan=False)] = 0.6
     coverage_penalty: Annotated[float, Field(ge=0.0, allow_inf_nan=False)] = 0.0
     min_length: Annotated[int, Field(ge=0)] = 0
@@ -49,15 +51,13 @@ class DecodingConfig(Config):
                 str(self.n_best),
                 "lower n_best, or widen the beam of method = 'beam'",
             )
-        if self.method != "sample":
-            idle = [
-                k for k in _OF_SAMPLING if getattr(self, k) != type(self).model_fields[k].default
-            ]
-            if idle:
+        for method, keys in _OF_METHOD.items():
+            idle = [k for k in keys if getattr(self, k) != type(self).model_fields[k].default]
+            if idle and method != self.method:
                 raise AttlasError(
-                    f"method = 'sample' for {', '.join(idle)}",
+                    f"method = {method!r} for {', '.join(idle)}",
                     repr(self.method),
-                    "set method = 'sample', or leave these out",
+                    f"set method = {method!r}, or leave these out",
                 )
         if self.min_length > self.max_length(1):
             raise AttlasError(

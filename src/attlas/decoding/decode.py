@@ -60,8 +60,9 @@ def decode(
             return greedy_search(model, state, real, constraints, penalties)
         case "beam":
             return beam_search(
-                model, state, real, constraints, penalties, beam=config.beam, n_best=config.n_best
-            )
+                model, state, real, constraints, penalties,
+                beam=config.beam, n_best=config.n_best, exhaustive=config.exhaustive,
+            )  # fmt: skip
         case "sample":
             distribution = Distribution(config.temperature, config.top_k, config.top_p)
             return sample(

@@ -45,9 +45,9 @@ class Penalties:
     def bound(
         self, log_probability: Float[Tensor, "*rows"], most_factors: Int[Tensor, "*#rows"]
     ) -> Float[Tensor, "*rows"]:
-        """The best score that a continuation of such a hypothesis can still reach.
+        """What no continuation of such a hypothesis with at most so many factors scores above.
 
-        log P only falls, lp only grows with the length, and cp ≤ 0.
+        log P / lp(most factors): log P only falls, lp only grows with the length, and cp ≤ 0.
         """
         most = most_factors.to(log_probability.dtype)
         return log_probability / ((5.0 + most) / 6.0) ** self.length

@@ -83,9 +83,18 @@ class Translator:
         }
 
     def __call__(self, text: str, prefix: str = "") -> Translation:
-        """Translate one text, which counts as one line; the translation begins with `prefix`."""
-        begun = self.vocabularies.target.encode(prefix) if prefix.strip() else []
-        (translation,) = self._translated([self._read(text)], [begun])
+        """Translate one text, which counts as one line; the translation begins with `prefix`.
+
+        A prefix of white space alone is none. Errors: `AttlasError` for a prefix to an empty text,
+        whose translation is always empty, and for half of a surrogate pair in either.
+        """
+        line = self._read(text)
+        begun = self.vocabularies.target.encode(_whole(prefix)) if prefix.strip() else []
+        if begun and not line.ids:
+            raise AttlasError(
+                "a text to translate with the prefix", "an empty text", "leave the prefix out"
+            )
+        (translation,) = self._translated([line], [begun])
         return translation
 
     def many(
@@ -118,7 +127,7 @@ class Translator:
         text = text.removesuffix("\n").removesuffix("\r")  # as the lines of a file end
         if not text.strip():
             return _Line(text, (), 0)
-        ids = self.vocabularies.source.encode(text)
+        ids = self.vocabularies.source.encode(_whole(text))
         kept = ids[: self.config.longest_source or None]
         return _Line(text, tuple(kept), len(ids) - len(kept))
 
@@ -185,6 +194,19 @@ class _Line:
     text: str
     ids: tuple[int, ...]
     cut: int
+
+
+def _whole(text: str) -> str:
+    """The text, if every character of it is one; no file and no vocabulary can hold the others."""
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise AttlasError(
+            "text in Unicode",
+            f"half of a surrogate pair, U+{ord(text[error.start]):04X}, at character {error.start}",
+            "send whole characters, or read the text with errors='replace'",
+        ) from None
+    return text
 
 
 def _empty(line: _Line) -> Translation:

@@ -51,7 +51,7 @@ class Arrays:
         real: Any = None,
         bias: Any = None,
     ) -> "Arrays":
-        """`AttlasError` where kinds, dtypes, devices or shapes do not fit together."""
+        """`AttlasError` where kinds, dtypes, devices, shapes or a bias make no sense together."""
         given = {
             "query": query,
             "key": key,
@@ -68,6 +68,7 @@ class Arrays:
         bias = _of_pairs("bias", tensors.get("bias"), weights)
         real = _of_slots(tensors.get("real"), key)
         if bias is not None:
+            _check_bias(bias)
             allowed = bias != -math.inf
             bias = bias.masked_fill(~allowed, 0.0)
             mask = allowed if mask is None else mask & allowed
@@ -179,8 +180,9 @@ def _of_pairs(
     )
     if not fits:
         # With four axes, three would be the batch to some and the heads to others.
+        shapes = " or ".join(map(str, dict.fromkeys((weights[-2:], weights))))
         raise AttlasError(
-            f"{name} of shape {weights[-2:]} or {weights}, any axis of which may be 1",
+            f"{name} of shape {shapes}, any axis of which may be 1",
             f"shape {tuple(array.shape)}",
             "order the axes as in the weights: batch, heads, queries, slots",
         )
@@ -189,6 +191,15 @@ def _of_pairs(
     elif array.ndim == 2:
         array = array[None, None]
     return array.expand(-1, -1, *weights[-2:])
+
+
+def _check_bias(bias: Float[Tensor, "..."]) -> None:
+    if not bool((bias < math.inf).all()):  # NaN is below nothing
+        raise AttlasError(
+            "a bias of finite numbers, or −∞ where a slot is hidden",
+            "NaN or +∞ in it",
+            "a slot is shown by itself, with a mask that hides the others",
+        )
 
 
 def _of_slots(

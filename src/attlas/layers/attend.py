@@ -58,7 +58,8 @@ def attend(
     A fused kernel runs, or a banded one where the pattern is narrow; with bias or softcap the
     weights are written out: O(heads · queries · slots) memory.
 
-    Errors: `AttlasError` where kinds, dtypes, devices or shapes do not fit together.
+    Errors: `AttlasError` where kinds, dtypes, devices or shapes do not fit together, and for NaN or
+    +∞ in the bias.
     """
     arrays = Arrays.of(query, key, value, mask=mask, real=real, bias=bias)
     start, scale = _checked(arrays, pattern, first, scale, softcap)
@@ -117,7 +118,7 @@ def _checked(
             repr(pattern),
             "take one from attlas.patterns; an array of bools is a mask",
         )
-    if first is not None and not isinstance(first, Integral):
+    if first is not None and (isinstance(first, bool) or not isinstance(first, Integral)):
         raise AttlasError("a whole number as first", repr(first), "count positions from 0")
     for name, number in (("scale", scale), ("softcap", softcap)):
         if number is not None and not 0.0 < number < math.inf:

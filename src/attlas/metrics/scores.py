@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from attlas.errors import AttlasError
 
@@ -17,11 +17,6 @@ class Score:
     name: str
     value: float
     signature: str
-
-    @property
-    def score(self) -> float:
-        """The value, under the name that sacrebleu gives it."""
-        return self.value
 
     def __str__(self) -> str:
         return f"{self.name} = {self.value:.2f} ({self.signature})"
@@ -57,36 +52,18 @@ def corpus_score(hypotheses: Sequence[str], references: Sequence[str]) -> Scores
             Score(
                 name, metric.corpus_score(list(hypotheses), [list(references)]).score, _of(metric)
             )
-            for name, metric in _metrics({}).items()
+            for name, metric in _metrics().items()
         )
     )
 
 
-def sentence_scores(hypotheses: Sequence[str], references: Sequence[str]) -> list[Scores]:
-    """Scores of each sentence by itself. BLEU counts only the n-gram orders that fit into it.
-
-    Errors: as `corpus_score`.
-    """
-    _checked(hypotheses, references)
-    metrics = _metrics({"effective_order": True})
-    return [
-        Scores(
-            *(
-                Score(name, metric.sentence_score(hypothesis, [reference]).score, _of(metric))
-                for name, metric in metrics.items()
-            )
-        )
-        for hypothesis, reference in zip(hypotheses, references, strict=True)
-    ]
-
-
-def _metrics(bleu: dict[str, Any]) -> "dict[str, Metric]":
+def _metrics() -> "dict[str, Metric]":
     # Only here: sacrebleu is slow to import, and `attlas --help` does not need it.
     from sacrebleu.metrics.bleu import BLEU
     from sacrebleu.metrics.chrf import CHRF
     from sacrebleu.metrics.ter import TER
 
-    return {"BLEU": BLEU(**bleu), "chrF2": CHRF(), "TER": TER()}
+    return {"BLEU": BLEU(), "chrF2": CHRF(), "TER": TER()}
 
 
 def _of(metric: "Metric") -> str:

@@ -30,12 +30,6 @@ class Pattern(ABC):
         """Where this pattern can look at all; unbounded unless a pattern knows better."""
         return Bound()
 
-    @property
-    def band(self) -> tuple[int | None, int | None]:
-        """(back, ahead): only slots query − back … query + ahead can be seen; None = no bound."""
-        bound = self.bound
-        return (None, None) if bound.marks else (bound.back, bound.ahead)
-
     def mask(
         self, queries: int, slots: int, first: int | None = None, device: torch.device | None = None
     ) -> Bool[Tensor, "queries slots"]:

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -78,9 +79,15 @@ class Trace:
         metadata = {"format": _FORMAT, "readings": json.dumps(described), **_as_json(labels)}
         # Views of one storage are refused by safetensors; a trace owns its bytes.
         owned = {key: value.detach().cpu().contiguous().clone() for key, value in tensors.items()}
+        # Whole or absent: an older trace of that name stays until the new one is written.
+        whole = Path(path)
+        part = whole.with_name(f"{whole.name}.tmp")
         try:
-            save_file(owned, path, metadata)
+            save_file(owned, part, metadata)
+            part.replace(whole)
         except (OSError, SafetensorError) as error:
+            with suppress(OSError):
+                part.unlink(missing_ok=True)
             raise AttlasError(
                 "a place to write the trace", f"{path} ({error})", "choose a folder that exists"
             ) from None

@@ -33,6 +33,14 @@ class Started(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Preparing(Event):
+    """Before `Started`, what may take a while, in words for people; not in the journal."""
+
+    kind: ClassVar[str] = "preparing"
+    what: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Trained(Event):
     """Since the last one: loss in nats per target token, target tokens a second.
 

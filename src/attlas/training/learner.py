@@ -81,9 +81,11 @@ class Learner:
         self.model.train()
         self.optimiser.zero_grad(set_to_none=True)
         tokens, loss = sum(batch.tokens for batch in batches), 0.0
+        # Without a scaler not even by 1 / tokens: the numbers stay those of a plain loss.
+        scale = scaler.get_scale() / tokens if scaler.is_enabled() else 1.0
         for batch in batches:
             with self.precision.autocast():
-                part = self._loss(batch.to(self.device), probability, generator)
+                part = self._loss(batch.to(self.device), probability, scale, generator)
             loss += self._finite(part, "loss", number)
             torch.autograd.backward(scaler.scale(part / tokens))
         scaler.unscale_(self.optimiser)
@@ -113,15 +115,15 @@ class Learner:
                 self.average[name].copy_(tensor)
 
     def _loss(
-        self, batch: Batch, probability: float, generator: torch.Generator
+        self, batch: Batch, probability: float, scale: float, generator: torch.Generator
     ) -> Float[Tensor, ""]:
-        """The summed loss of a batch."""
+        """The summed loss of a batch, whose gradient will be multiplied by `scale`."""
         model, settings = self.model, self.settings
         wanted, real = batch.wanted, batch.wanted_real
         if probability >= 1.0:  # all positions at once
             features = teacher_forced(model, batch)
             return sequence_loss(
-                model.logits, features, wanted, real, settings.smoothing, self.parameters
+                model.logits, features, wanted, real, settings.smoothing, self.parameters, scale
             )
         logits = sampled(model, batch, probability, settings.feeding.token, generator)
         return cross_entropy(logits[real], wanted[real], settings.smoothing)

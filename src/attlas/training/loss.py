@@ -32,17 +32,22 @@ def sequence_loss(
     real: Bool[Tensor, "batch queries"],
     smoothing: float,
     parameters: list[nn.Parameter],
+    scale: float = 1.0,
 ) -> Float[Tensor, ""]:
     """Σ over the real positions of the cross-entropy: what `cross_entropy` gives, in less memory.
 
     Logits exist for a few hundred tokens at a time: their gradient is taken in the forward pass
     and only that of `features` and `parameters` (a list that includes those of the vocabulary
     layer) is kept. Both output and gradient are exact.
+
+    scale: what the gradient of this loss will be multiplied by, roughly. It changes nothing but
+    that the gradients taken here are as large then as they will be, and keep out of the underflow
+    of float16: a loss that is scaled afterwards would scale what is already zero.
     """
     chosen, ids = features[real], wanted[real]
     if torch.is_grad_enabled():
         total: Tensor = _Chunked.apply(  # type: ignore[no-untyped-call]
-            vocabulary_layer, smoothing, ids, chosen, *parameters
+            vocabulary_layer, smoothing, scale, ids, chosen, *parameters
         )
         return total
     losses = [
@@ -60,6 +65,7 @@ class _Chunked(torch.autograd.Function):
         ctx: Any,
         vocabulary_layer: Logits,
         smoothing: float,
+        scale: float,
         ids: Tensor,
         chosen: Tensor,
         *parameters: Tensor,
@@ -71,20 +77,23 @@ class _Chunked(torch.autograd.Function):
             with torch.enable_grad():
                 leaf = part.detach().requires_grad_()
                 loss = cross_entropy(vocabulary_layer(leaf), part_ids, smoothing)
-            gradient, *others = torch.autograd.grad(loss, [leaf, *parameters], allow_unused=True)
+                scaled = loss * scale
+            gradient, *others = torch.autograd.grad(scaled, [leaf, *parameters], allow_unused=True)
             losses.append(loss.detach())
             of_features.append(gradient)
             of_parameters = [
                 new if sum_ is None else sum_ if new is None else sum_ + new
                 for sum_, new in zip(of_parameters, others, strict=True)
             ]
+        ctx.scale = scale
         ctx.gradients = (torch.cat(of_features), *of_parameters)
         return torch.stack(losses).sum()
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-        scaled = [None if g is None else g * grad.to(g.dtype) for g in ctx.gradients]
-        return (None, None, None, *scaled)
+        rest = grad / ctx.scale
+        scaled = [None if g is None else g * rest.to(g.dtype) for g in ctx.gradients]
+        return (None, None, None, None, *scaled)
 
 
 def _chunks(chosen: Tensor, ids: Tensor) -> Iterator[tuple[Tensor, Tensor]]:

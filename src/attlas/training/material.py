@@ -1,6 +1,7 @@
 """What a training works on, and the beginning of its folder."""
 
 import json
+import sys
 from pathlib import Path
 
 from attlas.config import read_toml, write_toml
@@ -19,6 +20,7 @@ from attlas.errors import AttlasError
 from attlas.runs import CONFIG, PROVENANCE, Run, write_durably
 from attlas.runs.durable import TEMPORARY, explained, sync
 from attlas.runs.lock import LOCK
+from attlas.training.events import Preparing, Report, silent
 from attlas.training.provenance import checksums, provenance
 from attlas.training.recipe import Recipe, check_same
 
@@ -50,7 +52,7 @@ class Material:
         return valid if most is None else corpus_of(valid.pairs[:most], valid.name)
 
 
-def prepared(recipe: Recipe, folder: Path) -> Material:
+def prepared(recipe: Recipe, folder: Path, report: Report = silent) -> Material:
     """Load the data, and begin the folder or check that it was begun with the same recipe and data.
 
     `config.toml` is written last: a folder that has one has all the rest.
@@ -59,9 +61,12 @@ def prepared(recipe: Recipe, folder: Path) -> Material:
     begun = (folder / CONFIG).is_file()
     if begun:
         check_same(Recipe.read(read_toml(folder / CONFIG), str(folder / CONFIG)), recipe, folder)
+        _check_there(recipe, folder)
     splits = load_splits(recipe.data)
+    pairs = f"the {len(splits.train):,} training pairs"
+    report(_news(f"encoding {pairs}" if begun else f"building vocabularies from {pairs}, encoding"))
     if begun:
-        _check_data(Run(folder), splits)
+        _check_data(Run(folder), recipe, splits)
         vocabularies = Vocabularies.load(folder)
     else:
         vocabularies = build_vocabularies(recipe.vocabulary, splits.train.pairs)
@@ -104,7 +109,24 @@ def _of_a_beginning(path: Path) -> bool:
     )
 
 
-def _check_data(run: Run, splits: Splits) -> None:
+def _news(what: str) -> Preparing:
+    return Preparing(update=0, epoch=0, seconds=0.0, what=what)
+
+
+def _check_there(recipe: Recipe, folder: Path) -> None:
+    """That data which came from the standard input is on it again: nobody waits for a keyboard."""
+    if recipe.data.passing and sys.stdin.isatty():
+        raise AttlasError(
+            f"the data with which {folder} began, which came from the standard input",
+            "a terminal there",
+            f"give it again: attlas train {folder} < DATA",
+        )
+
+
+def _check_data(run: Run, recipe: Recipe, splits: Splits) -> None:
+    again = "restore the data"
+    if recipe.data.passing:
+        again = "it came from the standard input: give the same there again"
     before, now = run.provenance().get("data", {}), checksums(splits)
     for name in ("train", "valid"):
         was, is_ = before.get(name, {}), now[name]
@@ -113,5 +135,5 @@ def _check_data(run: Run, splits: Splits) -> None:
                 f"the {name} data with which {run.path} began ({was.get('pairs')} pairs of "
                 f"{was.get('name')})",
                 f"other sentences ({is_['pairs']} pairs of {is_['name']})",
-                "restore the data to go on with that run, or choose another folder for a new one",
+                f"{again} to go on with that run, or choose another folder for a new one",
             )

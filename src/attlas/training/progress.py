@@ -7,7 +7,15 @@ from rich.console import Console
 from rich.progress import BarColumn, TaskID, TextColumn
 from rich.progress import Progress as Bar
 
-from attlas.training.events import Event, Interrupted, Outcome, Started, Trained, Validated
+from attlas.training.events import (
+    Event,
+    Interrupted,
+    Outcome,
+    Preparing,
+    Started,
+    Trained,
+    Validated,
+)
 
 _PAUSE = 10.0  # seconds between plain lines
 
@@ -43,6 +51,8 @@ class Progress:
     def __call__(self, event: Event) -> None:
         """Show an event."""
         match event:
+            case Preparing():
+                self._line(event.what)
             case Started():
                 self._started(event)
             case Trained():

@@ -14,7 +14,7 @@ from attlas.training.learner import Learner
 from attlas.training.material import check_folder, prepared
 from attlas.training.recipe import Recipe
 from attlas.training.seeds import seed_of
-from attlas.training.sitting import Sitting
+from attlas.training.sitting import sit
 
 
 def train(recipe: Recipe, folder: Path | str, *, report: Report = silent) -> Outcome:
@@ -36,12 +36,12 @@ def train(recipe: Recipe, folder: Path | str, *, report: Report = silent) -> Out
     check_folder(folder)
     graphics = [device] if device.type == "cuda" else []
     with locked(folder), _threads(recipe.training.threads), torch.random.fork_rng(graphics):
-        material = prepared(recipe, folder)
+        material = prepared(recipe, folder, report)
         vocabularies = material.vocabularies
         torch.manual_seed(seed_of(recipe.seed, "weights"))
         model = build(recipe.model, len(vocabularies.source), len(vocabularies.target))
         learner = Learner(model, recipe.training, recipe.seed, device)
-        return Sitting(material, learner, folder, report).sit()
+        return sit(material, learner, folder, report)
 
 
 @contextmanager

@@ -1,0 +1,70 @@
+"""Who keeps the checkpoints of a training."""
+
+from dataclasses import replace
+from pathlib import Path
+
+from torch import Tensor
+
+from attlas.errors import AttlasError
+from attlas.runs import BEST, LAST, Shelf, numbered
+from attlas.training.averaging import LastAveraging, mean_weights
+from attlas.training.learner import Learner
+from attlas.training.settings import TrainingConfig
+from attlas.training.state import TrainingState
+
+
+class Saver:
+    """Puts a learner and its state on the shelf of a run, and takes them from there."""
+
+    def __init__(self, learner: Learner, settings: TrainingConfig, folder: Path) -> None:
+        self.learner, self.settings, self.folder = learner, settings, folder
+        self.shelf = Shelf(folder)
+
+    def restore(self) -> TrainingState:
+        """Take the last checkpoint; the state of the very beginning where there is none.
+
+        Errors: `AttlasError` where there are checkpoints and nothing says which is the last.
+        """
+        self.shelf.clean()
+        if self.shelf.named(LAST) is None:
+            if len(self.shelf.numbered()) > 1:  # more than one killed save can leave
+                raise AttlasError(
+                    f"the file `last` in {self.folder}, beside its checkpoints",
+                    "none",
+                    f"write one of these into it: {', '.join(self.shelf.names())}",
+                )
+            return TrainingState()
+        checkpoint = self.shelf.read(LAST)
+        self.learner.restore(checkpoint, self.folder)
+        return TrainingState.of(checkpoint.facts)
+
+    def put_back(self, state: TrainingState) -> None:
+        """Make the folder what it was at the checkpoint: what came after will come again."""
+        best = state.best_update
+        self.shelf.point(BEST, None if best is None else numbered(best))
+        self.shelf.forget_after(state.update)
+        self.shelf.prune(state.kept)
+
+    def save(self, state: TrainingState) -> None:
+        """A checkpoint of this very moment: the file, then the pointers, then the tidying."""
+        self.shelf.write(numbered(state.update), self.learner.checkpoint(state.facts()))
+        if state.best_update is not None:
+            self.shelf.point(BEST, numbered(state.best_update))
+        self.shelf.point(LAST, numbered(state.update))
+        self.shelf.prune(state.kept)
+
+    def listed(self, state: TrainingState) -> TrainingState:
+        """The state in which this update is among those whose checkpoints the recipe keeps."""
+        return replace(state, saved=(*state.saved, state.update)[-self.settings.keep :])
+
+    def averaged(self, state: TrainingState) -> dict[str, Tensor] | None:
+        """The average that the recipe asks for; None: none, or there is only one checkpoint."""
+        if self.learner.average is not None:
+            return self.learner.average
+        averaging = self.settings.averaging
+        if not isinstance(averaging, LastAveraging):
+            return None
+        updates = sorted({*state.saved, state.update})[-averaging.count :]
+        if len(updates) == 1:
+            return None
+        return mean_weights(self.shelf.read(numbered(update)).model for update in updates)
