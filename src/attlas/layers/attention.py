@@ -1,6 +1,7 @@
 """The interface of every mechanism: remember what does not depend on the query, then read."""
 
 from abc import ABC, abstractmethod
+from dataclasses import dataclass
 
 import torch
 import torch.nn.functional as F
@@ -68,6 +69,15 @@ class Attention(nn.Module, ABC):
         return mask if memory.real is None else mask & memory.real[:, None, None, :]
 
 
+@dataclass(frozen=True, slots=True)
+class Look:
+    """One read of a memory: the context, the weights, and the weights after interventions."""
+
+    context: Float[Tensor, "batch queries value_width"]
+    weights: Float[Tensor, "batch 1 queries slots"]
+    used: Float[Tensor, "batch 1 queries slots"]
+
+
 class ScoredAttention(Attention):
     """One head whose weights are softmax(score(query, keys)) over the slots that may be seen."""
 
@@ -105,14 +115,23 @@ class ScoredAttention(Attention):
         first: int | None = None,
     ) -> Float[Tensor, "batch queries value_width"]:
         """The weighted mean of the values."""
-        scores, seen = self.energies(query, memory, first)
-        weights = masked_softmax(scores, seen)
+        look = self.look(query, memory, first)
         if self.tap.heard:
-            self.tap.note(DenseReading(weights.detach()))
+            self.tap.note(DenseReading(look.weights.detach()))
+        return look.context
+
+    def look(
+        self,
+        query: Float[Tensor, "batch queries query_width"],
+        memory: Memory,
+        first: int | None = None,
+    ) -> Look:
+        """Read, and keep the weights; noting them is left to the caller."""
+        scores, seen = self.energies(query, memory, first)
+        weights = used = masked_softmax(scores, seen)
         if self.tap.intervened:
-            weights = self.tap.rewrite(weights, seen)
-        context: Tensor = self.dropout(weights).squeeze(1) @ memory.values
-        return context
+            used = self.tap.rewrite(weights, seen)
+        return Look(self.dropout(used).squeeze(1) @ memory.values, weights, used)
 
 
 def masked_softmax(

@@ -1,7 +1,6 @@
 """What the decoders that look have in common."""
 
 from abc import ABC
-from dataclasses import dataclass
 
 import torch
 from jaxtyping import Bool, Float
@@ -9,7 +8,7 @@ from torch import Tensor
 
 from attlas.errors import AttlasError
 from attlas.layers import Memory, ScoredAttention
-from attlas.layers.attention import masked_softmax
+from attlas.layers.attention import Look
 from attlas.models.recurrent.bridge import Bridge
 from attlas.models.recurrent.coverage import Coverage
 from attlas.models.recurrent.decoder import Decoder
@@ -17,15 +16,6 @@ from attlas.models.recurrent.encoder import Encoded
 from attlas.models.recurrent.recurrence import Recurrence
 from attlas.models.recurrent.state import RecurrentState
 from attlas.recording import DenseReading
-
-
-@dataclass(frozen=True, slots=True)
-class Look:
-    """One read of the source: the context, the weights, and the weights after interventions."""
-
-    context: Float[Tensor, "batch queries source_width"]
-    weights: Float[Tensor, "batch 1 queries slots"]
-    used: Float[Tensor, "batch 1 queries slots"]
 
 
 class LookingDecoder(Decoder, ABC):
@@ -63,12 +53,7 @@ class LookingDecoder(Decoder, ABC):
         """Read the memory as the attention does; noting is left to the caller."""
         if self.coverage is not None:
             memory = self.coverage(memory, coverage)
-        scores, seen = self.attention.energies(query, memory, first)
-        weights = used = masked_softmax(scores, seen)
-        if self.attention.tap.intervened:
-            used = self.attention.tap.rewrite(weights, seen)
-        context = self.attention.dropout(used).squeeze(1) @ memory.values
-        return Look(context, weights, used)
+        return self.attention.look(query, memory, first)
 
     def remembered(self, state: RecurrentState) -> tuple[Memory, Float[Tensor, "batch slots"]]:
         """What a state keeps of the source, and how much each slot has been read."""
