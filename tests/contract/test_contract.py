@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from mechanisms import MECHANISMS, Mechanism, layouts
 
@@ -18,8 +18,6 @@ of_every_unordered_mechanism = pytest.mark.parametrize(
 of_every_mechanism_that_can_grow = pytest.mark.parametrize(
     "mechanism", [m for m in MECHANISMS if not m.counts_slots], ids=lambda m: m.name
 )
-# Finite differences cost twenty times what the rest does; a quarter of the cases per mechanism.
-costly = settings(max_examples=max(20, settings.default.max_examples // 4))
 CAUSAL = [causal, both(causal, window(1)), both(causal, strided(2))]
 
 
@@ -211,7 +209,6 @@ def test_a_call_does_not_depend_on_an_earlier_call(mechanism, layout):
 
 
 @of_every_mechanism
-@costly
 @given(layout=layouts(most=(2, 2, 3)))
 def test_gradients_are_those_of_finite_differences(mechanism, layout):
     scene = layout.on(mechanism)

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, replace
 from itertools import pairwise, product
+from typing import Literal
 
 import torch
 from torch import Tensor, nn
@@ -20,6 +21,9 @@ class TableState:
     cell: Tensor  # (batch,): a number for the source and everything decoded so far
     real: Tensor
     coverage: Tensor | None
+
+    def covered(self) -> "TableState":
+        return self
 
     def select(self, rows: Tensor) -> "TableState":
         coverage = None if self.coverage is None else self.coverage[rows]
@@ -62,6 +66,9 @@ class TableModel(SequenceToSequence[TableState]):
 
     def logits(self, features: Tensor) -> Tensor:
         return features
+
+    def between(self, layer: str) -> Literal["source", "target", "across"]:
+        return "across"
 
 
 def sources(*lengths: int, seed: int = 0) -> tuple[Tensor, Tensor]:

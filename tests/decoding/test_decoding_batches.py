@@ -1,16 +1,17 @@
 """What is found for a sentence does not depend on the sentences beside it."""
 
 from functools import cache
+from typing import Any
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from table_model import TableModel, sources
 from torch import Tensor
 
 from attlas.decoding import DecodingConfig, Hypothesis, decode
-from attlas.models import RecurrentConfig, RecurrentModel, build
+from attlas.models import ModelConfig, RecurrentConfig, SequenceToSequence, TransformerConfig, build
 
 LENGTHS = tuple(1 + (7 * place) % 19 for place in range(64))
 SHORT = {"max_length_factor": 1.0, "max_length_constant": 10}
@@ -26,7 +27,7 @@ WAYS = {
     ),
 }
 STRENGTH = 1.0  # the standard deviation of a stronger weight
-MODELS = {
+MODELS: dict[str, ModelConfig] = {
     "bahdanau": RecurrentConfig(embedding=16, hidden=24, encoder_hidden=12),
     "luong": RecurrentConfig(
         cell="lstm",
@@ -38,27 +39,32 @@ MODELS = {
         wiring="luong",
         input_feeding=True,
     ),
+    "transformer": TransformerConfig(
+        width=16, heads=2, feedforward=32, encoder_layers=1, decoder_layers=2, positions="rotary"
+    ),
 }
 
 
 @cache
-def recurrent(kind: str) -> RecurrentModel:
+def trained_like(kind: str) -> SequenceToSequence[Any]:
     """A random model whose predictions are as far apart as those of a trained one.
 
     Its embeddings and its last layer alone are made stronger: a recurrence with large weights is
-    chaotic, and would turn the rounding of a product into another sentence.
+    chaotic, and would turn the rounding of a product into another sentence. A Transformer scales
+    its embeddings itself, by the root of their width.
     """
     torch.manual_seed(len(kind))
     model = build(MODELS[kind], 60, 40)
     with torch.no_grad():
         for part in (model.source_embedding, model.target_embedding, model.output):
             for matrix in part.parameters():
-                matrix.mul_(STRENGTH / matrix.std().clamp(min=1e-3))
+                scale = getattr(model, "scale", 1.0)
+                matrix.mul_(STRENGTH / scale / matrix.std().clamp(min=1e-3))
     return model.eval()
 
 
 def in_batches(
-    model: RecurrentModel, source: Tensor, real: Tensor, config: DecodingConfig, size: int
+    model: SequenceToSequence[Any], source: Tensor, real: Tensor, config: DecodingConfig, size: int
 ) -> list[list[Hypothesis]]:
     """Decoded `size` rows at a time; a batch is as wide as its own longest row."""
     found = []
@@ -81,7 +87,7 @@ def same(one: list[list[Hypothesis]], other: list[list[Hypothesis]]) -> None:
 @pytest.mark.parametrize("kind", MODELS)
 @pytest.mark.parametrize("way", WAYS)
 def test_results_do_not_depend_on_the_size_of_the_batch(kind: str, way: str) -> None:
-    model = recurrent(kind)
+    model = trained_like(kind)
     source, real = sources(*LENGTHS)
     alone = in_batches(model, source, real, WAYS[way], 1)
     assert len({hypotheses[0].tokens for hypotheses in alone}) > 15  # they do depend on the source
@@ -89,9 +95,10 @@ def test_results_do_not_depend_on_the_size_of_the_batch(kind: str, way: str) -> 
         same(in_batches(model, source, real, WAYS[way], size), alone)
 
 
+@pytest.mark.parametrize("kind", ["bahdanau", "transformer"])
 @pytest.mark.parametrize("way", WAYS)
-def test_a_few_sentences_decode_the_same_alone_and_together(way: str) -> None:
-    model = recurrent("bahdanau")
+def test_a_few_sentences_decode_the_same_alone_and_together(kind: str, way: str) -> None:
+    model = trained_like(kind)
     source, real = sources(*LENGTHS[:6])
     same(
         in_batches(model, source, real, WAYS[way], 6), in_batches(model, source, real, WAYS[way], 1)
@@ -104,7 +111,6 @@ def test_a_few_sentences_decode_the_same_alone_and_together(way: str) -> None:
     lengths=st.lists(st.integers(1, 9), min_size=2, max_size=7),
     data=st.data(),
 )
-@settings(max_examples=25)
 def test_results_do_not_depend_on_which_sentences_share_a_batch(
     seed: int, way: str, lengths: list[int], data: st.DataObject
 ) -> None:
@@ -117,8 +123,9 @@ def test_results_do_not_depend_on_which_sentences_share_a_batch(
     same(found, [together[i] for i in chosen])
 
 
-def test_the_probability_is_that_of_one_teacher_forced_pass() -> None:
-    model = recurrent("luong")
+@pytest.mark.parametrize("kind", ["luong", "transformer"])
+def test_the_probability_is_that_of_one_teacher_forced_pass(kind: str) -> None:
+    model = trained_like(kind)
     source, real = sources(*LENGTHS[:8])
     for row, (best,) in enumerate(decode(model, source, real, DecodingConfig(beam=3))):
         own = source[row][real[row]].unsqueeze(0)

@@ -55,6 +55,8 @@ def decode(
     )
     penalties = Penalties(config.length_penalty, config.coverage_penalty)
     state = model.encode(source, real)
+    if config.coverage_penalty:
+        state = state.covered()
     match config.method:
         case "greedy":
             return greedy_search(model, state, real, constraints, penalties)

@@ -52,25 +52,29 @@ def reread(
     with torch.no_grad(), observe(model) as trace:
         model.features(asked, model.encode(ids, torch.ones_like(ids, dtype=torch.bool)))
     trace.label([source_tokens], [tokens])
-    weights = attention_to_source(trace, len(wanted), ids.shape[1])
+    read = ["<s>", *tokens[:-1]]  # the query that predicts token t has read those before it
+    for layer in trace.layers:
+        match model.between(layer):
+            case "source":
+                trace.label_layer(layer, [source_tokens], [source_tokens])
+            case "target":
+                trace.label_layer(layer, [read], [tokens])
+    weights = attention_to_source(trace)
     return Look(trace, links_of(weights, len(target), len(source)))
 
 
-def attention_to_source(trace: Trace, queries: int, slots: int) -> Float[Tensor, "queries slots"]:
-    """The mean over heads, and over the layers whose map is target × source.
+def attention_to_source(trace: Trace) -> Float[Tensor, "queries slots"]:
+    """The mean over heads, and over the layers that look from the target to the source.
 
-    Errors: `AttlasError` where no layer of the trace has such a map.
+    Errors: `AttlasError` where no layer of the trace does.
     """
     maps = [
-        trace[layer].weights()[0].mean(dim=0)
-        for layer in trace.layers
-        if len(trace.calls(layer)) == 1 and trace[layer].shape[2:] == (queries, slots)
+        trace[layer].weights()[0].mean(dim=0) for layer in trace.layers if trace.looks_across(layer)
     ]
     if not maps:
-        shapes = {layer: [call.shape for call in trace.calls(layer)] for layer in trace.layers}
         raise AttlasError(
-            f"a layer whose map is {queries} queries × {slots} slots",
-            str(shapes),
+            "a layer that looks from the target to the source",
+            f"{', '.join(trace.layers)}",
             "align with a model whose decoder looks at its source",
         )
     return torch.stack(maps).mean(dim=0)

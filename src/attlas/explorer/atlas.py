@@ -60,8 +60,9 @@ class Atlas:
 
     @classmethod
     def of(cls, trace: Trace) -> "Atlas":
-        """The maps of the first sentence of a trace."""
-        return cls(tuple(Layer(name, trace.calls(name)) for name in trace.layers))
+        """The maps of target × source for the first sentence of a trace."""
+        across = filter(trace.looks_across, trace.layers)
+        return cls(tuple(Layer(name, trace.calls(name)) for name in across))
 
     def layer(self, index: int) -> Layer:
         """One layer, counted from 0 in the order in which they were heard."""

@@ -23,16 +23,15 @@ def maps_of(trace: Trace, row: int = 0) -> dict[str, Map]:
                 raise AttlasError(
                     f"a batch row from 0 to {batch - 1}", str(row), "choose a row of the trace"
                 )
-            for head, map_ in enumerate(_heads(reading, trace, row)):
+            for head, map_ in enumerate(_heads(reading, trace, layer, row)):
                 numbers = [f"call {call}"] * (len(calls) > 1) + [f"head {head}"] * (heads > 1)
                 maps[", ".join([layer or "model", *numbers])] = map_
     return maps
 
 
-def _heads(reading: Reading, trace: Trace, row: int) -> list[Map]:
+def _heads(reading: Reading, trace: Trace, layer: str, row: int) -> list[Map]:
     _, heads, queries, slots = reading.shape
-    source = trace.source[row] if row < len(trace.source) else ()
-    target = trace.target[row] if row < len(trace.target) else ()
+    source, target = (rows[row] if row < len(rows) else () for rows in trace.tokens(layer))
     if queries == len(target) and slots == len(source):
         names, slot_names = target, source
     else:  # one side looking at itself

@@ -3,6 +3,7 @@
 from attlas.layers.additive import Additive
 from attlas.layers.attend import attend, attend_with_weights
 from attlas.layers.attention import Attention, ScoredAttention
+from attlas.layers.dropout import Dropout
 from attlas.layers.fused import FusedAttention
 from attlas.layers.local import Local, LocalMonotonic, LocalPredictive
 from attlas.layers.memory import Memory
@@ -22,6 +23,7 @@ __all__ = [
     "Attention",
     "Concat",
     "Dot",
+    "Dropout",
     "FusedAttention",
     "General",
     "LearnedPositions",

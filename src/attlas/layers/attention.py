@@ -9,6 +9,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from attlas.errors import AttlasError
+from attlas.layers.dropout import Dropout
 from attlas.layers.memory import Memory
 from attlas.patterns import Pattern, everywhere
 from attlas.recording import DenseReading, Tap
@@ -28,7 +29,7 @@ class Attention(nn.Module, ABC):
             raise AttlasError("a dropout from 0 to 1", str(dropout), "use e.g. 0.1")
         super().__init__()
         self.pattern = pattern
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
         self.tap = Tap()
 
     @abstractmethod

@@ -1,10 +1,12 @@
 """What an attention keeps of its source."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
+
+from attlas.layers.room import Room, grown
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +21,7 @@ class Memory:
     keys: Float[Tensor, "batch *key_heads slots key_width"]
     values: Float[Tensor, "batch *key_heads slots value_width"]
     real: Bool[Tensor, "batch slots"] | None = None
+    _rooms: tuple[Room | None, Room | None] = field(default=(None, None), repr=False, compare=False)
 
     @property
     def slots(self) -> int:
@@ -26,20 +29,31 @@ class Memory:
         return self.keys.shape[-2]
 
     def extend(self, new: "Memory") -> "Memory":
-        """This memory followed by newer slots: a growing key/value cache."""
+        """This memory followed by newer slots: a growing key/value cache.
+
+        Only the new slots are copied, mostly; this memory stays what it is, see `Room`.
+        """
         real = None
         if self.real is not None or new.real is not None:
             real = torch.cat([_all_real(self), _all_real(new)], dim=1)
-        keys = torch.cat([self.keys, new.keys], dim=-2)
-        values = torch.cat([self.values, new.values], dim=-2)
-        return replace(self, keys=keys, values=values, real=real)
+        keys, of_keys = grown(self.keys, new.keys, self._rooms[0])
+        values, of_values = grown(self.values, new.values, self._rooms[1])
+        return replace(self, keys=keys, values=values, real=real, _rooms=(of_keys, of_values))
 
     def select(self, rows: Int[Tensor, " chosen"]) -> "Memory":
         """These batch rows, in this order, repeats allowed: what beam search does."""
         real = None if self.real is None else self.real[rows]
-        # Beam search does this at every step: index_select copies several times faster than [rows].
-        keys, values = self.keys.index_select(0, rows), self.values.index_select(0, rows)
-        return replace(self, keys=keys, values=values, real=real)
+        keys, of_keys = _selected(self.keys, self._rooms[0], rows)
+        values, of_values = _selected(self.values, self._rooms[1], rows)
+        return replace(self, keys=keys, values=values, real=real, _rooms=(of_keys, of_values))
+
+
+def _selected(kept: Tensor, room: Room | None, rows: Tensor) -> tuple[Tensor, Room | None]:
+    # Beam search does this at every step: index_select copies several times faster than [rows].
+    if room is None or not room.holds(kept):
+        return kept.index_select(0, rows), None
+    chosen = room.select(rows)  # the free slots too: what comes next needs them
+    return chosen.buffer[..., : chosen.used, :], chosen
 
 
 def _all_real(memory: Memory) -> Bool[Tensor, "batch slots"]:

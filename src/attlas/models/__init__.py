@@ -3,6 +3,7 @@
 from attlas.models.building import ModelConfig, build
 from attlas.models.recurrent import LocalConfig, RecurrentConfig, RecurrentModel, RecurrentState
 from attlas.models.sequence_to_sequence import SequenceToSequence, State
+from attlas.models.transformer import Transformer, TransformerConfig, TransformerState
 
 __all__ = [
     "LocalConfig",
@@ -12,5 +13,8 @@ __all__ = [
     "RecurrentState",
     "SequenceToSequence",
     "State",
+    "Transformer",
+    "TransformerConfig",
+    "TransformerState",
     "build",
 ]

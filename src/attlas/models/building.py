@@ -1,15 +1,19 @@
 """From settings to a model."""
 
-from typing import TypeAlias
+from typing import Annotated, Any
+
+from pydantic import Field
 
 from attlas.errors import AttlasError
-from attlas.models.recurrent import RecurrentConfig, RecurrentModel, build_recurrent
+from attlas.models.recurrent import RecurrentConfig, build_recurrent
+from attlas.models.sequence_to_sequence import SequenceToSequence
+from attlas.models.transformer import TransformerConfig, build_transformer
 
-ModelConfig: TypeAlias = RecurrentConfig
+ModelConfig = Annotated[RecurrentConfig | TransformerConfig, Field(discriminator="kind")]
 """The settings of any model; `kind` tells them apart."""
 
 
-def build(config: ModelConfig, source_size: int, target_size: int) -> RecurrentModel:
+def build(config: ModelConfig, source_size: int, target_size: int) -> SequenceToSequence[Any]:
     """A model with fresh parameters, drawn from torch's generator.
 
     Sizes: how many ids each vocabulary has.
@@ -27,4 +31,6 @@ def build(config: ModelConfig, source_size: int, target_size: int) -> RecurrentM
             f"{source_size} source and {target_size} target tokens",
             "make the vocabulary joint, or set tied_source = false",
         )
+    if isinstance(config, TransformerConfig):
+        return build_transformer(config, source_size, target_size)
     return build_recurrent(config, source_size, target_size)

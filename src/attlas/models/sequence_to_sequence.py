@@ -1,7 +1,7 @@
 """What every encoder–decoder answers: one protocol for training and for decoding."""
 
 from abc import ABC, abstractmethod
-from typing import Generic, Protocol, Self, TypeVar, runtime_checkable
+from typing import Generic, Literal, Protocol, Self, TypeVar, runtime_checkable
 
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
@@ -13,7 +13,12 @@ class State(Protocol):
 
     @property
     def coverage(self) -> Float[Tensor, "batch slots"] | None:
-        """Σ over the steps so far of the attention weights; None where the model does not look."""
+        """Σ over the steps so far of the attention weights; None where the model does not look, or
+        was not asked to count.
+        """
+
+    def covered(self) -> Self:
+        """The same state, whose steps from here on count where they look, if the model looks."""
 
     def select(self, rows: Int[Tensor, " chosen"]) -> Self:
         """These batch rows, in this order, repeats allowed: what beam search does."""
@@ -54,6 +59,12 @@ class SequenceToSequence(nn.Module, ABC, Generic[S]):
         self, features: Float[Tensor, "*positions width"]
     ) -> Float[Tensor, "*positions vocabulary"]:
         """The vocabulary layer: apart, so that a loss need not hold every logit at once."""
+
+    @abstractmethod
+    def between(self, layer: str) -> Literal["source", "target", "across"]:
+        """Between what the attention of this path looks: inside the source, inside the target, or
+        from the target to the source.
+        """
 
     def forward(
         self,

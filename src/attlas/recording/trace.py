@@ -17,6 +17,9 @@ from attlas.recording.reading import DenseReading, FactoredReading, Reading
 
 _FORMAT = "attlas trace 1"
 
+Tokens = tuple[tuple[str, ...], ...]
+"""One list of tokens per batch row; () where nobody named them."""
+
 
 class Trace:
     """Readings by layer path, in the order of the calls, and the tokens that label the axes.
@@ -26,8 +29,9 @@ class Trace:
 
     def __init__(self) -> None:
         self._calls: dict[str, list[Reading]] = {}
-        self.source: tuple[tuple[str, ...], ...] = ()
-        self.target: tuple[tuple[str, ...], ...] = ()
+        self.source: Tokens = ()
+        self.target: Tokens = ()
+        self._axes: dict[str, tuple[Tokens, Tokens]] = {}
 
     def note(self, layer: str, reading: Reading) -> None:
         """Append the reading of one call."""
@@ -37,8 +41,21 @@ class Trace:
         self, source: Sequence[Sequence[str]] = (), target: Sequence[Sequence[str]] = ()
     ) -> None:
         """Name the slots and the queries of each batch row."""
-        self.source = tuple(tuple(row) for row in source)
-        self.target = tuple(tuple(row) for row in target)
+        self.source, self.target = _rows(source), _rows(target)
+
+    def label_layer(
+        self, layer: str, slots: Sequence[Sequence[str]], queries: Sequence[Sequence[str]]
+    ) -> None:
+        """Name them for one layer whose axes are not source and target: self-attention."""
+        self._axes[layer] = _rows(slots), _rows(queries)
+
+    def tokens(self, layer: str) -> tuple[Tokens, Tokens]:
+        """The slots and the queries of a layer: its own, or else source and target."""
+        return self._axes.get(layer, (self.source, self.target))
+
+    def looks_across(self, layer: str) -> bool:
+        """Whether the axes of a layer are the trace's target and source."""
+        return layer not in self._axes
 
     @property
     def layers(self) -> tuple[str, ...]:
@@ -75,7 +92,7 @@ class Trace:
                 fields, facts = _taken_apart(reading)
                 tensors |= {f"{key}.{name}": value for name, value in fields.items()}
                 described.append({"layer": layer, **facts})
-        labels = {"source": self.source, "target": self.target}
+        labels = {"source": self.source, "target": self.target, "axes": self._axes}
         metadata = {"format": _FORMAT, "readings": json.dumps(described), **_as_json(labels)}
         # Views of one storage are refused by safetensors; a trace owns its bytes.
         owned = {key: value.detach().cpu().contiguous().clone() for key, value in tensors.items()}
@@ -114,6 +131,8 @@ class Trace:
                     }
                     trace.note(facts["layer"], _put_together(fields, facts))
                 trace.label(json.loads(metadata["source"]), json.loads(metadata["target"]))
+                for layer, (slots, queries) in json.loads(metadata.get("axes", "{}")).items():
+                    trace.label_layer(layer, slots, queries)
         except AttlasError:
             raise
         except FileNotFoundError:
@@ -123,6 +142,10 @@ class Trace:
                 "a whole trace file", f"{path}, which is damaged ({error})", "save the trace again"
             ) from None
         return trace
+
+
+def _rows(tokens: Sequence[Sequence[str]]) -> Tokens:
+    return tuple(tuple(row) for row in tokens)
 
 
 def _as_json(labels: dict[str, Any]) -> dict[str, str]:

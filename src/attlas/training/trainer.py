@@ -9,6 +9,7 @@ import torch
 from attlas.models import build
 from attlas.runs import device_named, locked
 from attlas.runs.durable import explained
+from attlas.training.allocator import keep_freed_memory
 from attlas.training.events import Outcome, Report, silent
 from attlas.training.learner import Learner
 from attlas.training.material import check_folder, prepared
@@ -31,6 +32,7 @@ def train(recipe: Recipe, folder: Path | str, *, report: Report = silent) -> Out
     """
     folder = Path(folder)
     device = device_named(recipe.training.device)
+    keep_freed_memory()
     with explained(folder):
         folder.mkdir(parents=True, exist_ok=True)
     check_folder(folder)

@@ -1,7 +1,5 @@
 """From settings to a recurrent model."""
 
-from torch import nn
-
 from attlas.layers import (
     Additive,
     Concat,
@@ -11,6 +9,8 @@ from attlas.layers import (
     LocalPredictive,
     ScoredAttention,
 )
+from attlas.models.embedding import Embedding
+from attlas.models.output import Output
 from attlas.models.recurrent.bahdanau import BahdanauDecoder
 from attlas.models.recurrent.bridge import Bridge
 from attlas.models.recurrent.config import LocalConfig, RecurrentConfig
@@ -20,7 +20,6 @@ from attlas.models.recurrent.encoder import Encoder
 from attlas.models.recurrent.initial import initialise
 from attlas.models.recurrent.luong import InputFeedingDecoder, LuongDecoder
 from attlas.models.recurrent.model import RecurrentModel
-from attlas.models.recurrent.output import Output
 from attlas.models.recurrent.plain import PlainDecoder
 from attlas.models.recurrent.readout import Readout
 from attlas.models.recurrent.recurrence import Recurrence
@@ -41,8 +40,8 @@ def build_recurrent(config: RecurrentConfig, source_size: int, target_size: int)
     )
     decoder = _decoder(config)
     model = RecurrentModel(
-        None if config.tied_source else nn.Embedding(source_size, config.embedding),
-        nn.Embedding(target_size, config.embedding),
+        None if config.tied_source else Embedding(source_size, config.embedding, "source"),
+        Embedding(target_size, config.embedding, "target"),
         encoder,
         decoder,
         Output(decoder.width, config.embedding, target_size, tied=config.tied_output),

@@ -1,11 +1,12 @@
 """Settings of the recurrent encoder–decoders."""
 
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
 from attlas.config import Config
 from attlas.errors import AttlasError
+from attlas.models.idle import refuse_idle
 
 Width = Annotated[int, Field(ge=1)]
 Share = Annotated[float, Field(ge=0.0, lt=1.0)]
@@ -108,15 +109,7 @@ class RecurrentConfig(Config):
 
     def _no_idle(self, beside: str, *names: str) -> None:
         """Refuse settings that would have no effect beside the one named."""
-        fields = type(self).model_fields
-        for name in names:
-            value = getattr(self, name)
-            if value != fields[name].default:
-                raise AttlasError(
-                    f"no {name} with {beside}, where it has no effect",
-                    f"{name} = {_toml(value)}",
-                    f"leave {name} out, or {_CURES[name]}",
-                )
+        refuse_idle(self, beside, {name: _CURES[name] for name in names})
 
 
 _CURES = {
@@ -129,9 +122,3 @@ _CURES = {
     "readout": "set wiring = 'bahdanau' and choose an attention",
     "readout_hidden": "set wiring = 'bahdanau' and choose an attention",
 }
-
-
-def _toml(value: Any) -> str:
-    if isinstance(value, Config):
-        return f"{{{', '.join(f'{k} = {_toml(v)}' for k, v in value)}}}"
-    return str(value).lower() if isinstance(value, bool) else repr(value)

@@ -3,7 +3,7 @@
 import torch
 from torch import nn
 
-from attlas.models.recurrent.output import Output
+from attlas.models.output import Output
 
 
 def initialise(model: nn.Module) -> None:

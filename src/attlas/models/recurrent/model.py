@@ -1,12 +1,16 @@
 """The recurrent encoder–decoder."""
 
+from typing import Literal
+
 from jaxtyping import Bool, Float, Int
-from torch import Tensor, nn
+from torch import Tensor
 
 from attlas.errors import AttlasError
+from attlas.layers import Dropout
+from attlas.models.embedding import Embedding
+from attlas.models.output import Output
 from attlas.models.recurrent.decoder import Decoder
 from attlas.models.recurrent.encoder import Encoder
-from attlas.models.recurrent.output import Output
 from attlas.models.recurrent.state import RecurrentState
 from attlas.models.sequence_to_sequence import SequenceToSequence
 
@@ -21,8 +25,8 @@ class RecurrentModel(SequenceToSequence[RecurrentState]):
 
     def __init__(
         self,
-        source_embedding: nn.Embedding | None,
-        target_embedding: nn.Embedding,
+        source_embedding: Embedding | None,
+        target_embedding: Embedding,
         encoder: Encoder,
         decoder: Decoder,
         output: Output,
@@ -34,7 +38,7 @@ class RecurrentModel(SequenceToSequence[RecurrentState]):
         self.encoder = encoder
         self.decoder = decoder
         self.output = output
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
 
     def encode(
         self,
@@ -45,7 +49,7 @@ class RecurrentModel(SequenceToSequence[RecurrentState]):
             source = source.masked_fill(~real, 0)
         own = self.source_embedding
         embedding = self.target_embedding if own is None else own
-        embedded = self.dropout(_embedded(source, embedding, "source"))
+        embedded = self.dropout(embedding(source))
         return self.decoder.start(self.encoder(embedded, real), real)
 
     def step(
@@ -70,21 +74,9 @@ class RecurrentModel(SequenceToSequence[RecurrentState]):
         logits: Tensor = self.output(features, self.target_embedding.weight)
         return logits
 
+    def between(self, layer: str) -> Literal["source", "target", "across"]:
+        return "across"
+
     def _target(self, tokens: Int[Tensor, "*positions"]) -> Float[Tensor, "*positions embedding"]:
-        embedded: Tensor = self.dropout(_embedded(tokens, self.target_embedding, "target"))
+        embedded: Tensor = self.dropout(self.target_embedding(tokens))
         return embedded
-
-
-def _embedded(
-    ids: Int[Tensor, "*positions"], embedding: nn.Embedding, side: str
-) -> Float[Tensor, "*positions embedding"]:
-    try:
-        embedded: Tensor = embedding(ids)
-    except IndexError:
-        wrong = ids[(ids < 0) | (ids >= embedding.num_embeddings)]
-        raise AttlasError(
-            f"{side} ids from 0 to {embedding.num_embeddings - 1}",
-            str(int(wrong[0])),
-            "number the text with the vocabulary that this model was built for",
-        ) from None
-    return embedded

@@ -29,6 +29,10 @@ class RecurrentState:
     position: int = 0
     sources: Int[Tensor, " batch"] | None = None
 
+    def covered(self) -> "RecurrentState":
+        """The same: a decoder that looks counts in any case."""
+        return self
+
     def select(self, rows: Int[Tensor, " chosen"]) -> "RecurrentState":
         """These batch rows, in this order, repeats allowed."""
         sources = rows if self.sources is None else self.sources.index_select(0, rows)

@@ -21,6 +21,8 @@ class Output(nn.Module):
             nn.Linear(width, embedding, bias=False) if tied and width != embedding else None
         )
         self.bias = nn.Parameter(torch.zeros(vocabulary))
+        if self.weight is not None:
+            nn.init.xavier_uniform_(self.weight)
 
     def forward(
         self,

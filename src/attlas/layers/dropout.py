@@ -1,0 +1,53 @@
+"""Dropout."""
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from attlas.errors import AttlasError
+
+_STEPS = 1 << 16  # the random numbers are whole and below this
+
+
+class Dropout(nn.Module):
+    """y = x · m / (1 − p),  m = 0 with probability p, else 1, at each place    Srivastava et al.,
+    2014; in evaluation y = x.
+
+    On a CPU torch draws its random numbers one after the other, which costs more than the matrix
+    products around it; see `mask` for what happens here. p is rounded to a multiple of 1 / 65,536,
+    and so is the scale. On other devices this is torch's own.
+    """
+
+    def __init__(self, p: float) -> None:
+        if not 0.0 <= p <= 1.0:
+            raise AttlasError("a dropout from 0 to 1", str(p), "use e.g. 0.1")
+        super().__init__()
+        self.p = p
+
+    def forward(self, x: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
+        """Some of x set to zero, the others scaled up."""
+        dropped = self.mask(x)
+        return x if dropped is None else x * dropped
+
+    def mask(self, x: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"] | None:
+        """m / (1 − p) for a tensor like x; None where x would stay as it is.
+
+        torch's generator gives a seed, so that `torch.manual_seed` rules this too; from it SFC64
+        (of NumPy) fills the mask with 16-bit numbers, and those below 65,536 p are dropped.
+        """
+        dropped = round(self.p * _STEPS)
+        if not self.training or not dropped:
+            return None
+        if dropped == _STEPS:
+            return torch.zeros_like(x)
+        if x.device.type != "cpu":
+            return nn.functional.dropout(torch.ones_like(x), self.p)
+        seed = int(torch.randint(1 << 62, ()))
+        words = np.random.SFC64(seed).random_raw(-(-x.numel() // 4))
+        drawn = torch.from_numpy(words.view(np.int16)[: x.numel()]).view(x.shape)
+        kept = (drawn >= dropped - _STEPS // 2).to(x.dtype)
+        return kept.mul_(_STEPS / (_STEPS - dropped))
+
+    def extra_repr(self) -> str:
+        return f"p={self.p}"

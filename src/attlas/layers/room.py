@@ -1,0 +1,69 @@
+"""Room for a memory to grow in."""
+
+from threading import Lock
+
+import torch
+from torch import Tensor
+
+_LEAST = 16  # slots
+
+
+class Room:
+    """One tensor with free slots at its end (axis −2), of which the first `used` are taken.
+
+    A key/value cache that is copied for every new slot costs O(length²). Here a slot is written
+    behind the taken ones, and every memory is a view of the first n. Whoever extends a memory that
+    is no longer the longest gets a room of its own, so that no memory ever changes.
+    """
+
+    def __init__(self, buffer: Tensor, used: int) -> None:
+        self.buffer = buffer
+        self.used = used
+        self._lock = Lock()
+
+    @classmethod
+    def around(cls, kept: Tensor, more: int) -> "Room":
+        """A copy of what is kept, with room for `more` slots, and half as many again."""
+        *rest, slots, width = kept.shape
+        room = max(_LEAST, (slots + more) * 3 // 2)
+        buffer = kept.new_empty(*rest, room, width)
+        buffer[..., :slots, :] = kept
+        return cls(buffer, slots)
+
+    def holds(self, kept: Tensor) -> bool:
+        """Whether these are the taken slots of this very room."""
+        return (
+            kept.untyped_storage().data_ptr() == self.buffer.untyped_storage().data_ptr()
+            and kept.shape[-2] == self.used
+            and kept.shape[:-2] == self.buffer.shape[:-2]
+        )
+
+    def append(self, kept: Tensor, new: Tensor) -> Tensor | None:
+        """What is kept and the new slots behind it; None where they do not fit in here."""
+        with self._lock:
+            stop = self.used + new.shape[-2]
+            if not self.holds(kept) or stop > self.buffer.shape[-2]:
+                return None
+            self.buffer[..., self.used : stop, :] = new
+            self.used = stop
+        return self.buffer[..., :stop, :]
+
+    def select(self, rows: Tensor) -> "Room":
+        """These batch rows, in a room of their own."""
+        return Room(self.buffer.index_select(0, rows), self.used)
+
+
+def grown(kept: Tensor, new: Tensor, room: Room | None) -> tuple[Tensor, Room | None]:
+    """What is kept with the new slots behind it, and the room it lies in (None: in none).
+
+    Where a gradient has to find its way back nothing may be written over, so the two are joined.
+    """
+    wanted = torch.is_grad_enabled() and (kept.requires_grad or new.requires_grad)
+    if wanted or kept.dtype != new.dtype:
+        return torch.cat([kept, new], dim=-2), None
+    longer = None if room is None else room.append(kept, new)
+    if longer is None:
+        room = Room.around(kept, new.shape[-2])
+        longer = room.append(room.buffer[..., : room.used, :], new)
+        assert longer is not None  # it was made to fit
+    return longer, room

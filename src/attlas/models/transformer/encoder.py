@@ -1,0 +1,56 @@
+"""The Transformer's encoder."""
+
+from jaxtyping import Bool, Float
+from torch import Tensor, nn
+
+from attlas.layers import MultiHead
+from attlas.models.transformer.feedforward import FeedForward
+from attlas.models.transformer.residual import Residual
+
+
+class EncoderLayer(nn.Module):
+    """Self-attention and feed-forward, each with add & norm    Vaswani et al., 2017, figure 1."""
+
+    def __init__(
+        self,
+        self_attention: MultiHead,
+        around_self_attention: Residual,
+        feedforward: FeedForward,
+        around_feedforward: Residual,
+    ) -> None:
+        super().__init__()
+        self.self_attention = self_attention
+        self.around_self_attention = around_self_attention
+        self.feedforward = feedforward
+        self.around_feedforward = around_feedforward
+
+    def forward(
+        self,
+        x: Float[Tensor, "batch slots width"],
+        real: Bool[Tensor, "batch slots"] | None,
+    ) -> Float[Tensor, "batch slots width"]:
+        """One vector per source token in, one out."""
+        y = self.around_self_attention.enter(x)
+        read = self.self_attention(y, self.self_attention.remember(y, real))
+        x = self.around_self_attention.leave(x, read)
+        added = self.feedforward(self.around_feedforward.enter(x))
+        return self.around_feedforward.leave(x, added)
+
+
+class Encoder(nn.Module):
+    """N layers, and behind pre-normed ones a last norm."""
+
+    def __init__(self, layers: list[EncoderLayer], norm: nn.Module | None) -> None:
+        super().__init__()
+        self.layers = nn.ModuleList(layers)
+        self.norm = norm
+
+    def forward(
+        self,
+        x: Float[Tensor, "batch slots width"],
+        real: Bool[Tensor, "batch slots"] | None,
+    ) -> Float[Tensor, "batch slots width"]:
+        """What the decoder looks at."""
+        for layer in self.layers:
+            x = layer(x, real)
+        return x if self.norm is None else self.norm(x)

@@ -1,0 +1,93 @@
+"""The Transformer."""
+
+import math
+from typing import Literal, cast
+
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from attlas.errors import AttlasError
+from attlas.layers import Dropout, Positions
+from attlas.models.embedding import Embedding
+from attlas.models.output import Output
+from attlas.models.sequence_to_sequence import SequenceToSequence
+from attlas.models.transformer.decoder import Decoder
+from attlas.models.transformer.encoder import Encoder
+from attlas.models.transformer.state import TransformerState
+
+
+class Transformer(SequenceToSequence[TransformerState]):
+    """softmax(W decoder(y, encoder(x)) + b)    Vaswani et al., 2017, figure 1.
+
+    Embeddings are scaled by √width (section 3.4), positions are added, then dropout falls on the
+    sum. The attentions are the layers "encoder.layers.N.self_attention",
+    "decoder.layers.N.self_attention" and "decoder.layers.N.cross_attention". Without a source
+    embedding the languages share the target's.
+    """
+
+    def __init__(
+        self,
+        source_embedding: Embedding | None,
+        target_embedding: Embedding,
+        positions: tuple[Positions, Positions],
+        encoder: Encoder,
+        decoder: Decoder,
+        output: Output,
+        dropout: float,
+    ) -> None:
+        super().__init__()
+        self.source_embedding = source_embedding
+        self.target_embedding = target_embedding
+        self.source_positions, self.target_positions = positions
+        self.encoder = encoder
+        self.decoder = decoder
+        self.output = output
+        self.dropout = Dropout(dropout)
+        self.scale = math.sqrt(target_embedding.embedding_dim)
+
+    def encode(
+        self,
+        source: Int[Tensor, "batch slots"],
+        real: Bool[Tensor, "batch slots"] | None = None,
+    ) -> TransformerState:
+        if real is not None:
+            source = source.masked_fill(~real, 0)  # padding may hold any number, no id too
+            if bool(real.all()):
+                real = None  # a mask costs more than to ask
+        own = self.source_embedding
+        embedding = self.target_embedding if own is None else own
+        x = self.dropout(self.source_positions(embedding(source) * self.scale))
+        return self.decoder.start(self.encoder(x, real), real)
+
+    def step(
+        self, tokens: Int[Tensor, " batch"], state: TransformerState
+    ) -> tuple[Float[Tensor, "batch vocabulary"], TransformerState]:
+        features, after = self._read(tokens.unsqueeze(1), state)
+        return self.logits(features.squeeze(1)), after
+
+    def features(
+        self, target: Int[Tensor, "batch queries"], state: TransformerState
+    ) -> Float[Tensor, "batch queries width"]:
+        if target.shape[1] == 0:
+            raise AttlasError(
+                "a target of at least one token", "an empty one", "begin it with the begin token"
+            )
+        return self._read(target, state)[0]
+
+    def logits(
+        self, features: Float[Tensor, "*positions width"]
+    ) -> Float[Tensor, "*positions vocabulary"]:
+        logits: Tensor = self.output(features, self.target_embedding.weight)
+        return logits
+
+    def between(self, layer: str) -> Literal["source", "target", "across"]:
+        if layer.startswith("encoder."):
+            return "source"
+        return "across" if layer.endswith(".cross_attention") else "target"
+
+    def _read(
+        self, target: Int[Tensor, "batch queries"], state: TransformerState
+    ) -> tuple[Float[Tensor, "batch queries width"], TransformerState]:
+        embedded = self.target_embedding(target) * self.scale
+        x = self.dropout(self.target_positions(embedded, state.position))
+        return cast("tuple[Tensor, TransformerState]", self.decoder(x, state))

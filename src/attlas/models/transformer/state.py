@@ -1,0 +1,50 @@
+"""What the Transformer's decoder carries from token to token."""
+
+from dataclasses import dataclass, replace
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from attlas.layers import Memory
+from attlas.models.transformer.source_memory import SourceMemory
+
+
+@dataclass(frozen=True, slots=True)
+class TransformerState:
+    """One row per hypothesis; frozen, so that a step leaves the state before it as it was.
+
+    source: what each layer keeps of the source. past: what each layer keeps of the target so far,
+    () before the first token. coverage: Σ over the steps of the last layer's cross-attention, mean
+    over heads; None until `covered` asks for it, because it costs the weights of every step.
+    """
+
+    source: SourceMemory
+    past: tuple[Memory, ...] = ()
+    coverage: Float[Tensor, "batch slots"] | None = None
+
+    @property
+    def position(self) -> int:
+        """How many target tokens have been read."""
+        return self.past[0].slots if self.past else 0
+
+    @property
+    def rows(self) -> int:
+        """How many hypotheses there are."""
+        return self.source.layers[0].keys.shape[0] * self.source.each
+
+    def covered(self) -> "TransformerState":
+        """The same, and from here on the steps count where they look."""
+        keys = self.source.layers[-1].keys
+        precise = torch.promote_types(keys.dtype, torch.float32)
+        nothing = torch.zeros(self.rows, keys.shape[-2], dtype=precise, device=keys.device)
+        return replace(self, coverage=nothing)
+
+    def select(self, rows: Int[Tensor, " chosen"]) -> "TransformerState":
+        """These batch rows, in this order, repeats allowed."""
+        return replace(
+            self,
+            source=self.source.select(rows),
+            past=tuple(memory.select(rows) for memory in self.past),
+            coverage=None if self.coverage is None else self.coverage.index_select(0, rows),
+        )

@@ -1,0 +1,64 @@
+"""Memories that grow: values that never change, and no copy for every slot."""
+
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from attlas.layers import Memory
+
+
+def memory(slots: int, rows: int = 2) -> Memory:
+    return Memory(torch.randn(rows, 3, slots, 4), torch.randn(rows, 3, slots, 5))
+
+
+@given(
+    first=st.integers(0, 20),
+    parts=st.lists(st.integers(0, 20), min_size=1, max_size=8),
+    reordered=st.booleans(),
+)
+def test_growing_is_joining(first: int, parts: list[int], reordered: bool) -> None:
+    kept = [memory(slots) for slots in (first, *parts)]
+    grown = kept[0]
+    for part in kept[1:]:
+        grown = grown.extend(part)
+        if reordered:
+            rows = torch.tensor([1, 0])
+            grown = grown.select(rows).select(rows)
+    assert torch.equal(grown.keys, torch.cat([part.keys for part in kept], dim=2))
+    assert torch.equal(grown.values, torch.cat([part.values for part in kept], dim=2))
+
+
+def test_two_futures_of_one_memory_do_not_meet() -> None:
+    past = memory(3).extend(memory(1))
+    left, right = memory(1), memory(1)
+    one, other = past.extend(left), past.extend(right)
+    further = one.extend(right)
+    assert torch.equal(one.keys[:, :, 4:], left.keys)
+    assert torch.equal(other.keys[:, :, 4:], right.keys)
+    assert torch.equal(further.keys, torch.cat([past.keys, left.keys, right.keys], dim=2))
+    assert past.slots == 4
+
+
+def test_a_memory_does_not_change_when_it_is_extended() -> None:
+    past = memory(1).extend(memory(1))
+    before = past.keys.clone(), past.values.clone()
+    past.extend(memory(2)).extend(memory(40))
+    assert torch.equal(past.keys, before[0])
+    assert torch.equal(past.values, before[1])
+
+
+def test_a_hundred_slots_are_written_and_not_copied_a_hundred_times() -> None:
+    grown, places = memory(1), set()
+    for _ in range(100):
+        grown = grown.extend(memory(1))
+        places.add(grown.keys.data_ptr())
+    assert len(places) < 10
+
+
+def test_a_gradient_finds_its_way_back_through_every_slot() -> None:
+    parts = [torch.randn(1, 1, 1, 2, requires_grad=True) for _ in range(3)]
+    grown = Memory(parts[0], parts[0])
+    for part in parts[1:]:
+        grown = grown.extend(Memory(part, part))
+    (grown.keys * torch.arange(6.0).view(1, 1, 3, 2)).sum().backward()
+    assert [part.grad.flatten().tolist() for part in parts] == [[0, 1], [2, 3], [4, 5]]

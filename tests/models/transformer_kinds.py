@@ -1,0 +1,40 @@
+"""Small Transformers of every kind, for the tests beside this file."""
+
+from typing import Any
+
+import torch
+
+from attlas.models import Transformer, TransformerConfig, build
+
+SOURCES, TARGETS = 11, 13  # the sizes of the vocabularies
+
+
+def small(**settings: Any) -> TransformerConfig:
+    """Two heads of four; nothing random."""
+    sizes = {"width": 8, "heads": 2, "feedforward": 12, "encoder_layers": 2, "decoder_layers": 2}
+    return TransformerConfig(**(sizes | {"dropout": 0.0} | settings))
+
+
+KINDS = {
+    "pre": small(),
+    "post": small(placement="post", tied_output=False),
+    "rms swiglu rotary": small(norm="rms", activation="swiglu", positions="rotary", bias=False),
+    "gelu learned": small(activation="gelu", positions="learned", longest=9),
+    "grouped keys": small(heads=4, key_heads=2, encoder_layers=1),
+    "one key head, no order": small(key_heads=1, positions="none", decoder_layers=3),
+    "longformer": small(
+        encoder_patterns=("either(window(1), landmarks(0))",),
+        decoder_patterns=("everywhere", "window(2)"),
+    ),
+}
+
+
+def made(config: TransformerConfig) -> Transformer:
+    """A model of double precision whose parameters, biases too, are all far from zero."""
+    torch.manual_seed(3)
+    model = build(config, SOURCES, TARGETS).double()
+    assert isinstance(model, Transformer)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.add_(torch.empty_like(parameter).uniform_(-0.3, 0.3))
+    return model
