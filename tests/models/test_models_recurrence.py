@@ -2,10 +2,13 @@
 
 import pytest
 import torch
+import torch.nn.functional as F
 from hypothesis import given
 from hypothesis import strategies as st
+from recurrent_kinds import made, small
 from torch import Tensor
 
+from attlas.layers.deferred import DeferredLinear
 from attlas.models.recurrent.initial import initialise
 from attlas.models.recurrent.recurrence import Recurrence
 
@@ -100,3 +103,23 @@ def test_training_starts_from_orthogonal_gates_and_an_open_forget_gate(cell: str
         both = (bias + state_bias).detach().split(5)
         opened = [float(gate.mean()) for gate in both]
         assert opened == ([0.0, 0.0, 0.0] if cell == "gru" else [0.0, 1.0, 0.0, 0.0])
+
+
+@pytest.mark.parametrize("cell", ["gru", "lstm"])
+def test_second_derivatives_of_a_whole_model_are_those_of_plain_linear_maps(
+    cell: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = made(small(cell=cell, wiring="bahdanau")).double()
+    source, target = torch.tensor([[1, 2, 3], [4, 5, 6]]), torch.tensor([[2, 7], [2, 8]])
+    wanted = [
+        parameter
+        for name, parameter in model.named_parameters()
+        if name.startswith(("target_embedding", "decoder.recurrence", "decoder.attention"))
+    ]
+    found = []
+    for linear in (DeferredLinear, lambda weight, bias=None: lambda x: F.linear(x, weight, bias)):
+        monkeypatch.setattr("attlas.models.recurrent.recurrence.DeferredLinear", linear)
+        loss = model(source, None, target).sin().sum()
+        of_words = torch.autograd.grad(loss, model.target_embedding.weight, create_graph=True)[0]
+        found.append(torch.autograd.grad(of_words.square().sum(), wanted))
+    torch.testing.assert_close(found[0], found[1])

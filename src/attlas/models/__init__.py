@@ -1,11 +1,14 @@
 """Models: encoder–decoders; ids in, logits out."""
 
 from attlas.models.building import ModelConfig, build
+from attlas.models.classifier import Classifier, ClassifierConfig, build_classifier
 from attlas.models.recurrent import LocalConfig, RecurrentConfig, RecurrentModel, RecurrentState
 from attlas.models.sequence_to_sequence import SequenceToSequence, State
 from attlas.models.transformer import Transformer, TransformerConfig, TransformerState
 
 __all__ = [
+    "Classifier",
+    "ClassifierConfig",
     "LocalConfig",
     "ModelConfig",
     "RecurrentConfig",
@@ -17,4 +20,5 @@ __all__ = [
     "TransformerConfig",
     "TransformerState",
     "build",
+    "build_classifier",
 ]

@@ -12,7 +12,7 @@ from attlas.layers import (
 )
 from attlas.models.embedding import Embedding
 from attlas.models.output import Output
-from attlas.models.transformer.config import TransformerConfig
+from attlas.models.transformer.config import BlockConfig, TransformerConfig
 from attlas.models.transformer.decoder import Decoder, DecoderLayer
 from attlas.models.transformer.encoder import Encoder, EncoderLayer
 from attlas.models.transformer.feedforward import FeedForward
@@ -31,39 +31,69 @@ def build_transformer(config: TransformerConfig, source_size: int, target_size: 
     return Transformer(
         None if config.tied_source else Embedding(source_size, width, "source"),
         Embedding(target_size, width, "target"),
-        (_positions(config), _positions(config)),
-        Encoder([_encoder_layer(config, p) for p in _encoder_patterns(config)], _last_norm(config)),
-        Decoder([_decoder_layer(config, p) for p in _decoder_patterns(config)], _last_norm(config)),
+        (positions_of(config), positions_of(config)),
+        encoder_of(config, patterns_of(config.encoder_patterns, config.encoder_layers)),
+        _decoder(config),
         Output(width, width, target_size, tied=config.tied_output),
         config.dropout,
     )
 
 
-def _encoder_layer(config: TransformerConfig, pattern: Pattern) -> EncoderLayer:
-    return EncoderLayer(
-        _self_attention(config, pattern), _residual(config), _feedforward(config), _residual(config)
-    )
+def encoder_of(config: BlockConfig, patterns: list[Pattern]) -> Encoder:
+    """An encoder with one layer for each pattern."""
+    layers = [
+        EncoderLayer(
+            _self_attention(config, pattern),
+            _residual(config),
+            _feedforward(config),
+            _residual(config),
+        )
+        for pattern in patterns
+    ]
+    return Encoder(layers, _last_norm(config))
 
 
-def _decoder_layer(config: TransformerConfig, pattern: Pattern) -> DecoderLayer:
-    return DecoderLayer(
-        _self_attention(config, pattern),
-        _residual(config),
-        _attention(config, everywhere, positions=None),
-        _residual(config),
-        _feedforward(config),
-        _residual(config),
-    )
+def positions_of(config: BlockConfig) -> Positions:
+    """What is added to embeddings; rotary positions act elsewhere."""
+    match config.positions:
+        case "sinusoidal":
+            return SinusoidalPositions(config.width)
+        case "learned":
+            return LearnedPositions(config.width, config.longest)
+        case _:
+            return NoPositions()
 
 
-def _self_attention(config: TransformerConfig, pattern: Pattern) -> MultiHead:
+def patterns_of(texts: tuple[str, ...], layers: int) -> list[Pattern]:
+    """One pattern per layer."""
+    parsed = [parse(text) for text in texts]
+    return parsed * layers if len(parsed) == 1 else parsed
+
+
+def _decoder(config: TransformerConfig) -> Decoder:
+    patterns = patterns_of(config.decoder_patterns, config.decoder_layers)
+    layers = [
+        DecoderLayer(
+            _self_attention(config, causal if own == everywhere else both(causal, own)),
+            _residual(config),
+            _attention(config, everywhere, positions=None),
+            _residual(config),
+            _feedforward(config),
+            _residual(config),
+        )
+        for own in patterns
+    ]
+    return Decoder(layers, _last_norm(config))
+
+
+def _self_attention(config: BlockConfig, pattern: Pattern) -> MultiHead:
     rotary = config.positions == "rotary"
     positions = RotaryPositions(config.width // config.heads) if rotary else None
     return _attention(config, pattern, positions)
 
 
 def _attention(
-    config: TransformerConfig, pattern: Pattern, positions: RotaryPositions | None
+    config: BlockConfig, pattern: Pattern, positions: RotaryPositions | None
 ) -> MultiHead:
     return MultiHead(
         config.width,
@@ -76,7 +106,7 @@ def _attention(
     )
 
 
-def _feedforward(config: TransformerConfig) -> FeedForward:
+def _feedforward(config: BlockConfig) -> FeedForward:
     return FeedForward(
         config.width,
         config.feedforward,
@@ -86,35 +116,11 @@ def _feedforward(config: TransformerConfig) -> FeedForward:
     )
 
 
-def _residual(config: TransformerConfig) -> Residual:
+def _residual(config: BlockConfig) -> Residual:
     return Residual(
         config.width, norm=config.norm, placement=config.placement, dropout=config.dropout
     )
 
 
-def _last_norm(config: TransformerConfig) -> nn.Module | None:
+def _last_norm(config: BlockConfig) -> nn.Module | None:
     return normalisation(config.norm, config.width) if config.placement == "pre" else None
-
-
-def _positions(config: TransformerConfig) -> Positions:
-    match config.positions:
-        case "sinusoidal":
-            return SinusoidalPositions(config.width)
-        case "learned":
-            return LearnedPositions(config.width, config.longest)
-        case _:
-            return NoPositions()
-
-
-def _encoder_patterns(config: TransformerConfig) -> list[Pattern]:
-    return _each(config.encoder_patterns, config.encoder_layers)
-
-
-def _decoder_patterns(config: TransformerConfig) -> list[Pattern]:
-    patterns = _each(config.decoder_patterns, config.decoder_layers)
-    return [causal if p == everywhere else both(causal, p) for p in patterns]
-
-
-def _each(patterns: tuple[str, ...], layers: int) -> list[Pattern]:
-    parsed = [parse(text) for text in patterns]
-    return parsed * layers if len(parsed) == 1 else parsed

@@ -1,0 +1,50 @@
+"""From settings to a classifier."""
+
+from torch import nn
+
+from attlas.errors import AttlasError
+from attlas.models.classifier.config import ClassifierConfig
+from attlas.models.classifier.model import Classifier
+from attlas.models.classifier.pooling import (
+    AttentivePooling,
+    FirstPooling,
+    MaxPooling,
+    MeanPooling,
+    Pooling,
+)
+from attlas.models.embedding import Embedding
+from attlas.models.transformer.building import encoder_of, patterns_of, positions_of
+
+
+def build_classifier(config: ClassifierConfig, source_size: int, labels: int) -> Classifier:
+    """A model with fresh parameters, drawn from torch's generator.
+
+    source_size: how many ids the vocabulary has; labels: how many there are to choose from.
+    """
+    if labels < 2:
+        raise AttlasError(
+            "at least two labels to tell apart", str(labels), "check the label field of the data"
+        )
+    output = nn.Linear(config.width, labels)
+    nn.init.xavier_uniform_(output.weight)
+    nn.init.zeros_(output.bias)
+    return Classifier(
+        Embedding(source_size, config.width, "source"),
+        positions_of(config),
+        encoder_of(config, patterns_of(config.patterns, config.layers)),
+        _pooling(config),
+        output,
+        config.dropout,
+    )
+
+
+def _pooling(config: ClassifierConfig) -> Pooling:
+    match config.pooling:
+        case "mean":
+            return MeanPooling()
+        case "max":
+            return MaxPooling()
+        case "first":
+            return FirstPooling()
+        case "attentive":
+            return AttentivePooling(config.width)

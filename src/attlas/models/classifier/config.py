@@ -1,0 +1,26 @@
+"""Settings of the classifier."""
+
+from typing import Literal, Self
+
+from pydantic import model_validator
+
+from attlas.models.transformer.config import BlockConfig, Patterns, Width, check_patterns
+
+
+class ClassifierConfig(BlockConfig):
+    """A self-attention classifier; see `BlockConfig` for what its layers are like.
+
+    layers: how many; patterns: where they may look (a window keeps long texts affordable: time and
+    memory grow with length × window). pooling: how the vectors of all tokens become one, see
+    `MeanPooling`, `MaxPooling`, `FirstPooling` and `AttentivePooling`.
+    """
+
+    kind: Literal["classifier"] = "classifier"
+    layers: Width = 1
+    patterns: Patterns = ("everywhere",)
+    pooling: Literal["mean", "max", "first", "attentive"] = "mean"
+
+    @model_validator(mode="after")
+    def _patterns_fit(self) -> Self:
+        check_patterns("", self.patterns, self.layers)
+        return self

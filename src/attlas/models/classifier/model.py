@@ -1,0 +1,53 @@
+"""The self-attention classifier."""
+
+import math
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor, nn
+
+from attlas.errors import AttlasError
+from attlas.layers import Dropout, Positions
+from attlas.models.classifier.pooling import Pooling
+from attlas.models.embedding import Embedding
+from attlas.models.transformer.encoder import Encoder
+
+
+class Classifier(nn.Module):
+    """softmax(W pool(encoder(x)) + b): ids of a text in, one logit per label out.
+
+    The attentions are the layers "encoder.layers.N.self_attention" and, where the pooling is
+    attentive, "pooling.attention".
+    """
+
+    def __init__(
+        self,
+        embedding: Embedding,
+        positions: Positions,
+        encoder: Encoder,
+        pooling: Pooling,
+        output: nn.Linear,
+        dropout: float,
+    ) -> None:
+        super().__init__()
+        self.embedding = embedding
+        self.positions = positions
+        self.encoder = encoder
+        self.pooling = pooling
+        self.output = output
+        self.dropout = Dropout(dropout)
+        self.scale = math.sqrt(embedding.embedding_dim)
+
+    def forward(
+        self, source: Int[Tensor, "batch slots"], real: Bool[Tensor, "batch slots"] | None = None
+    ) -> Float[Tensor, "batch labels"]:
+        """The logits of each text. real: True = a token; None = no padding."""
+        if source.shape[1] == 0:
+            raise AttlasError("texts of at least one slot", "none", "end each with the end token")
+        known = torch.ones_like(source, dtype=torch.bool) if real is None else real
+        source = source.masked_fill(~known, 0)  # padding may hold any number, no id too
+        mask = None if bool(known.all()) else known
+        x = self.dropout(self.positions(self.embedding(source) * self.scale))
+        pooled = self.pooling(self.encoder(x, mask), known)
+        logits: Tensor = self.output(self.dropout(pooled))
+        return logits
