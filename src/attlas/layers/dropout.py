@@ -45,9 +45,11 @@ class Dropout(nn.Module):
             return nn.functional.dropout(torch.ones_like(x), self.p)
         seed = int(torch.randint(1 << 62, ()))
         words = np.random.SFC64(seed).random_raw(-(-x.numel() // 4))
-        drawn = torch.from_numpy(words.view(np.int16)[: x.numel()]).view(x.shape)
-        kept = (drawn >= dropped - _STEPS // 2).to(x.dtype)
-        return kept.mul_(_STEPS / (_STEPS - dropped))
+        # NumPy makes numbers of truth values in a fifth of torch's time.
+        kept = words.view(np.int16)[: x.numel()] >= dropped - _STEPS // 2
+        precise = np.float64 if x.dtype == torch.float64 else np.float32
+        scaled = np.multiply(kept, precise(_STEPS / (_STEPS - dropped)))
+        return torch.from_numpy(scaled).view(x.shape).to(x.dtype)
 
     def extra_repr(self) -> str:
         return f"p={self.p}"

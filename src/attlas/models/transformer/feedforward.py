@@ -45,6 +45,7 @@ class FeedForward(nn.Module):
         elif self.activation == "gelu":
             inner = F.gelu(inner)
         else:
-            inner = F.relu(inner, inplace=True)
+            # Not in place: a linear map of three axes ends in a view, whose backward would copy.
+            inner = F.relu(inner)
         outer: Tensor = self.outer(self.dropout(inner))
         return outer
