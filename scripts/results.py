@@ -7,9 +7,11 @@ python scripts/results.py table                                write the table i
 import json
 import os
 import platform
+import re
 import statistics
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +27,10 @@ def recorded(run: Path) -> dict[str, Any]:
     scores = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
     scores.pop("examples")
     scores["run"] = run.name
+    scores["data"]["name"] = re.sub(
+        r"\S*/", "", scores["data"]["name"]
+    )  # where it lay is no matter
+    settings = tomllib.loads((run / "config.toml").read_text(encoding="utf-8"))["training"]
     events = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
     (started, *_), (*_, ended) = events, events
     rates = [event["tokens_per_second"] for event in events if event["event"] == "trained"]
@@ -36,6 +42,7 @@ def recorded(run: Path) -> dict[str, Any]:
         "device": started["device"],
         "processor": _processor(),
         "cores": os.cpu_count(),
+        "threads": settings.get("threads") or os.cpu_count(),
     }
     return scores
 
@@ -43,8 +50,8 @@ def recorded(run: Path) -> dict[str, Any]:
 def table(results: list[dict[str, Any]]) -> str:
     """One row a run."""
     rows = [
-        "| run | parameters | trained in | target tokens/s | BLEU | chrF2 | exactly right |",
-        "|---|---|---|---|---|---|---|",
+        "| run | parameters | trained in | cores | target tokens/s | BLEU | chrF2 | right |",
+        "|---|---|---|---|---|---|---|---|",
     ]
     for result in results:
         training, scores = result["training"], result["scores"]
@@ -52,14 +59,13 @@ def table(results: list[dict[str, Any]]) -> str:
             f"| [{result['run']}](docs/results/{result['run']}.json)"
             f" | {training['parameters'] / 1e6:.1f} M"
             f" | {_clock(training['seconds'])}"
+            f" | {training['threads']} of {training['cores']}"
             f" | {training['target_tokens_per_second']:,}"
             f" | {scores['BLEU']['value']:.1f}"
             f" | {scores['chrF2']['value']:.1f}"
             f" | {result['exactly_right']:.1%} |"
         )
-    machines = sorted(
-        {f"{r['training']['processor']}, {r['training']['cores']} cores" for r in results}
-    )
+    machines = sorted({r["training"]["processor"] for r in results})
     signatures = sorted({r["scores"]["BLEU"]["signature"] for r in results})
     searches = sorted({_search(r["decoding"]) for r in results})
     how = [*machines, *searches, "BLEU " + ", ".join(f"`{signature}`" for signature in signatures)]

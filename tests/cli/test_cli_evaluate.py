@@ -1,12 +1,17 @@
 """`attlas evaluate`: no number stands alone."""
 
 import json
+import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
 from attlas.cli.application import app
+from attlas.cli.evaluating import exactly_right
+from attlas.data import Corpus, FilterReport, Pair
+from attlas.decoding import DecodingConfig, Translator
 from attlas.metrics import corpus_score
 from attlas.runs import Run
 
@@ -66,6 +71,26 @@ def test_the_validation_set_is_another_set(run: Path) -> None:
     assert report["data"]["sha256"] == Run(run).provenance()["data"]["valid"]["sha256"]
 
 
+def test_the_tokenizer_of_bleu_is_the_one_asked_for_else_that_of_the_run(
+    run: Path, tmp_path: Path
+) -> None:
+    def signature(folder: Path, *more: str) -> str:
+        return str(json.loads(evaluate(folder, "--json", *more)[1])["scores"]["BLEU"]["signature"])
+
+    assert "tok:13a" in signature(run)
+    assert "tok:char" in signature(run, "--bleu-tokenizer", "char")
+    other = Path(shutil.copytree(run, tmp_path / "zh"))
+    text = (other / "config.toml").read_text("utf-8")
+    assert 'bleu_tokenizer = "13a"' in text
+    changed = text.replace('bleu_tokenizer = "13a"', 'bleu_tokenizer = "zh"')
+    (other / "config.toml").write_text(changed, "utf-8")
+    assert "tok:zh" in signature(other)
+    assert "tok:13a" in signature(other, "--bleu-tokenizer", "13a")
+    code, _, error = evaluate(run, "--bleu-tokenizer", "words")
+    assert code == 2
+    assert "use one of: 13a, intl, char, zh" in error
+
+
 def test_unequal_files_are_the_callers_mistake(run: Path, files: tuple[Path, Path]) -> None:
     source, reference = files
     source.write_text("1\n", encoding="utf-8")
@@ -117,3 +142,39 @@ def test_a_run_without_a_test_set_says_what_to_do(piped: Path) -> None:
     assert code == 2
     assert "wanted sentence pairs in the test set of" in error
     assert "--valid" in error
+
+
+def test_sources_that_were_cut_and_translations_that_did_not_end_are_told_apart(
+    run: Path, files: tuple[Path, Path]
+) -> None:
+    both = ("--source", files[0], "--reference", files[1])
+    _, _, error = evaluate(run, *both, "--set", "decoding.longest_source=2")
+    assert "attlas: 1 of 3 sources: not read to the end, being longer than decoding" in error
+    assert "cut off" not in error
+    short = {"method": "sample", "max_length_factor": 0, "max_length_constant": 1, "seed": 1}
+    settings = [
+        part for key, value in short.items() for part in ("--set", f"decoding.{key}={value}")
+    ]
+    _, _, error = evaluate(run, *both, *settings)
+    translator = Translator(run, DecodingConfig.read(short, "the test"))
+    unended = sum(not translator(text).finished for text in ("1 2 3", "", "4 5"))
+    assert unended
+    assert f"attlas: {unended} of 3 sources: cut off at the longest translation" in error
+    assert "not read to the end" not in error
+
+
+def test_a_translation_that_did_not_end_is_not_exactly_right_whatever_its_text(run: Path) -> None:
+    short = {"method": "sample", "max_length_factor": 0, "max_length_constant": 1}
+    texts = ["1 2 3", "", "4 5", "6 7 1", "0"]
+    translator = Translator(run, DecodingConfig.read(short, "the test"))
+    found = list(translator.many(texts))
+    pairs = tuple(Pair(text, one.text) for text, one in zip(texts, found, strict=True))
+    tested = Corpus("", pairs, (1, 2, 3, 4, 5), FilterReport("", 5, 5))
+    finished = [one.finished for one in found]
+    assert exactly_right(tested, found, translator.vocabularies.target) == finished
+    assert len(set(finished)) == 2  # and the empty text has its empty translation
+    other = replace(
+        tested,
+        pairs=tuple(Pair(text, f"{one.text} 1") for text, one in zip(texts, found, strict=True)),
+    )
+    assert not any(exactly_right(other, found, translator.vocabularies.target))

@@ -1,14 +1,20 @@
 """`attlas translate`."""
 
 import gzip
-import io
+import signal
+import subprocess
 import sys
 from pathlib import Path
+from threading import Timer
 
 import pytest
 from typer.testing import CliRunner
 
 from attlas.cli.application import app
+from attlas.cli.searching import decoding_of
+from attlas.config import write_toml
+from attlas.decoding import DecodingConfig, Translator
+from attlas.runs import Run
 
 LINES = ["1 2 3", "", "   ", "4", "5 \u2028 6 \x85 7", "8 \r 8", ""]
 
@@ -122,14 +128,56 @@ def test_an_unknown_setting_names_the_nearest_one(run: Path) -> None:
 
 
 def test_the_length_may_be_set_and_a_translation_that_did_not_end_is_told(run: Path) -> None:
+    settings = {"method": "sample", "max_length_factor": 0, "max_length_constant": 1}
+    lines = ["1 2 3 4", "", "5", "6 7", "0 0 0"]
     code, out, error = translate(
         run,
-        *("--set", "decoding.max_length_factor=0", "--set", "decoding.max_length_constant=1"),
-        text="1 2 3 4\n",
+        *(part for key, value in settings.items() for part in ("--set", f"decoding.{key}={value}")),
+        text="\n".join(lines),
     )
     assert code == 0
-    assert len(out.split()) <= 1
-    assert not out.strip() or "line 1: the model did not end" in error
+    assert all(len(line.split()) <= 1 for line in out.split("\n"))
+    translator = Translator(run, DecodingConfig.read(settings, "the test"))
+    cut_off = [number for number, line in enumerate(lines, 1) if not translator(line).finished]
+    assert cut_off  # a model that has hardly been trained seldom draws the end
+    said = [line.partition(": The model did not end")[0] for line in error.splitlines()]
+    assert said == [f"attlas: line {number}" for number in cut_off]
+
+
+@pytest.mark.parametrize(
+    ("asked", "idle"),
+    [
+        (("decoding.method=greedy", "decoding.beam=9", "decoding.seed=7"), "'beam' for beam"),
+        (("decoding.method=greedy", "decoding.beam=5"), "'beam' for beam"),  # 5 is the default
+        (("decoding.seed=0",), "'sample' for seed"),
+    ],
+)
+def test_a_setting_that_has_no_effect_with_the_method_is_refused(
+    run: Path, asked: tuple[str, ...], idle: str
+) -> None:
+    code, out, error = translate(run, *(p for one in asked for p in ("--set", one)), text="1\n")
+    assert (code, out) == (2, "")
+    assert f"wanted method = {idle}" in error
+
+
+def test_another_method_leaves_out_what_the_run_says_of_its_own(run: Path) -> None:
+    wide = decoding_of(Run(run), ["decoding.exhaustive=true"], beam=9)
+    assert (wide.method, wide.beam, wide.exhaustive) == ("beam", 9, True)
+    assert decoding_of(Run(run), ["decoding.method=beam"]).beam == 2  # the run's own
+    greedy = decoding_of(Run(run), ["decoding.method=greedy"])
+    assert greedy.method == "greedy"
+    assert greedy.max_length_constant == 5  # holds for every method
+    drawn = decoding_of(Run(run), ["decoding.method=sample", "decoding.seed=7"])
+    assert (drawn.method, drawn.seed) == ("sample", 7)
+
+
+def test_a_run_that_samples_is_searched_by_beam_where_that_is_asked_for(
+    run: Path, tmp_path: Path
+) -> None:
+    tables = {**Run(run).config, "decoding": {"method": "sample", "seed": 3, "temperature": 0.5}}
+    (tmp_path / "config.toml").write_text(write_toml(tables), encoding="utf-8")
+    assert decoding_of(Run(tmp_path), (), beam=4) == DecodingConfig(beam=4)
+    assert decoding_of(Run(tmp_path), ()).temperature == 0.5
 
 
 def test_a_file_is_not_written_over_while_it_is_read(run: Path, tmp_path: Path) -> None:
@@ -147,50 +195,28 @@ def test_a_folder_that_does_not_exist_is_the_callers_mistake(run: Path, tmp_path
     assert "wanted to write" in error
 
 
-def test_a_window_that_is_full_is_translated_before_more_is_read(
-    run: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    assert _answered_when_read(run, monkeypatch, tmp_path, terminal=False, window=2) == [0, 0, 2, 2]
-
-
-def test_a_terminal_is_answered_line_by_line(
-    run: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    assert _answered_when_read(run, monkeypatch, tmp_path, terminal=True) == [0, 1, 2, 3]
-
-
-def _answered_when_read(
-    run: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    folder: Path,
-    *,
-    terminal: bool,
-    window: int | None = None,
-) -> list[int]:
-    """How many lines were out whenever another one of three, and then the end, was read."""
-    from attlas.cli.translating import translate_lines
-    from attlas.decoding import Translator
-
-    target = folder / "out"
-    seen: list[int] = []
-
-    class Slow(io.RawIOBase):
-        mode = name = "rb"
-        lines = iter([b"1 2\n", b"\n", b"3\n"])
-
-        def readable(self) -> bool:
-            return True
-
-        def readinto(self, buffer: bytearray) -> int:
-            seen.append(target.read_bytes().count(b"\n") if target.exists() else 0)
-            line = next(self.lines, b"")
-            buffer[: len(line)] = line
-            return len(line)
-
-    class Text(io.TextIOWrapper):
-        def isatty(self) -> bool:
-            return terminal
-
-    monkeypatch.setattr(sys, "stdin", Text(io.BufferedReader(Slow())))
-    translate_lines(Translator(run), "-", str(target), window=window)
-    return seen[:4]
+def test_a_program_may_write_a_line_and_wait_for_its_answer(run: Path) -> None:
+    lines = ["1 2 3", "", "4 5", "6"]
+    wanted = translate(run, text="\n".join(lines))[1].split("\n")
+    with subprocess.Popen(
+        [sys.executable, "-m", "attlas", "translate", str(run)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    ) as process:
+        assert process.stdin
+        assert process.stdout
+        assert process.stderr
+        watch = Timer(300.0, process.kill)  # only a failure waits so long
+        watch.start()
+        for number, line in enumerate(lines):
+            process.stdin.write(f"{line}\n".encode())
+            if number == 3:
+                process.stdin.write(b"half a line")  # which nobody waits for either
+            process.stdin.flush()
+            assert process.stdout.readline().decode() == f"{wanted[number]}\n"
+        # It ends in order while its reader still waits for the rest of that line.
+        process.send_signal(signal.SIGINT)
+        assert process.wait() == 130
+        watch.cancel()
+        assert process.stderr.read().endswith(b"attlas: interrupted\n")

@@ -22,10 +22,20 @@ class Dog(Config):
     tail: float = 1.0
 
 
+class Water(Config):
+    salt: float = 0.0
+
+
+class Fish(Config):
+    kind: Literal["fish"] = "fish"
+    water: Water
+    friends: tuple[str, ...] = ()
+
+
 class Zoo(Config):
     name: str
     rate: Annotated[float, Field(gt=0)] = 1e-3
-    animal: Annotated[Cat | Dog, Field(discriminator="kind")] = Cat()
+    animal: Annotated[Cat | Dog | Fish, Field(discriminator="kind")] = Cat()
 
 
 def test_a_known_table_becomes_settings() -> None:
@@ -52,6 +62,36 @@ def test_a_wrong_value_is_named_with_its_place() -> None:
 def test_a_missing_setting_is_named() -> None:
     with pytest.raises(AttlasError, match=r"wanted `name` in zoo\.toml; got nothing"):
         Zoo.read({}, "zoo.toml")
+
+
+@pytest.mark.parametrize(
+    ("table", "named"),
+    [
+        ({"kind": "dog", "tail": "long"}, r"wanted `animal\.tail` in zoo\.toml"),
+        ({"kind": "cat", "wiskers": 1}, r"got `animal\.wiskers`; did you mean `whiskers`"),
+        ({"kind": "fish"}, r"wanted `animal\.water` in zoo\.toml; got nothing; add `water = …`"),
+        ({"kind": "fish", "water": {"salt": "x"}}, r"wanted `animal\.water\.salt` in"),
+        ({"kind": "fish", "water": 3}, r"wanted `animal\.water` in"),
+        ({"kind": "fish", "water": {}, "friends": ["a", 3]}, r"wanted `animal\.friends` in"),
+        ({"kind": "dog", "dog": 1}, r"got `animal\.dog`"),
+        ({}, r"wanted `animal\.kind` in zoo\.toml; got nothing"),
+        ({"kind": "cow"}, r"wanted `animal\.kind` in zoo\.toml: one of 'cat', .*; got 'cow'"),
+        (3, r"wanted `animal` in zoo\.toml"),
+    ],
+)
+def test_an_error_names_a_setting_as_it_is_written(table: object, named: str) -> None:
+    with pytest.raises(AttlasError, match=named):
+        Zoo.read({"name": "z", "animal": table}, "zoo.toml")
+
+
+def test_a_setting_left_over_from_another_kind_is_told_from_an_unknown_one() -> None:
+    table = overridden({"name": "z", "animal": {"kind": "cat", "whiskers": 3}}, ["animal.kind=dog"])
+    with pytest.raises(AttlasError) as caught:
+        Zoo.read(table, "zoo.toml")
+    assert caught.value.came == "`animal.whiskers`, which is of kind = 'cat', beside kind = 'dog'"
+    assert "write the whole group anew: animal = { kind = …, … }" in caught.value.do
+    anew = overridden(table, ["animal={ kind = 'dog', tail = 2 }"])
+    assert Zoo.read(anew, "zoo.toml").animal == Dog(tail=2.0)
 
 
 def test_an_unknown_kind_is_an_error_that_lists_the_kinds() -> None:

@@ -1,13 +1,16 @@
 """The contract: what holds for every mechanism, whatever the sizes, the padding and the pattern."""
 
+import inspect
 from dataclasses import replace
 
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from mechanisms import MECHANISMS, Mechanism, layouts
+from mechanisms import MECHANISMS, Layout, Mechanism, layouts
 
+from attlas.errors import AttlasError
+from attlas.layers import Local
 from attlas.patterns import both, causal, everywhere, strided, window
 from attlas.recording import intervene, observe
 
@@ -238,3 +241,60 @@ def test_half_precision_stays_finite(mechanism, layout, dtype, size):
         2e-2,
     )
     assert all(value.isfinite().all() for value in scene.outcome())
+
+
+@of_every_mechanism
+@given(layout=layouts(), dtype=st.sampled_from([torch.float16, torch.bfloat16]))
+def test_a_reading_in_half_precision_holds_the_weights_that_are_weighed(mechanism, layout, dtype):
+    scene = layout.on(mechanism)
+    scene.attention.to(dtype)
+    scene = replace(scene, query=(3 * scene.query).to(dtype), source=(3 * scene.source).to(dtype))
+    with observe(scene.attention) as trace:
+        scene.read()
+    rounding = torch.finfo(dtype).eps
+    torch.testing.assert_close(
+        scene.weigh().double(), trace[""].weights().double(), rtol=rounding, atol=1e-7
+    )
+
+
+@of_every_mechanism
+@pytest.mark.parametrize("change", ["width", "rows"])
+@pytest.mark.parametrize("ask", ["forward", "weigh"])
+def test_a_query_that_does_not_fit_is_named(mechanism, change, ask):
+    scene = Layout(0, 2, 3, 4, None, everywhere, 0).on(mechanism)
+    query = {
+        "width": scene.query.repeat(1, 1, 2),
+        "rows": scene.query.repeat(2, 1, 1)[:3],
+    }[change]
+    with pytest.raises(AttlasError) as caught:
+        getattr(scene.attention, ask)(query, scene.memory, 0)
+    if change == "rows" or mechanism.name not in ("dot", "local-m", "scaled dot-product"):
+        known = scene.attention.query_width or "width"  # those three take their width from the keys
+        assert str(caught.value) == (
+            f"wanted a query of shape (batch, queries, width) = (2, queries, {known}); "
+            f"got shape {tuple(query.shape)}; ask as many rows as were remembered, with vectors of "
+            "the width that the attention was made for"
+        )
+
+
+@of_every_mechanism
+@pytest.mark.parametrize(
+    ("real", "came"),
+    [
+        (torch.ones(2, 4), "float32 of shape (2, 4)"),
+        (torch.ones(2, 4, dtype=torch.long), "int64 of shape (2, 4)"),
+        (torch.ones(2, 3, dtype=torch.bool), "bool of shape (2, 3)"),
+        (torch.ones(4, dtype=torch.bool), "bool of shape (4,)"),
+    ],
+)
+def test_padding_is_told_by_one_bool_per_slot(mechanism, real, came):
+    attention = mechanism.build(0)
+    source = torch.zeros(2, 4, mechanism.source_width, dtype=torch.float64)
+    while isinstance(attention, Local):
+        attention = attention.inner
+    with pytest.raises(AttlasError) as caught:
+        inspect.unwrap(type(attention).remember)(attention, source, real)
+    assert str(caught.value) == (
+        f"wanted real of bool and shape (2, 4), True = a token; got {came}; "
+        "compare the ids with that of padding, or a mask of numbers with 0"
+    )

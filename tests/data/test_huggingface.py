@@ -3,6 +3,7 @@ import sys
 
 import pytest
 
+from attlas.config import read_toml, write_toml
 from attlas.data import HuggingFaceData, load_splits
 from attlas.errors import AttlasError
 
@@ -78,6 +79,17 @@ def test_flat_columns_of_parquet_files_and_of_a_saved_dataset(tmp_path):
 def test_wrong_names_are_explained(nested, change, said):
     with pytest.raises(AttlasError, match=said):
         load_splits(HuggingFaceData(name=str(nested), **change))
+
+
+def test_a_dataset_without_a_test_set_stays_without_one_in_a_file_of_settings(nested):
+    (nested / "test.jsonl").unlink()
+    data = HuggingFaceData(name=str(nested), test="")
+    (nested.parent / "config.toml").write_text(write_toml(data.model_dump(mode="json")))
+    again = HuggingFaceData.read(read_toml(nested.parent / "config.toml"), "config.toml")
+    assert again == data
+    assert load_splits(again).test.pairs == ()
+    with pytest.raises(AttlasError, match=r"a split 'test' .* or data\.test = .. where"):
+        load_splits(HuggingFaceData(name=str(nested)))
 
 
 def test_a_folder_without_data_is_an_error_of_the_caller(tmp_path):

@@ -36,6 +36,22 @@ def test_what_is_unknown_is_shown_and_not_dropped():
     assert vocabulary.pieces(vocabulary.encode("xa")) == ["<unk>", "a"]
 
 
+def test_an_unknown_token_of_a_text_at_hand_is_shown_as_it_stands_there():
+    words = Words.built(["the cat"], 10)
+    assert words.pieces_of(" the  dog <unk> cat") == ["the", "<unk:dog>", "<unk:<unk>>", "cat"]
+    assert Characters.built(["a b"], 10).pieces_of("a é") == ["a", "␣", "<unk:é>"]
+
+
+@given(st.text(st.sampled_from("ab \u2003é")))
+def test_the_pieces_of_a_text_are_those_of_its_ids_where_they_are_known(text):
+    for vocabulary in (Words.built(["a b ab"], 10), Characters.built(["ab \u2003"], 10)):
+        ids = vocabulary.encode(text)
+        for id_, of_id, of_text in zip(
+            ids, vocabulary.pieces(ids), vocabulary.pieces_of(text), strict=True
+        ):
+            assert of_text == of_id or (id_ == UNKNOWN and of_text.startswith("<unk:"))
+
+
 def test_a_space_has_a_label_that_can_be_seen():
     vocabulary = Characters.built(["a b"], 10)
     assert vocabulary.pieces(vocabulary.encode("a b")) == ["a", "␣", "b"]

@@ -124,6 +124,15 @@ def test_a_size_below_the_characters_is_an_error_that_says_how_many_there_are(ki
     assert capfd.readouterr() == ("", "")
 
 
+@pytest.mark.parametrize("kind", ["bpe", "unigram"])
+@pytest.mark.parametrize("texts", [["a"], ["😀"], ["", "a"], ["日", "本"]])
+def test_lines_of_one_character_are_text_enough(texts, kind):
+    subwords = train_subwords(texts, kind, 8000)
+    for text in texts:
+        assert subwords.decode(subwords.encode(text)) == text
+        assert not any(label.startswith("<0x") for label in subwords.pieces(subwords.encode(text)))
+
+
 def test_a_long_line_takes_part_in_training():
     long = " ".join(["zyzzyva"] * 2000)
     assert "▁zyzzyva" in train_subwords([long, "a b"], "bpe", 300).pieces(range(270))

@@ -7,7 +7,7 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from table_model import TableModel, sources
+from table_model import CELLS, TableModel, sources
 from torch import Tensor
 
 from attlas.decoding import DecodingConfig, Hypothesis, decode
@@ -121,6 +121,30 @@ def test_results_do_not_depend_on_which_sentences_share_a_batch(
     chosen = data.draw(st.lists(st.integers(0, len(lengths) - 1), min_size=1, max_size=5))
     found = decode(model, source[chosen], real[chosen], WAYS[way], [prefixes[i] for i in chosen])
     same(found, [together[i] for i in chosen])
+
+
+@given(
+    seed=st.integers(0, 2**32),
+    kinds=st.integers(1, 3),
+    beam=st.integers(1, 8),
+    lengths=st.lists(st.integers(1, 9), min_size=2, max_size=6),
+    data=st.data(),
+)
+def test_a_tie_is_decided_the_same_alone_and_together(
+    seed: int, kinds: int, beam: int, lengths: list[int], data: st.DataObject
+) -> None:
+    """Forced prefixes make the beams of some sentences narrower than those of their neighbours."""
+    model = TableModel(seed)
+    generator = torch.Generator().manual_seed(seed)
+    model.table = torch.randint(kinds, (CELLS, 40), generator=generator).double()
+    source, real = sources(*lengths, seed=seed)
+    prefixes = [data.draw(st.lists(st.integers(4, 39), max_size=4)) for _ in lengths]
+    config = DecodingConfig(beam=beam, n_best=beam, **SHORT)
+    together = decode(model, source, real, config, prefixes)
+    for row in range(len(lengths)):
+        chosen = slice(row, row + 1)
+        alone = decode(model, source[chosen], real[chosen], config, prefixes[chosen])
+        same(alone, together[chosen])
 
 
 @pytest.mark.parametrize("kind", ["luong", "transformer"])

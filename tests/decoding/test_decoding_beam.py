@@ -188,12 +188,23 @@ def test_the_usual_stop_comes_when_ending_next_could_not_win_and_the_exhaustive_
     assert best.score == pytest.approx(math.log(0.4 / 0.9) / (16 / 6), rel=1e-6)
 
 
+def test_the_usual_stop_does_not_come_while_ending_next_could_still_win() -> None:
+    # 0.52 and 0.48: log 0.52 / (6/6) = −0.66 is more than log 0.48 / (6/6) = −0.72, but less than
+    # log 0.48 / (7/6) = −0.62, which is what the one token and END come to.
+    model = chain((0.5, 0.47), (1.0, 1e-9))
+    source, real = torch.tensor([[3]]), torch.ones(1, 1, dtype=torch.bool)
+    config = DecodingConfig(beam=2, length_penalty=1.0, **limits(12))
+    ((best,),) = decode(model, source, real, config)
+    assert best.tokens == (4,)
+    assert best.score == pytest.approx(math.log(0.47 / 0.97) / (7 / 6), rel=1e-6)
+
+
 def test_a_sentence_that_does_not_end_is_returned_as_unfinished() -> None:
     model = TableModel(0)
     model.table[:, 3] = -50.0
     source, real = sources(4, 2)
-    for method in ("beam", "greedy", "sample"):
-        found = decode(model, source, real, DecodingConfig(method=method, beam=2, **limits(6)))
+    for table in ({"beam": 2}, {"method": "greedy"}, {"method": "sample"}):
+        found = decode(model, source, real, DecodingConfig.read({**table, **limits(6)}, "a test"))
         for (one,) in found:
             assert not one.finished
             assert len(one.tokens) == 6

@@ -71,7 +71,7 @@ def test_blocked_ngrams_never_repeat_and_never_leave_a_sentence_without_a_hypoth
     seed: int, method: str, n: int, shortest: int
 ) -> None:
     source, real = sources(3, 6, 1, seed=seed)
-    config = DecodingConfig(method=method, beam=2, no_repeat_ngram=n, min_length=shortest)
+    config = DecodingConfig(method=method, no_repeat_ngram=n, min_length=shortest)
     for hypotheses in decode(TableModel(seed), source, real, config):
         assert hypotheses
         for one in hypotheses:
@@ -127,12 +127,19 @@ def test_nothing_ends_before_the_shortest_length_or_goes_on_after_the_longest(
         ([[4]], r"wanted one prefix for each of 2 rows; got 1 prefixes; pass \[\] for a row"),
         ([[4, END], []], "wanted a prefix of tokens for row 0; got one with the special id 3"),
         ([[], [4] * 30], "wanted a prefix of at most 23 tokens for row 1; got 30 tokens"),
+        ([[], [4, -1]], "wanted a prefix of tokens for row 1; got one with the id -1"),
+        (
+            [[6], []],
+            "wanted a prefix of ids below 6, the size of the target vocab.* the id 6; make",
+        ),
+        ([[4], [4, 5, 400]], "wanted a prefix of ids below 6, .*; got the id 400"),
     ],
 )
 def test_a_prefix_that_does_not_fit_is_an_error(prefixes: list[list[int]], message: str) -> None:
     source, real = sources(1, 1)
-    with pytest.raises(AttlasError, match=message):
-        decode(TableModel(), source, real, DecodingConfig(), prefixes)
+    for method in ("beam", "greedy", "sample"):
+        with pytest.raises(AttlasError, match=message):
+            decode(TableModel(), source, real, DecodingConfig(method=method), prefixes)
 
 
 def test_a_row_without_a_token_is_an_error() -> None:
@@ -165,6 +172,9 @@ def test_no_rows_have_no_hypotheses() -> None:
             {"method": "greedy", "exhaustive": True},
             "wanted method = 'beam' for exhaustive .*; got 'greedy'; set method = 'beam', or leave",
         ),
+        ({"method": "greedy", "beam": 9}, "wanted method = 'beam' for beam .*; got 'greedy'"),
+        ({"method": "sample", "beam": 2}, "wanted method = 'beam' for beam .*; got 'sample'"),
+        ({"seed": 7}, "wanted method = 'sample' for seed .*; got 'beam'; set method = 'sample'"),
         ({"method": "sample", "temperature": 0}, "`temperature` in run.toml"),
         ({"method": "sample", "top_p": 1.5}, "`top_p` in run.toml"),
         ({"length_penalty": -1.0}, "`length_penalty` in run.toml"),
@@ -176,3 +186,9 @@ def test_no_rows_have_no_hypotheses() -> None:
 def test_settings_that_make_no_sense_are_errors(table: dict[str, object], message: str) -> None:
     with pytest.raises(AttlasError, match=message):
         DecodingConfig.read(table, "run.toml")
+
+
+@pytest.mark.parametrize("method", ["beam", "greedy", "sample"])
+def test_settings_that_were_written_down_whole_can_be_read_again(method: str) -> None:
+    config = DecodingConfig(method=method)
+    assert DecodingConfig.read(config.model_dump(mode="json"), "run.toml") == config

@@ -113,6 +113,14 @@ def test_the_trace_is_that_of_the_finished_hypothesis_and_labelled() -> None:
     assert one.trace is trace  # read again once, not at each asking
 
 
+def test_an_unknown_word_is_shown_on_the_axis_as_it_was_typed() -> None:
+    one = table(longest_source=3)(" a  zebra b c ")
+    assert one.source_tokens == ("a", "<unk:zebra>", "b", "</s>")
+    assert one.cut == 1
+    assert one.trace is not None
+    assert one.trace.source == (one.source_tokens,)
+
+
 def test_a_hypothesis_that_was_cut_off_has_no_end_on_its_axis() -> None:
     translator = table(method="greedy", max_length_factor=0.0, max_length_constant=2)
     translator.model.table[:, END] = -9.0  # type: ignore[operator]

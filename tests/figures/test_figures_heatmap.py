@@ -230,6 +230,29 @@ def test_maps_side_by_side_do_not_touch(count: int, columns: int) -> None:
         assert not any(one.overlaps(other) for other in boxes[i + 1 :])
 
 
+def test_titles_of_a_row_stand_on_one_line_over_labels_that_lie_and_that_lean() -> None:
+    flat, leaning = ["a", "b"], ["internationalisation", "extraordinary"]
+    maps = {
+        "flat": Map.of(weights(2, 2), flat, ["x", "y"]),
+        "leaning": Map.of(weights(5, 2), leaning, TOKENS[:5]),
+        "below": Map.of(weights(2, 2), flat, ["x", "y"]),
+    }
+    figure = figures.side_by_side(maps, columns=2)
+    renderer = figure.canvas.get_renderer()
+    boxes = [axes.title.get_window_extent(renderer) for axes in figure.axes[:3]]
+    labels = [axes.get_xticklabels()[0] for axes in figure.axes[:2]]
+    assert [label.get_rotation() for label in labels] == [0, 45]
+    baselines = [
+        axes.title.get_transform().transform(axes.title.get_position())[1]
+        for axes in figure.axes[:3]
+    ]
+    assert baselines[0] == pytest.approx(baselines[1])
+    assert baselines[2] < baselines[0]
+    for axes, box in zip(figure.axes, boxes, strict=False):
+        assert box.y0 > axes.xaxis.label.get_window_extent(renderer).y1
+    assert inside(figure)
+
+
 def test_every_head_of_a_trace_is_a_map() -> None:
     trace = Trace()
     trace.note("encoder", DenseReading(torch.rand(2, 2, 3, 3)))

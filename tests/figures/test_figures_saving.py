@@ -13,6 +13,7 @@ from attlas import figures
 from attlas.errors import AttlasError
 
 HEADS = {".png": b"\x89PNG\r\n", ".svg": b"<?xml", ".pdf": b"%PDF-"}
+SVG = "{http://www.w3.org/2000/svg}"
 DRAW = """
 from attlas import figures
 for suffix in (".png", ".svg", ".pdf"):
@@ -63,8 +64,21 @@ def test_the_same_input_gives_the_same_bytes_in_another_process(tmp_path: Path) 
 def test_the_text_of_an_svg_is_text(tmp_path: Path) -> None:
     figures.save(example("<wort> & $x$"), tmp_path / "map.svg")
     tree = ElementTree.parse(tmp_path / "map.svg")
-    texts = {text.text for text in tree.iter("{http://www.w3.org/2000/svg}text")}
+    texts = {text.text for text in tree.iter(f"{SVG}text")}
     assert {"<wort>·&·$x$", "b", "x", "source", "target", ".25", ".75"} <= texts
+
+
+@pytest.mark.usefixtures("machine_with_cjk")
+def test_an_svg_carries_the_letters_that_a_viewer_may_not_have(tmp_path: Path) -> None:
+    figures.save(example("日本b"), tmp_path / "map.svg")
+    tree = ElementTree.parse(tmp_path / "map.svg")
+    assert not list(tree.iter(f"{SVG}text"))
+    outlines = {path.get("id"): path.get("d") for path in tree.iter(f"{SVG}path")}
+    east = [id_ for id_ in outlines if (id_ or "").startswith("NotoSansCJK")]
+    assert len(east) == 2  # each letter once
+    assert len({outlines[id_] for id_ in east}) == 2  # and no box that stands for both
+    used = {use.get("{http://www.w3.org/1999/xlink}href") for use in tree.iter(f"{SVG}use")}
+    assert {f"#{id_}" for id_ in east} <= used
 
 
 @pytest.mark.usefixtures("machine_with_cjk")

@@ -145,6 +145,24 @@ def test_a_tensor_keeps_its_dtype(dtype):
     close(weights.double().sum(-1), torch.ones(2, 3, 4, dtype=torch.float64), 2e-2)
 
 
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16], ids=str)
+@pytest.mark.parametrize("options", [{}, {"softcap": 20.0}, {"bias": True}], ids=str)
+def test_the_weights_in_half_precision_are_those_of_the_exact_scores(dtype, options):
+    arrays = [(3 * drawn(2, 4, 64, 64, seed=seed)).to(dtype) for seed in range(3)]
+    if "bias" in options:
+        options = {"bias": drawn(64, 64, seed=3).to(dtype)}
+    exact = {name: x.double() if name == "bias" else x for name, x in options.items()}
+    context, weights = attend_with_weights(*arrays, **options)
+    wanted_context, wanted = attend_with_weights(*[array.double() for array in arrays], **exact)
+    rounding = torch.finfo(dtype).eps
+    torch.testing.assert_close(weights.double(), wanted, rtol=rounding, atol=1e-7)
+    # Each weight and the result are rounded once: a sum of 64 values, hardly any above 12.
+    assert (context.double() - wanted_context).abs().max() < 12 * 2 * rounding
+    if not options:
+        fused = attend(*arrays).double()
+        assert (context.double() - fused).abs().max() < 12 * 2 * rounding
+
+
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64", ">f8"])
 def test_a_numpy_array_keeps_its_precision(dtype):
     query = drawn(3, 4).numpy().astype(dtype)
@@ -207,6 +225,45 @@ def test_junk_in_slots_that_nobody_sees_changes_nothing(junk, hide, read):
         results.append([context, query.grad, key.grad, value.grad])
     for clean, dirty in zip(*results, strict=True):
         assert torch.equal(clean, dirty)
+
+
+@given(
+    pattern=st.sampled_from(PATTERNS),
+    first=st.integers(-3, 6),
+    hide=st.sampled_from(["nothing", "mask", "real", "softcap"]),
+    junk=st.sampled_from([float("nan"), float("inf"), -float("inf")]),
+    at_once=st.sampled_from([1, 3, 2**24]),
+)
+@pytest.mark.parametrize("read", [attend, lambda *a, **o: attend_with_weights(*a, **o)[0]])
+def test_junk_where_a_pattern_lets_nobody_look_changes_nothing(
+    read, pattern, first, hide, junk, at_once
+):
+    seen = pattern.mask(3, 7, first)
+    shown = drawn(2, 3, 7, seed=5) < 0.5 if hide == "mask" else torch.ones(2, 3, 7).bool()
+    real = drawn(2, 7, seed=6) < 0.5 if hide == "real" else torch.ones(2, 7).bool()
+    nobodys = ~(seen & shown & real[:, None]).any(1)
+    options = {"mask": {"mask": shown}, "real": {"real": real}, "softcap": {"softcap": 2.0}}
+    results = []
+    for content in (0.0, junk):
+        query = drawn(2, 3, 4).requires_grad_()
+        key, value = (
+            drawn(2, 7, 4, seed=seed).masked_fill(nobodys[..., None], content).requires_grad_()
+            for seed in (1, 2)
+        )
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr("attlas.layers.arrays._PAIRS_AT_ONCE", at_once)
+            context = read(query, key, value, pattern=pattern, first=first, **options.get(hide, {}))
+        context.square().sum().backward()
+        results.append([context, query.grad, key.grad, value.grad])
+    for clean, dirty in zip(*results, strict=True):
+        assert torch.equal(clean, dirty)
+
+
+def test_junk_that_somebody_sees_is_not_hidden():
+    source = drawn(4, 3)
+    source[2, 1] = float("nan")
+    context = attend(source, source, source, pattern=window(1))
+    assert context[1:].isnan().any(-1).all()
 
 
 @pytest.mark.parametrize("options", [{}, {"bias": True}, {"softcap": 2.0}])
@@ -418,6 +475,11 @@ Z = np.zeros
             (F64, F64, F64),
             {"softcap": float("inf")},
             "wanted a softcap above 0; got inf; leave it out for the default",
+        ),
+        (
+            (F64, F64, F64),
+            {"scale": "a"},
+            "wanted a scale above 0; got 'a'; leave it out for the default",
         ),
     ],
 )

@@ -50,6 +50,35 @@ def test_a_graph_that_is_kept_can_be_walked_back_twice() -> None:
     assert torch.equal(once, twice)
 
 
+@given(_sizes, st.integers(1, 4), st.booleans(), st.integers(0, 2**31))
+def test_every_second_derivative_equals_that_of_the_plain_linear_map(
+    width: int, steps: int, biased: bool, seed: int
+) -> None:
+    generator = torch.Generator().manual_seed(seed)
+    weight, bias, start = (
+        torch.randn(shape, generator=generator, dtype=torch.float64).requires_grad_()
+        for shape in ((width, width), (width,), (3, width))
+    )
+    wanted = [weight, start, bias] if biased else [weight, start]
+    linears = [
+        lambda x: F.linear(x, weight, bias if biased else None),
+        DeferredLinear(weight, bias if biased else None),
+    ]
+    found = []
+    for linear in linears:
+        loss = recurrence(linear, start, steps)
+        first = torch.autograd.grad(loss, wanted, create_graph=True)
+        found += [  # of each first derivative alone, then of all and the loss
+            torch.autograd.grad(one.square().sum(), wanted, retain_graph=True) for one in first
+        ]
+        whole = loss + sum(one.square().sum() for one in first)
+        second = torch.autograd.grad(whole, wanted, create_graph=True)
+        third = torch.autograd.grad(sum(one.sum() for one in second), wanted, retain_graph=True)
+        found += [second, third, torch.autograd.grad(loss, wanted)]
+    half = len(found) // 2
+    torch.testing.assert_close(found[half:], found[:half], rtol=1e-8, atol=1e-8)
+
+
 def test_without_gradients_nothing_is_kept() -> None:
     weight = torch.randn(3, 3, requires_grad=True)
     with torch.no_grad():

@@ -114,6 +114,14 @@ def test_local_attention_stays_finite_in_half_precision_far_from_its_centre():
     assert (context != 0).any()
 
 
+def test_a_prediction_from_queries_that_the_inner_attention_does_not_take_is_an_error():
+    with pytest.raises(AttlasError) as caught:
+        LocalPredictive(General(3, 2), 1, 4, 5)
+    assert str(caught.value) == (
+        "wanted the query_width of the inner attention, 3; got 4; both are asked by the same query"
+    )
+
+
 def test_a_window_without_a_width_is_an_error():
     with pytest.raises(AttlasError) as caught:
         LocalMonotonic(Dot(), 0)

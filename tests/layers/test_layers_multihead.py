@@ -255,6 +255,10 @@ def test_an_empty_memory_reads_nothing():
             {"width": 8, "heads": 2, "scale": 0.0},
             "wanted a scale above 0; got 0.0; leave it out for 1 / √width",
         ),
+        (
+            {"width": 8, "heads": 2, "scale": float("inf")},
+            "wanted a scale above 0; got inf; leave it out for 1 / √width",
+        ),
     ],
 )
 def test_options_that_do_not_fit_are_named(options, text):

@@ -4,16 +4,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from attlas.errors import AttlasError
-from attlas.metrics import corpus_score
+from attlas.metrics import bleu_tokenizer, check_tokenizer, corpus_score
 
 HYPOTHESES = ["The cat sat on the mat.", "A dog , brown and big", "", "Völlig falsch!"]
 REFERENCES = ["The cat sat on a mat.", "A big, brown dog", "nothing", "Ganz richtig."]
 SENTENCES = st.lists(st.text(st.sampled_from("ab c.,Ü日")), min_size=1, max_size=5)
 
 
-def agrees(hypotheses, references):
-    scores = corpus_score(hypotheses, references)
-    theirs = sacrebleu.BLEU(), sacrebleu.CHRF(), sacrebleu.TER()
+def agrees(hypotheses, references, tokenizer="13a"):
+    scores = corpus_score(hypotheses, references, tokenizer)
+    theirs = sacrebleu.BLEU(tokenize=tokenizer), sacrebleu.CHRF(), sacrebleu.TER()
     for score, metric in zip(scores, theirs, strict=True):
         assert score.value == metric.corpus_score(hypotheses, [references]).score
         assert score.signature == str(metric.get_signature())
@@ -27,8 +27,9 @@ def test_corpus_scores_are_those_of_sacrebleu_with_its_signatures():
     assert bleu.signature in str(bleu)
 
 
+@pytest.mark.parametrize("tokenizer", ["13a", "intl", "char", "zh"])
 @given(data=st.data(), hypotheses=SENTENCES)
-def test_any_text_is_scored_as_sacrebleu_scores_it(data, hypotheses):
+def test_any_text_is_scored_as_sacrebleu_scores_it(tokenizer, data, hypotheses):
     references = data.draw(
         st.lists(
             st.text(st.sampled_from("ab c.,Ü日"), min_size=1),
@@ -36,7 +37,28 @@ def test_any_text_is_scored_as_sacrebleu_scores_it(data, hypotheses):
             max_size=len(hypotheses),
         )
     )
-    agrees(hypotheses, references)
+    agrees(hypotheses, references, tokenizer)
+
+
+def test_text_without_spaces_has_a_bleu_where_its_characters_are_the_tokens():
+    hypotheses, references = ["我喜欢小猫。"], ["我喜欢小狗。"]
+    assert corpus_score(hypotheses, references).bleu.value == 0
+    for tokenizer in ("char", "zh"):
+        bleu = corpus_score(hypotheses, references, tokenizer).bleu
+        assert 0 < bleu.value < 100
+        assert f"tok:{tokenizer}" in bleu.signature
+
+
+@pytest.mark.parametrize(("tokenizer", "extra"), [("ja-mecab", "ja"), ("ko-mecab", "ko")])
+def test_a_tokenizer_that_is_not_installed_names_its_package(monkeypatch, tokenizer, extra):
+    monkeypatch.setattr(bleu_tokenizer, "find_spec", lambda name: None)
+    with pytest.raises(AttlasError, match=rf"pip install 'sacrebleu\[{extra}\]'"):
+        corpus_score(HYPOTHESES, REFERENCES, tokenizer)
+
+
+def test_an_unknown_tokenizer_is_an_error_that_lists_those_there_are():
+    with pytest.raises(AttlasError, match="got 'words'; use one of: 13a, intl, char, zh, ja-mecab"):
+        check_tokenizer("words")
 
 
 def test_the_same_text_is_perfect():

@@ -1,4 +1,5 @@
 import json
+from dataclasses import dataclass
 
 import pytest
 import torch
@@ -6,7 +7,7 @@ from safetensors.torch import save_file
 
 from attlas.errors import AttlasError
 from attlas.layers import Additive, MultiHead
-from attlas.patterns import both, causal, window
+from attlas.patterns import Pattern, both, causal, window
 from attlas.recording import DenseReading, FactoredReading, Trace, observe
 
 
@@ -123,3 +124,65 @@ def test_a_save_that_fails_leaves_the_older_trace_and_nothing_else(trace, tmp_pa
         trace.save(path)
     assert path.read_bytes() == before
     assert list(tmp_path.iterdir()) == [path]
+
+
+@dataclass(frozen=True, slots=True)
+class Mine(Pattern):
+    """A user's own; its text may be that of another."""
+
+    text: str
+
+    def __call__(self, query, slot):
+        return slot != query
+
+    def __str__(self):
+        return self.text
+
+
+@pytest.mark.parametrize("text", ["Mine()", "causal", "both(causal, Mine())"])
+def test_a_pattern_that_no_file_can_hold_is_refused_before_anything_is_written(tmp_path, text):
+    layer = MultiHead(4, 2, pattern=Mine(text))
+    with observe(layer) as trace:
+        layer(torch.zeros(1, 3, 4), layer.remember(torch.zeros(1, 3, 4)))
+    with pytest.raises(AttlasError) as caught:
+        trace.save(tmp_path / "trace")
+    assert str(caught.value) == (
+        f"wanted a pattern that can be read back from its text; got {text}; compose it from "
+        "attlas.patterns, or keep the weights: DenseReading(reading.weights())"
+    )
+    assert list(tmp_path.iterdir()) == []
+    kept = Trace()
+    kept.note("", DenseReading(trace[""].weights()))
+    kept.save(tmp_path / "trace")
+    assert torch.equal(Trace.load(tmp_path / "trace")[""].weights(), trace[""].weights())
+
+
+def label(trace):
+    trace.label(source=[["Hund", "a\ud800"]])
+
+
+def label_layer(trace):
+    trace.label_layer("", [["\udcff"]], [["dog"]])
+
+
+def name_a_layer(trace):
+    trace.note("\ud800", DenseReading(torch.ones(1, 1, 1, 1)))
+
+
+@pytest.mark.parametrize("name", [label, label_layer, name_a_layer])
+def test_a_label_that_is_no_text_is_refused_before_anything_is_written(tmp_path, name):
+    trace = Trace()
+    trace.note("", DenseReading(torch.ones(1, 1, 1, 1)))
+    name(trace)
+    with pytest.raises(AttlasError, match=r"wanted labels of valid Unicode; got half a character"):
+        trace.save(tmp_path / "trace")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_reading_is_as_precise_where_the_model_computes_in_half():
+    layer = MultiHead(8, 2)
+    source = torch.randn(2, 5, 8)
+    with torch.autocast("cpu", torch.bfloat16), observe(layer) as trace:
+        layer(source, layer.remember(source))
+        inside = trace[""].weights()
+    assert torch.equal(inside, trace[""].weights())

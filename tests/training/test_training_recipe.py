@@ -1,14 +1,18 @@
 """Recipes: where they are found, what their paths mean, what they refuse."""
 
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
+from killing import recipe
 
-from attlas.config import read_toml, write_toml
+from attlas.config import Config, read_toml, write_toml
 from attlas.data import FilesData
+from attlas.decoding import DecodingConfig
 from attlas.errors import AttlasError
-from attlas.training import Recipe, read_recipe
+from attlas.metrics import bleu_tokenizer
+from attlas.training import Event, Recipe, Validated, read_recipe, train
 from attlas.training.recipe import check_same
 
 TABLES: dict[str, Any] = {
@@ -55,10 +59,10 @@ def test_a_file_goes_before_a_shipped_recipe(
 
 
 def test_assignments_are_put_in(tmp_path: Path) -> None:
-    recipe = read_recipe(written(tmp_path), ["training.rate=0.5", "data.train=other.tsv"])
-    assert recipe.training.rate == 0.5
-    assert isinstance(recipe.data, FilesData)
-    assert recipe.data.train == (str(tmp_path / "other.tsv"),)
+    read = read_recipe(written(tmp_path), ["training.rate=0.5", "data.train=other.tsv"])
+    assert read.training.rate == 0.5
+    assert isinstance(read.data, FilesData)
+    assert read.data.train == (str(tmp_path / "other.tsv"),)
 
 
 @pytest.mark.parametrize("name", ["nonsense", "nonsense.toml", "folder/demo.toml"])
@@ -83,6 +87,11 @@ def test_an_unknown_setting_names_the_recipe_and_the_nearest(tmp_path: Path) -> 
             {"epochs": 1, "validation": {"criterion": "bleu", "translate": False}},
             "translations to choose by bleu",
         ),
+        (
+            {"epochs": 1, "validation": {"decoding": {"beam": 3}}},
+            r"method = 'beam' for beam.*got 'greedy'",
+        ),
+        ({"epochs": 1, "validation": {"bleu_tokenizer": "words"}}, r"validation\.bleu_tokenizer"),
         ({"epochs": 1, "feeding": {"p": 0.5}}, r"training\.feeding\.kind"),
     ],
 )
@@ -91,11 +100,74 @@ def test_settings_that_make_no_sense_are_errors(training: dict[str, Any], messag
         Recipe.read({**TABLES, "training": training}, "the test")
 
 
+@pytest.mark.parametrize(
+    ("assignment", "named"),
+    [
+        ("data.train=3", r"got `data\.train`, which is of kind = 'files' or 'toy' or"),
+        ("training.feeding.kind=linear", r"wanted `training\.feeding\.slope` in"),
+        ("model.hidden=wide", r"wanted `model\.hidden` in"),
+    ],
+)
+def test_an_error_names_the_setting_as_set_takes_it(assignment: str, named: str) -> None:
+    with pytest.raises(AttlasError, match=named):
+        read_recipe("demo", [assignment])
+
+
+def test_one_setting_of_the_validations_search_leaves_the_others_as_they_are() -> None:
+    before = read_recipe("demo").training.validation.decoding
+    after = read_recipe("demo", ["training.validation.decoding.max_length_factor=2"])
+    assert after.training.validation.decoding == before.model_copy(
+        update={"max_length_factor": 2.0}
+    )
+    assert before.method == "greedy"
+    wide = ["training.validation.decoding.method=beam", "training.validation.decoding.beam=3"]
+    assert read_recipe("demo", wide).training.validation.decoding == DecodingConfig(beam=3)
+
+
+def test_a_tokenizer_that_is_not_installed_is_told_before_the_training(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(bleu_tokenizer, "find_spec", lambda name: None)
+    with pytest.raises(AttlasError, match=r"pip install 'sacrebleu\[ja\]'"):
+        read_recipe("demo", ["training.validation.bleu_tokenizer=ja-mecab"])
+    asked = read_recipe("demo", ["training.validation.bleu_tokenizer=char"])
+    assert asked.training.validation.bleu_tokenizer == "char"
+
+
+def test_a_validation_scores_with_the_tokenizer_of_its_recipe(tmp_path: Path) -> None:
+    told: list[Event] = []
+    train(recipe(2, validation={"bleu_tokenizer": "char"}), tmp_path, report=told.append)
+    scored = [event for event in told if isinstance(event, Validated)]
+    assert scored
+    assert all("tok:char" in (event.signature or "") for event in scored)
+
+
 def test_a_recipe_written_is_the_recipe_read(tmp_path: Path) -> None:
     for name in ("demo", "multi30k", "reverse"):
-        recipe = read_recipe(name)
-        (tmp_path / "config.toml").write_text(write_toml(recipe.tables()))
-        assert Recipe.read(read_toml(tmp_path / "config.toml"), "there") == recipe
+        begun = read_recipe(name)
+        (tmp_path / "config.toml").write_text(write_toml(begun.tables()))
+        assert Recipe.read(read_toml(tmp_path / "config.toml"), "there") == begun
+
+
+def configs(annotation: Any) -> Iterator[type[Config]]:
+    """Every group of settings that can be reached from here."""
+    if isinstance(annotation, type) and issubclass(annotation, Config):
+        yield annotation
+        for field in annotation.model_fields.values():
+            yield from configs(field.annotation)
+    for part in get_args(annotation):
+        yield from configs(part)
+
+
+def test_what_toml_cannot_say_is_what_a_setting_is_when_nothing_is_said() -> None:
+    """A setting that is None is left out of a file, and has to be None when that is read."""
+    lost = {
+        f"{config.__name__}.{name}"
+        for config in configs(Recipe)
+        for name, field in config.model_fields.items()
+        if type(None) in get_args(field.annotation) and field.default is not None
+    }
+    assert not lost
 
 
 FREE = [

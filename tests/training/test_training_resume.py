@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -48,6 +49,14 @@ def test_a_run_killed_after_any_file_operation_ends_with_the_same_bits(tmp_path:
     assert report["wrong"] == []
 
 
+@pytest.fixture
+def _ctrl_c() -> Iterator[None]:
+    """Ctrl-C is heard, also where the whole suite ignores it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
 @pytest.fixture(scope="module")
 def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     return whole(tmp_path_factory.mktemp("undisturbed"), recipe(12))
@@ -62,6 +71,7 @@ def test_a_run_whose_limit_is_raised_goes_on_as_if_it_had_been_so_from_the_start
     assert differences(found, undisturbed) == []
 
 
+@pytest.mark.usefixtures("_ctrl_c")
 @pytest.mark.parametrize("stop", [1, 4, 9])
 def test_ctrl_c_saves_this_very_update_and_the_run_goes_on_to_the_same_bits(
     tmp_path: Path, undisturbed: dict[str, Any], stop: int
@@ -101,6 +111,7 @@ def everything(updates: int) -> Recipe:
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("_ctrl_c")
 def test_a_run_with_everything_that_is_drawn_stops_in_every_way_and_ends_with_the_same_bits(
     tmp_path: Path,
 ) -> None:
@@ -125,7 +136,10 @@ def test_a_run_with_everything_that_is_drawn_stops_in_every_way_and_ends_with_th
     assert differences(whole(disturbed, everything(16)), undisturbed) == []
 
 
+@pytest.mark.usefixtures("_ctrl_c")
 def test_a_second_ctrl_c_stops_at_once(tmp_path: Path) -> None:
+    before = signal.getsignal(signal.SIGINT)
+
     def press_twice(event: Event) -> None:
         if isinstance(event, Trained):
             os.kill(os.getpid(), signal.SIGINT)
@@ -134,7 +148,25 @@ def test_a_second_ctrl_c_stops_at_once(tmp_path: Path) -> None:
     with pytest.raises(KeyboardInterrupt):
         train(recipe(12), tmp_path, report=press_twice)
     assert Run(tmp_path).checkpoints() == []
-    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    assert signal.getsignal(signal.SIGINT) is before
+
+
+def test_a_process_that_ignores_ctrl_c_goes_on_ignoring_it(tmp_path: Path) -> None:
+    told: list[Event] = []
+
+    def press(event: Event) -> None:
+        told.append(event)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        assert train(recipe(2), tmp_path, report=press).update == 2
+        assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+    except KeyboardInterrupt:
+        pytest.fail("Ctrl-C was heard")
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert not any(isinstance(event, Interrupted) for event in told)
 
 
 def test_a_finished_run_is_left_as_it_is_and_tells_its_outcome_again(tmp_path: Path) -> None:

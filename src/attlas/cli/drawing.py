@@ -6,8 +6,8 @@ from pathlib import Path
 
 from matplotlib.figure import Figure
 
-from attlas.cli.remarks import remarks
 from attlas.decoding import Translator
+from attlas.decoding.remarks import remarks
 from attlas.errors import AttlasError
 from attlas.figures import Map, MissingGlyphs, bars, maps_of, save, side_by_side
 from attlas.recording import Trace
@@ -30,10 +30,10 @@ def trace_of_run(translator: Translator, text: str | None) -> Trace:
         raise AttlasError("a text to translate", "none", 'add it: attlas figure RUN "a text"')
     translation = translator(text)
     print(translation.text, file=sys.stderr)
-    for remark in remarks(translation):
+    for remark in remarks(translation.cut, translation.finished):
         print(f"attlas: {remark}", file=sys.stderr)
     if translation.trace is None:
-        raise AttlasError("a translation to look into", translation.look.blank, "try another")
+        raise AttlasError("a translation to look into", translation.blank, "try another")
     return translation.trace
 
 

@@ -25,6 +25,13 @@ def evaluate(
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="Keep the translations in this file.")
     ] = None,
+    bleu_tokenizer: Annotated[
+        str | None,
+        typer.Option(
+            help="What BLEU counts as a token: 13a, intl, char, zh, ja-mecab or ko-mecab; left "
+            "out, as in the validation of the run."
+        ),
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
     beam: Beam = None,
     checkpoint: Checkpoint = "best",
@@ -42,7 +49,7 @@ def evaluate(
       attlas evaluate runs/demo --source test.en --reference test.de --beam 10
       attlas evaluate runs/demo --json > scores.json
     """
-    from attlas.cli.evaluating import report_of, test_set_of, told, translated
+    from attlas.cli.evaluating import report_of, test_set_of, tokenizer_of, told, translated
     from attlas.cli.searching import decoding_of
     from attlas.decoding import Translator
     from attlas.runs import Run
@@ -50,8 +57,9 @@ def evaluate(
     opened = Run(run)
     tested = test_set_of(opened, source, reference, valid=valid)
     config = decoding_of(opened, settings, beam)
+    tokenizer = tokenizer_of(opened, bleu_tokenizer)
     translator = Translator(opened, config, which=checkpoint, device=device)
     translations = translated(translator, tested, output)
     vocabulary = translator.vocabularies.target
-    report = report_of(opened, checkpoint, config, tested, translations, vocabulary)
-    print(told(report, tested, translations, examples, as_json=as_json))
+    report = report_of(opened, checkpoint, config, tested, translations, vocabulary, tokenizer)
+    print(told(report, tested, translations, vocabulary, examples, as_json=as_json))

@@ -1,43 +1,25 @@
 """A test set, its translations, and a report in which no number stands alone."""
 
-import hashlib
 import json
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
+from itertools import compress
 from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 from rich.progress import track
 
-from attlas.cli.remarks import remarks
-from attlas.data import SplitName, Vocabulary, read_lines
-from attlas.decoding import DecodingConfig, Translator
+from attlas.data import Corpus, FilterReport, Pair, SplitName, Vocabulary, read_lines
+from attlas.decoding import DecodingConfig, Translation, Translator
+from attlas.decoding.config import idle_settings
 from attlas.errors import AttlasError
-from attlas.metrics import corpus_score, token_accuracy
+from attlas.metrics import BleuTokenizer, check_tokenizer, corpus_score, token_accuracy
 from attlas.runs import CONFIG, Run
 from attlas.training import Recipe
 
 
-@dataclass(frozen=True, slots=True)
-class TestSet:
-    """Sources and their references, and the SHA-256 of both."""
-
-    __test__ = False  # for pytest: no test case
-
-    name: str
-    sources: tuple[str, ...]
-    references: tuple[str, ...]
-
-    @property
-    def sha256(self) -> str:
-        """Of the pairs, as `attlas.data.Corpus.checksum` counts them."""
-        pairs = zip(self.sources, self.references, strict=True)
-        return hashlib.sha256("".join(f"{s}\n{r}\n" for s, r in pairs).encode()).hexdigest()
-
-
-def test_set_of(run: Run, source: str | None, reference: str | None, *, valid: bool) -> TestSet:
+def test_set_of(run: Run, source: str | None, reference: str | None, *, valid: bool) -> Corpus:
     """The two files, every line of them; without files, a split of the run's own data.
 
     Errors: `AttlasError` for one file without the other, and unequal numbers of lines.
@@ -55,7 +37,7 @@ def test_set_of(run: Run, source: str | None, reference: str | None, *, valid: b
         begun = run.provenance().get("data", {}).get(split, {})
         if begun.get("sha256") != corpus.checksum:
             print("attlas: this data has changed since the run was trained", file=sys.stderr)
-        return TestSet(corpus.name, corpus.sources, corpus.targets)
+        return corpus
     if source is None or reference is None or valid:
         raise AttlasError(
             "--source and --reference, or neither, or --valid alone",
@@ -69,11 +51,22 @@ def test_set_of(run: Run, source: str | None, reference: str | None, *, valid: b
             f"{len(ours):,} in {ours.name} and {len(theirs):,} in {theirs.name}",
             "make line n of one the translation of line n of the other",
         )
-    return TestSet(f"{ours.name} and {theirs.name}", ours.texts, theirs.texts)
+    pairs = tuple(map(Pair, ours.texts, theirs.texts))
+    name, lines = f"{ours.name} and {theirs.name}", tuple(range(1, len(pairs) + 1))
+    return Corpus(name, pairs, lines, FilterReport(name, len(pairs), len(pairs)))
 
 
-def translated(translator: Translator, tested: TestSet, output: Path | None) -> list[str]:
-    """The translations, in order; written to `output` as well, one to a line."""
+def tokenizer_of(run: Run, asked: str | None) -> BleuTokenizer:
+    """The tokenizer of BLEU that was asked for, else that of the run's validation.
+
+    Errors: `AttlasError` for one that is unknown or not installed.
+    """
+    validation = run.table("training").get("validation", {})
+    return check_tokenizer(asked or validation.get("bleu_tokenizer", "13a"))
+
+
+def translated(translator: Translator, tested: Corpus, output: Path | None) -> list[Translation]:
+    """The translations, in order; their texts are written to `output` as well, one to a line."""
     console = Console(stderr=True)
     found = list(
         track(
@@ -85,46 +78,65 @@ def translated(translator: Translator, tested: TestSet, output: Path | None) -> 
             disable=not console.is_terminal,
         )
     )
-    unfit = sum(bool(remarks(translation)) for translation in found)
-    if unfit:
-        print(f"attlas: {unfit:,} translations were cut off at their longest", file=sys.stderr)
-    texts = [translation.text for translation in found]
+    unread = sum(translation.cut > 0 for translation in found)
+    unended = sum(not translation.finished for translation in found)
+    for count, remark in (
+        (unread, "not read to the end, being longer than decoding.longest_source"),
+        (unended, "cut off at the longest translation, which the model did not end"),
+    ):
+        if count:
+            print(f"attlas: {count:,} of {len(found):,} sources: {remark}", file=sys.stderr)
     if output:
         try:
-            output.write_bytes("".join(f"{text}\n" for text in texts).encode())
+            output.write_bytes("".join(f"{one.text}\n" for one in found).encode())
         except OSError as error:
             raise AttlasError(
                 f"to write {output}", error.strerror or str(error), "choose a folder that exists"
             ) from None
-    return texts
+    return found
+
+
+def exactly_right(
+    tested: Corpus, translations: Sequence[Translation], vocabulary: Vocabulary
+) -> list[bool]:
+    """Which translations have the tokens of their reference and ended there.
+
+    As the validations of a training count: what was cut off is not right, whatever its text.
+    """
+    wanted = [tuple(vocabulary.pieces(vocabulary.encode(text))) for text in tested.targets]
+    return [
+        translation.finished and translation.tokens[:-1] == tokens  # without END
+        for translation, tokens in zip(translations, wanted, strict=True)
+    ]
 
 
 def report_of(
     run: Run,
     checkpoint: str,
     config: DecodingConfig,
-    tested: TestSet,
-    translations: Sequence[str],
+    tested: Corpus,
+    translations: Sequence[Translation],
     vocabulary: Vocabulary,
+    bleu_tokenizer: BleuTokenizer = "13a",
 ) -> dict[str, Any]:
     """The scores, and everything that they depend on.
 
-    token_accuracy: of the tokens into which `vocabulary` divides translation and reference.
+    exactly_right: the part of them, see there. token_accuracy: of the tokens into which
+    `vocabulary` divides translation and reference.
     """
-    scores = corpus_score(translations, tested.references)
-    right = sum(a == b for a, b in zip(translations, tested.references, strict=True))
-    tokens = [
-        [vocabulary.encode(text) for text in side] for side in (translations, tested.references)
-    ]
+    texts = [translation.text for translation in translations]
+    scores = corpus_score(texts, tested.targets, bleu_tokenizer)
+    right = exactly_right(tested, translations, vocabulary)
+    tokens = [[vocabulary.encode(text) for text in side] for side in (texts, tested.targets)]
     provenance = run.provenance()
     return {
         "scores": {s.name: {"value": s.value, "signature": s.signature} for s in scores},
-        "exactly_right": right / len(translations),
+        "exactly_right": sum(right) / len(right),
         "token_accuracy": token_accuracy(*tokens),
         "data": {
             "name": tested.name,
             "pairs": len(translations),
-            "sha256": tested.sha256,
+            "sha256": tested.checksum,
         },
         "decoding": config.model_dump(mode="json"),
         "run": str(run.path),
@@ -135,19 +147,22 @@ def report_of(
 
 def told(
     report: dict[str, Any],
-    tested: TestSet,
-    translations: Sequence[str],
+    tested: Corpus,
+    translations: Sequence[Translation],
+    vocabulary: Vocabulary,
     examples: int,
     *,
     as_json: bool,
 ) -> str:
-    """The report for a reader, or as one JSON object."""
-    pairs = zip(tested.sources, translations, tested.references, strict=True)
-    right = [(source, text) for source, text, reference in pairs if text == reference]
+    """The report for a reader, or as one JSON object; with `examples` that are exactly right."""
+    which = exactly_right(tested, translations, vocabulary)
+    right = [(one.source_text, one.text) for one in compress(translations, which)]
     shown = right[:: max(1, len(right) // examples)][:examples] if examples else []
     if as_json:
         return json.dumps({**report, "examples": shown}, ensure_ascii=False, indent=2)
-    data, search = report["data"], _in_use(report["decoding"])
+    data, decoding = report["data"], report["decoding"]
+    idle = idle_settings(decoding["method"])
+    search = [f"{key} = {value}" for key, value in decoding.items() if key not in idle]
     lines = [f"  {source}\n  → {text}\n" for source, text in shown]
     lines += [
         f"{name} = {score['value']:.2f} ({score['signature']})"
@@ -157,15 +172,8 @@ def told(
         f"exactly right: {report['exactly_right']:.1%}",
         f"right tokens, place by place: {report['token_accuracy']:.1%}",
         f"data: {data['name']}, {data['pairs']:,} pairs, sha256 {data['sha256']}",
-        f"search: {', '.join(f'{key} = {value}' for key, value in search.items())}",
+        f"search: {', '.join(search)}",
         f"run: {report['run']}, checkpoint {report['checkpoint']}, seed {report['seed']}, "
         f"attlas {report['attlas']}, torch {report['torch']}, commit {report['commit']}",
     ]
     return "\n".join(lines)
-
-
-def _in_use(search: dict[str, Any]) -> dict[str, Any]:
-    """Without what the method does not ask for."""
-    of_methods = {"beam": {"beam"}, "sample": {"temperature", "top_k", "top_p", "seed"}}
-    idle = set().union(*(keys for method, keys in of_methods.items() if method != search["method"]))
-    return {key: value for key, value in search.items() if key not in idle}

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 
 from attlas.config import overridden
 from attlas.decoding import DecodingConfig
+from attlas.decoding.config import check_in_use, idle_settings
 from attlas.errors import AttlasError
 from attlas.runs import CONFIG, Run
 
@@ -13,9 +14,13 @@ def decoding_of(
 ) -> DecodingConfig:
     """The settings of the run, with `decoding.key=value` put in, then `--beam` and `--n-best`.
 
-    Errors: `AttlasError` for a setting of another table, which a trained run cannot change.
+    `--beam` asks for method = "beam". With another method than the run's own, what the run says of
+    its own method is left out.
+
+    Errors: `AttlasError` for a setting of another table, which a trained run cannot change, and for
+    one that was asked for and has no effect with the method.
     """
-    tables = overridden({"decoding": run.table("decoding")}, assignments or ())
+    tables = overridden({"decoding": {}}, assignments or ())
     others = sorted(tables.keys() - {"decoding"})
     if others:
         raise AttlasError(
@@ -23,7 +28,14 @@ def decoding_of(
             f"one of {', '.join(others)}",
             "train another run to change what a run is made of",
         )
-    asked = {"method": "beam", "beam": beam} if beam is not None else {}
-    more = {"n_best": n_best} if n_best is not None else {}
-    table = {**tables["decoding"], **asked, **more}
-    return DecodingConfig.read(table, f"[decoding] of {run.path / CONFIG}")
+    asked = {**tables["decoding"]}
+    asked |= {"method": "beam", "beam": beam} if beam is not None else {}
+    asked |= {"n_best": n_best} if n_best is not None else {}
+    where = f"[decoding] of {run.path / CONFIG}"
+    own = run.table("decoding")
+    method = asked.get("method")
+    if method is not None and method != DecodingConfig.read(own, where).method:
+        own = {key: value for key, value in own.items() if key not in idle_settings(method)}
+    config = DecodingConfig.read({**own, **asked}, where)
+    check_in_use(config.method, asked)
+    return config

@@ -24,9 +24,8 @@ def translate(
         Path | None, typer.Option(help="Write word alignments here: i-j pairs, one line per line.")
     ] = None,
     window: Annotated[
-        int | None,
-        typer.Option(min=1, help="Lines to read before translating; 1 = answer each at once."),
-    ] = None,
+        int, typer.Option(min=1, help="Lines to translate together at most; more are faster.")
+    ] = 512,
     checkpoint: Checkpoint = "best",
     device: Device = "cpu",
     settings: Settings = None,
@@ -35,8 +34,9 @@ def translate(
 
     As many lines come out as went in, empty ones included; after a line that cannot be read, which
     is named, none. Only a line feed ends a line, and the
-    text is UTF-8. On a terminal each line is answered at once; else --window lines are read at a
-    time, which is faster and changes nothing in what comes out.
+    text is UTF-8. What has come in is translated as soon as no more is there to be read, so that a
+    program may write a line and wait for its answer; of a long text, --window lines are translated
+    together, which is faster and changes nothing in what comes out.
 
     With --n-best N, a line becomes up to N lines "number ||| translation ||| score", numbers from 0
     and the best translation first. A translation may itself contain " ||| ", which is written as it

@@ -1,15 +1,19 @@
 """A stream of lines through a translator."""
 
 import io
+import os
+import stat
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
+from itertools import count
 from pathlib import Path
 from typing import IO
 
-from attlas.cli.remarks import remarks
+from attlas.cli.window import windows
 from attlas.data import stream_lines
 from attlas.decoding import Translation, Translator
+from attlas.decoding.remarks import remarks
 from attlas.errors import AttlasError
 from attlas.recording.tap import taps
 
@@ -24,13 +28,13 @@ def translate_lines(
     *,
     alignments: Path | None = None,
     numbered: bool = False,
-    window: int | None = None,
+    window: int = _WINDOW,
 ) -> None:
     """Write the translations of `source` to `target`, in order, while they come in.
 
-    numbered: the n-best format instead of one line for each line. window: how many lines are read
-    before they are translated; None = one on a terminal, else 512. What was read before a mistake
-    in the text is translated and written; the mistake is raised after it.
+    numbered: the n-best format instead of one line for each line. window: how many lines are
+    translated together at most; fewer where no more have come in. What was read before a mistake in
+    the text is translated and written; the mistake is raised after it.
 
     Errors: `AttlasError` where a file cannot be read or written or would be written over, where
     a line is not UTF-8, and for alignments of a model without attention.
@@ -42,30 +46,29 @@ def translate_lines(
             "leave out --alignments, or train with model.attention",
         )
     _check_distinct([Path(p) for p in (source, target, alignments) if p and str(p) != STANDARD])
-    interactive = source == STANDARD and sys.stdin.isatty()
-    size = window or (1 if interactive else _WINDOW)
-    mistakes: list[AttlasError] = []
-    found = translator.many(_until_mistake(stream_lines(source), mistakes), window=size)
+    arriving = windows(stream_lines(source), window, full=_at_hand(source))
+    numbers = count()
     with ExitStack() as files:
         lines = _opened(target, files)
         links = _opened(str(alignments), files) if alignments else None
-        for number, translation in enumerate(found):
-            _remark(number + 1, translation)
-            lines.writelines(_written(number, translation) if numbered else [_line(translation)])
-            if links:
-                links.write(f"{translation.pharaoh}\n".encode())
-            if (number + 1) % size == 0:
-                _flush(lines, links)
-        _flush(lines, links)
-    if mistakes:
-        raise mistakes[0]
+        for texts in arriving:
+            for translation in translator.many(texts, window=len(texts)):
+                number = next(numbers)
+                _remark(number + 1, translation)
+                written = _written(number, translation) if numbered else [_line(translation)]
+                lines.writelines(written)
+                if links:
+                    links.write(f"{translation.pharaoh}\n".encode())
+            _flush(lines, links)
 
 
-def _until_mistake(lines: Iterator[str], mistakes: list[AttlasError]) -> Iterator[str]:
+def _at_hand(source: str) -> bool:
+    """Whether it is a file on disk, which never makes its reader wait."""
     try:
-        yield from lines
-    except AttlasError as mistake:
-        mistakes.append(mistake)
+        status = os.fstat(sys.stdin.fileno()) if source == STANDARD else os.stat(source)
+    except (OSError, ValueError):  # no file at all: whoever reads it says so
+        return False
+    return stat.S_ISREG(status.st_mode)
 
 
 def _flush(*files: IO[bytes] | io.BufferedIOBase | None) -> None:
@@ -84,7 +87,7 @@ def _written(number: int, best: Translation) -> Iterator[bytes]:
 
 
 def _remark(number: int, translation: Translation) -> None:
-    for remark in remarks(translation):
+    for remark in remarks(translation.cut, translation.finished):
         print(f"attlas: line {number}: {remark}", file=sys.stderr)
 
 

@@ -6,6 +6,7 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from attlas.config.place import Place
 from attlas.errors import AttlasError
 
 # Not typing.Self: beartype refuses it on a method of a class that it does not decorate itself.
@@ -23,65 +24,53 @@ class Config(BaseModel):
         try:
             return cls.model_validate(table)
         except ValidationError as error:
-            raise _explained(cls, table, error, where) from None
+            raise _explained(cls, error, where) from None
 
 
-def _explained(
-    cls: type[Config], table: Mapping[str, Any], error: ValidationError, where: str
-) -> AttlasError:
+def _explained(cls: type[Config], error: ValidationError, where: str) -> AttlasError:
     """Turn pydantic's first complaint into one sentence a person can act on."""
     first = error.errors()[0]
     ours = first.get("ctx", {}).get("error")
     if isinstance(ours, AttlasError):  # from a validator of ours, which said it better
         return AttlasError(f"{ours.wanted} ({where})", ours.came, ours.do)
-    path = [str(part) for part in first["loc"] if not str(part).startswith("function-")]
-    name = ".".join(path)
+    place = Place.of(cls, first["loc"])
     if first["type"] == "extra_forbidden":
-        valid = _keys_beside(cls, first["loc"])
-        near = get_close_matches(path[-1], valid, n=1, cutoff=0.5)
-        hint = f"did you mean `{near[0]}`? " if near else ""
-        return AttlasError(
-            wanted=f"a known setting in {where}",
-            came=f"`{name}`",
-            do=f"{hint}valid here: {', '.join(sorted(valid))}",
-        )
+        return _unknown(place, where)
     if first["type"] == "missing":
         return AttlasError(
-            wanted=f"`{name}` in {where}", came="nothing", do=f"add `{path[-1]} = …`"
+            wanted=f"`{place.name}` in {where}", came="nothing", do=f"add `{place.keys[-1]} = …`"
         )
     if first["type"] == "union_tag_not_found":
         return AttlasError(
-            wanted=f"`{name}.kind` in {where}", came="nothing", do="say which kind it is"
+            wanted=f"`{place.name}.kind` in {where}", came="nothing", do="say which kind it is"
+        )
+    if first["type"] == "union_tag_invalid":
+        return AttlasError(
+            wanted=f"`{place.name}.kind` in {where}: one of {first['ctx']['expected_tags']}",
+            came=repr(first["ctx"]["tag"]),
+            do="correct that value",
         )
     return AttlasError(
-        wanted=f"`{name}` in {where}: {first['msg'][:1].lower()}{first['msg'][1:]}",
+        wanted=f"`{place.name}` in {where}: {first['msg'][:1].lower()}{first['msg'][1:]}",
         came=repr(first["input"]),
         do="correct that value",
     )
 
 
-def _keys_beside(cls: type[Config], location: tuple[int | str, ...]) -> list[str]:
-    """The settings valid beside the one at `location`, following nested groups and their tags."""
-    candidates: list[type[Config]] = [cls]
-    for part in location[:-1]:
-        inner: list[type[Config]] = []
-        for candidate in candidates:
-            field = candidate.model_fields.get(str(part))
-            if field is not None:
-                inner += _configs_in(field.annotation)
-        if inner:
-            candidates = inner
-        else:  # the tag of a union, e.g. "recurrent": keep only the group that carries it
-            tagged = [c for c in candidates if part in _tags(c)]
-            candidates = tagged or candidates
-    return sorted({key for candidate in candidates for key in candidate.model_fields})
-
-
-def _configs_in(annotation: Any) -> list[type[Config]]:
-    if isinstance(annotation, type) and issubclass(annotation, Config):
-        return [annotation]
-    return [c for inner in getattr(annotation, "__args__", ()) for c in _configs_in(inner)]
-
-
-def _tags(cls: type[Config]) -> set[Any]:
-    return {field.default for field in cls.model_fields.values()}
+def _unknown(place: Place, where: str) -> AttlasError:
+    """The error for a key that is no setting where it stands."""
+    wanted, key, valid = f"a known setting in {where}", place.keys[-1], place.group.model_fields
+    listed = f"valid here: {', '.join(sorted(valid))}"
+    if place.elsewhere:  # left over from a kind that was changed, or a kind mistaken for another
+        group = ".".join(place.keys[:-1])
+        kinds = " or ".join(map(repr, place.elsewhere))
+        return AttlasError(
+            wanted,
+            f"`{place.name}`, which is of {place.tag} = {kinds}, beside {place.tag} = "
+            f"{place.kind!r}",
+            f"leave it out, or write the whole group anew: {group} = {{ {place.tag} = …, … }}; "
+            f"{listed}",
+        )
+    near = get_close_matches(key, valid, n=1, cutoff=0.5)
+    hint = f"did you mean `{near[0]}`? " if near else ""
+    return AttlasError(wanted, f"`{place.name}`", f"{hint}{listed}")

@@ -15,7 +15,8 @@ class HuggingFaceData(DataSettings):
     """Sentence pairs of a dataset: a name on the hub, or a folder (files, or `save_to_disk`).
 
     `source` and `target` are the columns of the two sides; a dot goes into a nested column, as in
-    "translation.en". `config` is the dataset's configuration, where it has several.
+    "translation.en". `config` is the dataset's configuration, where it has several. `train`,
+    `valid` and `test` are its splits; test = "" is for a dataset without one, or to leave it alone.
     """
 
     kind: Literal["huggingface"] = "huggingface"
@@ -25,7 +26,7 @@ class HuggingFaceData(DataSettings):
     target: str = "translation.de"
     train: str = "train"
     valid: str = "validation"
-    test: str | None = "test"
+    test: str = "test"
     filters: FilterConfig = FilterConfig()
 
     def resolved(self, base: Path) -> "HuggingFaceData":
@@ -52,7 +53,7 @@ class HuggingFaceData(DataSettings):
             raise AttlasError(
                 f"a split {split!r} in the dataset {self.name}",
                 f"the splits {sorted(dataset)}",
-                "name its splits in data.train, data.valid and data.test",
+                'name its splits in data.train and so on, or data.test = "" where there is none',
             )
         where = f"{self.name} {split}"
         rows = dataset[split]

@@ -53,6 +53,12 @@ class Listed(Vocabulary, ABC):
             for id_ in ids
         ]
 
+    def pieces_of(self, text: str) -> list[str]:
+        return [
+            self.label(token) if token in self._ids else f"<unk:{token}>"
+            for token in self.split(text)
+        ]
+
     @staticmethod
     def label(token: str) -> str:
         """How a person reads this token on an axis."""

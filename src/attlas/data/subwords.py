@@ -149,7 +149,9 @@ def train_subwords(
             normalization_rule_name="identity",
             remove_extra_whitespaces=False,
             add_dummy_prefix=False,  # `Subwords` writes that space itself
-            max_sentence_length=4 * max(map(len, sentences)) + 1,  # in bytes; longer are ignored
+            # In bytes, of which a character has four at the most; a longer sentence is ignored, and
+            # less than 10 is refused.
+            max_sentence_length=max(10, 4 * max(map(len, sentences)) + 1),
             num_threads=1,  # the file records it, and sums of floats depend on it
             minloglevel=2,
         )

@@ -26,5 +26,9 @@ class Vocabulary(Protocol):
     def pieces(self, ids: Sequence[int]) -> list[str]:
         """One label per id, as a person reads it on the axis of a map."""
 
+    def pieces_of(self, text: str) -> list[str]:
+        """As `pieces(encode(text))`, but an unknown token is shown as it stands in the text."""
+        return self.pieces(self.encode(text))
+
     def save(self, path: Path) -> None:
         """Write the vocabulary; `load_vocabulary` reads it back."""

@@ -8,6 +8,7 @@ from attlas.data.vocabulary import BEGIN, END
 from attlas.decoding.constraints import Constraints
 from attlas.decoding.finished import Finished
 from attlas.decoding.hypothesis import Hypothesis, ranked
+from attlas.decoding.largest import largest
 from attlas.decoding.penalties import Penalties
 from attlas.decoding.prediction import predicted, sums
 from attlas.models.sequence_to_sequence import S, SequenceToSequence
@@ -38,7 +39,8 @@ def beam_search(
     have scored higher. If `exhaustive`, lp is that of the longest allowed: as log P only falls,
     stopping then loses nothing that the beam would have found, and a beam as wide as the vocabulary
     and the number of beginnings finds the very best. Without a length penalty both are the same.
-    A beam of 1 without penalties is greedy.
+    A beam of 1 without penalties is greedy. Of equals, the first comes first: the lower id, the
+    child of the better parent, the hypothesis that finished earlier.
 
     At its maximum length a sentence fills the free places of its list with cut-off hypotheses,
     ranked after the finished ones; a list is shorter than n_best only where nothing else exists.
@@ -56,17 +58,17 @@ def beam_search(
         logits, state = model.step(last, state)
         asked = constraints.select(at)
         log_p = _each(asked, width).apply(predicted(logits), tokens.flatten(0, 1))
-        log_p = log_p.view(sentences, width, -1)
 
         # One more than the beam, so that enough are left when END is among them.
-        best, ids = log_p.topk(min(beam + 1, log_p.shape[-1]), dim=-1)
+        best, ids = (part.view(sentences, width, -1) for part in largest(log_p, beam + 1))
+        log_p = log_p.view(sentences, width, -1)
         ends = (ids[..., :beam] == END).any(-1)
         ended = (alive + log_p[..., END]).masked_fill(~ends, _NEVER)
         scores = _scored(penalties, ended, length + 1, state.coverage, real[at])
         finished = finished.joined(tokens, scores, ended)
 
         totals = (alive.unsqueeze(-1) + best).masked_fill(ids == END, _NEVER).flatten(1)
-        kept, order = totals.topk(min(beam, totals.shape[1]), dim=1)
+        kept, order = largest(totals, beam)
         cut = asked.full(length) | torch.isneginf(kept[:, 0])
         longest = asked.max_length if exhaustive else torch.full_like(at, length + 1)
         hopeless = penalties.bound(kept[:, 0], longest + 1) <= finished.worst

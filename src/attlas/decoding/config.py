@@ -1,5 +1,6 @@
 """How to search."""
 
+from collections.abc import Collection
 from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
@@ -7,7 +8,10 @@ from pydantic import Field, model_validator
 from attlas.config import Config
 from attlas.errors import AttlasError
 
-_OF_METHOD = {"beam": ("exhaustive",), "sample": ("temperature", "top_k", "top_p")}
+_OF_METHOD = {
+    "beam": ("beam", "exhaustive"),
+    "sample": ("temperature", "top_k", "top_p", "seed"),
+}
 
 
 class DecodingConfig(Config):
@@ -24,6 +28,9 @@ class DecodingConfig(Config):
     and with α = 0 nothing changes. temperature, top_k (0 = off), top_p (1 = off) and seed: see
     `sample`. longest_source: a source is cut to this many tokens, and the translation says by how
     many (0 = never cut).
+
+    A setting that the method does not ask for must be left at its default, which is what a run
+    writes down for it.
     """
 
     method: Literal["beam", "greedy", "sample"] = "beam"
@@ -51,14 +58,8 @@ class DecodingConfig(Config):
                 str(self.n_best),
                 "lower n_best, or widen the beam of method = 'beam'",
             )
-        for method, keys in _OF_METHOD.items():
-            idle = [k for k in keys if getattr(self, k) != type(self).model_fields[k].default]
-            if idle and method != self.method:
-                raise AttlasError(
-                    f"method = {method!r} for {', '.join(idle)}",
-                    repr(self.method),
-                    f"set method = {method!r}, or leave these out",
-                )
+        fields = type(self).model_fields
+        check_in_use(self.method, [k for k in fields if getattr(self, k) != fields[k].default])
         if self.min_length > self.max_length(1):
             raise AttlasError(
                 f"min_length of at most {self.max_length(1)}, the longest target of the shortest "
@@ -71,3 +72,20 @@ class DecodingConfig(Config):
     def max_length(self, source_tokens: int) -> int:
         """⌊max_length_factor · source_tokens⌋ + max_length_constant, in target tokens."""
         return int(self.max_length_factor * source_tokens) + self.max_length_constant
+
+
+def idle_settings(method: str) -> frozenset[str]:
+    """The settings that belong to another method, and have no effect with this one."""
+    return frozenset(key for other, keys in _OF_METHOD.items() if other != method for key in keys)
+
+
+def check_in_use(method: str, chosen: Collection[str]) -> None:
+    """Errors: `AttlasError` where a setting that somebody chose has no effect with this method."""
+    for other, keys in _OF_METHOD.items():
+        idle = [key for key in keys if key in idle_settings(method) and key in chosen]
+        if idle:
+            raise AttlasError(
+                f"method = {other!r} for {', '.join(idle)}",
+                repr(method),
+                f"set method = {other!r}, or leave these out",
+            )

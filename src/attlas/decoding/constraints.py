@@ -7,6 +7,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from attlas.data.vocabulary import BEGIN, END, PAD
+from attlas.errors import AttlasError
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +39,10 @@ class Constraints:
         log_probabilities: Float[Tensor, "rows vocabulary"],
         tokens: Int[Tensor, "rows length"],
     ) -> Float[Tensor, "rows vocabulary"]:
-        """−∞ for what may not follow `tokens`."""
+        """−∞ for what may not follow `tokens`.
+
+        Errors: `AttlasError` where a prefix holds an id that the vocabulary does not have.
+        """
         length = tokens.shape[1]
         allowed = log_probabilities.clone()
         allowed[:, [PAD, BEGIN]] = float("-inf")
@@ -47,7 +51,14 @@ class Constraints:
         if 0 < self.no_repeat_ngram <= length:
             allowed = _without_repeats(allowed, tokens, self.no_repeat_ngram)
         if length < self.prefix.shape[1]:
-            allowed = _following(self.prefix[:, length], allowed, log_probabilities)
+            wanted, size = self.prefix[:, length], allowed.shape[1]
+            if int(wanted.max()) >= size:
+                raise AttlasError(
+                    f"a prefix of ids below {size}, the size of the target vocabulary",
+                    f"the id {int(wanted.max())}",
+                    "make the prefix with the vocabulary of this model",
+                )
+            allowed = _following(wanted, allowed, log_probabilities)
         return allowed
 
     def full(self, length: int) -> Bool[Tensor, " rows"]:

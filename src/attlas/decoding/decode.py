@@ -90,6 +90,12 @@ def _padded(
                 f"one with the special id {min(special)}",
                 "leave padding, begin and end out of it",
             )
+        if prefix and min(prefix) < 0:
+            raise AttlasError(
+                f"a prefix of tokens for row {row}",
+                f"one with the id {min(prefix)}",
+                "count ids from 0",
+            )
         if len(prefix) > most:
             raise AttlasError(
                 f"a prefix of at most {most} tokens for row {row}",

@@ -9,6 +9,7 @@ from torch import Tensor
 
 from attlas.data.vocabulary import PAD
 from attlas.decoding.hypothesis import Hypothesis
+from attlas.decoding.largest import largest
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,13 +45,13 @@ class Finished:
         scores: Float[Tensor, "sentences width"],
         log_probabilities: Float[Tensor, "sentences width"],
     ) -> "Finished":
-        """The best of these and of newcomers; a score of −∞ is no newcomer."""
+        """The best of these and of newcomers; equals stay before them; −∞ is no newcomer."""
         if torch.isneginf(scores).all():
             return self
         length = tokens.shape[2]
         padded = F.pad(self.tokens, (0, length - self.tokens.shape[2]), value=PAD)
         lengths = torch.cat([self.lengths, self.lengths.new_full(scores.shape, length)], 1)
-        best, places = torch.cat([self.scores, scores], 1).topk(self.scores.shape[1], dim=1)
+        best, places = largest(torch.cat([self.scores, scores], 1), self.scores.shape[1])
         return Finished(
             torch.cat([padded, tokens], 1).gather(1, places.unsqueeze(-1).expand(-1, -1, length)),
             lengths.gather(1, places),

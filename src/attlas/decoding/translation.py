@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from attlas.decoding.alignment import Link, pharaoh
-from attlas.decoding.look import Look
+from attlas.decoding.rereading import Rereading
 from attlas.recording import Trace
 
 
@@ -32,11 +32,11 @@ class Translation:
     finished: bool
     cut: int
     alternatives: tuple["Translation", ...]
-    _reread: Callable[[], Look] = field(repr=False, compare=False)
+    _reread: Callable[[], Rereading] = field(repr=False, compare=False)
     _words: Callable[[tuple[Link, ...]], tuple[Link, ...]] = field(repr=False, compare=False)
 
     @cached_property
-    def look(self) -> Look:
+    def rereading(self) -> Rereading:
         """One teacher-forced pass of the model over this translation, made once.
 
         It shows the model as it is at the first asking: ask before training it further.
@@ -46,17 +46,17 @@ class Translation:
     @property
     def trace(self) -> Trace | None:
         """The attention of every layer, labelled; None where `blank` says why there is none."""
-        return self.look.trace
+        return self.rereading.trace
 
     @property
     def blank(self) -> str:
         """Why there is no trace; "" where there is one."""
-        return self.look.blank
+        return self.rereading.blank
 
     @property
     def alignment(self) -> tuple[Link, ...]:
         """(source token, target token) links by the highest attention; END is never linked."""
-        return self.look.alignment
+        return self.rereading.alignment
 
     @cached_property
     def word_alignment(self) -> tuple[Link, ...]:

@@ -15,7 +15,7 @@ from attlas.decoding.alignment import Link, word_links
 from attlas.decoding.config import DecodingConfig
 from attlas.decoding.decode import decode
 from attlas.decoding.hypothesis import Hypothesis
-from attlas.decoding.look import Look, reread
+from attlas.decoding.rereading import Rereading, reread
 from attlas.decoding.translation import Translation
 from attlas.decoding.words import words_of_tokens
 from attlas.errors import AttlasError
@@ -136,19 +136,20 @@ class Translator:
     ) -> list[Translation]:
         """One translation per line, all in one batch but for the empty ones."""
         full = [(line, prefix) for line, prefix in zip(lines, prefixes, strict=True) if line.ids]
-        source, real = padded([[*line.ids, END] for line, _ in full])
         found = iter(
-            decode(
-                self.model,
-                source.to(self.device),
-                real.to(self.device),
-                self.config,
-                [prefix for _, prefix in full],
-            )
+            self.search([line.ids for line, _ in full], [prefix for _, prefix in full])
             if full
             else []
         )
         return [self._told(line, next(found)) if line.ids else _empty(line) for line in lines]
+
+    def search(
+        self, sources: Sequence[Sequence[int]], prefixes: Sequence[Sequence[int]]
+    ) -> list[list[Hypothesis]]:
+        """The n-best list of each source (ids without END), which begins with its prefix."""
+        source, real = padded([[*ids, END] for ids in sources])
+        source, real = source.to(self.device), real.to(self.device)
+        return decode(self.model, source, real, self.config, prefixes)
 
     def _told(self, line: "_Line", hypotheses: Sequence[Hypothesis]) -> Translation:
         best, *others = hypotheses
@@ -162,7 +163,7 @@ class Translator:
         # A model can spell a line break byte by byte; a translation is one line all the same.
         text = target.decode(hypothesis.tokens).replace("\n", " ")
         ended = [END] if hypothesis.finished else []
-        source_tokens = tuple(source.pieces([*line.ids, END]))
+        source_tokens = (*source.pieces_of(line.text)[: len(line.ids)], *source.pieces([END]))
         tokens = tuple(target.pieces([*hypothesis.tokens, *ended]))
         return Translation(
             text=text,
@@ -213,8 +214,8 @@ def _empty(line: _Line) -> Translation:
     return Translation("", line.text, (), (), 0.0, 0.0, True, 0, (), _nothing, tuple)
 
 
-def _nothing() -> Look:
-    return Look(None, (), "the text is empty")
+def _nothing() -> Rereading:
+    return Rereading(None, (), "the text is empty")
 
 
 def _as_words(

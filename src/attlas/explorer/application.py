@@ -18,13 +18,14 @@ from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from attlas.decoding.remarks import remarks
 from attlas.errors import AttlasError
 from attlas.explorer.atlas import Atlas, Layer
+from attlas.explorer.cabinet import Cabinet
 from attlas.explorer.facts import facts
 from attlas.explorer.guard import Guard
-from attlas.explorer.looking import Looked, Looking
+from attlas.explorer.looking import Looking
 from attlas.explorer.question import Question
-from attlas.explorer.shelf import Shelf
 from attlas.explorer.tile import MEDIA_TYPE, pack
 from attlas.explorer.view import View
 
@@ -77,7 +78,7 @@ class _Answers:
     def __init__(self, translator: Looking) -> None:
         self._translator = translator
         self._facts = asdict(facts(translator))  # what is wrong with a run is said at the start
-        self._shelf = Shelf()
+        self._cabinet = Cabinet()
         self._turn = asyncio.Lock()  # one model: two translations at once are both slower
 
     async def model(self, request: Request) -> Response:
@@ -92,7 +93,7 @@ class _Answers:
         return _fresh(JSONResponse(told))
 
     async def tile(self, request: Request) -> Response:
-        atlas = self._shelf.get(request.path_params["id"])
+        atlas = self._cabinet.get(request.path_params["id"])
         if atlas is None:
             raise HTTPException(404, "a map that is still kept")
         layer = atlas.layer(request.path_params["layer"])
@@ -109,8 +110,8 @@ class _Answers:
             "score": looked.score if math.isfinite(looked.score) else None,
             "source": list(looked.source_tokens),
             "target": list(looked.tokens),
-            "remarks": _remarks(looked),
-            "map": None if atlas is None else self._shelf.put(atlas),
+            "remarks": remarks(looked.cut, looked.finished),
+            "map": None if atlas is None else self._cabinet.put(atlas),
             "blank": looked.blank,
             "layers": [_described(layer) for layer in (atlas.layers if atlas else ())],
         }
@@ -119,19 +120,6 @@ class _Answers:
 def _described(layer: Layer) -> dict[str, Any]:
     shape = {"heads": layer.heads, "queries": layer.queries, "slots": layer.slots}
     return {"name": layer.name, **shape}
-
-
-def _remarks(looked: Looked) -> list[str]:
-    """What a reader has to know of a translation, beside the translation."""
-    remarks = []
-    if looked.cut:
-        remarks.append(
-            f"The sentence is longer than this model is set to read: its last {looked.cut} tokens "
-            "were left out."
-        )
-    if not looked.finished:
-        remarks.append("The model did not end this translation: it was cut off at its longest.")
-    return remarks
 
 
 def _fresh(response: Response) -> Response:

@@ -12,7 +12,7 @@ from attlas.figures.lettering import Lettering
 from attlas.figures.map import Map, Weights
 from attlas.figures.numbers import weight_of
 from attlas.figures.panel import Cell, draw_panel, draw_scale
-from attlas.figures.paper import TITLE, extent_of, fit, move, put_title, sheet
+from attlas.figures.paper import TITLE, extent_of, fit, level_titles, move, put_title, sheet
 
 _SIDE = 9.0  # inches that the cells of one map may take, across and down
 _WIDE = 14.0  # inches that the cells of maps side by side may take
@@ -85,7 +85,7 @@ def _row(
     scale: Normalize,
     lettering: Lettering,
 ) -> list[Axes]:
-    """Panels from left to right, their first cells on one line."""
+    """Panels from left to right, their first cells on one line, and their titles on another."""
     panels: list[Axes] = []
     before, left = None, 0.0
     for (name, map_), grid in zip(maps, grids, strict=True):
@@ -97,4 +97,5 @@ def _row(
         move(axes, right=left - extent_of(axes).x0)
         before, left = map_.target, extent_of(axes).x1 + _GAP
         panels.append(axes)
+    level_titles(panels)
     return panels

@@ -1,5 +1,6 @@
 """The sheet that a figure stands on: as large as what is drawn, measured and never guessed."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from matplotlib.artist import Artist
@@ -52,6 +53,17 @@ def put_title(axes: Axes, title: str, style: dict[str, Any]) -> None:
     area = area_of(axes)
     above = (extent_of(axes).y1 - area.y1 + 0.1) / area.height
     axes.set_title(title, y=1 + above, pad=0, color=INK, **style)
+
+
+def level_titles(row: Sequence[Axes]) -> None:
+    """Raise the titles over axes that hang from one line to the highest among them."""
+    heights = [area_of(axes).height for axes in row]
+    above = max(
+        (axes.title.get_position()[1] - 1) * height
+        for axes, height in zip(row, heights, strict=True)
+    )
+    for axes, height in zip(row, heights, strict=True):
+        axes.title.set_y(1 + above / height)
 
 
 def move(axes: Axes, right: float = 0.0, up: float = 0.0) -> None:

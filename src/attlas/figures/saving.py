@@ -1,6 +1,7 @@
 """Figures as files: the same figure gives the same bytes, whatever the machine's clock says."""
 
 import threading
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ from matplotlib.font_manager import FontProperties, findfont
 from matplotlib.text import Text
 
 from attlas.errors import AttlasError
+from attlas.figures.fonts import BASE
 
 # What matplotlib would fill with a date or its version.
 _METADATA: dict[str, dict[str, Any]] = {
@@ -23,17 +25,20 @@ _settings = threading.Lock()  # matplotlib keeps these settings in one place for
 def save(figure: Figure, path: Path | str) -> None:
     """Write a PNG, SVG or PDF, by the suffix of the path.
 
-    An SVG's text stays text. A PDF holds the outlines of the letters it needs, as TrueType where
-    the fonts are, which journals ask for.
+    An SVG's text stays text where `BASE` draws all of it, since every viewer has letters of its own
+    for that; where another font is needed, which a viewer may not have, the letters are outlines. A
+    PDF holds the outlines of the letters it needs, as TrueType where the fonts are, which journals
+    ask for.
 
     Errors: `AttlasError` for another suffix, or a path that cannot be written.
     """
     path = Path(path)
     suffix = suffix_of(path)
+    faces = _faces({name for text in figure.findobj(Text) for name in text.get_fontfamily()})
     settings: dict[Any, Any] = {
-        "svg.fonttype": "none",
+        "svg.fonttype": "none" if faces <= _faces({BASE}) else "path",
         "svg.hashsalt": "attlas",
-        "pdf.fonttype": 42 if _all_truetype(figure) else 3,
+        "pdf.fonttype": 42 if _all_truetype(faces) else 3,
     }
     with _settings, mpl.rc_context(settings):
         try:
@@ -54,8 +59,11 @@ def suffix_of(path: Path) -> str:
     return suffix
 
 
-def _all_truetype(figure: Figure) -> bool:
+def _faces(families: Iterable[str]) -> set[Path]:
+    """The font files that draw these families."""
+    return {Path(str(findfont(FontProperties(family=[name])))) for name in families}
+
+
+def _all_truetype(faces: Iterable[Path]) -> bool:
     """Type 42 is for TrueType outlines alone: letters of an OpenType/CFF font would be lost."""
-    names = {n for text in figure.findobj(Text) for n in text.get_fontfamily()}
-    paths = {str(findfont(FontProperties(family=[name]))) for name in names}
-    return all(Path(path).read_bytes()[:4] in (b"\x00\x01\x00\x00", b"true") for path in paths)
+    return all(face.read_bytes()[:4] in (b"\x00\x01\x00\x00", b"true") for face in faces)

@@ -27,6 +27,7 @@ class Additive(ScoredAttention):
         dropout: float = 0.0,
     ) -> None:
         super().__init__(pattern=pattern, dropout=dropout)
+        self.query_width = query_width
         self.of_query = nn.Linear(query_width, hidden, bias=False)
         self.of_key = nn.Linear(source_width, hidden, bias=False)
         self.energy = nn.Linear(hidden, 1, bias=False)

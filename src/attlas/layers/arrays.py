@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -12,9 +12,11 @@ from torch import Tensor
 
 from attlas.errors import AttlasError
 from attlas.layers.memory import Memory
+from attlas.patterns import Causal, Everywhere, Pattern
 
 _NUMPY_DTYPES = ("bool", "float16", "float32", "float64")
 _TORCH_FLOATS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
+_PAIRS_AT_ONCE = 2**24  # bools: 16 MiB
 _SHAPES = {
     2: ("(queries, width)", "(slots, width)", "(slots, value_width)"),
     3: ("(batch, queries, width)", "(batch, slots, width)", "(batch, slots, value_width)"),
@@ -30,7 +32,8 @@ _SHAPES = {
 class Arrays:
     """What was brought, checked and given all four axes; `as_came` turns results back.
 
-    Slots at which no query may look are padding: as in every memory, their content is zeroed.
+    Slots at which no query may look are padding: as in every memory, their content is zeroed. Of
+    those that a pattern hides `under` takes care.
     """
 
     query: Float[Tensor, "batch heads queries width"]
@@ -81,6 +84,33 @@ class Arrays:
             keys, values = keys.masked_fill(padding, 0.0), values.masked_fill(padding, 0.0)
         numpy = isinstance(given["query"], np.ndarray)
         return cls(_four_axes(query), Memory(keys, values, real), mask, bias, len(weights), numpy)
+
+    def under(self, pattern: Pattern, first: int) -> "Arrays":
+        """The same, without NaN or inf in slots that pattern and mask hide from every query.
+
+        Only slots with such content are asked for: anything finite, times a weight of 0, is 0.
+        """
+        queries, memory = self.query.shape[2], self.memory
+        # A causal query at or after the last slot sees them all.
+        all_seen = isinstance(pattern, Causal) and first + queries >= memory.slots
+        if isinstance(pattern, Everywhere) or (all_seen and self.mask is None):
+            return self
+        # A sum is finite only where its terms are; one that overflows is one question too many.
+        sums = memory.keys.detach().sum((0, 1, 3)) + memory.values.detach().sum((0, 1, 3))
+        junk = (~sums.isfinite()).nonzero().squeeze(1)
+        if len(junk) == 0:
+            return self
+        seen = torch.zeros(1, len(junk), dtype=torch.bool, device=junk.device)
+        rows = torch.arange(queries, device=junk.device)
+        for some in torch.split(rows, max(1, _PAIRS_AT_ONCE // len(junk))):
+            pairs = pattern((first + some).unsqueeze(1), junk)[None, None]
+            if self.mask is not None:
+                pairs = pairs & self.mask[:, :, some][..., junk]
+            seen = seen | pairs.any(2).any(1)
+        hidden = torch.zeros(len(seen), memory.slots, dtype=torch.bool, device=junk.device)
+        hidden = hidden.index_copy(1, junk, ~seen)[:, None, :, None]
+        keys, values = memory.keys.masked_fill(hidden, 0.0), memory.values.masked_fill(hidden, 0.0)
+        return replace(self, memory=replace(memory, keys=keys, values=values))
 
     def as_came(self, result: Float[Tensor, "batch heads queries last"]) -> Any:
         """The axes and the kind of array that were brought."""

@@ -1,7 +1,7 @@
 """The functional door: attention over arrays that a user brings."""
 
 import math
-from numbers import Integral
+from numbers import Integral, Real
 from typing import Any, TypeVar
 
 import torch
@@ -63,6 +63,7 @@ def attend(
     """
     arrays = Arrays.of(query, key, value, mask=mask, real=real, bias=bias)
     start, scale = _checked(arrays, pattern, first, scale, softcap)
+    arrays = arrays.under(pattern, start)
     memory, queries = arrays.memory, arrays.query.shape[2]
     if bias is not None or softcap is not None:
         weights = _weights(arrays, pattern, start, scale, softcap)
@@ -98,6 +99,7 @@ def attend_with_weights(
     """
     arrays = Arrays.of(query, key, value, mask=mask, real=real, bias=bias)
     start, scale = _checked(arrays, pattern, first, scale, softcap)
+    arrays = arrays.under(pattern, start)
     weights = _weights(arrays, pattern, start, scale, softcap)
     context: Array = arrays.as_came(weighted_values(weights, arrays.memory.values))
     of_slots: Array = arrays.as_came(weights)
@@ -108,8 +110,8 @@ def _checked(
     arrays: Arrays,
     pattern: object,
     first: object,
-    scale: float | None,
-    softcap: float | None,
+    scale: Any,
+    softcap: Any,
 ) -> tuple[int, float]:
     """The position of the first query, and the scale."""
     if not isinstance(pattern, Pattern):
@@ -121,8 +123,10 @@ def _checked(
     if first is not None and (isinstance(first, bool) or not isinstance(first, Integral)):
         raise AttlasError("a whole number as first", repr(first), "count positions from 0")
     for name, number in (("scale", scale), ("softcap", softcap)):
-        if number is not None and not 0.0 < number < math.inf:
-            raise AttlasError(f"a {name} above 0", str(number), "leave it out for the default")
+        if number is None:
+            continue
+        if not isinstance(number, Real) or not 0.0 < float(number) < math.inf:
+            raise AttlasError(f"a {name} above 0", repr(number), "leave it out for the default")
     *_, queries, width = arrays.query.shape
     start = arrays.memory.slots - queries if first is None else int(first)
     return start, width**-0.5 if scale is None else float(scale)
@@ -136,7 +140,7 @@ def _weights(
         scores = softcap * torch.tanh(scores / softcap)
     if arrays.bias is not None:
         scores = scores + arrays.bias
-    return masked_softmax(scores, _seen(arrays, pattern, start))
+    return masked_softmax(scores, _seen(arrays, pattern, start)).to(arrays.query.dtype)
 
 
 def _seen(

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import torch
 import torch.nn.functional as F
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Shaped
 from torch import Tensor, nn
 
 from attlas.errors import AttlasError
@@ -22,7 +22,11 @@ class Attention(nn.Module, ABC):
     none. `first` is the position of the first query; None means that the queries are the newest
     positions of the memory, which keeps causal patterns right with a growing memory. A call never
     depends on an earlier call.
+
+    query_width: of the queries it takes; None = as wide as the keys.
     """
+
+    query_width: int | None = None
 
     def __init__(self, *, pattern: Pattern = everywhere, dropout: float = 0.0) -> None:
         if not 0.0 <= dropout <= 1.0:
@@ -57,6 +61,19 @@ class Attention(nn.Module, ABC):
         first: int | None = None,
     ) -> Float[Tensor, "batch queries context_width"]:
         """Read: all queries at once, or one per step."""
+
+    def check(self, query: Shaped[Tensor, "..."], memory: Memory) -> None:
+        """`AttlasError` where the query fits neither this attention nor the memory's rows."""
+        rows = memory.keys.shape[0]
+        width = "width" if self.query_width is None else str(self.query_width)
+        fits = query.ndim == 3 and query.shape[0] == rows
+        if not fits or (self.query_width is not None and query.shape[2] != self.query_width):
+            raise AttlasError(
+                f"a query of shape (batch, queries, width) = ({rows}, queries, {width})",
+                f"shape {tuple(query.shape)}",
+                "ask as many rows as were remembered, with vectors of the width that the attention "
+                "was made for",
+            )
 
     def start(self, queries: int, memory: Memory, first: int | None) -> int:
         """The position of the first of these queries."""
@@ -107,6 +124,7 @@ class ScoredAttention(Attention):
         first: int | None = None,
     ) -> Float[Tensor, "batch heads queries slots"]:
         """Softmax of the scores over the seen slots."""
+        self.check(query, memory)
         return masked_softmax(*self.energies(query, memory, first))
 
     def forward(
@@ -128,6 +146,7 @@ class ScoredAttention(Attention):
         first: int | None = None,
     ) -> Look:
         """Read, and keep the weights; noting them is left to the caller."""
+        self.check(query, memory)
         scores, seen = self.energies(query, memory, first)
         weights = used = masked_softmax(scores, seen)
         if self.tap.intervened:
@@ -154,7 +173,18 @@ def masked_softmax(
 
 
 def without_junk(
-    source: Float[Tensor, "batch slots width"], real: Bool[Tensor, "batch slots"] | None
+    source: Float[Tensor, "batch slots width"], real: Shaped[Tensor, "..."] | None
 ) -> Float[Tensor, "batch slots width"]:
-    """The source with zeros in its padding: 0 · NaN is NaN, so weights of zero are not enough."""
-    return source if real is None else source.masked_fill(~real.unsqueeze(-1), 0.0)
+    """The source with zeros in its padding: 0 · NaN is NaN, so weights of zero are not enough.
+
+    Errors: `AttlasError` where `real` is not one bool per slot.
+    """
+    if real is None:
+        return source
+    if real.dtype != torch.bool or real.shape != source.shape[:-1]:
+        raise AttlasError(
+            f"real of bool and shape {tuple(source.shape[:-1])}, True = a token",
+            f"{str(real.dtype).removeprefix('torch.')} of shape {tuple(real.shape)}",
+            "compare the ids with that of padding, or a mask of numbers with 0",
+        )
+    return source.masked_fill(~real.unsqueeze(-1), 0.0)

@@ -19,7 +19,8 @@ class DeferredLinear:
     products (their inner size is the batch) and T − 1 sums of the whole matrix; kept until the
     last of the steps has been walked back, the pairs (g_t, x_t) make it in one thick product. The
     same numbers up to the order of summation; the twin is `F.linear`, which also runs wherever no
-    gradient is wanted.
+    gradient is wanted. A backward pass that is to be differentiated itself (create_graph) defers
+    nothing.
 
     weight: (outputs, inputs), bias: (outputs,) or None. One instance serves one pass.
     """
@@ -60,12 +61,16 @@ class _Gathering(torch.autograd.Function):
         return weight.view_as(weight), None if bias is None else bias.view_as(bias)
 
     @staticmethod
-    def backward(ctx: Any, *_: Tensor | None) -> tuple[Tensor | None, ...]:
+    def backward(
+        ctx: Any, of_weight: Tensor | None, of_bias: Tensor | None
+    ) -> tuple[Tensor | None, ...]:
+        # What comes in by itself is of steps that deferred nothing, or of their derivatives.
         pairs = ctx.pairs.pop(torch._C._current_graph_task_id(), None)
         if pairs is None:
-            return None, None, None
+            return None, of_weight, of_bias
         gradients, inputs = (torch.cat(part) for part in zip(*pairs, strict=True))
-        return None, gradients.t() @ inputs, gradients.sum(0) if ctx.biased else None
+        of_weight = _sum(of_weight, gradients.t() @ inputs)
+        return None, of_weight, _sum(of_bias, gradients.sum(0)) if ctx.biased else None
 
 
 class _Step(torch.autograd.Function):
@@ -82,7 +87,15 @@ class _Step(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
         inputs, weight = ctx.saved_tensors
+        of_inputs = gradient @ weight if ctx.needs_input_grad[1] else None
+        if torch.is_grad_enabled():  # create_graph: a gradient in a pair would be a constant
+            of_bias = gradient.sum(0) if ctx.needs_input_grad[3] else None
+            return None, of_inputs, gradient.t() @ inputs, of_bias
         here = torch._C._current_graph_task_id()
         # Detached: a pair that is never asked for must not hold the graph that holds the pairs.
         ctx.pairs.setdefault(here, []).append((gradient.detach(), inputs.detach()))
-        return None, gradient @ weight if ctx.needs_input_grad[1] else None, None, None
+        return None, of_inputs, None, None
+
+
+def _sum(one: Tensor | None, other: Tensor) -> Tensor:
+    return other if one is None else one + other

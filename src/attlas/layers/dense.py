@@ -62,7 +62,7 @@ def explicit_weights(
     scale: float,
 ) -> Float[Tensor, "batch heads queries slots"]:
     """softmax(scale · q kᵀ) over the seen slots, written out: what the fused kernel never holds."""
-    return masked_softmax(scaled_scores(query, keys, scale), seen)
+    return masked_softmax(scaled_scores(query, keys, scale), seen).to(query.dtype)
 
 
 def scaled_scores(
@@ -70,11 +70,18 @@ def scaled_scores(
     keys: Float[Tensor, "batch key_heads slots width"],
     scale: float,
 ) -> Float[Tensor, "batch heads queries slots"]:
-    """scale · q kᵀ of every pair."""
+    """scale · q kᵀ of every pair, in float32 or better as inside the kernels.
+
+    In half precision a score of 100 would be off by up to ¼, and its weight by a quarter.
+    """
     batch, heads, queries, width = query.shape
+    precise = torch.promote_types(query.dtype, torch.float32)
     # Heads that share keys become queries of one head.
-    asked = (query * scale).reshape(batch, keys.shape[1], heads // keys.shape[1] * queries, width)
-    return (asked @ keys.transpose(-1, -2)).reshape(batch, heads, queries, keys.shape[2])
+    shape = (batch, keys.shape[1], heads // keys.shape[1] * queries, width)
+    with torch.autocast(query.device.type, enabled=False):
+        asked = (query.to(precise) * scale).reshape(shape)
+        scores = asked @ keys.to(precise).transpose(-1, -2)
+    return scores.reshape(batch, heads, queries, keys.shape[2])
 
 
 def weighted_values(

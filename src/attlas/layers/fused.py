@@ -1,6 +1,8 @@
 """What scaled dot-product mechanisms share: a fused kernel, and the explicit form beside it."""
 
+import math
 from abc import abstractmethod
+from numbers import Real
 
 from jaxtyping import Bool, Float
 from torch import Tensor
@@ -29,8 +31,8 @@ class FusedAttention(Attention):
         dropout: float = 0.0,
         scale: float | None = None,
     ) -> None:
-        if scale is not None and not scale > 0.0:
-            raise AttlasError("a scale above 0", str(scale), "leave it out for 1 / √width")
+        if scale is not None and not (isinstance(scale, Real) and 0.0 < scale < math.inf):
+            raise AttlasError("a scale above 0", repr(scale), "leave it out for 1 / √width")
         super().__init__(pattern=pattern, dropout=dropout)
         self.scale = scale
 
@@ -92,6 +94,7 @@ class FusedAttention(Attention):
         self, query: Float[Tensor, "batch queries query_width"], memory: Memory, first: int | None
     ) -> tuple[Float[Tensor, "batch heads queries width"], int]:
         """The query of each head, and the position of the first one."""
+        self.check(query, memory)
         start = self.start(query.shape[1], memory, first)
         heads = self.split(query, start)
         kept = memory.keys.shape

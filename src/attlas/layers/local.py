@@ -26,6 +26,7 @@ class Local(ScoredAttention, ABC):
             )
         super().__init__(pattern=inner.pattern, dropout=inner.dropout.p)
         self.inner = inner
+        self.query_width = inner.query_width
         self.radius = radius
 
     @abstractmethod
@@ -111,6 +112,13 @@ class LocalPredictive(Local):
 
     def __init__(self, inner: ScoredAttention, radius: int, query_width: int, hidden: int) -> None:
         super().__init__(inner, radius)
+        if inner.query_width not in (None, query_width):
+            raise AttlasError(
+                f"the query_width of the inner attention, {inner.query_width}",
+                str(query_width),
+                "both are asked by the same query",
+            )
+        self.query_width = query_width
         self.of_query = nn.Linear(query_width, hidden, bias=False)
         self.of_position = nn.Linear(hidden, 1, bias=False)
 

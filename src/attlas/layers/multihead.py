@@ -39,6 +39,7 @@ class MultiHead(FusedAttention):
     ) -> None:
         _check(width, heads, key_heads, head_width, positions)
         super().__init__(pattern=pattern, dropout=dropout, scale=scale)
+        self.query_width = width
         self.heads = heads
         self.key_heads = heads if key_heads is None else key_heads
         self.positions = positions

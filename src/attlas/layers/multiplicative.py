@@ -56,6 +56,7 @@ class General(ScoredAttention):
         dropout: float = 0.0,
     ) -> None:
         super().__init__(pattern=pattern, dropout=dropout)
+        self.query_width = query_width
         self.of_key = nn.Linear(source_width, query_width, bias=False)
 
     def remember(

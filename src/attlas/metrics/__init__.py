@@ -1,11 +1,14 @@
 """Metrics: BLEU, chrF and TER, token and sequence accuracy."""
 
 from attlas.metrics.accuracy import sequence_accuracy, token_accuracy
+from attlas.metrics.bleu_tokenizer import BleuTokenizer, check_tokenizer
 from attlas.metrics.scores import Score, Scores, corpus_score
 
 __all__ = [
+    "BleuTokenizer",
     "Score",
     "Scores",
+    "check_tokenizer",
     "corpus_score",
     "sequence_accuracy",
     "token_accuracy",

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from attlas.errors import AttlasError
+from attlas.metrics.bleu_tokenizer import BleuTokenizer, check_tokenizer
 
 if TYPE_CHECKING:
     from sacrebleu.metrics.base import Metric
@@ -40,30 +41,35 @@ class Scores:
         return "\n".join(map(str, self))
 
 
-def corpus_score(hypotheses: Sequence[str], references: Sequence[str]) -> Scores:
+def corpus_score(
+    hypotheses: Sequence[str], references: Sequence[str], bleu_tokenizer: BleuTokenizer = "13a"
+) -> Scores:
     """Scores of detokenised translations against one reference each, over the whole corpus.
 
-    Cased, tokenised as 13a: sacrebleu's defaults (Post, 2018).
-    Errors: `AttlasError` for unequal counts, or for nothing to score.
+    Cased, and but for the tokens of BLEU as sacrebleu's defaults are (Post, 2018). bleu_tokenizer
+    says what those are, see `BleuTokenizer`: with "13a", a sentence without spaces is one token.
+    Errors: `AttlasError` for unequal counts, for nothing to score, and for a tokenizer that is
+    unknown or not installed.
     """
     _checked(hypotheses, references)
+    check_tokenizer(bleu_tokenizer)
     return Scores(
         *(
             Score(
                 name, metric.corpus_score(list(hypotheses), [list(references)]).score, _of(metric)
             )
-            for name, metric in _metrics().items()
+            for name, metric in _metrics(bleu_tokenizer).items()
         )
     )
 
 
-def _metrics() -> "dict[str, Metric]":
+def _metrics(bleu_tokenizer: BleuTokenizer) -> "dict[str, Metric]":
     # Only here: sacrebleu is slow to import, and `attlas --help` does not need it.
     from sacrebleu.metrics.bleu import BLEU
     from sacrebleu.metrics.chrf import CHRF
     from sacrebleu.metrics.ter import TER
 
-    return {"BLEU": BLEU(), "chrF2": CHRF(), "TER": TER()}
+    return {"BLEU": BLEU(tokenize=bleu_tokenizer), "chrF2": CHRF(), "TER": TER()}
 
 
 def _of(metric: "Metric") -> str:

@@ -92,7 +92,8 @@ class FactoredReading(Reading):
         key_heads = self.keys.shape[1]
         asked = self.query[:, :, start:stop].reshape(batch, key_heads, -1, self.query.shape[-1])
         precise = torch.promote_types(asked.dtype, torch.float32)
-        scores = asked.to(precise) @ self.keys.to(precise).transpose(-1, -2)
+        with torch.autocast(asked.device.type, enabled=False):
+            scores = asked.to(precise) @ self.keys.to(precise).transpose(-1, -2)
         scores = scores.reshape(batch, heads, stop - start, slots)
         seen = self.pattern.mask(stop - start, slots, self.first + start, self.query.device)
         seen = seen.expand(batch, 1, -1, -1)

@@ -12,7 +12,7 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from attlas.errors import AttlasError
-from attlas.patterns import parse
+from attlas.patterns import Pattern, parse
 from attlas.recording.reading import DenseReading, FactoredReading, Reading
 
 _FORMAT = "attlas trace 1"
@@ -83,7 +83,11 @@ class Trace:
         return readings[0]
 
     def save(self, path: Path | str) -> None:
-        """Write one safetensors file: tensors, and as metadata the layers, patterns and tokens."""
+        """Write one safetensors file: tensors, and as metadata the layers, patterns and tokens.
+
+        Errors: `AttlasError` for what no file can hold: a pattern of one's own, a label that is no
+        valid Unicode; and where the file cannot be written.
+        """
         tensors: dict[str, Tensor] = {}
         described: list[dict[str, Any]] = []
         for layer, readings in self._calls.items():
@@ -93,7 +97,8 @@ class Trace:
                 tensors |= {f"{key}.{name}": value for name, value in fields.items()}
                 described.append({"layer": layer, **facts})
         labels = {"source": self.source, "target": self.target, "axes": self._axes}
-        metadata = {"format": _FORMAT, "readings": json.dumps(described), **_as_json(labels)}
+        metadata = {"format": _FORMAT, "readings": _as_json(described)}
+        metadata |= {name: _as_json(value) for name, value in labels.items()}
         # Views of one storage are refused by safetensors; a trace owns its bytes.
         owned = {key: value.detach().cpu().contiguous().clone() for key, value in tensors.items()}
         # Whole or absent: an older trace of that name stays until the new one is written.
@@ -148,8 +153,29 @@ def _rows(tokens: Sequence[Sequence[str]]) -> Tokens:
     return tuple(tuple(row) for row in tokens)
 
 
-def _as_json(labels: dict[str, Any]) -> dict[str, str]:
-    return {key: json.dumps(value, ensure_ascii=False) for key, value in labels.items()}
+def _as_json(value: Any) -> str:
+    text = json.dumps(value, ensure_ascii=False)
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise AttlasError(
+            "labels of valid Unicode",
+            f"half a character, {text[error.start : error.end]!r}",
+            "read the text that they come from as what it is encoded in, or with errors='replace'",
+        ) from None
+    return text
+
+
+def _as_text(pattern: Pattern) -> str:
+    text = str(pattern)
+    with suppress(AttlasError):
+        if parse(text) == pattern:
+            return text
+    raise AttlasError(
+        "a pattern that can be read back from its text",
+        text,
+        "compose it from attlas.patterns, or keep the weights: DenseReading(reading.weights())",
+    )
 
 
 def _taken_apart(reading: Reading) -> tuple[dict[str, Tensor], dict[str, Any]]:
@@ -162,7 +188,7 @@ def _taken_apart(reading: Reading) -> tuple[dict[str, Tensor], dict[str, Any]]:
         facts = {
             "form": "factored",
             "scale": reading.scale,
-            "pattern": str(reading.pattern),
+            "pattern": _as_text(reading.pattern),
             "first": reading.first,
         }
         return fields, facts

@@ -18,7 +18,7 @@ from attlas.data import (
 from attlas.data.vocabulary import END
 from attlas.decoding import DecodingConfig, decode
 from attlas.errors import AttlasError
-from attlas.metrics import Scores, corpus_score, sequence_accuracy
+from attlas.metrics import BleuTokenizer, Scores, corpus_score, sequence_accuracy
 from attlas.models import SequenceToSequence
 from attlas.training.feeding import teacher_forced
 from attlas.training.loss import sequence_loss
@@ -78,7 +78,7 @@ def measure(
         )
     if not settings.translate:
         return Measurement(loss, None, None, None, 0)
-    found = evaluate(model, corpus, vocabularies, settings.decoding)
+    found = evaluate(model, corpus, vocabularies, settings.decoding, settings.bleu_tokenizer)
     bleu = found.scores.bleu
     return Measurement(loss, bleu.value, bleu.signature, found.accuracy, len(corpus))
 
@@ -107,14 +107,16 @@ def evaluate(
     corpus: Corpus,
     vocabularies: Vocabularies,
     decoding: DecodingConfig,
+    bleu_tokenizer: BleuTokenizer = "13a",
 ) -> Evaluation:
-    """Translate a corpus and score it against its other side."""
+    """Translate a corpus and score it against its other side, as `corpus_score` does."""
     encoded = encode_corpus(corpus, vocabularies)
     places = range(len(encoded))
     found = translate_ids(model, [encoded.source[place].tolist() for place in places], decoding)
     texts = tuple(vocabularies.target.decode(ids) for ids in found)
     wanted = [[*encoded.target[place].tolist(), END] for place in places]
-    return Evaluation(texts, corpus_score(texts, corpus.targets), sequence_accuracy(found, wanted))
+    scores = corpus_score(texts, corpus.targets, bleu_tokenizer)
+    return Evaluation(texts, scores, sequence_accuracy(found, wanted))
 
 
 def translate_ids(

@@ -11,17 +11,20 @@ class Interrupts:
     """Inside the block, the first Ctrl-C only sets `asked`; the second one raises at once.
 
     An update stopped half-way would leave weights that no update leads to. Outside the main thread
-    Python allows no handler, and Ctrl-C goes to the main thread as ever.
+    Python allows no handler, and Ctrl-C goes to the main thread as ever. Where the process ignores
+    it, as under nohup, or another than Python handles it, that stays so.
     """
 
     def __init__(self, told: Callable[[], None]) -> None:
         self.asked = False
         self._told = told
-        self._here = threading.current_thread() is threading.main_thread()
+        self._before = signal.getsignal(signal.SIGINT)
+        here = threading.current_thread() is threading.main_thread()
+        self._hears = here and self._before not in (signal.SIG_IGN, None)
 
     def __enter__(self) -> Self:
-        if self._here:
-            self._before = signal.signal(signal.SIGINT, self._hear)
+        if self._hears:
+            signal.signal(signal.SIGINT, self._hear)
         return self
 
     def __exit__(
@@ -30,7 +33,7 @@ class Interrupts:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        if self._here:
+        if self._hears:
             signal.signal(signal.SIGINT, self._before)
 
     def _hear(self, number: int, frame: FrameType | None) -> None:

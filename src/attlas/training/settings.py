@@ -1,16 +1,22 @@
 """How to train."""
 
-from typing import Literal, Self
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import BeforeValidator, Field, model_validator
 
 from attlas.config import Config
 from attlas.decoding import DecodingConfig
 from attlas.errors import AttlasError
+from attlas.metrics import BleuTokenizer, check_tokenizer
 from attlas.training.averaging import AveragingConfig, LastAveraging, NoAveraging
 from attlas.training.feeding import ConstantFeeding, FeedingConfig
 from attlas.training.optimiser import OptimiserConfig
 from attlas.training.schedule import ConstantSchedule, ScheduleConfig
+
+
+def _greedy_unless_said(decoding: Any) -> Any:
+    return {"method": "greedy", **decoding} if isinstance(decoding, Mapping) else decoding
 
 
 class ValidationConfig(Config):
@@ -18,7 +24,9 @@ class ValidationConfig(Config):
 
     `every` counts updates; left out, it is the end of each epoch. `criterion` decides which
     checkpoint is the best. `patience`: stop after so many validations in a row without a better
-    one. BLEU and sequence accuracy need translations: of the first `sentences` (left out: of all).
+    one. BLEU and sequence accuracy need translations: of the first `sentences` (left out: of all),
+    searched for as `decoding` says, which is greedy unless its method is set. bleu_tokenizer: see
+    `BleuTokenizer`; not the default for a target language without spaces between its words.
     """
 
     every: int | None = Field(default=None, ge=1)
@@ -26,7 +34,10 @@ class ValidationConfig(Config):
     patience: int | None = Field(default=None, ge=1)
     translate: bool = True
     sentences: int | None = Field(default=None, ge=1)
-    decoding: DecodingConfig = DecodingConfig(method="greedy")
+    bleu_tokenizer: BleuTokenizer = "13a"
+    decoding: Annotated[DecodingConfig, BeforeValidator(_greedy_unless_said)] = DecodingConfig(
+        method="greedy"
+    )
 
     @model_validator(mode="after")
     def _measured(self) -> Self:
@@ -36,6 +47,7 @@ class ValidationConfig(Config):
                 "validation.translate = false",
                 "set validation.translate = true, or validation.criterion = 'loss'",
             )
+        check_tokenizer(self.bleu_tokenizer)  # now rather than at the first validation
         return self
 
     def better(self, new: tuple[float, float], old: tuple[float, float] | None) -> bool:

@@ -1,4 +1,4 @@
-"""The shelf on which the latest maps are kept, so that the page can ask for their parts."""
+"""The cabinet in which the latest maps are kept, so that the page can ask for their parts."""
 
 import secrets
 import threading
@@ -8,7 +8,7 @@ from attlas.errors import AttlasError
 from attlas.explorer.atlas import Atlas
 
 
-class Shelf:
+class Cabinet:
     """The latest atlases by id: at most `most` of them; the least recently used one goes first.
 
     Ids are drawn at random, so that a page which did not ask for a translation cannot guess it.

@@ -16,7 +16,7 @@ from attlas.recording.tap import taps
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class Rereading:
     """The trace of one translation and the links of its tokens.
 
     trace: readings shaped (1, heads, queries, slots); None where there is nothing to see, and then
@@ -35,18 +35,18 @@ def reread(
     finished: bool,
     source_tokens: Sequence[str],
     tokens: Sequence[str],
-) -> Look:
+) -> Rereading:
     """Read a hypothesis once more, all positions at once, and record where the model looks.
 
     source, target: ids without BEGIN and END; END is added to the source, and to the target where
     it is finished. The queries are the target's tokens: query t is the one that predicts token t.
     """
     if not taps(model):
-        return Look(None, (), "the model has no attention")
+        return Rereading(None, (), "the model has no attention")
     device = next((p.device for p in model.parameters()), torch.device("cpu"))
     wanted = [*target, END] if finished else [*target]
     if not wanted:
-        return Look(None, (), "the translation has no token")
+        return Rereading(None, (), "the translation has no token")
     ids = torch.tensor([[*source, END]], device=device)
     asked = torch.tensor([[BEGIN, *wanted[:-1]]], device=device)
     with torch.no_grad(), observe(model) as trace:
@@ -60,7 +60,7 @@ def reread(
             case "target":
                 trace.label_layer(layer, [read], [tokens])
     weights = attention_to_source(trace)
-    return Look(trace, links_of(weights, len(target), len(source)))
+    return Rereading(trace, links_of(weights, len(target), len(source)))
 
 
 def attention_to_source(trace: Trace) -> Float[Tensor, "queries slots"]:

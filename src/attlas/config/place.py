@@ -1,0 +1,74 @@
+"""Where a setting stands, as a person names it."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import BaseModel
+
+Group = type[BaseModel]
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """The keys that lead to a setting, and the group of settings in which it stands.
+
+    `tag` is the setting by which `kinds` of that group are told apart; None where there is one.
+    """
+
+    keys: tuple[str, ...]
+    group: Group
+    tag: str | None
+    kinds: tuple[Group, ...]
+
+    @classmethod
+    def of(cls, root: Group, location: Sequence[int | str]) -> "Place":
+        """Follow the location of an error of pydantic, which also names tags, validators, and
+        places inside of a value: none of these is a setting, and none is a key here.
+        """
+        rest = [str(part) for part in location if not str(part).startswith("function-")]
+        keys: list[str] = []
+        group: Group = root
+        tag: str | None = None
+        kinds: tuple[Group, ...] = (root,)
+        while rest:
+            keys.append(rest.pop(0))
+            field = group.model_fields.get(keys[-1])
+            inner = tuple(_groups_in(field.annotation)) if field else ()
+            inner_tag = str(field.discriminator) if field and field.discriminator else None
+            if not inner or len(rest) <= bool(inner_tag):
+                break  # the place is here: a value, or a group that is wrong as a whole
+            kinds, tag = inner, inner_tag
+            group = _of_kind(kinds, tag, rest.pop(0)) if tag else kinds[0]
+        return cls(tuple(keys), group, tag, kinds)
+
+    @property
+    def name(self) -> str:
+        """`training.feeding.slope`"""
+        return ".".join(self.keys)
+
+    @property
+    def kind(self) -> str | None:
+        """Of the group."""
+        return _kind(self.group, self.tag) if self.tag else None
+
+    @property
+    def elsewhere(self) -> list[str]:
+        """The other kinds of this group, where the last key is a setting."""
+        have = [k for k in self.kinds if k is not self.group and self.keys[-1] in k.model_fields]
+        return [_kind(group, self.tag) for group in have if self.tag]
+
+
+def _groups_in(annotation: Any) -> list[Group]:
+    """The groups of settings that a field may hold."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return [annotation]
+    return [group for part in getattr(annotation, "__args__", ()) for group in _groups_in(part)]
+
+
+def _of_kind(kinds: Sequence[Group], tag: str, kind: str) -> Group:
+    return next(group for group in kinds if _kind(group, tag) == kind)
+
+
+def _kind(group: Group, tag: str) -> str:
+    return str(group.model_fields[tag].default)

@@ -1,0 +1,14 @@
+"""What a reader has to know of a translation beside its text."""
+
+
+def remarks(cut: int, finished: bool) -> list[str]:
+    """Of a `Translation` that is cut or unfinished, in sentences; none where it is whole."""
+    said = []
+    if cut:
+        tokens = "token was" if cut == 1 else f"{cut:,} tokens were"
+        said.append(
+            f"The text is longer than this model is set to read: its last {tokens} left out."
+        )
+    if not finished:
+        said.append("The model did not end this translation: it was cut off at its longest.")
+    return said

@@ -1,0 +1,43 @@
+"""How far a training is, in words."""
+
+import io
+
+import pytest
+from rich.console import Console
+
+from attlas.training import Progress, Trained
+from attlas.training.events import Started
+
+
+def started() -> Started:
+    return Started(
+        update=0, epoch=0, seconds=0.0, parameters=10, pairs=20, batches=5, device="cpu", notes=()
+    )
+
+
+def trained(update: int, done: float, loss: float, speed: float) -> Trained:
+    return Trained(
+        update=update, epoch=1, seconds=0.0, loss=loss, tokens_per_second=speed, rate=0.1,
+        norm=1.0, teacher_forcing=1.0, done=done,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("terminal", [True, False])
+def test_progress_tells_loss_speed_and_the_time_left(
+    terminal: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = 1000.0
+    monkeypatch.setattr("attlas.training.progress.time.monotonic", lambda: now)
+    console = Console(file=io.StringIO(), force_terminal=terminal, width=150, color_system=None)
+    assert isinstance(console.file, io.StringIO)
+    with Progress(console) as report:
+        report(started())
+        report(trained(25, 0.25, 9.0, 1.0))
+        first = console.file.getvalue()
+        now += 30.0  # a quarter of the way
+        report(trained(50, 0.5, 1.2345, 6789.4))
+    shown = console.file.getvalue()
+    assert " left" not in first
+    assert "epoch 2 · update 50" in shown
+    assert "loss 1.234 · 6,789 tokens/s · 1:00 min left" in shown
+    assert ("50 %" if terminal else "50%") in shown
