@@ -22,9 +22,16 @@ BEGIN, END = "<!-- results: scripts/results.py -->", "<!-- end of results -->"
 
 
 def recorded(run: Path) -> dict[str, Any]:
-    """The test scores of a run with their signatures, and what its training took."""
+    """The test scores of a run with their signatures, and what its training took.
+
+    Where attlas refuses, its message and its exit code are the script's.
+    """
     command = [sys.executable, "-m", "attlas", "evaluate", str(run), "--json"]
-    scores = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+    evaluated = subprocess.run(command, check=False, capture_output=True, encoding="utf-8")
+    if evaluated.returncode:
+        print(evaluated.stderr, end="", file=sys.stderr)
+        sys.exit(evaluated.returncode)
+    scores = json.loads(evaluated.stdout)
     scores.pop("examples")
     scores["run"] = run.name
     scores["data"]["name"] = re.sub(

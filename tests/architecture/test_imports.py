@@ -16,7 +16,7 @@ STRATA: tuple[set[str], ...] = (
     {"models", "data", "metrics"},
     {"runs"},
     {"decoding"},
-    {"training"},
+    {"training", "exporting"},
     {"figures"},
     {"explorer", "cli"},
 )

@@ -178,3 +178,28 @@ def test_a_translation_that_did_not_end_is_not_exactly_right_whatever_its_text(r
         pairs=tuple(Pair(text, f"{one.text} 1") for text, one in zip(texts, found, strict=True)),
     )
     assert not any(exactly_right(other, found, translator.vocabularies.target))
+
+
+def test_where_nothing_is_right_the_first_examples_come_with_their_references(
+    run: Path, files: tuple[Path, Path]
+) -> None:
+    source, reference = files
+    reference.write_text("never\nso\nat all\n", encoding="utf-8")
+    both = ("--source", source, "--reference", reference, "--examples", 2)
+    _, out, _ = evaluate(run, *both)
+    first = Translator(run)("1 2 3").text
+    assert "no translation is exactly right; the first ones are:" in out
+    assert f"  1 2 3\n  → {first}\n  reference: never\n" in out
+    assert out.count("reference: ") == 2
+    assert "at all" not in out
+    assert json.loads(evaluate(run, *both, "--json")[1])["examples"] == []
+
+
+def test_the_search_is_told_by_what_differs_from_the_defaults(run: Path) -> None:
+    def search(*more: str) -> str:
+        return next(x for x in evaluate(run, *more)[1].splitlines() if x.startswith("search: "))
+
+    own = "max_length_factor = 1.0, max_length_constant = 5"
+    assert search() == f"search: method = beam, beam = 2, {own}"
+    assert search("--beam", "5") == f"search: method = beam, beam = 5, {own}"
+    assert search("--set", "decoding.method=greedy") == f"search: method = greedy, {own}"

@@ -11,6 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 from attlas.cli.application import app
+from attlas.decoding import Translator
 from attlas.recording import Trace
 
 HEADS = {"png": b"\x89PNG", "svg": b"<?xml", "pdf": b"%PDF"}
@@ -134,3 +135,33 @@ def test_look_prints_where_it_listens_serves_and_ends_with_ctrl_c(run: Path) -> 
         _, error = process.communicate(timeout=60)
     assert process.returncode == 0
     assert error == ""
+
+
+def test_the_text_stands_beside_its_translation(run: Path, tmp_path: Path) -> None:
+    _, _, error = figure(run, "1 2 3", "-o", tmp_path / "m.svg")
+    assert error.splitlines()[0] == f"1 2 3 → {Translator(run)('1 2 3').text}"
+
+
+def test_a_file_that_is_no_trace_is_called_what_it_is(run: Path, tmp_path: Path) -> None:
+    picture = tmp_path / "m.png"
+    picture.write_bytes(b"\x89PNG and so on")
+    code, _, error = figure(picture, "-o", tmp_path / "m.svg")
+    assert code == 2
+    assert (
+        f"wanted a trace, which attlas figure --save-trace wrote, or the folder of a run; got "
+        f"{picture}, which is neither" in error
+    )
+    checkpoint = next((run / "checkpoints").iterdir())
+    for command in (["figure", str(checkpoint)], ["inspect", str(checkpoint)]):
+        result = CliRunner().invoke(app, command)
+        assert result.exit_code == 2
+        assert "which is a checkpoint" in result.stderr
+        assert str(run) in result.stderr.partition("name the folder of its run: ")[2]
+
+
+@pytest.mark.parametrize("option", ["--output", "--save-trace"])
+def test_a_missing_folder_is_told_before_any_work(tmp_path: Path, option: str) -> None:
+    path = tmp_path / "none" / "m.png"
+    code, _, error = figure(tmp_path / "no-run", "a", option, path)
+    assert code == 2
+    assert error.startswith(f"attlas: wanted to write {path}; got no folder {path.parent};")

@@ -171,3 +171,19 @@ def test_inspect_says_whose_sentences_the_shipped_corpus_has(run: Path, tmp_path
     code, out, error = attlas("inspect", copied)
     assert code == 0, error
     assert "CC BY 2.0 FR" in out
+
+
+def test_a_folder_that_is_no_run_is_called_so(tmp_path: Path) -> None:
+    code, _, error = attlas("train", tmp_path)
+    assert code == 2
+    assert f"got the folder {tmp_path} without config.toml" in error
+
+
+def test_a_folder_called_as_a_recipe_does_not_hide_it(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "demo").mkdir()
+    _, _, error = attlas("train", "demo", "--set", "nonsense=1")
+    assert "without config.toml" not in error
+    assert "nonsense" in error

@@ -1,6 +1,7 @@
 """`attlas translate`."""
 
 import gzip
+import shutil
 import signal
 import subprocess
 import sys
@@ -220,3 +221,38 @@ def test_a_program_may_write_a_line_and_wait_for_its_answer(run: Path) -> None:
         assert process.wait() == 130
         watch.cancel()
         assert process.stderr.read().endswith(b"attlas: interrupted\n")
+
+
+def test_the_name_of_the_output_says_whether_it_is_gzipped(run: Path, tmp_path: Path) -> None:
+    text = "1 2 3\n\n4 5\n"
+    plain = translate(run, text=text)[1]
+    align, links = tmp_path / "align", tmp_path / "align.gz"
+    code, _, error = translate(run, "-o", tmp_path / "o.gz", "--alignments", align, text=text)
+    assert code == 0, error
+    assert gzip.decompress((tmp_path / "o.gz").read_bytes()).decode() == plain
+    assert translate(run, "--alignments", links, text=text)[1] == plain
+    assert gzip.decompress(links.read_bytes()) == align.read_bytes()
+    first = (tmp_path / "o.gz").read_bytes()
+    translate(run, "-o", tmp_path / "again.gz", text=text)
+    assert (tmp_path / "again.gz").read_bytes() == first
+
+
+def test_a_checkpoint_is_named_by_its_number(run: Path) -> None:
+    assert translate(run, "--checkpoint", "3", text="1 2\n")[0] == 0
+    code, _, error = translate(run, "--checkpoint", "79", text="1 2\n")
+    assert code == 2
+    assert "wanted a checkpoint '79'" in error
+
+
+def test_a_run_that_is_not_ready_says_how_to_go_on(run: Path, tmp_path: Path) -> None:
+    copy = Path(shutil.copytree(run, tmp_path / "a copy"))
+    (copy / "best").unlink()
+    code, _, error = translate(copy, text="1 2\n")
+    assert code == 2
+    assert f"add --checkpoint last, or go on with its training: attlas train '{copy}'" in error
+    assert translate(copy, "--checkpoint", "last", text="1 2\n")[0] == 0
+    (copy / "last").unlink()
+    shutil.rmtree(copy / "checkpoints")
+    code, _, error = translate(copy, text="1 2\n")
+    assert code == 2
+    assert f"train it: attlas train '{copy}'" in error

@@ -34,6 +34,8 @@ class Fish(Config):
 
 class Zoo(Config):
     name: str
+    open: bool = True
+    gates: tuple[float, float] = (0.0, 1.0)
     rate: Annotated[float, Field(gt=0)] = 1e-3
     animal: Annotated[Cat | Dog | Fish, Field(discriminator="kind")] = Cat()
 
@@ -59,6 +61,43 @@ def test_a_wrong_value_is_named_with_its_place() -> None:
         Zoo.read({"name": "z", "rate": -1}, "zoo.toml")
 
 
+@pytest.mark.parametrize(
+    ("table", "told"),
+    [
+        ({"rate": True}, "`rate` in zoo.toml: a number; got true;"),
+        ({"rate": "5e-3"}, "`rate` in zoo.toml: a number; got '5e-3';"),
+        ({"animal": {"kind": "cat", "whiskers": True}}, "whiskers` in zoo.toml: a whole number; "),
+        ({"animal": {"kind": "cat", "whiskers": "2"}}, "a whole number; got '2';"),
+        ({"animal": {"kind": "cat", "whiskers": 2.0}}, "a whole number; got 2.0;"),
+        ({"open": "yes"}, "`open` in zoo.toml: true or false; got 'yes';"),
+        ({"open": 1}, "true or false; got 1;"),
+        ({"name": 3}, "`name` in zoo.toml: a text in quotes; got 3;"),
+        ({"gates": 3}, "`gates` in zoo.toml: a list; got 3;"),
+        ({"gates": [1.0]}, "`gates` in zoo.toml: one more value in the list; got a shorter list;"),
+        ({"gates": [0, False]}, "`gates` in zoo.toml: a number; got false;"),
+    ],
+)
+def test_a_value_of_another_type_is_never_converted(table: dict, told: str) -> None:
+    with pytest.raises(AttlasError) as caught:
+        Zoo.read({"name": "z", **table}, "zoo.toml")
+    assert told in str(caught.value)
+
+
+def test_whole_numbers_are_numbers_and_lists_are_tuples() -> None:
+    zoo = Zoo.read({"name": "z", "rate": 2, "gates": [0, 3]}, "zoo.toml")
+    assert (zoo.rate, zoo.gates) == (2.0, (0.0, 3.0))
+    assert isinstance(zoo.rate, float)
+    assert Zoo(name="z", rate=2, gates=[0, 3]) == zoo
+
+
+@pytest.mark.parametrize("assignment", ["rate=true", "animal={ kind = 'dog', tail = true }"])
+def test_a_wrong_value_from_the_command_line_is_said_to_come_from_there(assignment: str) -> None:
+    with pytest.raises(AttlasError, match=r"in --set: a number; got true"):
+        Zoo.read(overridden({"name": "z"}, [assignment]), "zoo.toml")
+    with pytest.raises(AttlasError, match=r"`rate` in zoo\.toml: a number"):
+        Zoo.read(overridden({"name": "z", "rate": "fast"}, ["open=true"]), "zoo.toml")
+
+
 def test_a_missing_setting_is_named() -> None:
     with pytest.raises(AttlasError, match=r"wanted `name` in zoo\.toml; got nothing"):
         Zoo.read({}, "zoo.toml")
@@ -71,12 +110,12 @@ def test_a_missing_setting_is_named() -> None:
         ({"kind": "cat", "wiskers": 1}, r"got `animal\.wiskers`; did you mean `whiskers`"),
         ({"kind": "fish"}, r"wanted `animal\.water` in zoo\.toml; got nothing; add `water = …`"),
         ({"kind": "fish", "water": {"salt": "x"}}, r"wanted `animal\.water\.salt` in"),
-        ({"kind": "fish", "water": 3}, r"wanted `animal\.water` in"),
+        ({"kind": "fish", "water": 3}, r"wanted `animal\.water` in zoo\.toml: a table of settings"),
         ({"kind": "fish", "water": {}, "friends": ["a", 3]}, r"wanted `animal\.friends` in"),
         ({"kind": "dog", "dog": 1}, r"got `animal\.dog`"),
-        ({}, r"wanted `animal\.kind` in zoo\.toml; got nothing"),
+        ({}, r"wanted `animal\.kind` in zoo\.toml: one of 'cat', 'dog', 'fish'; got nothing"),
         ({"kind": "cow"}, r"wanted `animal\.kind` in zoo\.toml: one of 'cat', .*; got 'cow'"),
-        (3, r"wanted `animal` in zoo\.toml"),
+        (3, r"wanted `animal` in zoo\.toml: a table of settings; got 3; .*`animal\.… = …`"),
     ],
 )
 def test_an_error_names_a_setting_as_it_is_written(table: object, named: str) -> None:

@@ -1,5 +1,11 @@
 import io
+import json
+import math
+import random
+import subprocess
+import sys
 import threading
+from collections import Counter
 
 import pytest
 import sentencepiece
@@ -7,6 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from attlas.data import BEGIN, END, PAD, Subwords, train_subwords
+from attlas.data.lattice import Lattice
+from attlas.data.merges import Merges
 from attlas.errors import AttlasError
 
 TEXTS = [
@@ -62,8 +70,84 @@ def test_sampling_is_a_pure_function_of_texts_strength_and_seed(subwords):
     first = subwords.sample(TEXTS, 0.2, "1 0")
     subwords.sample(TEXTS, 0.7, "something else meanwhile")
     assert subwords.sample(TEXTS, 0.2, "1 0") == first
+    assert subwords.sample(TEXTS[:3], 0.2, "1 0") == first[:3]
     assert subwords.sample(TEXTS, 0.2, "1 1") != first
     assert len({tuple(ids) for ids in first[::4]}) > 1  # the same sentence, drawn anew each time
+
+
+DRAWING = """
+import json, sys
+from attlas.data import Corpus, Pair, Vocabularies, corpus_of, sample_corpus, train_subwords
+texts, kind, epochs = json.loads(sys.argv[1])
+subwords = train_subwords(texts, kind, 420)
+corpus = corpus_of([Pair(text, text[::-1]) for text in texts], "texts")
+drawn = {}
+for epoch in epochs:
+    encoded = sample_corpus(corpus, Vocabularies(subwords, subwords), 0.2, 5, epoch)
+    drawn[epoch] = [side.ids.tolist() for side in (encoded.source, encoded.target)]
+print(json.dumps(drawn[3]))
+"""
+
+
+@pytest.mark.parametrize("kind", ["bpe", "unigram"])
+def test_an_epoch_is_drawn_alike_in_every_process_and_whatever_was_drawn_before(kind):
+    def drawn(*epochs):
+        process = [sys.executable, "-c", DRAWING, json.dumps([TEXTS, kind, epochs])]
+        return json.loads(subprocess.run(process, capture_output=True, check=True).stdout)
+
+    assert drawn(3) == drawn(0, 1, 2, 3)
+
+
+def test_without_a_merge_left_out_the_pieces_are_those_of_the_one_best_segmentation():
+    subwords = train_subwords(TEXTS, "bpe", 420)
+    hardly = 1e-300
+    assert subwords.sample(TEXTS + AWKWARD, hardly, "") == [
+        subwords.encode(text) for text in TEXTS + AWKWARD
+    ]
+
+
+def test_with_nearly_all_merges_left_out_the_pieces_are_characters():
+    subwords = train_subwords(TEXTS, "bpe", 420)
+    (drawn,) = subwords.sample(["the lower"], 1 - 1e-12, "")
+    assert subwords.pieces(drawn) == list("▁the▁lower")
+
+
+def test_a_merge_is_left_out_as_often_as_the_strength_says():
+    # One merge alone: P(a b) = p. Two in a row: ab, then abc; where ab is left out, bc comes next.
+    merges, chance, p, many = (
+        Merges({"ab": 0.0, "bc": -1.0, "abc": -2.0}),
+        random.Random(1),
+        0.3,
+        20000,
+    )
+    found = Counter(tuple(merges.drawn("abc", p, chance)) for _ in range(many))
+    wanted = {
+        ("abc",): (1 - p) ** 2 + p * (1 - p) ** 2,
+        ("ab", "c"): (1 - p) * p,
+        ("a", "bc"): p * (1 - p) * p,
+        ("a", "b", "c"): p * p,
+    }
+    assert sum(wanted.values()) == pytest.approx(1)
+    for pieces, share in wanted.items():
+        assert found[pieces] / many == pytest.approx(share, abs=0.015)
+
+
+def test_a_segmentation_is_drawn_as_often_as_its_probability_says():
+    scores = {"a": -1.0, "b": -2.0, "c": -1.5, "ab": -2.5, "bc": -1.2, "abc": -3.0}
+    alpha, chance, many = 0.6, random.Random(1), 20000
+    every = [("a", "b", "c"), ("ab", "c"), ("a", "bc"), ("abc",)]
+    weights = [math.exp(alpha * sum(scores[piece] for piece in pieces)) for pieces in every]
+    lattice = Lattice(scores)
+    found = Counter(tuple(lattice.drawn("abc", alpha, chance)) for _ in range(many))
+    for pieces, weight in zip(every, weights, strict=True):
+        assert found[pieces] / many == pytest.approx(weight / sum(weights), abs=0.015)
+
+
+def test_a_character_that_is_no_piece_stands_by_itself():
+    chance = random.Random(0)
+    for segmenter in (Merges({"ab": 0.0}), Lattice({"ab": -1.0})):
+        assert "".join(segmenter.drawn("abxab", 0.1, chance)) == "abxab"
+        assert "x" in segmenter.drawn("axb", 0.1, chance)
 
 
 def test_sampling_in_many_threads_at_once_gives_what_it_gives_alone(subwords):

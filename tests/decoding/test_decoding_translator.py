@@ -1,5 +1,7 @@
 """From text to text, and where the model looked for it."""
 
+import subprocess
+import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -267,3 +269,29 @@ def test_a_trace_of_a_translation_can_be_saved_and_read_back(tmp_path: Path) -> 
     loaded = Trace.load(tmp_path / "trace.safetensors")
     assert loaded.source == one.trace.source
     torch.testing.assert_close(loaded["look"].weights(), one.trace["look"].weights())
+
+
+def test_what_is_no_text_is_the_callers_mistake() -> None:
+    """In a process of its own, in which nothing but the translator looks at the types."""
+    code = """
+from attlas.decoding import Translator
+from attlas.errors import AttlasError
+translator = object.__new__(Translator)
+for call, wrong in ((translator, ["a", "b"]), (translator, 3), (translator, None),
+                    (translator.many, 3), (translator.many, None),
+                    (lambda texts: list(translator.many(texts)), [b"a"])):
+    try:
+        call(wrong)
+    except AttlasError as error:
+        print(error)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    one, several = "wanted one text, a str; got {}; {}", "wanted several texts; got {}; {}"
+    assert done.stdout.splitlines() == [
+        *(
+            one.format(kind, "for several texts call translator.many")
+            for kind in ("list", "int", "NoneType")
+        ),
+        *(several.format(kind, "pass a list of str") for kind in ("int", "NoneType")),
+        one.format("bytes", "pass each text as a str"),
+    ]

@@ -1,6 +1,10 @@
 """Heatmaps: what is drawn is what was given."""
 
+import doctest
+import subprocess
+import sys
 from itertools import pairwise
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -271,6 +275,58 @@ def test_every_head_of_a_trace_is_a_map() -> None:
     assert maps["decoder, call 1"].source == ("0", "1", "2", "3", "4")
     with pytest.raises(AttlasError, match="wanted a batch row from 0 to 1; got 2"):
         figures.maps_of(trace, row=2)
+
+
+def test_a_trace_is_drawn_whole_or_a_layer_of_it() -> None:
+    trace = Trace()
+    trace.note("encoder", DenseReading(torch.rand(2, 2, 3, 3)))
+    trace.note("decoder", DenseReading(torch.rand(2, 1, 2, 3)))
+    titles = [axes.get_title() for axes in panels(figures.figure_of(trace))]
+    assert (
+        titles == list(figures.maps_of(trace)) == ["encoder, head 0", "encoder, head 1", "decoder"]
+    )
+    layer = panels(figures.figure_of(trace, layer="encoder", row=1))
+    assert [axes.get_title() for axes in layer] == ["encoder, head 0", "encoder, head 1"]
+    (alone,) = panels(figures.figure_of(trace, layer="encoder, head 1"))
+    assert alone.get_title() == ""
+    with pytest.raises(AttlasError, match=r"'nose'; choose from: encoder, head 0; .*; decoder"):
+        figures.figure_of(trace, layer="nose")
+    with pytest.raises(AttlasError, match="at least one map"):
+        figures.figure_of(Trace())
+
+
+def test_the_example_of_a_traces_figure_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (example,) = doctest.DocTestFinder(recurse=False).find(figures.figure_of, "figure_of", globs={})
+    assert example.examples
+    assert doctest.DocTestRunner().run(example).failed == 0
+    assert (tmp_path / "maps.png").stat().st_size > 0
+
+
+TRACE_AS_MAP = """
+import torch
+from attlas import figures
+from attlas.errors import AttlasError
+from attlas.recording import DenseReading, Trace
+
+trace = Trace()
+trace.note("encoder", DenseReading(torch.rand(1, 2, 3, 3)))
+try:
+    figures.heatmap(trace, ["a"] * 3, ["a"] * 3)
+except AttlasError as error:
+    print(error)
+"""
+
+
+def test_a_trace_in_place_of_a_map_is_told_how_to_be_drawn() -> None:
+    # By itself: the tests run with a checker of types, which would speak first.
+    command = [sys.executable, "-c", TRACE_AS_MAP]
+    told = subprocess.run(command, capture_output=True, encoding="utf-8", check=True).stdout
+    assert told.startswith("wanted the weights of one map; got a whole trace; ")
+    assert "attlas.figures.figure_of(trace)" in told
+    assert "trace['encoder']" in told
 
 
 @pytest.mark.parametrize(

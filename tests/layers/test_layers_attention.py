@@ -1,10 +1,23 @@
 """The scored mechanisms and what they share."""
 
+import subprocess
+import sys
+
 import pytest
 import torch
 
 from attlas.errors import AttlasError
-from attlas.layers import Additive, Concat, Dot, General, Memory, additive
+from attlas.layers import (
+    Additive,
+    Concat,
+    Dot,
+    General,
+    LocalMonotonic,
+    Memory,
+    MultiHead,
+    ScaledDotProduct,
+    additive,
+)
 from attlas.layers.attention import masked_softmax
 from attlas.patterns import causal
 
@@ -158,3 +171,94 @@ def test_a_memory_grows_and_is_chosen_from():
     chosen = grown.select(torch.tensor([1, 1, 0]))
     assert chosen.real.tolist() == [[True, True, True, False]] * 2 + [[True] * 4]
     assert torch.equal(chosen.values, grown.values[[1, 1, 0]])
+
+
+@pytest.mark.parametrize(
+    "mechanism",
+    [
+        Additive(4, 6, 5),
+        General(4, 6),
+        Concat(4, 6, 5),
+        LocalMonotonic(General(4, 6), 2),
+        MultiHead(4, 2, source_width=6),
+        MultiHead(6, 2),
+    ],
+    ids=lambda mechanism: type(mechanism).__name__,
+)
+def test_a_source_of_another_width_is_refused_by_its_shape(mechanism):
+    mechanism.remember(torch.randn(2, 3, 6))
+    with pytest.raises(AttlasError) as caught:
+        mechanism.remember(torch.randn(2, 3, 7))
+    assert str(caught.value) == (
+        "wanted a source of shape (batch, slots, width) = (batch, slots, 6); got shape (2, 3, 7); "
+        "remember vectors of the width that the attention was made for"
+    )
+
+
+@pytest.mark.parametrize("mechanism", [Dot(), ScaledDotProduct()])
+def test_what_has_no_parameters_remembers_any_width(mechanism):
+    for width in (1, 7):
+        assert mechanism.remember(torch.randn(2, 3, width)).slots == 3
+
+
+@pytest.mark.parametrize("made", [(0, 6, 5), (4, 0, 5), (4, 6, -1)])
+def test_widths_below_one_are_refused(made):
+    for mechanism in (Additive, Concat):
+        with pytest.raises(AttlasError, match="as a whole number ≥ 1; got"):
+            mechanism(*made)
+    if made[2] > 0:
+        with pytest.raises(AttlasError, match="as a whole number ≥ 1; got 0"):
+            General(*made[:2])
+
+
+WRONG_TYPES = """
+import numpy as np, torch
+from attlas.errors import AttlasError
+from attlas.layers import Additive, Concat, Dot, General, LocalPredictive, MultiHead
+from attlas.layers import ScaledDotProduct
+from attlas.recording import intervene, observe, uniform
+
+dot, array = Dot(), np.zeros((1, 2, 4), np.float32)
+for wrong in (
+    lambda: Additive(4, 4, hidden="32"),
+    lambda: Concat(4, 4.0, hidden=8),
+    lambda: General(True, 4),
+    lambda: MultiHead(8, "2"),
+    lambda: MultiHead(8, 2, value_width=2.5),
+    lambda: LocalPredictive(Dot(), 2, 4, "8"),
+    lambda: dot.remember(array),
+    lambda: ScaledDotProduct().remember(array),
+    lambda: MultiHead(4, 2).remember(array),
+    lambda: dot(array, dot.remember(torch.from_numpy(array))),
+    lambda: dot.remember(array.tolist()),
+    lambda: observe(3).__enter__(),
+    lambda: intervene(dot.forward, uniform).__enter__(),
+):
+    try:
+        wrong()
+    except AttlasError as error:
+        print(error)
+"""
+
+
+def test_what_is_of_another_type_is_told_without_a_checker_of_types():
+    # The tests run with one, which would speak first; an installed attlas has none.
+    command = [sys.executable, "-c", WRONG_TYPES]
+    done = subprocess.run(command, capture_output=True, encoding="utf-8", check=False)
+    assert done.stderr == ""
+    sizes = [
+        ("hidden", "'32'"),
+        ("source_width", "4.0"),
+        ("query_width", "True"),
+        ("heads", "'2'"),
+        ("value_width", "2.5"),
+        ("hidden", "'8'"),
+    ]
+    advice = "pass torch.from_numpy(…), or use attlas.attend, which takes NumPy arrays"
+    tensors = [("source", "ndarray")] * 3 + [("query", "ndarray"), ("source", "list")]
+    models = ["int", "method"]
+    assert done.stdout.splitlines() == [
+        *(f"wanted {n} as a whole number ≥ 1; got {v}; choose such a size" for n, v in sizes),
+        *(f"wanted a {n} that is a tensor; got a {of}; {advice}" for n, of in tensors),
+        *(f"wanted a model, a torch.nn.Module; got a {m}; pass the model itself" for m in models),
+    ]

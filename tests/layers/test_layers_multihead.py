@@ -230,7 +230,7 @@ def test_an_empty_memory_reads_nothing():
         ),
         (
             {"width": 8, "heads": 0},
-            "wanted at least one head; got heads = 0; use heads = 1 or more",
+            "wanted heads as a whole number ≥ 1; got 0; choose such a size",
         ),
         (
             {"width": 8, "heads": 4, "key_heads": 3},
@@ -239,8 +239,7 @@ def test_an_empty_memory_reads_nothing():
         ),
         (
             {"width": 8, "heads": 4, "key_heads": 0},
-            "wanted heads that share key_heads evenly; got 4 heads for 0 key_heads; "
-            "choose key_heads that divide the heads",
+            "wanted key_heads as a whole number ≥ 1; got 0; choose such a size",
         ),
         (
             {"width": 8, "heads": 2, "positions": RotaryPositions(2)},
@@ -249,7 +248,7 @@ def test_an_empty_memory_reads_nothing():
         ),
         (
             {"width": 8, "heads": 2, "head_width": 0},
-            "wanted a head_width ≥ 1; got 0; leave it out for width / heads",
+            "wanted head_width as a whole number ≥ 1; got 0; choose such a size",
         ),
         (
             {"width": 8, "heads": 2, "scale": 0.0},

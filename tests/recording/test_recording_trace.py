@@ -186,3 +186,21 @@ def test_a_reading_is_as_precise_where_the_model_computes_in_half():
         layer(source, layer.remember(source))
         inside = trace[""].weights()
     assert torch.equal(inside, trace[""].weights())
+
+
+def test_a_printed_trace_tells_its_layers_their_shapes_and_its_tokens(trace):
+    assert str(trace).splitlines() == [
+        "Trace, layer: batch × heads × queries × slots of each call",
+        "  additive: 2 × 1 × 5 × 5",
+        "  heads: 2 × 2 × 5 × 5, 2 × 2 × 5 × 5",
+        "  tokens: 2 source rows, 2 target rows",
+    ]
+    assert str(Trace()).endswith("  tokens: 0 source rows, 0 target rows")
+
+
+def test_a_printed_reading_tells_its_shape_and_not_its_numbers(trace):
+    assert repr(trace["additive"]) == "DenseReading(batch=2, heads=1, queries=5, slots=5)"
+    assert repr(trace.calls("heads")) == (
+        "(FactoredReading(batch=2, heads=2, queries=5, slots=5), "
+        "FactoredReading(batch=2, heads=2, queries=5, slots=5))"
+    )

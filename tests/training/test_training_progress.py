@@ -1,12 +1,13 @@
 """How far a training is, in words."""
 
 import io
+from dataclasses import replace
 
 import pytest
 from rich.console import Console
 
-from attlas.training import Progress, Trained
-from attlas.training.events import Started
+from attlas.training import Event, Progress, Trained
+from attlas.training.events import Outcome, Started
 
 
 def started() -> Started:
@@ -41,3 +42,36 @@ def test_progress_tells_loss_speed_and_the_time_left(
     assert "epoch 2 · update 50" in shown
     assert "loss 1.234 · 6,789 tokens/s · 1:00 min left" in shown
     assert ("50 %" if terminal else "50%") in shown
+
+
+def shown(*events: Event) -> str:
+    console = Console(file=io.StringIO(), width=150)
+    assert isinstance(console.file, io.StringIO)
+    with Progress(console) as report:
+        for event in events:
+            report(event)
+    return console.file.getvalue()
+
+
+def finished(update: int, reason: str, planned: int | None) -> Outcome:
+    return Outcome(
+        update=update, epoch=0, seconds=0.0, reason=reason, criterion="loss", best=None,
+        checkpoint=None, folder="there", planned=planned,
+    )  # fmt: skip
+
+
+def test_one_of_a_thing_is_not_told_as_many() -> None:
+    one = replace(started(), parameters=1, pairs=1, batches=1)
+    assert shown(one) == "1 parameter on cpu; 1 pair in 1 batch\n"
+    assert "5 batches" in shown(started())
+    assert "finished after 1 update in 0 s" in shown(finished(1, "updates", 1))
+
+
+def test_a_training_that_the_time_ends_says_how_far_it_came_and_how_to_go_on() -> None:
+    told = shown(finished(56, "minutes", 1000))
+    assert "the time is over: 56 of 1,000 planned updates made" in told
+    assert "to go on, raise training.minutes" in told
+    assert "(the time is over; to go on, raise training.minutes)" in shown(
+        finished(56, "minutes", None)
+    )
+    assert "minutes" not in shown(finished(56, "epochs", 56))

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -16,7 +17,9 @@ from killing import differences, recipe, whole
 from attlas.errors import AttlasError
 from attlas.runs import Run
 from attlas.training import Event, Interrupted, Recipe, Report, Trained, train
+from attlas.training.events import Preparing
 
+PLAIN = {"kind": "none"}
 DRIVER = Path(__file__).with_name("killing.py")
 
 
@@ -206,6 +209,124 @@ def test_another_recipe_on_the_same_folder_is_an_error_that_names_the_difference
     assert (
         caught.value.came == "model.hidden = 9 instead of 8; training.rate = 1.0 instead of 0.001"
     )
+
+
+@pytest.mark.parametrize("kind", ["words", "bpe"])
+def test_a_folder_in_which_nothing_was_trained_begins_anew_with_another_recipe(
+    tmp_path: Path, kind: str
+) -> None:
+    tables = recipe(3).tables()
+    vocabulary = {"kind": kind, "size": 300, "joint": kind == "words"}
+    wrong = {**tables, "vocabulary": vocabulary, "batching": {"max_length": 1, "tokens": 64}}
+    wrong["data"] = {**tables["data"], "length": [4, 5]}
+    with pytest.raises(AttlasError, match="at least one pair of at most 1 token in"):
+        train(Recipe.model_validate(wrong), tmp_path / "run")
+    found, told = tmp_path / "run", []
+    train(recipe(3), found, report=told.append)
+    assert told[0].what == f"no checkpoint yet in {found}: starting over"
+    assert differences(whole(found, recipe(3)), whole(tmp_path / "alone", recipe(3))) == []
+    wanted = Run(tmp_path / "alone")
+    assert Run(found).config == wanted.config
+    assert Run(found).provenance()["data"] == wanted.provenance()["data"]
+
+
+def test_a_run_killed_before_its_first_checkpoint_says_that_it_starts_over(tmp_path: Path) -> None:
+    def die(event: Event) -> None:
+        if isinstance(event, Trained):
+            raise SystemExit
+
+    with pytest.raises(SystemExit):
+        train(recipe(3), tmp_path, report=die)
+    assert Run(tmp_path).events()
+    told: list[Event] = []
+    train(recipe(3), tmp_path, report=told.append)
+    notes = [event.what for event in told if isinstance(event, Preparing)]
+    assert notes[0] == f"no checkpoint yet in {tmp_path}: starting over"
+    assert [event["event"] for event in Run(tmp_path).events()].count("started") == 1
+    told.clear()
+    train(recipe(4), tmp_path, report=told.append)
+    assert not any("no checkpoint" in e.what for e in told if isinstance(e, Preparing))
+
+
+def test_data_that_cannot_be_read_leaves_no_folder_behind(tmp_path: Path) -> None:
+    begun = recipe(1).tables()
+    missing = {"kind": "files", "train": ["no.en", "no.de"], "valid": ["no.en", "no.de"]}
+    missing["test"] = missing["train"]
+    with pytest.raises(AttlasError):
+        train(Recipe.model_validate({**begun, "data": missing}), tmp_path / "deep" / "run")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.usefixtures("_ctrl_c")
+@pytest.mark.parametrize("averaging", [{"kind": "last", "count": 2}, {"kind": "none"}])
+def test_what_is_saved_against_a_kill_counts_neither_for_the_average_nor_for_what_is_kept(
+    tmp_path: Path, averaging: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    validation = {"every": 4, "translate": False}
+    wanted = recipe(11, averaging=averaging, validation=validation)
+    alone = whole(tmp_path / "alone", wanted)  # eleven updates are too few for one
+    monkeypatch.setattr("attlas.training.sitting.SAFETY", 3)
+    shelf, there = Run(tmp_path / "alone").shelf, {}
+
+    def look(event: Event) -> None:
+        if isinstance(event, Trained):  # before what is saved after that update
+            there[event.update] = shelf.numbered()
+            if event.update == 10 and not (tmp_path / "killed").exists():
+                shutil.copytree(shelf.run, tmp_path / "killed")  # what a kill would leave
+
+    found = tmp_path / "found"
+    shelf.run, shelf.folder = found, found / "checkpoints"
+    train(recipe(11, averaging=averaging, validation=validation, log_every=1), found, report=look)
+    kept = Run(found).shelf.read("last").facts["saved"]
+    assert kept == [4, 8]
+    assert there[4] == [3]
+    assert 3 not in there[5]
+    assert there[10][-1] == 9
+    assert set(differences(whole(found, wanted), alone)) <= {"events"}  # it was told more often
+    assert Run(tmp_path / "killed").shelf.named("last") == "00000009"
+    assert set(differences(whole(tmp_path / "killed", wanted), alone)) <= {"events"}
+
+
+def test_saving_as_often_as_the_recipe_says_counts_for_the_average(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("attlas.training.sitting.SAFETY", 1)
+    begun = recipe(7, save_every=3, averaging=PLAIN, validation={"every": 5, "translate": False})
+    train(begun, tmp_path)
+    assert Run(tmp_path).shelf.read("last").facts["saved"] == [5, 6]
+
+
+def sampling(kind: str) -> Recipe:
+    tables = recipe(12).tables()
+    tables["vocabulary"] = {"kind": kind, "size": 300, "sampling": 0.3}
+    return Recipe.model_validate(tables)
+
+
+@pytest.mark.usefixtures("_ctrl_c")
+@pytest.mark.parametrize("kind", ["bpe", "unigram"])
+def test_a_run_that_samples_its_subwords_stops_in_another_process_and_ends_with_the_same_bits(
+    tmp_path: Path, kind: str
+) -> None:
+    program = (
+        "import json, os, signal, sys\n"
+        "from attlas.training import Recipe, Trained, train\n"
+        "def press(event):\n"
+        "    if isinstance(event, Trained) and event.update == 4:\n"
+        "        os.kill(os.getpid(), signal.SIGINT)\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+        "try:\n"
+        "    train(Recipe.model_validate(json.loads(sys.argv[1])), sys.argv[2], report=press)\n"
+        "except KeyboardInterrupt:\n"
+        "    print('stopped')\n"
+    )
+    begun = sampling(kind)
+    arguments = [json.dumps(begun.tables()), str(tmp_path / "stopped")]
+    done = subprocess.run(
+        [sys.executable, "-c", program, *arguments], capture_output=True, text=True, check=True
+    )
+    assert done.stdout == "stopped\n"
+    found = whole(tmp_path / "stopped", begun)
+    assert differences(found, whole(tmp_path / "undisturbed", begun)) == []
 
 
 def test_other_data_on_the_same_folder_is_an_error(tmp_path: Path) -> None:

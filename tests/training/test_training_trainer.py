@@ -2,6 +2,7 @@
 
 import io
 import json
+import math
 import os
 import sys
 from pathlib import Path
@@ -26,6 +27,7 @@ from attlas.training import (
     train,
     validation_loss,
 )
+from attlas.training.events import Started
 from attlas.training.journal import Journal
 from attlas.training.learner import Learner
 from attlas.training.material import Material, prepared
@@ -171,6 +173,64 @@ def test_a_time_limit_stops_without_changing_the_way(tmp_path: Path) -> None:
     train(begun, tmp_path / "parts")
     one, other = (Run(tmp_path / name).shelf.read("last") for name in ("whole", "parts"))
     assert all(torch.equal(t, other.model[name]) for name, t in one.model.items())
+
+
+def notes(begun: Recipe, folder: Path) -> str:
+    told: list[Event] = []
+    train(begun, folder, report=told.append)
+    (first,) = (event for event in told if isinstance(event, Started))
+    return "\n".join(first.notes)
+
+
+def test_a_schedule_that_is_longer_than_the_training_is_noted_at_the_start(tmp_path: Path) -> None:
+    material = prepared(recipe(1), tmp_path / "first")
+    whole = 2 * math.ceil(len(material.batches(0).epoch(0)) / 2)  # two epochs; two batches each
+    linear = {"kind": "linear", "warmup": 2, "updates": 5000}
+    validation = {"translate": False}
+    begun = recipe(10**6, epochs=2, schedule=linear, validation=validation)
+    told = notes(begun, tmp_path / "linear")
+    assert train(begun, tmp_path / "linear").update == whole
+    assert train(begun, tmp_path / "linear").planned == whole
+    assert (
+        f"the schedule is made for 5,000 updates, the training ends after about {whole}: "
+        "set training.schedule.updates"
+    ) in told
+    warm = {"kind": "inverse-square-root", "warmup": 4000}
+    told = notes(recipe(3, schedule=warm, validation=validation), tmp_path / "warm")
+    assert "4,000 updates, the training ends after about 3: set training.schedule.warmup" in told
+
+
+@pytest.mark.parametrize(
+    "schedule", [{"kind": "constant"}, {"kind": "cosine", "updates": 4}, {"warmup": 3}]
+)
+def test_a_schedule_as_long_as_the_training_is_not_noted(
+    tmp_path: Path, schedule: dict[str, Any]
+) -> None:
+    schedule = {"kind": "constant", **schedule}
+    assert "schedule" not in notes(recipe(4, schedule=schedule), tmp_path)
+
+
+def test_a_training_that_only_the_time_limits_has_no_planned_length(tmp_path: Path) -> None:
+    tables = recipe(4).tables()
+    tables["training"] |= {"updates": None, "minutes": 1e-9}
+    tables["training"]["schedule"] = {"kind": "cosine", "updates": 5000}
+    outcome = train(Recipe.model_validate(tables), tmp_path)
+    assert (outcome.reason, outcome.planned) == ("minutes", None)
+
+
+def test_an_update_that_ends_an_epoch_is_told_as_of_that_epoch(tmp_path: Path) -> None:
+    told: list[Event] = []
+    begun = recipe(10**6, epochs=2, log_every=1, validation={"translate": False})
+    train(begun, tmp_path, report=told.append)
+    epochs = [event.epoch for event in told if isinstance(event, Trained)]
+    assert sorted(set(epochs)) == [0, 1]
+    assert epochs.count(0) == epochs.count(1)
+
+
+def test_the_demo_is_not_cut_short_on_a_slow_machine() -> None:
+    training = read_recipe("demo").training
+    assert training.minutes is None
+    assert training.schedule.length == ("updates", training.updates)
 
 
 def test_a_disk_that_refuses_is_an_error_and_the_run_goes_on_later(

@@ -1,16 +1,17 @@
 """`attlas`: the commands, and what holds for all of them."""
 
-import io
-import sys
 from typing import Annotated
 
 import typer
 
 from attlas.cli.evaluate import evaluate
+from attlas.cli.export import export
 from attlas.cli.figure import figure
 from attlas.cli.guard import Guarded
 from attlas.cli.inspect import inspect
+from attlas.cli.interrupt import stay
 from attlas.cli.look import look
+from attlas.cli.streams import prepare
 from attlas.cli.train import train
 from attlas.cli.translate import translate
 
@@ -32,7 +33,7 @@ Exit codes: 0 done, 2 a mistake in what was given, 1 a mistake in attlas, 130 Ct
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
-for _command in (train, translate, evaluate, figure, look, inspect):
+for _command in (train, translate, evaluate, figure, look, inspect, export):
     app.command(cls=Guarded)(_command)
 
 
@@ -58,8 +59,9 @@ def everywhere(
 
 
 def main() -> None:
-    """The program: UTF-8 in and out, whatever the locale says."""
-    for stream, errors in ((sys.stdout, "strict"), (sys.stderr, "backslashreplace")):
-        if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(encoding="utf-8", errors=errors, newline="\n")
-    app()
+    """The program, on standard streams that can be relied on."""
+    prepare()
+    try:
+        app()
+    finally:
+        stay()

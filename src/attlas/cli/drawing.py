@@ -6,6 +6,7 @@ from pathlib import Path
 
 from matplotlib.figure import Figure
 
+from attlas.cli.given import trace_at
 from attlas.decoding import Translator
 from attlas.decoding.remarks import remarks
 from attlas.errors import AttlasError
@@ -21,15 +22,15 @@ def trace_on_disk(path: Path, text: str | None) -> Trace:
             repr(text),
             "leave it out, or name the folder of a run",
         )
-    return Trace.load(path)
+    return trace_at(path)
 
 
 def trace_of_run(translator: Translator, text: str | None) -> Trace:
-    """The trace of a translation, which goes to the standard error."""
+    """The trace of a translation; text and translation are told on the standard error."""
     if text is None:
         raise AttlasError("a text to translate", "none", 'add it: attlas figure RUN "a text"')
     translation = translator(text)
-    print(translation.text, file=sys.stderr)
+    print(f"{text} → {translation.text}", file=sys.stderr)
     for remark in remarks(translation.cut, translation.finished):
         print(f"attlas: {remark}", file=sys.stderr)
     if translation.trace is None:

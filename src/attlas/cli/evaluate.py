@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from attlas.cli.interrupt import loading
 from attlas.cli.options import Beam, Checkpoint, Device, RunFolder, Settings
 
 
@@ -20,10 +21,11 @@ def evaluate(
         bool, typer.Option("--valid", help="Take the validation set instead of the test set.")
     ] = False,
     examples: Annotated[
-        int, typer.Option(min=0, help="Show so many translations that are exactly right.")
+        int, typer.Option(min=0, help="Show so many translations, exactly right ones if any.")
     ] = 0,
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="Keep the translations in this file.")
+        Path | None,
+        typer.Option("--output", "-o", help="Keep the translations in this file; .gz is gzipped."),
     ] = None,
     bleu_tokenizer: Annotated[
         str | None,
@@ -49,12 +51,14 @@ def evaluate(
       attlas evaluate runs/demo --source test.en --reference test.de --beam 10
       attlas evaluate runs/demo --json > scores.json
     """
-    from attlas.cli.evaluating import report_of, test_set_of, tokenizer_of, told, translated
-    from attlas.cli.searching import decoding_of
-    from attlas.decoding import Translator
-    from attlas.runs import Run
+    with loading():
+        from attlas.cli.evaluating import report_of, test_set_of, tokenizer_of, told, translated
+        from attlas.cli.given import folder_of, run_at
+        from attlas.cli.searching import decoding_of
+        from attlas.decoding import Translator
 
-    opened = Run(run)
+    folder_of(output)  # better told before the work than after it
+    opened, checkpoint = run_at(run, checkpoint)
     tested = test_set_of(opened, source, reference, valid=valid)
     config = decoding_of(opened, settings, beam)
     tokenizer = tokenizer_of(opened, bleu_tokenizer)

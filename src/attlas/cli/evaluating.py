@@ -2,14 +2,16 @@
 
 import json
 import sys
-from collections.abc import Sequence
-from itertools import compress
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from itertools import compress, islice
 from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 from rich.progress import track
 
+from attlas.cli.output import opened
 from attlas.data import Corpus, FilterReport, Pair, SplitName, Vocabulary, read_lines
 from attlas.decoding import DecodingConfig, Translation, Translator
 from attlas.decoding.config import idle_settings
@@ -87,12 +89,8 @@ def translated(translator: Translator, tested: Corpus, output: Path | None) -> l
         if count:
             print(f"attlas: {count:,} of {len(found):,} sources: {remark}", file=sys.stderr)
     if output:
-        try:
-            output.write_bytes("".join(f"{one.text}\n" for one in found).encode())
-        except OSError as error:
-            raise AttlasError(
-                f"to write {output}", error.strerror or str(error), "choose a folder that exists"
-            ) from None
+        with ExitStack() as files:
+            opened(output, files).writelines(f"{one.text}\n".encode() for one in found)
     return found
 
 
@@ -154,16 +152,23 @@ def told(
     *,
     as_json: bool,
 ) -> str:
-    """The report for a reader, or as one JSON object; with `examples` that are exactly right."""
+    """The report for a reader, or as one JSON object, with `examples` that are exactly right.
+
+    Where none is, a reader gets the first ones, each with its reference.
+    """
     which = exactly_right(tested, translations, vocabulary)
     right = [(one.source_text, one.text) for one in compress(translations, which)]
     shown = right[:: max(1, len(right) // examples)][:examples] if examples else []
     if as_json:
         return json.dumps({**report, "examples": shown}, ensure_ascii=False, indent=2)
-    data, decoding = report["data"], report["decoding"]
-    idle = idle_settings(decoding["method"])
-    search = [f"{key} = {value}" for key, value in decoding.items() if key not in idle]
+    data = report["data"]
     lines = [f"  {source}\n  → {text}\n" for source, text in shown]
+    if examples and not shown:
+        lines += ["no translation is exactly right; the first ones are:\n"]
+        lines += [
+            f"  {one.source_text}\n  → {one.text}\n  reference: {reference}\n"
+            for one, reference in islice(zip(translations, tested.targets, strict=True), examples)
+        ]
     lines += [
         f"{name} = {score['value']:.2f} ({score['signature']})"
         for name, score in report["scores"].items()
@@ -172,8 +177,16 @@ def told(
         f"exactly right: {report['exactly_right']:.1%}",
         f"right tokens, place by place: {report['token_accuracy']:.1%}",
         f"data: {data['name']}, {data['pairs']:,} pairs, sha256 {data['sha256']}",
-        f"search: {', '.join(search)}",
+        f"search: {_searched(report['decoding'])}",
         f"run: {report['run']}, checkpoint {report['checkpoint']}, seed {report['seed']}, "
         f"attlas {report['attlas']}, torch {report['torch']}, commit {report['commit']}",
     ]
     return "\n".join(lines)
+
+
+def _searched(decoding: Mapping[str, Any]) -> str:
+    """The method, the width of its beam, and what else differs from the defaults."""
+    plain = DecodingConfig().model_dump(mode="json")
+    named = {"method", "beam"} - idle_settings(decoding["method"])
+    told = (key for key, value in decoding.items() if key in named or value != plain[key])
+    return ", ".join(f"{key} = {decoding[key]}" for key in told)

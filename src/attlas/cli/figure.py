@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from attlas.cli.interrupt import loading
 from attlas.cli.options import Beam, Checkpoint, Device, Settings
 
 
@@ -46,17 +47,20 @@ def figure(
       attlas figure runs/demo "Good morning." --save-trace morning.safetensors
       attlas figure morning.safetensors -o map.png
     """
-    from attlas.cli.drawing import draw, trace_of_run, trace_on_disk
-    from attlas.cli.searching import decoding_of
-    from attlas.decoding import Translator
-    from attlas.figures.saving import suffix_of
-    from attlas.runs import Run
+    with loading():
+        from attlas.cli.drawing import draw, trace_of_run, trace_on_disk
+        from attlas.cli.given import folder_of, run_at
+        from attlas.cli.searching import decoding_of
+        from attlas.decoding import Translator
+        from attlas.figures.saving import suffix_of
 
     suffix_of(output)  # better told before the work than after it
+    folder_of(output)
+    folder_of(save_trace)
     if subject.is_file():
         trace = trace_on_disk(subject, text)
     else:
-        opened = Run(subject)
+        opened, checkpoint = run_at(subject, checkpoint)
         config = decoding_of(opened, settings, beam)
         trace = trace_of_run(Translator(opened, config, which=checkpoint, device=device), text)
     if save_trace:

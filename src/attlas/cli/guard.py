@@ -1,13 +1,15 @@
 """How a command ends: 0 done, 2 the caller's mistake, 1 ours, 130 Ctrl-C."""
 
-import os
 import sys
 import traceback
+from contextlib import suppress
 from typing import Any
 
 import typer
 from typer.core import TyperCommand
 
+from attlas.cli.interrupt import INTERRUPTED, MESSAGE, leave_in_order, stay
+from attlas.cli.streams import silence
 from attlas.errors import AttlasError
 
 
@@ -21,6 +23,7 @@ class Guarded(TyperCommand):
     def invoke(self, ctx: Any) -> Any:
         """Run the command."""
         debug = bool(ctx.find_root().params.get("debug"))
+        leave_in_order()
         try:
             result = super().invoke(ctx)
             sys.stdout.flush()  # or a closed pipe would be noticed only after the end
@@ -28,15 +31,17 @@ class Guarded(TyperCommand):
             _forget_output()
             raise typer.Exit(0) from None
         except KeyboardInterrupt:
-            _say("attlas: interrupted", debug)
-            raise typer.Exit(130) from None
+            stay()
+            _say(MESSAGE, debug)
+            raise typer.Exit(INTERRUPTED) from None
         except AttlasError as error:
             _say(f"attlas: {error}", debug)
             raise typer.Exit(2) from None
         except (typer.Exit, typer.Abort):
             raise
         except OSError as error:  # a full disk, a folder without the right to write
-            where = f"{error.filename!r}" if error.filename else "a file"
+            _forget_output()
+            where = f"{error.filename!r}" if error.filename else "the standard output, or a file"
             _say(f"attlas: wanted to use {where}; got {error.strerror or error}; mend that", debug)
             raise typer.Exit(2) from None
         except Exception as error:
@@ -57,8 +62,9 @@ def _say(text: str, debug: bool) -> None:
 
 
 def _forget_output() -> None:
-    """What is still buffered has no reader; Python would complain of it at the very end."""
+    """Of what is still buffered and cannot be written, Python would complain at the very end."""
     try:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    except (OSError, ValueError):  # a standard output that is no file
-        return
+        sys.stdout.flush()
+    except (OSError, ValueError):
+        with suppress(OSError, ValueError):  # a standard output that is no file
+            silence(sys.stdout.fileno())

@@ -1,9 +1,11 @@
 """`attlas inspect`: what is in a run, a trace or a recipe."""
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from attlas.cli.interrupt import loading
 from attlas.cli.options import Settings
 
 
@@ -22,13 +24,12 @@ def inspect(
       attlas inspect morning.safetensors
       attlas inspect multi30k --set model.attention=dot
     """
-    from pathlib import Path
-
-    from attlas.cli.inspecting import recipe_told, run_told, trace_told
-    from attlas.errors import AttlasError
-    from attlas.recording import Trace
-    from attlas.runs import Run
-    from attlas.training import read_recipe
+    with loading():
+        from attlas.cli.given import trace_at
+        from attlas.cli.inspecting import recipe_told, run_told, trace_told
+        from attlas.errors import AttlasError
+        from attlas.runs import Run
+        from attlas.training import read_recipe
 
     path = Path(subject)
     is_run, is_trace = path.is_dir(), path.suffix == ".safetensors"
@@ -37,6 +38,6 @@ def inspect(
     if is_run:
         print(run_told(Run(path)))
     elif is_trace:
-        print(trace_told(Trace.load(path)))
+        print(trace_told(trace_at(path)))
     else:
         print(recipe_told(read_recipe(subject, settings or ())))

@@ -4,6 +4,7 @@ from typing import Annotated
 
 import typer
 
+from attlas.cli.interrupt import loading
 from attlas.cli.options import Beam, Checkpoint, Device, RunFolder, Settings
 
 
@@ -33,12 +34,13 @@ def look(
       attlas look runs/demo
       attlas look runs/demo --port 0 --no-browser
     """
-    from attlas.cli.searching import decoding_of
-    from attlas.decoding import Translator
-    from attlas.explorer import serve
-    from attlas.runs import Run
+    with loading():
+        from attlas.cli.given import run_at
+        from attlas.cli.searching import decoding_of
+        from attlas.decoding import Translator
+        from attlas.explorer import serve
 
-    opened = Run(run)
+    opened, checkpoint = run_at(run, checkpoint)
     translator = Translator(
         opened, decoding_of(opened, settings, beam), which=checkpoint, device=device
     )

@@ -7,7 +7,11 @@ import typer
 
 RunFolder = Annotated[Path, typer.Argument(metavar="RUN", help="The folder that train wrote.")]
 Checkpoint = Annotated[
-    str, typer.Option(metavar="NAME", help='Which checkpoint: "best", "last" or a number of one.')
+    str,
+    typer.Option(
+        metavar="NAME",
+        help='Which checkpoint: "best", "last" or the number of one.',
+    ),
 ]
 Device = Annotated[str, typer.Option(help='Where to compute: "cpu", "cuda", "cuda:1".')]
 Settings = Annotated[

@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from attlas.cli.interrupt import loading
 from attlas.cli.options import Settings
 
 
@@ -30,12 +31,23 @@ def train(
       attlas train my.toml --set model.attention=dot
       attlas train runs/my                          go on with it
     """
-    from attlas.runs import CONFIG
-    from attlas.training import Progress, read_recipe
-    from attlas.training import train as train_run
+    with loading():
+        from importlib.resources import files
+
+        from attlas.errors import AttlasError
+        from attlas.runs import CONFIG
+        from attlas.training import Progress, read_recipe
+        from attlas.training import train as train_run
 
     name = recipe or (str(out) if out and (out / CONFIG).is_file() else "demo")
+    recipes = files("attlas") / "recipes"
     begun = (Path(name) / CONFIG).is_file()
+    if not begun and Path(name).is_dir() and not (recipes / f"{name}.toml").is_file():
+        raise AttlasError(
+            "a recipe or a run",
+            f"the folder {name} without {CONFIG}",
+            "name a TOML file, a recipe that comes with attlas, or the folder of a run",
+        )
     folder = out or (Path(name) if begun else Path("runs") / Path(name).stem)
     chosen = read_recipe(Path(name) / CONFIG if begun else name, settings or ())
     with Progress() as report:

@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from attlas.cli.interrupt import loading
 from attlas.cli.options import Beam, Checkpoint, Device, RunFolder, Settings
 
 
@@ -14,7 +15,10 @@ def translate(
         str, typer.Option("--input", "-i", help='The text, plain or gzipped; "-" = standard input.')
     ] = "-",
     output: Annotated[
-        str, typer.Option("--output", "-o", help='The translation; "-" = standard output.')
+        str,
+        typer.Option(
+            "--output", "-o", help='The translation, gzipped if .gz; "-" = standard output.'
+        ),
     ] = "-",
     beam: Beam = None,
     n_best: Annotated[
@@ -28,21 +32,28 @@ def translate(
     ] = 512,
     checkpoint: Checkpoint = "best",
     device: Device = "cpu",
+    engine: Annotated[
+        str, typer.Option(help="What searches: attlas, ctranslate2 or ctranslate2-int8.")
+    ] = "attlas",
     settings: Settings = None,
 ) -> None:
     """Translate text line by line.
 
     As many lines come out as went in, empty ones included; after a line that cannot be read, which
-    is named, none. Only a line feed ends a line, and the
-    text is UTF-8. What has come in is translated as soon as no more is there to be read, so that a
-    program may write a line and wait for its answer; of a long text, --window lines are translated
-    together, which is faster and changes nothing in what comes out.
+    is named, none. Only a line feed ends a line, and the text is UTF-8. What has come in is
+    translated as soon as no more is there to be read, so that a program may write a line and wait
+    for its answer; of a long text, --window lines are translated together, which is faster and
+    changes nothing in what comes out.
 
     With --n-best N, a line becomes up to N lines "number ||| translation ||| score", numbers from 0
     and the best translation first. A translation may itself contain " ||| ", which is written as it
     is: the number ends at the first " ||| " and the score begins after the last. --alignments has
     the Pharaoh format: word i of the source is aligned to word j of the best translation, words
     being what white space separates, from 0.
+
+    --engine ctranslate2 is faster and translates by what attlas export RUN --to ctranslate2 wrote;
+    with --quantization int8 there, ctranslate2-int8. Its search is nearly the same: see the
+    README.md of that folder.
 
     \b
     Examples:
@@ -51,14 +62,15 @@ def translate(
       attlas translate runs/demo --n-best 5 --set decoding.length_penalty=1.0 < test.en
       attlas translate runs/demo --alignments test.align < test.en > test.de
     """
-    from attlas.cli.searching import decoding_of
-    from attlas.cli.translating import translate_lines
-    from attlas.decoding import Translator
-    from attlas.runs import Run
+    with loading():
+        from attlas.cli.engine import translator_of
+        from attlas.cli.given import run_at
+        from attlas.cli.searching import decoding_of
+        from attlas.cli.translating import translate_lines
 
-    opened = Run(run)
+    opened, checkpoint = run_at(run, checkpoint)
     config = decoding_of(opened, settings, beam, n_best)
-    translator = Translator(opened, config, which=checkpoint, device=device)
+    translator = translator_of(opened, engine, config, checkpoint, device)
     translate_lines(
         translator,
         input,

@@ -1,6 +1,5 @@
 """A stream of lines through a translator."""
 
-import io
 import os
 import stat
 import sys
@@ -8,8 +7,8 @@ from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
 from itertools import count
 from pathlib import Path
-from typing import IO
 
+from attlas.cli.output import STANDARD, Output, opened
 from attlas.cli.window import windows
 from attlas.data import stream_lines
 from attlas.decoding import Translation, Translator
@@ -17,7 +16,6 @@ from attlas.decoding.remarks import remarks
 from attlas.errors import AttlasError
 from attlas.recording.tap import taps
 
-STANDARD = "-"
 _WINDOW = 512  # lines; sorting more of them by length hardly makes it faster
 
 
@@ -49,8 +47,8 @@ def translate_lines(
     arriving = windows(stream_lines(source), window, full=_at_hand(source))
     numbers = count()
     with ExitStack() as files:
-        lines = _opened(target, files)
-        links = _opened(str(alignments), files) if alignments else None
+        lines = opened(target, files)
+        links = opened(alignments, files) if alignments else None
         for texts in arriving:
             for translation in translator.many(texts, window=len(texts)):
                 number = next(numbers)
@@ -71,7 +69,7 @@ def _at_hand(source: str) -> bool:
     return stat.S_ISREG(status.st_mode)
 
 
-def _flush(*files: IO[bytes] | io.BufferedIOBase | None) -> None:
+def _flush(*files: Output | None) -> None:
     for file in files:
         if file:
             file.flush()
@@ -99,14 +97,3 @@ def _check_distinct(paths: Iterable[Path]) -> None:
                 "different files to read and to write", f"{path} twice", "write to another file"
             )
         seen.add(path.resolve())
-
-
-def _opened(path: str, files: ExitStack) -> IO[bytes] | io.BufferedIOBase:
-    if path == STANDARD:
-        return sys.stdout.buffer
-    try:
-        return files.enter_context(Path(path).open("wb"))
-    except OSError as error:
-        raise AttlasError(
-            f"to write {path}", error.strerror or str(error), "choose a folder that exists"
-        ) from None

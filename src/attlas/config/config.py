@@ -1,11 +1,13 @@
 """The base of every group of settings."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from difflib import get_close_matches
 from typing import Any, TypeVar
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
+from pydantic_core import ErrorDetails
 
+from attlas.config.override import SET, Keys, Overridden
 from attlas.config.place import Place
 from attlas.errors import AttlasError
 
@@ -14,20 +16,36 @@ C = TypeVar("C", bound="Config")
 
 
 class Config(BaseModel):
-    """A frozen group of settings; an unknown key is an error that names the nearest valid one."""
+    """A frozen group of settings; an unknown key is an error that names the nearest valid one.
 
-    model_config = ConfigDict(frozen=True, extra="forbid", validate_default=True)
+    A value of another type is an error too, never converted: `true` is no number, `"2"` and `2.0`
+    are no whole numbers. But a whole number is a number, and a list is a tuple.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", validate_default=True, strict=True)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _lists_as_tuples(cls, table: Any) -> Any:
+        if not isinstance(table, dict):
+            return table
+        return {k: tuple(v) if isinstance(v, list) else v for k, v in table.items()}
 
     @classmethod
     def read(cls: type[C], table: Mapping[str, Any], where: str) -> C:
-        """Build from a parsed TOML table; `where` names its origin in errors."""
+        """Build from a parsed TOML table; `where` names its origin in errors, or --set where a
+        value was put in from there.
+        """
         try:
-            return cls.model_validate(table)
+            return cls.model_validate(dict(table))
         except ValidationError as error:
-            raise _explained(cls, error, where) from None
+            assigned = table.assigned if isinstance(table, Overridden) else ()
+            raise _explained(cls, error, where, assigned) from None
 
 
-def _explained(cls: type[Config], error: ValidationError, where: str) -> AttlasError:
+def _explained(
+    cls: type[Config], error: ValidationError, where: str, assigned: Collection[Keys]
+) -> AttlasError:
     """Turn pydantic's first complaint into one sentence a person can act on."""
     first = error.errors()[0]
     ours = first.get("ctx", {}).get("error")
@@ -36,25 +54,55 @@ def _explained(cls: type[Config], error: ValidationError, where: str) -> AttlasE
     place = Place.of(cls, first["loc"])
     if first["type"] == "extra_forbidden":
         return _unknown(place, where)
-    if first["type"] == "missing":
+    if any(place.keys[: len(keys)] == keys for keys in assigned):
+        where = SET
+    within = isinstance(first["loc"][-1], int)  # a value that a list lacks, not a setting
+    if first["type"] == "missing" and not within:
         return AttlasError(
             wanted=f"`{place.name}` in {where}", came="nothing", do=f"add `{place.keys[-1]} = …`"
         )
-    if first["type"] == "union_tag_not_found":
+    if first["type"] in ("union_tag_not_found", "union_tag_invalid"):
+        tag = first["ctx"].get("tag")
         return AttlasError(
-            wanted=f"`{place.name}.kind` in {where}", came="nothing", do="say which kind it is"
+            wanted=f"`{place.name}.kind` in {where}: one of "
+            f"{', '.join(map(repr, place.kinds_of_setting))}",
+            came="nothing" if tag is None else repr(tag),
+            do="say which kind it is" if tag is None else "correct that value",
         )
-    if first["type"] == "union_tag_invalid":
+    if first["type"] in ("model_type", "model_attributes_type", "dict_type"):
         return AttlasError(
-            wanted=f"`{place.name}.kind` in {where}: one of {first['ctx']['expected_tags']}",
-            came=repr(first["ctx"]["tag"]),
-            do="correct that value",
+            wanted=f"`{place.name}` in {where}: a table of settings",
+            came=_as_written(first["input"]),
+            do=f"set what is in it: `{place.name}.… = …`",
         )
     return AttlasError(
-        wanted=f"`{place.name}` in {where}: {first['msg'][:1].lower()}{first['msg'][1:]}",
-        came=repr(first["input"]),
+        wanted=f"`{place.name}` in {where}: {_wish(first)}",
+        came="a shorter list" if first["type"] == "missing" else _as_written(first["input"]),
         do="correct that value",
     )
+
+
+_WISHES = {
+    "bool_type": "true or false",
+    "float_type": "a number",
+    "int_type": "a whole number",
+    "missing": "one more value in the list",
+    "string_type": "a text in quotes",
+    "tuple_type": "a list",
+}
+
+
+def _wish(complaint: ErrorDetails) -> str:
+    """What the value should have been."""
+    told = complaint["msg"]  # of limits and choices it says clearly what may be
+    return _WISHES.get(complaint["type"], f"{told[:1].lower()}{told[1:]}")
+
+
+def _as_written(value: Any) -> str:
+    """As it stands in TOML, where Python's own writing looks like something else."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    return repr(list(value) if isinstance(value, tuple) else value)
 
 
 def _unknown(place: Place, where: str) -> AttlasError:

@@ -7,10 +7,22 @@ from typing import Any
 
 from attlas.errors import AttlasError
 
+SET = "--set"
+Keys = tuple[str, ...]
+"""`("training", "rate")`"""
 
-def overridden(table: Mapping[str, Any], assignments: Iterable[str]) -> dict[str, Any]:
+
+class Overridden(dict[str, Any]):
+    """Settings, and which of them were put in by `overridden`."""
+
+    def __init__(self, table: Mapping[str, Any]) -> None:
+        super().__init__(deepcopy(dict(table)))
+        self.assigned: set[Keys] = set()
+
+
+def overridden(table: Mapping[str, Any], assignments: Iterable[str]) -> Overridden:
     """A copy of `table` with each `dotted.key=value` put in; values are TOML or plain text."""
-    result = deepcopy(dict(table))
+    result = Overridden(table)
     for assignment in assignments:
         name, equals, text = assignment.partition("=")
         keys = [key.strip() for key in name.split(".")]
@@ -18,9 +30,9 @@ def overridden(table: Mapping[str, Any], assignments: Iterable[str]) -> dict[str
             raise AttlasError(
                 "an assignment like training.rate=1e-3",
                 repr(assignment),
-                "write --set table.key=value",
+                f"write {SET} table.key=value",
             )
-        group = result
+        group: dict[str, Any] = result
         for key in keys[:-1]:
             group = group.setdefault(key, {})
             if not isinstance(group, dict):
@@ -28,6 +40,7 @@ def overridden(table: Mapping[str, Any], assignments: Iterable[str]) -> dict[str
                     f"`{key}` to be a table", repr(group), f"check the dots in {name!r}"
                 )
         group[keys[-1]] = _value(text.strip())
+        result.assigned.add(tuple(keys))
     return result
 
 

@@ -58,6 +58,12 @@ class Place:
         have = [k for k in self.kinds if k is not self.group and self.keys[-1] in k.model_fields]
         return [_kind(group, self.tag) for group in have if self.tag]
 
+    @property
+    def kinds_of_setting(self) -> list[str]:
+        """The kinds from which the setting itself is chosen, where it is a group of one."""
+        field = self.group.model_fields[self.keys[-1]]
+        return [_kind(group, str(field.discriminator)) for group in _groups_in(field.annotation)]
+
 
 def _groups_in(annotation: Any) -> list[Group]:
     """The groups of settings that a field may hold."""

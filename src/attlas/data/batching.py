@@ -12,6 +12,7 @@ from pydantic import Field, model_validator
 from torch import Tensor
 
 from attlas.config import Config
+from attlas.data.amount import amount
 from attlas.data.batch import Batch
 from attlas.data.encoded import EncodedCorpus
 from attlas.data.filters import FilterReport, by_reason
@@ -62,8 +63,9 @@ class Batches:
         self.report = _report(encoded, config, np.flatnonzero(overlong))
         if not len(self._indices):
             raise AttlasError(
-                f"at least one pair of at most {config.max_length} tokens in {encoded.name}",
-                f"{len(encoded)} pairs, none so short" if len(encoded) else "no pairs",
+                f"at least one pair of at most {amount(config.max_length, 'token')} in "
+                f"{encoded.name}",
+                f"{amount(len(encoded), 'pair')}, none so short" if len(encoded) else "no pairs",
                 "raise batching.max_length, or check the data",
             )
 
@@ -135,7 +137,9 @@ def padded(
 def _report(
     encoded: EncodedCorpus, config: BatchingConfig, overlong: NDArray[np.int64]
 ) -> FilterReport:
-    found = by_reason((encoded.lines[i], f"more than {config.max_length} tokens") for i in overlong)
+    found = by_reason(
+        (encoded.lines[i], f"more than {amount(config.max_length, 'token')}") for i in overlong
+    )
     if config.overlong == "cut":
         return FilterReport(encoded.name, len(encoded), len(encoded), cut=found)
     return FilterReport(encoded.name, len(encoded), len(encoded) - len(overlong), left_out=found)

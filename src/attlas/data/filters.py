@@ -7,6 +7,7 @@ from typing import Literal
 from pydantic import Field
 
 from attlas.config import Config
+from attlas.data.amount import amount
 from attlas.data.pair import Pair
 from attlas.errors import AttlasError
 
@@ -94,12 +95,14 @@ class FilterReport:
         return self.read - self.kept
 
     def __str__(self) -> str:
-        parts = [f"{self.name}: {self.kept:,} of {self.read:,} pairs kept"]
+        parts = [f"{self.name}: {self.kept:,} of {amount(self.read, 'pair')} kept"]
         for done, faults in (("left out", self.left_out), ("cut", self.cut)):
             if faults:
                 parts.append(f"{done} {' and '.join(map(str, faults))}")
         if self.carriage_returns:
-            parts.append(f"{self.carriage_returns:,} carriage returns at line ends taken off")
+            parts.append(
+                f"{amount(self.carriage_returns, 'carriage return')} at line ends taken off"
+            )
         return "; ".join(parts)
 
 

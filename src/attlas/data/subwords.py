@@ -1,19 +1,21 @@
 """Subwords by sentencepiece: any text in, the same text out."""
 
-import hashlib
 import io
+import random
 import re
-import threading
 from collections.abc import Iterable, Sequence
+from functools import cached_property
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
+from attlas.data.lattice import Lattice
+from attlas.data.merges import Merges
 from attlas.data.vocabulary import BEGIN, END, PAD, SPECIAL, UNKNOWN, Vocabulary
 from attlas.errors import AttlasError
 
 _SPACE = "▁"  # how sentencepiece writes a space
 _BYTE = re.compile(r"<0x([0-9A-F]{2})>")
-_seeding = threading.Lock()  # sentencepiece keeps one seed for the whole process
+_WORD = re.compile(f"{_SPACE}[^{_SPACE}]*|[^{_SPACE}]+")  # no piece goes beyond one
 
 
 class Subwords(Vocabulary):
@@ -46,7 +48,7 @@ class Subwords(Vocabulary):
                 "use a model that attlas trained",
             )
         self._bytes = [self._as_bytes(id_) for id_ in range(len(self))]
-        self._of_space = [self._processor.piece_to_id(f"<0x{b:02X}>") for b in _SPACE.encode()]
+        self._of_space = self._spelt(_SPACE)
 
     def __len__(self) -> int:
         return int(self._processor.vocab_size())
@@ -59,33 +61,13 @@ class Subwords(Vocabulary):
 
         `strength` in (0, 1): for BPE the probability that a merge is left out (Provilkov et al.,
         2020); for unigram the smoothing α, where *smaller* is more various (Kudo, 2018, eq. 9).
-        The whole list is a pure function of (texts, strength, seed): two calls agree bit by bit.
+        What a text comes to is a function of (text, strength, seed, its place in the list), in
+        every process. sentencepiece could draw too, but mixes chance of its own into its seed.
         """
-        drawn: list[list[int]] = []
-        failed: list[BaseException] = []
-
-        def draw() -> None:
-            try:
-                for text in texts:
-                    drawn.append(  # noqa: PERF401 (kept as far as it got)
-                        self._pieced(text, enable_sampling=True, alpha=strength, nbest_size=-1)
-                    )
-            except BaseException as error:  # carried over to the calling thread
-                failed.append(error)
-
-        # sentencepiece seeds its generator once per thread, at the first draw: only a fresh thread
-        # starts from this seed.
-        digest = hashlib.sha256(seed.encode()).digest()
-        with _seeding:
-            import sentencepiece
-
-            sentencepiece.set_random_generator_seed(int.from_bytes(digest[:4]) >> 1)
-            thread = threading.Thread(target=draw, name="subword sampling")
-            thread.start()
-            thread.join()
-        if failed:
-            raise failed[0]
-        return drawn
+        return [
+            self._drawn(text, strength, random.Random(f"{seed} {place}"))
+            for place, text in enumerate(texts)
+        ]
 
     def decode(self, ids: Sequence[int]) -> str:
         text = b"".join(self._bytes[id_] for id_ in ids).decode("utf-8", errors="replace")
@@ -102,11 +84,41 @@ class Subwords(Vocabulary):
         """Read what `save` wrote."""
         return cls(path.read_bytes())
 
-    def _pieced(self, text: str, **options: Any) -> list[int]:
+    def _pieced(self, text: str) -> list[int]:
         first, *others = f" {text}".split(_SPACE)
-        ids: list[int] = self._processor.encode(first, **options)
+        ids: list[int] = self._processor.encode(first)
         for other in others:
-            ids += self._of_space + self._processor.encode(other, **options)
+            ids += self._of_space + self._processor.encode(other)
+        return ids
+
+    def _drawn(self, text: str, strength: float, chance: random.Random) -> list[int]:
+        ids: list[int] = []
+        for place, part in enumerate(f" {text}".split(_SPACE)):
+            if place:
+                ids += self._of_space
+            for word in _WORD.findall(part.replace(" ", _SPACE)):
+                for piece in self._segmenter.drawn(word, strength, chance):
+                    ids += self._ids.get(piece) or self._spelt(piece)
+        return ids
+
+    @cached_property
+    def _ids(self) -> dict[str, list[int]]:
+        """Of the pieces that text consists of: not the special ones, not the bytes."""
+        return {
+            label: [id_]
+            for id_, label in enumerate(self._labels)
+            if not (id_ < len(SPECIAL) or self._processor.is_byte(id_))
+        }
+
+    @cached_property
+    def _segmenter(self) -> Merges | Lattice:
+        scores = {p: float(self._processor.get_score(id_)) for p, (id_,) in self._ids.items()}
+        # The scores of BPE are ranks, 0, -1, -2, …; those of unigram are log probabilities.
+        ranked = all(-score == rank for rank, score in enumerate(scores.values()))
+        return Merges(scores) if ranked else Lattice(scores)
+
+    def _spelt(self, character: str) -> list[int]:
+        ids: list[int] = self._processor.piece_to_id([f"<0x{b:02X}>" for b in character.encode()])
         return ids
 
     def _as_bytes(self, id_: int) -> bytes:

@@ -85,9 +85,12 @@ class Translator:
     def __call__(self, text: str, prefix: str = "") -> Translation:
         """Translate one text, which counts as one line; the translation begins with `prefix`.
 
-        A prefix of white space alone is none. Errors: `AttlasError` for a prefix to an empty text,
-        whose translation is always empty, and for half of a surrogate pair in either.
+        A prefix of white space alone is none. Errors: `AttlasError` for anything but text, for a
+        prefix to an empty text, whose translation is always empty, and for half of a surrogate
+        pair in either.
         """
+        _check_text(text, "for several texts call translator.many")
+        _check_text(prefix, "leave the prefix out if there is none")
         line = self._read(text)
         begun = self.vocabularies.target.encode(_whole(prefix)) if prefix.strip() else []
         if begun and not line.ids:
@@ -109,6 +112,8 @@ class Translator:
         """
         if isinstance(texts, str):
             raise AttlasError("several texts", "one text", "pass a list, or call translator(text)")
+        if not isinstance(texts, Iterable):
+            raise AttlasError("several texts", type(texts).__name__, "pass a list of str")
         if window < 1 or tokens < 1:
             raise AttlasError(
                 "a window and a batch of at least 1", f"{window} and {tokens}", "raise them"
@@ -124,6 +129,7 @@ class Translator:
             yield from (found[place] for place in range(len(lines)))
 
     def _read(self, text: str) -> "_Line":
+        _check_text(text, "pass each text as a str")
         text = text.removesuffix("\n").removesuffix("\r")  # as the lines of a file end
         if not text.strip():
             return _Line(text, (), 0)
@@ -195,6 +201,11 @@ class _Line:
     text: str
     ids: tuple[int, ...]
     cut: int
+
+
+def _check_text(text: object, advice: str) -> None:
+    if not isinstance(text, str):
+        raise AttlasError("one text, a str", type(text).__name__, advice)
 
 
 def _whole(text: str) -> str:

@@ -6,7 +6,7 @@ from attlas.figures.fonts import MissingGlyphs
 from attlas.figures.grid import MOST_CELLS
 from attlas.figures.heatmap import heatmap, side_by_side
 from attlas.figures.map import Map
-from attlas.figures.readings import maps_of
+from attlas.figures.readings import figure_of, maps_of
 from attlas.figures.saving import save
 
 __all__ = [
@@ -15,6 +15,7 @@ __all__ = [
     "MissingGlyphs",
     "bars",
     "drawing",
+    "figure_of",
     "heatmap",
     "maps_of",
     "save",

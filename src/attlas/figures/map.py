@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from torch import Tensor
 
 from attlas.errors import AttlasError
-from attlas.recording import DenseReading, Reading
+from attlas.recording import DenseReading, Reading, Trace
 
 Weights: TypeAlias = Reading | Tensor | ArrayLike
 
@@ -77,6 +77,13 @@ class Map:
 
 
 def _as_tensor(weights: Tensor | ArrayLike) -> Float[Tensor, "batch heads queries slots"]:
+    if isinstance(weights, Trace):
+        raise AttlasError(
+            "the weights of one map",
+            "a whole trace",
+            "draw all of it with attlas.figures.figure_of(trace), or choose a reading from it: "
+            f"trace[{next(iter(weights.layers), 'layer')!r}], with row= and head=",
+        )
     if not isinstance(weights, Tensor):
         try:
             weights = torch.from_numpy(np.array(weights, dtype=np.float64))

@@ -1,19 +1,56 @@
-"""From a trace to the maps in it."""
+"""From a trace to the maps in it, and to their figure."""
+
+from matplotlib.figure import Figure
 
 from attlas.errors import AttlasError
+from attlas.figures.heatmap import side_by_side
 from attlas.figures.map import Map
 from attlas.recording import Reading, Trace
 
 
-def maps_of(trace: Trace, row: int = 0) -> dict[str, Map]:
+def figure_of(trace: Trace, *, layer: str | None = None, row: int = 0) -> Figure:
+    """All that a batch row of a trace holds, as heatmaps side by side on one scale.
+
+    layer, row: as `maps_of`; many layers of many heads are better drawn a layer at a time.
+
+    >>> import torch, attlas
+    >>> attention = attlas.layers.MultiHead(width=16, heads=4)
+    >>> source = torch.randn(1, 3, 16)
+    >>> with attlas.observe(attention) as trace:
+    ...     context = attention(source, attention.remember(source))
+    >>> trace.label(source=[["my", "own", "words"]])
+    >>> figure = attlas.figures.figure_of(trace)
+    >>> [axes.get_title() for axes in figure.axes[:4]]
+    ['model, head 0', 'model, head 1', 'model, head 2', 'model, head 3']
+    >>> attlas.figures.save(figure, "maps.png")
+
+    Errors: `AttlasError` as `maps_of` and `side_by_side`.
+    """
+    maps = maps_of(trace, row, layer=layer)
+    # A map that stands alone needs no name.
+    return side_by_side(maps if len(maps) != 1 else dict.fromkeys([""], *maps.values()))
+
+
+def maps_of(trace: Trace, row: int = 0, *, layer: str | None = None) -> dict[str, Map]:
     """Every head of every call of every layer as a map of its own, for this batch row, by name.
 
     A name is the layer's path, with the call and the head where there are several, all counted
     from 0: "decoder.attention", "decoder.layers.1, head 3". Axes as long as the trace's target or
-    source carry its tokens, others their positions.
+    source carry its tokens, others their positions. layer: only the maps whose names begin so;
+    None = all.
 
-    Errors: `AttlasError` for a row that the trace does not have.
+    Errors: `AttlasError` for a row that the trace does not have, and where no name begins so.
     """
+    maps = _all_maps(trace, row)
+    chosen = {name: map_ for name, map_ in maps.items() if name.startswith(layer or "")}
+    if maps and not chosen:
+        raise AttlasError(
+            "the beginning of a map's name", repr(layer), f"choose from: {'; '.join(maps)}"
+        )
+    return chosen
+
+
+def _all_maps(trace: Trace, row: int) -> dict[str, Map]:
     maps: dict[str, Map] = {}
     for layer in trace.layers:
         calls = trace.calls(layer)

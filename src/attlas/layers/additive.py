@@ -6,6 +6,7 @@ from torch import Tensor, nn
 
 from attlas.layers.attention import ScoredAttention, without_junk
 from attlas.layers.memory import Memory
+from attlas.layers.widths import check_widths
 from attlas.patterns import Pattern, everywhere
 
 _PAIRS_AT_ONCE = 2**26  # numbers in (batch, queries, slots, hidden): 256 MiB of float32
@@ -26,8 +27,9 @@ class Additive(ScoredAttention):
         pattern: Pattern = everywhere,
         dropout: float = 0.0,
     ) -> None:
+        check_widths(query_width=query_width, source_width=source_width, hidden=hidden)
         super().__init__(pattern=pattern, dropout=dropout)
-        self.query_width = query_width
+        self.query_width, self.source_width = query_width, source_width
         self.of_query = nn.Linear(query_width, hidden, bias=False)
         self.of_key = nn.Linear(source_width, hidden, bias=False)
         self.energy = nn.Linear(hidden, 1, bias=False)
@@ -38,6 +40,7 @@ class Additive(ScoredAttention):
         real: Bool[Tensor, "batch slots"] | None = None,
     ) -> Memory:
         """U k once per source: it does not depend on the query."""
+        self.check_source(source)
         source = without_junk(source, real)
         return Memory(self.of_key(source), source, real)
 

@@ -23,10 +23,12 @@ class Attention(nn.Module, ABC):
     positions of the memory, which keeps causal patterns right with a growing memory. A call never
     depends on an earlier call.
 
-    query_width: of the queries it takes; None = as wide as the keys.
+    query_width: of the queries it takes; None = as wide as the keys. source_width: of the sources
+    it remembers; None = any.
     """
 
     query_width: int | None = None
+    source_width: int | None = None
 
     def __init__(self, *, pattern: Pattern = everywhere, dropout: float = 0.0) -> None:
         if not 0.0 <= dropout <= 1.0:
@@ -62,8 +64,20 @@ class Attention(nn.Module, ABC):
     ) -> Float[Tensor, "batch queries context_width"]:
         """Read: all queries at once, or one per step."""
 
+    def check_source(self, source: Shaped[Tensor, "..."]) -> None:
+        """`AttlasError` where this attention cannot remember the source."""
+        _check_tensor("source", source)
+        width = "width" if self.source_width is None else str(self.source_width)
+        if source.ndim != 3 or self.source_width not in (None, source.shape[2]):
+            raise AttlasError(
+                f"a source of shape (batch, slots, width) = (batch, slots, {width})",
+                f"shape {tuple(source.shape)}",
+                "remember vectors of the width that the attention was made for",
+            )
+
     def check(self, query: Shaped[Tensor, "..."], memory: Memory) -> None:
         """`AttlasError` where the query fits neither this attention nor the memory's rows."""
+        _check_tensor("query", query)
         rows = memory.keys.shape[0]
         width = "width" if self.query_width is None else str(self.query_width)
         fits = query.ndim == 3 and query.shape[0] == rows
@@ -85,6 +99,15 @@ class Attention(nn.Module, ABC):
         """Which slots each query may see: in the pattern and real."""
         mask = self.pattern.mask(queries, memory.slots, first, memory.keys.device)[None, None]
         return mask if memory.real is None else mask & memory.real[:, None, None, :]
+
+
+def _check_tensor(name: str, given: object) -> None:
+    if not isinstance(given, Tensor):
+        raise AttlasError(
+            f"a {name} that is a tensor",
+            f"a {type(given).__name__}",
+            "pass torch.from_numpy(…), or use attlas.attend, which takes NumPy arrays",
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from attlas.errors import AttlasError
 from attlas.layers.attention import ScoredAttention
 from attlas.layers.memory import Memory
+from attlas.layers.widths import check_widths
 
 
 class Local(ScoredAttention, ABC):
@@ -26,7 +27,7 @@ class Local(ScoredAttention, ABC):
             )
         super().__init__(pattern=inner.pattern, dropout=inner.dropout.p)
         self.inner = inner
-        self.query_width = inner.query_width
+        self.query_width, self.source_width = inner.query_width, inner.source_width
         self.radius = radius
 
     @abstractmethod
@@ -111,6 +112,7 @@ class LocalPredictive(Local):
     """
 
     def __init__(self, inner: ScoredAttention, radius: int, query_width: int, hidden: int) -> None:
+        check_widths(query_width=query_width, hidden=hidden)
         super().__init__(inner, radius)
         if inner.query_width not in (None, query_width):
             raise AttlasError(

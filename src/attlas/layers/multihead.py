@@ -8,6 +8,7 @@ from attlas.layers.attention import without_junk
 from attlas.layers.fused import FusedAttention
 from attlas.layers.memory import Memory
 from attlas.layers.positions import RotaryPositions
+from attlas.layers.widths import check_widths
 from attlas.patterns import Pattern, everywhere
 
 
@@ -37,18 +38,20 @@ class MultiHead(FusedAttention):
         scale: float | None = None,
         positions: RotaryPositions | None = None,
     ) -> None:
+        check_widths(width=width, source_width=source_width, heads=heads, key_heads=key_heads)
+        check_widths(head_width=head_width, value_width=value_width)
         _check(width, heads, key_heads, head_width, positions)
         super().__init__(pattern=pattern, dropout=dropout, scale=scale)
         self.query_width = width
         self.heads = heads
         self.key_heads = heads if key_heads is None else key_heads
         self.positions = positions
-        source_width = width if source_width is None else source_width
+        self.source_width = width if source_width is None else source_width
         head_width = width // heads if head_width is None else head_width
         value_width = head_width if value_width is None else value_width
         self.of_query = nn.Linear(width, heads * head_width, bias=bias)
-        self.of_key = nn.Linear(source_width, self.key_heads * head_width, bias=bias)
-        self.of_value = nn.Linear(source_width, self.key_heads * value_width, bias=bias)
+        self.of_key = nn.Linear(self.source_width, self.key_heads * head_width, bias=bias)
+        self.of_value = nn.Linear(self.source_width, self.key_heads * value_width, bias=bias)
         self.of_heads = nn.Linear(heads * value_width, width, bias=bias)
         for linear in (self.of_query, self.of_key, self.of_value, self.of_heads):
             nn.init.xavier_uniform_(linear.weight)
@@ -66,6 +69,7 @@ class MultiHead(FusedAttention):
         `first` is the position of the first slot: with rotary positions, slots that will extend a
         memory are remembered with first = memory.slots.
         """
+        self.check_source(source)
         source = without_junk(source, real)
         keys = _apart(self.of_key(source), self.key_heads)
         if self.positions is not None:
@@ -92,23 +96,19 @@ def _check(
     head_width: int | None,
     positions: RotaryPositions | None,
 ) -> None:
-    if heads < 1:
-        raise AttlasError("at least one head", f"heads = {heads}", "use heads = 1 or more")
     if head_width is None and (width < heads or width % heads):
         raise AttlasError(
             "a width that the heads share evenly",
             f"width {width} for {heads} heads",
             "choose heads that divide the width, or give head_width",
         )
-    if key_heads is not None and (key_heads < 1 or heads % key_heads):
+    if key_heads is not None and heads % key_heads:
         raise AttlasError(
             "heads that share key_heads evenly",
             f"{heads} heads for {key_heads} key_heads",
             "choose key_heads that divide the heads",
         )
     turned = width // heads if head_width is None else head_width
-    if turned < 1:
-        raise AttlasError("a head_width ≥ 1", str(turned), "leave it out for width / heads")
     if positions is not None and positions.width != turned:
         raise AttlasError(
             f"rotary positions of the head's width, {turned}",

@@ -8,6 +8,7 @@ from attlas.errors import AttlasError
 from attlas.layers.additive import tanh_energies
 from attlas.layers.attention import ScoredAttention, without_junk
 from attlas.layers.memory import Memory
+from attlas.layers.widths import check_widths
 from attlas.patterns import Pattern, everywhere
 
 
@@ -23,6 +24,7 @@ class Dot(ScoredAttention):
         real: Bool[Tensor, "batch slots"] | None = None,
     ) -> Memory:
         """The source is both key and value."""
+        self.check_source(source)
         source = without_junk(source, real)
         return Memory(source, source, real)
 
@@ -55,8 +57,9 @@ class General(ScoredAttention):
         pattern: Pattern = everywhere,
         dropout: float = 0.0,
     ) -> None:
+        check_widths(query_width=query_width, source_width=source_width)
         super().__init__(pattern=pattern, dropout=dropout)
-        self.query_width = query_width
+        self.query_width, self.source_width = query_width, source_width
         self.of_key = nn.Linear(source_width, query_width, bias=False)
 
     def remember(
@@ -65,6 +68,7 @@ class General(ScoredAttention):
         real: Bool[Tensor, "batch slots"] | None = None,
     ) -> Memory:
         """W k once per source: it does not depend on the query."""
+        self.check_source(source)
         source = without_junk(source, real)
         return Memory(self.of_key(source), source, real)
 
@@ -93,8 +97,9 @@ class Concat(ScoredAttention):
         pattern: Pattern = everywhere,
         dropout: float = 0.0,
     ) -> None:
+        check_widths(query_width=query_width, source_width=source_width, hidden=hidden)
         super().__init__(pattern=pattern, dropout=dropout)
-        self.query_width = query_width
+        self.query_width, self.source_width = query_width, source_width
         self.of_pair = nn.Linear(query_width + source_width, hidden, bias=False)
         self.energy = nn.Linear(hidden, 1, bias=False)
 
@@ -104,6 +109,7 @@ class Concat(ScoredAttention):
         real: Bool[Tensor, "batch slots"] | None = None,
     ) -> Memory:
         """W₂ k once per source: it does not depend on the query."""
+        self.check_source(source)
         source = without_junk(source, real)
         return Memory(F.linear(source, self.of_pair.weight[:, self.query_width :]), source, real)
 

@@ -22,6 +22,7 @@ class ScaledDotProduct(FusedAttention):
         real: Bool[Tensor, "batch slots"] | None = None,
     ) -> Memory:
         """The source is both key and value."""
+        self.check_source(source)
         head = without_junk(source, real).unsqueeze(1)
         return Memory(head, head, real)
 

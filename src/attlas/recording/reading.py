@@ -39,6 +39,12 @@ class Reading(ABC):
         for start in range(0, self.shape[2], size):
             yield self.rows(start, min(start + size, self.shape[2]))
 
+    def __repr__(self) -> str:
+        """Its shape: its numbers may be millions."""
+        batch, heads, queries, slots = self.shape
+        name = type(self).__name__
+        return f"{name}(batch={batch}, heads={heads}, queries={queries}, slots={slots})"
+
     def _checked(self, start: int, stop: int) -> None:
         if not 0 <= start <= stop <= self.shape[2]:
             raise AttlasError(
@@ -46,7 +52,7 @@ class Reading(ABC):
             )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class DenseReading(Reading):
     """The weights themselves: recurrent attention, or arrays that a user brings."""
 
@@ -65,7 +71,7 @@ class DenseReading(Reading):
         return DenseReading(self.values[rows])
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class FactoredReading(Reading):
     """softmax(scale · q kᵀ) over the slots that are real and in the pattern, never held whole.
 

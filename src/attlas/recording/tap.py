@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
+from attlas.errors import AttlasError
 from attlas.recording.reading import Reading
 
 Weights = Float[Tensor, "batch heads queries slots"]
@@ -66,7 +67,14 @@ class Tap(nn.Module):
 
 
 def taps(model: nn.Module) -> dict[int, str]:
-    """Every tap inside `model`, with the path of its layer ("" = the model itself)."""
+    """Every tap inside `model`, with the path of its layer ("" = the model itself).
+
+    Errors: `AttlasError` for what is no module.
+    """
+    if not isinstance(model, nn.Module):
+        raise AttlasError(
+            "a model, a torch.nn.Module", f"a {type(model).__name__}", "pass the model itself"
+        )
     return {
         id(module): path.rpartition(".")[0]
         for path, module in model.named_modules()

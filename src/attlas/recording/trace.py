@@ -25,6 +25,7 @@ class Trace:
     """Readings by layer path, in the order of the calls, and the tokens that label the axes.
 
     `source` (slots) and `target` (queries) hold one list of tokens per batch row, where known.
+    `attlas.figures.figure_of(trace)` draws it, `attlas figure` and the explorer show a saved one.
     """
 
     def __init__(self) -> None:
@@ -81,6 +82,17 @@ class Trace:
                 f"choose one of trace.calls({layer!r})",
             )
         return readings[0]
+
+    def __repr__(self) -> str:
+        """Each layer with the shape of each of its readings, and what is labelled with tokens."""
+        shapes = {layer: [r.shape for r in readings] for layer, readings in self._calls.items()}
+        layers = [
+            f"  {layer or 'model'}: {', '.join(' × '.join(map(str, shape)) for shape in called)}"
+            for layer, called in shapes.items()
+        ]
+        labelled = f"  tokens: {len(self.source)} source rows, {len(self.target)} target rows"
+        head = "Trace, layer: batch × heads × queries × slots of each call"
+        return "\n".join([head, *layers, labelled])
 
     def save(self, path: Path | str) -> None:
         """Write one safetensors file: tensors, and as metadata the layers, patterns and tokens.

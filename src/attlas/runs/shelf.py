@@ -32,6 +32,13 @@ class Shelf:
         """The updates at which the checkpoints on disk were saved, oldest first."""
         return [int(name) for name in self.names() if name.isdecimal()]
 
+    def begun(self) -> bool:
+        """Whether there is a checkpoint to go on from, or some that starting over would lose.
+
+        A single one that `last` does not name is what a killed first save leaves.
+        """
+        return (self.run / LAST).exists() or len(self.numbered()) > 1
+
     def path(self, name: str) -> Path:
         """Where the checkpoint of this name is or would be."""
         return self.folder / (name + _SUFFIX)

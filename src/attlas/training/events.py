@@ -85,7 +85,8 @@ class Interrupted(Event):
 class Outcome(Event):
     """The end: why, and which checkpoint is the best by which criterion (None: none was measured).
 
-    reason: the limit that was reached: "epochs", "updates", "minutes" or "patience".
+    reason: the limit that was reached: "epochs", "updates", "minutes" or "patience"; planned: about
+    how many updates `epochs` and `updates` allow (None: any number).
     """
 
     kind: ClassVar[str] = "finished"
@@ -94,6 +95,7 @@ class Outcome(Event):
     best: float | None
     checkpoint: str | None
     folder: str
+    planned: int | None = None
 
     @property
     def path(self) -> Path:

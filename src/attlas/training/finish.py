@@ -9,7 +9,9 @@ from attlas.training.saver import Saver
 from attlas.training.state import TrainingState
 
 
-def finish(state: TrainingState, reason: str, saver: Saver, judge: Judge) -> Outcome:
+def finish(
+    state: TrainingState, reason: str, saver: Saver, judge: Judge, planned: int | None
+) -> Outcome:
     """Measure what was not yet measured, the average too; point `best` at the best of all.
 
     `state` is saved. None of this is entered in it: a training that goes on knows nothing of it.
@@ -34,6 +36,7 @@ def finish(state: TrainingState, reason: str, saver: Saver, judge: Judge) -> Out
     outcome = Outcome(
         **teller.clock.moment(state),
         reason=reason,
+        planned=planned,
         criterion=judge.criterion.criterion,
         best=None if best is None else best[0],
         checkpoint=name,

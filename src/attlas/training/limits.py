@@ -1,5 +1,7 @@
 """When a training ends."""
 
+import math
+
 from attlas.training.settings import TrainingConfig
 from attlas.training.state import TrainingState
 
@@ -16,6 +18,16 @@ def reached(settings: TrainingConfig, state: TrainingState, seconds: float) -> s
     if settings.minutes is not None and seconds >= 60 * settings.minutes:
         return "minutes"
     return None
+
+
+def planned(settings: TrainingConfig, batches: int) -> int | None:
+    """How many updates `epochs` and `updates` allow, with so many batches an epoch; None: any."""
+    limits = []
+    if settings.epochs is not None:
+        limits.append(settings.epochs * math.ceil(batches / settings.accumulate))
+    if settings.updates is not None:
+        limits.append(settings.updates)
+    return min(limits, default=None)
 
 
 def part_done(

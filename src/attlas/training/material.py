@@ -16,11 +16,13 @@ from attlas.data import (
     load_splits,
     sample_corpus,
 )
+from attlas.data.amount import amount
 from attlas.errors import AttlasError
-from attlas.runs import CONFIG, PROVENANCE, Run, write_durably
+from attlas.runs import CONFIG, PROVENANCE, Run, Shelf, write_durably
 from attlas.runs.durable import TEMPORARY, explained, sync
 from attlas.runs.lock import LOCK
 from attlas.training.events import Preparing, Report, silent
+from attlas.training.limits import planned
 from attlas.training.provenance import checksums, provenance
 from attlas.training.recipe import Recipe, check_same
 
@@ -32,19 +34,27 @@ class Material:
 
     def __init__(self, recipe: Recipe, splits: Splits, vocabularies: Vocabularies) -> None:
         self.recipe, self.splits, self.vocabularies = recipe, splits, vocabularies
-        self._encoded = encode_corpus(splits.train, vocabularies)
+        self._best = Batches(
+            encode_corpus(splits.train, vocabularies), recipe.batching, recipe.seed
+        )
         self.valid_batches = Batches(
             encode_corpus(splits.valid, vocabularies), recipe.batching, recipe.seed
         )
 
     def batches(self, epoch: int) -> Batches:
         """The training batches of an epoch: with subword sampling, other tokens in each."""
-        encoded, sampling = self._encoded, self.recipe.vocabulary.sampling
-        if sampling:
-            encoded = sample_corpus(
-                self.splits.train, self.vocabularies, sampling, self.recipe.seed, epoch
-            )
-        return Batches(encoded, self.recipe.batching, self.recipe.seed)
+        recipe, sampling = self.recipe, self.recipe.vocabulary.sampling
+        if not sampling:
+            return self._best
+        encoded = sample_corpus(self.splits.train, self.vocabularies, sampling, recipe.seed, epoch)
+        return Batches(encoded, recipe.batching, recipe.seed)
+
+    def planned(self) -> int | None:
+        """Of how many updates the whole training is; None where nothing but time limits it.
+
+        With subword sampling, about so many.
+        """
+        return planned(self.recipe.training, len(self._best.epoch(0)))
 
     def valid_corpus(self) -> Corpus:
         """What is translated at each validation."""
@@ -52,18 +62,25 @@ class Material:
         return valid if most is None else corpus_of(valid.pairs[:most], valid.name)
 
 
-def prepared(recipe: Recipe, folder: Path, report: Report = silent) -> Material:
+def prepared(
+    recipe: Recipe, folder: Path, report: Report = silent, splits: Splits | None = None
+) -> Material:
     """Load the data, and begin the folder or check that it was begun with the same recipe and data.
 
-    `config.toml` is written last: a folder that has one has all the rest.
+    A folder without a checkpoint is begun anew: nothing was trained that another recipe would
+    spoil. `config.toml` is written last: a new folder that has one has all the rest.
+    `splits`: the data where it is loaded already.
     Errors: `AttlasError` where recipe or data are not those it began with.
     """
-    begun = (folder / CONFIG).is_file()
+    begun = Shelf(folder).begun()
     if begun:
         check_same(Recipe.read(read_toml(folder / CONFIG), str(folder / CONFIG)), recipe, folder)
+    if (folder / CONFIG).is_file():
         _check_there(recipe, folder)
-    splits = load_splits(recipe.data)
-    pairs = f"the {len(splits.train):,} training pairs"
+        if not begun:
+            report(_news(f"no checkpoint yet in {folder}: starting over"))
+    splits = splits or load_splits(recipe.data)
+    pairs = f"the {amount(len(splits.train), 'training pair')}"
     report(_news(f"encoding {pairs}" if begun else f"building vocabularies from {pairs}, encoding"))
     if begun:
         _check_data(Run(folder), recipe, splits)
@@ -132,8 +149,8 @@ def _check_data(run: Run, recipe: Recipe, splits: Splits) -> None:
         was, is_ = before.get(name, {}), now[name]
         if was.get("sha256") != is_["sha256"]:
             raise AttlasError(
-                f"the {name} data with which {run.path} began ({was.get('pairs')} pairs of "
-                f"{was.get('name')})",
-                f"other sentences ({is_['pairs']} pairs of {is_['name']})",
+                f"the {name} data with which {run.path} began "
+                f"({amount(was.get('pairs', 0), 'pair')} of {was.get('name')})",
+                f"other sentences ({amount(is_['pairs'], 'pair')} of {is_['name']})",
                 f"{again} to go on with that run, or choose another folder for a new one",
             )

@@ -7,6 +7,7 @@ from rich.console import Console
 from rich.progress import BarColumn, TaskID, TextColumn
 from rich.progress import Progress as Bar
 
+from attlas.data.amount import amount
 from attlas.training.events import (
     Event,
     Interrupted,
@@ -68,8 +69,8 @@ class Progress:
         for note in event.notes:
             self._line(note)
         self._line(
-            f"{event.parameters:,} parameters on {event.device}; {event.pairs:,} pairs in "
-            f"{event.batches:,} batches"
+            f"{amount(event.parameters, 'parameter')} on {event.device}; "
+            f"{amount(event.pairs, 'pair')} in {amount(event.batches, 'batch', 'batches')}"
             + (f"; going on after update {event.update:,}" if event.update else "")
         )
         if self.console.is_terminal:
@@ -120,14 +121,22 @@ def _finished(event: Outcome) -> str:
     if event.best is not None:
         best = f"; best {event.criterion} {event.best:.4g} in checkpoint {event.checkpoint}"
     return (
-        f"finished after {event.update:,} updates in {duration(event.seconds)} "
-        f"({_REASONS[event.reason]}){best}"
+        f"finished after {amount(event.update, 'update')} in {duration(event.seconds)} "
+        f"({_reason(event)}){best}"
     )
+
+
+def _reason(event: Outcome) -> str:
+    if event.reason != "minutes":
+        return _REASONS[event.reason]
+    made = ""
+    if event.planned is not None:
+        made = f": {event.update:,} of {amount(event.planned, 'planned update')} made"
+    return f"the time is over{made}; to go on, raise training.minutes"
 
 
 _REASONS = {
     "epochs": "all epochs are done",
     "updates": "all updates are done",
-    "minutes": "the time is over",
     "patience": "no better validation for some time",
 }

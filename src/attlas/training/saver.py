@@ -27,7 +27,7 @@ class Saver:
         """
         self.shelf.clean()
         if self.shelf.named(LAST) is None:
-            if len(self.shelf.numbered()) > 1:  # more than one killed save can leave
+            if self.shelf.begun():
                 raise AttlasError(
                     f"the file `last` in {self.folder}, beside its checkpoints",
                     "none",

@@ -24,6 +24,24 @@ class Schedule(Config, ABC):
             return update / self.warmup
         return self.after(update)
 
+    def too_long(self, planned: int | None) -> str | None:
+        """What to say where the schedule goes far beyond the updates planned (None: no limit).
+
+        A quarter more is let pass: such numbers are round.
+        """
+        name, length = self.length
+        if planned is None or length <= 1.25 * planned:
+            return None
+        return (
+            f"the schedule is made for {length:,} updates, the training ends after about "
+            f"{planned:,}: set training.schedule.{name}"
+        )
+
+    @property
+    def length(self) -> tuple[str, int]:
+        """The setting that says until when the rate changes as planned, and its value."""
+        return "warmup", self.warmup
+
     @abstractmethod
     def after(self, update: int) -> float:
         """The factor once warm."""
@@ -67,6 +85,10 @@ class _Falling(Schedule, ABC):
                 "set it to about the number of updates of the whole training",
             )
         return self
+
+    @property
+    def length(self) -> tuple[str, int]:
+        return "updates", self.updates
 
     def passed(self, update: int) -> float:
         """How much of the fall is over, 0 … 1."""

@@ -66,7 +66,9 @@ class TrainingConfig(Config):
     rate: of the optimiser, before the schedule. clip: the greatest norm of the gradient (0 = any).
     smoothing: ε of the labels. accumulate: so many batches make one update, with the gradient that
     all of them in one batch would give. keep: how many checkpoints stay beside the best.
-    save_every counts updates; every validation saves as well. device: auto, cpu, cuda, …;
+    save_every counts updates; every validation saves as well, and both count for `keep` and for
+    the average of the last. Left out, every hundredth update is saved too, against a kill: that
+    checkpoint counts for nothing and the next one takes its place. device: auto, cpu, cuda, …;
     threads: of the CPU; left out, torch decides.
     """
 

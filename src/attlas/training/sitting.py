@@ -17,6 +17,8 @@ from attlas.training.saver import Saver
 from attlas.training.state import TrainingState, Window
 from attlas.training.teller import Clock, Teller
 
+SAFETY = 100  # updates that a kill costs at most, where the recipe says nothing of saving
+
 
 def sit(material: Material, learner: Learner, folder: Path, report: Report) -> Outcome:
     """Restore, train, finish."""
@@ -45,7 +47,7 @@ def sit(material: Material, learner: Learner, folder: Path, report: Report) -> O
                 sitting.advance()
             if saver.shelf.named(LAST) != numbered(sitting.state.update):
                 sitting.save()
-            return finish(sitting.state, reason, saver, sitting.judge)
+            return finish(sitting.state, reason, saver, sitting.judge, material.planned())
 
 
 class Sitting:
@@ -90,7 +92,8 @@ class Sitting:
             clock = self.teller.clock
             self.teller.tell(
                 Trained(
-                    **clock.moment(self.state),
+                    # The epoch that this update was made in, also where it is now over.
+                    **{**clock.moment(self.state), "epoch": state.epoch},
                     loss=window.loss / window.tokens,
                     tokens_per_second=window.tokens / max(window.seconds, 1e-9),
                     rate=update.rate,
@@ -106,6 +109,8 @@ class Sitting:
         if validate or self._every(self.settings.save_every):
             self.state = self.saver.listed(self.state)
             self.save()
+        elif self.settings.save_every is None and self._every(SAFETY):
+            self.save()
 
     def save(self) -> None:
         """A checkpoint of this very moment."""
@@ -114,11 +119,14 @@ class Sitting:
 
     def started(self) -> Started:
         """What this sitting begins with."""
-        material, journal = self.material, self.teller.journal
+        material, journal, settings = self.material, self.teller.journal, self.settings
         batches, order = self._of_epoch(self.state.epoch)
         reports = [material.splits.train.report, material.splits.valid.report]
         reports += [one.report for one in (batches, material.valid_batches) if one.report.skipped]
         notes = [str(report) for report in reports]
+        warning = settings.schedule.too_long(material.planned())
+        if warning:
+            notes.append(warning)
         if journal.missing:
             notes.append(
                 f"{journal.path} had lost its last {journal.missing:,} bytes: what they "

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import torch
 
+from attlas.data import load_splits
 from attlas.models import build
 from attlas.runs import device_named, locked
 from attlas.runs.durable import explained
@@ -33,12 +34,13 @@ def train(recipe: Recipe, folder: Path | str, *, report: Report = silent) -> Out
     folder = Path(folder)
     device = device_named(recipe.training.device)
     keep_freed_memory()
+    splits = None if folder.exists() else load_splits(recipe.data)  # if that fails, no new folder
     with explained(folder):
         folder.mkdir(parents=True, exist_ok=True)
     check_folder(folder)
     graphics = [device] if device.type == "cuda" else []
     with locked(folder), _threads(recipe.training.threads), torch.random.fork_rng(graphics):
-        material = prepared(recipe, folder, report)
+        material = prepared(recipe, folder, report, splits)
         vocabularies = material.vocabularies
         torch.manual_seed(seed_of(recipe.seed, "weights"))
         model = build(recipe.model, len(vocabularies.source), len(vocabularies.target))

@@ -1,0 +1,55 @@
+"""`attlas export`: a run for other programs."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from attlas.cli.interrupt import loading
+from attlas.cli.options import Checkpoint, RunFolder
+
+
+def export(
+    run: RunFolder,
+    to: Annotated[
+        str, typer.Option(help="safetensors, huggingface, ctranslate2 or onnx (see above).")
+    ],
+    out: Annotated[
+        Path | None, typer.Option(help="The new folder; by default RUN/exports/FORMAT.")
+    ] = None,
+    quantization: Annotated[
+        str, typer.Option(help="float32, or for ctranslate2 also int8.")
+    ] = "float32",
+    checkpoint: Checkpoint = "best",
+) -> None:
+    """Write a run as a folder that other programs read.
+
+    safetensors: the weights of any model, its recipe and its vocabularies. huggingface: a Marian
+    model of transformers; the Transformer with placement = "post", LayerNorm, sinusoidal positions
+    and relu or gelu. ctranslate2: a fast translator, also with 8-bit weights; any Transformer whose
+    attention may look everywhere. onnx: encoder.onnx and decoder.onnx (one step, with the past in
+    and out) for onnxruntime; the same models.
+
+    The folder is there whole or not at all. Its README.md says how to use it; attlas.json in it
+    names the checkpoint and has the run's provenance.
+
+    \b
+    Examples:
+      attlas export runs/small --to safetensors
+      attlas export runs/small --to ctranslate2 --quantization int8 --out small-int8
+      attlas export runs/small --to onnx --checkpoint averaged
+    """
+    with loading():
+        from attlas.exporting import export as export_run
+
+    name = to if quantization == "float32" else f"{to}-{quantization}"
+    exported = export_run(
+        run,
+        to,
+        out or run / "exports" / name,
+        which=checkpoint,
+        quantization=quantization,
+    )
+    print(f"{exported.path} is ready: {', '.join(exported.files)}")
+    for remark in exported.remarks:
+        print(f"- {remark}")

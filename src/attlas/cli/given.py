@@ -1,0 +1,60 @@
+"""What a command is given, looked at before it begins to work."""
+
+from pathlib import Path
+from shlex import quote
+
+from safetensors import SafetensorError, safe_open
+
+from attlas.errors import AttlasError
+from attlas.recording import Trace
+from attlas.runs import BEST, LAST, Run
+
+
+def run_at(path: Path, checkpoint: str) -> tuple[Run, str]:
+    """The run in this folder, and the whole name of the checkpoint: 00000079 where 79 is meant.
+
+    Errors: `AttlasError` where there is none, with the command that helps.
+    """
+    run = Run(path)
+    there = run.checkpoints()
+    go_on = f"attlas train {quote(str(path))}"
+    if not there:
+        raise AttlasError(f"a run with a checkpoint at {path}", "none yet", f"train it: {go_on}")
+    if checkpoint == BEST and run.shelf.named(BEST) is None and run.shelf.named(LAST):
+        raise AttlasError(
+            f"the best checkpoint of {path}",
+            "a run that has not been validated yet",
+            f"add --checkpoint last, or go on with its training: {go_on}",
+        )
+    whole = checkpoint.zfill(8)
+    return run, whole if whole in there else checkpoint
+
+
+def trace_at(path: Path) -> Trace:
+    """The trace in this file. Errors: `AttlasError` for any other file, with what it is."""
+    try:
+        with safe_open(path, framework="numpy") as file:
+            metadata = file.metadata() or {}
+    except (SafetensorError, OSError):
+        if path.is_file() and path.suffix != ".safetensors":
+            raise AttlasError(
+                "a trace, which attlas figure --save-trace wrote, or the folder of a run",
+                f"{path}, which is neither",
+                "check the path",
+            ) from None
+        metadata = {}
+    if "attlas" in metadata:
+        raise AttlasError(
+            "a trace, or the folder of a run",
+            f"{path}, which is a checkpoint",
+            f"name the folder of its run: {path.absolute().parent.parent}",
+        )
+    return Trace.load(path)
+
+
+def folder_of(path: Path | None) -> None:
+    """Errors: `AttlasError` where the folder of a file that is to be written does not exist."""
+    if path and not path.parent.is_dir():
+        raise AttlasError(
+            f"to write {path}", f"no folder {path.parent}", "choose a folder that exists"
+        )

@@ -1,0 +1,96 @@
+"""`export(run, to, folder)`: from a run to a folder that others read."""
+
+import json
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+
+from attlas.errors import AttlasError
+from attlas.exporting.ctranslate2 import QUANTIZATIONS, write_ctranslate2
+from attlas.exporting.folder import check_free, new_folder
+from attlas.exporting.huggingface import write_huggingface
+from attlas.exporting.onnx import write_onnx
+from attlas.exporting.subject import Subject
+from attlas.exporting.weights import write_weights
+from attlas.runs import BEST, Run
+
+FORMATS = ("safetensors", "huggingface", "ctranslate2", "onnx")
+ORIGIN, README = "attlas.json", "README.md"
+
+
+@dataclass(frozen=True, slots=True)
+class Exported:
+    """A folder that was written: its files, and what a reader of it has to know."""
+
+    path: Path
+    files: tuple[str, ...]
+    remarks: tuple[str, ...]
+
+
+def export(
+    run: Run | Path | str,
+    to: str,
+    folder: Path | str,
+    *,
+    which: str = BEST,
+    quantization: str = "float32",
+) -> Exported:
+    """Write a checkpoint of a run into a new folder, whole or not at all.
+
+    Beside what the format asks for, the folder has attlas.json, which says of which checkpoint it
+    is and has the run's provenance, and README.md, which has the remarks.
+
+    Errors: `AttlasError` for an unknown format, a folder that is not empty, a model that the format
+    cannot hold, or a library that is missing.
+    """
+    _check(to, quantization)
+    folder = Path(folder)
+    check_free(folder)  # before the model is read
+    subject = Subject.of(run, which)
+    with new_folder(folder) as begun:
+        remarks = _written(subject, to, begun, quantization)
+        _write_origin(subject, to, quantization, begun / ORIGIN)
+        lines = [f"# {to}, exported by attlas", *(f"- {remark}" for remark in remarks)]
+        (begun / README).write_text("\n".join(lines) + "\n", encoding="utf-8")
+        files = tuple(sorted(path.name for path in begun.iterdir()))
+    return Exported(folder, files, tuple(remarks))
+
+
+def _written(subject: Subject, to: str, folder: Path, quantization: str) -> list[str]:
+    match to:
+        case "safetensors":
+            return write_weights(subject, folder)
+        case "huggingface":
+            return write_huggingface(subject, folder)
+        case "ctranslate2":
+            return write_ctranslate2(subject, folder, quantization)
+        case _:
+            return write_onnx(subject, folder)
+
+
+def _check(to: str, quantization: str) -> None:
+    if to not in FORMATS:
+        raise AttlasError(f"one of the formats {', '.join(FORMATS)}", repr(to), "choose one")
+    if quantization not in QUANTIZATIONS:
+        raise AttlasError(
+            f"a quantization of {' or '.join(QUANTIZATIONS)}", repr(quantization), "choose one"
+        )
+    if quantization != "float32" and to != "ctranslate2":
+        raise AttlasError(
+            f"quantization = float32 for {to}",
+            quantization,
+            "leave it out, or export to ctranslate2",
+        )
+
+
+def _write_origin(subject: Subject, to: str, quantization: str, path: Path) -> None:
+    origin = {
+        "attlas": version("attlas"),
+        "format": to,
+        "quantization": quantization,
+        "checkpoint": subject.checkpoint,
+        "weights": subject.weights,
+        "provenance": subject.run.provenance(),
+    }
+    text = json.dumps(origin, ensure_ascii=False, indent=2)
+    path.write_text(f"{text}\n", encoding="utf-8")

@@ -1,0 +1,174 @@
+"""A translator whose search is CTranslate2's."""
+
+import json
+from collections.abc import Sequence
+from itertools import accumulate
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from attlas.config import Config
+from attlas.data import BEGIN, END, PAD
+from attlas.data.vocabulary import SPECIAL
+from attlas.decoding import DecodingConfig, Hypothesis, Translator
+from attlas.decoding.hypothesis import ranked
+from attlas.errors import AttlasError, missing_extra
+from attlas.exporting.ctranslate2 import longest, names
+from attlas.exporting.export import ORIGIN
+from attlas.exporting.stopping import found_in_time, length_penalty
+from attlas.exporting.subject import Subject
+from attlas.runs import BEST, Run
+
+_TAKER = "the engine ctranslate2"
+
+
+class FastTranslator(Translator):
+    """A `Translator` that searches by an export of its run to CTranslate2.
+
+    `folder` is what `export(run, "ctranslate2", folder)` wrote of this very checkpoint. CTranslate2
+    finds the `beam` best hypotheses by log P; they are ranked as `Penalties` ranks them, and those
+    that come after attlas would have stopped (`found_in_time`) are left out. The same numbers up to
+    rounding, and nearly the same search: a hypothesis finishes where END is among the `beam` most
+    probable continuations of all, not of its own alone; one of the greatest length counts as cut
+    off even where END would have come next; and P leaves out padding and begin, to which a trained
+    model gives almost nothing. Traces and alignments come from attlas's own model, as ever.
+
+    Errors: `AttlasError` without CTranslate2, for a folder that is no such export, and for a search
+    that CTranslate2 does not know.
+    """
+
+    def __init__(
+        self,
+        run: Run | Path | str,
+        folder: Path | str,
+        config: DecodingConfig | None = None,
+        *,
+        which: str = BEST,
+    ) -> None:
+        try:
+            import ctranslate2
+        except ImportError:
+            raise missing_extra(_TAKER, "ctranslate2") from None
+        subject = Subject.of(run, which)
+        config = config or subject.decoding
+        _check(config)
+        self._longest = longest(subject.transformer(_TAKER)[1])
+        _check_origin(Path(folder), subject)
+        origin = {"run": str(subject.run.path), "checkpoint": which, "engine": "ctranslate2"}
+        self._set_up(subject.model, subject.vocabularies, config, origin)
+        self._engine = ctranslate2.Translator(str(folder), intra_threads=torch.get_num_threads())
+        self._source = names(self.vocabularies.source)
+        self._target = names(self.vocabularies.target)
+        self._ids = {name: id_ for id_, name in enumerate(self._target)}
+
+    def search(
+        self, sources: Sequence[Sequence[int]], prefixes: Sequence[Sequence[int]]
+    ) -> list[list[Hypothesis]]:
+        if any(prefixes):
+            raise AttlasError(
+                f"no prefix with {_TAKER}", "a prefix", "leave it out, or use engine attlas"
+            )
+        found: dict[int, list[Hypothesis]] = {}
+        for size in sorted({len(ids) for ids in sources}):  # each has a greatest length of its own
+            places = [place for place, ids in enumerate(sources) if len(ids) == size]
+            lists = self._searched([sources[place] for place in places], size + 1)
+            found.update(zip(places, lists, strict=True))
+        return [found[place] for place in range(len(sources))]
+
+    def _searched(self, sources: Sequence[Sequence[int]], size: int) -> list[list[Hypothesis]]:
+        """The n-best lists of sources that all have `size` tokens, END included."""
+        most = self.config.max_length(size)
+        if self._longest is not None:
+            if size > self._longest:
+                raise AttlasError(
+                    f"a text of at most {self._longest:,} tokens, its end included, for {_TAKER}",
+                    f"{size:,} tokens",
+                    f"cut texts by decoding.longest_source = {self._longest - 1}, or use engine "
+                    "attlas",
+                )
+            most = min(most, self._longest)
+        width = 1 if self.config.method == "greedy" else self.config.beam
+        named = [[self._source[id_] for id_ in ids] for ids in sources]
+        results = self._engine.translate_batch(
+            named,
+            beam_size=width,
+            num_hypotheses=width,
+            length_penalty=0,
+            max_input_length=0,
+            max_decoding_length=most,
+            min_decoding_length=self.config.min_length,
+            suppress_sequences=[[SPECIAL[PAD]], [SPECIAL[BEGIN]]],
+            return_scores=True,
+            return_end_token=True,
+        )
+        return [self._best(one, result) for one, result in zip(named, results, strict=True)]
+
+    def _best(self, source: list[str], result: Any) -> list[Hypothesis]:
+        """The n-best list of one source, of what CTranslate2 found for it."""
+        n_best, alpha = self.config.n_best, self.config.length_penalty
+        found = [
+            self._hypothesis([self._ids[name] for name in one], log_probability)
+            for one, log_probability in zip(result.hypotheses, result.scores, strict=True)
+        ]
+        best = ranked(found)[:n_best]
+        # CTranslate2 goes on after attlas would have stopped. The whole of a hypothesis is less
+        # probable than its beginnings: what is found in time by that measure is so by any.
+        whole = [[one.log_probability] * (len(one.tokens) + 1) for one in found]
+        if ranked(found_in_time(found, whole, n_best, alpha))[:n_best] == best:
+            return best
+        return ranked(found_in_time(found, self._sums(source, found), n_best, alpha))[:n_best]
+
+    def _sums(self, source: list[str], found: Sequence[Hypothesis]) -> list[list[float]]:
+        """For each hypothesis, log P of its first 1, 2, … tokens."""
+        targets = [[self._target[id_] for id_ in one.tokens] for one in found]
+        scores = self._engine.score_batch([source] * len(targets), targets, max_input_length=0)
+        return [list(accumulate(score.log_probs)) for score in scores]
+
+    def _hypothesis(self, ids: list[int], log_probability: float) -> Hypothesis:
+        finished = ids[-1:] == [END]
+        score = log_probability / length_penalty(len(ids), self.config.length_penalty)
+        return Hypothesis(tuple(ids[:-1] if finished else ids), score, log_probability, finished)
+
+
+class _Origin(Config):
+    attlas: str
+    format: str
+    quantization: str
+    checkpoint: str
+    weights: str
+    provenance: dict[str, Any]
+
+
+def _check(config: DecodingConfig) -> None:
+    """That CTranslate2 knows this search."""
+    if config.method == "sample":
+        raise AttlasError(
+            f'method = "beam" or "greedy" for {_TAKER}', '"sample"', "use engine attlas"
+        )
+    for name in ("coverage_penalty", "no_repeat_ngram", "exhaustive"):
+        value = getattr(config, name)
+        if value:
+            raise AttlasError(
+                f"no {name} with {_TAKER}",
+                f"{name} = {str(value).lower()}",
+                f"set decoding.{name} = {str(type(value)()).lower()}, or use engine attlas",
+            )
+
+
+def _check_origin(folder: Path, subject: Subject) -> None:
+    """That the folder is an export of this checkpoint."""
+    wanted = f"an export of checkpoint {subject.checkpoint} of {subject.run.path} at {folder}"
+    quantized = " --quantization int8" if folder.name.endswith("int8") else ""
+    again = f"take it away and run: attlas export {subject.run.path} --to ctranslate2{quantized}"
+    try:
+        origin = json.loads((folder / ORIGIN).read_bytes())
+    except FileNotFoundError:
+        raise AttlasError(wanted, "none", again.removeprefix("take it away and ")) from None
+    except (OSError, ValueError) as error:
+        raise AttlasError(wanted, f"a damaged {ORIGIN} ({error})", again) from None
+    read = _Origin.read(origin, str(folder / ORIGIN))
+    if read.format != "ctranslate2":
+        raise AttlasError(wanted, f"an export to {read.format}", again)
+    if read.weights != subject.weights:
+        raise AttlasError(wanted, f"one of other weights, of checkpoint {read.checkpoint}", again)

@@ -1,0 +1,98 @@
+"""`attlas translate --engine`."""
+
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from attlas.cli.application import app
+
+RECIPE = """
+[data]
+kind = "toy"
+task = "reverse"
+length = [1, 6]
+symbols = 8
+train = 300
+valid = 20
+test = 30
+
+[vocabulary]
+kind = "words"
+size = 64
+
+[model]
+kind = "transformer"
+width = 16
+heads = 2
+feedforward = 24
+encoder_layers = 1
+decoder_layers = 1
+
+[training]
+updates = 40
+rate = 3e-3
+"""
+LINES = "1 2 3\n\n4 5\n6\n"
+
+
+def attlas(*arguments: object, text: str | None = None) -> tuple[int, str, str]:
+    result = CliRunner().invoke(app, list(map(str, arguments)), input=text)
+    return result.exit_code, result.stdout, result.stderr
+
+
+@pytest.fixture(scope="module")
+def transformer_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    from attlas.training import read_recipe, train
+
+    folder = tmp_path_factory.mktemp("engine")
+    (folder / "recipe.toml").write_text(RECIPE, encoding="utf-8")
+    run = train(read_recipe(folder / "recipe.toml"), folder / "run").path
+    assert attlas("export", run, "--to", "ctranslate2")[0] == 0
+    return run
+
+
+def test_the_engine_translates_greedily_as_attlas_does(transformer_run: Path) -> None:
+    greedy = ("--set", "decoding.method=greedy")
+    ours = attlas("translate", transformer_run, *greedy, text=LINES)
+    theirs = attlas("translate", transformer_run, *greedy, "--engine", "ctranslate2", text=LINES)
+    assert ours == theirs
+    assert ours[0] == 0
+
+
+def test_n_best_lists_and_alignments_work_with_the_engine_too(
+    transformer_run: Path, tmp_path: Path
+) -> None:
+    code, out, _ = attlas(
+        "translate", transformer_run, "--engine", "ctranslate2", "--n-best", "2", "--beam", "3",
+        "--alignments", tmp_path / "links", text=LINES,
+    )  # fmt: skip
+    assert code == 0
+    assert [line.partition(" ||| ")[0] for line in out.splitlines()] == list("0012233")
+    assert len((tmp_path / "links").read_text().split("\n")) == 5
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--engine", "marian"), "wanted one of the engines attlas, ctranslate2"),
+        (("--engine", "ctranslate2-int8"), "got none; run: attlas export"),
+        (("--engine", "ctranslate2", "--device", "cuda"), "wanted --device cpu with --engine"),
+        (
+            ("--engine", "ctranslate2", "--set", "decoding.no_repeat_ngram=2"),
+            "wanted no no_repeat_ngram with the engine ctranslate2",
+        ),
+    ],
+)
+def test_the_callers_mistakes(
+    transformer_run: Path, arguments: tuple[str, ...], message: str
+) -> None:
+    code, out, error = attlas("translate", transformer_run, *arguments, text=LINES)
+    assert (code, out) == (2, "")
+    assert message in error
+
+
+def test_a_recurrent_model_has_no_other_engine(run: Path) -> None:
+    code, _, error = attlas("translate", run, "--engine", "ctranslate2", text=LINES)
+    assert code == 2
+    assert 'wanted a model of kind "transformer" for the engine ctranslate2' in error

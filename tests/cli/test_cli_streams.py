@@ -1,0 +1,51 @@
+"""Standard streams that are closed, broken or full."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from attlas.runs import Run
+
+pytestmark = pytest.mark.skipif(not os.path.exists("/dev/full"), reason="a shell and /dev/full")
+ATTLAS = f"{sys.executable} -m attlas"
+
+
+def shell(line: str, text: bytes | None = None) -> tuple[int, str]:
+    done = subprocess.run(["bash", "-o", "pipefail", "-c", line], input=text, capture_output=True)
+    return done.returncode, done.stderr.decode()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("streams", ["2>&1 | head -1", "2> /dev/full", "2>&-", ">&- 2>&- <&-"])
+def test_a_training_goes_on_when_nobody_hears_of_it(
+    recipe: Path, tmp_path: Path, streams: str
+) -> None:
+    folder = tmp_path / "run"
+    code, _ = shell(f"{ATTLAS} train {recipe} --out {folder} {streams}")
+    assert code == 0
+    assert Run(folder).checkpoints()[-1] == "00000003"
+    assert Run(folder).events()[-1]
+
+
+@pytest.mark.slow
+def test_a_closed_stream_is_an_empty_one(run: Path, tmp_path: Path) -> None:
+    for streams, code in (("<&-", 0), (">&-", 0), (">&- <&-", 0)):
+        assert shell(f"{ATTLAS} translate {run} {streams}", b"1 2\n") == (code, "")
+    out = tmp_path / "out"
+    assert shell(f"{ATTLAS} translate {run} -o {out} <&- >&- 2>&-") == (0, "")
+    assert out.read_bytes() == b""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("where", "name"),
+    [("> /dev/full", "the standard output, or a file"), ("-o /dev/full", "'/dev/full'")],
+)
+def test_a_full_disk_is_told_with_the_name_of_the_file(run: Path, where: str, name: str) -> None:
+    code, error = shell(f"{ATTLAS} translate {run} {where}", b"1 2\n")
+    assert code == 2
+    assert error.startswith(f"attlas: wanted to use {name}; got No space left on device")
+    assert error.count("\n") == 1

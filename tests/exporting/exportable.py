@@ -1,0 +1,92 @@
+"""Runs of small models with random weights, for the tests beside this file."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from attlas.config import write_toml
+from attlas.data import END, Vocabularies, Words, train_subwords
+from attlas.decoding import DecodingConfig
+from attlas.models import RecurrentConfig, SequenceToSequence, TransformerConfig, build
+from attlas.runs import Checkpoint, Run, Shelf
+
+WORDS = Vocabularies(Words([f"a{n}" for n in range(17)]), Words([f"b{n}" for n in range(20)]))
+JOINT = Vocabularies(WORDS.target, WORDS.target)
+
+
+def small(**settings: Any) -> TransformerConfig:
+    """Two heads of eight; nothing random."""
+    sizes = {"width": 16, "heads": 2, "feedforward": 24, "encoder_layers": 2, "decoder_layers": 3}
+    return TransformerConfig(**(sizes | {"dropout": 0.0} | settings))
+
+
+RECURRENT = RecurrentConfig(embedding=8, hidden=8, encoder_hidden=8, dropout=0.0)
+
+# What every format can hold, and what Marian cannot.
+MARIAN = {
+    "post": small(placement="post"),
+    "own output": small(placement="post", tied_output=False),
+    "gelu": small(placement="post", activation="gelu", feedforward=16),
+    "shared keys, no bias": small(placement="post", heads=4, key_heads=2, bias=False),
+    "one embedding": small(placement="post", tied_source=True),
+    "one embedding, own output": small(placement="post", tied_source=True, tied_output=False),
+}
+OTHERS = {
+    "pre": small(),
+    "rms, swiglu, rotary": small(norm="rms", activation="swiglu", positions="rotary", bias=False),
+    "rotary, one key head": small(positions="rotary", key_heads=1, tied_output=False),
+    "gelu, learned": small(activation="gelu", positions="learned", longest=60),
+    "no order": small(positions="none", placement="post", norm="rms", tied_source=True),
+}
+
+
+def run_of(
+    folder: Path,
+    config: TransformerConfig | RecurrentConfig,
+    vocabularies: Vocabularies | None = None,
+    **decoding: Any,
+) -> Run:
+    """A run whose weights, biases and scales too, are all far from what a model begins with."""
+    if vocabularies is None:
+        vocabularies = JOINT if config.tied_source else WORDS
+    torch.manual_seed(3)
+    model = build(config, len(vocabularies.source), len(vocabularies.target))
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.add_(torch.empty_like(parameter).uniform_(-0.3, 0.3))
+    folder.mkdir()
+    vocabularies.save(folder)
+    tables = {"model": config.model_dump(), "decoding": DecodingConfig(**decoding).model_dump()}
+    (folder / "config.toml").write_text(write_toml(tables), encoding="utf-8")
+    (folder / "provenance.json").write_text(json.dumps({"seed": 3}), encoding="utf-8")
+    shelf = Shelf(folder)
+    shelf.write("00000007", Checkpoint(model.state_dict()))
+    shelf.point("best", "00000007")
+    return Run(folder)
+
+
+def subwords() -> Vocabularies:
+    """Two small sentencepiece vocabularies."""
+    texts = [f"The {n}th house  is {n % 7} miles away — naïve, “quoted” & 日本." for n in range(90)]
+    others = [text.replace("house", "Haus").replace("is", "ist") for text in texts]
+    return Vocabularies(train_subwords(texts, "bpe", 340), train_subwords(others, "unigram", 350))
+
+
+def sentences(vocabulary: int, lengths: tuple[int, ...]) -> tuple[Tensor, Tensor]:
+    """Random sources, each ended by END, and which of their slots are real."""
+    torch.manual_seed(5)
+    real = torch.arange(max(lengths)) < torch.tensor(lengths).unsqueeze(1)
+    source = torch.randint(4, vocabulary, real.shape) * real
+    source[torch.arange(len(lengths)), real.sum(1) - 1] = END
+    return source, real
+
+
+@torch.no_grad()
+def logits_of(
+    model: SequenceToSequence[Any], source: Tensor, real: Tensor, target: Tensor
+) -> Tensor:
+    """What our own model says."""
+    return model(source, real, target)

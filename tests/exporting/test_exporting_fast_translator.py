@@ -1,0 +1,199 @@
+"""Translating by CTranslate2."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from exportable import JOINT, run_of, small
+
+from attlas.decoding import DecodingConfig, Translator
+from attlas.decoding.penalties import Penalties
+from attlas.errors import AttlasError
+from attlas.exporting import export
+from attlas.exporting.fast_translator import FastTranslator
+from attlas.runs import Run
+
+RECIPE = """
+[data]
+kind = "toy"
+task = "reverse"
+length = [1, 6]
+symbols = 8
+train = 3000
+valid = 20
+test = 400
+
+[vocabulary]
+kind = "words"
+size = 64
+
+[batching]
+tokens = 512
+
+[model]
+kind = "transformer"
+width = 32
+heads = 2
+feedforward = 64
+encoder_layers = 1
+decoder_layers = 1
+dropout = 0.0
+
+[training]
+updates = 400
+rate = 8e-3
+
+[training.schedule]
+kind = "linear"
+warmup = 30
+updates = 400
+"""
+
+
+@pytest.fixture(scope="module")
+def learned(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[str]]:
+    """A run that has learned to reverse, mostly, with its exports; and the test sentences."""
+    from attlas.training import read_recipe, train
+
+    folder = tmp_path_factory.mktemp("learned")
+    (folder / "recipe.toml").write_text(RECIPE, encoding="utf-8")
+    recipe = read_recipe(folder / "recipe.toml")
+    path = train(recipe, folder / "run").path
+    for quantization in ("float32", "int8"):
+        export(path, "ctranslate2", folder / quantization, quantization=quantization)
+    return folder, [pair.source for pair in recipe.data.corpus("test").pairs]
+
+
+def equal(ours: Translator, theirs: Translator, texts: list[str]) -> float:
+    pairs = zip(ours.many(texts), theirs.many(texts), strict=True)
+    same = [one.text == other.text for one, other in pairs]
+    return sum(same) / len(same)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"method": "greedy"},
+        {"beam": 5, "length_penalty": 0.0},
+        {"beam": 5, "length_penalty": 0.6},
+        {"beam": 5, "length_penalty": 1.0},
+    ],
+    ids=str,
+)
+def test_the_same_lines_come_out(learned: tuple[Path, list[str]], settings: dict[str, Any]) -> None:
+    folder, texts = learned
+    config = DecodingConfig(**settings)
+    ours = Translator(folder / "run", config)
+    whole = FastTranslator(folder / "run", folder / "float32", config)
+    rounded = FastTranslator(folder / "run", folder / "int8", config)
+    assert equal(ours, whole, texts) >= 0.995
+    assert equal(ours, rounded, texts) >= 0.9
+
+
+@pytest.fixture
+def exported(tmp_path: Path) -> Callable[..., tuple[Run, Path]]:
+    """A run of a model with random weights, and its export."""
+
+    def make(**settings: Any) -> tuple[Run, Path]:
+        run = run_of(tmp_path / "run", small(tied_source=True, **settings), beam=3)
+        export(run, "ctranslate2", tmp_path / "out")
+        return run, tmp_path / "out"
+
+    return make
+
+
+TEXTS = ["b1 b2 b3", "", "b4", "b5 b6 unheard b8 b9", "b1"]
+
+
+def test_the_score_and_the_probability_are_those_of_the_hypothesis(
+    exported: Callable[..., tuple[Run, Path]],
+) -> None:
+    run, folder = exported()
+    config = DecodingConfig(beam=3, n_best=3, max_length_factor=0.0, max_length_constant=6)
+    model, vocabulary = run.model(), JOINT.target
+    for text, one in zip(TEXTS, FastTranslator(run, folder, config).many(TEXTS), strict=True):
+        for found in (one, *one.alternatives) if text else ():
+            ids = [2, *vocabulary.encode(found.text), *[3][: int(found.finished)]]
+            source = torch.tensor([[*vocabulary.encode(text), 3]])
+            with torch.no_grad():
+                logits = model(source, None, torch.tensor([ids[:-1]]))[0]
+            logits[:, [0, 2]] = -torch.inf  # CTranslate2 leaves them out before the softmax
+            sure = logits.log_softmax(-1).gather(1, torch.tensor(ids[1:]).unsqueeze(1)).sum()
+            assert found.log_probability == pytest.approx(float(sure), abs=1e-3)
+            real = torch.ones(1, 1, dtype=torch.bool)
+            wanted = Penalties(0.6, 0.0).score(
+                torch.tensor([found.log_probability]), len(ids) - 1, None, real
+            )
+            assert found.score == pytest.approx(float(wanted), rel=1e-5)
+            assert len(found.tokens) - int(found.finished) <= 6
+
+
+def test_finished_hypotheses_come_first_and_then_the_better_ones(
+    exported: Callable[..., tuple[Run, Path]],
+) -> None:
+    run, folder = exported()
+    config = DecodingConfig(beam=5, n_best=5)
+    for one in FastTranslator(run, folder, config).many(TEXTS):
+        order = [(not each.finished, -each.score) for each in (one, *one.alternatives)]
+        assert order == sorted(order)
+
+
+def test_traces_and_alignments_come_from_our_model(
+    exported: Callable[..., tuple[Run, Path]],
+) -> None:
+    run, folder = exported()
+    translation = FastTranslator(run, folder)("b1 b2 b3")
+    assert translation.trace is not None
+    assert translation.pharaoh is not None
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"method": "sample"}, 'method = "beam" or "greedy"'),
+        ({"coverage_penalty": 0.2}, "no coverage_penalty .*set decoding.coverage_penalty = 0.0"),
+        ({"no_repeat_ngram": 2}, "no no_repeat_ngram .*set decoding.no_repeat_ngram = 0"),
+        ({"exhaustive": True}, "no exhaustive .*exhaustive = true; set .*exhaustive = false"),
+    ],
+)
+def test_a_search_that_ctranslate2_does_not_know_is_refused(
+    exported: Callable[..., tuple[Run, Path]], settings: dict[str, Any], message: str
+) -> None:
+    run, folder = exported()
+    with pytest.raises(AttlasError, match=message):
+        FastTranslator(run, folder, DecodingConfig(**settings))
+
+
+def test_a_prefix_is_refused(exported: Callable[..., tuple[Run, Path]]) -> None:
+    with pytest.raises(AttlasError, match="no prefix with the engine ctranslate2"):
+        FastTranslator(*exported())("b1 b2", prefix="b3")
+
+
+def test_a_text_that_is_too_long_is_refused_and_a_long_translation_is_cut_off(
+    exported: Callable[..., tuple[Run, Path]],
+) -> None:
+    translator = FastTranslator(*exported(positions="learned", longest=8))
+    assert len(translator("b1 b2 b3 b4 b5 b6 b7").source_tokens) == 8
+    with pytest.raises(AttlasError, match=r"at most 8 tokens, its end included, .*got 9 tokens"):
+        translator("b1 b2 b3 b4 b5 b6 b7 b8")
+
+
+def test_the_folder_has_to_be_an_export_of_this_checkpoint(
+    exported: Callable[..., tuple[Run, Path]], tmp_path: Path
+) -> None:
+    run, folder = exported()
+    with pytest.raises(AttlasError, match=r"got none; run: attlas export .* --to ctranslate2$"):
+        FastTranslator(run, tmp_path / "none")
+    export(run, "safetensors", tmp_path / "weights")
+    with pytest.raises(AttlasError, match="got an export to safetensors"):
+        FastTranslator(run, tmp_path / "weights")
+    other = run_of(tmp_path / "other", small(tied_source=True, norm="rms"))
+    export(other, "ctranslate2", tmp_path / "others")
+    with pytest.raises(AttlasError, match="one of other weights, of checkpoint 00000007; take it"):
+        FastTranslator(run, tmp_path / "others")
+    (folder / "attlas.json").write_text("{")
+    with pytest.raises(AttlasError, match=r"a damaged attlas.json"):
+        FastTranslator(run, folder)
