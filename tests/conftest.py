@@ -1,6 +1,7 @@
 """Shapes are checked in tests only: jaxtyping annotations, enforced by beartype."""
 
 import os
+import signal
 from collections.abc import Generator
 from pathlib import Path
 
@@ -11,6 +12,9 @@ from jaxtyping import install_import_hook
 # One thread a process: the tests run in parallel, and small products are faster on one.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 install_import_hook("attlas", "shape_checker.checked")
+# In the background of a shell Ctrl-C is ignored, and so by every process that a test starts.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 settings.register_profile(
     "quick", max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow]

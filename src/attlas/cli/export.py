@@ -35,9 +35,9 @@ def export(
 
     \b
     Examples:
-      attlas export runs/small --to safetensors
-      attlas export runs/small --to ctranslate2 --quantization int8 --out small-int8
-      attlas export runs/small --to onnx --checkpoint averaged
+      attlas export runs/tiny --to safetensors
+      attlas export runs/tiny --to ctranslate2 --quantization int8 --out tiny-int8
+      attlas export runs/tiny --to onnx --checkpoint averaged
     """
     with loading():
         from attlas.exporting import export as export_run
