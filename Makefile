@@ -6,16 +6,20 @@ BIN    := $(VENV)/bin
 SERVE  ?= yes
 RUN    ?= runs/demo
 JOBS   ?= 2
+DATA   ?= multi30k
+MODEL  ?= runs/small
+QUICK  ?= no
 PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check format browser page node clean
+.PHONY: help demo test check bench format browser page node clean
 
 help:
 	@echo "make demo    install, train on the shipped corpus (about 5 minutes), show where the model looks"
 	@echo "             (make demo SERVE=no ends instead of opening the explorer)"
 	@echo "make test    everything that CI runs"
 	@echo "make check   format, lint, types, import order, fast tests"
+	@echo "make bench   measure attlas beside its peers; DATA=folder of Multi30k; QUICK=yes is rough"
 	@echo "make page    build the explorer's page from explorer-ui/ (needs Node)"
 	@echo "make clean   remove the environment and what was built; runs/ stays"
 
@@ -56,6 +60,10 @@ check: $(VENV)/.installed-tests
 	@$(BIN)/mypy
 	@$(BIN)/python -m pytest -q -n $(JOBS) -m "not slow and not browser"
 
+# Every peer gets an environment of its own under benchmarks/.peers.
+bench: $(VENV)/.installed-tests
+	@$(BIN)/python benchmarks/run.py --data $(DATA) --run $(MODEL) $(if $(filter yes,$(QUICK)),--quick)
+
 # What the browser tests drive. CI leaves out nothing, so there it is installed; elsewhere we ask.
 browser:
 	@command -v chromedriver >/dev/null || { \
@@ -85,4 +93,4 @@ test: $(VENV)/.installed-tests browser node
 	@ATTLAS_HYPOTHESIS=thorough $(BIN)/python -m pytest -n $(JOBS) --dist loadgroup --timeout 900
 
 clean:
-	rm -rf $(VENV) build dist src/*.egg-info explorer-ui/node_modules .hypothesis .pytest_cache .mypy_cache .ruff_cache
+	rm -rf $(VENV) benchmarks/.peers benchmarks/.corpus build dist src/*.egg-info explorer-ui/node_modules .hypothesis .pytest_cache .mypy_cache .ruff_cache

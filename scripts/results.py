@@ -47,7 +47,7 @@ def recorded(run: Path) -> dict[str, Any]:
         "target_tokens_per_second": round(statistics.median(rates)),
         "parameters": started["parameters"],
         "device": started["device"],
-        "processor": _processor(),
+        "processor": processor(),
         "cores": os.cpu_count(),
         "threads": settings.get("threads") or os.cpu_count(),
     }
@@ -95,7 +95,8 @@ def _clock(seconds: float) -> str:
     return f"{seconds:.0f} s" if seconds < 120 else f"{seconds / 60:.0f} min"
 
 
-def _processor() -> str:
+def processor() -> str:
+    """The name of the machine's processor."""
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
     except OSError:

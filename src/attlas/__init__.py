@@ -5,6 +5,8 @@
     context = attlas.attend(query, key, value)              # arrays a user brings
     translator = attlas.Translator("runs/demo")             # a run on disk
     translation = translator("Good morning.")
+    classifier = attlas.TextClassifier("runs/imdb")
+    label = classifier("A lovely film.").label
     figure = attlas.figures.heatmap(...)
 
 Each name is imported when it is first used, so that `import attlas` costs nothing.
@@ -15,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from attlas import figures, layers, patterns, reference
+    from attlas.classifying import TextClassifier
     from attlas.decoding import DecodingConfig, Translator
     from attlas.errors import AttlasError
     from attlas.layers import attend, attend_with_weights
@@ -27,6 +30,7 @@ __all__ = [
     "DecodingConfig",
     "Recipe",
     "Run",
+    "TextClassifier",
     "Trace",
     "Translator",
     "attend",
@@ -46,6 +50,7 @@ _HOME = {
     "DecodingConfig": "decoding",
     "Recipe": "training",
     "Run": "runs",
+    "TextClassifier": "classifying",
     "Trace": "recording",
     "Translator": "decoding",
     "attend": "layers",

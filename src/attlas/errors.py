@@ -12,6 +12,9 @@ class AttlasError(ValueError):
         self.wanted, self.came, self.do = wanted, came, do
         super().__init__(f"wanted {wanted}; got {came}; {do}")
 
+    def __reduce__(self) -> tuple[type["AttlasError"], tuple[str, str, str]]:
+        return type(self), (self.wanted, self.came, self.do)  # it travels between processes
+
 
 def missing_extra(what: str, extra: str) -> AttlasError:
     """The error for a feature whose optional dependency is not installed."""

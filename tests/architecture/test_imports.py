@@ -15,7 +15,7 @@ STRATA: tuple[set[str], ...] = (
     {"layers", "reference"},
     {"models", "data", "metrics"},
     {"runs"},
-    {"decoding"},
+    {"decoding", "classifying"},
     {"training", "exporting"},
     {"figures"},
     {"explorer", "cli"},

@@ -72,6 +72,20 @@ def test_n_best_lists_and_alignments_work_with_the_engine_too(
     assert len((tmp_path / "links").read_text().split("\n")) == 5
 
 
+def test_files_are_translated_by_the_engine_and_never_by_two(
+    transformer_run: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "text").write_text(LINES, encoding="utf-8")
+    command = ("translate", transformer_run, tmp_path / "text", "--into", tmp_path / "out")
+    code, _, error = attlas(*command, "--engine", "ctranslate2")
+    assert code == 0, error
+    streamed = attlas("translate", transformer_run, "--engine", "ctranslate2", text=LINES)[1]
+    assert (tmp_path / "out" / "text").read_text(encoding="utf-8") == streamed
+    code, _, error = attlas(*command)
+    assert code == 2
+    assert "to be of engine = ctranslate2; got engine = attlas" in error
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

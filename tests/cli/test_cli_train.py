@@ -85,7 +85,8 @@ def test_without_a_recipe_the_demo_is_trained(
 def test_an_unknown_recipe_names_those_there_are() -> None:
     code, _, error = attlas("train", "nonsense")
     assert code == 2
-    assert "use one of: demo" in error
+    assert "use one of: " in error
+    assert {"demo", "imdb", "tiny"} <= set(error.partition("use one of: ")[2].strip().split(", "))
 
 
 def test_a_wrong_setting_is_told_before_anything_is_written(recipe: Path, tmp_path: Path) -> None:

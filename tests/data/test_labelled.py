@@ -1,9 +1,13 @@
+import csv
 import gzip
+import io
 from collections import Counter
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from attlas.data import Labelled, read_labelled
+from attlas.data import Labelled, read_labelled, read_labelled_texts
 from attlas.errors import AttlasError
 
 
@@ -40,3 +44,102 @@ def test_a_wrong_line_is_named(tmp_path, line, said):
 def test_imdb_is_read_whole(shared_data):
     reviews = read_labelled(shared_data / "imdb" / "train.jsonl.gz")
     assert Counter(review.label for review in reviews) == {"pos": 12_500, "neg": 12_500}
+
+
+@pytest.mark.parametrize(
+    ("name", "delimiter"), [("a.csv", ","), ("a.TSV", "\t"), ("a.csv.gz", ",")]
+)
+def test_a_table_has_a_header_and_its_quoted_fields_hold_anything(tmp_path, name, delimiter):
+    written = io.StringIO()
+    rows = [
+        ["id", "sentiment", "review"],
+        ["1", "pos", 'two\nlines, "quoted"\t'],
+        ["2", "neg", ""],
+        ["3", "pos", "plain"],
+    ]
+    csv.writer(written, delimiter=delimiter).writerows(rows)
+    content = written.getvalue().encode()
+    (tmp_path / name).write_bytes(gzip.compress(content) if name.endswith(".gz") else content)
+    found = read_labelled_texts(tmp_path / name, "review", "sentiment")
+    assert found.entries == tuple(Labelled(row[2], row[1]) for row in rows[1:])
+    assert found.places == (2, 4, 5)
+
+
+@given(
+    rows=st.lists(
+        st.tuples(
+            st.text(alphabet=st.characters(blacklist_characters="\r", codec="utf-8")),
+            st.sampled_from(["pos", "neg"]),
+        ),
+        max_size=5,
+    )
+)
+def test_what_a_table_writer_writes_is_read_back(tmp_path_factory, rows):
+    path = tmp_path_factory.mktemp("tables") / "a.csv"
+    with path.open("w", encoding="utf-8", newline="") as file:
+        csv.writer(file, lineterminator="\n").writerows([("text", "label"), *rows])
+    assert read_labelled(path) == tuple(rows)
+
+
+def test_a_field_may_be_longer_than_the_reader_of_tables_allows_by_itself(tmp_path):
+    before = csv.field_size_limit()
+    (tmp_path / "a.csv").write_text(f"text,label\n{'x' * (before + 1)},pos\n")
+    assert len(read_labelled(tmp_path / "a.csv")[0].text) == before + 1
+    assert csv.field_size_limit() == before
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        ("text,label\na,b,c\n", "2 fields in every row .* got 3 fields in the row of line 2"),
+        ("text,label\na\n", "got 1 field in the row of line 2"),
+        ("text,label\na,b\n\n", "got 0 fields in the row of line 3"),
+        ("review,label\na,b\n", "one field 'text' in the header .* got the fields"),
+        ("text,text,label\n", "one field 'text'"),
+        ("", "one field 'text'"),
+        ('text,label\na,b\n"c,d\n', "a whole row in line 3 .* got unexpected end"),
+        ('text,label\n"a"b,c\n', "a whole row in line 2"),
+    ],
+)
+def test_a_wrong_table_is_an_error_with_its_line(tmp_path, content, said):
+    (tmp_path / "a.csv").write_text(content)
+    with pytest.raises(AttlasError, match=said):
+        read_labelled(tmp_path / "a.csv")
+
+
+def reviews_folder(folder, **texts):
+    for label, some in texts.items():
+        (folder / label).mkdir(parents=True)
+        for number, text in enumerate(some):
+            (folder / label / f"{number}_7.txt").write_text(text, encoding="utf-8")
+    return folder
+
+
+def test_a_folder_has_a_folder_for_each_label(tmp_path):
+    reviews_folder(tmp_path, pos=["good\n", "fine"], neg=["bad"], unsup=["what", "who"])
+    (tmp_path / "urls_pos.txt").write_text("http://example.org")
+    found = read_labelled_texts(tmp_path)
+    assert found.entries == (("bad", "neg"), ("good\n", "pos"), ("fine", "pos"))
+    assert found.places == ("neg/0_7.txt", "pos/0_7.txt", "pos/1_7.txt")
+    assert found.remarks == ("2 texts in unsup, without a label, left out",)
+
+
+def test_other_files_among_the_texts_are_left_out_with_a_remark(tmp_path):
+    reviews_folder(tmp_path, pos=["good"], neg=["bad"])
+    (tmp_path / "pos" / ".listing").write_text("0_7.txt")
+    found = read_labelled_texts(tmp_path)
+    assert len(found.entries) == 2
+    assert found.remarks == ("1 file in pos whose name does not end in .txt left out",)
+
+
+@pytest.mark.parametrize("texts", [{}, {"unsup": ["what"]}, {"pos": []}])
+def test_a_folder_without_labelled_texts_is_an_error(tmp_path, texts):
+    with pytest.raises(AttlasError, match="one folder for each label in"):
+        read_labelled_texts(reviews_folder(tmp_path, **texts))
+
+
+def test_a_text_of_a_folder_that_is_not_utf8_is_named(tmp_path):
+    reviews_folder(tmp_path, pos=["good"])
+    (tmp_path / "pos" / "0_7.txt").write_bytes(b"caf\xe9")
+    with pytest.raises(AttlasError, match=r"UTF-8 text in .*0_7\.txt; got byte 0xe9 at byte 4"):
+        read_labelled_texts(tmp_path)

@@ -8,6 +8,7 @@ import re
 import shutil
 import subprocess
 import tempfile
+import threading
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -139,11 +140,8 @@ def browser() -> Iterator[Driver]:
     found = installed()
     assert found is not None
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as profile:
-        process = subprocess.Popen(
-            [found[0], "--port=0"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
-        )
+        process, port = _started(found[0])
         try:
-            port = _port(process)
             wanted = {
                 "browserName": "chrome",
                 "goog:loggingPrefs": {"browser": "ALL", "performance": "ALL"},
@@ -162,17 +160,30 @@ def browser() -> Iterator[Driver]:
         finally:
             process.terminate()
             process.wait(timeout=20)
-            if process.stdout:
-                process.stdout.close()
 
 
-def _port(process: subprocess.Popen[str]) -> int:
-    assert process.stdout is not None
-    for line in process.stdout:
-        match = re.search(r"started successfully on port (\d+)", line)
-        if match:
-            return int(match[1])
-    raise AssertionError("chromedriver did not start")
+def _started(driver: str) -> tuple[subprocess.Popen[str], int]:
+    """A running chromedriver and its port.
+
+    It asks for one port on both IPv4 and IPv6, and ends where the port that it was given on the
+    one is taken on the other; another start gets another port.
+    """
+    said: list[str] = []
+    for _ in range(5):
+        process = subprocess.Popen(
+            [driver, "--port=0"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+        )
+        assert process.stdout is not None
+        for line in process.stdout:
+            said.append(line)
+            match = re.search(r"started successfully on port (\d+)", line)
+            if match:
+                # Whoever writes into a full pipe waits, the browser too.
+                threading.Thread(target=process.stdout.read, daemon=True).start()
+                return process, int(match[1])
+        said.append(f"exit code {process.wait()}\n")
+        process.stdout.close()
+    raise AssertionError(f"chromedriver did not start:\n{''.join(said)}")
 
 
 def _ask(port: int, method: str, path: str, body: dict[str, Any] | None) -> Any:

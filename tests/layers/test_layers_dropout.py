@@ -1,5 +1,7 @@
 """Dropout with a faster source of random numbers."""
 
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
 import torch
 from hypothesis import given
@@ -7,6 +9,7 @@ from hypothesis import strategies as st
 
 from attlas.errors import AttlasError
 from attlas.layers import Dropout
+from attlas.layers.dropout import dropping_by
 
 
 @given(
@@ -73,3 +76,30 @@ def test_evaluation_and_zero_change_nothing_and_one_drops_all() -> None:
 def test_a_share_beyond_one_is_the_callers_error() -> None:
     with pytest.raises(AttlasError, match=r"a dropout from 0 to 1; got 1\.5"):
         Dropout(1.5)
+
+
+def test_within_dropping_by_the_given_generator_rules_and_torchs_is_left_alone() -> None:
+    x, dropout = torch.ones(100), Dropout(0.5)
+    torch.manual_seed(7)
+    expected = dropout(x)
+    torch.manual_seed(8)
+    before = torch.get_rng_state()
+    with dropping_by(torch.Generator().manual_seed(7)):
+        assert torch.equal(dropout(x), expected)
+        with dropping_by(torch.Generator().manual_seed(9)):
+            dropout(x)
+        assert not torch.equal(dropout(x), expected)
+    assert torch.equal(torch.get_rng_state(), before)
+
+
+def test_each_thread_drops_by_its_own_generator() -> None:
+    x, dropout = torch.ones(1000), Dropout(0.5)
+
+    def draws(seed: int) -> torch.Tensor:
+        with dropping_by(torch.Generator().manual_seed(seed)):
+            return torch.stack([dropout(x) for _ in range(50)])
+
+    alone = [draws(seed) for seed in range(4)]
+    with ThreadPoolExecutor(4) as pool:
+        together = list(pool.map(draws, range(4)))
+    assert all(torch.equal(one, other) for one, other in zip(alone, together, strict=True))

@@ -55,6 +55,22 @@ def test_a_hundred_slots_are_written_and_not_copied_a_hundred_times() -> None:
     assert len(places) < 10
 
 
+def test_chosen_slots_are_those_of_each_row() -> None:
+    kept = memory(4)
+    chosen = kept.choose(torch.tensor([[3, 0], [1, 1]]))
+    assert torch.equal(chosen.keys[0], kept.keys[0][:, [3, 0]])
+    assert torch.equal(chosen.values[1], kept.values[1][:, [1, 1]])
+
+
+def test_the_slots_of_neighbouring_rows_become_one_memory() -> None:
+    kept = memory(1, rows=6)
+    joined = kept.joined(2)
+    assert joined.keys.shape == (2, 3, 3, 4)
+    for row in range(6):
+        assert torch.equal(joined.keys[row // 3, :, row % 3], kept.keys[row, :, 0])
+        assert torch.equal(joined.values[row // 3, :, row % 3], kept.values[row, :, 0])
+
+
 def test_a_gradient_finds_its_way_back_through_every_slot() -> None:
     parts = [torch.randn(1, 1, 1, 2, requires_grad=True) for _ in range(3)]
     grown = Memory(parts[0], parts[0])

@@ -275,3 +275,25 @@ def test_a_memory_of_another_layer_is_refused():
     )
     with pytest.raises(AttlasError, match=r"for 1 head\(s\); got shape \(1, 3, 4\)"):
         ScaledDotProduct()(torch.randn(1, 3, 4), Memory(torch.randn(1, 3, 4), torch.randn(1, 3, 4)))
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16], ids=str)
+@pytest.mark.parametrize("key_heads", [4, 2, 1])
+@pytest.mark.parametrize("slots", [1, 7, 15, 16, 40])
+@pytest.mark.parametrize(("memories", "each"), [(1, 1), (2, 3), (40, 5)])
+@pytest.mark.parametrize("training", [True, False])
+def test_a_glance_reads_what_a_call_reads(dtype, key_heads, slots, memories, each, training):
+    turned = RotaryPositions(4)
+    attention = MultiHead(16, 4, key_heads=key_heads, positions=turned).to(dtype).train(training)
+    real = torch.rand(memories * each, slots) < 0.6
+    real[:, -1] = True
+    query = torch.randn(memories * each, 16, dtype=dtype)
+    memory = attention.remember(torch.randn(memories, slots, 16, dtype=dtype))
+    spread = memory.select(torch.arange(memories).repeat_interleave(each))
+    bias = torch.zeros(real.shape).masked_fill(~real, -torch.inf).view(memories, 1, each, slots)
+    with torch.no_grad():
+        for seen, added in ((None, None), (real, bias)):
+            alone = Memory(spread.keys, spread.values, seen)
+            wanted = attention(query.unsqueeze(1), alone, 9).squeeze(1)
+            rough = {"rtol": 0.05, "atol": 0.05} if dtype == torch.bfloat16 else {}
+            torch.testing.assert_close(attention.glance(query, memory, 9, added), wanted, **rough)

@@ -130,6 +130,23 @@ def test_select_commutes_with_step(model: RecurrentModel, source: Tensor, real: 
     assert moved_after.position == after.position == 2
 
 
+def test_hypotheses_that_share_a_source_step_as_each_would_alone(
+    model: RecurrentModel, source: Tensor, real: Tensor
+) -> None:
+    tokens, rows = torch.tensor([7, 2, 5, 9, 12, 4]), torch.tensor([0, 0, 1, 1, 2, 2])
+    _, state = model.step(tokens[:3], model.encode(source, real))
+    beams = state.select(rows)
+    logits, after = model.step(tokens, beams)
+    if beams.source is not None:
+        assert (beams.source.each, len(beams.source.layers[0].keys)) == (2, 3)
+    for row, origin in enumerate(rows.tolist()):
+        alone, own = model.step(tokens[row : row + 1], state.select(torch.tensor([origin])))
+        torch.testing.assert_close(logits[row], alone[0])
+        if own.coverage is not None:
+            assert after.coverage is not None
+            torch.testing.assert_close(after.coverage[row], own.coverage[0])
+
+
 def test_a_step_leaves_the_state_before_it_as_it_was(
     model: RecurrentModel, source: Tensor, real: Tensor
 ) -> None:

@@ -9,8 +9,11 @@ import torch
 from attlas.data import Batch, padded
 from attlas.data.vocabulary import BEGIN, END
 from attlas.errors import AttlasError
-from attlas.models import RecurrentConfig, RecurrentModel, build
+from attlas.models import RecurrentConfig, RecurrentModel, SequenceToSequence, build
+from attlas.training.crew import Crew
+from attlas.training.feeding import sampled, teacher_forced
 from attlas.training.learner import Learner
+from attlas.training.loss import cross_entropy, sequence_loss
 from attlas.training.settings import TrainingConfig
 
 PAIRS = [
@@ -28,15 +31,44 @@ def batch(*places: int) -> Batch:
     return Batch(*source, *target, places)
 
 
-def learner(**settings: Any) -> Learner:
+class CrossEntropy:
+    """The loss of a translation, as small as it can be written."""
+
+    def __init__(self, settings: TrainingConfig) -> None:
+        self.settings = settings
+
+    def __call__(
+        self,
+        model: SequenceToSequence[Any],
+        some: Batch,
+        number: int,
+        scale: float,
+        generator: torch.Generator,
+        parameters: list[torch.nn.Parameter],
+    ) -> torch.Tensor:
+        real, smoothing = some.wanted_real, self.settings.smoothing
+        right = self.settings.feeding.probability(number - 1)
+        if right < 1.0:
+            logits = sampled(model, some, right, "sample", generator)
+            return cross_entropy(logits[real], some.wanted[real], smoothing)
+        features = teacher_forced(model, some)
+        return sequence_loss(
+            model.logits, features, some.wanted, real, smoothing, parameters, scale
+        )
+
+
+Some = Learner[SequenceToSequence[Any], Batch]
+
+
+def learner(*, crew: Crew | None = None, dropout: float = 0.0, **settings: Any) -> Some:
     torch.manual_seed(0)
-    config = RecurrentConfig(embedding=6, hidden=8, encoder_hidden=4, dropout=0.0)
+    config = RecurrentConfig(embedding=6, hidden=8, encoder_hidden=4, dropout=dropout)
     model: RecurrentModel = build(config, 10, 10)
     training = TrainingConfig.read({"updates": 1, **settings}, "the test")
-    return Learner(model, training, seed=1, device=torch.device("cpu"))
+    return Learner(model, training, 1, torch.device("cpu"), CrossEntropy(training), crew)
 
 
-def gradients(of: Learner) -> dict[str, torch.Tensor]:
+def gradients(of: Some) -> dict[str, torch.Tensor]:
     found = {name: p.grad for name, p in of.model.named_parameters() if p.grad is not None}
     assert len(found) == len(list(of.model.parameters()))
     return found
@@ -48,12 +80,41 @@ def test_batches_of_any_sizes_together_give_the_gradient_of_one_big_batch(
     split: list[tuple[int, ...]], smoothing: float
 ) -> None:
     apart, together = learner(smoothing=smoothing), learner(smoothing=smoothing)
-    seen = apart.update([batch(*places) for places in split], 1)
-    expected = together.update([batch(0, 1, 2, 3, 4)], 1)
+    seen = apart.update([[batch(*places) for places in split]], 1)
+    expected = together.update([[batch(0, 1, 2, 3, 4)]], 1)
     for name, gradient in gradients(apart).items():
         assert torch.allclose(gradient, gradients(together)[name], rtol=1e-4, atol=1e-7), name
     assert seen.loss == pytest.approx(expected.loss, rel=1e-6)
     assert seen.tokens == expected.tokens == 16
+
+
+@pytest.mark.parametrize("size", [1, 2, 3])
+def test_shares_of_a_crew_give_the_gradient_of_one_big_batch(size: int) -> None:
+    apart, together = learner(crew=Crew(size)), learner()
+    seen = apart.update([[batch(0, 3)], [batch(1, 4)], [batch(2)]][:size], 1)
+    expected = together.update([[batch(0, 3), batch(1, 4), batch(2)][:size]], 1)
+    for name, gradient in gradients(apart).items():
+        assert torch.allclose(gradient, gradients(together)[name], rtol=1e-4, atol=1e-7), name
+    assert seen.loss == pytest.approx(expected.loss, rel=1e-6)
+    assert seen.tokens == expected.tokens
+
+
+@pytest.mark.parametrize("right", [1.0, 0.5])
+def test_what_a_crew_draws_is_no_matter_of_who_comes_first(right: float) -> None:
+    def weights() -> torch.Tensor:
+        one = learner(crew=Crew(2), dropout=0.5, feeding={"kind": "constant", "p": right})
+        for number in range(1, 6):
+            one.update([[batch(0, 1, 2), batch(3)], [batch(3, 4)]], number)
+        return torch.cat([p.detach().flatten() for p in one.model.parameters()])
+
+    first = weights()
+    assert all(torch.equal(first, weights()) for _ in range(5))
+
+
+def test_the_shares_of_an_update_drop_different_places() -> None:
+    one, other = learner(crew=Crew(2), dropout=0.5), learner(dropout=0.5)
+    twice = one.update([[batch(0)], [batch(0)]], 1).loss
+    assert twice != pytest.approx(2 * other.update([[batch(0)]], 1).loss, rel=1e-6)
 
 
 def test_the_loss_of_an_update_is_the_smoothed_cross_entropy_of_its_tokens() -> None:
@@ -64,12 +125,12 @@ def test_the_loss_of_an_update_is_the_smoothed_cross_entropy_of_its_tokens() -> 
         logits[some.wanted_real], some.wanted[some.wanted_real], label_smoothing=0.1,
         reduction="sum",
     )  # fmt: skip
-    assert one.update([some], 1).loss == pytest.approx(wanted.item(), rel=1e-6)
+    assert one.update([[some]], 1).loss == pytest.approx(wanted.item(), rel=1e-6)
 
 
 def test_a_gradient_is_clipped_to_its_norm_and_zero_means_any() -> None:
     clipped, free = learner(clip=0.01), learner(clip=0.0)
-    assert clipped.update([batch(0)], 1).norm == pytest.approx(free.update([batch(0)], 1).norm)
+    assert clipped.update([[batch(0)]], 1).norm == pytest.approx(free.update([[batch(0)]], 1).norm)
     norms = [
         torch.stack([g.norm() for g in gradients(one).values()]).norm().item()
         for one in (clipped, free)
@@ -80,7 +141,7 @@ def test_a_gradient_is_clipped_to_its_norm_and_zero_means_any() -> None:
 
 def test_the_rate_follows_the_schedule() -> None:
     one = learner(rate=0.5, schedule={"kind": "constant", "warmup": 10})
-    assert one.update([batch(0)], 3).rate == pytest.approx(0.15)
+    assert one.update([[batch(0)]], 3).rate == pytest.approx(0.15)
     assert one.optimiser.param_groups[0]["lr"] == pytest.approx(0.15)
 
 
@@ -88,7 +149,7 @@ def test_a_step_is_that_of_torch_s_own_adam() -> None:
     ours, theirs = learner(rate=0.01, clip=0.0), learner(rate=0.01, clip=0.0)
     plain = torch.optim.Adam(theirs.model.parameters(), lr=0.01, fused=False)
     for number in (1, 2, 3):
-        ours.update([batch(0, 1)], number)
+        ours.update([[batch(0, 1)]], number)
         plain.zero_grad()
         some = batch(0, 1)
         logits = theirs.model(some.source, some.source_real, some.asked)[some.wanted_real]
@@ -107,7 +168,7 @@ def test_a_loss_that_is_not_finite_stops_at_once_and_leaves_the_weights(bad: flo
     logits = one.model.logits
     one.model.logits = lambda features: logits(features) * bad  # type: ignore[method-assign]
     with pytest.raises(AttlasError, match="a finite loss at update 7; got nan; lower"):
-        one.update([batch(0)], 7)
+        one.update([[batch(0)]], 7)
     assert all(torch.equal(t, before[name]) for name, t in one.model.state_dict().items())
 
 
@@ -116,7 +177,7 @@ def test_a_gradient_that_is_not_finite_stops_at_once_and_leaves_the_weights() ->
     before = {name: tensor.clone() for name, tensor in one.model.state_dict().items()}
     one.parameters[0].register_hook(lambda gradient: gradient * float("inf"))
     with pytest.raises(AttlasError, match=r"a finite gradient at update 7; got (nan|inf)"):
-        one.update([batch(0)], 7)
+        one.update([[batch(0)]], 7)
     assert all(torch.equal(t, before[name]) for name, t in one.model.state_dict().items())
 
 
@@ -126,7 +187,7 @@ def test_an_update_is_a_function_of_its_number_also_with_dropout_and_sampling() 
         one = learner(feeding={"kind": "constant", "p": 0.5})
         one.model.train()
         torch.rand(first)
-        one.update([batch(0, 1, 2)], 5)
+        one.update([[batch(0, 1, 2)]], 5)
         return torch.cat([p.detach().flatten() for p in one.model.parameters()])
 
     assert torch.equal(weights(1), weights(9))
@@ -136,10 +197,10 @@ def test_a_restored_learner_takes_the_same_next_step() -> None:
     settings = {"averaging": {"kind": "ema", "decay": 0.5}, "optimiser": {"kind": "adamw"}}
     one, other = learner(**settings), learner(**settings)
     for number in (1, 2):
-        one.update([batch(0, 1)], number)
+        one.update([[batch(0, 1)]], number)
     other.restore(one.checkpoint({}), Path("here"))
     for some in (one, other):
-        some.update([batch(2, 3)], 3)
+        some.update([[batch(2, 3)]], 3)
     first, second = one.checkpoint({}), other.checkpoint({})
     for before, after in ((first.model, second.model), (first.training, second.training)):
         assert before.keys() == after.keys()
@@ -148,7 +209,7 @@ def test_a_restored_learner_takes_the_same_next_step() -> None:
 
 def test_bfloat16_autocast_learns_in_float32_weights() -> None:
     exact, coarse = learner(), learner(autocast="bf16")
-    losses = [one.update([batch(0, 1)], 1).loss for one in (exact, coarse)]
+    losses = [one.update([[batch(0, 1)]], 1).loss for one in (exact, coarse)]
     assert losses[0] == pytest.approx(losses[1], rel=0.02)
     assert {p.dtype for p in coarse.model.parameters()} == {torch.float32}
 
@@ -162,6 +223,6 @@ def test_a_scaled_gradient_is_the_plain_one_and_the_step_the_same() -> None:
     plain, scaled = learner(smoothing=0.1), learner(smoothing=0.1)
     scaled.precision.scaler = torch.amp.GradScaler("cpu", init_scale=2.0**16)
     for one in (plain, scaled):
-        one.update([batch(0, 1), batch(2, 3, 4)], 1)
+        one.update([[batch(0, 1), batch(2, 3, 4)]], 1)
     for name, gradient in gradients(scaled).items():
         assert torch.allclose(gradient, gradients(plain)[name], rtol=1e-4, atol=1e-7), name

@@ -30,8 +30,9 @@ from attlas.training import (
 from attlas.training.events import Started
 from attlas.training.journal import Journal
 from attlas.training.learner import Learner
-from attlas.training.material import Material, prepared
+from attlas.training.material import prepared
 from attlas.training.progress import duration
+from attlas.training.tasks import Translating
 
 PLAIN = {"kind": "none"}
 
@@ -123,20 +124,20 @@ def test_the_measured_average_is_the_mean_of_the_last_checkpoints(tmp_path: Path
     measured = [e for e in told if isinstance(e, Validated) and e.checkpoint == "averaged"]
     assert len(measured) == 1
     vocabularies = Run(tmp_path).vocabularies()
-    material = Material(begun, begun.data.load(), vocabularies)
-    loss = validation_loss(Run(tmp_path).model("averaged"), material.valid_batches)
+    task = Translating(begun, begun.data.load(), vocabularies)
+    loss = validation_loss(Run(tmp_path).model("averaged"), task.valid_batches)
     assert loss == pytest.approx(measured[0].loss)
 
 
 def test_validation_loss_is_the_mean_over_all_real_tokens(tmp_path: Path) -> None:
     train(recipe(2), tmp_path)
     model = Run(tmp_path).model("last").double()
-    material = Material(recipe(2), recipe(2).data.load(), Run(tmp_path).vocabularies())
-    batch = material.valid_batches.batch(range(8))
+    task = Translating(recipe(2), recipe(2).data.load(), Run(tmp_path).vocabularies())
+    batch = task.valid_batches.batch(range(8))
     with torch.no_grad():
         logits = model(batch.source, batch.source_real, batch.asked)[batch.wanted_real]
     wanted = torch.nn.functional.cross_entropy(logits, batch.wanted[batch.wanted_real])
-    assert validation_loss(model, material.valid_batches) == pytest.approx(wanted.item())
+    assert validation_loss(model, task.valid_batches) == pytest.approx(wanted.item())
     assert not model.training
 
 
@@ -146,9 +147,9 @@ def test_an_epoch_sees_every_pair_once_also_when_the_last_group_is_short(
     seen: list[tuple[int, ...]] = []
     real = Learner.update
 
-    def watched(self: Learner, batches: Any, number: int) -> Any:
-        seen.extend(batch.indices for batch in batches)
-        return real(self, batches, number)
+    def watched(self: Learner[Any, Any], shares: Any, number: int) -> Any:
+        seen.extend(batch.indices for share in shares for batch in share)
+        return real(self, shares, number)
 
     monkeypatch.setattr(Learner, "update", watched)
     begun = recipe(99, accumulate=3, validation={"translate": False}, epochs=2)
@@ -183,8 +184,8 @@ def notes(begun: Recipe, folder: Path) -> str:
 
 
 def test_a_schedule_that_is_longer_than_the_training_is_noted_at_the_start(tmp_path: Path) -> None:
-    material = prepared(recipe(1), tmp_path / "first")
-    whole = 2 * math.ceil(len(material.batches(0).epoch(0)) / 2)  # two epochs; two batches each
+    task = prepared(recipe(1), tmp_path / "first")
+    whole = 2 * math.ceil(len(task.batches(0).epoch(0)) / 2)  # two epochs; two batches each
     linear = {"kind": "linear", "warmup": 2, "updates": 5000}
     validation = {"translate": False}
     begun = recipe(10**6, epochs=2, schedule=linear, validation=validation)
@@ -257,8 +258,8 @@ def test_a_run_may_sample_its_subwords_anew_in_every_epoch(tmp_path: Path) -> No
     begun = changed(
         recipe(4), vocabulary={"kind": "unigram", "size": 300, "joint": True, "sampling": 0.3}
     )
-    material = prepared(begun, tmp_path)
-    first, again, other = (material.batches(epoch) for epoch in (0, 0, 1))
+    task = prepared(begun, tmp_path)
+    first, again, other = (task.batches(epoch) for epoch in (0, 0, 1))
 
     def ids(batches: Any) -> list[list[int]]:
         return [batches.encoded.source[place].tolist() for place in range(90)]

@@ -4,6 +4,7 @@ from typing import Annotated
 
 import typer
 
+from attlas.cli.classify import classify
 from attlas.cli.evaluate import evaluate
 from attlas.cli.export import export
 from attlas.cli.figure import figure
@@ -33,7 +34,7 @@ Exit codes: 0 done, 2 a mistake in what was given, 1 a mistake in attlas, 130 Ct
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
-for _command in (train, translate, evaluate, figure, look, inspect, export):
+for _command in (train, translate, classify, evaluate, figure, look, inspect, export):
     app.command(cls=Guarded)(_command)
 
 

@@ -1,4 +1,4 @@
-"""`attlas evaluate`: how good the translations of a run are."""
+"""`attlas evaluate`: how good a run is."""
 
 from pathlib import Path
 from typing import Annotated
@@ -12,7 +12,11 @@ from attlas.cli.options import Beam, Checkpoint, Device, RunFolder, Settings
 def evaluate(
     run: RunFolder,
     source: Annotated[
-        str | None, typer.Option(help="A text to translate instead of the test set of the run.")
+        str | None,
+        typer.Option(
+            help="A text to translate instead of the test set of the run; for a classifier, "
+            "labelled texts."
+        ),
     ] = None,
     reference: Annotated[
         str | None, typer.Option(help="Its right translation, line by line.")
@@ -21,11 +25,11 @@ def evaluate(
         bool, typer.Option("--valid", help="Take the validation set instead of the test set.")
     ] = False,
     examples: Annotated[
-        int, typer.Option(min=0, help="Show so many translations, exactly right ones if any.")
+        int, typer.Option(min=0, help="Show so many examples: right translations, wrong labels.")
     ] = 0,
     output: Annotated[
         Path | None,
-        typer.Option("--output", "-o", help="Keep the translations in this file; .gz is gzipped."),
+        typer.Option("--output", "-o", help="Keep what comes out in this file; .gz is gzipped."),
     ] = None,
     bleu_tokenizer: Annotated[
         str | None,
@@ -40,25 +44,51 @@ def evaluate(
     device: Device = "cpu",
     settings: Settings = None,
 ) -> None:
-    """Translate a test set and score the translations.
+    """Translate a test set and score the translations; or, for a classifier, label it.
 
     BLEU, chrF and TER come from sacrebleu, with its signatures. Every number comes with what it was
     measured on and how: the data and its checksum, the search, the checkpoint, the seed.
+
+    Of a classifier: the part of the labels that is right, with the interval in which it lies for
+    all texts of this kind (Wilson, 95 %), and what was taken for what. --source is then a file or
+    folder of labelled texts, with the fields that the run's recipe names.
 
     \b
     Examples:
       attlas evaluate runs/demo --examples 5
       attlas evaluate runs/demo --source test.en --reference test.de --beam 10
       attlas evaluate runs/demo --json > scores.json
+      attlas evaluate runs/imdb --valid --examples 3
     """
     with loading():
         from attlas.cli.evaluating import report_of, test_set_of, tokenizer_of, told, translated
+        from attlas.cli.evaluating_labels import check_of_classifier, labels_told
         from attlas.cli.given import folder_of, run_at
         from attlas.cli.searching import decoding_of
         from attlas.decoding import Translator
 
     folder_of(output)  # better told before the work than after it
     opened, checkpoint = run_at(run, checkpoint)
+    if opened.classifies:
+        of_translation = {
+            "--reference": reference,
+            "--bleu-tokenizer": bleu_tokenizer,
+            "--beam": beam,
+            "--set": settings,
+        }
+        check_of_classifier(of_translation)
+        told_of_labels = labels_told(
+            opened,
+            checkpoint,
+            device,
+            source,
+            output,
+            valid=valid,
+            examples=examples,
+            as_json=as_json,
+        )
+        print(told_of_labels)
+        return
     tested = test_set_of(opened, source, reference, valid=valid)
     config = decoding_of(opened, settings, beam)
     tokenizer = tokenizer_of(opened, bleu_tokenizer)

@@ -29,6 +29,7 @@ def test_set_of(run: Run, source: str | None, reference: str | None, *, valid: b
     if source is None and reference is None:
         split: SplitName = "valid" if valid else "test"
         corpus = Recipe.read(run.config, str(run.path / CONFIG)).data.corpus(split)
+        assert isinstance(corpus, Corpus)  # a classifier's run has been told apart before
         if not corpus.pairs:
             raise AttlasError(
                 f"sentence pairs in the {split} set of {run.path}",

@@ -17,11 +17,9 @@ def recipe_told(recipe: Recipe) -> str:
 
 def run_told(run: Run) -> str:
     """Settings, parameters by part, vocabularies, checkpoints, scores; whose sentences they are."""
-    vocabularies = run.vocabularies()
-    sizes = [("source", len(vocabularies.source)), ("target", len(vocabularies.target))]
     sections = [
         ("settings", write_toml(run.config).rstrip()),
-        ("vocabularies", _table([(side, f"{size:,}") for side, size in sizes])),
+        _labelled_vocabularies(run) if run.classifies else _vocabularies(run),
         ("checkpoints", _table(_checkpoints(run)) or "none yet"),
         ("scores on the validation set", _table(_scores(run)) or "none yet"),
     ]
@@ -29,8 +27,6 @@ def run_told(run: Run) -> str:
         sections.append(("the corpus that comes with attlas", _below_heading(attribution())))
     if run.checkpoints():
         sections.insert(2, ("parameters", _table(_parameters(run))))
-    joint = " (joint: one for both sides)" if vocabularies.joint else ""
-    sections[1] = (f"vocabularies{joint}", sections[1][1])
     return "\n\n".join(f"# {name}\n{text}" for name, text in sections)
 
 
@@ -58,9 +54,26 @@ def _below_heading(markdown: str) -> str:
     return markdown.partition("\n\n")[2].rstrip()
 
 
+def _vocabularies(run: Run) -> tuple[str, str]:
+    vocabularies = run.vocabularies()
+    sizes = [("source", len(vocabularies.source)), ("target", len(vocabularies.target))]
+    joint = " (joint: one for both sides)" if vocabularies.joint else ""
+    return f"vocabularies{joint}", _table([(side, f"{size:,}") for side, size in sizes])
+
+
+def _labelled_vocabularies(run: Run) -> tuple[str, str]:
+    vocabularies = run.labelled_vocabularies()
+    rows = [
+        ("text", f"{len(vocabularies.text):,}"),
+        ("labels", ", ".join(vocabularies.labels.names)),
+    ]
+    return "vocabulary and labels", _table(rows)
+
+
 def _parameters(run: Run) -> list[tuple[str, str]]:
     """By the first part of their names; what parts share is counted where it comes first."""
-    model = run.model(BEST if run.shelf.named(BEST) else LAST)
+    which = BEST if run.shelf.named(BEST) else LAST
+    model = run.classifier(which) if run.classifies else run.model(which)
     counts: Counter[str] = Counter()
     for name, parameter in model.named_parameters():
         counts[name.partition(".")[0]] += parameter.numel()
@@ -85,7 +98,8 @@ def _scores(run: Run) -> list[tuple[str, ...]]:
             if event.get("bleu") is not None:
                 scores.append(f"BLEU {event['bleu']:.2f} ({event['signature']})")
             if event.get("accuracy") is not None:
-                scores.append(f"{event['accuracy']:.1%} exactly right")
+                exactly = "" if run.classifies else " exactly"
+                scores.append(f"{event['accuracy']:.1%}{exactly} right")
             told.append((*scores, "best" if event.get("best") else ""))
     return told
 

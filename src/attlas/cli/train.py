@@ -29,6 +29,7 @@ def train(
       attlas train
       attlas train multi30k --out runs/m30k --set training.rate=5e-4
       attlas train my.toml --set model.attention=dot
+      attlas train imdb                             a classifier of film reviews
       attlas train runs/my                          go on with it
     """
     with loading():
@@ -38,6 +39,7 @@ def train(
         from attlas.runs import CONFIG
         from attlas.training import Progress, read_recipe
         from attlas.training import train as train_run
+        from attlas.training.fleet import leading
 
     name = recipe or (str(out) if out and (out / CONFIG).is_file() else "demo")
     recipes = files("attlas") / "recipes"
@@ -50,6 +52,10 @@ def train(
         )
     folder = out or (Path(name) if begun else Path("runs") / Path(name).stem)
     chosen = read_recipe(Path(name) / CONFIG if begun else name, settings or ())
+    if not leading():  # of the processes that torchrun started, the first one speaks
+        train_run(chosen, folder)
+        return
     with Progress() as report:
         outcome = train_run(chosen, folder, report=report)
-    print(f"{outcome.path} is ready; try: attlas look {outcome.path}")
+    next_step = "classify" if chosen.classifies else "look"
+    print(f"{outcome.path} is ready; try: attlas {next_step} {outcome.path}")

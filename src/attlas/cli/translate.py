@@ -11,6 +11,18 @@ from attlas.cli.options import Beam, Checkpoint, Device, RunFolder, Settings
 
 def translate(
     run: RunFolder,
+    files: Annotated[
+        list[Path] | None,
+        typer.Argument(metavar="FILES", help="Texts to translate --into a folder (see below)."),
+    ] = None,
+    into: Annotated[
+        Path | None,
+        typer.Option(metavar="FOLDER", help="Write the translation of each of FILES here."),
+    ] = None,
+    shard: Annotated[
+        str | None,
+        typer.Option(metavar="I/N", help="Translate the I-th of N parts of FILES only, from 1."),
+    ] = None,
     input: Annotated[
         str, typer.Option("--input", "-i", help='The text, plain or gzipped; "-" = standard input.')
     ] = "-",
@@ -55,27 +67,60 @@ def translate(
     with --quantization int8 there, ctranslate2-int8. Its search is nearly the same: see the
     README.md of that folder.
 
+    With FILES --into FOLDER, each file becomes one of the same name in FOLDER, whole or not at all.
+    The same command after a kill, or after Ctrl-C, leaves what is done and goes on where it
+    stopped, with the same bytes in the end; where the text, the run or a setting has changed since,
+    it says so instead. Several processes may be given the same files and folder: none does what
+    another is at. --shard 2/8 takes every eighth file, from the second, by their names.
+
     \b
     Examples:
       echo "Good morning." | attlas translate runs/demo
       attlas translate runs/demo -i test.en -o test.de --beam 10
       attlas translate runs/demo --n-best 5 --set decoding.length_penalty=1.0 < test.en
       attlas translate runs/demo --alignments test.align < test.en > test.de
+      attlas translate runs/demo corpus/*.en.gz --into translated
     """
     with loading():
         from attlas.cli.engine import translator_of
         from attlas.cli.given import run_at
         from attlas.cli.searching import decoding_of
+        from attlas.cli.shard import Shard
         from attlas.cli.translating import translate_lines
+        from attlas.errors import AttlasError
 
+        if files:
+            from attlas.cli.origin import origin_of
+            from attlas.cli.translating_files import translate_files
+
+    given = {"FILES": files, "--into": into, "--shard": shard}
+    lines = {"--input": input, "--output": output, "--alignments": alignments}
+    named = [name for name, value in given.items() if value not in (None, [])]
+    others = [name for name, value in lines.items() if value not in ("-", None)]
+    if named and (not files or into is None or others):
+        raise AttlasError(
+            "FILES --into FOLDER, and perhaps --shard, to translate files into a folder",
+            " ".join(named + others),
+            "for a single text, use --input, --output and --alignments alone",
+        )
+    divided = Shard() if shard is None else Shard.parse(shard)
     opened, checkpoint = run_at(run, checkpoint)
     config = decoding_of(opened, settings, beam, n_best)
     translator = translator_of(opened, engine, config, checkpoint, device)
+    numbered = n_best is not None
+    if files and into:
+        translate_files(
+            translator,
+            files,
+            into,
+            origin=origin_of(
+                opened, checkpoint, translator, engine=engine, numbered=numbered, window=window
+            ),
+            shard=divided,
+            numbered=numbered,
+            window=window,
+        )
+        return
     translate_lines(
-        translator,
-        input,
-        output,
-        alignments=alignments,
-        numbered=n_best is not None,
-        window=window,
+        translator, input, output, alignments=alignments, numbered=numbered, window=window
     )

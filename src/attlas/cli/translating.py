@@ -43,8 +43,8 @@ def translate_lines(
             "a run without",
             "leave out --alignments, or train with model.attention",
         )
-    _check_distinct([Path(p) for p in (source, target, alignments) if p and str(p) != STANDARD])
-    arriving = windows(stream_lines(source), window, full=_at_hand(source))
+    check_distinct([Path(p) for p in (source, target, alignments) if p and str(p) != STANDARD])
+    arriving = windows(stream_lines(source), window, full=at_hand(source))
     numbers = count()
     with ExitStack() as files:
         lines = opened(target, files)
@@ -52,15 +52,15 @@ def translate_lines(
         for texts in arriving:
             for translation in translator.many(texts, window=len(texts)):
                 number = next(numbers)
-                _remark(number + 1, translation)
-                written = _written(number, translation) if numbered else [_line(translation)]
+                remark(f"line {number + 1}", translation)
+                written = n_best_lines(number, translation) if numbered else [line_of(translation)]
                 lines.writelines(written)
                 if links:
                     links.write(f"{translation.pharaoh}\n".encode())
             _flush(lines, links)
 
 
-def _at_hand(source: str) -> bool:
+def at_hand(source: str) -> bool:
     """Whether it is a file on disk, which never makes its reader wait."""
     try:
         status = os.fstat(sys.stdin.fileno()) if source == STANDARD else os.stat(source)
@@ -75,21 +75,25 @@ def _flush(*files: Output | None) -> None:
             file.flush()
 
 
-def _line(translation: Translation) -> bytes:
+def line_of(translation: Translation) -> bytes:
+    """Its text, which is one line."""
     return f"{translation.text}\n".encode()
 
 
-def _written(number: int, best: Translation) -> Iterator[bytes]:
+def n_best_lines(number: int, best: Translation) -> Iterator[bytes]:
+    """The n-best list of one line, numbered from 0, best first."""
     for one in (best, *best.alternatives):
         yield f"{number} ||| {one.text} ||| {one.score:.6f}\n".encode()
 
 
-def _remark(number: int, translation: Translation) -> None:
-    for remark in remarks(translation.cut, translation.finished):
-        print(f"attlas: line {number}: {remark}", file=sys.stderr)
+def remark(place: str, translation: Translation) -> None:
+    """Tell on the standard error what a reader has to know of it; `place` is that of its line."""
+    for one in remarks(translation.cut, translation.finished):
+        print(f"attlas: {place}: {one}", file=sys.stderr)
 
 
-def _check_distinct(paths: Iterable[Path]) -> None:
+def check_distinct(paths: Iterable[Path]) -> None:
+    """Errors: `AttlasError` where a file would be read and written, or written twice."""
     seen: set[Path] = set()
     for path in paths:
         if path.resolve() in seen:

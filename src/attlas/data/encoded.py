@@ -45,13 +45,14 @@ def sample_corpus(
     """
     return EncodedCorpus(
         corpus.name,
-        _sampled(vocabularies.source, corpus.sources, sampling, f"{seed} {epoch} source"),
-        _sampled(vocabularies.target, corpus.targets, sampling, f"{seed} {epoch} target"),
+        sampled(vocabularies.source, corpus.sources, sampling, f"{seed} {epoch} source"),
+        sampled(vocabularies.target, corpus.targets, sampling, f"{seed} {epoch} target"),
         corpus.lines,
     )
 
 
-def _sampled(vocabulary: Vocabulary, texts: Iterable[str], sampling: float, seed: str) -> Ragged:
+def sampled(vocabulary: Vocabulary, texts: Iterable[str], sampling: float, seed: str) -> Ragged:
+    """The texts in segmentations drawn by chance; see `sample_corpus`."""
     if not isinstance(vocabulary, Subwords):
         raise AttlasError(
             "subwords to sample from", type(vocabulary).__name__, "set vocabulary.sampling = 0"

@@ -8,7 +8,7 @@ from pydantic import Field
 
 from attlas.config import Config
 from attlas.data.amount import amount
-from attlas.data.pair import Pair
+from attlas.data.pair import Pair, Place
 from attlas.errors import AttlasError
 
 _NAMED = 5  # how many lines of each reason a report names
@@ -64,23 +64,28 @@ LINE_BREAK = "a line break inside"
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """How many lines have one fault, and the numbers of the first few of them (from 1)."""
+    """How many lines have one fault, and the numbers of the first few of them (from 1); names,
+    where the places are not lines.
+    """
 
     reason: str
     count: int
-    first: tuple[int, ...]
+    first: tuple[Place, ...]
 
     def __str__(self) -> str:
         more = ", …" if self.count > len(self.first) else ""
-        lines = "line" if self.count == 1 else "lines"
-        return (
-            f"{self.count:,} with {self.reason} ({lines} {', '.join(map(str, self.first))}{more})"
-        )
+        lines = "line " if self.count == 1 else "lines "
+        if isinstance(self.first[0], str):
+            lines = ""
+        return f"{self.count:,} with {self.reason} ({lines}{', '.join(map(str, self.first))}{more})"
 
 
 @dataclass(frozen=True, slots=True)
 class FilterReport:
-    """What was read, what was kept, and why the rest was not; `str(report)` is a sentence."""
+    """What was read, what was kept, and why the rest was not; `str(report)` is a sentence.
+
+    example: what was read, in words; remarks: what else there is to say.
+    """
 
     name: str
     read: int
@@ -88,6 +93,8 @@ class FilterReport:
     left_out: tuple[Fault, ...] = ()
     cut: tuple[Fault, ...] = ()
     carriage_returns: int = 0
+    example: str = "pair"
+    remarks: tuple[str, ...] = ()
 
     @property
     def skipped(self) -> int:
@@ -95,7 +102,7 @@ class FilterReport:
         return self.read - self.kept
 
     def __str__(self) -> str:
-        parts = [f"{self.name}: {self.kept:,} of {amount(self.read, 'pair')} kept"]
+        parts = [f"{self.name}: {self.kept:,} of {amount(self.read, self.example)} kept"]
         for done, faults in (("left out", self.left_out), ("cut", self.cut)):
             if faults:
                 parts.append(f"{done} {' and '.join(map(str, faults))}")
@@ -103,12 +110,12 @@ class FilterReport:
             parts.append(
                 f"{amount(self.carriage_returns, 'carriage return')} at line ends taken off"
             )
-        return "; ".join(parts)
+        return "; ".join([*parts, *self.remarks])
 
 
-def by_reason(faults: Iterable[tuple[int, str]]) -> tuple[Fault, ...]:
-    """Group (line number, reason) by reason, in the order in which the reasons came up."""
-    lines: dict[str, list[int]] = {}
+def by_reason(faults: Iterable[tuple[Place, str]]) -> tuple[Fault, ...]:
+    """Group (place, reason) by reason, in the order in which the reasons came up."""
+    lines: dict[str, list[Place]] = {}
     for number, reason in faults:
         lines.setdefault(reason, []).append(number)
     return tuple(Fault(why, len(all_), tuple(all_[:_NAMED])) for why, all_ in lines.items())
@@ -123,7 +130,7 @@ def filtered(
     """
     kept: list[Pair] = []
     lines: list[int] = []
-    faults: list[tuple[int, str]] = []
+    faults: list[tuple[Place, str]] = []
     for number, pair in enumerate(pairs, first_line):
         fault = LINE_BREAK if "\n" in pair.source + pair.target else filters.fault(pair)
         if fault is None:

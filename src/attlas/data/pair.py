@@ -2,6 +2,9 @@
 
 from typing import NamedTuple
 
+Place = int | str
+"""Where something stands: the number of a line, from 1, or the name of a file."""
+
 
 class Pair(NamedTuple):
     """A sentence and its translation; neither holds a line break."""

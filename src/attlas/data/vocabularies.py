@@ -93,10 +93,11 @@ def build_vocabularies(config: VocabularyConfig, pairs: Sequence[Pair]) -> Vocab
     """
     sources, targets = [pair.source for pair in pairs], [pair.target for pair in pairs]
     if config.joint:
-        vocabulary = _built(config, sources + targets, "vocabulary")
+        vocabulary = build_vocabulary(config, sources + targets, "vocabulary")
         return Vocabularies(vocabulary, vocabulary)
     return Vocabularies(
-        _built(config, sources, "source vocabulary"), _built(config, targets, "target vocabulary")
+        build_vocabulary(config, sources, "source vocabulary"),
+        build_vocabulary(config, targets, "target vocabulary"),
     )
 
 
@@ -121,7 +122,8 @@ _LOADERS: dict[str, Callable[[Path], Vocabulary]] = {
 }
 
 
-def _built(config: VocabularyConfig, texts: Iterable[str], name: str) -> Vocabulary:
+def build_vocabulary(config: VocabularyConfig, texts: Iterable[str], name: str) -> Vocabulary:
+    """One vocabulary of these texts; `name` names it in errors."""
     match config.kind:
         case "words":
             return Words.built(texts, config.size, name)

@@ -1,6 +1,7 @@
 """Decoding: greedy, beam search and sampling, written once over one `step` protocol."""
 
 from attlas.decoding.alignment import Link, pharaoh
+from attlas.decoding.column import ColumnTranslator
 from attlas.decoding.config import DecodingConfig
 from attlas.decoding.decode import decode
 from attlas.decoding.hypothesis import Hypothesis
@@ -8,6 +9,7 @@ from attlas.decoding.translation import Translation
 from attlas.decoding.translator import Translator
 
 __all__ = [
+    "ColumnTranslator",
     "DecodingConfig",
     "Hypothesis",
     "Link",

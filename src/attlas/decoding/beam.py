@@ -7,7 +7,7 @@ from torch import Tensor
 from attlas.data.vocabulary import BEGIN, END
 from attlas.decoding.constraints import Constraints
 from attlas.decoding.finished import Finished
-from attlas.decoding.hypothesis import Hypothesis, ranked
+from attlas.decoding.hypothesis import Hypothesis, listed, ranked
 from attlas.decoding.largest import largest
 from attlas.decoding.penalties import Penalties
 from attlas.decoding.prediction import predicted, sums
@@ -52,19 +52,19 @@ def beam_search(
     alive = torch.zeros(len(real), 1, dtype=sums(real.device), device=real.device)
     finished = Finished.none(len(real), n_best, alive)
     last = torch.full_like(at, BEGIN)
+    asked, source_real = constraints, real
     while True:
         sentences, width, length = tokens.shape
         before = state.coverage
         logits, state = model.step(last, state)
-        asked = constraints.select(at)
-        log_p = _each(asked, width).apply(predicted(logits), tokens.flatten(0, 1))
+        log_p = asked.apply(predicted(logits), tokens.flatten(0, 1))
 
         # One more than the beam, so that enough are left when END is among them.
         best, ids = (part.view(sentences, width, -1) for part in largest(log_p, beam + 1))
         log_p = log_p.view(sentences, width, -1)
         ends = (ids[..., :beam] == END).any(-1)
         ended = (alive + log_p[..., END]).masked_fill(~ends, _NEVER)
-        scores = _scored(penalties, ended, length + 1, state.coverage, real[at])
+        scores = _scored(penalties, ended, length + 1, state.coverage, source_real)
         finished = finished.joined(tokens, scores, ended)
 
         totals = (alive.unsqueeze(-1) + best).masked_fill(ids == END, _NEVER).flatten(1)
@@ -74,14 +74,14 @@ def beam_search(
         hopeless = penalties.bound(kept[:, 0], longest + 1) <= finished.worst
         leaving = cut | hopeless
         if leaving.any():
-            unfinished = alive.masked_fill(~torch.isneginf(ended), _NEVER)
-            scores = _scored(penalties, unfinished, length, before, real[at])
-            for row in leaving.nonzero().squeeze(1).tolist():
-                hypotheses = finished.of(row)
-                if cut[row]:
-                    hypotheses += _cut_off(tokens[row], scores[row], unfinished[row])
-                found[int(at[row])] = ranked(hypotheses)[:n_best]
-            if leaving.all():
+            unfinished = alive.masked_fill(~(cut.unsqueeze(1) & ended.isneginf()), _NEVER)
+            scores = _scored(penalties, unfinished, length, before, source_real)
+            done = leaving.nonzero().squeeze(1)
+            whole = finished.select(done).lists()
+            parts = listed(tokens[done], scores[done], unfinished[done])
+            for sentence, ended_, cut_off in zip(at[done].tolist(), whole, parts, strict=True):
+                found[sentence] = ranked(ended_ + cut_off)[:n_best]
+            if len(done) == sentences:
                 return found
 
         staying = (~leaving).nonzero().squeeze(1)
@@ -91,7 +91,10 @@ def beam_search(
         parents = staying.unsqueeze(1) * width + order // ids.shape[-1]
         chosen = ids.flatten(1)[staying].gather(1, order)
         tokens = torch.cat([tokens.flatten(0, 1)[parents], chosen.unsqueeze(-1)], dim=-1)
-        at, finished, last = at[staying], finished.select(staying), chosen.flatten()
+        last = chosen.flatten()
+        if len(staying) < sentences:
+            at, source_real = at[staying], source_real[staying]
+            asked, finished = asked.select(staying), finished.select(staying)
         state = _moved(state, parents.flatten(), sentences * width)
 
 
@@ -100,12 +103,6 @@ def _moved(state: S, rows: Int[Tensor, " chosen"], now: int) -> S:
     if len(rows) == now and torch.equal(rows, torch.arange(now, device=rows.device)):
         return state
     return state.select(rows)
-
-
-def _each(constraints: Constraints, width: int) -> Constraints:
-    """The constraints of a sentence for each of its hypotheses."""
-    rows = torch.arange(len(constraints.max_length), device=constraints.max_length.device)
-    return constraints.select(rows.repeat_interleave(width))
 
 
 def _scored(
@@ -118,17 +115,3 @@ def _scored(
     if coverage is not None:
         coverage = coverage.view(*log_probabilities.shape, -1)
     return penalties.score(log_probabilities, factors, coverage, real.unsqueeze(1))
-
-
-def _cut_off(
-    tokens: Int[Tensor, "width length"],
-    scores: Float[Tensor, " width"],
-    log_probabilities: Float[Tensor, " width"],
-) -> list[Hypothesis]:
-    return [
-        Hypothesis(tuple(row), score, log_probability, finished=False)
-        for row, score, log_probability in zip(
-            tokens.tolist(), scores.tolist(), log_probabilities.tolist(), strict=True
-        )
-        if log_probability > _NEVER
-    ]

@@ -39,19 +39,21 @@ class Constraints:
         log_probabilities: Float[Tensor, "rows vocabulary"],
         tokens: Int[Tensor, "rows length"],
     ) -> Float[Tensor, "rows vocabulary"]:
-        """−∞ for what may not follow `tokens`.
+        """−∞, in place, for what may not follow `tokens`; neighbours may share their constraints.
 
         Errors: `AttlasError` where a prefix holds an id that the vocabulary does not have.
         """
         length = tokens.shape[1]
-        allowed = log_probabilities.clone()
-        allowed[:, [PAD, BEGIN]] = float("-inf")
+        allowed = log_probabilities
+        for never in (PAD, BEGIN):
+            allowed[:, never] = float("-inf")
         if length < self.min_length:
             allowed[:, END] = float("-inf")
         if 0 < self.no_repeat_ngram <= length:
             allowed = _without_repeats(allowed, tokens, self.no_repeat_ngram)
         if length < self.prefix.shape[1]:
-            wanted, size = self.prefix[:, length], allowed.shape[1]
+            each, size = len(tokens) // len(self.prefix), allowed.shape[1]
+            wanted = self.prefix[:, length].repeat_interleave(each)
             if int(wanted.max()) >= size:
                 raise AttlasError(
                     f"a prefix of ids below {size}, the size of the target vocabulary",

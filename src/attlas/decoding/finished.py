@@ -8,7 +8,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from attlas.data.vocabulary import PAD
-from attlas.decoding.hypothesis import Hypothesis
+from attlas.decoding.hypothesis import Hypothesis, listed
 from attlas.decoding.largest import largest
 
 
@@ -59,15 +59,6 @@ class Finished:
             torch.cat([self.log_probabilities, log_probabilities], 1).gather(1, places),
         )
 
-    def of(self, sentence: int) -> list[Hypothesis]:
-        """The finished hypotheses of one sentence, best first."""
-        tokens, lengths = self.tokens[sentence].tolist(), self.lengths[sentence].tolist()
-        scores = self.scores[sentence].tolist()
-        log_probabilities = self.log_probabilities[sentence].tolist()
-        return [
-            Hypothesis(tuple(row[:length]), score, log_probability, finished=True)
-            for row, length, score, log_probability in zip(
-                tokens, lengths, scores, log_probabilities, strict=True
-            )
-            if score > float("-inf")
-        ]
+    def lists(self) -> list[list[Hypothesis]]:
+        """The hypotheses of each sentence, best first."""
+        return listed(self.tokens, self.scores, self.log_probabilities, self.lengths)

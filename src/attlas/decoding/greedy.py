@@ -5,6 +5,7 @@ from torch import Tensor
 
 from attlas.decoding.constraints import Constraints
 from attlas.decoding.hypothesis import Hypothesis
+from attlas.decoding.largest import largest
 from attlas.decoding.path import follow
 from attlas.decoding.penalties import Penalties
 from attlas.models.sequence_to_sequence import S, SequenceToSequence
@@ -28,4 +29,4 @@ def greedy_search(
 def _most_probable(
     log_probabilities: Float[Tensor, "rows vocabulary"], rows: Int[Tensor, " rows"], step: int
 ) -> Int[Tensor, " rows"]:
-    return log_probabilities.argmax(dim=-1)
+    return largest(log_probabilities, 1)[1].squeeze(1)  # in a fraction of the time of argmax

@@ -4,6 +4,8 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+_BLOCK = 32  # columns
+
 
 def largest(
     values: Float[Tensor, "rows columns"], count: int
@@ -13,7 +15,28 @@ def largest(
     Among equals the first column comes first, which `Tensor.topk` does not promise: what it chooses
     changes with the width of the row, and so with what stands in the same batch. Columns of −∞ come
     in any order.
+
+    A wide row is cut into blocks, because their greatest numbers are found many times as fast as an
+    order: a number that is among the n largest lies in one of the n blocks whose greatest numbers
+    are largest, of equals the first.
     """
+    blocks = values.shape[1] // _BLOCK
+    if blocks < 4 * count:
+        return _ordered(values, count)
+    head, tail = values[:, : blocks * _BLOCK], blocks * _BLOCK
+    _, chosen = _ordered(head.reshape(len(values), blocks, _BLOCK).amax(2), count)
+    inside = torch.arange(_BLOCK, device=values.device)
+    # In the order of the columns, so that the first of equals is the first here too.
+    places = (chosen.sort(1).values.unsqueeze(2) * _BLOCK + inside).flatten(1)
+    rest = torch.arange(tail, values.shape[1], device=values.device)
+    places = torch.cat([places, rest.expand(len(values), -1)], dim=1)
+    best, columns = _ordered(values.gather(1, places), count)
+    return best, places.gather(1, columns)
+
+
+def _ordered(
+    values: Float[Tensor, "rows columns"], count: int
+) -> tuple[Float[Tensor, "rows count"], Int[Tensor, "rows count"]]:
     # One more than is asked for, to see whether the last one has an equal that was left out.
     best, columns = values.topk(min(count + 1, values.shape[1]), dim=1)
     tied = ((best[:, 1:] == best[:, :-1]) & ~best[:, 1:].isneginf()).any(dim=1)

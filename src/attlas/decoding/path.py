@@ -31,6 +31,7 @@ def follow(
     """
     found: dict[int, Hypothesis] = {}
     at = torch.arange(len(real), device=real.device)
+    asked = constraints
     tokens = at.new_empty(len(real), 0)
     total = torch.zeros(len(real), dtype=sums(real.device), device=real.device)
     last = torch.full_like(at, BEGIN)
@@ -38,29 +39,24 @@ def follow(
         length = tokens.shape[1]
         before = state.coverage
         logits, state = model.step(last, state)
-        asked = constraints.select(at)
         log_p = asked.apply(predicted(logits), tokens)
         last = choose(log_p, at, length)
         gained = log_p.gather(1, last.unsqueeze(1)).squeeze(1)
         ended = (last == END) & (gained > float("-inf"))
         leaving = ended | asked.full(length) | torch.isneginf(gained)
         if leaving.any():
-            whole = total + gained
-            of_whole = penalties.score(whole, length + 1, state.coverage, real[at])
-            of_part = penalties.score(total, length, before, real[at])
-            for row in leaving.nonzero().squeeze(1).tolist():
-                done = bool(ended[row])
-                score, log_probability = (of_whole, whole) if done else (of_part, total)
-                found[int(at[row])] = Hypothesis(
-                    tuple(tokens[row].tolist()),
-                    float(score[row]),
-                    float(log_probability[row]),
-                    done,
-                )
-            if leaving.all():
+            log_p = torch.where(ended, total + gained, total)
+            of_whole = penalties.score(log_p, length + 1, state.coverage, real[at])
+            of_part = penalties.score(log_p, length, before, real[at])
+            score = torch.where(ended, of_whole, of_part)
+            for row, *hypothesis in zip(
+                *(part[leaving].tolist() for part in (at, tokens, score, log_p, ended)), strict=True
+            ):
+                found[row] = Hypothesis(tuple(hypothesis[0]), *hypothesis[1:])
+            if len(found) == len(real):
                 return [found[row] for row in range(len(real))]
             staying = (~leaving).nonzero().squeeze(1)
-            state = state.select(staying)
+            state, asked = state.select(staying), asked.select(staying)
             at, tokens, total = at[staying], tokens[staying], total[staying]
             last, gained = last[staying], gained[staying]
         tokens = torch.cat([tokens, last.unsqueeze(1)], dim=1)

@@ -16,6 +16,7 @@ from attlas.decoding.config import DecodingConfig
 from attlas.decoding.decode import decode
 from attlas.decoding.hypothesis import Hypothesis
 from attlas.decoding.rereading import Rereading, reread
+from attlas.decoding.side_by_side import side_by_side
 from attlas.decoding.translation import Translation
 from attlas.decoding.words import words_of_tokens
 from attlas.errors import AttlasError
@@ -101,32 +102,53 @@ class Translator:
         return translation
 
     def many(
-        self, texts: Iterable[str], *, window: int = 1024, tokens: int = 4096
+        self,
+        texts: Iterable[str],
+        *,
+        window: int = 1024,
+        tokens: int = 2048,
+        rows: int | None = None,
     ) -> Iterator[Translation]:
         """One translation per text, in the order of the texts, while they come in.
 
         For speed, `window` texts at a time are sorted by length and translated in batches of at
-        most `tokens` padded source tokens (a longer text is a batch of its own); neither changes
-        what comes out. Nothing comes out before a window is full or the texts end: window = 1
-        answers each text at once.
+        most `tokens` padded source tokens (a longer text is a batch of its own) and of at most
+        `rows` texts, on a CPU as many side by side as torch has threads (`side_by_side`); none of
+        this changes what comes out. Nothing comes out before a window is full or the texts end:
+        window = 1 answers each text at once.
         """
         if isinstance(texts, str):
             raise AttlasError("several texts", "one text", "pass a list, or call translator(text)")
         if not isinstance(texts, Iterable):
             raise AttlasError("several texts", type(texts).__name__, "pass a list of str")
-        if window < 1 or tokens < 1:
-            raise AttlasError(
-                "a window and a batch of at least 1", f"{window} and {tokens}", "raise them"
-            )
-        return self._windows(iter(texts), window, tokens)
+        if window < 1 or tokens < 1 or (rows is not None and rows < 1):
+            sizes = f"{window} and {tokens}" if rows is None else f"{window}, {tokens} and {rows}"
+            raise AttlasError("a window and a batch of at least 1", sizes, "raise them")
+        return self._windows(iter(texts), window, tokens, rows)
 
-    def _windows(self, texts: Iterator[str], window: int, tokens: int) -> Iterator[Translation]:
+    def _windows(
+        self, texts: Iterator[str], window: int, tokens: int, rows: int | None
+    ) -> Iterator[Translation]:
         while lines := [self._read(text) for text in islice(texts, window)]:
-            found: dict[int, Translation] = {}
-            for places in batches_by_length([line.ids for line in lines], tokens):
-                batch = [lines[place] for place in places]
-                found.update(zip(places, self._translated(batch, [[]] * len(batch)), strict=True))
-            yield from (found[place] for place in range(len(lines)))
+            yield from self._in_batches(
+                lines, batches_by_length([line.ids for line in lines], tokens, rows)
+            )
+
+    def _in_batches(
+        self, lines: Sequence["_Line"], batches: Sequence[Sequence[int]]
+    ) -> list[Translation]:
+        """One translation per line; the batches are places of lines."""
+
+        def translated(places: Sequence[int]) -> list[Translation]:
+            return self._translated([lines[place] for place in places], [[]] * len(places))
+
+        longest_first = batches[::-1]  # so that no thread is left with a long one at the end
+        found: dict[int, Translation] = {}
+        for places, batch in zip(
+            longest_first, side_by_side(translated, longest_first, self.model), strict=True
+        ):
+            found.update(zip(places, batch, strict=True))
+        return [found[place] for place in range(len(lines))]
 
     def _read(self, text: str) -> "_Line":
         _check_text(text, "pass each text as a str")

@@ -66,6 +66,6 @@ def tanh_energies(
     of_one_query = max(1, keys.numel())
     groups = torch.split(query, max(1, _PAIRS_AT_ONCE // of_one_query), dim=1)
     scores = [
-        energy(torch.tanh(group.unsqueeze(2) + keys.unsqueeze(1))).squeeze(-1) for group in groups
+        energy((group.unsqueeze(2) + keys.unsqueeze(1)).tanh_()).squeeze(-1) for group in groups
     ]
     return torch.cat(scores, dim=1)

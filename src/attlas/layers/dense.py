@@ -6,6 +6,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from attlas.layers.attention import masked_softmax
+from attlas.layers.dropout import dropout_mask
 from attlas.layers.memory import Memory
 from attlas.patterns import Causal, Everywhere, Pattern
 
@@ -28,11 +29,11 @@ def dense_attention(
     # A causal query at or after the last slot sees them all: the step of a decoder with a cache.
     if isinstance(pattern, Everywhere) or (past and first >= slots - 1):
         if real is None:
-            return _fused(query, keys, values, None, scale, dropout)
+            return fused(query, keys, values, None, scale, dropout)
         seen = real[:, None, None, :]
     # The kernel's own causal mask counts queries from the first slot, whatever the cache.
     elif real is None and past and first == 0 and queries == slots:
-        return _fused(query, keys, values, None, scale, dropout, causal=True)
+        return fused(query, keys, values, None, scale, dropout, causal=True)
     else:
         seen = pattern.mask(queries, slots, first, query.device)[None, None]
         seen = seen if real is None else seen & real[:, None, None, :]
@@ -51,8 +52,43 @@ def masked_attention(
     # Kernels differ in what they make of a row without a slot (NaN, a mean, zeros), forwards and
     # backwards; such a row looks everywhere instead, and what it read is thrown away.
     blind = ~seen.any(-1, keepdim=True)
-    context = _fused(query, keys, values, seen | blind, scale, dropout)
+    context = fused(query, keys, values, seen | blind, scale, dropout)
     return context.masked_fill(blind, 0.0)
+
+
+def brief_attention(
+    query: Float[Tensor, "batch heads queries width"],
+    keys: Float[Tensor, "batch key_heads slots width"],
+    values: Float[Tensor, "batch key_heads slots value_width"],
+    bias: Float[Tensor, "#batch 1 #queries slots"] | None,
+    scale: float,
+) -> Float[Tensor, "batch heads queries value_width"]:
+    """softmax(scale · q kᵀ + bias) v for few queries, without a gradient; every query sees a slot.
+
+    On a CPU the fused kernel needs several times as long for a handful of pairs as their
+    arithmetic: so this is written out.
+    """
+    exact = query.dtype in (torch.float32, torch.float64)
+    if query.device.type != "cpu" or not exact:
+        mask = None if bias is None else bias.to(query.dtype)
+        return fused(query, keys, values, mask, scale, dropout=0.0)
+    batch, heads, queries, width = query.shape
+    # Heads that share keys become queries of one head.
+    asked = query.reshape(batch * keys.shape[1], -1, width)
+    scores = torch.bmm(asked, keys.flatten(0, 1).transpose(1, 2)).mul_(scale)
+    if bias is not None:
+        scores.view(batch, heads, queries, -1).add_(bias)
+    context = torch.bmm(_softmax(scores), values.flatten(0, 1))
+    return context.view(batch, heads, queries, -1)
+
+
+def _softmax(scores: Float[Tensor, "*rows slots"]) -> Float[Tensor, "*rows slots"]:
+    """torch's, or in place where the rows are so short that torch would not vectorise it."""
+    if scores.shape[-1] >= 16 or scores.numel() < 1024:
+        return torch.softmax(scores, dim=-1)
+    # exp takes many times as long where it underflows; e⁻⁸⁰ beside 1 is nothing in float64 too.
+    weights = scores.sub_(scores.amax(-1, keepdim=True)).clamp_(min=-80.0).exp_()
+    return weights.div_(weights.sum(-1, keepdim=True))
 
 
 def explicit_weights(
@@ -95,7 +131,7 @@ def weighted_values(
     return context.reshape(batch, heads, queries, values.shape[-1])
 
 
-def _fused(
+def fused(
     query: Tensor,
     keys: Tensor,
     values: Tensor,
@@ -104,6 +140,7 @@ def _fused(
     dropout: float,
     causal: bool = False,
 ) -> Tensor:
+    """torch's kernel; every query sees a slot."""
     grouped = keys.shape[1] != query.shape[1]
     halved = query.dtype in (torch.float16, torch.bfloat16)
     if grouped and query.is_cuda and (mask is not None or not halved):
@@ -112,6 +149,8 @@ def _fused(
         repeats = query.shape[1] // keys.shape[1]
         keys, values = keys.repeat_interleave(repeats, 1), values.repeat_interleave(repeats, 1)
         grouped = False
+    if dropout and query.device.type == "cpu":
+        return _dropped(query, keys, values, mask, scale, dropout, causal)
     context: Tensor = F.scaled_dot_product_attention(
         query,
         keys,
@@ -123,3 +162,25 @@ def _fused(
         enable_gqa=grouped,
     )
     return context
+
+
+def _dropped(
+    query: Tensor,
+    keys: Tensor,
+    values: Tensor,
+    mask: Tensor | None,
+    scale: float,
+    dropout: float,
+    causal: bool,
+) -> Tensor:
+    """The same with the weights written out, as torch does where weights are dropped on a CPU, but
+    with the masks of our own `Dropout`.
+    """
+    scores = scaled_scores(query, keys, scale)
+    if causal:
+        mask = scores.new_ones(scores.shape[-2:], dtype=torch.bool).tril()
+    if mask is not None:
+        scores = scores.masked_fill(~mask, -torch.inf)
+    weights = F.softmax(scores, dim=-1).to(query.dtype)
+    dropped = dropout_mask(weights, dropout)
+    return weighted_values(weights if dropped is None else weights * dropped, values)

@@ -1,5 +1,9 @@
 """Dropout."""
 
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 import numpy as np
 import torch
 from jaxtyping import Float
@@ -9,14 +13,31 @@ from attlas.errors import AttlasError
 
 _STEPS = 1 << 16  # the random numbers are whole and below this
 
+_drawn_from = threading.local()
+
+
+@contextmanager
+def dropping_by(generator: torch.Generator) -> Iterator[None]:
+    """Within the block, `Dropout` on a CPU draws from this generator, in this thread alone.
+
+    torch's own generator is one for all threads: where several train at the same time, who draws
+    what from it would be a matter of chance.
+    """
+    before = getattr(_drawn_from, "generator", None)
+    _drawn_from.generator = generator
+    try:
+        yield
+    finally:
+        _drawn_from.generator = before
+
 
 class Dropout(nn.Module):
     """y = x · m / (1 − p),  m = 0 with probability p, else 1, at each place    Srivastava et al.,
     2014; in evaluation y = x.
 
     On a CPU torch draws its random numbers one after the other, which costs more than the matrix
-    products around it; see `mask` for what happens here. p is rounded to a multiple of 1 / 65,536,
-    and so is the scale. On other devices this is torch's own.
+    products around it; see `dropout_mask` for what happens here. p is rounded to a multiple of
+    1 / 65,536, and so is the scale. On other devices this is torch's own.
     """
 
     def __init__(self, p: float) -> None:
@@ -31,25 +52,32 @@ class Dropout(nn.Module):
         return x if dropped is None else x * dropped
 
     def mask(self, x: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"] | None:
-        """m / (1 − p) for a tensor like x; None where x would stay as it is.
-
-        torch's generator gives a seed, so that `torch.manual_seed` rules this too; from it SFC64
-        (of NumPy) fills the mask with 16-bit numbers, and those below 65,536 p are dropped.
-        """
-        dropped = round(self.p * _STEPS)
-        if not self.training or not dropped:
-            return None
-        if dropped == _STEPS:
-            return torch.zeros_like(x)
-        if x.device.type != "cpu":
-            return nn.functional.dropout(torch.ones_like(x), self.p)
-        seed = int(torch.randint(1 << 62, ()))
-        words = np.random.SFC64(seed).random_raw(-(-x.numel() // 4))
-        # NumPy makes numbers of truth values in a fifth of torch's time.
-        kept = words.view(np.int16)[: x.numel()] >= dropped - _STEPS // 2
-        precise = np.float64 if x.dtype == torch.float64 else np.float32
-        scaled = np.multiply(kept, precise(_STEPS / (_STEPS - dropped)))
-        return torch.from_numpy(scaled).view(x.shape).to(x.dtype)
+        """What x is multiplied by; None where it would stay as it is."""
+        return dropout_mask(x, self.p) if self.training else None
 
     def extra_repr(self) -> str:
         return f"p={self.p}"
+
+
+def dropout_mask(x: Float[Tensor, "*shape"], p: float) -> Float[Tensor, "*shape"] | None:
+    """m / (1 − p) for a tensor like x; None where p rounds to 0.
+
+    torch's generator, or that of `dropping_by`, gives a seed, so that `torch.manual_seed` rules
+    this too; from it SFC64 (of NumPy) fills the mask with 16-bit numbers, and those below 65,536 p
+    are dropped.
+    """
+    dropped = round(p * _STEPS)
+    if not dropped:
+        return None
+    if dropped == _STEPS:
+        return torch.zeros_like(x)
+    if x.device.type != "cpu":
+        return nn.functional.dropout(torch.ones_like(x), p)
+    generator = getattr(_drawn_from, "generator", None)
+    seed = int(torch.randint(1 << 62, (), generator=generator))
+    words = np.random.SFC64(seed).random_raw(-(-x.numel() // 4))
+    # NumPy makes numbers of truth values in a fifth of torch's time.
+    kept = words.view(np.int16)[: x.numel()] >= dropped - _STEPS // 2
+    precise = np.float64 if x.dtype == torch.float64 else np.float32
+    scaled = np.multiply(kept, precise(_STEPS / (_STEPS - dropped)))
+    return torch.from_numpy(scaled).view(x.shape).to(x.dtype)

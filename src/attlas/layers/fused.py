@@ -10,8 +10,13 @@ from torch import Tensor
 from attlas.errors import AttlasError
 from attlas.layers.attention import Attention
 from attlas.layers.banded import band_pays, banded_attention
-from attlas.layers.dense import dense_attention, explicit_weights, weighted_values
-from attlas.layers.memory import Memory
+from attlas.layers.dense import (
+    brief_attention,
+    dense_attention,
+    explicit_weights,
+    weighted_values,
+)
+from attlas.layers.memory import Memory, beside
 from attlas.patterns import Pattern, everywhere
 from attlas.recording import FactoredReading
 
@@ -79,6 +84,22 @@ class FusedAttention(Attention):
         pays = band_pays(query.shape[1], memory.slots, self.pattern, start)
         kernel = banded_attention if pays else dense_attention
         return self.merge(kernel(heads, memory, self.pattern, start, scale, dropout))
+
+    def glance(
+        self,
+        query: Float[Tensor, "rows query_width"],
+        memory: Memory,
+        position: int,
+        bias: Float[Tensor, "#batch 1 #rows_of_each slots"] | None,
+    ) -> Float[Tensor, "rows context_width"]:
+        """What `forward` reads for one query a row, all at `position`, where nobody listens.
+
+        Neighbouring rows may share a memory. bias: −∞ hides a slot; of some, every row sees some.
+        """
+        heads = beside(self.split(query.unsqueeze(1), position), memory.keys.shape[0])
+        scale = self._scale_of(heads)
+        context = brief_attention(heads, memory.keys, memory.values, bias, scale)
+        return self.merge(context).flatten(0, 1)
 
     def explicit(
         self,

@@ -47,6 +47,29 @@ class Memory:
         values, of_values = _selected(self.values, self._rooms[1], rows)
         return replace(self, keys=keys, values=values, real=real, _rooms=(of_keys, of_values))
 
+    def choose(self, slots: Int[Tensor, "batch chosen"]) -> "Memory":
+        """These slots of each batch row, in this order; of a memory with heads."""
+        real = None if self.real is None else self.real.gather(1, slots)
+        keys, values = (
+            part.gather(2, slots[:, None, :, None].expand(-1, part.shape[1], -1, part.shape[3]))
+            for part in (self.keys, self.values)
+        )
+        return Memory(keys, values, real)
+
+    def contiguous(self) -> "Memory":
+        """The same, each head's slots side by side."""
+        return Memory(self.keys.contiguous(), self.values.contiguous(), self.real)
+
+    def joined(self, memories: int) -> "Memory":
+        """One slot of each of many rows as the slots of fewer memories, that neighbours share."""
+        return Memory(beside(self.keys, memories), beside(self.values, memories))
+
+
+def beside(vectors: Tensor, memories: int) -> Tensor:
+    """(rows, heads, 1, width) → (memories, heads, rows / memories, width): neighbours share one."""
+    _, heads, _, width = vectors.shape
+    return vectors.reshape(memories, -1, heads, width).transpose(1, 2)
+
 
 def _selected(kept: Tensor, room: Room | None, rows: Tensor) -> tuple[Tensor, Room | None]:
     # Beam search does this at every step: index_select copies several times faster than [rows].

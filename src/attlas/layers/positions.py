@@ -2,6 +2,7 @@
 
 import math
 from abc import ABC, abstractmethod
+from functools import lru_cache
 
 import torch
 from jaxtyping import Float
@@ -42,16 +43,16 @@ class SinusoidalPositions(Positions):
     def forward(
         self, embedded: Float[Tensor, "batch positions width"], first: int = 0
     ) -> Float[Tensor, "batch positions width"]:
-        return embedded + self.encoding(embedded.shape[1], first, embedded.device).to(
-            embedded.dtype
-        )
+        if embedded.shape[1] == 1:  # a step of a decoder, of which there are many
+            return embedded + _one(first, self.width, embedded.device).to(embedded.dtype)
+        encoding = self.encoding(embedded.shape[1], first, embedded.device)
+        return embedded + encoding.to(embedded.dtype)
 
     def encoding(
         self, count: int, first: int = 0, device: torch.device | None = None
     ) -> Float[Tensor, "positions width"]:
         """PE of positions first … first + count − 1."""
-        angles = _angles(count, first, self.width, 10_000.0, device)
-        return torch.stack([angles.sin(), angles.cos()], dim=-1).flatten(-2)
+        return _sinusoids(count, first, self.width, device)
 
 
 class LearnedPositions(Positions):
@@ -105,6 +106,19 @@ class RotaryPositions(nn.Module):
         even, odd = vectors[..., 0::2], vectors[..., 1::2]
         turned = torch.stack([even * cosine - odd * sine, even * sine + odd * cosine], dim=-1)
         return turned.flatten(-2)
+
+
+def _sinusoids(
+    count: int, first: int, width: int, device: torch.device | None
+) -> Float[Tensor, "positions width"]:
+    angles = _angles(count, first, width, 10_000.0, device)
+    return torch.stack([angles.sin(), angles.cos()], dim=-1).flatten(-2)
+
+
+@lru_cache(maxsize=1024)
+def _one(position: int, width: int, device: torch.device) -> Float[Tensor, "1 width"]:
+    with torch.inference_mode(False):  # what is kept may meet a gradient later
+        return _sinusoids(1, position, width, device)
 
 
 def _angles(

@@ -44,9 +44,9 @@ class Room:
             stop = self.used + new.shape[-2]
             if not self.holds(kept) or stop > self.buffer.shape[-2]:
                 return None
-            self.buffer[..., self.used : stop, :] = new
+            self.buffer.narrow(-2, self.used, new.shape[-2]).copy_(new)
             self.used = stop
-        return self.buffer[..., :stop, :]
+        return self.buffer.narrow(-2, 0, stop)
 
     def select(self, rows: Tensor) -> "Room":
         """These batch rows, in a room of their own."""

@@ -1,6 +1,6 @@
-"""Models: encoder–decoders; ids in, logits out."""
+"""Models: encoder–decoders and the classifier; ids in, logits out."""
 
-from attlas.models.building import ModelConfig, build
+from attlas.models.building import ModelConfig, TranslatorConfig, build
 from attlas.models.classifier import Classifier, ClassifierConfig, build_classifier
 from attlas.models.recurrent import LocalConfig, RecurrentConfig, RecurrentModel, RecurrentState
 from attlas.models.sequence_to_sequence import SequenceToSequence, State
@@ -19,6 +19,7 @@ __all__ = [
     "Transformer",
     "TransformerConfig",
     "TransformerState",
+    "TranslatorConfig",
     "build",
     "build_classifier",
 ]

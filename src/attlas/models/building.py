@@ -5,18 +5,22 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from attlas.errors import AttlasError
+from attlas.models.classifier import ClassifierConfig
 from attlas.models.recurrent import RecurrentConfig, build_recurrent
 from attlas.models.sequence_to_sequence import SequenceToSequence
 from attlas.models.transformer import TransformerConfig, build_transformer
 
-ModelConfig = Annotated[RecurrentConfig | TransformerConfig, Field(discriminator="kind")]
+TranslatorConfig = RecurrentConfig | TransformerConfig
+ModelConfig = Annotated[
+    RecurrentConfig | TransformerConfig | ClassifierConfig, Field(discriminator="kind")
+]
 """The settings of any model; `kind` tells them apart."""
 
 
-def build(config: ModelConfig, source_size: int, target_size: int) -> SequenceToSequence[Any]:
-    """A model with fresh parameters, drawn from torch's generator.
+def build(config: TranslatorConfig, source_size: int, target_size: int) -> SequenceToSequence[Any]:
+    """A model that translates, with fresh parameters, drawn from torch's generator.
 
-    Sizes: how many ids each vocabulary has.
+    Sizes: how many ids each vocabulary has. For a classifier see `build_classifier`.
     """
     for side, size in (("source", source_size), ("target", target_size)):
         if size < 1:

@@ -3,7 +3,7 @@
 from attlas.runs.checkpoint import Checkpoint, read_checkpoint, write_checkpoint
 from attlas.runs.device import device_named
 from attlas.runs.durable import write_durably
-from attlas.runs.lock import locked
+from attlas.runs.lock import held, locked
 from attlas.runs.run import CONFIG, METRICS, PROVENANCE, Run, load_weights
 from attlas.runs.shelf import AVERAGED, BEST, LAST, Shelf, numbered
 
@@ -18,6 +18,7 @@ __all__ = [
     "Run",
     "Shelf",
     "device_named",
+    "held",
     "load_weights",
     "locked",
     "numbered",

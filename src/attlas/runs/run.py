@@ -7,9 +7,17 @@ from typing import Any
 from torch import nn
 
 from attlas.config import Config, read_toml
-from attlas.data import Vocabularies
+from attlas.data import LabelledVocabularies, Vocabularies
 from attlas.errors import AttlasError
-from attlas.models import ModelConfig, SequenceToSequence, build
+from attlas.models import (
+    Classifier,
+    ClassifierConfig,
+    ModelConfig,
+    SequenceToSequence,
+    TranslatorConfig,
+    build,
+    build_classifier,
+)
 from attlas.runs.device import device_named
 from attlas.runs.shelf import BEST, Shelf
 
@@ -50,6 +58,8 @@ class Run:
     def table(self, name: str) -> dict[str, Any]:
         """One table of the recipe, for the stratum whose settings it holds."""
         config = self.config
+        if name == "decoding" and name not in config:
+            self._check_translates()
         if not isinstance(config.get(name), dict):
             raise AttlasError(
                 f"a table [{name}] in {self.path / CONFIG}",
@@ -58,26 +68,64 @@ class Run:
             )
         return dict(config[name])
 
+    @property
+    def classifies(self) -> bool:
+        """Whether it holds a classifier; any other run translates."""
+        return isinstance(self._model_config(), ClassifierConfig)
+
     def vocabularies(self) -> Vocabularies:
-        """The vocabularies it was trained with."""
+        """The vocabularies that a run which translates was trained with."""
+        self._check_translates()
         return Vocabularies.load(self.path)
+
+    def labelled_vocabularies(self) -> LabelledVocabularies:
+        """The vocabulary and the labels that a classifier was trained with."""
+        return LabelledVocabularies.load(self.path)
 
     def checkpoints(self) -> list[str]:
         """The names that `model` takes beside "best" and "last", oldest first."""
         return self.shelf.names()
 
     def model(self, which: str = BEST, device: str = "cpu") -> SequenceToSequence[Any]:
-        """The model of a checkpoint, ready to be asked (evaluation mode).
+        """The model of a checkpoint, which translates, ready to be asked (evaluation mode).
 
-        Errors: `AttlasError` where a file is missing or damaged, or does not fit the others.
+        Errors: `AttlasError` where a file is missing or damaged, or does not fit the others, and
+        for a run that holds a classifier.
         """
-        where = device_named(device)
+        where, config = device_named(device), self._check_translates()
         checkpoint = self.shelf.read(which)
         vocabularies = self.vocabularies()
-        config = _ModelTable.read({"model": self.table("model")}, str(self.path / CONFIG)).model
         model = build(config, len(vocabularies.source), len(vocabularies.target))
         load_weights(model, checkpoint.model, self.path)
         return model.to(where).eval()
+
+    def classifier(self, which: str = BEST, device: str = "cpu") -> Classifier:
+        """The classifier of a checkpoint, ready to be asked. Errors: as `model`, the other way."""
+        where, config = device_named(device), self._model_config()
+        if not isinstance(config, ClassifierConfig):
+            raise AttlasError(
+                "a run that holds a classifier",
+                f"one that translates, at {self.path}",
+                f"ask it for translations (attlas translate {self.path}), or name another run",
+            )
+        checkpoint = self.shelf.read(which)
+        vocabularies = self.labelled_vocabularies()
+        model = build_classifier(config, len(vocabularies.text), len(vocabularies.labels))
+        load_weights(model, checkpoint.model, self.path)
+        return model.to(where).eval()
+
+    def _check_translates(self) -> TranslatorConfig:
+        config = self._model_config()
+        if isinstance(config, ClassifierConfig):
+            raise AttlasError(
+                "a run that translates",
+                f"a classifier at {self.path}",
+                f"ask it for labels (attlas classify {self.path}), or name another run",
+            )
+        return config
+
+    def _model_config(self) -> ModelConfig:
+        return _ModelTable.read({"model": self.table("model")}, str(self.path / CONFIG)).model
 
     def events(self) -> list[dict[str, Any]]:
         """What `metrics.jsonl` tells, in order; a last line cut short by a kill is not counted."""

@@ -2,9 +2,7 @@
 
 from attlas.training.evaluation import (
     Evaluation,
-    Measurement,
     evaluate,
-    measure,
     translate_ids,
     validation_loss,
 )
@@ -22,6 +20,7 @@ from attlas.training.events import (
 from attlas.training.progress import Progress
 from attlas.training.recipe import Recipe, read_recipe
 from attlas.training.settings import TrainingConfig, ValidationConfig
+from attlas.training.tasks import Measurement
 from attlas.training.trainer import train
 
 __all__ = [
@@ -40,7 +39,6 @@ __all__ = [
     "Validated",
     "ValidationConfig",
     "evaluate",
-    "measure",
     "read_recipe",
     "silent",
     "train",

@@ -1,9 +1,8 @@
 """How good a model is on a corpus."""
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import torch
 
@@ -17,12 +16,10 @@ from attlas.data import (
 )
 from attlas.data.vocabulary import END
 from attlas.decoding import DecodingConfig, decode
-from attlas.errors import AttlasError
 from attlas.metrics import BleuTokenizer, Scores, corpus_score, sequence_accuracy
 from attlas.models import SequenceToSequence
 from attlas.training.feeding import teacher_forced
 from attlas.training.loss import sequence_loss
-from attlas.training.settings import ValidationConfig
 
 _SLOTS = 4096  # source tokens decoded at a time; what comes out does not depend on it
 
@@ -37,50 +34,6 @@ class Evaluation:
     translations: tuple[str, ...]
     scores: Scores
     accuracy: float
-
-
-@dataclass(frozen=True, slots=True)
-class Measurement:
-    """One validation: nats per token; BLEU with its signature and the part of the sentences that is
-    exactly right (None: not translated); how many sentences were translated.
-    """
-
-    loss: float
-    bleu: float | None
-    signature: str | None
-    accuracy: float | None
-    sentences: int
-
-    def judged(self, criterion: Literal["loss", "bleu", "accuracy"]) -> tuple[float, float]:
-        """The number to choose by, and the loss."""
-        value: float | None = getattr(self, criterion)
-        assert value is not None  # `ValidationConfig` asks for what it chooses by
-        return value, self.loss
-
-
-def measure(
-    model: SequenceToSequence[Any],
-    batches: Batches,
-    corpus: Corpus,
-    vocabularies: Vocabularies,
-    settings: ValidationConfig,
-) -> Measurement:
-    """The loss on `batches`, and the scores of the translations of `corpus` where they are wanted.
-
-    Errors: `AttlasError` where the loss is not finite.
-    """
-    loss = validation_loss(model, batches)
-    if not math.isfinite(loss):
-        raise AttlasError(
-            "a finite validation loss",
-            str(loss),
-            "lower training.rate or use a longer warmup; the last checkpoint is from before this",
-        )
-    if not settings.translate:
-        return Measurement(loss, None, None, None, 0)
-    found = evaluate(model, corpus, vocabularies, settings.decoding, settings.bleu_tokenizer)
-    bleu = found.scores.bleu
-    return Measurement(loss, bleu.value, bleu.signature, found.accuracy, len(corpus))
 
 
 @torch.no_grad()

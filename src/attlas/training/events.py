@@ -22,7 +22,11 @@ class Event:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Started(Event):
-    """A sitting begins: at update 0, or from a checkpoint. `notes` are for people to read."""
+    """A sitting begins: at update 0, or from a checkpoint. `notes` are for people to read.
+
+    pairs: how many examples there are to learn from; example, counted: what such a one is, and what
+    the loss is averaged over, in words.
+    """
 
     kind: ClassVar[str] = "started"
     parameters: int
@@ -30,6 +34,8 @@ class Started(Event):
     batches: int
     device: str
     notes: tuple[str, ...]
+    example: str = "pair"
+    counted: str = "token"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,10 +48,11 @@ class Preparing(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trained(Event):
-    """Since the last one: loss in nats per target token, target tokens a second.
+    """Since the last one: loss in nats per target token, target tokens a second; where no text is
+    written, per text and texts a second (see `Started.counted`).
 
-    rate, norm of the gradient before clipping and teacher forcing are those of the last update;
-    done: the part of the way to the nearest limit, 0 … 1.
+    rate, norm of the gradient before clipping and teacher forcing (None: nothing is fed) are those
+    of the last update; done: the part of the way to the nearest limit, 0 … 1.
     """
 
     kind: ClassVar[str] = "trained"
@@ -53,13 +60,13 @@ class Trained(Event):
     tokens_per_second: float
     rate: float
     norm: float
-    teacher_forcing: float
+    teacher_forcing: float | None
     done: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Validated(Event):
-    """On the validation set: nats per token; BLEU with its signature; right sentences, 0 … 1.
+    """On the validation set: the loss in nats; a task adds what else it measures.
 
     checkpoint: which weights were measured; best: whether they are the best so far.
     """
@@ -67,11 +74,11 @@ class Validated(Event):
     kind: ClassVar[str] = "validated"
     checkpoint: str
     loss: float
-    bleu: float | None
-    signature: str | None
-    accuracy: float | None
-    sentences: int
     best: bool
+
+    def scores(self) -> list[str]:
+        """What was measured beside the loss, in words."""
+        return []
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,7 +1,5 @@
 """The end of a training."""
 
-from copy import deepcopy
-
 from attlas.runs import AVERAGED, BEST, Checkpoint, load_weights, numbered
 from attlas.training.events import Outcome
 from attlas.training.judge import Judge
@@ -20,13 +18,15 @@ def finish(
     best = state.best
     name = None if state.best_update is None else numbered(state.best_update)
     if state.validated != state.update:
-        value, better = judge.judged(learner.model, numbered(state.update), state, best)
+        value, better = judge.judged(
+            learner.as_whole(judge.task.build), numbered(state.update), state, best
+        )
         if better:
             best, name = value, numbered(state.update)
     weights = saver.averaged(state)
     if weights is not None:
         shelf.write(AVERAGED, Checkpoint(weights, facts={"update": state.update}))
-        model = deepcopy(learner.model)
+        model = judge.task.build().to(learner.device)
         load_weights(model, weights, saver.folder)
         value, better = judge.judged(model, AVERAGED, state, best)
         if better:

@@ -3,29 +3,68 @@ number.
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Generic, Protocol, Self, TypeVar, runtime_checkable
 
 import torch
 from jaxtyping import Float
-from torch import Tensor
+from torch import Tensor, nn
 
-from attlas.data import Batch
 from attlas.errors import AttlasError
-from attlas.models import SequenceToSequence
+from attlas.layers.dropout import dropping_by
 from attlas.runs import Checkpoint, load_weights
 from attlas.runs.checkpoint import under
 from attlas.training.averaging import MovingAveraging, move
-from attlas.training.feeding import sampled, teacher_forced
-from attlas.training.loss import cross_entropy, sequence_loss
+from attlas.training.crew import Crew
+from attlas.training.fleet import Fleet, Word
 from attlas.training.optimiser import moments, restore_moments
 from attlas.training.precision import Precision
 from attlas.training.seeds import seed_of
 from attlas.training.settings import TrainingConfig
+from attlas.training.spreading import Objective, Spread
 
-_OPTIMISER, _AVERAGE = "optimiser/", "average/"
+_OPTIMISER, AVERAGE = "optimiser/", "average/"
+
+
+@runtime_checkable
+class Learnt(Protocol):
+    """What a model trains on at once."""
+
+    @property
+    def tokens(self) -> int:
+        """How many predictions its loss is the sum of."""
+
+    def to(self, device: torch.device | str) -> Self:
+        """The same on another device."""
+
+
+M = TypeVar("M", bound=nn.Module)
+B = TypeVar("B", bound=Learnt)
+_M = TypeVar("_M", bound=nn.Module, contravariant=True)
+_B = TypeVar("_B", bound=Learnt, contravariant=True)
+
+
+@runtime_checkable
+class Loss(Protocol[_M, _B]):
+    """What a task wants to be small."""
+
+    def __call__(
+        self,
+        model: _M,
+        batch: _B,
+        number: int,
+        scale: float,
+        generator: torch.Generator,
+        parameters: list[nn.Parameter],
+    ) -> Float[Tensor, ""]:
+        """The loss at update `number`, summed over the predictions of a batch.
+
+        Its gradient will be multiplied by `scale`, see `sequence_loss`, and is wanted for these
+        parameters. generator: the chance of this update, on the model's device.
+        """
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,101 +79,204 @@ class Update:
     tokens: int
     rate: float
     norm: float
-    teacher_forcing: float
 
 
-class Learner:
-    """Model, optimiser, and what else changes from update to update."""
+Gradient = list[Tensor | None]
+"""Of every parameter; None: it had no part."""
+
+
+class Learner(Generic[M, B]):
+    """Model, optimiser, and what else changes from update to update.
+
+    loss: of the task. crew: the threads that share an update; fleet: the processes that do. In a
+    fleet of several, `update`, `gather` and `checkpoint` are called by all of them.
+    """
 
     def __init__(
         self,
-        model: SequenceToSequence[Any],
+        model: M,
         settings: TrainingConfig,
         seed: int,
         device: torch.device,
+        loss: Loss[M, B],
+        crew: Crew | None = None,
+        fleet: Fleet | None = None,
     ) -> None:
         self.precision = Precision(settings.autocast, device)
         self.model = model.to(device)
-        self.settings, self.seed, self.device = settings, seed, device
+        self.settings, self.seed, self.device, self.loss = settings, seed, device, loss
+        self.crew, self.fleet = crew or Crew(), fleet or Fleet()
+        self._spread: Spread | None = None
+        if self.fleet.size > 1:
+            objective = Objective(self.model, loss)
+            self._spread = Spread(objective, settings.distribution, self.fleet)
         self.parameters = [p for p in self.model.parameters() if p.requires_grad]
         self.optimiser = settings.optimiser.build(self.model, settings.rate)
         self.average: dict[str, Tensor] | None = None
         if isinstance(settings.averaging, MovingAveraging):
             self.average = {n: t.detach().clone() for n, t in self.model.state_dict().items()}
 
-    def update(self, batches: Sequence[Batch], number: int) -> Update:
-        """One step on all these batches together; `number` counts updates from 1.
+    def update(self, shares: Sequence[Sequence[B | None]], number: int) -> Update:
+        """One step on the batches of all shares together; `number` counts updates from 1.
 
-        The gradient is that of the mean loss over the real target tokens of all batches: the one
-        that a single big batch would give.
+        The crew works on the shares of this process side by side, the fleet on its own; None
+        stands for a batch that is too small for everybody to get a part. The gradient is that of
+        the mean loss over the tokens of all batches: the one that a single big batch would give.
+        Sums are made in the order of the shares, whoever is ready first.
         Errors: `AttlasError` where the loss or its gradient is not finite; the weights are then as
         they were.
         """
         settings, scaler = self.settings, self.precision.scaler
         rate = settings.rate * settings.schedule.factor(number)
-        probability = settings.feeding.probability(number - 1)
         for group in self.optimiser.param_groups:
             group["lr"] = rate
-        torch.manual_seed(seed_of(self.seed, "update", number))
-        generator = torch.Generator(self.device)
-        generator.manual_seed(seed_of(self.seed, "feeding", number))
+        torch.manual_seed(seed_of(self.seed, f"update {self.fleet.rank}", number))
         self.model.train()
         self.optimiser.zero_grad(set_to_none=True)
-        tokens, loss = sum(batch.tokens for batch in batches), 0.0
-        # Without a scaler not even by 1 / tokens: the numbers stay those of a plain loss.
-        scale = scaler.get_scale() / tokens if scaler.is_enabled() else 1.0
-        for batch in batches:
-            with self.precision.autocast():
-                part = self._loss(batch.to(self.device), probability, scale, generator)
-            loss += self._finite(part, "loss", number)
-            torch.autograd.backward(scaler.scale(part / tokens))
+        own = sum(batch.tokens for share in shares for batch in share if batch is not None)
+        tokens = int(self.fleet.total(own))
+        if self._spread is not None:
+            loss = self._in_fleet(self._spread, shares[0], number, tokens)
+        else:
+            loss = self._in_crew(shares, number, tokens)
+        self._finite(loss, "loss", number)
         scaler.unscale_(self.optimiser)
-        norm = torch.nn.utils.clip_grad_norm_(self.parameters, settings.clip or float("inf"))
+        clipped = torch.nn.utils.clip_grad_norm_(self.parameters, settings.clip or float("inf"))
+        norm = self._whole(clipped).item()
         if not scaler.is_enabled():  # the scaler skips such a step, and tries a smaller scale
             self._finite(norm, "gradient", number)
         scaler.step(self.optimiser)
         scaler.update()
         if self.average is not None and isinstance(settings.averaging, MovingAveraging):
             move(self.average, self.model, settings.averaging.share(number))
-        return Update(loss, tokens, rate, norm.item(), probability)
+        return Update(loss, tokens, rate, norm)
+
+    def as_whole(self, fresh: Callable[[], M]) -> M:
+        """The model, to be measured: itself where this process holds all of it, else a fresh one
+        with its weights.
+        """
+        if self._spread is None or not self._spread.parted:
+            return self.model
+        self.fleet.say(Word.GATHER)
+        model = fresh().to(self.device)
+        load_weights(model, self.gather()[0], Path())
+        return model
+
+    def gather(self) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
+        """All weights by name, and what else changes from update to update, whole."""
+        training = {f"{_OPTIMISER}{n}": t for n, t in moments(self.optimiser, self.model).items()}
+        training |= {f"{AVERAGE}{n}": t for n, t in (self.average or {}).items()}
+        weights = self.model.state_dict()
+        return self._wholes(weights), self._wholes(training)
+
+    def _in_crew(self, shares: Sequence[Sequence[B | None]], number: int, tokens: int) -> float:
+        """The summed loss of this process's shares, whose gradient is now the parameters'."""
+
+        def work(place: int) -> tuple[float, Gradient]:
+            gradient: Gradient = [None] * len(self.parameters)
+            total = 0.0
+            with self._chance(place, number) as chance:
+                for batch in shares[place]:
+                    if batch is None:
+                        continue
+                    with self.precision.autocast():
+                        loss = self.loss(
+                            self.model, batch.to(self.device), number, self._scale(tokens), chance,
+                            self.parameters,
+                        )  # fmt: skip
+                    total += loss.item()
+                    if not math.isfinite(total):
+                        break
+                    new = torch.autograd.grad(
+                        self.precision.scaler.scale(loss / tokens),
+                        self.parameters,
+                        allow_unused=True,
+                    )
+                    gradient = [_sum(pair) for pair in zip(gradient, new, strict=True)]
+            return total, gradient
+
+        done = self.crew.all_of(work, range(len(shares)))
+        for parameter, *parts in zip(self.parameters, *(of for _, of in done), strict=True):
+            parameter.grad = _sum(parts)
+        return sum(loss for loss, _ in done)
+
+    def _in_fleet(
+        self, spread: Spread, batches: Sequence[B | None], number: int, tokens: int
+    ) -> float:
+        """The same of the shares of all processes, each of which has one."""
+        total = 0.0
+        with self._chance(self.fleet.rank, number) as chance:
+            for place, batch in enumerate(batches, 1):
+                with spread.joined(place == len(batches)) as objective:
+                    with self.precision.autocast():
+                        there = None if batch is None else batch.to(self.device)
+                        loss = objective(there, number, self._scale(tokens), chance)
+                    total += loss.item()
+                    # What comes back is the mean over the processes.
+                    part = loss * (self.fleet.size / tokens)
+                    torch.autograd.backward(self.precision.scaler.scale(part))
+        return self.fleet.total(total)
+
+    def _wholes(self, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+        # In an order of their own: every process has to ask for the same one.
+        return {name: self._whole(tensors[name]) for name in sorted(tensors)}
+
+    def _whole(self, tensor: Tensor) -> Tensor:
+        return tensor if self._spread is None else self._spread.whole(tensor)
+
+    def _part(self, tensor: Tensor, like: Tensor) -> Tensor:
+        return tensor if self._spread is None else self._spread.part(tensor, like)
+
+    def _scale(self, tokens: int) -> float:
+        scaler = self.precision.scaler
+        # Without a scaler not even by 1 / tokens: the numbers stay those of a plain loss.
+        return scaler.get_scale() / tokens if scaler.is_enabled() else 1.0
+
+    @contextmanager
+    def _chance(self, place: int, number: int) -> Iterator[torch.Generator]:
+        """All that is drawn for one share of an update, in whichever thread or process."""
+        device, host = (
+            torch.Generator(on).manual_seed(seed_of(self.seed, f"{purpose} {place}", number))
+            for purpose, on in (("feeding", self.device), ("dropout", torch.device("cpu")))
+        )
+        with torch.enable_grad(), dropping_by(host):
+            yield device
 
     def checkpoint(self, facts: Mapping[str, Any]) -> Checkpoint:
-        """Everything from which `restore` goes on, beside these facts."""
-        training = {f"{_OPTIMISER}{n}": t for n, t in moments(self.optimiser, self.model).items()}
-        training |= {f"{_AVERAGE}{n}": t for n, t in (self.average or {}).items()}
+        """Everything from which `restore` goes on, beside these facts; the others of a fleet, who
+        hear of it, `gather`.
+        """
+        self.fleet.say(Word.GATHER)
         scaler = self.precision.scaler.state_dict()
-        return Checkpoint(self.model.state_dict(), training, {**facts, "scaler": scaler})
+        return Checkpoint(*self.gather(), {**facts, "scaler": scaler})
 
     def restore(self, checkpoint: Checkpoint, where: Path) -> None:
         """Be as when this checkpoint was made; `where` names the run in errors."""
-        load_weights(self.model, checkpoint.model, where)
-        restore_moments(self.optimiser, self.model, under(_OPTIMISER, checkpoint.training))
+        own = self.model.state_dict()
+        weights = {n: self._part(t, own[n]) if n in own else t for n, t in checkpoint.model.items()}
+        load_weights(self.model, weights, where)
+        restore_moments(
+            self.optimiser, self.model, under(_OPTIMISER, checkpoint.training), self._part
+        )
         self.precision.scaler.load_state_dict(checkpoint.facts["scaler"])
         if self.average is not None:
-            for name, tensor in under(_AVERAGE, checkpoint.training).items():
-                self.average[name].copy_(tensor)
+            for name, tensor in under(AVERAGE, checkpoint.training).items():
+                self.average[name].copy_(self._part(tensor, self.average[name]))
 
-    def _loss(
-        self, batch: Batch, probability: float, scale: float, generator: torch.Generator
-    ) -> Float[Tensor, ""]:
-        """The summed loss of a batch, whose gradient will be multiplied by `scale`."""
-        model, settings = self.model, self.settings
-        wanted, real = batch.wanted, batch.wanted_real
-        if probability >= 1.0:  # all positions at once
-            features = teacher_forced(model, batch)
-            return sequence_loss(
-                model.logits, features, wanted, real, settings.smoothing, self.parameters, scale
-            )
-        logits = sampled(model, batch, probability, settings.feeding.token, generator)
-        return cross_entropy(logits[real], wanted[real], settings.smoothing)
-
-    def _finite(self, value: Float[Tensor, ""], name: str, number: int) -> float:
-        plain = value.item()
-        if not math.isfinite(plain):
+    def _finite(self, value: float, name: str, number: int) -> float:
+        if not math.isfinite(value):
             raise AttlasError(
                 f"a finite {name} at update {number}",
-                str(plain),
+                str(value),
                 "lower training.rate or training.clip, or use a longer warmup; the last "
                 "checkpoint is from before it",
             )
-        return plain
+        return value
+
+
+def _sum(parts: Sequence[Tensor | None]) -> Tensor | None:
+    """In their order; None where none of them is there."""
+    total: Tensor | None = None
+    for part in parts:
+        total = part if total is None else total if part is None else total + part
+    return total

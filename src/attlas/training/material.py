@@ -5,66 +5,23 @@ import sys
 from pathlib import Path
 
 from attlas.config import read_toml, write_toml
-from attlas.data import (
-    Batches,
-    Corpus,
-    Splits,
-    Vocabularies,
-    build_vocabularies,
-    corpus_of,
-    encode_corpus,
-    load_splits,
-    sample_corpus,
-)
 from attlas.data.amount import amount
 from attlas.errors import AttlasError
 from attlas.runs import CONFIG, PROVENANCE, Run, Shelf, write_durably
 from attlas.runs.durable import TEMPORARY, explained, sync
 from attlas.runs.lock import LOCK
 from attlas.training.events import Preparing, Report, silent
-from attlas.training.limits import planned
 from attlas.training.provenance import checksums, provenance
 from attlas.training.recipe import Recipe, check_same
+from attlas.training.tasks import AnyTask, task_of
+from attlas.training.tasks.task import SplitsLike
 
-_VOCABULARIES = {"tokenizer", "source", "target"}  # the stems of their files
-
-
-class Material:
-    """Corpora and vocabularies; the batches follow from them, the seed and the epoch."""
-
-    def __init__(self, recipe: Recipe, splits: Splits, vocabularies: Vocabularies) -> None:
-        self.recipe, self.splits, self.vocabularies = recipe, splits, vocabularies
-        self._best = Batches(
-            encode_corpus(splits.train, vocabularies), recipe.batching, recipe.seed
-        )
-        self.valid_batches = Batches(
-            encode_corpus(splits.valid, vocabularies), recipe.batching, recipe.seed
-        )
-
-    def batches(self, epoch: int) -> Batches:
-        """The training batches of an epoch: with subword sampling, other tokens in each."""
-        recipe, sampling = self.recipe, self.recipe.vocabulary.sampling
-        if not sampling:
-            return self._best
-        encoded = sample_corpus(self.splits.train, self.vocabularies, sampling, recipe.seed, epoch)
-        return Batches(encoded, recipe.batching, recipe.seed)
-
-    def planned(self) -> int | None:
-        """Of how many updates the whole training is; None where nothing but time limits it.
-
-        With subword sampling, about so many.
-        """
-        return planned(self.recipe.training, len(self._best.epoch(0)))
-
-    def valid_corpus(self) -> Corpus:
-        """What is translated at each validation."""
-        valid, most = self.splits.valid, self.recipe.training.validation.sentences
-        return valid if most is None else corpus_of(valid.pairs[:most], valid.name)
+_VOCABULARIES = {"tokenizer", "source", "target", "labels"}  # the stems of their files
 
 
 def prepared(
-    recipe: Recipe, folder: Path, report: Report = silent, splits: Splits | None = None
-) -> Material:
+    recipe: Recipe, folder: Path, report: Report = silent, splits: SplitsLike | None = None
+) -> AnyTask:
     """Load the data, and begin the folder or check that it was begun with the same recipe and data.
 
     A folder without a checkpoint is begun anew: nothing was trained that another recipe would
@@ -79,25 +36,44 @@ def prepared(
         _check_there(recipe, folder)
         if not begun:
             report(_news(f"no checkpoint yet in {folder}: starting over"))
-    splits = splits or load_splits(recipe.data)
-    pairs = f"the {amount(len(splits.train), 'training pair')}"
-    report(_news(f"encoding {pairs}" if begun else f"building vocabularies from {pairs}, encoding"))
+    splits, kind = splits or recipe.data.load(), task_of(recipe)
+    some = f"the {amount(len(splits.train), f'training {kind.example}')}"
+    report(_news(f"encoding {some}" if begun else f"building vocabularies from {some}, encoding"))
     if begun:
-        _check_data(Run(folder), recipe, splits)
-        vocabularies = Vocabularies.load(folder)
+        _check_data(Run(folder), recipe, splits, kind.example)
+        vocabularies = kind.vocabularies_in(folder)
     else:
-        vocabularies = build_vocabularies(recipe.vocabulary, splits.train.pairs)
+        vocabularies = kind.vocabularies_of(recipe, splits)
         with explained(folder):
             vocabularies.save(folder)
             for path in folder.iterdir():
                 if path.stem in _VOCABULARIES:
                     sync(path)
-        facts = json.dumps(provenance(splits, recipe.seed), indent=2, ensure_ascii=False)
+        facts = json.dumps(
+            provenance(splits, kind.example, recipe.seed), indent=2, ensure_ascii=False
+        )
         write_durably(folder / PROVENANCE, facts.encode() + b"\n")
     config = write_toml(recipe.tables()).encode()
     if not begun or (folder / CONFIG).read_bytes() != config:
         write_durably(folder / CONFIG, config)
-    return Material(recipe, splits, vocabularies)
+    return kind(recipe, splits, vocabularies)
+
+
+def joined(recipe: Recipe, folder: Path) -> AnyTask:
+    """What `prepared` gave the first process of a fleet, in another one.
+
+    Errors: `AttlasError` where this process finds other data than the first, or no such folder.
+    """
+    kind = task_of(recipe)
+    if not (folder / CONFIG).is_file():
+        raise AttlasError(
+            f"the folder {folder}, which the first process of this training has made",
+            "no such run",
+            "train in a folder that every machine sees under the same name",
+        )
+    splits = recipe.data.load()
+    _check_data(Run(folder), recipe, splits, kind.example)
+    return kind(recipe, splits, kind.vocabularies_in(folder))
 
 
 def check_folder(folder: Path) -> None:
@@ -140,17 +116,17 @@ def _check_there(recipe: Recipe, folder: Path) -> None:
         )
 
 
-def _check_data(run: Run, recipe: Recipe, splits: Splits) -> None:
+def _check_data(run: Run, recipe: Recipe, splits: SplitsLike, example: str) -> None:
     again = "restore the data"
     if recipe.data.passing:
         again = "it came from the standard input: give the same there again"
-    before, now = run.provenance().get("data", {}), checksums(splits)
+    before, now = run.provenance().get("data", {}), checksums(splits, example)
     for name in ("train", "valid"):
         was, is_ = before.get(name, {}), now[name]
         if was.get("sha256") != is_["sha256"]:
             raise AttlasError(
                 f"the {name} data with which {run.path} began "
-                f"({amount(was.get('pairs', 0), 'pair')} of {was.get('name')})",
-                f"other sentences ({amount(is_['pairs'], 'pair')} of {is_['name']})",
+                f"({amount(was.get(f'{example}s', 0), example)} of {was.get('name')})",
+                f"other {example}s ({amount(is_[f'{example}s'], example)} of {is_['name']})",
                 f"{again} to go on with that run, or choose another folder for a new one",
             )

@@ -1,6 +1,6 @@
 """The optimiser, and its state by the names of the parameters."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Annotated, Literal
 
 import torch
@@ -49,9 +49,12 @@ def moments(optimiser: torch.optim.Optimizer, model: nn.Module) -> dict[str, Ten
 
 
 def restore_moments(
-    optimiser: torch.optim.Optimizer, model: nn.Module, saved: Mapping[str, Tensor]
+    optimiser: torch.optim.Optimizer,
+    model: nn.Module,
+    saved: Mapping[str, Tensor],
+    part: Callable[[Tensor, Tensor], Tensor] = lambda tensor, like: tensor,
 ) -> None:
-    """Put back what `moments` gave.
+    """Put back what `moments` gave; `part` takes from a moment what belongs to a parameter here.
 
     Errors: `AttlasError` for the state of a parameter that the model does not have.
     """
@@ -65,5 +68,7 @@ def restore_moments(
                 repr(parameter),
                 "resume with the recipe that the run began with",
             )
-        state.setdefault(places[parameter], {})[key] = value.clone()
+        own = model.get_parameter(parameter)
+        mine = part(value, own) if value.shape == own.shape else value  # `step` is one number
+        state.setdefault(places[parameter], {})[key] = mine.clone()
     optimiser.load_state_dict({**optimiser.state_dict(), "state": state})

@@ -41,6 +41,7 @@ class Progress:
         self._task: TaskID | None = None
         self._begun: tuple[float, float] | None = None  # clock and part done at the first news
         self._spoken = float("-inf")
+        self._counted = "token"
 
     def __enter__(self) -> Self:
         self._bar.start()
@@ -66,11 +67,12 @@ class Progress:
                 self._line(_finished(event))
 
     def _started(self, event: Started) -> None:
+        self._counted = event.counted
         for note in event.notes:
             self._line(note)
         self._line(
             f"{amount(event.parameters, 'parameter')} on {event.device}; "
-            f"{amount(event.pairs, 'pair')} in {amount(event.batches, 'batch', 'batches')}"
+            f"{amount(event.pairs, event.example)} in {amount(event.batches, 'batch', 'batches')}"
             + (f"; going on after update {event.update:,}" if event.update else "")
         )
         if self.console.is_terminal:
@@ -80,7 +82,7 @@ class Progress:
         now = time.monotonic()
         self._begun = self._begun or (now, event.done)
         begun, done = self._begun
-        numbers = f"loss {event.loss:.3f} · {event.tokens_per_second:,.0f} tokens/s"
+        numbers = f"loss {event.loss:.3f} · {event.tokens_per_second:,.0f} {self._counted}s/s"
         if event.done > done:
             left = (now - begun) / (event.done - done) * (1.0 - event.done)
             numbers += f" · {duration(left)} left"
@@ -106,11 +108,7 @@ def duration(seconds: float) -> str:
 
 
 def _validated(event: Validated) -> str:
-    parts = [f"update {event.update:,}: validation loss {event.loss:.4f}"]
-    if event.bleu is not None:
-        parts.append(f"BLEU {event.bleu:.2f}")
-    if event.accuracy is not None:
-        parts.append(f"{event.accuracy:.1%} of {event.sentences:,} exactly right")
+    parts = [f"update {event.update:,}: validation loss {event.loss:.4f}", *event.scores()]
     if event.checkpoint == "averaged":
         parts.append("of the averaged weights")
     return " · ".join(parts) + (" · best so far" if event.best else "")

@@ -9,10 +9,10 @@ from typing import Any
 import torch
 
 import attlas
-from attlas.data import Splits
+from attlas.training.tasks.task import SplitsLike
 
 
-def provenance(splits: Splits, seed: int) -> dict[str, Any]:
+def provenance(splits: SplitsLike, example: str, seed: int) -> dict[str, Any]:
     """Versions, commit (None outside a checkout), seed, and the checksum of each split."""
     return {
         "attlas": _version("attlas"),
@@ -21,15 +21,15 @@ def provenance(splits: Splits, seed: int) -> dict[str, Any]:
         "torch": torch.__version__,
         "machine": platform.platform(),
         "seed": seed,
-        "data": checksums(splits),
+        "data": checksums(splits, example),
     }
 
 
-def checksums(splits: Splits) -> dict[str, dict[str, Any]]:
-    """Name, number of pairs and SHA-256 of each split."""
+def checksums(splits: SplitsLike, example: str) -> dict[str, dict[str, Any]]:
+    """Name, number of examples (such as "pairs") and SHA-256 of each split."""
     named = {"train": splits.train, "valid": splits.valid, "test": splits.test}
     return {
-        name: {"name": corpus.name, "pairs": len(corpus), "sha256": corpus.checksum}
+        name: {"name": corpus.name, f"{example}s": len(corpus), "sha256": corpus.checksum}
         for name, corpus in named.items()
     }
 

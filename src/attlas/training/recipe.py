@@ -3,15 +3,16 @@
 from collections.abc import Iterable, Mapping
 from importlib.resources import as_file, files
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from attlas.config import Config, overridden, read_toml
-from attlas.data import BatchingConfig, DataConfig, VocabularyConfig
+from attlas.data import BatchingConfig, DataConfig, LabelledData, VocabularyConfig
 from attlas.decoding import DecodingConfig
 from attlas.errors import AttlasError
-from attlas.models import ModelConfig
+from attlas.models import ClassifierConfig, ModelConfig
+from attlas.models.idle import refuse_idle
 from attlas.training.settings import TrainingConfig
 
 # What may change when a run goes on: where it ends, where it computes, what it keeps and tells, and
@@ -27,13 +28,26 @@ _FREE = {
     "training.log_every",
     "training.device",
     "training.threads",
+    "training.distribution",
     "training.tensorboard",
     "training.validation.patience",
 }
 
+# What a classifier does without: it writes no text. By the tables in which they stand.
+_OF_TRANSLATION = {
+    "": {"decoding"},
+    "vocabulary": {"joint"},
+    "training": {"feeding"},
+    "training.validation": {"translate", "sentences", "bleu_tokenizer", "decoding"},
+}
+
 
 class Recipe(Config):
-    """One TOML file: data, vocabulary, batching, model, training, decoding, and the seed."""
+    """One TOML file: data, vocabulary, batching, model, training, decoding, and the seed.
+
+    A model of kind "classifier" learns from labelled texts, every other from sentence pairs; what
+    a classifier does without, such as [decoding], is then left out.
+    """
 
     seed: int = Field(default=1, ge=0)
     data: DataConfig
@@ -43,9 +57,42 @@ class Recipe(Config):
     training: TrainingConfig
     decoding: DecodingConfig = DecodingConfig()
 
+    @model_validator(mode="after")
+    def _of_one_task(self) -> Self:
+        labelled = isinstance(self.data, LabelledData)
+        if self.classifies != labelled:
+            raise AttlasError(
+                "data.kind = 'labelled' with model.kind = 'classifier', and neither without the "
+                "other",
+                f"data.kind = {self.data.kind!r} with model.kind = {self.model.kind!r}",
+                "change one of them",
+            )
+        if self.classifies:
+            for table in _OF_TRANSLATION:
+                idle = dict.fromkeys(_OF_TRANSLATION[table], "train a model that translates")
+                refuse_idle(_inside(self, table), "model.kind = 'classifier'", idle)
+            if self.training.validation.criterion == "bleu":
+                raise AttlasError(
+                    "training.validation.criterion = 'accuracy' or 'loss' with model.kind = "
+                    "'classifier'",
+                    "'bleu', which compares translations",
+                    "choose another criterion",
+                )
+        return self
+
+    @property
+    def classifies(self) -> bool:
+        """Whether it trains a classifier."""
+        return isinstance(self.model, ClassifierConfig)
+
     def tables(self) -> dict[str, Any]:
-        """As nested tables, ready for TOML."""
-        return self.model_dump(mode="json")
+        """As nested tables, ready for TOML; without the settings that have no effect."""
+        tables = self.model_dump(mode="json")
+        if self.classifies:
+            for table, names in _OF_TRANSLATION.items():
+                for name in names:
+                    del _inside(tables, table)[name]
+        return tables
 
 
 def read_recipe(name: Path | str, assignments: Iterable[str] = ()) -> Recipe:
@@ -97,6 +144,13 @@ def check_same(begun: Recipe, wanted: Recipe, folder: Path) -> None:
             "; ".join(changed),
             "put these back to go on with that run, or choose another folder for a new one",
         )
+
+
+def _inside(group: Any, table: str) -> Any:
+    """The table of this dotted name, in a recipe or in its tables."""
+    for name in filter(None, table.split(".")):
+        group = group[name] if isinstance(group, Mapping) else getattr(group, name)
+    return group
 
 
 def _is_free(key: str) -> bool:

@@ -2,13 +2,15 @@
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from torch import Tensor
 
 from attlas.errors import AttlasError
 from attlas.runs import BEST, LAST, Shelf, numbered
-from attlas.training.averaging import LastAveraging, mean_weights
-from attlas.training.learner import Learner
+from attlas.runs.checkpoint import under
+from attlas.training.averaging import LastAveraging, MovingAveraging, mean_weights
+from attlas.training.learner import AVERAGE, Learner
 from attlas.training.settings import TrainingConfig
 from attlas.training.state import TrainingState
 
@@ -16,7 +18,7 @@ from attlas.training.state import TrainingState
 class Saver:
     """Puts a learner and its state on the shelf of a run, and takes them from there."""
 
-    def __init__(self, learner: Learner, settings: TrainingConfig, folder: Path) -> None:
+    def __init__(self, learner: Learner[Any, Any], settings: TrainingConfig, folder: Path) -> None:
         self.learner, self.settings, self.folder = learner, settings, folder
         self.shelf = Shelf(folder)
 
@@ -26,15 +28,20 @@ class Saver:
         Errors: `AttlasError` where there are checkpoints and nothing says which is the last.
         """
         self.shelf.clean()
-        if self.shelf.named(LAST) is None:
-            if self.shelf.begun():
-                raise AttlasError(
-                    f"the file `last` in {self.folder}, beside its checkpoints",
-                    "none",
-                    f"write one of these into it: {', '.join(self.shelf.names())}",
-                )
+        name = self.shelf.named(LAST)
+        if name is None and self.shelf.begun():
+            raise AttlasError(
+                f"the file `last` in {self.folder}, beside its checkpoints",
+                "none",
+                f"write one of these into it: {', '.join(self.shelf.names())}",
+            )
+        return self.restored(self.learner.fleet.agreed(0 if name is None else int(name)))
+
+    def restored(self, update: int) -> TrainingState:
+        """Take the checkpoint of this update, as all processes of a fleet do; 0: the beginning."""
+        if not update:
             return TrainingState()
-        checkpoint = self.shelf.read(LAST)
+        checkpoint = self.shelf.read(numbered(update))
         self.learner.restore(checkpoint, self.folder)
         return TrainingState.of(checkpoint.facts)
 
@@ -58,10 +65,12 @@ class Saver:
         return replace(state, saved=(*state.saved, state.update)[-self.settings.keep :])
 
     def averaged(self, state: TrainingState) -> dict[str, Tensor] | None:
-        """The average that the recipe asks for; None: none, or there is only one checkpoint."""
-        if self.learner.average is not None:
-            return self.learner.average
+        """The average that the recipe asks for, of what is saved; None: none, or there is only one
+        checkpoint.
+        """
         averaging = self.settings.averaging
+        if isinstance(averaging, MovingAveraging):
+            return under(AVERAGE, self.shelf.read(numbered(state.update)).training)
         if not isinstance(averaging, LastAveraging):
             return None
         updates = sorted({*state.saved, state.update})[-averaging.count :]

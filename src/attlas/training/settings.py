@@ -11,6 +11,7 @@ from attlas.errors import AttlasError
 from attlas.metrics import BleuTokenizer, check_tokenizer
 from attlas.training.averaging import AveragingConfig, LastAveraging, NoAveraging
 from attlas.training.feeding import ConstantFeeding, FeedingConfig
+from attlas.training.fleet import Distribution
 from attlas.training.optimiser import OptimiserConfig
 from attlas.training.schedule import ConstantSchedule, ScheduleConfig
 
@@ -69,7 +70,8 @@ class TrainingConfig(Config):
     save_every counts updates; every validation saves as well, and both count for `keep` and for
     the average of the last. Left out, every hundredth update is saved too, against a kill: that
     checkpoint counts for nothing and the next one takes its place. device: auto, cpu, cuda, …;
-    threads: of the CPU; left out, torch decides.
+    threads: of the CPU; left out, torch decides. They share every update, each with a part of it.
+    distribution: how the processes that torchrun starts share a model, see `Spread`.
     """
 
     epochs: int | None = Field(default=None, ge=1)
@@ -85,6 +87,7 @@ class TrainingConfig(Config):
     autocast: Literal["none", "bf16", "fp16"] = "none"
     device: str = "auto"
     threads: int | None = Field(default=None, ge=1)
+    distribution: Distribution = "ddp"
     tensorboard: bool = False
     optimiser: OptimiserConfig = OptimiserConfig()
     schedule: ScheduleConfig = ConstantSchedule()

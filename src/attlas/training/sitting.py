@@ -1,39 +1,41 @@
 """A sitting: what one process does of a training."""
 
-import time
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
-from attlas.data import Batches
 from attlas.runs import LAST, Run, numbered
+from attlas.training.course import Course
 from attlas.training.events import Interrupted, Outcome, Report, Started, Trained
 from attlas.training.finish import finish
+from attlas.training.fleet import Word
 from attlas.training.interrupts import Interrupts
 from attlas.training.judge import Judge
 from attlas.training.learner import Learner
 from attlas.training.limits import part_done, reached
-from attlas.training.material import Material
 from attlas.training.saver import Saver
 from attlas.training.state import TrainingState, Window
+from attlas.training.tasks import AnyTask
 from attlas.training.teller import Clock, Teller
 
 SAFETY = 100  # updates that a kill costs at most, where the recipe says nothing of saving
 
 
-def sit(material: Material, learner: Learner, folder: Path, report: Report) -> Outcome:
+def sit(task: AnyTask, learner: Learner[Any, Any], folder: Path, report: Report) -> Outcome:
     """Restore, train, finish."""
-    settings = material.recipe.training
+    settings = task.recipe.training
     saver = Saver(learner, settings, folder)
     state = saver.restore()
     clock = Clock(state.seconds)
     if reached(settings, state, clock.seconds()) is not None:
-        done = _finished_before(folder, state)
+        done = outcome_at(folder, state.update)
         if done is not None:
             report(done)
+            learner.fleet.say(Word.FINISHED)
             return done
     saver.put_back(state)
     with Teller(folder, state, clock, report, curves=settings.tensorboard) as teller:
-        sitting = Sitting(material, learner, saver, teller, state)
+        sitting = Sitting(task, learner, saver, teller, state)
         teller.tell(sitting.started())
 
         def interrupted() -> None:
@@ -43,11 +45,14 @@ def sit(material: Material, learner: Learner, folder: Path, report: Report) -> O
             while (reason := reached(settings, sitting.state, clock.seconds())) is None:
                 if interrupts.asked:
                     sitting.save()
+                    learner.fleet.say(Word.INTERRUPTED)
                     raise KeyboardInterrupt
                 sitting.advance()
             if saver.shelf.named(LAST) != numbered(sitting.state.update):
                 sitting.save()
-            return finish(sitting.state, reason, saver, sitting.judge, material.planned())
+            outcome = finish(sitting.state, reason, saver, sitting.judge, task.planned())
+    learner.fleet.say(Word.FINISHED)
+    return outcome
 
 
 class Sitting:
@@ -55,54 +60,41 @@ class Sitting:
 
     def __init__(
         self,
-        material: Material,
-        learner: Learner,
+        task: AnyTask,
+        learner: Learner[Any, Any],
         saver: Saver,
         teller: Teller,
         state: TrainingState,
     ) -> None:
-        self.material, self.learner, self.saver, self.teller = material, learner, saver, teller
-        self.settings = material.recipe.training
-        self.judge = Judge(material, teller)
+        self.task, self.learner, self.saver, self.teller = task, learner, saver, teller
+        self.settings = task.recipe.training
+        self.judge = Judge(task, teller)
         self.state = state
-        self._batches: tuple[int, Batches, list[tuple[int, ...]]] | None = None
+        self.course = Course(task, learner)
 
     def advance(self) -> None:
         """One update, and what the recipe plans after it."""
-        start, state = time.monotonic(), self.state
-        batches, order = self._of_epoch(state.epoch)
-        group = order[state.position : state.position + self.settings.accumulate]
-        update = self.learner.update([batches.batch(rows) for rows in group], state.update + 1)
-        position = state.position + len(group)
-        ended = position == len(order)
-        window = Window(
-            state.window.loss + update.loss,
-            state.window.tokens + update.tokens,
-            state.window.seconds + time.monotonic() - start,
-        )
-        self.state = replace(
-            state,
-            update=state.update + 1,
-            epoch=state.epoch + ended,
-            position=0 if ended else position,
-            window=window,
-        )
+        before = self.state
+        self.learner.fleet.say(Word.UPDATE)
+        self.state, update = self.course.advance(before)
+        window, batches = self.state.window, len(self.course.epoch(before.epoch)[1])
+        every = self.settings.validation.every
+        ended = self.state.epoch > before.epoch
         if self._every(self.settings.log_every):
             self.state = replace(self.state, window=Window())
             clock = self.teller.clock
             self.teller.tell(
                 Trained(
                     # The epoch that this update was made in, also where it is now over.
-                    **{**clock.moment(self.state), "epoch": state.epoch},
+                    **{**clock.moment(self.state), "epoch": before.epoch},
                     loss=window.loss / window.tokens,
                     tokens_per_second=window.tokens / max(window.seconds, 1e-9),
                     rate=update.rate,
                     norm=update.norm,
-                    teacher_forcing=update.teacher_forcing,
-                    done=part_done(self.settings, self.state, clock.seconds(), len(order)),
+                    teacher_forcing=self.task.teacher_forcing(self.state.update),
+                    done=part_done(self.settings, self.state, clock.seconds(), batches),
                 )
             )
-        every = self.settings.validation.every
         validate = ended if every is None else self._every(every)
         if validate:
             self._validate()
@@ -119,12 +111,10 @@ class Sitting:
 
     def started(self) -> Started:
         """What this sitting begins with."""
-        material, journal, settings = self.material, self.teller.journal, self.settings
-        batches, order = self._of_epoch(self.state.epoch)
-        reports = [material.splits.train.report, material.splits.valid.report]
-        reports += [one.report for one in (batches, material.valid_batches) if one.report.skipped]
-        notes = [str(report) for report in reports]
-        warning = settings.schedule.too_long(material.planned())
+        task, journal, settings = self.task, self.teller.journal, self.settings
+        batches, order = self.course.epoch(self.state.epoch)
+        notes = task.notes(batches)
+        warning = settings.schedule.too_long(task.planned())
         if warning:
             notes.append(warning)
         if journal.missing:
@@ -135,17 +125,21 @@ class Sitting:
         return Started(
             **self.teller.clock.moment(self.state),
             parameters=sum(p.numel() for p in self.learner.parameters),
-            pairs=len(material.splits.train),
+            pairs=len(task.splits.train),
             batches=len(order),
             device=str(self.learner.device),
             notes=tuple(notes),
+            example=task.example,
+            counted=task.counted,
         )
 
     def _validate(self) -> None:
         """Measure, and enter it in the state."""
         state = self.state
         name = numbered(state.update)
-        value, better = self.judge.judged(self.learner.model, name, state, state.best)
+        value, better = self.judge.judged(
+            self.learner.as_whole(self.task.build), name, state, state.best
+        )
         self.state = replace(
             state,
             validated=state.update,
@@ -154,20 +148,14 @@ class Sitting:
             stale=0 if better else state.stale + 1,
         )
 
-    def _of_epoch(self, epoch: int) -> tuple[Batches, list[tuple[int, ...]]]:
-        if self._batches is None or self._batches[0] != epoch:
-            batches = self.material.batches(epoch)
-            self._batches = epoch, batches, batches.epoch(epoch)
-        return self._batches[1:]
-
     def _every(self, updates: int | None) -> bool:
         return updates is not None and self.state.update % updates == 0
 
 
-def _finished_before(folder: Path, state: TrainingState) -> Outcome | None:
-    """The outcome that is written down for just this state."""
+def outcome_at(folder: Path, update: int) -> Outcome | None:
+    """The outcome that is written down for the state after just this update."""
     events = Run(folder).events()
     last = events[-1] if events else {}
-    if last.pop("event", None) != Outcome.kind or last["update"] != state.update:
+    if last.pop("event", None) != Outcome.kind or last["update"] != update:
         return None
     return Outcome(**{**last, "folder": str(folder)})

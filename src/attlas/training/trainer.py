@@ -1,19 +1,20 @@
 """`train(recipe, folder)`: from a recipe to a run."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack
 from pathlib import Path
 
 import torch
 
-from attlas.data import load_splits
-from attlas.models import build
+from attlas.errors import AttlasError
 from attlas.runs import device_named, locked
 from attlas.runs.durable import explained
 from attlas.training.allocator import keep_freed_memory
+from attlas.training.crew import crew_of
 from attlas.training.events import Outcome, Report, silent
+from attlas.training.fleet import device_of_rank, fleet_of, launched
+from attlas.training.following import follow
 from attlas.training.learner import Learner
-from attlas.training.material import check_folder, prepared
+from attlas.training.material import check_folder, joined, prepared
 from attlas.training.recipe import Recipe
 from attlas.training.seeds import seed_of
 from attlas.training.sitting import sit
@@ -25,36 +26,41 @@ def train(recipe: Recipe, folder: Path | str, *, report: Report = silent) -> Out
     A run that was stopped or killed at any moment and goes on ends with the weights, to the bit,
     of one that was never disturbed: on the CPU with the same number of threads; on a GPU as far as
     its kernels repeat themselves. A finished run whose limits are not raised is left as it is, and
-    its outcome is told again.
+    its outcome is told again. Started by torchrun, many processes train one model, and the first of
+    them reports.
 
     Errors: `AttlasError` where the folder holds another run or is in use, where the data or a
     checkpoint is not what it was, where a loss is not finite, or where the disk refuses.
     `KeyboardInterrupt` on Ctrl-C, after the update under way is done and saved.
     """
     folder = Path(folder)
-    device = device_named(recipe.training.device)
+    if launched() and recipe.data.passing:
+        raise AttlasError(
+            "data that every process of this training can read",
+            "the standard input, which comes once",
+            "name files instead",
+        )
+    device = device_of_rank(device_named(recipe.training.device))
     keep_freed_memory()
-    splits = None if folder.exists() else load_splits(recipe.data)  # if that fails, no new folder
-    with explained(folder):
-        folder.mkdir(parents=True, exist_ok=True)
-    check_folder(folder)
     graphics = [device] if device.type == "cuda" else []
-    with locked(folder), _threads(recipe.training.threads), torch.random.fork_rng(graphics):
-        material = prepared(recipe, folder, report, splits)
-        vocabularies = material.vocabularies
+    with ExitStack() as held:
+        fleet = held.enter_context(fleet_of(device))
+        if fleet.leads:
+            splits = None if folder.exists() else recipe.data.load()  # if that fails, no new folder
+            with explained(folder):
+                folder.mkdir(parents=True, exist_ok=True)
+            check_folder(folder)
+            held.enter_context(locked(folder))
+            task = prepared(recipe, folder, report, splits)
+        fleet.agreed(0)  # the folder is there
+        if not fleet.leads:
+            task = joined(recipe, folder)
+        held.enter_context(torch.random.fork_rng(graphics))
         torch.manual_seed(seed_of(recipe.seed, "weights"))
-        model = build(recipe.model, len(vocabularies.source), len(vocabularies.target))
-        learner = Learner(model, recipe.training, recipe.seed, device)
-        return sit(material, learner, folder, report)
-
-
-@contextmanager
-def _threads(count: int | None) -> Iterator[None]:
-    """Let torch use so many threads of the CPU for the length of the block; None: as it is."""
-    before = torch.get_num_threads()
-    if count is not None:
-        torch.set_num_threads(count)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
+        model = task.build()
+        threads = recipe.training.threads
+        crew = held.enter_context(crew_of(threads, device, model, alone=fleet.size > 1))
+        learner = Learner(model, recipe.training, recipe.seed, device, task.loss, crew, fleet)
+        if fleet.leads:
+            return sit(task, learner, folder, report)
+        return follow(task, learner, folder)

@@ -35,6 +35,7 @@ def build_classifier(config: ClassifierConfig, source_size: int, labels: int) ->
         _pooling(config),
         output,
         config.dropout,
+        config.word_dropout,
     )
 
 

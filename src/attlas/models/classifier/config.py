@@ -4,7 +4,7 @@ from typing import Literal, Self
 
 from pydantic import model_validator
 
-from attlas.models.transformer.config import BlockConfig, Patterns, Width, check_patterns
+from attlas.models.transformer.config import BlockConfig, Patterns, Share, Width, check_patterns
 
 
 class ClassifierConfig(BlockConfig):
@@ -12,13 +12,16 @@ class ClassifierConfig(BlockConfig):
 
     layers: how many; patterns: where they may look (a window keeps long texts affordable: time and
     memory grow with length × window). pooling: how the vectors of all tokens become one, see
-    `MeanPooling`, `MaxPooling`, `FirstPooling` and `AttentivePooling`.
+    `MeanPooling`, `MaxPooling`, `FirstPooling` and `AttentivePooling`. word_dropout: the
+    probability that a token is left out whole in training (its embedding is zero; Iyyer et al.,
+    2015), so that no single word decides.
     """
 
     kind: Literal["classifier"] = "classifier"
     layers: Width = 1
     patterns: Patterns = ("everywhere",)
     pooling: Literal["mean", "max", "first", "attentive"] = "mean"
+    word_dropout: Share = 0.0
 
     @model_validator(mode="after")
     def _patterns_fit(self) -> Self:

@@ -28,6 +28,7 @@ class Classifier(nn.Module):
         pooling: Pooling,
         output: nn.Linear,
         dropout: float,
+        word_dropout: float = 0.0,
     ) -> None:
         super().__init__()
         self.embedding = embedding
@@ -36,6 +37,7 @@ class Classifier(nn.Module):
         self.pooling = pooling
         self.output = output
         self.dropout = Dropout(dropout)
+        self.word_dropout = Dropout(word_dropout)
         self.scale = math.sqrt(embedding.embedding_dim)
 
     def forward(
@@ -47,7 +49,10 @@ class Classifier(nn.Module):
         known = torch.ones_like(source, dtype=torch.bool) if real is None else real
         source = source.masked_fill(~known, 0)  # padding may hold any number, no id too
         mask = None if bool(known.all()) else known
-        x = self.dropout(self.positions(self.embedding(source) * self.scale))
+        embedded = self.embedding(source) * self.scale
+        if self.training and self.word_dropout.p:
+            embedded = embedded * self.word_dropout(embedded.new_ones((*source.shape, 1)))
+        x = self.dropout(self.positions(embedded))
         pooled = self.pooling(self.encoder(x, mask), known)
         logits: Tensor = self.output(self.dropout(pooled))
         return logits

@@ -38,18 +38,10 @@ class BahdanauDecoder(LookingDecoder):
     def step(
         self, embedded: Float[Tensor, "batch embedding"], state: RecurrentState
     ) -> tuple[Float[Tensor, "batch width"], RecurrentState]:
-        memory, coverage = self.remembered(state)
-        look = self.look(state.hidden[0][:, -1:], memory, coverage, state.position)
-        self.note([look.weights])
-        context = look.context.squeeze(1)
+        context, state = self.glance(state.hidden[0][:, -1], state)
         entering = torch.cat([embedded, context], dim=1)
         top, hidden = self.recurrence.step(entering, state.hidden)
-        after = replace(
-            state,
-            hidden=hidden,
-            coverage=coverage + look.used[:, 0, 0],
-            position=state.position + 1,
-        )
+        after = replace(state, hidden=hidden, position=state.position + 1)
         return self.readout(top, embedded, context), after
 
     def features(

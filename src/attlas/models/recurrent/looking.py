@@ -1,13 +1,14 @@
 """What the decoders that look have in common."""
 
 from abc import ABC
+from dataclasses import replace
 
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
 from attlas.errors import AttlasError
-from attlas.layers import Memory, ScoredAttention
+from attlas.layers import LocalMonotonic, Memory, ScoredAttention
 from attlas.layers.attention import Look
 from attlas.models.recurrent.bridge import Bridge
 from attlas.models.recurrent.coverage import Coverage
@@ -15,6 +16,7 @@ from attlas.models.recurrent.decoder import Decoder
 from attlas.models.recurrent.encoder import Encoded
 from attlas.models.recurrent.recurrence import Recurrence
 from attlas.models.recurrent.state import RecurrentState
+from attlas.models.source_memory import SourceMemory
 from attlas.recording import DenseReading
 
 
@@ -39,7 +41,7 @@ class LookingDecoder(Decoder, ABC):
         memory = self.attention.remember(encoded.outputs, real)
         return RecurrentState(
             self.bridge(encoded.final),
-            memory=memory,
+            source=SourceMemory((memory,)),
             coverage=_nothing(encoded.outputs),
         )
 
@@ -55,15 +57,43 @@ class LookingDecoder(Decoder, ABC):
             memory = self.coverage(memory, coverage)
         return self.attention.look(query, memory, first)
 
+    def glance(
+        self, query: Float[Tensor, "batch hidden"], state: RecurrentState
+    ) -> tuple[Float[Tensor, "batch value_width"], RecurrentState]:
+        """The context of one query a row, noted, and the state with what it covered.
+
+        Rows that share a source ask its one memory as so many queries, where nothing tells them
+        apart but the query, and nobody listens, who would want a batch row for each.
+        """
+        memory, coverage = self._kept(state)
+        source, tap = state.source, self.attention.tap
+        assert source is not None  # `_kept` has asked
+        at_one_place = isinstance(self.attention, LocalMonotonic) or self.coverage is not None
+        if at_one_place or tap.heard or tap.intervened or source.each == 1:
+            look = self.look(query.unsqueeze(1), source.spread(0), coverage, state.position)
+            self.note([look.weights])
+            used = look.used[:, 0, 0]
+        else:
+            asked = query.view(-1, source.each, query.shape[1])
+            look = self.attention.look(asked, memory, state.position)
+            used = look.used.flatten(0, 2)
+        covered = coverage + used
+        return look.context.flatten(0, 1), replace(state, coverage=covered)
+
     def remembered(self, state: RecurrentState) -> tuple[Memory, Float[Tensor, "batch slots"]]:
-        """What a state keeps of the source, and how much each slot has been read."""
-        if state.memory is None or state.coverage is None:
+        """What a state keeps of each row's source, and how much each slot has been read."""
+        _, coverage = self._kept(state)
+        assert state.source is not None
+        return state.source.spread(0), coverage
+
+    def _kept(self, state: RecurrentState) -> tuple[Memory, Float[Tensor, "batch slots"]]:
+        if state.source is None or state.coverage is None:
             raise AttlasError(
                 "a state with a memory of the source",
                 "one of a model that cannot look",
                 "start from this model's own `encode`",
             )
-        return state.memory, state.coverage
+        return state.source.layers[0], state.coverage
 
     def note(self, weights: list[Float[Tensor, "batch 1 _ slots"]]) -> None:
         """Tell who listens: one reading, its queries in order."""

@@ -46,17 +46,10 @@ class LuongDecoder(LookingDecoder):
     def step(
         self, embedded: Float[Tensor, "batch embedding"], state: RecurrentState
     ) -> tuple[Float[Tensor, "batch width"], RecurrentState]:
-        memory, coverage = self.remembered(state)
         top, hidden = self.recurrence.step(embedded, state.hidden)
-        look = self.look(top.unsqueeze(1), memory, coverage, state.position)
-        self.note([look.weights])
-        after = replace(
-            state,
-            hidden=hidden,
-            coverage=coverage + look.used[:, 0, 0],
-            position=state.position + 1,
-        )
-        return self.attentional(look.context.squeeze(1), top), after
+        context, state = self.glance(top, state)
+        after = replace(state, hidden=hidden, position=state.position + 1)
+        return self.attentional(context, top), after
 
     def features(
         self, embedded: Float[Tensor, "batch queries embedding"], state: RecurrentState

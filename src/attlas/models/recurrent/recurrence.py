@@ -7,6 +7,7 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from attlas.layers import Dropout
 from attlas.layers.deferred import DeferredLinear
 from attlas.models.recurrent.state import Hidden
 
@@ -66,7 +67,7 @@ class Unrolled:
         self, rnn: nn.GRU | nn.LSTM, known: Float[Tensor, "batch steps known_width"], hidden: Hidden
     ) -> None:
         self._advance = _gru if isinstance(rnn, nn.GRU) else _lstm
-        self._dropout = rnn.dropout if rnn.training else 0.0
+        self._dropout = Dropout(rnn.dropout).train(rnn.training)
         self._weights = rnn.all_weights  # per layer: of the input, of the state; their biases
         of_input, _, bias, _ = self._weights[0]
         width = known.shape[-1]
@@ -98,7 +99,7 @@ class Unrolled:
             gates = gates + self._of_fed(fed)
         for layer, (of_input, _, bias, _) in enumerate(self._weights):
             if layer:
-                below = F.dropout(self._cells[layer - 1][0], self._dropout)
+                below = self._dropout(self._cells[layer - 1][0])
                 gates = F.linear(below, of_input, bias)
             cell = self._cells[layer]
             state_gates = self._of_state[layer](cell[0])

@@ -3,14 +3,20 @@
 from dataclasses import replace
 from typing import cast
 
+import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
+from attlas.errors import AttlasError
 from attlas.layers import Memory, MultiHead
+from attlas.models.source_memory import SourceMemory
 from attlas.models.transformer.feedforward import FeedForward
 from attlas.models.transformer.residual import Residual, Vectors
-from attlas.models.transformer.source_memory import SourceMemory
 from attlas.models.transformer.state import TransformerState
+from attlas.models.transformer.target_memory import TargetMemory
+from attlas.patterns import Causal, Everywhere
+
+Rows = Float[Tensor, "rows width"]
 
 
 class DecoderLayer(nn.Module):
@@ -35,6 +41,18 @@ class DecoderLayer(nn.Module):
         self.feedforward = feedforward
         self.around_feedforward = around_feedforward
 
+    @property
+    def looks_at_all(self) -> bool:
+        """Whether a newest position sees everything before it, and all of the source."""
+        back, across = self.self_attention.pattern, self.cross_attention.pattern
+        return isinstance(back, Causal | Everywhere) and isinstance(across, Everywhere)
+
+    @property
+    def listened(self) -> bool:
+        """Whether somebody observes its attention, or changes it."""
+        taps = (self.self_attention.tap, self.cross_attention.tap)
+        return any(tap.heard or tap.intervened for tap in taps)
+
     def look_back(self, x: Vectors, past: Memory | None) -> tuple[Vectors, Memory]:
         """Self-attention over the past and these newest positions; the past of the next ones."""
         y = self.around_self_attention.enter(x)
@@ -50,6 +68,30 @@ class DecoderLayer(nn.Module):
         asked = y.reshape(source.keys.shape[0], -1, y.shape[-1])
         read = self.cross_attention(asked, source).view_as(y)
         return self.around_cross_attention.leave(x, read)
+
+    def step(
+        self,
+        x: Rows,
+        past: Memory | None,
+        own: Float[Tensor, "sources 1 each slots"] | None,
+        source: Memory,
+        real: Float[Tensor, "sources 1 1 source_slots"] | None,
+        position: int,
+    ) -> tuple[Rows, Memory]:
+        """The three of them for one newest position of each row; rows may share their memories.
+
+        own, real: what is added to the scores of the target's and of the source's slots: 0, or −∞
+        where a row has to look past one; None = nowhere.
+        """
+        y = self.around_self_attention.enter(x)
+        sources = source.keys.shape[0] if past is None else past.keys.shape[0]
+        memory = self.self_attention.remember(y.unsqueeze(1), first=position).joined(sources)
+        memory = memory if past is None else past.extend(memory)
+        read = self.self_attention.glance(y, memory, position, own)
+        x = self.around_self_attention.leave(x, read)
+        y = self.around_cross_attention.enter(x)
+        read = self.cross_attention.glance(y, source, 0, real)
+        return self.think(self.around_cross_attention.leave(x, read)), memory
 
     def think(self, x: Vectors) -> Vectors:
         """The feed-forward."""
@@ -69,12 +111,14 @@ class Decoder(nn.Module):
         self, encoded: Float[Tensor, "batch slots width"], real: Bool[Tensor, "batch slots"] | None
     ) -> TransformerState:
         """The state before the first target token."""
-        memories = (layer.cross_attention.remember(encoded, real) for layer in self._layers)
-        return TransformerState(SourceMemory(tuple(memories)))
+        memories = tuple(layer.cross_attention.remember(encoded, real) for layer in self._layers)
+        if not torch.is_grad_enabled():  # steps will follow, and read them many times
+            memories = tuple(memory.contiguous() for memory in memories)
+        return TransformerState(SourceMemory(memories))
 
     def forward(self, x: Vectors, state: TransformerState) -> tuple[Vectors, TransformerState]:
         """The features of the next positions, one or many, and the state after them."""
-        past: tuple[Memory | None, ...] = state.past or (None,) * len(self.layers)
+        past: tuple[Memory | None, ...] = state.past.spread().layers or (None,) * len(self.layers)
         after, coverage = [], state.coverage
         for number, (layer, behind) in enumerate(zip(self._layers, past, strict=True)):
             x, memory = layer.look_back(x, behind)
@@ -89,8 +133,49 @@ class Decoder(nn.Module):
                 coverage = coverage + weights.mean(1).sum(1)
             x = layer.think(layer.look_across(x, source))
         features = x if self.norm is None else self.norm(x)
-        return features, replace(state, past=tuple(after), coverage=coverage)
+        now = TargetMemory(tuple(after), state.position + x.shape[1])
+        return features, replace(state, past=now, coverage=coverage)
+
+    def step(self, x: Rows, state: TransformerState) -> tuple[Rows, TransformerState]:
+        """`forward` for the newest position of each row: the same with fewer and larger products,
+        where no gradient is wanted, nobody listens and nothing is to be counted.
+        """
+        if len(x) != state.rows:
+            raise AttlasError(
+                f"one token for each of {state.rows} rows",
+                str(len(x)),
+                "step with as many tokens as the state has rows",
+            )
+        sources = state.source.layers[0]
+        if not self._plain(state):
+            features, longer = self(x.unsqueeze(1), state)
+            return features.squeeze(1), longer
+        past = state.past.longer(len(x), sources.keys.shape[0], x.device)
+        own = None if past.own is None else _bias(past.own.view(-1, past.each, past.own.shape[1]))
+        real = None if sources.real is None else _bias(sources.real.unsqueeze(1))
+        before: tuple[Memory | None, ...] = past.layers or (None,) * len(self.layers)
+        after: list[Memory] = []
+        for layer, behind, source in zip(self._layers, before, state.source.layers, strict=True):
+            x, memory = layer.step(x, behind, own, source, real, state.position)
+            after.append(memory)
+        features = x if self.norm is None else self.norm(x)
+        return features, replace(state, past=replace(past, layers=tuple(after)))
+
+    def _plain(self, state: TransformerState) -> bool:
+        """Whether a step may take the short way."""
+        real = state.source.layers[0].real
+        return not (
+            self.training
+            or torch.is_grad_enabled()
+            or state.coverage is not None
+            or any(not layer.looks_at_all or layer.listened for layer in self._layers)
+            or (real is not None and not bool(real.any(1).all()))  # a query that sees nothing
+        )
 
     @property
     def _layers(self) -> list[DecoderLayer]:
         return cast("list[DecoderLayer]", list(self.layers))
+
+
+def _bias(seen: Bool[Tensor, "sources each slots"]) -> Float[Tensor, "sources 1 each slots"]:
+    return torch.zeros(seen.shape, device=seen.device).masked_fill_(~seen, -torch.inf).unsqueeze(1)

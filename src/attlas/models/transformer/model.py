@@ -62,8 +62,8 @@ class Transformer(SequenceToSequence[TransformerState]):
     def step(
         self, tokens: Int[Tensor, " batch"], state: TransformerState
     ) -> tuple[Float[Tensor, "batch vocabulary"], TransformerState]:
-        features, after = self._read(tokens.unsqueeze(1), state)
-        return self.logits(features.squeeze(1)), after
+        features, after = self.decoder.step(self._entering(tokens.unsqueeze(1), state)[:, 0], state)
+        return self.logits(features), after
 
     def features(
         self, target: Int[Tensor, "batch queries"], state: TransformerState
@@ -72,7 +72,8 @@ class Transformer(SequenceToSequence[TransformerState]):
             raise AttlasError(
                 "a target of at least one token", "an empty one", "begin it with the begin token"
             )
-        return self._read(target, state)[0]
+        features, _ = self.decoder(self._entering(target, state), state)
+        return cast("Tensor", features)
 
     def logits(
         self, features: Float[Tensor, "*positions width"]
@@ -85,9 +86,9 @@ class Transformer(SequenceToSequence[TransformerState]):
             return "source"
         return "across" if layer.endswith(".cross_attention") else "target"
 
-    def _read(
+    def _entering(
         self, target: Int[Tensor, "batch queries"], state: TransformerState
-    ) -> tuple[Float[Tensor, "batch queries width"], TransformerState]:
+    ) -> Float[Tensor, "batch queries width"]:
         embedded = self.target_embedding(target) * self.scale
-        x = self.dropout(self.target_positions(embedded, state.position))
-        return cast("tuple[Tensor, TransformerState]", self.decoder(x, state))
+        entering: Tensor = self.dropout(self.target_positions(embedded, state.position))
+        return entering

@@ -7,7 +7,7 @@ from torch import Tensor, nn
 
 from attlas.layers import Dropout
 
-Vectors = Float[Tensor, "batch positions width"]
+Vectors = Float[Tensor, "*positions width"]
 
 
 class Residual(nn.Module):
@@ -36,7 +36,7 @@ class Residual(nn.Module):
 
     def leave(self, x: Vectors, y: Vectors) -> Vectors:
         """What the sublayer gave, added to what came."""
-        x = x + self.dropout(y)
+        x = x + (self.dropout(y) if self.training else y)
         return x if self.before else self.norm(x)
 
 

@@ -1,32 +1,32 @@
 """What the Transformer's decoder carries from token to token."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from attlas.layers import Memory
-from attlas.models.transformer.source_memory import SourceMemory
+from attlas.models.source_memory import SourceMemory
+from attlas.models.transformer.target_memory import TargetMemory
 
 
 @dataclass(frozen=True, slots=True)
 class TransformerState:
     """One row per hypothesis; frozen, so that a step leaves the state before it as it was.
 
-    source: what each layer keeps of the source. past: what each layer keeps of the target so far,
-    () before the first token. coverage: Σ over the steps of the last layer's cross-attention, mean
-    over heads; None until `covered` asks for it, because it costs the weights of every step.
+    source: what each layer keeps of the source. past: what each layer keeps of the target so far.
+    coverage: Σ over the steps of the last layer's cross-attention, mean over heads; None until
+    `covered` asks for it, because it costs the weights of every step.
     """
 
     source: SourceMemory
-    past: tuple[Memory, ...] = ()
+    past: TargetMemory = field(default_factory=TargetMemory)
     coverage: Float[Tensor, "batch slots"] | None = None
 
     @property
     def position(self) -> int:
         """How many target tokens have been read."""
-        return self.past[0].slots if self.past else 0
+        return self.past.length
 
     @property
     def rows(self) -> int:
@@ -45,6 +45,6 @@ class TransformerState:
         return replace(
             self,
             source=self.source.select(rows),
-            past=tuple(memory.select(rows) for memory in self.past),
+            past=self.past.select(rows),
             coverage=None if self.coverage is None else self.coverage.index_select(0, rows),
         )

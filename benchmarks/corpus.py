@@ -1,0 +1,48 @@
+"""The corpus of the benchmarks: the same subword pieces for every contender, made once.
+
+train.source, train.target    a sentence a line, its pieces parted by spaces
+valid.source, valid.target    the first 640 of them, to translate, or for peers that want some
+vocabulary.txt                the pieces, one a line, without the special ones
+source.txt, target.txt        the sentences as they were: attlas has its own way to the pieces
+"""
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Any
+
+from attlas.data import FilesData, VocabularyConfig, build_vocabularies
+
+VOCABULARY = VocabularyConfig(kind="bpe", size=8000, joint=True)
+
+
+def made(data: tuple[Path, Path], folder: Path) -> Path:
+    """Write the corpus of these two files, unless it is what `folder` holds."""
+    facts: dict[str, Any] = {
+        "files": [hashlib.sha256(path.read_bytes()).hexdigest() for path in data],
+        "valid": 640,
+        "vocabulary": VOCABULARY.model_dump(mode="json"),
+    }
+    stamp = folder / "made.json"
+    if stamp.is_file() and json.loads(stamp.read_text(encoding="utf-8")) == facts:
+        return folder
+    folder.mkdir(parents=True, exist_ok=True)
+    names = [str(path) for path in data]
+    pairs = FilesData(train=names, valid=names).load().train.pairs
+    vocabulary = build_vocabularies(VOCABULARY, pairs).source
+    for side, texts in {
+        "source": [pair.source for pair in pairs],
+        "target": [pair.target for pair in pairs],
+    }.items():
+        pieces = [" ".join(vocabulary.pieces_of(text)) for text in texts]
+        _write(folder / f"{side}.txt", texts)
+        _write(folder / f"train.{side}", pieces)
+        _write(folder / f"valid.{side}", pieces[: facts["valid"]])
+    known = vocabulary.pieces(list(range(4, len(vocabulary))))
+    _write(folder / "vocabulary.txt", known)
+    stamp.write_text(json.dumps(facts), encoding="utf-8")
+    return folder
+
+
+def _write(path: Path, lines: list[str]) -> None:
+    path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")

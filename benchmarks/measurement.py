@@ -1,0 +1,57 @@
+"""One measurement as it is written down: who took part, under which conditions, what came out."""
+
+import statistics
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from turns import Turns, quartiles, ratios
+
+
+def measurement(
+    suite: str,
+    name: str,
+    unit: str,
+    threads: int,
+    played: Turns,
+    *,
+    absent: Mapping[str, str] | None = None,
+    versions: Mapping[str, str] | None = None,
+    command: Sequence[str] = (),
+) -> dict[str, Any]:
+    """Figures of which more is better, as JSON takes them.
+
+    The first contender is what the others are compared with: `ratio` is the median over the blocks
+    of the first ÷ this, with its quartiles. absent: contenders that never began, and why; versions:
+    of what the contenders run on, by their names.
+    """
+    first = next(iter(played.figures.values()), [])
+    contenders: list[dict[str, Any]] = []
+    for contender, blocks in played.figures.items():
+        low, middle, high = (_short(value) for value in quartiles(blocks))
+        of_first = ratios(first, blocks)
+        contenders.append(
+            {
+                "name": contender,
+                "version": (versions or {}).get(contender),
+                "median": middle,
+                "quartiles": [low, high],
+                "ratio": round(statistics.median(of_first), 3),
+                "ratio_quartiles": [round(quartiles(of_first)[i], 3) for i in (0, 2)],
+                "blocks": [_short(value) for value in blocks],
+            }
+        )
+    for contender, why in {**(absent or {}), **played.lost}.items():
+        contenders.append({"name": contender, "lost": why})
+    return {
+        "suite": suite,
+        "name": name,
+        "unit": unit,
+        "threads": threads,
+        "command": " ".join(command),
+        "contenders": contenders,
+    }
+
+
+def _short(value: float) -> float:
+    """Four digits say enough."""
+    return float(f"{value:.4g}")

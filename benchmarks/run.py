@@ -1,0 +1,147 @@
+"""All benchmarks, one after another, and what came out: `make bench`, `make bench QUICK=yes`.
+
+python benchmarks/run.py --data multi30k            about an hour and a half
+python benchmarks/run.py --data multi30k --quick    under ten minutes, and as rough as that
+python benchmarks/run.py --table                    writes the tables of the READMEs anew
+
+Results go to benchmarks/results.json, those of --quick to benchmarks/quick.json, which is not
+kept and of which no table is made.
+"""
+
+import argparse
+import datetime
+import json
+import os
+import platform
+import subprocess
+import sys
+import tempfile
+import time
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from readme import with_table
+
+HERE = Path(__file__).resolve().parent
+PAGES = {
+    HERE.parent / "README.md": ("training", "decoding"),
+    HERE / "README.md": ("search", "layers"),
+}
+RESULTS, QUICK = HERE / "results.json", HERE / "quick.json"
+PACKAGES = ("attlas", "torch", "numpy", "transformers", "ctranslate2")
+
+
+def suites(data: Path, trained: Path, quick: bool) -> dict[str, list[str]]:
+    """The script of each suite, and what it is told; each writes its measurements to --json."""
+    cores = os.cpu_count() or 1
+    threads = ["--threads", *(str(n) for n in ([cores] if quick else sorted({1, cores})))]
+    pairs = ["--data", *(str(data / f"train.{language}.gz") for language in ("en", "de"))]
+    test = ["--run", str(trained), "--data", str(data / "test_2016_flickr.en.gz")]
+    if quick:
+        return {
+            "training": ["training_speed.py", *pairs, *threads, *_blocks(2, 1.5)],
+            "decoding": ["decoding_speed.py", *test, *threads, *_blocks(1), "--beam", "5"],
+            "search": [
+                "search_speed.py", *pairs, *threads, *_blocks(2, 0.5),
+                "--model", "additive", "luong",
+            ],
+            "layers": ["layers_speed.py", "--quick", *threads, *_blocks(2)],
+        }  # fmt: skip
+    return {
+        "training": ["training_speed.py", *pairs, *threads, *_blocks(11, 5)],
+        "decoding": ["decoding_speed.py", *test, *threads, *_blocks(5)],
+        "search": ["search_speed.py", *pairs, *threads, *_blocks(7, 2)],
+        "layers": ["layers_speed.py", *threads],
+    }
+
+
+def machine() -> dict[str, Any]:
+    """Where it was measured."""
+    sys.path.append(str(HERE.parent / "scripts"))
+    from results import processor
+
+    return {
+        "processor": processor(),
+        "cores": os.cpu_count(),
+        "system": platform.platform(),
+        "python": platform.python_version(),
+        "packages": {name: version(name) for name in PACKAGES},
+        "commit": _commit(),
+    }
+
+
+def run(data: Path, trained: Path, quick: bool) -> dict[str, Any]:
+    """Everything; a suite that fails is told as that, and the others are run all the same."""
+    measurements: list[dict[str, Any]] = []
+    failed: dict[str, str] = {}
+    seconds: dict[str, int] = {}
+    with tempfile.TemporaryDirectory() as folder:
+        for name, (script, *told) in suites(data, trained, quick).items():
+            written = Path(folder) / f"{name}.json"
+            command = [sys.executable, str(HERE / script), *told, "--json", str(written)]
+            print("\n$ python benchmarks/" + " ".join([script, *told]), flush=True)
+            if name == "decoding" and not trained.is_dir():
+                failed[name] = f"no run in {trained} (attlas train small)"
+                print(f"left out: {failed[name]}", file=sys.stderr)
+                continue
+            begun = time.monotonic()
+            done = subprocess.run(command, check=False)
+            seconds[name] = round(time.monotonic() - begun)
+            if done.returncode:
+                failed[name] = f"exit code {done.returncode}"
+            else:
+                measurements += json.loads(written.read_text(encoding="utf-8"))
+    return {
+        "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
+        "quick": quick,
+        "machine": machine(),
+        "seconds": seconds,
+        "failed": failed,
+        "measurements": measurements,
+    }
+
+
+def main() -> None:
+    """Run, write down, and tell in the README."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--data", type=Path, help="the folder of Multi30k (task 1)")
+    parser.add_argument(
+        "--run", type=Path, default=Path("runs/small"), help="a trained Transformer, to translate"
+    )
+    parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--table", action="store_true", help="measure nothing")
+    options = parser.parse_args()
+    if not options.table:
+        if options.data is None or not (options.data / "train.en.gz").is_file():
+            parser.error(
+                f"wanted Multi30k's train.en.gz and train.de.gz; got "
+                f"{options.data or 'no --data'}; name their folder (make bench DATA=…): https://github.com/multi30k/dataset"
+            )
+        found = run(options.data, options.run, options.quick)
+        target = QUICK if options.quick else RESULTS
+        target.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+        print(f"\nwritten: {target.relative_to(HERE.parent)}")
+        if options.quick:
+            return
+    results = json.loads(RESULTS.read_text(encoding="utf-8"))
+    for page, suites_there in PAGES.items():
+        text = page.read_text(encoding="utf-8")
+        page.write_text(with_table(text, results, suites_there), encoding="utf-8")
+
+
+def _blocks(count: int, seconds: float | None = None) -> list[str]:
+    return ["--blocks", str(count), *(["--seconds", str(seconds)] if seconds else [])]
+
+
+def _commit() -> str | None:
+    """Of the source; "+" where it has been changed since."""
+    git = ["git", "-C", str(HERE), "describe", "--always", "--dirty=+", "--exclude=*"]
+    done = subprocess.run(git, capture_output=True, encoding="utf-8", check=False)
+    return done.stdout.strip() or None
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,154 @@
+"""From a text to its label."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from itertools import islice
+from pathlib import Path
+
+import torch
+
+from attlas.classifying.classification import Classification
+from attlas.data import LabelledVocabularies, as_one_line, batches_by_length, padded
+from attlas.data.vocabulary import END
+from attlas.errors import AttlasError
+from attlas.models import Classifier
+from attlas.recording import Trace, observe
+from attlas.runs import Run
+
+_POOLED = ("text",)  # the query of a pooling: no token of the text, but all of it
+
+
+class TextClassifier:
+    """classifier("text") → `Classification`.
+
+    `run` is a `Run` or the path of one. A text is read whole, as the training data was: white space
+    and `<br />` are single spaces. Of a text without a word the model knows only that it is empty.
+    May be called from many threads at once; the same text has the same probabilities in any
+    company, but for the rounding of floats.
+    """
+
+    def __init__(self, run: Run | Path | str, *, which: str = "best", device: str = "cpu") -> None:
+        opened = run if isinstance(run, Run) else Run(run)
+        model = opened.classifier(which, device)
+        self._set_up(
+            model,
+            opened.labelled_vocabularies(),
+            {"run": str(opened.path), "checkpoint": which},
+        )
+
+    @classmethod
+    def of(cls, model: Classifier, vocabularies: LabelledVocabularies) -> "TextClassifier":
+        """A classifier with a model at hand, which is put into evaluation mode."""
+        classifier = cls.__new__(cls)
+        classifier._set_up(model.eval(), vocabularies, {})
+        return classifier
+
+    def _set_up(
+        self, model: Classifier, vocabularies: LabelledVocabularies, origin: Mapping[str, str]
+    ) -> None:
+        self.model, self.vocabularies = model, vocabularies
+        self.device = next(model.parameters()).device
+        self._origin = dict(origin)
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The labels that it tells apart."""
+        return self.vocabularies.labels.names
+
+    @property
+    def facts(self) -> Mapping[str, str | int]:
+        """What is known of the model, for a report to show."""
+        return {
+            **self._origin,
+            "model": type(self.model).__name__,
+            "parameters": sum(p.numel() for p in self.model.parameters()),
+            "vocabulary": len(self.vocabularies.text),
+            "labels": ", ".join(self.labels),
+        }
+
+    def __call__(self, text: str) -> Classification:
+        """Classify one text. Errors: `AttlasError` for anything but text in Unicode."""
+        _check(text, "for several texts call classifier.many")
+        line = as_one_line(text)
+        (found,) = self._answered([line], [self.vocabularies.text.encode(line)])
+        return found
+
+    def many(
+        self, texts: Iterable[str], *, window: int = 1024, tokens: int = 8192
+    ) -> Iterator[Classification]:
+        """One classification per text, in the order of the texts, while they come in.
+
+        For speed, `window` texts at a time are sorted by length and read in batches of at most
+        `tokens` padded tokens (a longer text is a batch of its own). Nothing comes out before a
+        window is full or the texts end.
+        """
+        if isinstance(texts, str):
+            raise AttlasError("several texts", "one text", "pass a list, or call classifier(text)")
+        if window < 1 or tokens < 1:
+            raise AttlasError(
+                "a window and a batch of at least 1", f"{window} and {tokens}", "raise them"
+            )
+        return self._windows(iter(texts), window, tokens)
+
+    def _windows(self, texts: Iterator[str], window: int, tokens: int) -> Iterator[Classification]:
+        while lines := [_line(text) for text in islice(texts, window)]:
+            ids = [self.vocabularies.text.encode(line) for line in lines]
+            found: dict[int, Classification] = {}
+            for places in batches_by_length(ids, tokens):
+                answers = self._answered([lines[p] for p in places], [ids[p] for p in places])
+                found.update(zip(places, answers, strict=True))
+            yield from (found[place] for place in range(len(lines)))
+
+    @torch.no_grad()
+    def _answered(
+        self, lines: Sequence[str], many: Sequence[Sequence[int]]
+    ) -> list[Classification]:
+        source, real = padded([[*ids, END] for ids in many])
+        logits = self.model(source.to(self.device), real.to(self.device))
+        rows = logits.double().softmax(-1).tolist()
+        return [
+            self._told(line, ids, row) for line, ids, row in zip(lines, many, rows, strict=True)
+        ]
+
+    def _told(self, line: str, ids: Sequence[int], row: Sequence[float]) -> Classification:
+        vocabulary = self.vocabularies.text
+        tokens = (*vocabulary.pieces_of(line), *vocabulary.pieces([END]))
+        best = max(range(len(row)), key=row.__getitem__)
+        return Classification(
+            line,
+            self.labels[best],
+            row[best],
+            dict(zip(self.labels, row, strict=True)),
+            tokens,
+            partial(_looked, self.model, ids, tokens),
+        )
+
+
+@torch.no_grad()
+def _looked(model: Classifier, ids: Sequence[int], tokens: Sequence[str]) -> Trace:
+    device = next(model.parameters()).device
+    with observe(model) as trace:
+        model(torch.tensor([[*ids, END]], device=device))
+    trace.label([tokens])
+    for layer in trace.layers:
+        pooled = layer.startswith("pooling")
+        trace.label_layer(layer, [tokens], [_POOLED if pooled else tokens])
+    return trace
+
+
+def _line(text: str) -> str:
+    _check(text, "pass each text as a str")
+    return as_one_line(text)
+
+
+def _check(text: object, advice: str) -> None:
+    if not isinstance(text, str):
+        raise AttlasError("one text, a str", type(text).__name__, advice)
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise AttlasError(
+            "text in Unicode",
+            f"half of a surrogate pair, U+{ord(text[error.start]):04X}, at character {error.start}",
+            "send whole characters, or read the text with errors='replace'",
+        ) from None

@@ -1,0 +1,71 @@
+"""`attlas classify`: texts in, labels out."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from attlas.cli.interrupt import loading
+from attlas.cli.options import Checkpoint, Device, RunFolder
+
+
+def classify(
+    run: RunFolder,
+    texts: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="TEXT", help="What to classify, instead of the lines of --input."),
+    ] = None,
+    input: Annotated[
+        str, typer.Option("--input", "-i", help='Texts, plain or gzipped; "-" = standard input.')
+    ] = "-",
+    output: Annotated[
+        str, typer.Option("--output", "-o", help='The labels; "-" = standard output.')
+    ] = "-",
+    as_json: Annotated[
+        bool, typer.Option("--json", help="One JSON object per line, with every label.")
+    ] = False,
+    attention: Annotated[
+        Path | None,
+        typer.Option(
+            help="Of a single text, where the model looked: a trace (.safetensors) or a figure "
+            "(.png, .svg, .pdf)."
+        ),
+    ] = None,
+    layer: Annotated[
+        str | None, typer.Option(help="In the figure only maps whose name begins so.")
+    ] = None,
+    window: Annotated[
+        int, typer.Option(min=1, help="Lines to classify together at most; more are faster.")
+    ] = 512,
+    checkpoint: Checkpoint = "best",
+    device: Device = "cpu",
+) -> None:
+    """Say which label each text has.
+
+    One line comes out for each text: its label, a tab, and the probability of that label; a line
+    of the input is a text. Texts are read whole. What has come in is classified as soon as no more
+    is there to be read. A line without a word is classified too, as a text of which nothing is
+    known; a remark on the standard error names it.
+
+    \b
+    Examples:
+      attlas classify runs/imdb "A lovely film." "What a bore."
+      attlas classify runs/imdb < reviews.txt > labels.tsv
+      attlas classify runs/imdb --json -i reviews.txt.gz
+      attlas classify runs/imdb "A lovely film." --attention map.png
+      attlas classify runs/imdb "A lovely film." --attention film.safetensors
+    """
+    with loading():
+        from attlas.classifying import TextClassifier
+        from attlas.cli.classifying import attention_of, check_texts, classify_lines, classify_texts
+        from attlas.cli.given import run_at
+
+    check_texts(texts, input, attention, layer)  # better told before the work than after it
+    opened, checkpoint = run_at(run, checkpoint)
+    classifier = TextClassifier(opened, which=checkpoint, device=device)
+    if attention:
+        attention_of(classifier, texts, input, attention, layer, output, as_json=as_json)
+    elif texts:
+        classify_texts(classifier, texts, output, as_json=as_json)
+    else:
+        classify_lines(classifier, input, output, window=window, as_json=as_json)

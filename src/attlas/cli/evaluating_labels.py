@@ -1,0 +1,184 @@
+"""A labelled test set, the labels that a classifier gives it, and a report in which no number
+stands alone.
+"""
+
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.progress import track
+
+from attlas.classifying import Classification, TextClassifier
+from attlas.cli.output import opened
+from attlas.data import LabelledCorpus, LabelledData, labelled_corpus_of, read_labelled_texts
+from attlas.errors import AttlasError
+from attlas.metrics import confusion, wilson_interval
+from attlas.runs import CONFIG, Run
+from attlas.training import Recipe
+
+_SHOWN = 300  # characters of an example
+
+
+def check_of_classifier(given: Mapping[str, object]) -> None:
+    """Errors: `AttlasError` for an option that has no meaning for a classifier."""
+    named = [name for name, value in given.items() if value is not None]
+    if named:
+        raise AttlasError(
+            "options that a classifier has a use for",
+            ", ".join(named),
+            "leave it out: a classifier writes no text",
+        )
+
+
+def labels_told(
+    run: Run,
+    checkpoint: str,
+    device: str,
+    source: str | None,
+    output: Path | None,
+    *,
+    valid: bool,
+    examples: int,
+    as_json: bool,
+) -> str:
+    """Classify a test set and tell how good the labels are, for a reader or as one JSON object.
+
+    `output` gets one line for each text: the label given, a tab, its probability.
+    """
+    tested = _test_set(run, source, valid=valid)
+    classifier = TextClassifier(run, which=checkpoint, device=device)
+    classifier.vocabularies.labels.ids(tested)  # that it knows every label
+    found = _classified(classifier, tested)
+    if output:
+        with ExitStack() as files:
+            lines = (f"{one.label}\t{one.probability:.4f}\n".encode() for one in found)
+            opened(output, files).writelines(lines)
+    report = _report(run, checkpoint, classifier, tested, found)
+    shown = _wrong(tested, found)[:examples]
+    if as_json:
+        return json.dumps({**report, "wrong": shown}, ensure_ascii=False, indent=2)
+    return _as_text(report, shown)
+
+
+def _test_set(run: Run, source: str | None, *, valid: bool) -> LabelledCorpus:
+    data = Recipe.read(run.config, str(run.path / CONFIG)).data
+    assert isinstance(data, LabelledData)  # the run is a classifier's
+    if source is not None:
+        if valid:
+            raise AttlasError("--source or --valid", "both", "leave one of them out")
+        corpus = labelled_corpus_of(read_labelled_texts(source, data.text, data.label))
+        print(corpus.report, file=sys.stderr)
+    else:
+        split = "valid" if valid else "test"
+        corpus = data.corpus("valid" if valid else "test")
+        print(corpus.report, file=sys.stderr)
+        begun = run.provenance().get("data", {}).get(split, {})
+        if begun.get("sha256") != corpus.checksum:
+            print("attlas: this data has changed since the run was trained", file=sys.stderr)
+    if not corpus.texts:
+        raise AttlasError(
+            f"labelled texts to test {run.path} with",
+            str(corpus.report),
+            "name --source, or take --valid",
+        )
+    return corpus
+
+
+def _classified(classifier: TextClassifier, tested: LabelledCorpus) -> list[Classification]:
+    console = Console(stderr=True)
+    return list(
+        track(
+            classifier.many(tested.texts),
+            "classifying",
+            total=len(tested),
+            console=console,
+            transient=True,
+            disable=not console.is_terminal,
+        )
+    )
+
+
+def _report(
+    run: Run,
+    checkpoint: str,
+    classifier: TextClassifier,
+    tested: LabelledCorpus,
+    found: Sequence[Classification],
+) -> dict[str, Any]:
+    """The scores, and everything that they depend on."""
+    given = [one.label for one in found]
+    right = sum(own == other for own, other in zip(tested.labels, given, strict=True))
+    low, high = wilson_interval(right, len(found))
+    provenance = run.provenance()
+    return {
+        "accuracy": right / len(found),
+        "interval": {"low": low, "high": high, "confidence": 0.95, "method": "Wilson"},
+        "right": right,
+        "confusion": confusion(tested.labels, given, classifier.labels),
+        "data": {"name": tested.name, "texts": len(tested), "sha256": tested.checksum},
+        "run": str(run.path),
+        "checkpoint": run.shelf.named(checkpoint) if checkpoint in ("best", "last") else checkpoint,
+        **{key: provenance.get(key) for key in ("seed", "attlas", "commit", "torch")},
+    }
+
+
+def _wrong(tested: LabelledCorpus, found: Sequence[Classification]) -> list[dict[str, Any]]:
+    """The texts with a wrong label, the surest first."""
+    pairs = zip(tested.labels, tested.places, found, strict=True)
+    wrong = [(label, place, one) for label, place, one in pairs if one.label != label]
+    wrong.sort(key=lambda each: -each[2].probability)
+    return [
+        {
+            "place": place,
+            "label": label,
+            "given": one.label,
+            "probability": one.probability,
+            "text": one.text,
+        }
+        for label, place, one in wrong
+    ]
+
+
+def _as_text(report: Mapping[str, Any], wrong: Sequence[Mapping[str, Any]]) -> str:
+    lines = []
+    for one in wrong:
+        text = one["text"]
+        whole = text if len(text) <= _SHOWN else f"{text[:_SHOWN]} …"
+        lines.append(
+            f"  {one['label']} taken for {one['given']} ({one['probability']:.1%}), at "
+            f"{one['place']}: {whole}\n"
+        )
+    data, interval = report["data"], report["interval"]
+    lines += [
+        f"accuracy: {report['accuracy']:.2%} of {data['texts']:,} texts; "
+        f"{interval['confidence']:.0%} interval {interval['low']:.2%} to {interval['high']:.2%} "
+        f"({interval['method']})",
+        *_matrix(report["confusion"]),
+        f"data: {data['name']}, {data['texts']:,} texts, sha256 {data['sha256']}",
+        f"run: {report['run']}, checkpoint {report['checkpoint']}, seed {report['seed']}, "
+        f"attlas {report['attlas']}, torch {report['torch']}, commit {report['commit']}",
+    ]
+    return "\n".join(lines)
+
+
+def _matrix(confusion: Mapping[str, Mapping[str, int]]) -> list[str]:
+    """Rows: the right label; columns: the label given; at their end, the part that was found."""
+    names = list(confusion)
+    head = ["right \\ given", *names, "found"]
+    rows = []
+    for own in names:
+        total = sum(confusion[own].values())
+        share = f"{confusion[own][own] / total:.1%}" if total else "–"
+        rows.append([own, *(f"{confusion[own][other]:,}" for other in names), share])
+    widths = [max(map(len, column)) for column in zip(head, *rows, strict=True)]
+    return [
+        "  ".join(
+            cell.ljust(width) if place == 0 else cell.rjust(width)
+            for place, (cell, width) in enumerate(zip(row, widths, strict=True))
+        )
+        for row in (head, *rows)
+    ]

@@ -1,0 +1,168 @@
+"""The translation of one file as far as it has come, which no kill can spoil."""
+
+import hashlib
+import json
+import os
+import shutil
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import IO, Any
+
+from attlas.cli.output import opened
+from attlas.config import Config
+from attlas.errors import AttlasError
+from attlas.runs import write_durably
+from attlas.runs.durable import explained, sync, write_whole
+
+BOOKS = ".attlas"  # the folder beside the outputs where their progress is kept
+_EVERY = 2**20  # bytes that are copied at a time
+Origin = Mapping[str, str | int | float | bool]
+
+
+class Progress(Config):
+    """How far an output is: so many lines are done, which stand in so many bytes of this checksum.
+
+    origin: what the translation depends on. whole: the output stands in its place.
+    """
+
+    origin: dict[str, str | int | float | bool]
+    lines: int = 0
+    bytes: int = 0
+    sha256: str = hashlib.sha256().hexdigest()
+    whole: bool = False
+
+
+class Part:
+    """What is done of one output file; only who holds its lock may open one.
+
+    In `.attlas/NAME/` beside the output: `progress.json`, replaced in one step, and `lines`, which
+    holds at least what that tells of. What comes after it is of a write that was killed, and is cut
+    off by who goes on. The output itself is whole or absent.
+
+    Errors: `AttlasError` where the output was begun from another origin, where it is not ours, and
+    where the books are damaged.
+    """
+
+    def __init__(self, output: Path, origin: Origin) -> None:
+        self.output = output
+        self._books = books(output)
+        self._lines, self._record = self._books / "lines", self._books / "progress.json"
+        found = self._found()
+        if found is None and output.exists():
+            raise AttlasError(
+                f"to write {output}",
+                "a file there that was not translated into this folder",
+                "choose another folder, or take that file away",
+            )
+        if found and found.whole and not output.exists():
+            found = None  # whoever took it away wants it anew
+        if found:
+            self._check(found, origin)
+        self.progress = found or Progress(origin=dict(origin))
+        if self.progress.whole:
+            self._lines.unlink(missing_ok=True)  # a kill may have left it
+            return
+        with explained(self._lines), _open(self._lines) as file:
+            self._digest = self._checked(file)
+            os.ftruncate(file.fileno(), self.progress.bytes)
+        if not found:
+            self._keep(self.progress)
+
+    def add(self, lines: int, written: bytes) -> None:
+        """Keep the translation of so many further lines, for good."""
+        with explained(self._lines), _open(self._lines) as file:
+            os.lseek(file.fileno(), self.progress.bytes, os.SEEK_SET)
+            write_whole(file.fileno(), written)
+            os.fsync(file.fileno())
+        self._digest.update(written)
+        self._keep(
+            self.progress.model_copy(
+                update={
+                    "lines": self.progress.lines + lines,
+                    "bytes": self.progress.bytes + len(written),
+                    "sha256": self._digest.hexdigest(),
+                }
+            )
+        )
+
+    def finish(self) -> None:
+        """Put the output in its place: every line of it, gzipped if its name ends in .gz."""
+        whole = self._books / f"whole{self.output.suffix if self.output.suffix == '.gz' else ''}"
+        with explained(self.output):
+            with ExitStack() as files:
+                shutil.copyfileobj(
+                    files.enter_context(self._lines.open("rb")), opened(whole, files), _EVERY
+                )
+            sync(whole)
+            os.replace(whole, self.output)
+            sync(self.output.parent)
+        self._keep(self.progress.model_copy(update={"whole": True}))
+        self._lines.unlink(missing_ok=True)
+
+    def forget(self) -> None:
+        """Take away what is done."""
+        with explained(self._books):
+            self._record.unlink(missing_ok=True)
+            self._lines.unlink(missing_ok=True)
+
+    def _keep(self, progress: Progress) -> None:
+        write_durably(self._record, progress.model_dump_json(indent=1).encode())
+        self.progress = progress
+
+    def _found(self) -> Progress | None:
+        try:
+            return Progress.read(json.loads(self._record.read_bytes()), str(self._record))
+        except FileNotFoundError:
+            return None
+        except (OSError, TypeError, ValueError) as error:
+            if isinstance(error, AttlasError):
+                raise self._damaged(str(error)) from None
+            raise self._damaged(f"a damaged {self._record.name} ({error})") from None
+
+    def _check(self, found: Progress, origin: Origin) -> None:
+        """That what was begun has this origin."""
+        keys = [k for k in {**found.origin, **origin} if found.origin.get(k) != origin.get(k)]
+        if not keys:
+            return
+        whole = "translated" if found.whole else f"translated as far as line {found.lines:,}"
+        raise AttlasError(
+            f"{self.output}, {whole}, to be of {_told(keys, found.origin)}",
+            _told(keys, origin),
+            "give what it was begun with, choose another folder, or, to begin it anew, take away "
+            f"{self.output if found.whole else self._books}",
+        )
+
+    def _checked(self, file: IO[bytes]) -> Any:
+        """The checksum so far, of bytes that are those that were written."""
+        digest, left = hashlib.sha256(), self.progress.bytes
+        while left and (block := file.read(min(left, _EVERY))):
+            digest.update(block)
+            left -= len(block)
+        if left or digest.hexdigest() != self.progress.sha256:
+            raise self._damaged("other bytes than were written there")
+        return digest
+
+    def _damaged(self, came: str) -> AttlasError:
+        return AttlasError(
+            f"the unharmed progress of {self.output} in {self._books}",
+            came,
+            "take that folder away to begin this file anew",
+        )
+
+
+def books(output: Path) -> Path:
+    """The folder where the progress of this output is kept."""
+    return output.parent / BOOKS / output.name
+
+
+def _told(keys: list[str], origin: Origin) -> str:
+    return ", ".join(f"{key} = {origin.get(key, 'none')}" for key in keys)
+
+
+@contextmanager
+def _open(path: Path) -> Iterator[IO[bytes]]:
+    """A file to read and to write, made if need be, unbuffered."""
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+    with os.fdopen(descriptor, "rb", buffering=0) as file:
+        yield file

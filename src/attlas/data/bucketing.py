@@ -1,0 +1,124 @@
+"""Buckets: examples of like length share a batch, as many as a budget of tokens allows."""
+
+import random
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import ClassVar, Generic, Literal, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field, model_validator
+
+from attlas.config import Config
+from attlas.data.amount import amount
+from attlas.data.filters import FilterReport, by_reason
+from attlas.data.pair import Place
+from attlas.errors import AttlasError
+
+B = TypeVar("B")
+
+
+class BatchingConfig(Config):
+    """How examples (sentence pairs, or labelled texts) are put together.
+
+    No side of a batch takes more than `tokens` slots, padding, BEGIN and END included, and a batch
+    has at most `rows` examples. One with a side of more than `max_length` tokens is left out
+    ("skip") or loses what is beyond ("cut"), and is reported either way.
+    """
+
+    tokens: int = Field(default=4096, ge=3)
+    rows: int | None = Field(default=None, ge=1)
+    max_length: int = Field(default=256, ge=1)
+    overlong: Literal["skip", "cut"] = "skip"
+
+    @model_validator(mode="after")
+    def _one_fits(self) -> "BatchingConfig":
+        if self.max_length + 2 > self.tokens:  # + BEGIN and END
+            raise AttlasError(
+                f"batching.max_length of {self.tokens - 2} or less, so that a pair with its begin "
+                f"and end fits into tokens = {self.tokens}",
+                str(self.max_length),
+                "lower max_length, or raise tokens",
+            )
+        return self
+
+
+class Bucketed(ABC, Generic[B]):
+    """The batches of a corpus; the order is a pure function of (seed, epoch) alone.
+
+    lengths: of each side of each example, in tokens; frame: how many tokens each side gets beside.
+    lines: the place of each example in its file. `report` names the over-long ones by it.
+    """
+
+    example: ClassVar[str]  # what is put together, in words
+
+    def __init__(
+        self,
+        name: str,
+        lengths: Sequence[NDArray[np.int64]],
+        frame: Sequence[int],
+        lines: Sequence[Place],
+        config: BatchingConfig,
+        seed: int,
+    ) -> None:
+        self.config, self.seed = config, seed
+        most = config.max_length
+        overlong = np.max(lengths, axis=0) > most
+        framed = [np.minimum(side, most) + own for side, own in zip(lengths, frame, strict=True)]
+        self._lengths = lengths
+        self._widths: NDArray[np.int64] = np.max(framed, axis=0)
+        usable = ~overlong if config.overlong == "skip" else np.ones_like(overlong)
+        self._indices = np.flatnonzero(usable)
+        self.report = self._reported(name, lines, np.flatnonzero(overlong))
+        if not len(self._indices):
+            count = amount(len(lines), self.example)
+            raise AttlasError(
+                f"at least one {self.example} of at most {amount(most, 'token')} in {name}",
+                f"{count}, none so short" if len(lines) else f"no {self.example}s",
+                "raise batching.max_length, or check the data",
+            )
+
+    @abstractmethod
+    def batch(self, indices: Sequence[int]) -> B:
+        """These examples, padded to the longest of each side."""
+
+    def epoch(self, number: int) -> list[tuple[int, ...]]:
+        """The batches of one epoch, in order, as indices; each example is in exactly one."""
+        chance = np.random.default_rng(random.Random(f"{self.seed} {number}").getrandbits(128))
+        shuffled = chance.permutation(self._indices)
+        # Stable: among equals, who shares a batch with whom stays a matter of chance.
+        keys = (*self._lengths, self._widths)
+        order = shuffled[np.lexsort([key[shuffled] for key in keys])]
+        batches = cut_by_budget(
+            order.tolist(), self._widths[order].tolist(), self.config.tokens, self.config.rows
+        )
+        return [batches[place] for place in chance.permutation(len(batches))]
+
+    @property
+    def longest(self) -> int:
+        """Tokens of the longest side that is in a batch, without what frames it."""
+        return int(min(self.config.max_length, np.max(self._lengths, axis=0)[self._indices].max()))
+
+    def _reported(
+        self, name: str, lines: Sequence[Place], overlong: NDArray[np.int64]
+    ) -> FilterReport:
+        reason, cut = f"more than {amount(self.config.max_length, 'token')}", self.config.overlong
+        found = by_reason((lines[i], reason) for i in overlong)
+        if cut == "cut":
+            return FilterReport(name, len(lines), len(lines), cut=found, example=self.example)
+        kept = len(lines) - len(overlong)
+        return FilterReport(name, len(lines), kept, left_out=found, example=self.example)
+
+
+def cut_by_budget(
+    order: Sequence[int], widths: Sequence[int], budget: int, rows: int | None = None
+) -> list[tuple[int, ...]]:
+    """Cut `order`, whose padded widths ascend, into runs with length × widest ≤ budget."""
+    batches: list[tuple[int, ...]] = []
+    begun: list[int] = []
+    for index, width in zip(order, widths, strict=True):
+        if begun and ((len(begun) + 1) * width > budget or len(begun) == rows):
+            batches.append(tuple(begun))
+            begun = []
+        begun.append(index)
+    return [*batches, tuple(begun)] if begun else batches

@@ -1,0 +1,103 @@
+"""Where labelled texts come from."""
+
+from pathlib import Path
+from typing import Literal, Self
+
+from pydantic import Field, model_validator
+
+from attlas.config import Config
+from attlas.data.amount import amount
+from attlas.data.corpus import SplitName
+from attlas.data.filters import FilterReport
+from attlas.data.holding_back import held_back
+from attlas.data.labelled import read_labelled_texts
+from attlas.data.labelled_corpus import LabelledCorpus, LabelledSplits, labelled_corpus_of
+from attlas.errors import AttlasError
+
+
+class LabelledData(Config):
+    """Labelled texts, each a JSONL, CSV or TSV file or a folder (see `read_labelled_texts`).
+
+    text, label: the fields of a file. Where a folder has folders called train, valid or test, as
+    aclImdb has, that of the split is taken. valid: what the best checkpoint is chosen by; without
+    it, `held_back` texts of train (a whole number, or a share below 1; 0 = none), chosen by `seed`
+    as the function of that name says. `<br />` counts as white space; an empty text is left out.
+    """
+
+    kind: Literal["labelled"] = "labelled"
+    train: str
+    valid: str | None = None
+    test: str | None = None
+    held_back: int | float = 0
+    text: str = "text"
+    label: str = "label"
+    seed: int = Field(default=1, ge=0)
+
+    @model_validator(mode="after")
+    def _one_to_choose_by(self) -> Self:
+        size = self.held_back
+        if not (size >= 0 if isinstance(size, int) else 0.0 < size < 1.0):
+            raise AttlasError(
+                "data.held_back: a whole number of texts, or a share between 0 and 1",
+                str(size),
+                "correct that value",
+            )
+        if (self.valid is None) == (size == 0):
+            raise AttlasError(
+                "data.valid, a file to choose the best checkpoint by, or data.held_back, so many "
+                "texts of data.train",
+                "neither" if self.valid is None else "both",
+                "set one of them, such as held_back = 0.1; held_back = 0 holds nothing back",
+            )
+        return self
+
+    @property
+    def passing(self) -> bool:
+        """Whether a part of the data comes from the standard input: none does."""
+        return False
+
+    def resolved(self, base: Path) -> "LabelledData":
+        """The same with relative paths taken from `base`, the folder of the recipe file."""
+
+        def absolute(path: str | None) -> str | None:
+            return path and str(base / Path(path).expanduser())
+
+        names = ("train", "valid", "test")
+        return self.model_copy(update={name: absolute(getattr(self, name)) for name in names})
+
+    def corpus(self, split: SplitName) -> LabelledCorpus:
+        """Read one split alone; a mistake in the data is an `AttlasError` that names its place."""
+        if split == "test" and self.test is None:
+            return _none("no test")
+        if split == "test" or not self.held_back:
+            return self._read(split)
+        rest, part = held_back(self._read("train"), self.held_back, self.seed)
+        return rest if split == "train" else part
+
+    def load(self) -> LabelledSplits:
+        """Read the three splits."""
+        test = self.corpus("test")
+        if self.held_back:
+            return LabelledSplits(*held_back(self._read("train"), self.held_back, self.seed), test)
+        train, valid = self.corpus("train"), self.corpus("valid")
+        known = set(train.texts)
+        again = sum(text in known for text in valid.texts)
+        if again:
+            valid = valid.remarked(f"{amount(again, 'text')} of it in the training data as well")
+        return LabelledSplits(train, valid, test)
+
+    def _read(self, split: SplitName) -> LabelledCorpus:
+        path = getattr(self, split)
+        inner = Path(path) / split
+        corpus = labelled_corpus_of(
+            read_labelled_texts(inner if inner.is_dir() else path, self.text, self.label)
+        )
+        if not corpus.texts:
+            raise AttlasError(
+                f"at least one labelled text in {path}", str(corpus.report), "check the data"
+            )
+        return corpus
+
+
+def _none(name: str) -> LabelledCorpus:
+    return LabelledCorpus(name, (), (), (), FilterReport(name, 0, 0, example="text"))

@@ -1,0 +1,76 @@
+"""The labels that a classifier tells apart, and its vocabularies."""
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from attlas.data.labelled_corpus import LabelledCorpus
+from attlas.data.vocabularies import Vocabularies
+from attlas.data.vocabulary import Vocabulary
+from attlas.errors import AttlasError
+
+LABELS = "labels.json"
+
+
+@dataclass(frozen=True, slots=True)
+class Labels:
+    """Label n is `names[n]`; the names are sorted."""
+
+    names: tuple[str, ...]
+
+    @classmethod
+    def of(cls, labels: Iterable[str]) -> "Labels":
+        """Those that occur."""
+        return cls(tuple(sorted(set(labels))))
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def ids(self, corpus: LabelledCorpus) -> list[int]:
+        """The number of the label of each text.
+
+        Errors: `AttlasError` with its place for a label that is none of these.
+        """
+        numbers = {name: number for number, name in enumerate(self.names)}
+        for label, place in zip(corpus.labels, corpus.places, strict=True):
+            if label not in numbers:
+                where = f"line {place}" if isinstance(place, int) else place
+                raise AttlasError(
+                    f"one of the labels {', '.join(self.names)} of the training data in "
+                    f"{corpus.name}",
+                    f"{label!r} in {where}",
+                    "correct it, or train with examples of it",
+                )
+        return [numbers[label] for label in corpus.labels]
+
+
+@dataclass(frozen=True, slots=True)
+class LabelledVocabularies:
+    """What a classifier reads and what it answers."""
+
+    text: Vocabulary
+    labels: Labels
+
+    def save(self, folder: Path) -> None:
+        """Write `tokenizer.*`, as one joint vocabulary is, and `labels.json`: a list of names."""
+        Vocabularies(self.text, self.text).save(folder)
+        names = json.dumps(self.labels.names, ensure_ascii=False)
+        (folder / LABELS).write_text(f"{names}\n", encoding="utf-8")
+
+    @classmethod
+    def load(cls, folder: Path) -> "LabelledVocabularies":
+        """Read what `save` wrote.
+
+        Errors: `AttlasError` where the files are missing or damaged.
+        """
+        path = folder / LABELS
+        try:
+            names = json.loads(path.read_text(encoding="utf-8"))
+        except (OSError, ValueError) as error:
+            raise AttlasError(
+                f"a list of labels at {path}", str(error), "restore that file"
+            ) from None
+        if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+            raise AttlasError(f"a list of labels at {path}", repr(names), "restore that file")
+        return cls(Vocabularies.load(folder).source, Labels(tuple(names)))

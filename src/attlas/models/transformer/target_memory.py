@@ -1,0 +1,82 @@
+"""What the decoder's layers keep of the target so far."""
+
+from dataclasses import dataclass, replace
+
+import torch
+from jaxtyping import Bool, Int
+from torch import Tensor
+
+from attlas.layers import Memory
+from attlas.models.sharing import shared
+
+_FEW = 32  # slots: of so few, those that are nobody's do not matter
+
+
+@dataclass(frozen=True, slots=True)
+class TargetMemory:
+    """One memory per layer, shared by `each` neighbouring rows, each of which sees its own slots.
+
+    The hypotheses of a beam are such neighbours, and have most of their past in common. Where one
+    goes on from another, it takes over which slots are its `own`, and no memory is copied; slots
+    that are nobody's any more are cleared away when they have become too many.
+
+    layers: () before the first token. length: how many tokens each row has read, which is how many
+    slots are its own. own: None = all.
+    """
+
+    layers: tuple[Memory, ...] = ()
+    length: int = 0
+    each: int = 1
+    own: Bool[Tensor, "rows slots"] | None = None
+
+    def select(self, rows: Int[Tensor, " chosen"]) -> "TargetMemory":
+        """These rows, in this order, repeats allowed."""
+        if not self.layers:
+            return self
+        memories, each = shared(rows, self.each, self.layers[0].keys.shape[0])
+        own = None if self.own is None else self.own.index_select(0, rows)
+        layers = self.layers
+        if memories is not None:
+            layers = tuple(memory.select(memories) for memory in layers)
+        return replace(self, layers=layers, each=each, own=own)._cleared()
+
+    def spread(self) -> "TargetMemory":
+        """The same with one memory for each row, every slot of which is its own."""
+        if self.each == 1 and self.own is None:
+            return self
+        kept = torch.arange(self.layers[0].keys.shape[0], device=self.layers[0].keys.device)
+        layers = tuple(memory.select(kept.repeat_interleave(self.each)) for memory in self.layers)
+        if self.own is not None:
+            slots = self.own.nonzero()[:, 1].view(-1, self.length)
+            layers = tuple(memory.choose(slots) for memory in layers)
+        return TargetMemory(layers, self.length)
+
+    def longer(self, rows: int, sources: int, device: torch.device) -> "TargetMemory":
+        """With one more token of each of so many rows; the layers are those before it.
+
+        sources: how many memories begin here if there are none yet. A memory gets one new slot for
+        each of the rows that share it.
+        """
+        memories, slots = sources, 0
+        if self.layers:
+            memories, slots = self.layers[0].keys.shape[0], self.layers[0].slots
+        each, own = rows // memories, self.own
+        if each > 1 or own is not None:
+            if own is None:
+                own = torch.ones(rows, slots, dtype=torch.bool, device=device)
+            newest = torch.eye(each, dtype=torch.bool, device=device)
+            own = torch.cat([own, newest.repeat(memories, 1)], dim=1)
+        return TargetMemory(self.layers, self.length + 1, each, own)
+
+    def _cleared(self) -> "TargetMemory":
+        """Without the slots that are nobody's, where they are as many as those that are not."""
+        if self.own is None or self.own.shape[1] < _FEW:
+            return self
+        used = self.own.view(-1, self.each, self.own.shape[1]).any(1)
+        most = int(used.sum(1).max())
+        if 2 * most > used.shape[1]:
+            return self
+        # What is used comes first; a memory that uses fewer slots than another keeps some unused.
+        slots = used.to(torch.int8).argsort(dim=1, descending=True, stable=True)[:, :most]
+        own = self.own.gather(1, slots.repeat_interleave(self.each, dim=0))
+        return replace(self, layers=tuple(m.choose(slots) for m in self.layers), own=own)

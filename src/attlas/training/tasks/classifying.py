@@ -1,0 +1,131 @@
+"""Classification: one text in, one label out."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from attlas.data import (
+    LabelledBatch,
+    LabelledBatches,
+    LabelledSplits,
+    LabelledVocabularies,
+    Labels,
+    batches_by_length,
+    build_vocabulary,
+    encode_labelled,
+    labelled_batch,
+    sample_labelled,
+)
+from attlas.errors import AttlasError
+from attlas.models import Classifier, ClassifierConfig, build_classifier
+from attlas.training.events import Validated
+from attlas.training.loss import cross_entropy
+from attlas.training.recipe import Recipe
+from attlas.training.tasks.task import Measurement, Task, finite
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TextsValidated(Validated):
+    """Nats per text; the part of the texts that got the right label, 0 … 1; how many they are."""
+
+    accuracy: float
+    texts: int
+
+    def scores(self) -> list[str]:
+        return [f"{self.accuracy:.2%} of {self.texts:,} right"]
+
+
+@dataclass(frozen=True, slots=True)
+class TextsMeasured(Measurement):
+    """What `TextsValidated` tells."""
+
+    event: ClassVar[type[Validated]] = TextsValidated
+    accuracy: float
+    texts: int
+
+
+class Classifying(Task[LabelledSplits, LabelledVocabularies]):
+    """−Σ_n log p(label_n | text_n), smoothed as `training.smoothing` says.
+
+    Validated on every text, whatever its length; what is too long for a batch is one of its own.
+    """
+
+    example = "text"
+    counted = "text"
+
+    def __init__(
+        self, recipe: Recipe, splits: LabelledSplits, vocabularies: LabelledVocabularies
+    ) -> None:
+        super().__init__(recipe, splits, vocabularies)
+        self._valid = encode_labelled(splits.valid, vocabularies)
+        self._check_positions()
+
+    @staticmethod
+    def vocabularies_of(recipe: Recipe, splits: LabelledSplits) -> LabelledVocabularies:
+        train = splits.train
+        text = build_vocabulary(recipe.vocabulary, train.texts, "vocabulary")
+        return LabelledVocabularies(text, Labels.of(train.labels))
+
+    @staticmethod
+    def vocabularies_in(folder: Path) -> LabelledVocabularies:
+        return LabelledVocabularies.load(folder)
+
+    def encoded(self, epoch: int | None = None) -> LabelledBatches:
+        recipe, train, sampling = self.recipe, self.splits.train, self.recipe.vocabulary.sampling
+        if epoch is None:
+            encoded = encode_labelled(train, self.vocabularies)
+        else:
+            encoded = sample_labelled(train, self.vocabularies, sampling, recipe.seed, epoch)
+        return LabelledBatches(encoded, recipe.batching, recipe.seed)
+
+    def build(self) -> Classifier:
+        vocabularies = self.vocabularies
+        return build_classifier(self.config, len(vocabularies.text), len(vocabularies.labels))
+
+    @property
+    def config(self) -> ClassifierConfig:
+        """The settings of its model."""
+        config = self.recipe.model
+        assert isinstance(config, ClassifierConfig)  # or this would be another task
+        return config
+
+    def loss(
+        self,
+        model: Classifier,
+        batch: LabelledBatch,
+        number: int,
+        scale: float,
+        generator: torch.Generator,
+        parameters: list[nn.Parameter],
+    ) -> Float[Tensor, ""]:
+        logits = model(batch.source, batch.source_real)
+        return cross_entropy(logits, batch.labels, self.recipe.training.smoothing)
+
+    def _check_positions(self) -> None:
+        """That no text is longer than there are positions: now rather than in the middle."""
+        model = self.config
+        longest = 1 + max(self._plain.longest, int(self._valid.source.lengths.max(initial=0)))
+        if model.positions == "learned" and longest > model.longest:
+            raise AttlasError(
+                f"model.longest of {longest} at least, the tokens of the longest text with its end",
+                str(model.longest),
+                "raise it, or set model.positions = 'sinusoidal'",
+            )
+
+    @torch.no_grad()
+    def measure(self, model: Classifier) -> TextsMeasured:
+        was_training, device = model.training, next(model.parameters()).device
+        model.eval()
+        loss, right, texts = 0.0, 0, self._valid
+        sources = [texts.source[place] for place in range(len(texts))]
+        for indices in batches_by_length(sources, self.recipe.batching.tokens):
+            batch = labelled_batch(texts, indices).to(device)
+            logits = model(batch.source, batch.source_real).float()
+            loss += cross_entropy(logits, batch.labels).item()
+            right += int((logits.argmax(1) == batch.labels).sum())
+        model.train(was_training)
+        return TextsMeasured(finite(loss / len(texts)), right / len(texts), len(texts))

@@ -1,0 +1,135 @@
+"""Translation: one sentence in, another out."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from attlas.data import (
+    Batch,
+    Batches,
+    Bucketed,
+    Corpus,
+    Splits,
+    Vocabularies,
+    build_vocabularies,
+    corpus_of,
+    encode_corpus,
+    sample_corpus,
+)
+from attlas.models import ClassifierConfig, SequenceToSequence, build
+from attlas.training.evaluation import evaluate, validation_loss
+from attlas.training.events import Validated
+from attlas.training.feeding import sampled, teacher_forced
+from attlas.training.loss import cross_entropy, sequence_loss
+from attlas.training.recipe import Recipe
+from attlas.training.tasks.task import Measurement, Task, finite
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TranslationsValidated(Validated):
+    """Nats per token; BLEU with its signature and the part of the sentences that is exactly right,
+    0 … 1 (None: not translated); how many sentences were translated.
+    """
+
+    bleu: float | None
+    signature: str | None
+    accuracy: float | None
+    sentences: int
+
+    def scores(self) -> list[str]:
+        told = [] if self.bleu is None else [f"BLEU {self.bleu:.2f}"]
+        if self.accuracy is not None:
+            told.append(f"{self.accuracy:.1%} of {self.sentences:,} exactly right")
+        return told
+
+
+@dataclass(frozen=True, slots=True)
+class TranslationsMeasured(Measurement):
+    """What `TranslationsValidated` tells."""
+
+    event: ClassVar[type[Validated]] = TranslationsValidated
+    bleu: float | None = None
+    signature: str | None = None
+    accuracy: float | None = None
+    sentences: int = 0
+
+
+class Translating(Task[Splits, Vocabularies]):
+    """−Σ_t log p(y_t | y_<t, x): the loss of `sequence_loss`, fed as `training.feeding` says."""
+
+    example = "pair"
+    counted = "token"
+
+    def __init__(self, recipe: Recipe, splits: Splits, vocabularies: Vocabularies) -> None:
+        super().__init__(recipe, splits, vocabularies)
+        encoded = encode_corpus(splits.valid, vocabularies)
+        self.valid_batches = Batches(encoded, recipe.batching, recipe.seed)
+
+    @staticmethod
+    def vocabularies_of(recipe: Recipe, splits: Splits) -> Vocabularies:
+        return build_vocabularies(recipe.vocabulary, splits.train.pairs)
+
+    @staticmethod
+    def vocabularies_in(folder: Path) -> Vocabularies:
+        return Vocabularies.load(folder)
+
+    def encoded(self, epoch: int | None = None) -> Batches:
+        recipe, train, sampling = self.recipe, self.splits.train, self.recipe.vocabulary.sampling
+        if epoch is None:
+            encoded = encode_corpus(train, self.vocabularies)
+        else:
+            encoded = sample_corpus(train, self.vocabularies, sampling, recipe.seed, epoch)
+        return Batches(encoded, recipe.batching, recipe.seed)
+
+    def build(self) -> SequenceToSequence[Any]:
+        config, vocabularies = self.recipe.model, self.vocabularies
+        assert not isinstance(config, ClassifierConfig)  # or this would be another task
+        return build(config, len(vocabularies.source), len(vocabularies.target))
+
+    def loss(
+        self,
+        model: SequenceToSequence[Any],
+        batch: Batch,
+        number: int,
+        scale: float,
+        generator: torch.Generator,
+        parameters: list[nn.Parameter],
+    ) -> Float[Tensor, ""]:
+        settings = self.recipe.training
+        wanted, real = batch.wanted, batch.wanted_real
+        probability = self.teacher_forcing(number)
+        if probability >= 1.0:  # all positions at once
+            features = teacher_forced(model, batch)
+            return sequence_loss(
+                model.logits, features, wanted, real, settings.smoothing, parameters, scale
+            )
+        logits = sampled(model, batch, probability, settings.feeding.token, generator)
+        return cross_entropy(logits[real], wanted[real], settings.smoothing)
+
+    def teacher_forcing(self, number: int) -> float:
+        return self.recipe.training.feeding.probability(number - 1)
+
+    def measure(self, model: SequenceToSequence[Any]) -> TranslationsMeasured:
+        settings = self.recipe.training.validation
+        loss = finite(validation_loss(model, self.valid_batches))
+        if not settings.translate:
+            return TranslationsMeasured(loss)
+        corpus = self.valid_corpus()
+        found = evaluate(
+            model, corpus, self.vocabularies, settings.decoding, settings.bleu_tokenizer
+        )
+        bleu = found.scores.bleu
+        return TranslationsMeasured(loss, bleu.value, bleu.signature, found.accuracy, len(corpus))
+
+    def valid_corpus(self) -> Corpus:
+        """What is translated at each validation."""
+        valid, most = self.splits.valid, self.recipe.training.validation.sentences
+        return valid if most is None else corpus_of(valid.pairs[:most], valid.name)
+
+    def notes(self, batches: Bucketed[Any]) -> list[str]:
+        left = self.valid_batches.report
+        return super().notes(batches) + ([str(left)] if left.skipped else [])

@@ -1,0 +1,156 @@
+"""The README's table of benchmarks is made from results."""
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.append(str(ROOT / "benchmarks"))
+
+import run  # noqa: E402
+from readme import BEGIN, END, tables, with_table  # noqa: E402
+
+SUITES = ("training",)
+
+
+def contender(name: str, median: float, ratio: float, version: str | None = None) -> dict[str, Any]:
+    return {"name": name, "median": median, "ratio": ratio, "version": version}
+
+
+@pytest.fixture
+def results() -> dict[str, Any]:
+    def one(name: str, threads: int, *contenders: dict[str, Any]) -> dict[str, Any]:
+        return {
+            "suite": "training", "name": name, "unit": "tokens/s", "threads": threads,
+            "contenders": list(contenders),
+        }  # fmt: skip
+
+    return {
+        "date": "2001-02-03",
+        "machine": {"processor": "Abacus", "cores": 2, "packages": {"torch": "9.9"}},
+        "failed": {},
+        "measurements": [
+            one(
+                "RNN", 1, contender("attlas", 3000, 1), contender("Peer", 1200, 2.5, "1.0"),
+                {"name": "Other", "lost": "does not install: no wheel"},
+            ),
+            one("RNN", 2, contender("attlas", 4000, 1), contender("Peer", 2000, 2, "1.0")),
+        ],
+    }  # fmt: skip
+
+
+def rows(text: str) -> dict[str, list[str]]:
+    """The cells of a table's lines, by the first."""
+    lines = [line for line in text.splitlines() if line.startswith("|")]
+    split = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
+    return {first: others for first, *others in split}
+
+
+def test_a_table_shows_every_contender_of_every_measurement(results: dict[str, Any]) -> None:
+    found = rows(tables(results, SUITES))
+    assert found["training, tokens/s"] == ["RNN, 1 thread", "RNN, 2 threads"]
+    assert found["attlas"] == ["3,000", "4,000"]
+    assert found["Peer (1.0)"] == ["1,200 (2.50 ×)", "2,000 (2.00 ×)"]
+
+
+def test_a_peer_that_does_not_install_is_in_the_table_and_told_why(results: dict[str, Any]) -> None:
+    text = tables(results, SUITES)
+    assert rows(text)["Other"] == ["does not run", "–"]
+    assert "Other: does not install: no wheel" in text
+
+
+def test_a_suite_that_failed_is_told(results: dict[str, Any]) -> None:
+    assert "training failed: exit code 1" in tables(
+        {**results, "failed": {"training": "exit code 1"}}, SUITES
+    )
+
+
+def test_a_table_says_where_and_when(results: dict[str, Any]) -> None:
+    for fact in ("Abacus", "2 cores", "torch 9.9", "2001-02-03"):
+        assert fact in tables(results, SUITES)
+
+
+def test_the_table_replaces_what_is_between_the_markers_and_nothing_else(
+    results: dict[str, Any],
+) -> None:
+    once = with_table(f"before\n{BEGIN}\nold\n{END}\nafter\n", results, SUITES)
+    assert once.startswith(f"before\n{BEGIN}\n| training")
+    assert once.endswith(f"\n{END}\nafter\n")
+    assert "old" not in once
+    assert with_table(once, results, SUITES) == once
+
+
+def test_a_readme_without_markers_is_left_alone(results: dict[str, Any]) -> None:
+    with pytest.raises(SystemExit, match="benchmarks"):
+        with_table("no markers", results, SUITES)
+
+
+def test_many_measurements_go_down_instead_of_across(results: dict[str, Any]) -> None:
+    results["measurements"] *= 5
+    found = tables(results, SUITES).splitlines()
+    assert found[0] == "| training | first | others |"
+    wanted = "| RNN, 2 threads, tokens/s | attlas: 4,000 | Peer: 2,000 (2.00 ×) |"
+    assert found.count(wanted) == 5
+
+
+def test_suites_that_a_page_does_not_ask_for_are_not_on_it(results: dict[str, Any]) -> None:
+    assert "RNN" not in tables(results, ("layers",))
+
+
+@pytest.mark.parametrize("page", run.PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_the_pages_show_the_results_that_are_kept(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    assert text.count(BEGIN) == text.count(END) == 1
+    if run.RESULTS.is_file():
+        results = json.loads(run.RESULTS.read_text(encoding="utf-8"))
+        assert with_table(text, results, run.PAGES[page]) == text
+
+
+def test_every_suite_is_on_a_page() -> None:
+    shown = [suite for suites in run.PAGES.values() for suite in suites]
+    assert sorted(shown) == sorted(run.suites(Path("multi30k"), Path("runs"), quick=True))
+
+
+@pytest.mark.parametrize("quick", [True, False])
+def test_every_suite_has_a_script(quick: bool) -> None:
+    for script, *_ in run.suites(Path("multi30k"), Path("runs"), quick).values():
+        assert (ROOT / "benchmarks" / script).is_file()
+
+
+def test_a_run_without_data_says_what_is_wanted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["run.py", "--data", str(tmp_path)])
+    with pytest.raises(SystemExit) as ended:
+        run.main()
+    assert ended.value.code == 2
+    assert "train.en.gz" in capsys.readouterr().err
+
+
+def test_a_suite_that_fails_does_not_stop_the_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    good, bad = tmp_path / "good.py", tmp_path / "bad.py"
+    good.write_text("import sys; open(sys.argv[-1], 'w').write('[{\"suite\": \"good\"}]')")
+    bad.write_text("raise SystemExit(3)")
+    scripts = {"bad": [str(bad)], "good": [str(good)]}
+    monkeypatch.setattr(run, "suites", lambda *given: scripts)
+    found = run.run(tmp_path, tmp_path, quick=True)
+    assert found["failed"] == {"bad": "exit code 3"}
+    assert found["measurements"] == [{"suite": "good"}]
+    assert found["machine"]["processor"]
+    assert found["machine"]["packages"]["torch"]
+    json.dumps(found)
+
+
+def test_decoding_without_a_trained_run_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(run, "suites", lambda *given: {"decoding": ["never.py"]})
+    nothere = tmp_path / "nothere"
+    found = run.run(tmp_path, nothere, quick=True)
+    assert str(nothere) in found["failed"]["decoding"]
+    assert found["measurements"] == []

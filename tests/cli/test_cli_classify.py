@@ -1,0 +1,278 @@
+"""`attlas classify`, and what the other commands say of a classifier."""
+
+import gzip
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from attlas import TextClassifier
+from attlas.cli.application import app
+from attlas.recording import Trace
+from attlas.runs import Run
+from labelled_runs import reviews, trained, write_lines
+
+LINES = ["the film was great", "", "  <br /> ", "awful", "a \u2028 dull \x85 plot", "very quite"]
+
+
+@pytest.fixture(scope="module")
+def labelling(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return trained(tmp_path_factory.mktemp("classifier"), updates=60)
+
+
+def called(*arguments: object, text: str | bytes | None = None) -> tuple[int, str, str]:
+    result = CliRunner().invoke(app, [*map(str, arguments)], input=text)
+    return result.exit_code, result.stdout_bytes.decode(), result.stderr
+
+
+def classify(*arguments: object, text: str | bytes | None = None) -> tuple[int, str, str]:
+    return called("classify", *arguments, text=text)
+
+
+@pytest.mark.parametrize("ending", ["\n", ""])
+@pytest.mark.parametrize("window", [1, 2, 100])
+def test_as_many_lines_come_out_as_went_in(labelling: Path, window: int, ending: str) -> None:
+    text = "\n".join([*LINES, "last"]) + ending
+    code, out, told = classify(labelling, "--window", window, text=text)
+    assert code == 0
+    assert out.endswith("\n")
+    assert out.count("\n") == len(LINES) + 1
+    assert told.count("there is no word in it") == 2
+    assert "line 2: there is no word in it" in told
+
+
+def test_a_line_is_a_label_a_tab_and_its_probability(labelling: Path) -> None:
+    _, out, _ = classify(labelling, text="\n".join(LINES))
+    classifier = TextClassifier(labelling)
+    for line, text in zip(out.split("\n")[:-1], LINES, strict=True):
+        label, probability = line.split("\t")
+        found = classifier(text)
+        assert label == found.label
+        assert float(probability) == pytest.approx(found.probability, abs=1e-4)
+
+
+def test_json_has_every_label(labelling: Path) -> None:
+    _, out, _ = classify(labelling, "--json", text="\n".join(LINES))
+    for line in out.split("\n")[:-1]:
+        facts = json.loads(line)
+        assert facts["probability"] == facts["probabilities"][facts["label"]]
+        assert sum(facts["probabilities"].values()) == pytest.approx(1.0)
+
+
+def test_texts_may_be_named_or_come_from_a_file(labelling: Path, tmp_path: Path) -> None:
+    named = classify(labelling, *LINES[3:])
+    assert named[0] == 0
+    (tmp_path / "in.gz").write_bytes(gzip.compress("\n".join(LINES[3:]).encode()))
+    code, out, _ = classify(labelling, "-i", tmp_path / "in.gz", "-o", tmp_path / "out")
+    assert (code, out) == (0, "")
+    assert (tmp_path / "out").read_text(encoding="utf-8") == named[1]
+
+
+def test_nothing_in_nothing_out(labelling: Path) -> None:
+    assert classify(labelling, text="") == (0, "", "")
+
+
+def test_the_lines_before_one_that_cannot_be_read_are_classified(labelling: Path) -> None:
+    code, out, told = classify(labelling, text=b"great\n\xff\n")
+    assert code == 2
+    assert out.count("\n") == 1
+    assert "UTF-8 text" in told
+
+
+@pytest.mark.parametrize("ending", ["png", "svg", "safetensors"])
+def test_the_attention_of_a_text_is_kept(labelling: Path, tmp_path: Path, ending: str) -> None:
+    path = tmp_path / f"map.{ending}"
+    code, out, told = classify(labelling, "a great film", "--attention", path)
+    assert (code, told) == (0, "")
+    assert out == classify(labelling, "a great film")[1]
+    assert path.stat().st_size > 500
+    if ending == "safetensors":
+        assert Trace.load(path).source == (("a", "great", "film", "</s>"),)
+        assert "pooling.attention" in called("inspect", path)[1]
+        assert called("figure", path, "-o", tmp_path / "again.png")[0] == 0
+    else:
+        again = classify(labelling, "--attention", path, text="a great film\n")
+        assert again[:2] == (0, out)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text", "said"),
+    [
+        (["a", "b", "--attention", "m.png"], None, "a single text for --attention; got several"),
+        (["--attention", "m.png"], "a\nb\n", "a single text for --attention; got several"),
+        (["--attention", "m.png"], "", "a single text for --attention; got none"),
+        (["a", "--attention", "m.txt"], None, "m.txt"),
+        (["a", "--attention", "nowhere/m.png"], None, "no folder nowhere"),
+        (["a", "--layer", "encoder"], None, "--layer with --attention"),
+        (
+            ["a", "--attention", "m.png", "--layer", "decoder"],
+            None,
+            "the beginning of a map's name",
+        ),
+        (["a", "--input", "b"], None, "TEXT, or --input, not both"),
+        (["a", "--checkpoint", "99"], None, "a checkpoint '99'"),
+    ],
+)
+def test_what_makes_no_sense_is_an_error(
+    labelling: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    arguments: list[str],
+    text: str | None,
+    said: str,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    code, out, told = classify(labelling, *arguments, text=text)
+    assert (code, out) == (2, "")
+    assert said in told
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_name_of_a_file_is_not_taken_for_a_text(labelling: Path, tmp_path: Path) -> None:
+    path = tmp_path / "reviews.txt"
+    path.write_text("great\n")
+    code, _, told = classify(labelling, path)
+    assert code == 2
+    assert f"read it: --input {path}" in told
+
+
+def test_a_file_is_not_read_and_written_at_once(labelling: Path, tmp_path: Path) -> None:
+    path = tmp_path / "reviews.txt"
+    path.write_text("great\n")
+    assert classify(labelling, "-i", path, "-o", path)[0] == 2
+    assert path.read_text() == "great\n"
+
+
+def test_a_run_that_translates_is_an_error(run: Path) -> None:
+    code, _, told = classify(run, "a text")
+    assert code == 2
+    assert "a run that holds a classifier" in told
+    assert "attlas translate" in told
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["translate"], ["figure", "a text"], ["look", "--no-browser"], ["export", "--to", "onnx"]],
+)
+def test_what_only_a_translation_has_is_an_error_that_names_the_way(
+    labelling: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    name, *others = arguments
+    code, _, told = called(name, labelling, *others, text="a text\n")
+    assert code == 2
+    assert f"a run that translates; got a classifier at {labelling}" in told
+    assert "attlas classify" in told
+
+
+def evaluated(labelling: Path, *arguments: object) -> dict[str, object]:
+    code, out, told = called("evaluate", labelling, "--json", *arguments)
+    assert code == 0, told
+    report: dict[str, object] = json.loads(out)
+    return report
+
+
+def test_the_accuracy_is_that_of_the_labels_and_comes_with_what_it_depends_on(
+    labelling: Path, tmp_path: Path
+) -> None:
+    entries = reviews(50, seed=8)
+    lines = write_lines(tmp_path / "test.jsonl", entries)
+    report = evaluated(labelling, "--source", lines, "--output", tmp_path / "labels")
+    kept = [line.split("\t")[0] for line in (tmp_path / "labels").read_text().splitlines()]
+    right = sum(own == entry["label"] for own, entry in zip(kept, entries, strict=True))
+    assert report["right"] == right
+    assert report["accuracy"] == right / 50
+    assert sum(sum(row.values()) for row in report["confusion"].values()) == 50
+    assert report["confusion"]["pos"]["neg"] == sum(
+        own == "neg" and entry["label"] == "pos" for own, entry in zip(kept, entries, strict=True)
+    )
+    assert report["interval"]["low"] < right / 50 < report["interval"]["high"] or right == 50
+    assert report["data"]["texts"] == 50
+    assert report["checkpoint"] == Run(labelling).shelf.named("best")
+    assert report["seed"] == 3
+    assert all(one["label"] != one["given"] for one in report["wrong"])
+
+
+def test_the_held_back_part_is_the_validation_set(labelling: Path) -> None:
+    report = evaluated(labelling, "--valid")
+    assert report["data"]["sha256"] == Run(labelling).provenance()["data"]["valid"]["sha256"]
+    assert report["data"]["texts"] == 30
+
+
+def test_the_report_for_a_reader_says_the_same(labelling: Path) -> None:
+    report = evaluated(labelling, "--valid")
+    _, out, told = called("evaluate", labelling, "--valid", "--examples", 2)
+    assert f"accuracy: {report['accuracy']:.2%} of 30 texts; 95% interval" in out
+    assert "right \\ given" in out
+    assert str(report["data"]["sha256"]) in out
+    assert out.count(" taken for ") == min(2, 30 - report["right"])
+    assert "held back (seed 1): 30 of 200 texts kept" in told
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ([], "labelled texts to test"),
+        (["--valid", "--beam", "3"], "options that a classifier has a use for; got --beam"),
+        (["--valid", "--bleu-tokenizer", "char"], "got --bleu-tokenizer"),
+        (["--valid", "--reference", "x"], "got --reference"),
+        (["--valid", "--set", "decoding.beam=1"], "got --set"),
+        (["--valid", "--source", "x"], "--source or --valid; got both"),
+        (["--source", "nowhere.jsonl"], "no file at nowhere.jsonl"),
+    ],
+)
+def test_an_evaluation_that_makes_no_sense_is_an_error(
+    labelling: Path, arguments: list[str], said: str
+) -> None:
+    code, out, told = called("evaluate", labelling, *arguments)
+    assert (code, out) == (2, "")
+    assert said in told
+
+
+def test_a_label_that_the_classifier_does_not_know_is_an_error(
+    labelling: Path, tmp_path: Path
+) -> None:
+    lines = write_lines(tmp_path / "test.jsonl", [{"text": "a film", "label": "so-so"}])
+    code, _, told = called("evaluate", labelling, "--source", lines)
+    assert code == 2
+    assert "got 'so-so' in line 1" in told
+
+
+def test_changed_data_is_told(labelling: Path, tmp_path: Path) -> None:
+    import shutil
+
+    moved = shutil.copytree(labelling, tmp_path / "run")
+    other = write_lines(tmp_path / "other.jsonl", reviews(100, seed=9))
+    config = (moved / "config.toml").read_text()
+    original = labelling.parent / "reviews.jsonl"
+    (moved / "config.toml").write_text(config.replace(str(original), str(other)))
+    _, _, told = called("evaluate", moved, "--valid")
+    assert "this data has changed since the run was trained" in told
+
+
+def test_a_classifiers_run_is_inspected(labelling: Path) -> None:
+    code, out, _ = called("inspect", labelling)
+    assert code == 0
+    assert "labels  neg, pos" in out
+    assert "pooling" in out
+    assert "right" in out
+    assert "exactly" not in out
+
+
+def test_the_shipped_recipe_is_shown_without_what_has_no_effect() -> None:
+    code, out, _ = called("inspect", "imdb")
+    assert code == 0
+    assert "[decoding]" not in out
+    assert 'kind = "labelled"' in out
+
+
+def test_a_training_ends_with_what_to_do_next(tmp_path: Path) -> None:
+    from attlas.config import write_toml
+    from labelled_runs import tables
+
+    lines = write_lines(tmp_path / "reviews.jsonl", reviews(60))
+    (tmp_path / "my.toml").write_text(write_toml(tables(lines)))
+    code, out, _ = called("train", tmp_path / "my.toml", "--out", tmp_path / "run")
+    assert code == 0
+    assert out.endswith(f"try: attlas classify {tmp_path / 'run'}\n")

@@ -1,0 +1,442 @@
+"""`attlas translate RUN FILES --into FOLDER`."""
+
+import gzip
+import json
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from typer.testing import CliRunner
+
+from attlas.cli import part, translating_files
+from attlas.cli.application import app
+from attlas.cli.shard import Shard
+from attlas.errors import AttlasError
+from attlas.runs import held
+
+DRAWN = ("--set", "decoding.method=sample")  # of a model that knows nothing yet, the most to see
+PATIENCE = 300.0  # seconds; only a failure waits so long
+
+
+def translate(*arguments: object, text: str | None = None) -> tuple[int, str, str]:
+    result = CliRunner().invoke(app, ["translate", *map(str, arguments), *DRAWN], input=text)
+    return result.exit_code, result.stdout_bytes.decode(), result.stderr
+
+
+def started(*arguments: object) -> "subprocess.Popen[str]":
+    command = [sys.executable, "-m", "attlas", "translate", *map(str, arguments), *DRAWN]
+    return subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+
+
+def written(folder: Path, seed: int = 0, **lines: int) -> list[Path]:
+    """Files of so many lines, some of them empty."""
+    chance, found = random.Random(seed), []
+    for name, count in lines.items():
+        rows = (" ".join(chance.choices("0123456", k=chance.randrange(6))) for _ in range(count))
+        found.append(folder / f"{name}.txt")
+        found[-1].write_text("".join(f"{row}\n" for row in rows), encoding="utf-8")
+    return found
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
+
+
+def progress(output: Path) -> int:
+    """How many lines of it are done."""
+    try:
+        return int(json.loads((part.books(output) / "progress.json").read_bytes())["lines"])
+    except FileNotFoundError:
+        return 0
+
+
+def until_there_are(lines: int, output: Path) -> None:
+    end = time.monotonic() + PATIENCE
+    while progress(output) < lines:
+        assert time.monotonic() < end
+        time.sleep(0.005)
+
+
+@pytest.fixture
+def half_done(
+    run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> tuple[Path, Path, bytes]:
+    """A file of which four lines are translated, the folder, and what it will come to."""
+    (source,) = written(tmp_path, half=9)
+    wanted = translate(run, "-i", source, "--window", 2)[1].encode()
+    real = part.Part.add
+
+    def add(self: part.Part, lines: int, found: bytes) -> None:
+        if self.progress.lines == 4:
+            raise RuntimeError("the power is gone")
+        real(self, lines, found)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(part.Part, "add", add)
+        assert translate(run, source, "--into", tmp_path / "out", "--window", 2)[0] == 1
+    assert progress(tmp_path / "out" / "half.txt") == 4
+    return source, tmp_path / "out", wanted
+
+
+@pytest.mark.parametrize("window", [1, 3, 512])
+def test_each_file_becomes_one_of_the_same_name_with_the_lines_that_a_stream_would_have(
+    run: Path, tmp_path: Path, window: int
+) -> None:
+    texts = {
+        "plain": "1 2 3\n\n4 5\n",
+        "no end": "1 2\n3",
+        "empty": "",
+        "blank": "\n \n\n",
+        "strange [b] \u2028": "5 \u2028 6 \x85 7\n8 \r 8\r\n\ufeff1\n",
+    }
+    for name, text in texts.items():
+        (tmp_path / name).write_bytes(text.encode())
+        (tmp_path / f"{name}.gz").write_bytes(gzip.compress(text.encode()))
+    sources = [tmp_path / f"{name}{suffix}" for name in texts for suffix in ("", ".gz")]
+    code, out, error = translate(run, *sources, "--into", tmp_path / "out", "--window", window)
+    assert (code, out) == (0, ""), error
+    found = contents(tmp_path / "out")
+    assert found.keys() == {source.name for source in sources}
+    for name, text in texts.items():
+        streamed = translate(run, "-i", tmp_path / name, "--window", window)[1].encode()
+        assert found[name] == streamed
+        assert gzip.decompress(found[f"{name}.gz"]) == streamed
+        lines = text.removesuffix("\n").split("\n") if text else []
+        assert streamed.count(b"\n") == len(lines)
+
+
+def test_a_second_run_leaves_what_is_done_as_it_is(run: Path, tmp_path: Path) -> None:
+    sources, out = written(tmp_path, a=3, b=4), tmp_path / "out"
+    assert translate(run, *sources, "--into", out)[0] == 0
+    before = {path: path.stat().st_mtime_ns for path in out.rglob("*") if path.is_file()}
+    code, _, error = translate(run, *reversed(sources), "--into", out)
+    assert code == 0
+    assert error == f"attlas: all files are in {out}: 2, 2 of them before\n"
+    assert before == {path: path.stat().st_mtime_ns for path in out.rglob("*") if path.is_file()}
+
+
+def test_what_was_begun_goes_on_where_it_stopped(
+    run: Path, half_done: tuple[Path, Path, bytes]
+) -> None:
+    source, out, wanted = half_done
+    assert contents(out) == {}  # nothing of it shows before it is whole
+    with (part.books(out / source.name) / "lines").open("ab") as file:
+        file.write(b"half of a wri")  # killed in the middle of one
+    code, _, error = translate(run, source, "--into", out, "--window", 2)
+    assert code == 0
+    assert "9 lines, 4 of them before" in error
+    assert contents(out) == {"half.txt": wanted}
+
+
+def test_an_output_that_was_taken_away_is_made_again(run: Path, tmp_path: Path) -> None:
+    sources, out = written(tmp_path, a=3, b=4), tmp_path / "out"
+    assert translate(run, *sources, "--into", out)[0] == 0
+    wanted = contents(out)
+    (out / "a.txt").unlink()
+    assert translate(run, *sources, "--into", out)[0] == 0
+    assert contents(out) == wanted
+
+
+@pytest.mark.parametrize(
+    ("arguments", "named"),
+    [
+        (("--beam", "2"), ["decoding.method = sample", "decoding.method = beam"]),
+        (("--set", "decoding.seed=4"), ["decoding.seed = 0", "decoding.seed = 4"]),
+        (("--window", "3"), ["window = 2", "window = 3"]),
+        (("--n-best", "1"), ["n-best lists = False", "n-best lists = True"]),
+    ],
+)
+def test_a_setting_that_has_changed_is_named_whether_the_file_is_done_or_begun(
+    run: Path, half_done: tuple[Path, Path, bytes], arguments: tuple[str, str], named: list[str]
+) -> None:
+    source, out, wanted = half_done
+    command = ["translate", str(run), str(source), "--into", str(out)]
+    window = () if "--window" in arguments else ("--window", "2")
+    drawn = () if "--beam" in arguments else DRAWN
+    for state in ("translated as far as line 4", "translated"):
+        result = CliRunner().invoke(app, [*command, *window, *drawn, *arguments])
+        assert result.exit_code == 2
+        assert all(one in result.stderr for one in [*named, f"{out / source.name}, {state}, to be"])
+        assert "Traceback" not in result.stderr
+        assert translate(run, source, "--into", out, "--window", 2)[0] == 0
+        assert contents(out) == {"half.txt": wanted}
+
+
+def test_another_text_run_or_vocabulary_is_named_too(
+    run: Path, half_done: tuple[Path, Path, bytes], tmp_path: Path
+) -> None:
+    source, out, wanted = half_done
+    text = source.read_bytes()
+    source.write_bytes(text[:-4] + b"1 1\n")
+    code, _, error = translate(run, source, "--into", out, "--window", 2)
+    assert code == 2
+    assert "to be of text = " in error
+    source.write_bytes(gzip.compress(text))  # the same text
+    other = Path(shutil.copytree(run, tmp_path / "other"))
+    tables = (other / "tokenizer.json").read_text(encoding="utf-8")
+    (other / "tokenizer.json").write_text(tables.replace('"7"', '"9"'), encoding="utf-8")
+    code, _, error = translate(other, source, "--into", out, "--window", 2)
+    assert code == 2
+    assert "to be of vocabularies = " in error
+    assert translate(run, source, "--into", out, "--window", 2)[0] == 0
+    assert contents(out) == {"half.txt": wanted}
+
+
+def test_another_checkpoint_is_named_with_its_number(
+    run: Path, half_done: tuple[Path, Path, bytes], tmp_path: Path
+) -> None:
+    from attlas.runs import Checkpoint, Run
+
+    source, out, _ = half_done
+    other = Run(Path(shutil.copytree(run, tmp_path / "other")))
+    trained = other.shelf.read("best").model
+    other.shelf.write("00000009", Checkpoint({k: t + 0.5 for k, t in trained.items()}))
+    other.shelf.point("best", "00000009")
+    code, _, error = translate(other.path, source, "--into", out, "--window", 2)
+    assert code == 2
+    assert "checkpoint = 00000003 (" in error
+    assert "got checkpoint = 00000009 (" in error
+    assert translate(other.path, source, "--into", out, "--window", 2, "--checkpoint", 3)[0] == 0
+
+
+def test_a_file_of_somebody_else_is_not_written_over(run: Path, tmp_path: Path) -> None:
+    (source,) = written(tmp_path, a=2)
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "a.txt").write_text("mine", encoding="utf-8")
+    code, _, error = translate(run, source, "--into", tmp_path / "out")
+    assert code == 2
+    assert "got a file there that was not translated into this folder" in error
+    assert (tmp_path / "out" / "a.txt").read_text(encoding="utf-8") == "mine"
+
+
+@pytest.mark.parametrize("name", ["lines", "progress.json"])
+@pytest.mark.parametrize("damage", [b"", b"{}", b"\xff" * 100], ids=["none", "braces", "noise"])
+def test_damaged_progress_is_an_error_that_names_the_way_out(
+    run: Path, half_done: tuple[Path, Path, bytes], name: str, damage: bytes
+) -> None:
+    source, out, wanted = half_done
+    kept = part.books(out / source.name)
+    (kept / name).write_bytes(damage)
+    code, _, error = translate(run, source, "--into", out, "--window", 2)
+    assert code == 2
+    assert f"the unharmed progress of {out / source.name}" in error
+    shutil.rmtree(kept)
+    assert translate(run, source, "--into", out, "--window", 2)[0] == 0
+    assert contents(out) == {"half.txt": wanted}
+
+
+def test_a_mistake_in_one_text_is_named_and_the_files_before_it_are_done(
+    run: Path, tmp_path: Path
+) -> None:
+    first, bad = written(tmp_path, a=3, b=3)
+    bad.write_bytes(b"1\n2\n3 \xff 4\n")
+    code, _, error = translate(run, first, bad, "--into", tmp_path / "out")
+    assert code == 2
+    assert f"UTF-8 text in {bad}; got byte 0xff at byte 3 of line 3" in error
+    assert contents(tmp_path / "out").keys() == {"a.txt"}
+
+
+def test_a_text_that_is_written_while_it_is_translated_leaves_nothing_behind(
+    run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (source,) = written(tmp_path, a=6)
+    real = part.Part.add
+
+    def add(self: part.Part, lines: int, found: bytes) -> None:
+        real(self, lines, found)
+        source.write_text("1\n" * 6, encoding="utf-8")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(part.Part, "add", add)
+        monkeypatch.setattr(translating_files, "stream_lines", _unbuffered)
+        code, _, error = translate(run, source, "--into", tmp_path / "out", "--window", 2)
+    assert code == 2
+    assert f"wanted {source} to stay as it is while it is translated" in error
+    assert contents(tmp_path / "out") == {}
+    assert translate(run, source, "--into", tmp_path / "out", "--window", 2)[0] == 0
+
+
+def _unbuffered(path: Path) -> Iterator[str]:
+    """The lines as they are on disk when they are asked for."""
+    number = 0
+    while number < len(lines := path.read_text(encoding="utf-8").split("\n")[:-1]):
+        yield lines[number]
+        number += 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("a.txt",), "wanted FILES --into FOLDER"),
+        (("--into", "out"), "wanted FILES --into FOLDER"),
+        (("--shard", "1/2"), "wanted FILES --into FOLDER"),
+        (("a.txt", "--into", "out", "-o", "there"), "got FILES --into --output"),
+        (("a.txt", "--into", "out", "--alignments", "there"), "got FILES --into --alignments"),
+        (("a.txt", "--into", "out", "--shard", "3/2"), "wanted a shard I/N with I from 1 to N"),
+        (("a.txt", "--into", "out", "--shard", "half"), "got 'half'"),
+        (("a.txt", "--into", "out", "--shard", ""), "got ''"),
+        (("a.txt", "--into", "."), "wanted another folder than that of the files themselves"),
+        (("a.txt", "b/a.txt", "--into", "out"), "got a.txt and b/a.txt"),
+        (("a.txt", "b", "--into", "out"), "got the folder b"),
+        (("nowhere", "--into", "out"), "got no file at nowhere"),
+        (("a.txt", "--into", "a.txt"), "wanted to write a.txt"),
+    ],
+)
+def test_the_callers_mistakes(
+    run: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    arguments: tuple[str, ...],
+    message: str,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("b").mkdir()
+    for folder in (Path(), Path("b")):
+        written(folder, a=2)
+    code, out, error = translate(run, *arguments)
+    assert (code, out) == (2, "")
+    assert message in error
+    assert "Traceback" not in error
+    assert not Path("out").exists()
+
+
+def test_n_best_lists_are_numbered_within_each_file(run: Path, tmp_path: Path) -> None:
+    sources, out = written(tmp_path, a=5, b=3), tmp_path / "out"
+    assert translate(run, *sources, "--into", out, "--n-best", 2, "--window", 2)[0] == 0
+    for source in sources:
+        streamed = translate(run, "-i", source, "--n-best", 2, "--window", 2)[1]
+        assert (out / source.name).read_text(encoding="utf-8") == streamed
+
+
+@given(names=st.lists(st.text("abz.\u00e9", min_size=1), unique=True), count=st.integers(1, 5))
+def test_every_file_is_in_one_shard_whatever_order_they_come_in(
+    names: list[str], count: int
+) -> None:
+    paths = [Path(name) for name in dict.fromkeys(Path(n).name for n in names)]
+    shards = [Shard.parse(f"{number}/{count}") for number in range(1, count + 1)]
+    found = [shard.of(paths) for shard in shards]
+    assert sorted(path for some in found for path in some) == sorted(paths)
+    assert [set(some) for some in found] == [set(s.of(sorted(paths))) for s in shards]
+    assert max(map(len, found)) - min(map(len, found)) <= 1
+
+
+@pytest.mark.parametrize("text", ["0/2", "3/2", "1/0", "1", "/", "1/", "-1/2", "1/2/3", "a/b", ""])
+def test_a_shard_is_one_of_so_many(text: str) -> None:
+    with pytest.raises(AttlasError, match="wanted a shard I/N"):
+        Shard.parse(text)
+
+
+def test_the_shards_together_are_what_one_process_does(run: Path, tmp_path: Path) -> None:
+    sources = written(tmp_path, a=3, b=0, c=5, d=2, e=4)
+    assert translate(run, *sources, "--into", tmp_path / "one")[0] == 0
+    for number in (3, 1, 2):
+        shard = ("--shard", f"{number}/3")
+        code, _, error = translate(run, *sources, "--into", tmp_path / "three", *shard)
+        assert code == 0
+        assert f"all files of shard {number}/3 are in" in error
+    assert contents(tmp_path / "three") == contents(tmp_path / "one")
+
+
+def test_a_file_that_another_process_is_at_comes_last(
+    run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sources, out = written(tmp_path, a=2, b=2), tmp_path / "out"
+    part.books(out / "a.txt").mkdir(parents=True)
+    other = held(part.books(out / "a.txt") / "lock")
+    real = translating_files._say
+
+    def heard(what: str) -> None:
+        real(what)
+        if "waiting for" in what:
+            assert contents(out).keys() == {"b.txt"}
+            other.__exit__(None, None, None)  # it dies
+
+    monkeypatch.setattr(translating_files, "_say", heard)
+    assert other.__enter__()
+    code, _, error = translate(run, *sources, "--into", out)
+    assert code == 0
+    assert f"waiting for {out / 'a.txt'}, which another process is at" in error
+    assert contents(out).keys() == {"a.txt", "b.txt"}
+
+
+@pytest.mark.slow
+def test_a_process_that_dies_at_any_operation_on_files_leaves_what_the_next_one_completes(
+    run: Path, tmp_path: Path
+) -> None:
+    script = Path(__file__).with_name("dying.py")
+    done = subprocess.run(
+        [sys.executable, script, run, tmp_path], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert found["wrong"] == []
+    assert found["killed"] > 50
+    assert {"write", "fsync", "replace", "unlink"} <= set(found["operations"])
+
+
+@pytest.mark.slow
+def test_killed_again_and_again_it_ends_with_the_same_bytes(run: Path, tmp_path: Path) -> None:
+    sources, out = written(tmp_path, a=300, b=200), tmp_path / "out"
+    assert translate(run, *sources, "--into", tmp_path / "undisturbed", "--window", 5)[0] == 0
+    command = (run, *sources, "--into", out, "--window", 5)
+    chance = random.Random(2)
+    for name, lines in (("a.txt", 5), ("a.txt", 120), ("b.txt", 60)):
+        with started(*command) as process:
+            until_there_are(lines, out / name)
+            time.sleep(chance.uniform(0.0, 0.05))
+            process.kill()
+        assert process.returncode == -signal.SIGKILL
+    with started(*command) as process:
+        _, error = process.communicate(timeout=PATIENCE)
+    assert process.returncode == 0, error
+    assert contents(out) == contents(tmp_path / "undisturbed")
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(os.name == "nt", reason="the signals of POSIX")
+def test_ctrl_c_ends_it_with_130_and_keeps_what_is_done(run: Path, tmp_path: Path) -> None:
+    sources, out = written(tmp_path, a=400), tmp_path / "out"
+    command = (run, *sources, "--into", out, "--window", 5)
+    with started(*command) as process:
+        until_there_are(50, out / "a.txt")
+        process.send_signal(signal.SIGINT)
+        _, error = process.communicate(timeout=PATIENCE)
+    assert process.returncode == 130
+    assert error.endswith("attlas: interrupted\n")
+    done = progress(out / "a.txt")
+    assert 50 <= done < 400
+    code, _, error = translate(*command)
+    assert code == 0
+    assert f"400 lines, {done} of them before" in error
+    streamed = translate(run, "-i", sources[0], "--window", 5)[1]
+    assert (out / "a.txt").read_text(encoding="utf-8") == streamed
+
+
+@pytest.mark.slow
+def test_two_processes_share_the_files_and_one_takes_over_what_the_other_left(
+    run: Path, tmp_path: Path
+) -> None:
+    sources, out = written(tmp_path, a=60, b=30, c=20, d=0, e=40), tmp_path / "out"
+    assert translate(run, *sources, "--into", tmp_path / "undisturbed", "--window", 5)[0] == 0
+    command = (run, *sources, "--into", out, "--window", 5)
+    with started(*command) as first:
+        until_there_are(5, out / "a.txt")
+        os.kill(first.pid, signal.SIGSTOP)
+        with started(*command) as second, started(*command) as third:
+            until_there_are(40, out / "e.txt")
+            first.kill()
+            told = "".join(process.communicate(timeout=PATIENCE)[1] for process in (second, third))
+    assert [second.returncode, third.returncode] == [0, 0], told
+    assert contents(out) == contents(tmp_path / "undisturbed")
+    for source in sources:
+        assert told.count(f"attlas: {out / source.name}: ") == 1
+    assert f"waiting for {out / 'a.txt'}, which another process is at" in told

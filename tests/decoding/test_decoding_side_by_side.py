@@ -1,0 +1,76 @@
+"""Batches in threads of their own: the same translations, and everybody heard."""
+
+import threading
+from collections.abc import Iterator
+
+import pytest
+import torch
+from table_model import LookingTable, TableModel, sources
+
+from attlas.decoding import DecodingConfig, decode
+from attlas.decoding.side_by_side import side_by_side
+from attlas.errors import AttlasError
+from attlas.recording import observe
+
+
+@pytest.fixture
+def two_threads() -> Iterator[None]:
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.mark.usefixtures("two_threads")
+def test_batches_side_by_side_are_those_one_after_the_other() -> None:
+    model = TableModel(3)
+    batches = [sources(3, 5, 2, seed=seed) for seed in range(7)]
+
+    def work(batch: tuple[torch.Tensor, torch.Tensor]) -> list[list[object]]:
+        return [list(one) for one in decode(model, *batch, DecodingConfig(beam=3, n_best=2))]
+
+    assert side_by_side(work, batches, model) == [work(batch) for batch in batches]
+
+
+@pytest.mark.usefixtures("two_threads")
+def test_each_has_one_of_torchs_threads_and_the_caller_keeps_its_own() -> None:
+    both = threading.Barrier(2, timeout=60)
+
+    def work(item: int) -> tuple[int, int]:
+        both.wait()  # passed only where two are at work
+        return torch.get_num_threads(), threading.get_ident()
+
+    (one, first), (other, second) = side_by_side(work, [0, 1], TableModel())
+    assert (one, other) == (1, 1)
+    assert first != second
+    assert torch.get_num_threads() == 2
+
+
+@pytest.mark.usefixtures("two_threads")
+def test_one_item_has_all_threads() -> None:
+    assert side_by_side(lambda item: torch.get_num_threads(), [0], TableModel()) == [2]
+
+
+@pytest.mark.usefixtures("two_threads")
+def test_who_listens_hears_every_batch_in_order() -> None:
+    model = LookingTable()
+    batches = [sources(size, seed=size) for size in (4, 2, 3)]
+
+    def work(batch: tuple[torch.Tensor, torch.Tensor]) -> None:
+        model.features(torch.tensor([[2, 4]]), model.encode(*batch))
+
+    with observe(model) as trace:
+        side_by_side(work, batches, model)
+    assert [reading.shape[3] for reading in trace.calls("look")] == [4, 2, 3]
+
+
+@pytest.mark.usefixtures("two_threads")
+def test_a_mistake_in_one_batch_reaches_the_caller() -> None:
+    def work(item: int) -> int:
+        if item == 3:
+            raise AttlasError("an even number", "3", "double it")
+        return item
+
+    with pytest.raises(AttlasError, match="an even number; got 3"):
+        side_by_side(work, range(8), TableModel())
+    assert torch.get_num_threads() == 2

@@ -1,0 +1,149 @@
+"""The decoder's short way for a step, against the long one; and what the rows of a beam share."""
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor
+from transformer_kinds import KINDS, TARGETS, made, small
+
+from attlas.errors import AttlasError
+from attlas.models import Transformer, TransformerState
+from attlas.recording import intervene, observe, uniform
+
+BEAM = torch.tensor([0, 0, 1, 1, 2, 2])
+
+
+@pytest.fixture(params=KINDS.values(), ids=KINDS)
+def transformer(request: pytest.FixtureRequest) -> Transformer:
+    return made(request.param)
+
+
+def beams(model: Transformer, source: Tensor, real: Tensor, steps: int = 3) -> TransformerState:
+    """Two hypotheses for each of three sources, some of which have changed places."""
+    state = model.encode(source, real)
+    _, state = model.step(torch.tensor([2, 2, 2]), state)
+    state = state.select(BEAM)
+    for step in range(steps):
+        _, state = model.step((torch.arange(6) * 5 + step) % TARGETS, state)
+        state = state.select(torch.tensor([1, 1, 2, 3, 5, 4]))
+    return state
+
+
+@pytest.mark.parametrize("training", [False, True], ids=["eval", "train"])
+def test_the_short_way_is_the_long_one(transformer, source, real, training: bool) -> None:
+    transformer.train(training)
+    tokens = torch.tensor([4, 5, 6, 7, 8, 9])
+    expected, _ = transformer.step(tokens, beams(transformer, source, real))  # with gradients
+    with torch.inference_mode():
+        found, _ = transformer.step(tokens, beams(transformer, source, real))
+    torch.testing.assert_close(found, expected.detach())
+
+
+@given(data=st.data(), kind=st.sampled_from(["pre", "grouped keys", "rms swiglu rotary"]))
+@settings(deadline=None, max_examples=12)
+def test_each_row_knows_its_own_past_however_rows_are_selected(
+    data: st.DataObject, kind: str
+) -> None:
+    model = made(KINDS[kind]).eval()
+    source, real = (
+        torch.tensor([[4, 9, 7, 3], [8, 6, 3, 0]]),
+        torch.arange(4) < torch.tensor([[4], [3]]),
+    )
+    origin, histories = [0, 1], torch.zeros(2, 0, dtype=torch.long)
+    with torch.no_grad():
+        state = model.encode(source, real)
+        for _ in range(data.draw(st.integers(2, 14))):
+            tokens = torch.tensor(
+                data.draw(
+                    st.lists(st.integers(0, TARGETS - 1), min_size=(n := len(origin)), max_size=n)
+                )
+            )
+            histories = torch.cat([histories, tokens.unsqueeze(1)], dim=1)
+            logits, state = model.step(tokens, state)
+            wanted = model(source[origin], real[origin], histories)[:, -1]
+            torch.testing.assert_close(logits, wanted)
+            if data.draw(st.booleans()):  # as a beam does
+                width = data.draw(st.integers(1, 4))
+                rows = [
+                    data.draw(st.sampled_from([i for i, o in enumerate(origin) if o == sentence]))
+                    for sentence in sorted(set(origin))
+                    for _ in range(width)
+                ]
+            else:
+                rows = data.draw(st.lists(st.integers(0, n - 1), min_size=1, max_size=6))
+            state = state.select(torch.tensor(rows))
+            histories, origin = histories[rows], [origin[row] for row in rows]
+
+
+def test_hypotheses_that_change_places_copy_nothing(source, real) -> None:
+    model = made(KINDS["pre"]).eval()
+    with torch.inference_mode():
+        state = beams(model, source, real)
+        moved = state.select(torch.tensor([1, 0, 3, 3, 4, 5]))
+    assert all(a is b for a, b in zip(moved.past.layers, state.past.layers, strict=True))
+    assert moved.past.each == 2
+
+
+def test_slots_that_are_nobodys_are_cleared_away(source, real) -> None:
+    model = made(KINDS["pre"]).eval()
+    with torch.inference_mode():
+        state = beams(model, source, real, steps=60)
+    assert state.position == 61
+    assert state.past.layers[0].slots < 61 + 61  # each step brings two, of which one survives
+
+
+def test_who_listens_to_a_beam_hears_each_row_by_itself(source, real) -> None:
+    model, tokens = made(KINDS["pre"]).eval(), torch.tensor([4, 5, 6, 7, 8, 9])
+    with torch.no_grad():
+        state = beams(model, source, real)
+        plain, _ = model.step(tokens, state)
+        with observe(model) as trace:
+            heard, after = model.step(tokens, state)
+        torch.testing.assert_close(heard, plain)
+        assert trace["decoder.layers.0.self_attention"].shape == (6, 2, 1, 5)
+        assert trace["decoder.layers.0.cross_attention"].shape == (6, 2, 1, 5)
+        # And what comes after is as if nobody had listened.
+        _, quiet = model.step(tokens, state)
+        order = torch.tensor([1, 1, 2, 3, 5, 4])
+        expected, _ = model.step(tokens, quiet.select(order))
+        found, _ = model.step(tokens, after.select(order))
+        torch.testing.assert_close(found, expected)
+
+
+def test_an_intervention_reaches_the_steps_of_a_beam(source, real) -> None:
+    model, tokens = made(KINDS["pre"]).eval(), torch.tensor([4, 5, 6, 7, 8, 9])
+    with torch.no_grad(), intervene(model, uniform):
+        state = beams(model, source, real)
+        changed, _ = model.step(tokens, state)
+    with intervene(model, uniform):
+        wanted, _ = model.step(tokens, beams(model, source, real))
+    torch.testing.assert_close(changed, wanted.detach())
+    with torch.no_grad():
+        untouched, _ = model.step(tokens, beams(model, source, real))
+    assert not torch.allclose(changed, untouched)
+
+
+def test_a_source_without_a_token_is_read_as_zeros(source, real) -> None:
+    model, nothing = made(KINDS["post"]).eval(), real & torch.tensor([[True], [True], [False]])
+    tokens = torch.tensor([2, 2, 2])
+    expected, _ = model.step(tokens, model.encode(source, nothing))
+    with torch.no_grad():
+        found, _ = model.step(tokens, model.encode(source, nothing))
+    torch.testing.assert_close(found, expected.detach())
+    assert found.isfinite().all()
+
+
+def test_half_precision_takes_the_same_steps(source, real) -> None:
+    model = made(small()).eval().bfloat16()
+    expected, _ = model.step(torch.tensor([2, 5, 7]), model.encode(source, real))
+    with torch.no_grad():
+        found, _ = model.step(torch.tensor([2, 5, 7]), model.encode(source, real))
+    assert found.dtype == torch.bfloat16
+    torch.testing.assert_close(found, expected.detach(), rtol=0.1, atol=0.1)
+
+
+def test_as_many_tokens_as_rows(source, real) -> None:
+    model = made(KINDS["pre"]).eval()
+    with pytest.raises(AttlasError, match="one token for each of 3 rows; got 6"):
+        model.step(torch.zeros(6, dtype=torch.long), model.encode(source, real))

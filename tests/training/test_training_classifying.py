@@ -1,0 +1,237 @@
+"""Training a classifier: the same trainer, another task."""
+
+import os
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from killing import differences, whole
+
+from attlas.config import read_toml, write_toml
+from attlas.data import LabelledVocabularies
+from attlas.errors import AttlasError
+from attlas.runs import Run
+from attlas.training import Event, Progress, Recipe, Trained, Validated, read_recipe, train
+from attlas.training.events import Started
+from attlas.training.material import prepared
+from attlas.training.tasks import Classifying
+from labelled_runs import reviews, tables, trained, write_lines
+
+
+@pytest.fixture(scope="module")
+def lines(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_lines(tmp_path_factory.mktemp("reviews") / "reviews.jsonl", reviews(200))
+
+
+def recipe(lines: Path, updates: int = 6, **training: Any) -> Recipe:
+    return Recipe.read(tables(lines, updates=updates, **training), "the test")
+
+
+def test_a_folder_holds_everything_that_a_classifiers_run_is(lines: Path, tmp_path: Path) -> None:
+    outcome = train(recipe(lines), tmp_path / "run")
+    run = Run(outcome.path)
+    assert Recipe.read(run.config, "config.toml") == recipe(lines)
+    assert not {"decoding"} & run.config.keys()
+    assert "feeding" not in run.config["training"]
+    assert run.config["training"]["validation"] == {"criterion": "accuracy"}
+    assert run.classifies
+    assert run.labelled_vocabularies().labels.names == ("neg", "pos")
+    facts = run.provenance()["data"]
+    assert (facts["train"]["texts"], facts["valid"]["texts"]) == (170, 30)
+    assert run.classifier("best").training is False
+
+
+def test_it_learns_what_one_word_tells(lines: Path, tmp_path: Path) -> None:
+    told: list[Event] = []
+    outcome = train(recipe(lines, 250), tmp_path, report=told.append)
+    assert outcome.best is not None
+    assert outcome.best >= 0.9
+    scored = [event for event in told if isinstance(event, Validated)]
+    assert scored[-1].loss < scored[0].loss
+
+
+def test_what_is_told_speaks_of_texts(lines: Path, tmp_path: Path) -> None:
+    import io
+
+    from rich.console import Console
+
+    told: list[Event] = []
+    console = Console(file=io.StringIO(), width=200)
+    with Progress(console) as report:
+        train(recipe(lines), tmp_path, report=lambda event: (told.append(event), report(event))[1])
+    assert isinstance(console.file, io.StringIO)
+    shown = console.file.getvalue()
+    assert "170 of 200 texts kept; 30 texts held back" in shown
+    assert "170 texts in" in shown
+    assert "texts/s" in shown
+    assert "of 30 right" in shown
+    assert "exactly" not in shown
+    (started,) = (event for event in told if isinstance(event, Started))
+    assert (started.pairs, started.example, started.counted) == (170, "text", "text")
+    events = [event for event in told if isinstance(event, Trained)]
+    assert {event.teacher_forcing for event in events} == {None}
+
+
+@pytest.fixture
+def _ctrl_c() -> Iterator[None]:
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("_ctrl_c")
+@pytest.mark.parametrize("stop", [1, 7])
+def test_a_run_that_was_stopped_goes_on_to_the_same_bits(
+    lines: Path, tmp_path: Path, stop: int
+) -> None:
+    undisturbed = whole(tmp_path / "undisturbed", recipe(lines, 12))
+    train(recipe(lines, stop), tmp_path / "raised")
+    assert differences(whole(tmp_path / "raised", recipe(lines, 12)), undisturbed) == []
+
+    def press(event: Event) -> None:
+        if isinstance(event, Trained) and event.update == stop:
+            os.kill(os.getpid(), signal.SIGINT)
+
+    with pytest.raises(KeyboardInterrupt):
+        train(recipe(lines, 12, log_every=1), tmp_path / "pressed", report=press)
+    assert Run(tmp_path / "pressed").shelf.numbered()[-1] == stop
+    found = whole(tmp_path / "pressed", recipe(lines, 12))
+    assert set(differences(found, undisturbed)) <= {"events"}  # it was told more often
+
+
+def test_subwords_may_be_drawn_anew_and_the_run_goes_on_to_the_same_bits(
+    lines: Path, tmp_path: Path
+) -> None:
+    def sampling(updates: int) -> Recipe:
+        begun = tables(lines, updates=updates)
+        begun["vocabulary"] = {"kind": "bpe", "size": 300, "sampling": 0.2}
+        begun["batching"] = {"tokens": 512, "max_length": 200}
+        return Recipe.read(begun, "the test")
+
+    undisturbed = whole(tmp_path / "undisturbed", sampling(8))
+    train(sampling(3), tmp_path / "stopped")
+    assert differences(whole(tmp_path / "stopped", sampling(8)), undisturbed) == []
+
+
+def test_a_run_does_not_go_on_with_other_texts(lines: Path, tmp_path: Path) -> None:
+    train(recipe(lines, 2), tmp_path / "run")
+    other = write_lines(tmp_path / "other.jsonl", reviews(200, seed=2))
+    with pytest.raises(
+        AttlasError, match=r"the train data with which .*\(170 texts of .*other texts"
+    ):
+        train(recipe(other, 4), tmp_path / "run")
+
+
+def test_the_measure_is_that_of_each_text_alone_whatever_its_length(
+    lines: Path, tmp_path: Path
+) -> None:
+    begun = tables(lines)
+    begun["batching"] = {"tokens": 12, "max_length": 10, "overlong": "cut"}
+    task = prepared(Recipe.read(begun, "the test"), tmp_path)
+    assert isinstance(task, Classifying)
+    model = task.build().double().train()
+    found = task.measure(model)
+    assert model.training
+    model.eval()
+    vocabularies, valid = LabelledVocabularies.load(tmp_path), task.splits.valid
+    assert max(len(text.split()) for text in valid.texts) > 12
+    losses, right = [], 0
+    for text, label in zip(valid.texts, valid.labels, strict=True):
+        with torch.no_grad():
+            logits = model(torch.tensor([[*vocabularies.text.encode(text), 3]]))
+        wanted = torch.tensor([vocabularies.labels.names.index(label)])
+        losses.append(torch.nn.functional.cross_entropy(logits, wanted).item())
+        right += int(logits.argmax() == wanted)
+    assert found.loss == pytest.approx(sum(losses) / len(losses))
+    assert found.accuracy == right / len(losses)
+    assert found.texts == len(losses) == 30
+
+
+def test_the_loss_is_the_smoothed_cross_entropy_summed_over_the_texts(
+    lines: Path, tmp_path: Path
+) -> None:
+    task = prepared(recipe(lines, smoothing=0.1), tmp_path)
+    model = task.build().eval()
+    batches = task.batches(0)
+    batch = batches.batch(batches.epoch(0)[0])
+    loss = task.loss(model, batch, 1, 1.0, torch.Generator(), list(model.parameters()))
+    wanted = torch.nn.functional.cross_entropy(
+        model(batch.source, batch.source_real), batch.labels, label_smoothing=0.1
+    )
+    assert loss.item() == pytest.approx(wanted.item() * batch.tokens, rel=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("assignment", "said"),
+    [
+        ("decoding.beam=3", "no decoding with model.kind = 'classifier'"),
+        ("vocabulary.joint=false", "no joint with model.kind = 'classifier'"),
+        ("training.feeding={kind='constant', p=0.5}", "no feeding with"),
+        ("training.validation.sentences=3", "no sentences with"),
+        ("training.validation.bleu_tokenizer=char", "no bleu_tokenizer with"),
+        ("training.validation.decoding.max_length_factor=2", "no decoding with"),
+        ("training.validation.criterion=bleu", "'accuracy' or 'loss' with .* got 'bleu'"),
+        ("training.validation={translate=false}", "no translate with"),
+        ("model={kind='recurrent'}", "data.kind = 'labelled' with model.kind = 'recurrent'"),
+        ("data={kind='toy'}", "got data.kind = 'toy' with model.kind = 'classifier'"),
+        ("data.held_back=2000", "fewer than the 200 texts of"),
+        ("model.encoder_layers=2", "encoder_layers"),
+    ],
+)
+def test_a_setting_that_makes_no_sense_for_a_classifier_is_an_error(
+    lines: Path, tmp_path: Path, assignment: str, said: str
+) -> None:
+    path = tmp_path / "my.toml"
+    path.write_text(write_toml(tables(lines)))
+    with pytest.raises(AttlasError, match=said):
+        train(read_recipe(path, [assignment]), tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
+def test_labelled_texts_are_nothing_to_translate(lines: Path) -> None:
+    begun = {**tables(lines), "model": {"kind": "transformer"}}
+    with pytest.raises(AttlasError, match=r"with model\.kind = 'transformer'"):
+        Recipe.read(begun, "the test")
+
+
+def test_a_recipe_written_is_the_recipe_read(lines: Path, tmp_path: Path) -> None:
+    for begun in (recipe(lines), read_recipe("imdb")):
+        (tmp_path / "config.toml").write_text(write_toml(begun.tables()))
+        assert Recipe.read(read_toml(tmp_path / "config.toml"), "there") == begun
+
+
+def test_a_text_longer_than_the_learned_positions_is_told_before_the_training(
+    lines: Path, tmp_path: Path
+) -> None:
+    begun = tables(lines)
+    begun["model"] |= {"positions": "learned", "longest": 8}
+    with pytest.raises(AttlasError, match=r"model\.longest of \d\d at least"):
+        train(Recipe.read(begun, "the test"), tmp_path)
+    begun["model"]["longest"] = 64
+    assert train(Recipe.read(begun, "the test"), tmp_path).update == 3
+
+
+def test_a_label_that_is_held_back_alone_is_an_error_that_names_it(tmp_path: Path) -> None:
+    train_lines = write_lines(tmp_path / "t.jsonl", reviews(30))
+    valid = write_lines(tmp_path / "v.jsonl", [{"text": "a film", "label": "so-so"}])
+    begun = tables(train_lines)
+    begun["data"] = {"kind": "labelled", "train": str(train_lines), "valid": str(valid)}
+    with pytest.raises(AttlasError, match="got 'so-so' in line 1"):
+        train(Recipe.read(begun, "the test"), tmp_path / "run")
+
+
+def test_one_label_alone_is_an_error(tmp_path: Path) -> None:
+    entries = [{**entry, "label": "pos"} for entry in reviews(40)]
+    lines = write_lines(tmp_path / "t.jsonl", entries)
+    with pytest.raises(AttlasError, match="at least two labels to tell apart"):
+        train(recipe(lines), tmp_path / "run")
+
+
+def test_a_classifiers_run_is_none_that_translates_and_the_other_way_round(tmp_path: Path) -> None:
+    run = Run(trained(tmp_path))
+    for asked in (run.model, run.vocabularies, lambda: run.table("decoding")):
+        with pytest.raises(AttlasError, match="a run that translates; got a classifier at"):
+            asked()
