@@ -10,7 +10,7 @@ import subprocess
 import tempfile
 import threading
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import IO, Any
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
 
@@ -179,11 +179,16 @@ def _started(driver: str) -> tuple[subprocess.Popen[str], int]:
             match = re.search(r"started successfully on port (\d+)", line)
             if match:
                 # Whoever writes into a full pipe waits, the browser too.
-                threading.Thread(target=process.stdout.read, daemon=True).start()
+                threading.Thread(target=_emptied, args=(process.stdout,), daemon=True).start()
                 return process, int(match[1])
         said.append(f"exit code {process.wait()}\n")
         process.stdout.close()
     raise AssertionError(f"chromedriver did not start:\n{''.join(said)}")
+
+
+def _emptied(pipe: IO[str]) -> None:
+    with pipe:
+        pipe.read()
 
 
 def _ask(port: int, method: str, path: str, body: dict[str, Any] | None) -> Any:

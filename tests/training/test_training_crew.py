@@ -62,6 +62,13 @@ def test_many_cores_are_shared_between_crew_and_kernels(cores: int, size: int, e
         assert torch.get_num_threads() == each
 
 
+def test_while_a_crew_rests_others_have_its_cores() -> None:
+    with crew_of(6, CPU, torch.nn.Linear(1, 1)) as crew:
+        with crew.resting():
+            assert torch.get_num_threads() == 6
+        assert torch.get_num_threads() == 1
+
+
 def test_a_model_that_draws_by_itself_is_left_to_one_thread_of_python() -> None:
     before = torch.get_num_threads()
     deep = torch.nn.Sequential(torch.nn.GRU(2, 2, num_layers=2, dropout=0.5))

@@ -22,8 +22,9 @@ class Crew:
     does not stand in the way, because torch lets go of its lock inside every kernel.
     """
 
-    def __init__(self, size: int = 1) -> None:
+    def __init__(self, size: int = 1, cores: int | None = None) -> None:
         self.size = size
+        self._cores = cores
         self._pool = ThreadPoolExecutor(size, "attlas-crew") if size > 1 else None
 
     def all_of(self, work: Callable[[Part], Done], parts: Sequence[Part]) -> list[Done]:
@@ -37,6 +38,16 @@ class Crew:
         for future in futures:
             future.exception()  # waits
         return [future.result() for future in futures]
+
+    @contextmanager
+    def resting(self) -> Iterator[None]:
+        """While it has nothing to do, others may have its cores: kernels, or threads of theirs."""
+        before = torch.get_num_threads()
+        torch.set_num_threads(self._cores or before)
+        try:
+            yield
+        finally:
+            torch.set_num_threads(before)
 
     def close(self) -> None:
         """Let the threads go."""
@@ -57,7 +68,7 @@ def crew_of(
     before = torch.get_num_threads()
     threads = before if threads is None else threads
     alone = alone or device.type != "cpu" or _draws_by_itself(model)
-    crew = Crew(1 if alone else min(threads, _MOST))
+    crew = Crew(1 if alone else min(threads, _MOST), threads)
     torch.set_num_threads(threads // crew.size)
     try:
         yield crew

@@ -15,7 +15,8 @@ from attlas.data import (
     padded,
 )
 from attlas.data.vocabulary import END
-from attlas.decoding import DecodingConfig, decode
+from attlas.decoding import DecodingConfig, Hypothesis, decode
+from attlas.decoding.side_by_side import side_by_side
 from attlas.metrics import BleuTokenizer, Scores, corpus_score, sequence_accuracy
 from attlas.models import SequenceToSequence
 from attlas.training.feeding import teacher_forced
@@ -79,11 +80,14 @@ def translate_ids(
     was_training, device = model.training, _device(model)
     model.eval()
     found: list[list[int]] = [[] for _ in sources]
-    for indices in batches_by_length(sources, _SLOTS):
+
+    def work(indices: Sequence[int]) -> list[list[Hypothesis]]:
         source, real = padded([[*sources[index], END] for index in indices])
-        for index, best in zip(
-            indices, decode(model, source.to(device), real.to(device), decoding), strict=True
-        ):
+        return decode(model, source.to(device), real.to(device), decoding)
+
+    batches = batches_by_length(sources, _SLOTS)
+    for indices, lists in zip(batches, side_by_side(work, batches, model), strict=True):
+        for index, best in zip(indices, lists, strict=True):
             found[index] = [*best[0].tokens, *([END] if best[0].finished else [])]
     model.train(was_training)
     return found

@@ -50,7 +50,8 @@ def sit(task: AnyTask, learner: Learner[Any, Any], folder: Path, report: Report)
                 sitting.advance()
             if saver.shelf.named(LAST) != numbered(sitting.state.update):
                 sitting.save()
-            outcome = finish(sitting.state, reason, saver, sitting.judge, task.planned())
+            with learner.crew.resting():
+                outcome = finish(sitting.state, reason, saver, sitting.judge, task.planned())
     learner.fleet.say(Word.FINISHED)
     return outcome
 
@@ -137,9 +138,9 @@ class Sitting:
         """Measure, and enter it in the state."""
         state = self.state
         name = numbered(state.update)
-        value, better = self.judge.judged(
-            self.learner.as_whole(self.task.build), name, state, state.best
-        )
+        model = self.learner.as_whole(self.task.build)
+        with self.learner.crew.resting():
+            value, better = self.judge.judged(model, name, state, state.best)
         self.state = replace(
             state,
             validated=state.update,
