@@ -1,4 +1,4 @@
-"""The README's table of results: recorded from runs, never typed.
+"""The README's tables of results: recorded from runs, never typed.
 
 python scripts/results.py record runs/reverse runs/multi30k    evaluate runs, keep what came out
 python scripts/results.py table                                write the table into the README
@@ -24,38 +24,72 @@ BEGIN, END = "<!-- results: scripts/results.py -->", "<!-- end of results -->"
 def recorded(run: Path) -> dict[str, Any]:
     """The test scores of a run with their signatures, and what its training took.
 
-    Where attlas refuses, its message and its exit code are the script's.
+    A classifier without a test set is scored on the part of its data that was held back. Where
+    attlas refuses, its message and its exit code are the script's.
     """
+    config = run / "config.toml"
+    settings = tomllib.loads(config.read_text(encoding="utf-8")) if config.is_file() else {}
     command = [sys.executable, "-m", "attlas", "evaluate", str(run), "--json"]
+    classifier = settings.get("model", {}).get("kind") == "classifier"
+    if classifier and not settings["data"].get("test"):
+        command.append("--valid")
     evaluated = subprocess.run(command, check=False, capture_output=True, encoding="utf-8")
     if evaluated.returncode:
         print(evaluated.stderr, end="", file=sys.stderr)
         sys.exit(evaluated.returncode)
     scores = json.loads(evaluated.stdout)
-    scores.pop("examples")
+    scores.pop("wrong" if classifier else "examples")
     scores["run"] = run.name
     scores["data"]["name"] = re.sub(
         r"\S*/", "", scores["data"]["name"]
     )  # where it lay is no matter
-    settings = tomllib.loads((run / "config.toml").read_text(encoding="utf-8"))["training"]
     events = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
     (started, *_), (*_, ended) = events, events
     rates = [event["tokens_per_second"] for event in events if event["event"] == "trained"]
     scores["training"] = {
         "seconds": ended["seconds"],
         "updates": ended["update"],
-        "target_tokens_per_second": round(statistics.median(rates)),
+        f"{'texts' if classifier else 'target_tokens'}_per_second": round(statistics.median(rates)),
         "parameters": started["parameters"],
         "device": started["device"],
         "processor": processor(),
         "cores": os.cpu_count(),
-        "threads": settings.get("threads") or os.cpu_count(),
+        "threads": settings["training"].get("threads") or os.cpu_count(),
     }
     return scores
 
 
+def tables(results: list[dict[str, Any]]) -> str:
+    """Translations, then classifiers."""
+    told = [result for result in results if "accuracy" in result]
+    written = [result for result in results if "accuracy" not in result]
+    found = [table(written)] if written else []
+    return "\n\n".join([*found, *([accuracies(told)] if told else [])])
+
+
+def accuracies(results: list[dict[str, Any]]) -> str:
+    """One row a classifier."""
+    rows = [
+        "| run | parameters | trained in | cores | texts/s | accuracy | 95 % interval | of |",
+        "|---|---|---|---|---|---|---|---|",
+    ]
+    for result in results:
+        training, interval = result["training"], result["interval"]
+        rows.append(
+            f"| [{result['run']}](docs/results/{result['run']}.json)"
+            f" | {training['parameters'] / 1e6:.1f} M"
+            f" | {_clock(training['seconds'])}"
+            f" | {training['threads']} of {training['cores']}"
+            f" | {training['texts_per_second']:,}"
+            f" | {result['accuracy']:.1%}"
+            f" | {interval['low']:.1%}–{interval['high']:.1%}"
+            f" | {result['data']['texts']:,} texts: {result['data']['name']} |"
+        )
+    return "\n".join(rows)
+
+
 def table(results: list[dict[str, Any]]) -> str:
-    """One row a run."""
+    """One row a run that translates."""
     rows = [
         "| run | parameters | trained in | cores | target tokens/s | BLEU | chrF2 | right |",
         "|---|---|---|---|---|---|---|---|",
@@ -84,7 +118,7 @@ def with_table(text: str) -> str:
     results = [json.loads(path.read_text()) for path in sorted(RESULTS.glob("*.json"))]
     before, _, rest = text.partition(BEGIN)
     _, _, after = rest.partition(END)
-    return f"{before}{BEGIN}\n{table(results)}\n{END}{after}"
+    return f"{before}{BEGIN}\n{tables(results)}\n{END}{after}"
 
 
 def _search(decoding: dict[str, Any]) -> str:

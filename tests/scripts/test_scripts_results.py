@@ -1,10 +1,57 @@
 """The script that records results."""
 
+import importlib.util
+import json
 import subprocess
 import sys
 from pathlib import Path
+from types import ModuleType
 
-SCRIPT = Path(__file__).resolve().parents[2] / "scripts" / "results.py"
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+SCRIPT = ROOT / "scripts" / "results.py"
+
+
+@pytest.fixture(scope="module")
+def results() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("results", SCRIPT)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_the_readme_has_the_tables_of_what_is_recorded(results: ModuleType) -> None:
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert results.with_table(readme) == readme
+    for path in (ROOT / "docs" / "results").glob("*.json"):
+        assert f"[{path.stem}](docs/results/{path.name})" in readme
+
+
+def test_translations_and_classifiers_have_a_table_each(results: ModuleType) -> None:
+    recorded = [
+        json.loads(path.read_text()) for path in sorted((ROOT / "docs" / "results").glob("*.json"))
+    ]
+    one = {
+        "run": "films",
+        "accuracy": 0.875,
+        "interval": {"low": 0.8594, "high": 0.8891},
+        "data": {"name": "films.csv", "texts": 2000},
+        "training": {
+            "parameters": 250_000, "seconds": 90.2, "threads": 2, "cores": 2,
+            "texts_per_second": 1234,
+        },
+    }  # fmt: skip
+    found = results.tables([*recorded, one])
+    row = (
+        "| [films](docs/results/films.json) | 0.2 M | 90 s | 2 of 2 | 1,234 | 87.5%"
+        " | 85.9%–88.9% | 2,000 texts: films.csv |"
+    )
+    assert found.endswith(row)
+    assert found.count("| run |") == 2
+    assert results.tables([one]).startswith("| run | parameters | trained in | cores | texts/s |")
 
 
 def test_a_run_that_is_not_there_is_told_as_attlas_tells_it(tmp_path: Path) -> None:
