@@ -89,7 +89,8 @@ class Learner(Generic[M, B]):
     """Model, optimiser, and what else changes from update to update.
 
     loss: of the task. crew: the threads that share an update; fleet: the processes that do. In a
-    fleet of several, `update`, `gather` and `checkpoint` are called by all of them.
+    fleet of several all processes `update` and `restore`; the first one makes a `checkpoint`, for
+    which the others `gather`.
     """
 
     def __init__(
