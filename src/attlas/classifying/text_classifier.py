@@ -9,6 +9,7 @@ import torch
 
 from attlas.classifying.classification import Classification
 from attlas.data import LabelledVocabularies, as_one_line, batches_by_length, padded
+from attlas.data.text import whole_text
 from attlas.data.vocabulary import END
 from attlas.errors import AttlasError
 from attlas.models import Classifier
@@ -144,11 +145,4 @@ def _line(text: str) -> str:
 def _check(text: object, advice: str) -> None:
     if not isinstance(text, str):
         raise AttlasError("one text, a str", type(text).__name__, advice)
-    try:
-        text.encode()
-    except UnicodeEncodeError as error:
-        raise AttlasError(
-            "text in Unicode",
-            f"half of a surrogate pair, U+{ord(text[error.start]):04X}, at character {error.start}",
-            "send whole characters, or read the text with errors='replace'",
-        ) from None
+    whole_text(text)

@@ -10,6 +10,7 @@ from typing import Any
 import torch
 
 from attlas.data import Vocabularies, Vocabulary, batches_by_length, padded
+from attlas.data.text import whole_text
 from attlas.data.vocabulary import END
 from attlas.decoding.alignment import Link, word_links
 from attlas.decoding.config import DecodingConfig
@@ -93,7 +94,7 @@ class Translator:
         _check_text(text, "for several texts call translator.many")
         _check_text(prefix, "leave the prefix out if there is none")
         line = self._read(text)
-        begun = self.vocabularies.target.encode(_whole(prefix)) if prefix.strip() else []
+        begun = self.vocabularies.target.encode(whole_text(prefix)) if prefix.strip() else []
         if begun and not line.ids:
             raise AttlasError(
                 "a text to translate with the prefix", "an empty text", "leave the prefix out"
@@ -155,7 +156,7 @@ class Translator:
         text = text.removesuffix("\n").removesuffix("\r")  # as the lines of a file end
         if not text.strip():
             return _Line(text, (), 0)
-        ids = self.vocabularies.source.encode(_whole(text))
+        ids = self.vocabularies.source.encode(whole_text(text))
         kept = ids[: self.config.longest_source or None]
         return _Line(text, tuple(kept), len(ids) - len(kept))
 
@@ -228,19 +229,6 @@ class _Line:
 def _check_text(text: object, advice: str) -> None:
     if not isinstance(text, str):
         raise AttlasError("one text, a str", type(text).__name__, advice)
-
-
-def _whole(text: str) -> str:
-    """The text, if every character of it is one; no file and no vocabulary can hold the others."""
-    try:
-        text.encode()
-    except UnicodeEncodeError as error:
-        raise AttlasError(
-            "text in Unicode",
-            f"half of a surrogate pair, U+{ord(text[error.start]):04X}, at character {error.start}",
-            "send whole characters, or read the text with errors='replace'",
-        ) from None
-    return text
 
 
 def _empty(line: _Line) -> Translation:
