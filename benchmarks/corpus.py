@@ -8,10 +8,11 @@ source.txt, target.txt        the sentences as they were: attlas has its own way
 
 import hashlib
 import json
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from attlas.data import FilesData, VocabularyConfig, build_vocabularies
+from attlas.data import FilesData, Pair, VocabularyConfig, build_vocabularies
 
 VOCABULARY = VocabularyConfig(kind="bpe", size=8000, joint=True)
 
@@ -29,19 +30,24 @@ def made(data: tuple[Path, Path], folder: Path) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     names = [str(path) for path in data]
     pairs = FilesData(train=names, valid=names).load().train.pairs
-    vocabulary = build_vocabularies(VOCABULARY, pairs).source
-    for side, texts in {
-        "source": [pair.source for pair in pairs],
-        "target": [pair.target for pair in pairs],
-    }.items():
-        pieces = [" ".join(vocabulary.pieces_of(text)) for text in texts]
-        _write(folder / f"{side}.txt", texts)
-        _write(folder / f"train.{side}", pieces)
-        _write(folder / f"valid.{side}", pieces[: facts["valid"]])
-    known = vocabulary.pieces(list(range(4, len(vocabulary))))
-    _write(folder / "vocabulary.txt", known)
+    written(folder, VOCABULARY, {"train": pairs, "valid": pairs[: facts["valid"]]})
+    _write(folder / "source.txt", [pair.source for pair in pairs])
+    _write(folder / "target.txt", [pair.target for pair in pairs])
     stamp.write_text(json.dumps(facts), encoding="utf-8")
     return folder
+
+
+def written(folder: Path, config: VocabularyConfig, splits: Mapping[str, Sequence[Pair]]) -> None:
+    """The pieces of each split, by the vocabulary of "train", and that vocabulary's list."""
+    vocabulary = build_vocabularies(config, splits["train"]).source
+    for name, pairs in splits.items():
+        for side, texts in {
+            "source": [pair.source for pair in pairs],
+            "target": [pair.target for pair in pairs],
+        }.items():
+            pieces = [" ".join(vocabulary.pieces_of(text)) for text in texts]
+            _write(folder / f"{name}.{side}", pieces)
+    _write(folder / "vocabulary.txt", vocabulary.pieces(list(range(4, len(vocabulary)))))
 
 
 def _write(path: Path, lines: list[str]) -> None:

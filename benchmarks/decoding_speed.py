@@ -131,7 +131,9 @@ def answer(options: argparse.Namespace) -> None:
 def attlas(run: Path, folder: Path, threads: int, beam: int, batch: int) -> Translate:
     """Ours, in plain PyTorch, as `attlas translate` calls it."""
     from attlas.decoding import DecodingConfig, Translator
+    from attlas.decoding.allocator import keep_freed_memory
 
+    keep_freed_memory()
     search: dict[str, Any] = {"beam": beam} if beam > 1 else {"method": "greedy"}
     limits = {"max_length_factor": FACTOR, "max_length_constant": CONSTANT}
     config = DecodingConfig(**search, **limits, length_penalty=0.0)

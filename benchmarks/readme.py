@@ -1,6 +1,6 @@
 """The tables of benchmarks in the READMEs, made from benchmarks/results.json."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 BEGIN, END = "<!-- benchmarks: benchmarks/run.py -->", "<!-- end of benchmarks -->"
@@ -18,24 +18,37 @@ def with_table(text: str, results: Result, suites: Collection[str]) -> str:
 
 def tables(results: Result, suites: Collection[str]) -> str:
     """One table a suite, and under them where and when."""
-    by_suite: dict[str, list[Result]] = {suite: [] for suite in suites}
-    for one in results["measurements"]:
-        if one["suite"] in by_suite:
-            by_suite[one["suite"]].append(one)
-    layouts = [long if len(some) > 8 else wide for some in by_suite.values()]
-    parts = [layout(some) for layout, some in zip(layouts, by_suite.values(), strict=True) if some]
-    failed = results["failed"]
-    parts += [f"{suite} failed: {failed[suite]}." for suite in suites if suite in failed]
-    machine = results["machine"]
-    packages = ", ".join(f"{name} {version}" for name, version in machine["packages"].items())
+    shown = {name: results[name] for name in suites if name in results}
+    parts, conditions = [], dict[str, list[str]]()
+    for name, suite in shown.items():
+        if suite["failed"]:
+            parts.append(f"{name} failed: {suite['failed']}.")
+        if suite["measurements"]:
+            parts.append(_layout(suite["measurements"])(suite["measurements"]))
+        conditions.setdefault(_conditions(suite), []).append(name)
+    if len(conditions) > 1:
+        told = [f"{' and '.join(names)}: {where}" for where, names in conditions.items()]
+    else:
+        told = list(conditions)
     return "\n\n".join(
         [
             *parts,
             "Medians over the blocks; in brackets, how many times as fast the first is, block by "
-            f"block. {machine['processor']}, {machine['cores']} cores; {packages}; "
-            f"{results['date']}.",
+            f"block. {' '.join(told)}",
         ]
     )
+
+
+def _layout(measurements: list[Result]) -> Callable[[list[Result]], str]:
+    if any("points" in one for measurement in measurements for one in measurement["contenders"]):
+        return curves
+    return long if len(measurements) > 8 else wide
+
+
+def _conditions(suite: Result) -> str:
+    machine = suite["machine"]
+    packages = ", ".join(f"{name} {version}" for name, version in machine["packages"].items())
+    return f"{machine['processor']}, {machine['cores']} cores; {packages}; {suite['date']}."
 
 
 def wide(measurements: list[Result]) -> str:
@@ -61,6 +74,23 @@ def long(measurements: list[Result]) -> str:
         what = f"{one['name']}, {_threads(one)}, {one['unit']}"
         lines.append(_line([what, first, "<br>".join(others)]))
     return "\n".join([*lines, *_lost(measurements)])
+
+
+def curves(measurements: list[Result]) -> str:
+    """Contenders down, minutes across; for each measurement a table."""
+    parts = []
+    for one in measurements:
+        courses = {c["name"]: c["points"] for c in one["contenders"] if "points" in c}
+        longest = max(courses.values(), key=len)
+        heads = [f"{point['seconds'] / 60:.0f} min" for point in longest]
+        lines = [_line([f"{one['name']}, {one['unit']}, {_threads(one)}", *heads])]
+        lines.append("|---" * (len(heads) + 1) + "|")
+        for name, points in courses.items():
+            found = [f"{point['bleu']:.1f}" for point in points]
+            missing = ["–"] * (len(heads) - len(found))
+            lines.append(_line([_titled(name, measurements), *found, *missing]))
+        parts.append("\n".join([*lines, *_lost([one])]))
+    return "\n\n".join(parts)
 
 
 def _line(cells: Sequence[str]) -> str:

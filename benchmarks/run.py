@@ -2,10 +2,12 @@
 
 python benchmarks/run.py --data multi30k            about an hour and a half
 python benchmarks/run.py --data multi30k --quick    under ten minutes, and as rough as that
+python benchmarks/run.py --data multi30k --suites quality    two hours: how good after how long
 python benchmarks/run.py --table                    writes the tables of the READMEs anew
 
-Results go to benchmarks/results.json, those of --quick to benchmarks/quick.json, which is not
-kept and of which no table is made.
+Results go to benchmarks/results.json, each suite beside the machine, the versions and the day that
+it was measured on (--suites measures some anew and keeps the others); those of --quick go to
+benchmarks/quick.json, which is not kept and of which no table is made.
 """
 
 import argparse
@@ -17,6 +19,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Collection
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -25,9 +28,10 @@ from readme import with_table
 
 HERE = Path(__file__).resolve().parent
 PAGES = {
-    HERE.parent / "README.md": ("training", "decoding"),
+    HERE.parent / "README.md": ("training", "decoding", "quality"),
     HERE / "README.md": ("search", "layers"),
 }
+LONG = ("quality",)  # only where asked for
 RESULTS, QUICK = HERE / "results.json", HERE / "quick.json"
 PACKAGES = ("attlas", "torch", "numpy", "transformers", "ctranslate2")
 
@@ -47,12 +51,14 @@ def suites(data: Path, trained: Path, quick: bool) -> dict[str, list[str]]:
                 "--model", "additive", "luong",
             ],
             "layers": ["layers_speed.py", "--quick", *threads, *_blocks(2)],
+            "quality": ["time_to_bleu.py", "--data", str(data), "--threads", "1", *_course(1, 1)],
         }  # fmt: skip
     return {
         "training": ["training_speed.py", *pairs, *threads, *_blocks(11, 5)],
         "decoding": ["decoding_speed.py", *test, *threads, *_blocks(5)],
         "search": ["search_speed.py", *pairs, *threads, *_blocks(7, 2)],
         "layers": ["layers_speed.py", *threads],
+        "quality": ["time_to_bleu.py", "--data", str(data), "--threads", "1", *_course(120, 12)],
     }
 
 
@@ -71,35 +77,43 @@ def machine() -> dict[str, Any]:
     }
 
 
-def run(data: Path, trained: Path, quick: bool) -> dict[str, Any]:
-    """Everything; a suite that fails is told as that, and the others are run all the same."""
-    measurements: list[dict[str, Any]] = []
-    failed: dict[str, str] = {}
-    seconds: dict[str, int] = {}
-    with tempfile.TemporaryDirectory() as folder:
-        for name, (script, *told) in suites(data, trained, quick).items():
-            written = Path(folder) / f"{name}.json"
-            command = [sys.executable, str(HERE / script), *told, "--json", str(written)]
+def run(
+    data: Path, trained: Path, quick: bool, only: Collection[str] | None = None
+) -> dict[str, dict[str, Any]]:
+    """Every suite, or only some; one that fails is told as that, and the others are run."""
+    found: dict[str, dict[str, Any]] = {}
+    for name, (script, *told) in suites(data, trained, quick).items():
+        if name in LONG if only is None else name not in only:
+            continue
+        begun = time.monotonic()
+        failed, measurements = None, []
+        if name == "decoding" and not trained.is_dir():
+            failed = f"no run in {trained} (attlas train small)"
+            print(f"left out: {failed}", file=sys.stderr)
+        else:
             print("\n$ python benchmarks/" + " ".join([script, *told]), flush=True)
-            if name == "decoding" and not trained.is_dir():
-                failed[name] = f"no run in {trained} (attlas train small)"
-                print(f"left out: {failed[name]}", file=sys.stderr)
-                continue
-            begun = time.monotonic()
-            done = subprocess.run(command, check=False)
-            seconds[name] = round(time.monotonic() - begun)
-            if done.returncode:
-                failed[name] = f"exit code {done.returncode}"
-            else:
-                measurements += json.loads(written.read_text(encoding="utf-8"))
-    return {
-        "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
-        "quick": quick,
-        "machine": machine(),
-        "seconds": seconds,
-        "failed": failed,
-        "measurements": measurements,
-    }
+            failed, measurements = _measured([script, *told])
+        found[name] = {
+            "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
+            "quick": quick,
+            "seconds": round(time.monotonic() - begun),
+            "machine": machine(),
+            "failed": failed,
+            "measurements": measurements,
+        }
+    return found
+
+
+def _measured(told: list[str]) -> tuple[str | None, list[dict[str, Any]]]:
+    """Why a script failed, or None; and what it measured."""
+    script, *options = told
+    with tempfile.TemporaryDirectory() as folder:
+        written = Path(folder) / "measurements.json"
+        command = [sys.executable, str(HERE / script), *options, "--json", str(written)]
+        done = subprocess.run(command, check=False)
+        if done.returncode:
+            return f"exit code {done.returncode}", []
+        return None, json.loads(written.read_text(encoding="utf-8"))
 
 
 def main() -> None:
@@ -112,6 +126,10 @@ def main() -> None:
         "--run", type=Path, default=Path("runs/small"), help="a trained Transformer, to translate"
     )
     parser.add_argument("--quick", action="store_true")
+    parser.add_argument(
+        "--suites", nargs="+", choices=[name for shown in PAGES.values() for name in shown],
+        help="measure only these anew",
+    )  # fmt: skip
     parser.add_argument("--table", action="store_true", help="measure nothing")
     options = parser.parse_args()
     if not options.table:
@@ -120,8 +138,10 @@ def main() -> None:
                 f"wanted Multi30k's train.en.gz and train.de.gz; got "
                 f"{options.data or 'no --data'}; name their folder (make bench DATA=…): https://github.com/multi30k/dataset"
             )
-        found = run(options.data, options.run, options.quick)
+        found = run(options.data, options.run, options.quick, options.suites)
         target = QUICK if options.quick else RESULTS
+        if options.suites and target.is_file():
+            found = json.loads(target.read_text(encoding="utf-8")) | found
         target.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
         print(f"\nwritten: {target.relative_to(HERE.parent)}")
         if options.quick:
@@ -134,6 +154,10 @@ def main() -> None:
 
 def _blocks(count: int, seconds: float | None = None) -> list[str]:
     return ["--blocks", str(count), *(["--seconds", str(seconds)] if seconds else [])]
+
+
+def _course(minutes: int, points: int) -> list[str]:
+    return ["--minutes", str(minutes), "--points", str(points)]
 
 
 def _commit() -> str | None:

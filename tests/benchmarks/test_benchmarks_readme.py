@@ -29,16 +29,18 @@ def results() -> dict[str, Any]:
         }  # fmt: skip
 
     return {
-        "date": "2001-02-03",
-        "machine": {"processor": "Abacus", "cores": 2, "packages": {"torch": "9.9"}},
-        "failed": {},
-        "measurements": [
-            one(
-                "RNN", 1, contender("attlas", 3000, 1), contender("Peer", 1200, 2.5, "1.0"),
-                {"name": "Other", "lost": "does not install: no wheel"},
-            ),
-            one("RNN", 2, contender("attlas", 4000, 1), contender("Peer", 2000, 2, "1.0")),
-        ],
+        "training": {
+            "date": "2001-02-03",
+            "machine": {"processor": "Abacus", "cores": 2, "packages": {"torch": "9.9"}},
+            "failed": None,
+            "measurements": [
+                one(
+                    "RNN", 1, contender("attlas", 3000, 1), contender("Peer", 1200, 2.5, "1.0"),
+                    {"name": "Other", "lost": "does not install: no wheel"},
+                ),
+                one("RNN", 2, contender("attlas", 4000, 1), contender("Peer", 2000, 2, "1.0")),
+            ],
+        }
     }  # fmt: skip
 
 
@@ -63,14 +65,22 @@ def test_a_peer_that_does_not_install_is_in_the_table_and_told_why(results: dict
 
 
 def test_a_suite_that_failed_is_told(results: dict[str, Any]) -> None:
-    assert "training failed: exit code 1" in tables(
-        {**results, "failed": {"training": "exit code 1"}}, SUITES
-    )
+    results["training"]["failed"] = "exit code 1"
+    assert "training failed: exit code 1" in tables(results, SUITES)
 
 
 def test_a_table_says_where_and_when(results: dict[str, Any]) -> None:
     for fact in ("Abacus", "2 cores", "torch 9.9", "2001-02-03"):
         assert fact in tables(results, SUITES)
+
+
+def test_suites_of_different_days_each_say_where_and_when(results: dict[str, Any]) -> None:
+    results["layers"] = {**results["training"], "date": "2001-02-04"}
+    text = tables(results, ("training", "layers"))
+    assert "training: Abacus, 2 cores; torch 9.9; 2001-02-03." in text
+    assert "layers: Abacus, 2 cores; torch 9.9; 2001-02-04." in text
+    results["layers"]["date"] = "2001-02-03"
+    assert tables(results, ("training", "layers")).count("Abacus") == 1
 
 
 def test_the_table_replaces_what_is_between_the_markers_and_nothing_else(
@@ -89,11 +99,39 @@ def test_a_readme_without_markers_is_left_alone(results: dict[str, Any]) -> None
 
 
 def test_many_measurements_go_down_instead_of_across(results: dict[str, Any]) -> None:
-    results["measurements"] *= 5
+    results["training"]["measurements"] *= 5
     found = tables(results, SUITES).splitlines()
     assert found[0] == "| training | first | others |"
     wanted = "| RNN, 2 threads, tokens/s | attlas: 4,000 | Peer: 2,000 (2.00 ×) |"
     assert found.count(wanted) == 5
+
+
+def test_a_curve_shows_how_good_each_was_after_how_long(results: dict[str, Any]) -> None:
+    points = [{"seconds": 600.4, "bleu": 3.14, "updates": 9}, {"seconds": 1201, "bleu": 30}]
+    results["training"]["measurements"] = [
+        {
+            "suite": "training", "name": "tiny", "unit": "BLEU", "threads": 1,
+            "contenders": [
+                {"name": "attlas", "points": points},
+                {"name": "Peer", "version": "1.0", "points": points[:1]},
+                {"name": "Other", "lost": "no wheel"},
+            ],
+        }
+    ]  # fmt: skip
+    text = tables(results, SUITES)
+    found = rows(text)
+    assert found["tiny, BLEU, 1 thread"] == ["10 min", "20 min"]
+    assert found["attlas"] == ["3.1", "30.0"]
+    assert found["Peer (1.0)"] == ["3.1", "–"]
+    assert "Other: no wheel" in text
+
+
+def test_what_takes_hours_is_measured_only_where_it_is_asked_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(run, "_measured", lambda told: (None, []))
+    assert "quality" not in run.run(tmp_path, tmp_path, quick=False)
+    assert list(run.run(tmp_path, tmp_path, False, ["quality"])) == ["quality"]
 
 
 def test_suites_that_a_page_does_not_ask_for_are_not_on_it(results: dict[str, Any]) -> None:
@@ -139,11 +177,30 @@ def test_a_suite_that_fails_does_not_stop_the_run(
     scripts = {"bad": [str(bad)], "good": [str(good)]}
     monkeypatch.setattr(run, "suites", lambda *given: scripts)
     found = run.run(tmp_path, tmp_path, quick=True)
-    assert found["failed"] == {"bad": "exit code 3"}
-    assert found["measurements"] == [{"suite": "good"}]
-    assert found["machine"]["processor"]
-    assert found["machine"]["packages"]["torch"]
+    assert (found["bad"]["failed"], found["bad"]["measurements"]) == ("exit code 3", [])
+    assert (found["good"]["failed"], found["good"]["measurements"]) == (None, [{"suite": "good"}])
+    assert found["good"]["machine"]["processor"]
+    assert found["good"]["machine"]["packages"]["torch"]
     json.dumps(found)
+
+
+def test_suites_that_are_measured_anew_leave_the_others_as_they_were(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "train.en.gz").touch()
+    script = tmp_path / "one.py"
+    script.write_text("import sys; open(sys.argv[-1], 'w').write('[]')")
+    scripts = {name: [str(script)] for name in ("training", "layers")}
+    monkeypatch.setattr(run, "suites", lambda *given: scripts)
+    monkeypatch.setattr(run, "QUICK", tmp_path / "quick.json")
+    monkeypatch.setattr(run, "HERE", tmp_path / "benchmarks")
+    run.QUICK.write_text(json.dumps({"training": "old", "layers": "old"}), encoding="utf-8")
+    given = ["run.py", "--data", str(tmp_path), "--quick", "--suites", "layers"]
+    monkeypatch.setattr(sys, "argv", given)
+    run.main()
+    kept = json.loads(run.QUICK.read_text(encoding="utf-8"))
+    assert kept["training"] == "old"
+    assert kept["layers"]["measurements"] == []
 
 
 def test_decoding_without_a_trained_run_is_told(
@@ -152,5 +209,5 @@ def test_decoding_without_a_trained_run_is_told(
     monkeypatch.setattr(run, "suites", lambda *given: {"decoding": ["never.py"]})
     nothere = tmp_path / "nothere"
     found = run.run(tmp_path, nothere, quick=True)
-    assert str(nothere) in found["failed"]["decoding"]
-    assert found["measurements"] == []
+    assert str(nothere) in found["decoding"]["failed"]
+    assert found["decoding"]["measurements"] == []

@@ -276,3 +276,42 @@ def test_a_training_ends_with_what_to_do_next(tmp_path: Path) -> None:
     code, out, _ = called("train", tmp_path / "my.toml", "--out", tmp_path / "run")
     assert code == 0
     assert out.endswith(f"try: attlas classify {tmp_path / 'run'}\n")
+
+
+@pytest.mark.parametrize("option", ["-o", "--attention"])
+def test_what_is_classified_is_not_written_over(
+    labelling: Path, tmp_path: Path, option: str
+) -> None:
+    text = tmp_path / "text.svg"
+    text.write_text("a film\n", encoding="utf-8")
+    code, out, told = called("classify", labelling, "-i", text, option, tmp_path / "." / text.name)
+    assert (code, out) == (2, "")
+    assert "wanted different files to read and to write" in told
+    assert text.read_text(encoding="utf-8") == "a film\n"
+
+
+def test_labels_and_attention_are_different_files(labelling: Path, tmp_path: Path) -> None:
+    both = ("-o", tmp_path / "m.svg", "--attention", tmp_path / "m.svg")
+    code, _, told = called("classify", labelling, "a film", *both)
+    assert code == 2
+    assert f"got {tmp_path / 'm.svg'} twice" in told
+
+
+def test_labelled_texts_are_not_written_over_by_their_evaluation(
+    labelling: Path, tmp_path: Path
+) -> None:
+    lines = write_lines(tmp_path / "test.jsonl", reviews(3))
+    own = labelling.parent / "reviews.jsonl"
+    before = lines.read_bytes(), own.read_bytes()
+    for arguments in (("--source", lines, "-o", lines), ("--valid", "-o", own)):
+        code, _, told = called("evaluate", labelling, *arguments)
+        assert code == 2
+        assert "wanted different files to read and to write" in told
+    assert (lines.read_bytes(), own.read_bytes()) == before
+
+
+def test_a_single_text_is_one_text(labelling: Path, tmp_path: Path) -> None:
+    lines = write_lines(tmp_path / "test.jsonl", reviews(1))
+    _, out, _ = called("evaluate", labelling, "--source", lines)
+    assert " of 1 text; " in out
+    assert ", 1 text, sha256" in out

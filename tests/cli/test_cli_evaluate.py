@@ -203,3 +203,37 @@ def test_the_search_is_told_by_what_differs_from_the_defaults(run: Path) -> None
     assert search() == f"search: method = beam, beam = 2, {own}"
     assert search("--beam", "5") == f"search: method = beam, beam = 5, {own}"
     assert search("--set", "decoding.method=greedy") == f"search: method = greedy, {own}"
+
+
+@pytest.mark.parametrize("other", ["source", "reference", "link"])
+def test_what_is_evaluated_is_not_written_over(
+    run: Path, files: tuple[Path, Path], tmp_path: Path, other: str
+) -> None:
+    source, reference = files
+    (tmp_path / "link").hardlink_to(reference)
+    before = source.read_bytes(), reference.read_bytes()
+    both = ("--source", source, "--reference", reference)
+    code, out, error = evaluate(run, *both, "-o", tmp_path / "." / other)
+    assert (code, out) == (2, "")
+    assert "wanted different files to read and to write" in error
+    assert (source.read_bytes(), reference.read_bytes()) == before
+
+
+def test_the_data_of_a_run_is_not_written_over(piped: Path) -> None:
+    valid = piped.parent / "valid.tsv"
+    before = valid.read_bytes()
+    code, _, error = evaluate(piped, "--valid", "-o", valid)
+    assert code == 2
+    assert f"got {valid} twice" in error
+    assert valid.read_bytes() == before
+
+
+def test_a_text_may_be_its_own_reference(run: Path, files: tuple[Path, Path]) -> None:
+    code, _, error = evaluate(run, "--source", files[0], "--reference", files[0])
+    assert code == 0, error
+
+
+def test_a_single_pair_is_one_pair(run: Path, tmp_path: Path) -> None:
+    (tmp_path / "one").write_text("1 2\n", encoding="utf-8")
+    _, out, _ = evaluate(run, "--source", tmp_path / "one", "--reference", tmp_path / "one")
+    assert ", 1 pair, sha256" in out

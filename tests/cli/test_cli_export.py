@@ -51,7 +51,10 @@ def test_what_is_there_is_not_written_over(run: Path, tmp_path: Path) -> None:
     ("arguments", "message"),
     [
         (("--to", "tensorflow"), "wanted one of the formats safetensors, huggingface"),
-        (("--to", "onnx"), "wanted a model of kind \"transformer\" for ONNX; got 'recurrent'"),
+        (
+            ("--to", "ctranslate2"),
+            "wanted a model of kind \"transformer\" for CTranslate2; got 'recurrent'",
+        ),
         (("--to", "safetensors", "--quantization", "int8"), "wanted quantization = float32"),
         (("--to", "safetensors", "--checkpoint", "none"), "wanted a checkpoint 'none'"),
     ],

@@ -8,6 +8,8 @@ import urllib.request
 from pathlib import Path
 
 import pytest
+import torch
+from safetensors.torch import save_file
 from typer.testing import CliRunner
 
 from attlas.cli.application import app
@@ -165,3 +167,36 @@ def test_a_missing_folder_is_told_before_any_work(tmp_path: Path, option: str) -
     code, _, error = figure(tmp_path / "no-run", "a", option, path)
     assert code == 2
     assert error.startswith(f"attlas: wanted to write {path}; got no folder {path.parent};")
+
+
+def test_a_figure_and_its_trace_are_different_files(run: Path, tmp_path: Path) -> None:
+    path = tmp_path / "m.png"
+    code, out, error = figure(run, "1 2", "-o", path, "--save-trace", tmp_path / "." / "m.png")
+    assert (code, out) == (2, "")
+    assert "wanted different files to read and to write" in error
+    assert not path.exists()
+
+
+@pytest.mark.parametrize("option", ["--output", "--save-trace"])
+def test_a_trace_is_not_written_over_by_what_is_made_of_it(
+    trace: Path, tmp_path: Path, option: str
+) -> None:
+    named = tmp_path / "trace.svg"
+    named.write_bytes(trace.read_bytes())
+    code, _, error = figure(named, "-o", tmp_path / "m.svg", option, named)
+    assert code == 2
+    assert f"got {named} twice" in error
+    assert named.read_bytes() == trace.read_bytes()
+
+
+@pytest.mark.parametrize("command", ["figure", "inspect"])
+def test_a_trace_that_does_not_fit_together_is_the_callers_mistake(
+    tmp_path: Path, command: str
+) -> None:
+    path = tmp_path / "t.safetensors"
+    metadata = {"format": "attlas trace 1", "source": "[]", "target": "[]", "axes": "{}"}
+    readings = '[{"layer": 5, "form": "dense"}]'
+    save_file({"0.weights": torch.ones(1, 1, 2, 2)}, path, metadata | {"readings": readings})
+    result = CliRunner().invoke(app, [command, str(path)])
+    assert result.exit_code == 2
+    assert f"wanted 'layer' of a reading as str; got 5 in {path}" in result.stderr

@@ -188,3 +188,38 @@ def test_a_folder_called_as_a_recipe_does_not_hide_it(
     _, _, error = attlas("train", "demo", "--set", "nonsense=1")
     assert "without config.toml" not in error
     assert "nonsense" in error
+
+
+@pytest.mark.parametrize("name", ["taken", "taken/run", "lost"])
+def test_a_file_where_the_run_should_be_asks_for_another_folder(
+    recipe: Path, tmp_path: Path, name: str
+) -> None:
+    (tmp_path / "taken").write_text("mine", encoding="utf-8")
+    (tmp_path / "lost").symlink_to(tmp_path / "nowhere")
+    code, _, error = attlas("train", recipe, "--out", tmp_path / name)
+    assert code == 2
+    taken = tmp_path / name.partition("/")[0]
+    assert (
+        f"wanted a folder for the run at {tmp_path / name}; got {taken}, which is no folder; "
+        "choose another one with --out" in error
+    )
+    assert (tmp_path / "taken").read_text(encoding="utf-8") == "mine"
+
+
+@pytest.mark.parametrize("same", [True, False])
+def test_reports_of_the_same_files_say_which_set_they_tell_of(
+    recipe: Path, tmp_path: Path, same: bool
+) -> None:
+    for name in ("a.tsv", "b.tsv"):
+        (tmp_path / name).write_text("1 2\t2 1\n3 4\t4 3\n" * 9, encoding="utf-8")
+    valid = tmp_path / ("a.tsv" if same else "b.tsv")
+    data = {"kind": "files", "train": str(tmp_path / "a.tsv"), "valid": str(valid)}
+    own = tmp_path / "own.toml"
+    own.write_text(write_toml(read_toml(recipe) | {"data": data}), encoding="utf-8")
+    code, _, error = attlas("train", own, "--out", tmp_path / "run")
+    assert code == 0, error
+    told = [line.strip() for line in " ".join(error.split()).split("kept")]
+    for name, path in (("train", tmp_path / "a.tsv"), ("valid", valid)):
+        line = f"{path}: 18 of 18 pairs"
+        assert any(one.endswith(f"{name}: {line}" if same else line) for one in told)
+        assert any(one.endswith(f"{name}: {line}") for one in told) == same

@@ -256,3 +256,29 @@ def test_a_run_that_is_not_ready_says_how_to_go_on(run: Path, tmp_path: Path) ->
     code, _, error = translate(copy, text="1 2\n")
     assert code == 2
     assert f"train it: attlas train '{copy}'" in error
+
+
+@pytest.mark.parametrize("output", [(), ("-o", "-")])
+def test_alignments_do_not_stand_among_the_translations(run: Path, output: tuple[str, ...]) -> None:
+    code, out, error = translate(run, "--alignments", "-", *output, text="1 2\n")
+    assert (code, out) == (2, "")
+    assert "got the standard output twice; write to another file" in error
+
+
+def test_alignments_alone_go_to_the_standard_output(run: Path, tmp_path: Path) -> None:
+    text = "1 2 3\n\n4 5\n"
+    translate(run, "--alignments", tmp_path / "align", text=text)
+    code, out, error = translate(run, "-o", tmp_path / "out", "--alignments", "-", text=text)
+    assert code == 0, error
+    assert out == (tmp_path / "align").read_text(encoding="utf-8")
+
+
+def test_alignments_are_not_written_over_the_text_that_is_read(run: Path, tmp_path: Path) -> None:
+    path = tmp_path / "text"
+    path.write_text("1 2 3\n", encoding="utf-8")
+    (tmp_path / "link").hardlink_to(path)
+    for name in ("text", "link"):
+        code, _, error = translate(run, "-i", path, "--alignments", tmp_path / name)
+        assert code == 2
+        assert "wanted different files to read and to write" in error
+    assert path.read_text(encoding="utf-8") == "1 2 3\n"

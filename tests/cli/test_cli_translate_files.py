@@ -440,3 +440,18 @@ def test_two_processes_share_the_files_and_one_takes_over_what_the_other_left(
     for source in sources:
         assert told.count(f"attlas: {out / source.name}: ") == 1
     assert f"waiting for {out / 'a.txt'}, which another process is at" in told
+
+
+def test_a_text_that_another_one_would_be_translated_over_is_refused(
+    run: Path, tmp_path: Path
+) -> None:
+    into, texts = tmp_path / "into", [tmp_path / "a", tmp_path / "b"]
+    into.mkdir()
+    (into / "a").write_text("1 2\n", encoding="utf-8")
+    texts[0].write_text("3 4\n", encoding="utf-8")
+    texts[1].symlink_to(into / "a")
+    asked = ["translate", str(run), *map(str, texts), "--into", str(into)]
+    result = CliRunner().invoke(app, asked)
+    assert result.exit_code == 2
+    assert "wanted different files to read and to write" in result.stderr
+    assert (into / "a").read_text(encoding="utf-8") == "1 2\n"

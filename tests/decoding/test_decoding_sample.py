@@ -54,6 +54,13 @@ def test_a_sentence_gets_the_same_draws_alone_in_any_batch_and_each_time(
         assert decode(model, own, torch.ones_like(own, dtype=torch.bool), config) == [drawn]
 
 
+@pytest.mark.parametrize("temperature", [1e-3, 1e-30, 1e-42, 5e-324])
+def test_the_colder_the_surer(temperature: float) -> None:
+    log_p = torch.log_softmax(torch.tensor([[1.0, 2.0, 3.0]]), dim=-1)
+    log_p[0, 0] = float("-inf")
+    assert Distribution(temperature, 0, 1.0).of(log_p).tolist() == [[0.0, 0.0, 1.0]]
+
+
 def test_another_seed_draws_another_sentence() -> None:
     source, real = sources(9)
     found = {

@@ -171,7 +171,9 @@ def test_a_map_that_is_no_longer_kept_says_so(client: TestClient) -> None:
         ("GET", "/../application.py", 404),
         ("GET", "/..%2fapplication.py", 404),
         ("GET", "/%2e%2e/application.py", 404),
-        ("GET", "/api/translate", 404),  # as if it were not there: it takes POST alone
+        ("GET", "/api/translate", 405),
+        ("POST", "/api/maps/a/0", 405),
+        ("GET", "/api/model/", 404),
         ("POST", "/", 405),
         ("PUT", "/api/model", 405),
     ],
@@ -180,6 +182,12 @@ def test_what_is_not_there_is_said_as_json(
     client: TestClient, method: str, path: str, status: int
 ) -> None:
     complaint(client.request(method, path), status)
+
+
+def test_a_question_of_another_method_is_told_which_it_takes(client: TestClient) -> None:
+    answer = client.get("/api/translate")
+    assert "GET /api/translate" in complaint(answer, 405)
+    assert answer.headers["allow"] == "POST"
 
 
 def test_the_page_and_its_two_files_are_served(client: TestClient) -> None:

@@ -68,7 +68,7 @@ def test_a_place_that_may_not_be_written_is_the_callers_mistake(tmp_path: Path) 
 
 def test_an_export_that_cannot_be_leaves_no_folder(tmp_path: Path) -> None:
     run = run_of(tmp_path / "run", RECURRENT)
-    for format_ in ("huggingface", "ctranslate2", "onnx"):
+    for format_ in ("huggingface", "ctranslate2"):
         with pytest.raises(AttlasError, match=r"of kind \"transformer\" for .*; got 'recurrent'"):
             export(run, format_, tmp_path / "out")
     assert [path.name for path in tmp_path.iterdir()] == ["run"]

@@ -1,7 +1,10 @@
 """Figures as files."""
 
+import os
+import stat
 import subprocess
 import sys
+import threading
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -97,3 +100,78 @@ def test_drawing_and_saving_leave_matplotlibs_settings_alone(tmp_path: Path) -> 
     figures.save(example(), tmp_path / "map.svg")
     assert dict(mpl.rcParams) == before
     assert "matplotlib.pyplot" not in sys.modules or not mpl.pyplot.get_fignums()
+
+
+@pytest.mark.parametrize("suffix", HEADS)
+@pytest.mark.parametrize("what", [KeyboardInterrupt, OSError])
+@pytest.mark.parametrize("when", ["while it is drawn", "while it is written"])
+def test_a_figure_that_fails_leaves_the_older_one_and_nothing_else(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    suffix: str,
+    what: type[BaseException],
+    when: str,
+) -> None:
+    path = tmp_path / f"map{suffix}"
+    figures.save(example(), path)
+    before = path.read_bytes()
+
+    def half(self: Figure | Path, target: object, **_: object) -> None:
+        if isinstance(self, Path):
+            with self.open("wb") as file:
+                file.write(before[: len(before) // 2])
+        elif isinstance(target, str | Path):
+            Path(target).write_bytes(before[: len(before) // 2])
+        raise what(28, "No space left on device")
+
+    if when == "while it is drawn":
+        monkeypatch.setattr(Figure, "savefig", half)
+    else:
+        monkeypatch.setattr(Path, "write_bytes", half)
+    with pytest.raises((KeyboardInterrupt, OSError, AttlasError)):
+        figures.save(example("c"), path)
+    monkeypatch.undo()
+    assert path.read_bytes() == before
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_full_disk_is_told_with_what_to_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(self: Path, content: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Path, "write_bytes", full)
+    with pytest.raises(AttlasError, match=r"got No space left on device; make room, give the"):
+        figures.save(example(), tmp_path / "map.png")
+
+
+def test_a_figure_goes_through_a_pipe(tmp_path: Path) -> None:
+    pipe, found = tmp_path / "map.svg", []
+    os.mkfifo(pipe)
+    reader = threading.Thread(target=lambda: found.append(pipe.read_bytes()), daemon=True)
+    reader.start()
+    figures.save(example(), pipe)
+    reader.join(60)
+    figures.save(example(), tmp_path / "plain.svg")
+    assert found == [(tmp_path / "plain.svg").read_bytes()]
+    assert pipe.is_fifo()
+
+
+def test_a_link_stays_a_link_and_its_file_keeps_its_rights(tmp_path: Path) -> None:
+    real, link = tmp_path / "folder" / "real.png", tmp_path / "map.png"
+    real.parent.mkdir()
+    link.symlink_to(real)
+    figures.save(example(), link)  # which leads nowhere yet
+    real.chmod(0o600)
+    figures.save(example("c"), link)
+    assert link.is_symlink()
+    assert real.read_bytes().startswith(HEADS[".png"])
+    assert stat.S_IMODE(real.stat().st_mode) == 0o600
+    assert list(real.parent.iterdir()) == [real]
+
+
+def test_a_name_as_long_as_a_name_may_be_is_enough_for_a_figure(tmp_path: Path) -> None:
+    path = tmp_path / f"{'a' * 251}.png"
+    figures.save(example(), path)
+    assert list(tmp_path.iterdir()) == [path]

@@ -491,6 +491,23 @@ def test_what_does_not_fit_together_is_said(read, arrays, options, text):
     assert str(raised.value) == text
 
 
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("pattern", [everywhere, causal, window(2)])
+def test_a_query_that_is_no_number_reads_none(bad, pattern):
+    query, others = np.random.default_rng(0).normal(size=(2, 200, 4))
+    query[150, 2] = bad
+    read = attend(query, others, others, pattern=pattern)
+    with_weights, _ = attend_with_weights(query, others, others, pattern=pattern)
+    assert np.isnan(read[150]).all()
+    np.testing.assert_allclose(read, with_weights, rtol=1e-6)
+
+
+@pytest.mark.parametrize("first", [2**63 - 2, -(2**63), 10**30])
+def test_a_first_position_beyond_whole_numbers_of_torch_is_an_error(first):
+    with pytest.raises(AttlasError, match="wanted a first position within"):
+        attend(Z((3, 4)), Z((3, 4)), Z((3, 4)), pattern=window(2), first=first)
+
+
 @pytest.mark.parametrize("bad", [np.nan, np.inf])
 def test_a_bias_that_is_no_number_is_an_error(bad):
     bias = np.zeros((3, 3))

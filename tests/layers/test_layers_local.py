@@ -126,5 +126,6 @@ def test_a_window_without_a_width_is_an_error():
     with pytest.raises(AttlasError) as caught:
         LocalMonotonic(Dot(), 0)
     assert str(caught.value) == (
-        "wanted a local window with a radius D ≥ 1; got 0; use e.g. 10, as the paper does"
+        "wanted a local window with a radius D ≥ 1, a whole number; got 0; "
+        "use e.g. 10, as the paper does"
     )

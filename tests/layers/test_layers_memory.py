@@ -28,6 +28,15 @@ def test_growing_is_joining(first: int, parts: list[int], reordered: bool) -> No
     assert torch.equal(grown.values, torch.cat([part.values for part in kept], dim=2))
 
 
+def test_a_memory_of_inference_mode_grows_outside_of_it() -> None:
+    with torch.inference_mode():
+        past = memory(3).extend(memory(1))
+    more = memory(1)
+    grown = past.extend(more)
+    assert torch.equal(grown.keys, torch.cat([past.keys, more.keys], dim=2))
+    assert past.slots == 4
+
+
 def test_two_futures_of_one_memory_do_not_meet() -> None:
     past = memory(3).extend(memory(1))
     left, right = memory(1), memory(1)

@@ -15,6 +15,11 @@ def test_missing_and_surplus_tokens_are_wrong_ones():
     assert token_accuracy([[]], [[]]) == 1.0
 
 
+def test_an_unknown_token_is_never_right():
+    assert token_accuracy([[5, 1]], [[5, 1]], unknown=1) == pytest.approx(1 / 2)
+    assert sequence_accuracy([[5, 1], [5]], [[5, 1], [5]], unknown=1) == pytest.approx(1 / 2)
+
+
 def test_a_sequence_is_right_as_a_whole_or_not_at_all():
     assert sequence_accuracy([[5, 6], (7,), []], [[5, 6], [7], [8]]) == pytest.approx(2 / 3)
 

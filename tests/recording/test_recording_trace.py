@@ -1,8 +1,11 @@
 import json
+import re
 from dataclasses import dataclass
 
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 from safetensors.torch import save_file
 
 from attlas.errors import AttlasError
@@ -204,3 +207,179 @@ def test_a_printed_reading_tells_its_shape_and_not_its_numbers(trace):
         "(FactoredReading(batch=2, heads=2, queries=5, slots=5), "
         "FactoredReading(batch=2, heads=2, queries=5, slots=5))"
     )
+
+
+def written(path, tensors, readings, source="[]", target="[]", axes="{}"):
+    """A file in the format of a trace, with whatever in it."""
+    metadata = {"format": "attlas trace 1", "readings": readings, "source": source}
+    save_file(tensors, path, {**metadata, "target": target, "axes": axes})
+    return path
+
+
+def facts_of(form="factored", layer="a", **changed):
+    facts = {"layer": layer, "form": form}
+    if form == "factored":
+        facts |= {"scale": 1.0, "pattern": "causal", "first": 0}
+    return json.dumps([facts | changed])
+
+
+def factored(query=(1, 2, 3, 4), keys=(1, 1, 5, 4), real=None, kind=torch.float32):
+    fields = {"0.query": torch.ones(query).to(kind), "0.keys": torch.ones(keys).to(kind)}
+    return fields if real is None else fields | {"0.real": real}
+
+
+def dense(*shape, kind=torch.float32):
+    return {"0.weights": torch.ones(shape).to(kind)}
+
+
+@pytest.mark.parametrize(
+    ("tensors", "readings", "wanted"),
+    [
+        (dense(1, 3, 4), facts_of("dense"), "weights shaped (batch, heads, queries, slots)"),
+        (dense(1, 1, 1, 3, 4), facts_of("dense"), "weights shaped (batch, heads, queries, slots)"),
+        (dense(1, 1, 3, 4, kind=torch.complex64), facts_of("dense"), "as real numbers"),
+        (factored(query=(3, 4)), facts_of(), "queries shaped (batch, heads, queries, width)"),
+        (factored(keys=(5, 4)), facts_of(), "keys shaped (batch, key_heads, slots, width)"),
+        (factored(kind=torch.float8_e4m3fn), facts_of(), "as real numbers"),
+        (factored(keys=(1, 1, 5, 6)), facts_of(), "queries and keys of one batch and one width"),
+        (factored(keys=(2, 1, 5, 4)), facts_of(), "queries and keys of one batch and one width"),
+        (factored(keys=(1, 3, 5, 4)), facts_of(), "a whole number of heads to a key head"),
+        (factored(keys=(1, 0, 5, 4)), facts_of(), "a whole number of heads to a key head"),
+        (factored(real=torch.ones(2, 7).bool()), facts_of(), "`real` of shape (1, 5)"),
+        (factored(real=torch.ones(1, 5)), facts_of(), "`real` of shape (1, 5) and torch.bool"),
+        (dense(1, 1, 3, 4), facts_of("dense", layer=5), "'layer' of a reading as str; got 5"),
+        (dense(1, 1, 3, 4), facts_of("dense", layer=["a"]), "'layer' of a reading as str"),
+        (dense(1, 1, 3, 4), facts_of("dense", layer="\ud800"), "valid Unicode"),
+        (dense(1, 1, 3, 4), facts_of("loose"), "form 'dense' or 'factored'; got 'loose'"),
+        (factored(), facts_of(first=10**26), "`first`, the position of the first query"),
+        (factored(), facts_of(first=-(2**31) - 1), "`first`, the position of the first query"),
+        (factored(), facts_of(first=0.5), "'first' of a reading as int; got 0.5"),
+        (factored(), facts_of(first=True), "'first' of a reading as int; got True"),
+        (factored(), facts_of(scale="1"), "'scale' of a reading as int or float; got '1'"),
+        (factored(), facts_of(scale=float("nan")), "a finite scale; got nan"),
+        (factored(), facts_of(scale=float("inf")), "a finite scale; got inf"),
+        (factored(), facts_of(scale=10**400), "a whole trace file"),
+        (factored(), facts_of(pattern=5), "'pattern' of a reading as str; got 5"),
+        (dense(1, 1, 3, 4), "[" * 100_000 + "]" * 100_000, "a whole trace file"),
+    ],
+)
+def test_a_reading_that_does_not_fit_together_is_an_error_that_names_the_file(
+    tmp_path, tensors, readings, wanted
+):
+    path = written(tmp_path / "trace", tensors, readings)
+    with pytest.raises(AttlasError, match=re.escape(wanted)) as caught:
+        Trace.load(path)
+    assert str(path) in caught.value.came
+
+
+@pytest.mark.parametrize(
+    ("labels", "wanted"),
+    [
+        ({"source": "[[1, 2, 3, 4]]"}, "labels as lists of strings"),
+        ({"source": '["abcd"]'}, "labels as lists of strings"),
+        ({"source": '[{"a": 1}]'}, "labels as lists of strings"),
+        ({"source": "[4]"}, "labels as lists of strings"),
+        ({"source": "[[null]]"}, "labels as lists of strings"),
+        ({"source": "7"}, "a whole trace file"),
+        ({"source": '[["a"]]'}, "labels of the source, one to each place of an axis"),
+        ({"target": '[["a", "b", "c", "d", "e"]]'}, "labels of the target, one to each place"),
+        ({"source": '[["a", "b", "c", "d"], []]'}, "a list for each of at most 1 batch rows"),
+        ({"source": '[["a", "b", "c", "\\ud800"]]'}, "labels of valid Unicode"),
+        ({"axes": '{"a": [[["a", "b", "c"]], []]}'}, "labels of the slots of layer 'a'"),
+        ({"axes": '{"a": [[], [["a", "b"]]]}'}, "labels of the queries of layer 'a'"),
+        ({"axes": '{"b": [[], []]}'}, "one of the layers ['a']; got 'b'"),
+        ({"axes": '{"a": [[]]}'}, "a whole trace file"),
+        ({"axes": "[]"}, "a whole trace file"),
+    ],
+)
+def test_labels_that_name_no_axis_are_an_error_that_names_the_file(tmp_path, labels, wanted):
+    path = written(tmp_path / "trace", dense(1, 1, 3, 4), facts_of("dense"), **labels)
+    with pytest.raises(AttlasError, match=re.escape(wanted)) as caught:
+        Trace.load(path)
+    assert str(path) in caught.value.came
+
+
+@pytest.mark.parametrize(
+    ("source", "target"),
+    [(["abcd"], []), ("abcd", []), ([], "xyz"), ([["a"]], ["xyz", "x"])],
+)
+def test_a_label_that_is_no_string_is_refused_where_it_is_given(source, target):
+    trace = Trace()
+    with pytest.raises(AttlasError, match="wanted labels as lists of strings, one list to a batch"):
+        trace.label(source, target)
+    with pytest.raises(AttlasError, match="wanted labels as lists of strings, one list to a batch"):
+        trace.label_layer("a", source, target)
+
+
+def test_what_could_not_be_read_back_is_not_saved(tmp_path):
+    trace = Trace()
+    trace.note("a", DenseReading(torch.ones(1, 1, 3, 4) / 4))
+    trace.label([["too", "short"]])
+    with pytest.raises(AttlasError, match="labels of the source, one to each place of an axis"):
+        trace.save(tmp_path / "trace")
+    assert list(tmp_path.iterdir()) == []
+
+
+@given(
+    queries=st.integers(1, 6),
+    slots=st.integers(1, 6),
+    calls=st.integers(1, 3),
+    lengths=st.lists(st.integers(0, 20), max_size=4),
+)
+def test_labels_come_back_where_the_longest_fits_an_axis_or_the_steps_and_else_are_refused(
+    tmp_path_factory, queries, slots, calls, lengths
+):
+    trace = Trace()
+    for _ in range(calls):
+        trace.note("a", DenseReading(torch.full((3, 1, queries, slots), 1 / slots)))
+    rows = [["t"] * length for length in lengths]
+    trace.label(rows)
+    longest = max(lengths, default=0)
+    steps = calls * queries if calls > 1 else 0
+    fits = longest in (0, queries, slots) or longest <= steps
+    path = tmp_path_factory.mktemp("trace") / "trace"
+    if fits and (len(rows) <= 3 or not longest):
+        trace.save(path)
+        assert [len(row) for row in Trace.load(path).source] == lengths
+    else:
+        with pytest.raises(AttlasError, match="wanted labels of the source"):
+            trace.save(path)
+
+
+def test_the_steps_of_a_growing_memory_keep_the_labels_of_all_of_them(tmp_path):
+    trace = Trace()
+    for slots in range(1, 8):
+        trace.note("own", DenseReading(torch.full((1, 2, 1, slots), 1 / slots)))
+        trace.note("cross", DenseReading(torch.full((1, 2, 1, 9), 1 / 9)))
+    source, target = ["s"] * 9, ["t"] * 5  # the search went on for two steps
+    trace.label([source], [target])
+    trace.label_layer("own", [target], [target])
+    trace.save(tmp_path / "trace")
+    assert Trace.load(tmp_path / "trace").tokens("own") == ((tuple(target),),) * 2
+
+
+def test_a_reading_of_no_rows_or_no_width_has_no_weights_and_uniform_ones():
+    none = FactoredReading(torch.ones(0, 2, 3, 4), torch.ones(0, 1, 5, 4), 1.0, causal, 0)
+    assert none.weights().shape == (0, 2, 3, 5)
+    blind = FactoredReading(torch.ones(1, 2, 3, 0), torch.ones(1, 1, 3, 0), 1.0, causal, 0)
+    torch.testing.assert_close(
+        blind.weights()[0, 1], torch.ones(3, 3).tril() / torch.arange(1, 4)[:, None]
+    )
+
+
+def test_a_save_that_is_interrupted_leaves_the_older_trace_and_nothing_else(
+    trace, tmp_path, monkeypatch
+):
+    path = tmp_path / "trace.safetensors"
+    trace.save(path)
+    before = path.read_bytes()
+
+    def half(tensors, place, metadata):
+        place.write_bytes(before[:100])
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("attlas.recording.trace.save_file", half)
+    with pytest.raises(KeyboardInterrupt):
+        trace.save(path)
+    assert path.read_bytes() == before
+    assert list(tmp_path.iterdir()) == [path]

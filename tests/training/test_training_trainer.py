@@ -183,6 +183,20 @@ def notes(begun: Recipe, folder: Path) -> str:
     return "\n".join(first.notes)
 
 
+def test_the_pairs_that_a_training_begins_with_are_those_that_are_trained_on(
+    tmp_path: Path,
+) -> None:
+    tables = recipe(1).tables()
+    tables["batching"] |= {"max_length": 4, "overlong": "skip"}
+    begun = Recipe.model_validate(tables)
+    task, told = prepared(begun, tmp_path), list[Event]()
+    trained = sum(map(len, task.batches(0).epoch(0)))
+    assert 0 < trained < len(task.splits.train)
+    train(begun, tmp_path, report=told.append)
+    (first,) = (event for event in told if isinstance(event, Started))
+    assert first.pairs == trained
+
+
 def test_a_schedule_that_is_longer_than_the_training_is_noted_at_the_start(tmp_path: Path) -> None:
     task = prepared(recipe(1), tmp_path / "first")
     whole = 2 * math.ceil(len(task.batches(0).epoch(0)) / 2)  # two epochs; two batches each
@@ -199,6 +213,18 @@ def test_a_schedule_that_is_longer_than_the_training_is_noted_at_the_start(tmp_p
     warm = {"kind": "inverse-square-root", "warmup": 4000}
     told = notes(recipe(3, schedule=warm, validation=validation), tmp_path / "warm")
     assert "4,000 updates, the training ends after about 3: set training.schedule.warmup" in told
+
+
+def test_a_training_with_subword_sampling_is_planned_by_the_batches_that_it_draws(
+    tmp_path: Path,
+) -> None:
+    tables = recipe(10**6, epochs=2, validation={"translate": False}).tables()
+    tables["vocabulary"] = {"kind": "bpe", "size": 300, "sampling": 0.5}
+    begun = Recipe.model_validate(tables)
+    task = prepared(begun, tmp_path)
+    plain, drawn = len(task.encoded().epoch(0)), len(task.batches(1).epoch(1))
+    assert drawn > plain  # rare pieces are short, so there are more of them
+    assert train(begun, tmp_path).planned == 2 * math.ceil(drawn / 2)  # two batches an update
 
 
 @pytest.mark.parametrize(

@@ -60,7 +60,7 @@ def classify(
         from attlas.cli.classifying import attention_of, check_texts, classify_lines, classify_texts
         from attlas.cli.given import run_at
 
-    check_texts(texts, input, attention, layer)  # better told before the work than after it
+    check_texts(texts, input, output, attention, layer)  # better told before the work than after it
     opened, checkpoint = run_at(run, checkpoint)
     classifier = TextClassifier(opened, which=checkpoint, device=device)
     if attention:

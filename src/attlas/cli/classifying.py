@@ -9,9 +9,9 @@ from pathlib import Path
 
 from attlas.classifying import Classification, TextClassifier
 from attlas.cli.drawing import draw
-from attlas.cli.given import folder_of
+from attlas.cli.given import check_distinct, folder_of
 from attlas.cli.output import STANDARD, opened
-from attlas.cli.translating import at_hand, check_distinct
+from attlas.cli.translating import at_hand
 from attlas.cli.window import windows
 from attlas.data import stream_lines
 from attlas.errors import AttlasError
@@ -21,11 +21,17 @@ _TRACE = ".safetensors"
 
 
 def check_texts(
-    texts: Sequence[str] | None, source: str, attention: Path | None, layer: str | None
+    texts: Sequence[str] | None,
+    source: str,
+    output: str,
+    attention: Path | None,
+    layer: str | None,
 ) -> None:
     """Errors: `AttlasError` for texts from two sides, a file where a text should be, an attention
-    of several texts or of another kind of file, and a layer without a figure.
+    of several texts or of another kind of file, a layer without a figure, and where a file would be
+    written over.
     """
+    check_distinct([source], [output, attention])
     if texts and source != STANDARD:
         raise AttlasError("TEXT, or --input, not both", "both", "leave one of them out")
     for text in texts or ():
@@ -63,10 +69,8 @@ def classify_lines(
 
     What was read before a mistake in the text is classified and written; the mistake is raised
     after it.
-    Errors: `AttlasError` where a file cannot be read or written or would be written over, and where
-    a line is not UTF-8.
+    Errors: `AttlasError` where a file cannot be read or written, and where a line is not UTF-8.
     """
-    check_distinct([Path(path) for path in (source, target) if path != STANDARD])
     numbers = count(1)
     with ExitStack() as files:
         lines = opened(target, files)

@@ -61,14 +61,15 @@ def evaluate(
       attlas evaluate runs/imdb --valid --examples 3
     """
     with loading():
+        from attlas.cli.engine import translator_of
         from attlas.cli.evaluating import report_of, test_set_of, tokenizer_of, told, translated
         from attlas.cli.evaluating_labels import check_of_classifier, labels_told
-        from attlas.cli.given import folder_of, run_at
+        from attlas.cli.given import check_distinct, data_of, folder_of, run_at
         from attlas.cli.searching import decoding_of
-        from attlas.decoding import Translator
 
     folder_of(output)  # better told before the work than after it
     opened, checkpoint = run_at(run, checkpoint)
+    check_distinct([source, reference, *data_of(opened)], [output])
     if opened.classifies:
         of_translation = {
             "--reference": reference,
@@ -92,7 +93,7 @@ def evaluate(
     tested = test_set_of(opened, source, reference, valid=valid)
     config = decoding_of(opened, settings, beam)
     tokenizer = tokenizer_of(opened, bleu_tokenizer)
-    translator = Translator(opened, config, which=checkpoint, device=device)
+    translator = translator_of(opened, "attlas", config, checkpoint, device)
     translations = translated(translator, tested, output)
     vocabulary = translator.vocabularies.target
     report = report_of(opened, checkpoint, config, tested, translations, vocabulary, tokenizer)

@@ -13,6 +13,8 @@ from rich.progress import track
 
 from attlas.cli.output import opened
 from attlas.data import Corpus, FilterReport, Pair, SplitName, Vocabulary, read_lines
+from attlas.data.amount import amount
+from attlas.data.vocabulary import UNKNOWN
 from attlas.decoding import DecodingConfig, Translation, Translator
 from attlas.decoding.config import idle_settings
 from attlas.errors import AttlasError
@@ -100,12 +102,15 @@ def exactly_right(
 ) -> list[bool]:
     """Which translations have the tokens of their reference and ended there.
 
-    As the validations of a training count: what was cut off is not right, whatever its text.
+    As the validations of a training count: what was cut off is not right, whatever its text, and a
+    word that the vocabulary does not know cannot be.
     """
-    wanted = [tuple(vocabulary.pieces(vocabulary.encode(text))) for text in tested.targets]
+    wanted = [vocabulary.encode(text) for text in tested.targets]
     return [
-        translation.finished and translation.tokens[:-1] == tokens  # without END
-        for translation, tokens in zip(translations, wanted, strict=True)
+        translation.finished
+        and UNKNOWN not in ids
+        and translation.tokens[:-1] == tuple(vocabulary.pieces(ids))  # without END
+        for translation, ids in zip(translations, wanted, strict=True)
     ]
 
 
@@ -131,7 +136,7 @@ def report_of(
     return {
         "scores": {s.name: {"value": s.value, "signature": s.signature} for s in scores},
         "exactly_right": sum(right) / len(right),
-        "token_accuracy": token_accuracy(*tokens),
+        "token_accuracy": token_accuracy(*tokens, unknown=UNKNOWN),
         "data": {
             "name": tested.name,
             "pairs": len(translations),
@@ -177,7 +182,7 @@ def told(
     lines += [
         f"exactly right: {report['exactly_right']:.1%}",
         f"right tokens, place by place: {report['token_accuracy']:.1%}",
-        f"data: {data['name']}, {data['pairs']:,} pairs, sha256 {data['sha256']}",
+        f"data: {data['name']}, {amount(data['pairs'], 'pair')}, sha256 {data['sha256']}",
         f"search: {_searched(report['decoding'])}",
         f"run: {report['run']}, checkpoint {report['checkpoint']}, seed {report['seed']}, "
         f"attlas {report['attlas']}, torch {report['torch']}, commit {report['commit']}",

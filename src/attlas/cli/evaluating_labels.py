@@ -15,6 +15,7 @@ from rich.progress import track
 from attlas.classifying import Classification, TextClassifier
 from attlas.cli.output import opened
 from attlas.data import LabelledCorpus, LabelledData, labelled_corpus_of, read_labelled_texts
+from attlas.data.amount import amount
 from attlas.errors import AttlasError
 from attlas.metrics import confusion, wilson_interval
 from attlas.runs import CONFIG, Run
@@ -154,11 +155,11 @@ def _as_text(report: Mapping[str, Any], wrong: Sequence[Mapping[str, Any]]) -> s
         )
     data, interval = report["data"], report["interval"]
     lines += [
-        f"accuracy: {report['accuracy']:.2%} of {data['texts']:,} texts; "
+        f"accuracy: {report['accuracy']:.2%} of {amount(data['texts'], 'text')}; "
         f"{interval['confidence']:.0%} interval {interval['low']:.2%} to {interval['high']:.2%} "
         f"({interval['method']})",
         *_matrix(report["confusion"]),
-        f"data: {data['name']}, {data['texts']:,} texts, sha256 {data['sha256']}",
+        f"data: {data['name']}, {amount(data['texts'], 'text')}, sha256 {data['sha256']}",
         f"run: {report['run']}, checkpoint {report['checkpoint']}, seed {report['seed']}, "
         f"attlas {report['attlas']}, torch {report['torch']}, commit {report['commit']}",
     ]

@@ -28,7 +28,7 @@ def export(
     model of transformers; the Transformer with placement = "post", LayerNorm, sinusoidal positions
     and relu or gelu. ctranslate2: a fast translator, also with 8-bit weights; any Transformer whose
     attention may look everywhere. onnx: encoder.onnx and decoder.onnx (one step, with the past in
-    and out) for onnxruntime; the same models.
+    and out) for onnxruntime; the same Transformers and any recurrent model.
 
     The folder is there whole or not at all. Its README.md says how to use it; attlas.json in it
     names the checkpoint and has the run's provenance.

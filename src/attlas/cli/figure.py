@@ -49,7 +49,7 @@ def figure(
     """
     with loading():
         from attlas.cli.drawing import draw, trace_of_run, trace_on_disk
-        from attlas.cli.given import folder_of, run_at
+        from attlas.cli.given import check_distinct, folder_of, run_at
         from attlas.cli.searching import decoding_of
         from attlas.decoding import Translator
         from attlas.figures.saving import suffix_of
@@ -57,6 +57,7 @@ def figure(
     suffix_of(output)  # better told before the work than after it
     folder_of(output)
     folder_of(save_trace)
+    check_distinct([subject], [output, save_trace])
     if subject.is_file():
         trace = trace_on_disk(subject, text)
     else:

@@ -1,10 +1,13 @@
 """What a command is given, looked at before it begins to work."""
 
+import os
+from collections.abc import Iterable
 from pathlib import Path
 from shlex import quote
 
 from safetensors import SafetensorError, safe_open
 
+from attlas.cli.output import STANDARD
 from attlas.errors import AttlasError
 from attlas.recording import Trace
 from attlas.runs import BEST, LAST, Run
@@ -58,3 +61,41 @@ def folder_of(path: Path | None) -> None:
         raise AttlasError(
             f"to write {path}", f"no folder {path.parent}", "choose a folder that exists"
         )
+
+
+def data_of(run: Run) -> list[Path]:
+    """The files and folders of texts that a run was trained, chosen and tested on."""
+    table = run.table("data")
+    if table.get("kind") not in ("files", "labelled"):
+        return []
+    given = [table.get(split) or [] for split in ("train", "valid", "test")]
+    return [Path(p) for paths in given for p in ([paths] if isinstance(paths, str) else paths)]
+
+
+def check_distinct(read: Iterable[Path | str | None], written: Iterable[Path | str | None]) -> None:
+    """That nothing is written over what is read, and nothing twice; None = no such file.
+
+    "-" is the standard input of what is read, and the standard output of what is written.
+    Errors: `AttlasError` where a file would be read and written, or written twice.
+    """
+    taken = {_identity(path) for path in read if path is not None and str(path) != STANDARD}
+    for path in written:
+        if path is None:
+            continue
+        if (identity := _identity(path)) in taken:
+            name = "the standard output" if str(path) == STANDARD else path
+            raise AttlasError(
+                "different files to read and to write", f"{name} twice", "write to another file"
+            )
+        taken.add(identity)
+
+
+def _identity(path: Path | str) -> object:
+    """What is the same for two names of one file, links among them."""
+    if str(path) == STANDARD:
+        return STANDARD
+    try:
+        status = Path(path).stat()
+    except (OSError, ValueError):  # not there yet
+        return os.path.realpath(path)
+    return status.st_dev, status.st_ino

@@ -1,5 +1,6 @@
 """`attlas train`: from a recipe to a run."""
 
+from os.path import lexists
 from pathlib import Path
 from typing import Annotated
 
@@ -51,6 +52,13 @@ def train(
             "name a TOML file, a recipe that comes with attlas, or the folder of a run",
         )
     folder = out or (Path(name) if begun else Path("runs") / Path(name).stem)
+    for part in (folder, *folder.parents):
+        if lexists(part) and not part.is_dir():
+            raise AttlasError(
+                f"a folder for the run at {folder}",
+                f"{part}, which is no folder",
+                "choose another one with --out",
+            )
     chosen = read_recipe(Path(name) / CONFIG if begun else name, settings or ())
     if not leading():  # of the processes that torchrun started, the first one speaks
         train_run(chosen, folder)

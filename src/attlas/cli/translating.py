@@ -3,11 +3,12 @@
 import os
 import stat
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack
 from itertools import count
 from pathlib import Path
 
+from attlas.cli.given import check_distinct
 from attlas.cli.output import STANDARD, Output, opened
 from attlas.cli.window import windows
 from attlas.data import stream_lines
@@ -35,7 +36,8 @@ def translate_lines(
     the text is translated and written; the mistake is raised after it.
 
     Errors: `AttlasError` where a file cannot be read or written or would be written over, where
-    a line is not UTF-8, and for alignments of a model without attention.
+    alignments would stand among the translations, where a line is not UTF-8, and for alignments of
+    a model without attention.
     """
     if alignments and not taps(translator.model):
         raise AttlasError(
@@ -43,7 +45,7 @@ def translate_lines(
             "a run without",
             "leave out --alignments, or train with model.attention",
         )
-    check_distinct([Path(p) for p in (source, target, alignments) if p and str(p) != STANDARD])
+    check_distinct([source], [target, alignments])
     arriving = windows(stream_lines(source), window, full=at_hand(source))
     numbers = count()
     with ExitStack() as files:
@@ -90,14 +92,3 @@ def remark(place: str, translation: Translation) -> None:
     """Tell on the standard error what a reader has to know of it; `place` is that of its line."""
     for one in remarks(translation.cut, translation.finished):
         print(f"attlas: {place}: {one}", file=sys.stderr)
-
-
-def check_distinct(paths: Iterable[Path]) -> None:
-    """Errors: `AttlasError` where a file would be read and written, or written twice."""
-    seen: set[Path] = set()
-    for path in paths:
-        if path.resolve() in seen:
-            raise AttlasError(
-                "different files to read and to write", f"{path} twice", "write to another file"
-            )
-        seen.add(path.resolve())

@@ -12,6 +12,7 @@ from typing import Any
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
+from attlas.cli.given import check_distinct
 from attlas.cli.origin import short
 from attlas.cli.part import Origin, Part, books
 from attlas.cli.shard import Shard
@@ -175,6 +176,7 @@ def _outputs(sources: Sequence[Path], folder: Path) -> dict[Path, Path]:
                 "choose another folder",
             )
         found[output] = source
+    check_distinct(found.values(), found)
     return found
 
 

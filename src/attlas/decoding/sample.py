@@ -34,7 +34,10 @@ class Distribution:
         self, log_probabilities: Float[Tensor, "rows vocabulary"]
     ) -> Float[Tensor, "rows vocabulary"]:
         """The probabilities to draw from; 0 for what is not kept."""
-        scores = log_probabilities / self.temperature
+        # The best at 0: a small temperature must not take every token to −∞.
+        best = log_probabilities.amax(dim=-1, keepdim=True)
+        scores = log_probabilities - best.masked_fill(best.isneginf(), 0.0)
+        scores = scores / max(self.temperature, torch.finfo(scores.dtype).tiny)
         if 0 < self.top_k < scores.shape[1]:
             last = scores.topk(self.top_k, dim=-1).values[:, -1:]
             scores = scores.masked_fill(scores < last, float("-inf"))

@@ -14,7 +14,7 @@ from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
-from starlette.routing import Mount, Route
+from starlette.routing import Mount, Route, Router
 from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -55,10 +55,14 @@ def app(translator: Looking, hosts: Collection[str] = ()) -> Starlette:
             "install attlas again, or run `npm ci && npm run build` in explorer-ui",
         )
     answers = _Answers(translator)
+    questions = [
+        Route("/model", answers.model),
+        Route("/translate", answers.translate, methods=["POST"]),
+        Route("/maps/{id}/{layer:int}", answers.tile),
+    ]
     routes = [
-        Route("/api/model", answers.model),
-        Route("/api/translate", answers.translate, methods=["POST"]),
-        Route("/api/maps/{id}/{layer:int}", answers.tile),
+        # Apart from the page's files, which would answer for a question of another method.
+        Mount("/api", Router(questions, redirect_slashes=False)),
         Mount("/", StaticFiles(directory=_PAGE, html=True)),
     ]
     return Starlette(
@@ -150,7 +154,9 @@ async def _no_such_thing(request: Request, error: Exception) -> Response:
             f"{request.method} {request.url.path}",
             "open / in a browser",
         )
-    return _as_json(what, error.status_code)
+    response = _as_json(what, error.status_code)
+    response.headers.update(error.headers or {})  # of 405: what is allowed
+    return response
 
 
 async def _nobody_listens(request: Request, error: Exception) -> Response:

@@ -1,5 +1,7 @@
 """An ONNX graph, written node by node."""
 
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +19,27 @@ Shape = tuple[int | str, ...]
 """Sizes, and names of those that are free."""
 
 
+@dataclass(frozen=True, slots=True)
+class Value:
+    """What goes into a graph, or comes out of it."""
+
+    name: str
+    dtype: type[np.generic]
+    shape: Shape
+
+    @property
+    def info(self) -> Any:
+        """The same in the words of ONNX."""
+        from onnx import helper
+
+        kind = helper.np_dtype_to_tensor_dtype(np.dtype(self.dtype))
+        return helper.make_tensor_value_info(self.name, kind, self.shape)
+
+    def __str__(self) -> str:
+        sizes = f"{self.shape[0]}," if len(self.shape) == 1 else ", ".join(map(str, self.shape))
+        return f"{self.name} ({sizes}) {np.dtype(self.dtype).name}"
+
+
 class Graph:
     """Nodes and constants; values are known by their names, which are given as they come."""
 
@@ -24,12 +47,18 @@ class Graph:
         self.name = name
         self._nodes: list[Any] = []
         self._constants: dict[str, Any] = {}
-        self._inputs: list[Any] = []
-        self._outputs: list[Any] = []
+        self._inputs: list[Value] = []
+        self._outputs: list[Value] = []
+
+    @property
+    def signature(self) -> str:
+        """What goes in and what comes out, as people read it."""
+        given, made = (", ".join(map(str, values)) for values in (self._inputs, self._outputs))
+        return f"{given} → {made}"
 
     def input(self, name: str, dtype: type[np.generic], shape: Shape) -> str:
         """A value that the caller gives."""
-        self._inputs.append(_value(name, dtype, shape))
+        self._inputs.append(Value(name, dtype, shape))
         return name
 
     def output(self, value: str, name: str, dtype: type[np.generic], shape: Shape) -> None:
@@ -37,15 +66,20 @@ class Graph:
         from onnx import helper
 
         self._nodes.append(helper.make_node("Identity", [value], [name]))
-        self._outputs.append(_value(name, dtype, shape))
+        self._outputs.append(Value(name, dtype, shape))
 
     def node(self, operator: str, *inputs: str, **attributes: Any) -> str:
-        """The one value that an operator makes of others."""
+        """The one value that an operator makes of others; of several the first."""
+        return self.several(1, operator, *inputs, **attributes)[0]
+
+    def several(self, count: int, operator: str, *inputs: str, **attributes: Any) -> list[str]:
+        """The first `count` values that an operator makes of others; "" = an input left out."""
         from onnx import helper
 
         name = f"{operator}_{len(self._nodes)}"
-        self._nodes.append(helper.make_node(operator, list(inputs), [name], **attributes))
-        return name
+        names = [name, *(f"{name}.{number}" for number in range(1, count))]
+        self._nodes.append(helper.make_node(operator, list(inputs), names, **attributes))
+        return names
 
     def constant(self, array: Tensor | NDArray[Any], name: str | None = None) -> str:
         """A value that never changes; of several with one name the first is kept."""
@@ -71,8 +105,13 @@ class Graph:
         """The same numbers in another shape; 0 = as it was, −1 = what is left."""
         return self.node("Reshape", value, self.integers(*shape))
 
-    def save(self, path: Path) -> None:
-        """Check the graph and write it.
+    def mapped(self, x: str, weight: Tensor, bias: Tensor | None = None) -> str:
+        """x Wᵀ + b."""
+        y = self.node("MatMul", x, self.constant(weight.t()))
+        return y if bias is None else self.node("Add", y, self.constant(bias))
+
+    def save(self, path: Path, facts: Mapping[str, Any] | None = None) -> None:
+        """Check the graph and write it; the facts go into the metadata of the file.
 
         Errors: `AttlasError` where the weights are larger than a file can be.
         """
@@ -88,7 +127,11 @@ class Graph:
                 "use --to safetensors",
             )
         graph = helper.make_graph(
-            self._nodes, self.name, self._inputs, self._outputs, initializer=constants
+            self._nodes,
+            self.name,
+            [value.info for value in self._inputs],
+            [value.info for value in self._outputs],
+            initializer=constants,
         )
         model = helper.make_model(
             graph,
@@ -96,12 +139,6 @@ class Graph:
             ir_version=_IR,
             producer_name="attlas",
         )
+        helper.set_model_props(model, {name: str(fact) for name, fact in (facts or {}).items()})
         onnx.checker.check_model(model, full_check=True)
         path.write_bytes(model.SerializeToString())
-
-
-def _value(name: str, dtype: type[np.generic], shape: Shape) -> Any:
-    from onnx import helper
-
-    kind = helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
-    return helper.make_tensor_value_info(name, kind, shape)

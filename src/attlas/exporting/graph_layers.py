@@ -6,12 +6,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from torch import Tensor, nn
+from torch import nn
 
 from attlas.exporting.attentions import Linear, all_heads
 from attlas.exporting.graph import Graph
+from attlas.exporting.graph_vocabulary import embedded
 from attlas.layers import LearnedPositions, MultiHead, Positions, SinusoidalPositions
 from attlas.models import TransformerConfig
+from attlas.models.embedding import Embedding
 
 _FLOAT, _DOUBLE = 1, 11  # the numbers that onnx.TensorProto gives these types
 _HIDDEN = float(np.finfo(np.float32).min)  # a score that the softmax makes 0 of
@@ -49,9 +51,9 @@ class GraphLayers:
         self.activation = config.activation
         self.pre = config.placement == "pre"
 
-    def embedded(self, ids: str, weight: Tensor, name: str) -> str:
+    def embedded(self, ids: str, embedding: Embedding) -> str:
         """Their vectors, times √width."""
-        vectors = self.graph.node("Gather", self.graph.constant(weight, name), ids)
+        vectors = embedded(self.graph, ids, embedding)
         return self.graph.node("Mul", vectors, self.graph.number(math.sqrt(self.width)))
 
     def positions(self, places: str) -> Turns:
@@ -159,9 +161,7 @@ class GraphLayers:
         return self._mapped(x, (linear.weight, linear.bias))
 
     def _mapped(self, x: str, linear: Linear) -> str:
-        weight, bias = linear
-        y = self.graph.node("MatMul", x, self.graph.constant(weight.t()))
-        return y if bias is None else self.graph.node("Add", y, self.graph.constant(bias))
+        return self.graph.mapped(x, *linear)
 
     def _apart(self, x: str) -> str:
         """(batch, positions, width) as (batch, heads, positions, width of a head)."""

@@ -1,7 +1,12 @@
 """Figures as files: the same figure gives the same bytes, whatever the machine's clock says."""
 
+import io
+import os
+import secrets
+import stat
 import threading
 from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -30,9 +35,10 @@ def save(figure: Figure, path: Path | str) -> None:
     PDF holds the outlines of the letters it needs, as TrueType where the fonts are, which journals
     ask for.
 
+    The file is there whole or not at all: what stood there before stays until then.
     Errors: `AttlasError` for another suffix, or a path that cannot be written.
     """
-    path = Path(path)
+    path, drawn = Path(path), io.BytesIO()
     suffix = suffix_of(path)
     faces = _faces({name for text in figure.findobj(Text) for name in text.get_fontfamily()})
     settings: dict[Any, Any] = {
@@ -41,12 +47,17 @@ def save(figure: Figure, path: Path | str) -> None:
         "pdf.fonttype": 42 if _all_truetype(faces) else 3,
     }
     with _settings, mpl.rc_context(settings):
-        try:
-            figure.savefig(path, format=suffix[1:], metadata=_METADATA[suffix])
-        except OSError as error:
-            raise AttlasError(
-                f"to write {path}", error.strerror or str(error), "choose a folder that exists"
-            ) from None
+        figure.savefig(drawn, format=suffix[1:], metadata=_METADATA[suffix])
+    try:
+        _put(drawn.getbuffer(), path)
+    except OSError as error:
+        raise AttlasError(
+            f"to write {path}",
+            error.strerror or str(error),
+            "make room, give the right to write there, or choose another place"
+            if path.parent.is_dir()
+            else "choose a folder that exists",
+        ) from None
 
 
 def suffix_of(path: Path) -> str:
@@ -57,6 +68,23 @@ def suffix_of(path: Path) -> str:
             f"a file name that ends in {', '.join(_METADATA)}", str(path), "choose one of these"
         )
     return suffix
+
+
+def _put(content: memoryview, path: Path) -> None:
+    """In one step, by a temporary name beside it; straight into what is no regular file: a pipe."""
+    whole = Path(os.path.realpath(path))  # a link stays a link
+    if whole.exists() and not whole.is_file():
+        whole.write_bytes(content)
+        return
+    part = whole.with_name(f".attlas-{secrets.token_hex(8)}.tmp")
+    try:
+        part.write_bytes(content)
+        with suppress(OSError):  # the rights of what is replaced, if there is something
+            part.chmod(stat.S_IMODE(whole.stat().st_mode))
+        part.replace(whole)
+    finally:
+        with suppress(OSError):
+            part.unlink(missing_ok=True)
 
 
 def _faces(families: Iterable[str]) -> set[Path]:

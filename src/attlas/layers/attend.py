@@ -22,6 +22,7 @@ from attlas.layers.dense import (
 from attlas.patterns import Pattern, everywhere
 
 Array = TypeVar("Array", NDArray[Any], Tensor)
+_FARTHEST = 2**62  # position: beyond 2⁶³ whole numbers of torch end
 
 
 def attend(
@@ -41,7 +42,7 @@ def attend(
 
     NumPy arrays give a NumPy array; torch tensors give a tensor of their dtype and device, with
     gradients. A slot is seen where pattern, mask, real and bias all allow it; a query that sees
-    nothing reads zeros.
+    nothing reads zeros; one that is not finite reads NaN.
 
     - query: (queries, width), (batch, queries, width) or (batch, heads, queries, width).
     - key, value: the same, with slots in place of queries; the value may have a width of its own.
@@ -75,6 +76,9 @@ def attend(
         pays = band_pays(queries, memory.slots, pattern, start)
         kernel = banded_attention if pays else dense_attention
         context = kernel(arrays.query, memory, pattern, start, scale, 0.0)
+    # torch's kernels on a CPU make zeros of a query that is no number, as if it saw nothing.
+    wrong = ~arrays.query.isfinite().all(-1, keepdim=True)
+    context = context.masked_fill(wrong, math.nan)
     result: Array = arrays.as_came(context)
     return result
 
@@ -122,6 +126,8 @@ def _checked(
         )
     if first is not None and (isinstance(first, bool) or not isinstance(first, Integral)):
         raise AttlasError("a whole number as first", repr(first), "count positions from 0")
+    if first is not None and abs(int(first)) > _FARTHEST:
+        raise AttlasError("a first position within ±2⁶²", str(first), "count positions from 0")
     for name, number in (("scale", scale), ("softcap", softcap)):
         if number is None:
             continue

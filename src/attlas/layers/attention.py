@@ -31,8 +31,14 @@ class Attention(nn.Module, ABC):
     source_width: int | None = None
 
     def __init__(self, *, pattern: Pattern = everywhere, dropout: float = 0.0) -> None:
-        if not 0.0 <= dropout <= 1.0:
-            raise AttlasError("a dropout from 0 to 1", str(dropout), "use e.g. 0.1")
+        if not isinstance(pattern, Pattern):
+            raise AttlasError(
+                "a pattern, such as causal or window(3)",
+                repr(pattern),
+                "take one from attlas.patterns",
+            )
+        if not isinstance(dropout, int | float) or not 0.0 <= dropout <= 1.0:
+            raise AttlasError("a dropout from 0 to 1", repr(dropout), "use e.g. 0.1")
         super().__init__()
         self.pattern = pattern
         self.dropout = Dropout(dropout)

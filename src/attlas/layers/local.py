@@ -21,9 +21,11 @@ class Local(ScoredAttention, ABC):
     """
 
     def __init__(self, inner: ScoredAttention, radius: int) -> None:
-        if radius < 1:
+        if isinstance(radius, bool) or not isinstance(radius, int) or radius < 1:
             raise AttlasError(
-                "a local window with a radius D ≥ 1", str(radius), "use e.g. 10, as the paper does"
+                "a local window with a radius D ≥ 1, a whole number",
+                repr(radius),
+                "use e.g. 10, as the paper does",
             )
         super().__init__(pattern=inner.pattern, dropout=inner.dropout.p)
         self.inner = inner

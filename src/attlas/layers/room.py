@@ -42,7 +42,9 @@ class Room:
         """What is kept and the new slots behind it; None where they do not fit in here."""
         with self._lock:
             stop = self.used + new.shape[-2]
-            if not self.holds(kept) or stop > self.buffer.shape[-2]:
+            # What was made in inference mode may not be written to outside of it.
+            shut = self.buffer.is_inference() and not torch.is_inference_mode_enabled()
+            if shut or not self.holds(kept) or stop > self.buffer.shape[-2]:
                 return None
             self.buffer.narrow(-2, self.used, new.shape[-2]).copy_(new)
             self.used = stop

@@ -1,6 +1,7 @@
 """The elementary patterns."""
 
 from dataclasses import dataclass
+from numbers import Integral
 
 import torch
 from jaxtyping import Bool, Int
@@ -144,7 +145,7 @@ def landmarks(*positions: int) -> Landmarks:
 
 def _check_whole(what: str, value: int, least: int) -> None:
     # Positions are 64-bit and the hash multiplies them, so 32 bits are what is safe.
-    if not isinstance(value, int) or isinstance(value, bool) or not least <= value < 2**31:
+    if not isinstance(value, Integral) or isinstance(value, bool) or not least <= value < 2**31:
         raise AttlasError(
             f"{what}, a whole number from {least} to 2³¹ − 1",
             repr(value),

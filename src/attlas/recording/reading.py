@@ -95,8 +95,9 @@ class FactoredReading(Reading):
     def rows(self, start: int, stop: int) -> Float[Tensor, "batch heads rows slots"]:
         self._checked(start, stop)
         batch, heads, _, slots = self.shape
-        key_heads = self.keys.shape[1]
-        asked = self.query[:, :, start:stop].reshape(batch, key_heads, -1, self.query.shape[-1])
+        key_heads, width = self.keys.shape[1], self.keys.shape[3]
+        rows = heads // key_heads * (stop - start)
+        asked = self.query[:, :, start:stop].reshape(batch, key_heads, rows, width)
         precise = torch.promote_types(asked.dtype, torch.float32)
         with torch.autocast(asked.device.type, enabled=False):
             scores = asked.to(precise) @ self.keys.to(precise).transpose(-1, -2)

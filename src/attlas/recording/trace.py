@@ -6,19 +6,16 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
 
 from attlas.errors import AttlasError
-from attlas.patterns import Pattern, parse
-from attlas.recording.reading import DenseReading, FactoredReading, Reading
+from attlas.recording.labels import Tokens, check_either, check_queries, check_slots, rows_of
+from attlas.recording.parts import fact, put_together, taken_apart
+from attlas.recording.reading import Reading
 
 _FORMAT = "attlas trace 1"
-
-Tokens = tuple[tuple[str, ...], ...]
-"""One list of tokens per batch row; () where nobody named them."""
 
 
 class Trace:
@@ -41,14 +38,20 @@ class Trace:
     def label(
         self, source: Sequence[Sequence[str]] = (), target: Sequence[Sequence[str]] = ()
     ) -> None:
-        """Name the slots and the queries of each batch row."""
-        self.source, self.target = _rows(source), _rows(target)
+        """Name the slots and the queries of each batch row.
+
+        Errors: `AttlasError` for anything but lists of strings.
+        """
+        self.source, self.target = rows_of(source), rows_of(target)
 
     def label_layer(
         self, layer: str, slots: Sequence[Sequence[str]], queries: Sequence[Sequence[str]]
     ) -> None:
-        """Name them for one layer whose axes are not source and target: self-attention."""
-        self._axes[layer] = _rows(slots), _rows(queries)
+        """Name them for one layer whose axes are not source and target: self-attention.
+
+        Errors: as `label`.
+        """
+        self._axes[layer] = rows_of(slots), rows_of(queries)
 
     def tokens(self, layer: str) -> tuple[Tokens, Tokens]:
         """The slots and the queries of a layer: its own, or else source and target."""
@@ -98,19 +101,20 @@ class Trace:
         """Write one safetensors file: tensors, and as metadata the layers, patterns and tokens.
 
         Errors: `AttlasError` for what no file can hold: a pattern of one's own, a label that is no
-        valid Unicode; and where the file cannot be written.
+        valid Unicode; for labels that fit no axis; and where the file cannot be written.
         """
         tensors: dict[str, Tensor] = {}
         described: list[dict[str, Any]] = []
         for layer, readings in self._calls.items():
             for reading in readings:
                 key = str(len(described))
-                fields, facts = _taken_apart(reading)
+                fields, facts = taken_apart(reading)
                 tensors |= {f"{key}.{name}": value for name, value in fields.items()}
                 described.append({"layer": layer, **facts})
         labels = {"source": self.source, "target": self.target, "axes": self._axes}
         metadata = {"format": _FORMAT, "readings": _as_json(described)}
         metadata |= {name: _as_json(value) for name, value in labels.items()}
+        self._check_labels()
         # Views of one storage are refused by safetensors; a trace owns its bytes.
         owned = {key: value.detach().cpu().contiguous().clone() for key, value in tensors.items()}
         # Whole or absent: an older trace of that name stays until the new one is written.
@@ -120,49 +124,68 @@ class Trace:
             save_file(owned, part, metadata)
             part.replace(whole)
         except (OSError, SafetensorError) as error:
-            with suppress(OSError):
-                part.unlink(missing_ok=True)
             raise AttlasError(
                 "a place to write the trace", f"{path} ({error})", "choose a folder that exists"
             ) from None
+        finally:
+            with suppress(OSError):
+                part.unlink(missing_ok=True)
 
     @classmethod
     def load(cls, path: Path | str) -> "Trace":
-        """Read what `save` wrote; runs no code from the file."""
+        """Read what `save` wrote; runs no code from the file.
+
+        Errors: `AttlasError`, with the name of the file, where there is none, where it is none of
+        ours or damaged, and where its readings or labels do not fit each other.
+        """
         try:
             with safe_open(path, framework="pt") as file:
-                metadata = file.metadata() or {}
-                if metadata.get("format") != _FORMAT:
-                    raise AttlasError(
-                        f"a file of format {_FORMAT!r}",
-                        f"{metadata.get('format')!r} in {path}",
-                        "pass a file that Trace.save wrote",
-                    )
-                trace = cls()
-                for index, facts in enumerate(json.loads(metadata["readings"])):
-                    prefix = f"{index}."
-                    fields = {
-                        key.removeprefix(prefix): file.get_tensor(key)
-                        for key in file.keys()  # noqa: SIM118 (safe_open is no dict)
-                        if key.startswith(prefix)
-                    }
-                    trace.note(facts["layer"], _put_together(fields, facts))
-                trace.label(json.loads(metadata["source"]), json.loads(metadata["target"]))
-                for layer, (slots, queries) in json.loads(metadata.get("axes", "{}")).items():
-                    trace.label_layer(layer, slots, queries)
-        except AttlasError:
-            raise
+                return cls._read(file)
+        except AttlasError as error:
+            raise AttlasError(error.wanted, f"{error.came} in {path}", error.do) from None
         except FileNotFoundError:
             raise AttlasError("a trace file", f"no file at {path}", "check the path") from None
-        except (SafetensorError, OSError, KeyError, TypeError, ValueError) as error:
+        except (
+            *(SafetensorError, OSError, KeyError, TypeError, ValueError),
+            *(AttributeError, OverflowError, RuntimeError),  # RecursionError is of the last kind
+        ) as error:
             raise AttlasError(
                 "a whole trace file", f"{path}, which is damaged ({error})", "save the trace again"
             ) from None
+
+    @classmethod
+    def _read(cls, file: Any) -> "Trace":
+        metadata = file.metadata() or {}
+        if metadata.get("format") != _FORMAT:
+            raise AttlasError(
+                f"a file of format {_FORMAT!r}",
+                repr(metadata.get("format")),
+                "pass a file that Trace.save wrote",
+            )
+        trace = cls()
+        for index, facts in enumerate(_from_json(metadata["readings"])):
+            prefix = f"{index}."
+            fields = {
+                key.removeprefix(prefix): file.get_tensor(key)
+                for key in file.keys()  # noqa: SIM118 (safe_open is no dict)
+                if key.startswith(prefix)
+            }
+            trace.note(fact(facts, "layer", str), put_together(fields, facts))
+        trace.source = rows_of(_from_json(metadata["source"]))
+        trace.target = rows_of(_from_json(metadata["target"]))
+        for layer, (slots, queries) in _from_json(metadata.get("axes", "{}")).items():
+            trace._axes[layer] = rows_of(slots), rows_of(queries)
+        trace._check_labels()
         return trace
 
-
-def _rows(tokens: Sequence[Sequence[str]]) -> Tokens:
-    return tuple(tuple(row) for row in tokens)
+    def _check_labels(self) -> None:
+        """Errors: `AttlasError` for labels that name no axis: nobody would ever see them."""
+        layers = list(self._calls.values())
+        check_either("source", self.source, layers)
+        check_either("target", self.target, layers)
+        for layer, (slots, queries) in self._axes.items():
+            check_slots(f"slots of layer {layer!r}", slots, self.calls(layer))
+            check_queries(f"queries of layer {layer!r}", queries, self.calls(layer))
 
 
 def _as_json(value: Any) -> str:
@@ -178,44 +201,7 @@ def _as_json(value: Any) -> str:
     return text
 
 
-def _as_text(pattern: Pattern) -> str:
-    text = str(pattern)
-    with suppress(AttlasError):
-        if parse(text) == pattern:
-            return text
-    raise AttlasError(
-        "a pattern that can be read back from its text",
-        text,
-        "compose it from attlas.patterns, or keep the weights: DenseReading(reading.weights())",
-    )
-
-
-def _taken_apart(reading: Reading) -> tuple[dict[str, Tensor], dict[str, Any]]:
-    if isinstance(reading, DenseReading):
-        return {"weights": reading.values}, {"form": "dense"}
-    if isinstance(reading, FactoredReading):
-        fields = {"query": reading.query, "keys": reading.keys}
-        if reading.real is not None:
-            fields["real"] = reading.real
-        facts = {
-            "form": "factored",
-            "scale": reading.scale,
-            "pattern": _as_text(reading.pattern),
-            "first": reading.first,
-        }
-        return fields, facts
-    raise AttlasError("a dense or factored reading", type(reading).__name__, "convert it to one")
-
-
-def _put_together(fields: dict[str, Tensor], facts: dict[str, Any]) -> Reading:
-    if facts["form"] == "dense":
-        return DenseReading(fields["weights"])
-    real = fields.get("real")
-    return FactoredReading(
-        fields["query"],
-        fields["keys"],
-        float(facts["scale"]),
-        parse(facts["pattern"]),
-        int(facts["first"]),
-        None if real is None else real.to(torch.bool),
-    )
+def _from_json(text: str) -> Any:
+    value = json.loads(text)
+    _as_json(value)  # JSON can spell half a character, which nobody could print
+    return value

@@ -7,6 +7,7 @@ from typing import Any
 
 from attlas.data import Bucketed
 from attlas.training.learner import Learner, Update
+from attlas.training.limits import planned
 from attlas.training.state import TrainingState, Window
 from attlas.training.tasks import AnyTask
 
@@ -51,6 +52,14 @@ class Course:
             batches = self.task.batches(number)
             self._batches = number, batches, batches.epoch(number)
         return self._batches[1:]
+
+    def planned(self, state: TrainingState) -> int | None:
+        """Of how many updates the whole training is; None where nothing but time limits it.
+
+        As if all epochs had as many batches as the one at hand: with subword sampling, about so.
+        """
+        _, _, order = self._batches or (state.epoch, *self.epoch(state.epoch))
+        return planned(self.task.recipe.training, len(order))
 
     def _shares(self, batches: Bucketed[Any], group: Sequence[Sequence[int]]) -> list[list[Any]]:
         """The batches of each share that is computed in this process; None: no row was left."""

@@ -14,7 +14,7 @@ from attlas.data import (
     encode_corpus,
     padded,
 )
-from attlas.data.vocabulary import END
+from attlas.data.vocabulary import END, UNKNOWN
 from attlas.decoding import DecodingConfig, Hypothesis, decode
 from attlas.decoding.side_by_side import side_by_side
 from attlas.metrics import BleuTokenizer, Scores, corpus_score, sequence_accuracy
@@ -29,7 +29,8 @@ _SLOTS = 4096  # source tokens decoded at a time; what comes out does not depend
 class Evaluation:
     """Translations of a corpus in its order, their scores, and the part that is exactly right.
 
-    accuracy compares tokens, END included: a translation that never ended is not right.
+    accuracy compares tokens, END included: a translation that never ended is not right, nor is one
+    of a word that the vocabulary does not know.
     """
 
     translations: tuple[str, ...]
@@ -70,7 +71,7 @@ def evaluate(
     texts = tuple(vocabularies.target.decode(ids) for ids in found)
     wanted = [[*encoded.target[place].tolist(), END] for place in places]
     scores = corpus_score(texts, corpus.targets, bleu_tokenizer)
-    return Evaluation(texts, scores, sequence_accuracy(found, wanted))
+    return Evaluation(texts, scores, sequence_accuracy(found, wanted, unknown=UNKNOWN))
 
 
 def translate_ids(

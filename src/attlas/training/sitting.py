@@ -51,7 +51,8 @@ def sit(task: AnyTask, learner: Learner[Any, Any], folder: Path, report: Report)
             if saver.shelf.named(LAST) != numbered(sitting.state.update):
                 sitting.save()
             with learner.crew.resting():
-                outcome = finish(sitting.state, reason, saver, sitting.judge, task.planned())
+                planned = sitting.course.planned(sitting.state)
+                outcome = finish(sitting.state, reason, saver, sitting.judge, planned)
     learner.fleet.say(Word.FINISHED)
     return outcome
 
@@ -115,7 +116,7 @@ class Sitting:
         task, journal, settings = self.task, self.teller.journal, self.settings
         batches, order = self.course.epoch(self.state.epoch)
         notes = task.notes(batches)
-        warning = settings.schedule.too_long(task.planned())
+        warning = settings.schedule.too_long(self.course.planned(self.state))
         if warning:
             notes.append(warning)
         if journal.missing:
@@ -126,7 +127,7 @@ class Sitting:
         return Started(
             **self.teller.clock.moment(self.state),
             parameters=sum(p.numel() for p in self.learner.parameters),
-            pairs=len(task.splits.train),
+            pairs=batches.report.kept,
             batches=len(order),
             device=str(self.learner.device),
             notes=tuple(notes),

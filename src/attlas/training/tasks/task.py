@@ -14,7 +14,6 @@ from attlas.data import FilterReport
 from attlas.data.bucketing import Bucketed
 from attlas.errors import AttlasError
 from attlas.training.events import Validated
-from attlas.training.limits import planned
 from attlas.training.recipe import Recipe
 
 
@@ -142,18 +141,15 @@ class Task(ABC, Generic[S, V]):
         """The training batches of an epoch: with subword sampling, other tokens in each."""
         return self.encoded(epoch) if self.recipe.vocabulary.sampling else self._plain
 
-    def planned(self) -> int | None:
-        """Of how many updates the whole training is; None where nothing but time limits it.
-
-        With subword sampling, about so many.
-        """
-        return planned(self.recipe.training, len(self._plain.epoch(0)))
-
     def notes(self, batches: Bucketed[Any]) -> list[str]:
-        """What people should know of the data, and of the first batches of a sitting."""
-        reports = [self.splits.train.report, self.splits.valid.report]
-        reports += [batches.report] if batches.report.skipped else []
-        return [str(report) for report in reports]
+        """What people should know of the data, and of the first batches of a sitting.
+
+        Where train and valid come from the same files, each line says of which it tells.
+        """
+        train, valid = self.splits.train.report, self.splits.valid.report
+        told = [("train: ", train), ("valid: ", valid)]
+        told += [("train: ", batches.report)] if batches.report.skipped else []
+        return [f"{set_ if train.name == valid.name else ''}{report}" for set_, report in told]
 
 
 def finite(loss: float) -> float:

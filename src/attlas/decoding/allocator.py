@@ -8,9 +8,10 @@ _TRIM_THRESHOLD, _MMAP_MAX, _ARENA_MAX = -1, -4, -8  # of glibc's malloc.h
 def keep_freed_memory() -> bool:
     """Let this process keep the memory that it frees, for the next to ask; whether it could.
 
-    An update allocates and frees the same big tensors as the update before it. glibc takes each of
-    them fresh from the system and gives it back at once, and every page of it faults again: a
-    third of a training's time on a CPU. Kept, the process stays as large as its largest update.
+    An update allocates and frees the same big tensors as the update before it, and so do the steps
+    of a search. glibc takes each of them fresh from the system and gives it back at once, and every
+    page of it faults again: a third of a training's time on a CPU, a tenth of a translation's.
+    Kept, the process stays as large as its largest update.
     Threads share one arena, because those of their own hold no more than 64 MiB at a time.
     Only glibc has this setting; elsewhere nothing changes.
     """

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from attlas.training.allocator import keep_freed_memory
+from attlas.decoding.allocator import keep_freed_memory
 
 GLIBC = platform.libc_ver()[0] == "glibc"
 
@@ -15,7 +15,7 @@ GLIBC = platform.libc_ver()[0] == "glibc"
 FAULTS = """
 import resource, sys
 import torch
-from attlas.training.allocator import keep_freed_memory
+from attlas.decoding.allocator import keep_freed_memory
 
 if sys.argv[1] == "kept":
     assert keep_freed_memory()
@@ -53,7 +53,7 @@ def test_it_says_whether_the_c_library_has_the_setting() -> None:
 
 
 def test_a_c_library_without_the_setting_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("attlas.training.allocator.ctypes.CDLL", lambda name: object())
+    monkeypatch.setattr("attlas.decoding.allocator.ctypes.CDLL", lambda name: object())
     assert not keep_freed_memory()
 
 

@@ -1,0 +1,160 @@
+"""Translate lines: python translate.py < source > target
+
+Greedy search over encoder.onnx and decoder.onnx beside this file, with numpy, onnxruntime and, for
+subwords, sentencepiece. Take from it what you need.
+"""
+
+import json
+import sys
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnxruntime
+
+PAD, UNKNOWN, BEGIN, END = range(4)
+BATCH = 32  # lines
+
+
+class Subwords:
+    """A sentencepiece model with byte fallback; "▁", its sign of a space, is spelt in bytes."""
+
+    def __init__(self, path: Path) -> None:
+        import sentencepiece
+
+        self.model: Any = sentencepiece.SentencePieceProcessor(model_file=str(path))
+        self.of_space = [self.model.piece_to_id(f"<0x{byte:02X}>") for byte in "▁".encode()]
+
+    def encode(self, text: str) -> list[int]:
+        """The ids of a text, which is read with one space before it."""
+        first, *others = f" {text}".split("▁")
+        ids: list[int] = self.model.encode(first)
+        for other in others:
+            ids += [*self.of_space, *self.model.encode(other)]
+        return ids
+
+    def decode(self, ids: list[int]) -> str:
+        """The text of these ids; "\N{REPLACEMENT CHARACTER}" is an unknown one."""
+        spelt = b"".join(map(self.spelling, ids))
+        return spelt.decode("utf-8", errors="replace").removeprefix(" ")
+
+    def spelling(self, id_: int) -> bytes:
+        """How a token is written: nothing, one byte, or characters."""
+        piece: str = self.model.id_to_piece(id_)
+        if id_ in (PAD, BEGIN, END):
+            return b""
+        if id_ == UNKNOWN:
+            return "\N{REPLACEMENT CHARACTER}".encode()
+        if self.model.is_byte(id_):  # <0x41>
+            return bytes([int(piece[3:5], 16)])
+        return piece.replace("▁", " ").encode()
+
+
+class Listed:
+    """Words or characters: id 4 + n is token n of a list."""
+
+    def __init__(self, path: Path) -> None:
+        table = json.loads(path.read_text(encoding="utf-8"))
+        self.words = table["kind"] == "words"
+        unknown = "<unk>" if self.words else "\N{REPLACEMENT CHARACTER}"
+        self.tokens = ["", unknown, "", "", *table["tokens"]]
+        self.ids = {token: id_ for id_, token in enumerate(table["tokens"], 4)}
+
+    def encode(self, text: str) -> list[int]:
+        """The ids of a text."""
+        return [self.ids.get(token, UNKNOWN) for token in (text.split() if self.words else text)]
+
+    def decode(self, ids: list[int]) -> str:
+        """The text of these ids."""
+        return (" " if self.words else "").join(self.tokens[id_] for id_ in ids)
+
+
+def vocabulary(folder: Path, side: str) -> "Subwords | Listed":
+    """That of a side, source or target; a joint one is called tokenizer."""
+    for name in (side, "tokenizer"):
+        for suffix, kind in ((".model", Subwords), (".json", Listed)):
+            if (path := folder / f"{name}{suffix}").is_file():
+                return kind(path)
+    raise SystemExit(f"{folder} has neither {side}.* nor tokenizer.*")
+
+
+class Translator:
+    """Texts in, translations out."""
+
+    def __init__(self, folder: Path) -> None:
+        self.source, self.target = vocabulary(folder, "source"), vocabulary(folder, "target")
+        self.encoder = onnxruntime.InferenceSession(folder / "encoder.onnx")
+        self.decoder = onnxruntime.InferenceSession(folder / "decoder.onnx")
+        self.encoded = [output.name for output in self.encoder.get_outputs()]
+        self.asked = [given.name for given in self.decoder.get_inputs()]
+        self.found = [output.name for output in self.decoder.get_outputs()]
+        facts = self.decoder.get_modelmeta().custom_metadata_map
+        self.factor = float(facts["max_length_factor"])
+        self.constant = int(facts["max_length_constant"])
+
+    def __call__(self, texts: Sequence[str]) -> list[str]:
+        """The translations of these texts, in one batch; that of an empty one is empty."""
+        rows = [row for row, text in enumerate(texts) if text.strip()]
+        found = [""] * len(texts)
+        if rows:
+            sources = [self.source.encode(texts[row]) for row in rows]
+            for row, ids in zip(rows, self.search(sources), strict=True):
+                found[row] = self.target.decode(ids).replace("\n", " ")
+        return found
+
+    def search(self, sources: Sequence[Sequence[int]]) -> list[list[int]]:
+        """The most probable token each time; ids without end, of sources and of targets."""
+        sizes = np.array([len(source) + 1 for source in sources])
+        real = np.arange(sizes.max()) < sizes[:, None]
+        ids = np.full(real.shape, PAD, dtype=np.int64)
+        for row, source in enumerate(sources):
+            ids[row, : len(source) + 1] = [*source, END]
+        state = self.start(ids, real)
+        tokens = np.full(len(sources), BEGIN, dtype=np.int64)
+        limits = [int(self.factor * size) + self.constant for size in sizes.tolist()]
+        ended = np.zeros(len(sources), dtype=bool)
+        steps: list[Any] = []
+        while len(steps) < max(limits) and not ended.all():
+            logits, state = self.step(tokens, state)
+            logits[:, [PAD, BEGIN]] = -np.inf
+            tokens = logits.argmax(axis=1)
+            steps.append(tokens)
+            ended |= tokens == END
+        rows = np.stack(steps, axis=1).tolist()
+        return [
+            [*row, END][: [*row, END].index(END)][:limit]
+            for row, limit in zip(rows, limits, strict=True)
+        ]
+
+    def start(self, source: Any, real: Any) -> dict[str, Any]:
+        """What the decoder asks for before the first token."""
+        read = self.encoder.run(None, {"source": source, "real": real})
+        state = {"real": real, **dict(zip(self.encoded, read, strict=True))}
+        for name in self.asked:
+            if name.startswith("past_") and name not in state:  # a Transformer's past is empty
+                state[name] = state[name.replace("past_", "source_")][:, :, :0]
+        return state
+
+    def step(self, tokens: Any, state: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
+        """Logits of what comes after these tokens, and the state behind them."""
+        given = {"tokens": tokens, **state}
+        logits, *after = self.decoder.run(None, {name: given[name] for name in self.asked})
+        past = {f"past_{name}": one for name, one in zip(self.found[1:], after, strict=True)}
+        return logits, {**state, **past}
+
+
+def lines(stream: Any) -> Iterator[str]:
+    """The lines of a stream, which end with a line feed and nothing else."""
+    for line in stream:
+        yield line.decode("utf-8").removesuffix("\n").removesuffix("\r")
+
+
+if __name__ == "__main__":
+    translator = Translator(Path(__file__).resolve().parent)
+    texts = lines(sys.stdin.buffer)
+    while batch := list(islice(texts, BATCH)):
+        written = "".join(f"{text}\n" for text in translator(batch))
+        sys.stdout.buffer.write(written.encode())
+        sys.stdout.buffer.flush()
