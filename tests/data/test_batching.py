@@ -119,13 +119,32 @@ def test_a_pair_must_fit_into_the_budget():
     assert BatchingConfig(tokens=64, max_length=62).max_length == 62
 
 
-@given(lengths=st.lists(st.integers(0, 50)), budget=st.integers(1, 200))
-def test_batches_for_inference_hold_each_source_once_within_the_budget(lengths, budget):
-    batches = batches_by_length([[7] * length for length in lengths], budget)
+@given(
+    lengths=st.lists(st.integers(0, 50)),
+    budget=st.integers(1, 200),
+    rows=st.none() | st.integers(1, 9),
+    shares=st.integers(1, 4),
+)
+def test_batches_for_inference_hold_each_source_once_within_the_budget(
+    lengths, budget, rows, shares
+):
+    batches = batches_by_length([[7] * length for length in lengths], budget, rows, shares)
+    assert all(len(batch) <= (rows or len(lengths)) for batch in batches)
     assert sorted(i for batch in batches for i in batch) == list(range(len(lengths)))
     for batch in batches:
         widest = max(lengths[i] for i in batch) + 1
         assert len(batch) == 1 or len(batch) * widest <= budget
+
+
+def test_batches_that_are_dealt_out_are_alike_and_a_multiple_of_the_shares():
+    sources = [[7] * (5 + place % 11) for place in range(999)]
+    assert len(batches_by_length(sources, 2048)) == 6
+    assert len(batches_by_length(sources, 2048, shares=4)) == 8
+    sizes = [
+        len(batch) * (1 + max(len(sources[place]) for place in batch))
+        for batch in batches_by_length(sources, 2048, shares=4)
+    ]
+    assert max(sizes) < 1.25 * min(sizes)
 
 
 @pytest.fixture(scope="module")

@@ -1,5 +1,7 @@
 """Batches by token budget: in which order, and how they are padded."""
 
+import math
+from bisect import bisect_left
 from collections.abc import Sequence, Sized
 
 import torch
@@ -33,16 +35,27 @@ class Batches(Bucketed[Batch]):
 
 
 def batches_by_length(
-    sources: Sequence[Sized], budget: int, rows: int | None = None
+    sources: Sequence[Sized], budget: int, rows: int | None = None, shares: int = 1
 ) -> list[tuple[int, ...]]:
     """Batches for inference, shortest first: rows × (longest + 1) ≤ budget, as indices.
 
     rows: of a batch at most. A source beyond the budget is a batch of its own; each source is in
-    exactly one batch.
+    exactly one batch. shares: among how many the batches will be dealt out. Then they are of the
+    smallest budget that gives no more of them than a multiple of it, so that all get alike.
     """
     widths = [len(source) + 1 for source in sources]
     order = sorted(range(len(sources)), key=widths.__getitem__)
-    return cut_by_budget(order, [widths[i] for i in order], budget, rows)
+    ascending = [widths[i] for i in order]
+
+    def cut(budget: int) -> list[tuple[int, ...]]:
+        return cut_by_budget(order, ascending, budget, rows)
+
+    batches = cut(budget)
+    if shares == 1 or not batches:
+        return batches
+    most = math.ceil(len(batches) / shares) * shares
+    smaller = range(1, budget + 1)
+    return cut(smaller[bisect_left(smaller, True, key=lambda size: len(cut(size)) <= most)])
 
 
 def padded(

@@ -131,9 +131,9 @@ class Translator:
         self, texts: Iterator[str], window: int, tokens: int, rows: int | None
     ) -> Iterator[Translation]:
         while lines := [self._read(text) for text in islice(texts, window)]:
-            yield from self._in_batches(
-                lines, batches_by_length([line.ids for line in lines], tokens, rows)
-            )
+            sources = [line.ids for line in lines]
+            batches = batches_by_length(sources, tokens, rows, torch.get_num_threads())
+            yield from self._in_batches(lines, batches)
 
     def _in_batches(
         self, lines: Sequence["_Line"], batches: Sequence[Sequence[int]]

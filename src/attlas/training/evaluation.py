@@ -86,7 +86,7 @@ def translate_ids(
         source, real = padded([[*sources[index], END] for index in indices])
         return decode(model, source.to(device), real.to(device), decoding)
 
-    batches = batches_by_length(sources, _SLOTS)
+    batches = batches_by_length(sources, _SLOTS, shares=torch.get_num_threads())
     for indices, lists in zip(batches, side_by_side(work, batches, model), strict=True):
         for index, best in zip(indices, lists, strict=True):
             found[index] = [*best[0].tokens, *([END] if best[0].finished else [])]

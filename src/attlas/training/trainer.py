@@ -5,10 +5,10 @@ from pathlib import Path
 
 import torch
 
+from attlas.decoding.allocator import keep_freed_memory
 from attlas.errors import AttlasError
 from attlas.runs import device_named, locked
 from attlas.runs.durable import explained
-from attlas.decoding.allocator import keep_freed_memory
 from attlas.training.crew import crew_of
 from attlas.training.events import Outcome, Report, silent
 from attlas.training.fleet import device_of_rank, fleet_of, launched
