@@ -2,10 +2,11 @@
 
 One trained Transformer, four ways: attlas in plain PyTorch, CTranslate2 with the float32 and the
 int8 export of the run, and `generate` of transformers with its Marian export (post-norm runs
-alone). Each gets the same lines, sorts and splits them itself into batches of as many sentences,
-and gives lines back. The search is the same: no length penalty, at most 3 n + 20 tokens for a
-source of n (transformers: for the longest of a batch; CTranslate2: for the longest of all). A
-contender that cannot take the run is told as lost. A recurrent run is measured with attlas alone.
+alone). Each gets the same lines, sorts and splits them itself, and gives lines back: attlas into
+batches of 2,048 tokens, as it does by itself, the others into batches of --batch sentences. The
+search is the same: no length penalty, at most 3 n + 20 tokens for a source of n (transformers: for
+the longest of a batch; CTranslate2: for the longest of all). A contender that cannot take the run
+is told as lost. A recurrent run is measured with attlas alone.
 """
 
 import argparse
@@ -42,7 +43,7 @@ def main() -> None:
     parser.add_argument("--data", type=Path, required=True, help="a line a sentence, or .gz of it")
     parser.add_argument("--threads", type=int, nargs="+", default=[os.cpu_count() or 1])
     parser.add_argument("--beam", type=int, nargs="+", default=[1, 5], help="1 = greedy")
-    parser.add_argument("--batch", type=int, default=64, help="sentences")
+    parser.add_argument("--batch", type=int, default=64, help="sentences, of the others")
     parser.add_argument("--blocks", type=int, default=7, help="times through the data")
     parser.add_argument("--contenders", nargs="+", choices=CONTENDERS, default=list(CONTENDERS))
     parser.add_argument("--json", type=Path, help="where to write what came out")
@@ -140,7 +141,7 @@ def attlas(run: Path, folder: Path, threads: int, beam: int, batch: int) -> Tran
     translator = Translator(run, config)
 
     def translate(lines: list[str]) -> list[str]:
-        found = translator.many(lines, window=len(lines), rows=batch)
+        found = translator.many(lines, window=len(lines))
         return [translation.text for translation in found]
 
     return translate

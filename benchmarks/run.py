@@ -1,6 +1,6 @@
 """All benchmarks, one after another, and what came out: `make bench`, `make bench QUICK=yes`.
 
-python benchmarks/run.py --data multi30k            about an hour and a half
+python benchmarks/run.py --data multi30k            about an hour
 python benchmarks/run.py --data multi30k --quick    under ten minutes, and as rough as that
 python benchmarks/run.py --data multi30k --suites quality    two hours: how good after how long
 python benchmarks/run.py --table                    writes the tables of the READMEs anew
@@ -54,9 +54,9 @@ def suites(data: Path, trained: Path, quick: bool) -> dict[str, list[str]]:
             "quality": ["time_to_bleu.py", "--data", str(data), "--threads", "1", *_course(1, 1)],
         }  # fmt: skip
     return {
-        "training": ["training_speed.py", *pairs, *threads, *_blocks(11, 5)],
-        "decoding": ["decoding_speed.py", *test, *threads, *_blocks(5)],
-        "search": ["search_speed.py", *pairs, *threads, *_blocks(7, 2)],
+        "training": ["training_speed.py", *pairs, *threads, *_blocks(5, 4)],
+        "decoding": ["decoding_speed.py", *test, *threads, *_blocks(3)],
+        "search": ["search_speed.py", *pairs, *threads, *_blocks(5, 2)],
         "layers": ["layers_speed.py", *threads],
         "quality": ["time_to_bleu.py", "--data", str(data), "--threads", "1", *_course(120, 12)],
     }
