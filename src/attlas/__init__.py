@@ -4,7 +4,7 @@
 
     context = attlas.attend(query, key, value)              # arrays a user brings
     translator = attlas.Translator("runs/demo")             # a run on disk
-    translation = translator("Good morning.")
+    translation = translator("The cat is sleeping on the sofa.")
     classifier = attlas.TextClassifier("runs/imdb")
     label = classifier("A lovely film.").label
     figure = attlas.figures.heatmap(...)

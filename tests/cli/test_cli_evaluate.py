@@ -115,6 +115,7 @@ def test_examples_are_exactly_right(run: Path, tmp_path: Path) -> None:
     assert code == 0
     assert out.count("→") == 2
     assert "exactly right: 100.0%" in out
+    assert "2 of the 3 that are exactly right:" in out
 
 
 def test_the_token_accuracy_is_that_of_the_tokens_of_the_run(

@@ -23,8 +23,8 @@ app = typer.Typer(
 
 \b
   attlas train                                  train the demo, into runs/demo
-  echo "Good morning." | attlas translate runs/demo
-  attlas figure runs/demo "Good morning." --output map.png
+  echo "The cat is sleeping on the sofa." | attlas translate runs/demo
+  attlas figure runs/demo "The cat is sleeping on the sofa." --output map.png
   attlas look runs/demo                         the same in the browser
 
 Exit codes: 0 done, 2 a mistake in what was given, 1 a mistake in attlas, 130 Ctrl-C.""",

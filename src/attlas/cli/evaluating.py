@@ -168,7 +168,8 @@ def told(
     if as_json:
         return json.dumps({**report, "examples": shown}, ensure_ascii=False, indent=2)
     data = report["data"]
-    lines = [f"  {source}\n  → {text}\n" for source, text in shown]
+    lines = [f"{len(shown):,} of the {sum(which):,} that are exactly right:\n"] if shown else []
+    lines += [f"  {source}\n  → {text}\n" for source, text in shown]
     if examples and not shown:
         lines += ["no translation is exactly right; the first ones are:\n"]
         lines += [

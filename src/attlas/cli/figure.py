@@ -42,10 +42,10 @@ def figure(
 
     \b
     Examples:
-      attlas figure runs/demo "Good morning." --output map.pdf
-      attlas figure runs/demo "Good morning." --query 2 -o second-word.svg
-      attlas figure runs/demo "Good morning." --save-trace morning.safetensors
-      attlas figure morning.safetensors -o map.png
+      attlas figure runs/demo "The cat is sleeping on the sofa." --output map.pdf
+      attlas figure runs/demo "The cat is sleeping on the sofa." --query 2 -o second-word.svg
+      attlas figure runs/demo "The cat is sleeping on the sofa." --save-trace cat.safetensors
+      attlas figure cat.safetensors -o map.png
     """
     with loading():
         from attlas.cli.drawing import draw, trace_of_run, trace_on_disk

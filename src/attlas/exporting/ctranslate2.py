@@ -31,12 +31,12 @@ def write_ctranslate2(subject: Subject, folder: Path, quantization: str = "float
     Gives back what a reader of the folder has to know.
     Errors: `AttlasError` without CTranslate2, and for a model that it cannot express.
     """
+    model, config = subject.transformer(_TAKER)
+    check_sees_all(_TAKER, config)
     try:
         import ctranslate2.specs as specs
     except ImportError:
         raise missing_extra("the export to CTranslate2", "ctranslate2") from None
-    model, config = subject.transformer(_TAKER)
-    check_sees_all(_TAKER, config)
     spec = specs.TransformerSpec(
         specs.TransformerEncoderSpec(config.encoder_layers, config.heads, **_options(config)),
         specs.TransformerDecoderSpec(config.decoder_layers, config.heads, **_options(config)),
