@@ -8,7 +8,7 @@ import torch
 from table_model import LookingTable, TableModel, sources
 
 from attlas.decoding import DecodingConfig, decode
-from attlas.decoding.side_by_side import side_by_side
+from attlas.decoding.side_by_side import at_a_time, side_by_side
 from attlas.errors import AttlasError
 from attlas.recording import observe
 
@@ -49,6 +49,15 @@ def test_each_has_one_of_torchs_threads_and_the_caller_keeps_its_own() -> None:
 @pytest.mark.usefixtures("two_threads")
 def test_one_item_has_all_threads() -> None:
     assert side_by_side(lambda item: torch.get_num_threads(), [0], TableModel()) == [2]
+
+
+@pytest.mark.usefixtures("two_threads")
+def test_a_model_that_is_listened_to_has_one_batch_in_work_at_a_time() -> None:
+    model = LookingTable()
+    assert at_a_time(model) == 2
+    with observe(model):
+        model.features(torch.tensor([[2, 4]]), model.encode(*sources(3)))
+        assert at_a_time(model) == 1
 
 
 @pytest.mark.usefixtures("two_threads")

@@ -13,6 +13,15 @@ Item = TypeVar("Item")
 Found = TypeVar("Found")
 
 
+def at_a_time(model: nn.Module) -> int:
+    """How many batches of this model `side_by_side` has in work at once, if there are so many."""
+    device = next((p.device.type for p in model.parameters()), "cpu")
+    heard = any(m.heard or m.intervened for m in model.modules() if isinstance(m, Tap))
+    if device != "cpu" or heard or torch.is_autocast_enabled("cpu"):
+        return 1
+    return torch.get_num_threads()
+
+
 def side_by_side(
     work: Callable[[Item], Found], items: Sequence[Item], model: nn.Module
 ) -> list[Found]:
@@ -25,10 +34,8 @@ def side_by_side(
     one item, where somebody listens to the model (listeners belong to their thread, and so does
     autocast), and on other devices.
     """
-    threads = min(torch.get_num_threads(), len(items))
-    device = next((p.device.type for p in model.parameters()), "cpu")
-    heard = any(m.heard or m.intervened for m in model.modules() if isinstance(m, Tap))
-    if threads < 2 or device != "cpu" or heard or torch.is_autocast_enabled("cpu"):
+    threads = min(at_a_time(model), len(items))
+    if threads < 2:
         return [work(item) for item in items]
     before = torch.get_num_threads()
     try:

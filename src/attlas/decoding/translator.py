@@ -17,7 +17,7 @@ from attlas.decoding.config import DecodingConfig
 from attlas.decoding.decode import decode
 from attlas.decoding.hypothesis import Hypothesis
 from attlas.decoding.rereading import Rereading, reread
-from attlas.decoding.side_by_side import side_by_side
+from attlas.decoding.side_by_side import at_a_time, side_by_side
 from attlas.decoding.translation import Translation
 from attlas.decoding.words import words_of_tokens
 from attlas.errors import AttlasError
@@ -132,7 +132,7 @@ class Translator:
     ) -> Iterator[Translation]:
         while lines := [self._read(text) for text in islice(texts, window)]:
             sources = [line.ids for line in lines]
-            batches = batches_by_length(sources, tokens, rows, torch.get_num_threads())
+            batches = batches_by_length(sources, tokens, rows, at_a_time(self.model))
             yield from self._in_batches(lines, batches)
 
     def _in_batches(

@@ -16,7 +16,7 @@ from attlas.data import (
 )
 from attlas.data.vocabulary import END, UNKNOWN
 from attlas.decoding import DecodingConfig, Hypothesis, decode
-from attlas.decoding.side_by_side import side_by_side
+from attlas.decoding.side_by_side import at_a_time, side_by_side
 from attlas.metrics import BleuTokenizer, Scores, corpus_score, sequence_accuracy
 from attlas.models import SequenceToSequence
 from attlas.training.feeding import teacher_forced
@@ -86,7 +86,7 @@ def translate_ids(
         source, real = padded([[*sources[index], END] for index in indices])
         return decode(model, source.to(device), real.to(device), decoding)
 
-    batches = batches_by_length(sources, _SLOTS, shares=torch.get_num_threads())
+    batches = batches_by_length(sources, _SLOTS, shares=at_a_time(model))
     for indices, lists in zip(batches, side_by_side(work, batches, model), strict=True):
         for index, best in zip(indices, lists, strict=True):
             found[index] = [*best[0].tokens, *([END] if best[0].finished else [])]

@@ -2,7 +2,6 @@
 
 from typing import Literal
 
-import torch
 import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
@@ -45,10 +44,8 @@ class FeedForward(nn.Module):
             inner = F.silu(inner) * self.gate(x)
         elif self.activation == "gelu":
             inner = F.gelu(inner)
-        elif torch.is_grad_enabled():
+        else:
             # Not in place: a linear map of three axes ends in a view, whose backward would copy.
             inner = F.relu(inner)
-        else:
-            inner = inner.relu_()
         outer: Tensor = self.outer(self.dropout(inner))
         return outer
