@@ -3,7 +3,7 @@
 One trained Transformer, four ways: attlas in plain PyTorch, CTranslate2 with the float32 and the
 int8 export of the run, and `generate` of transformers with its Marian export (post-norm runs
 alone). Each gets the same lines, sorts and splits them itself, and gives lines back: attlas into
-batches of 2,048 tokens, as it does by itself, the others into batches of --batch sentences. The
+batches of 4,096 tokens, as it does by itself, the others into batches of --batch sentences. The
 search is the same: no length penalty, at most 3 n + 20 tokens for a source of n (transformers: for
 the longest of a batch; CTranslate2: for the longest of all). A contender that cannot take the run
 is told as lost. A recurrent run is measured with attlas alone.

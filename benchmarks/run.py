@@ -2,7 +2,7 @@
 
 python benchmarks/run.py --data multi30k            about an hour
 python benchmarks/run.py --data multi30k --quick    under ten minutes, and as rough as that
-python benchmarks/run.py --data multi30k --suites quality    two hours: how good after how long
+python benchmarks/run.py --data multi30k --suites quality    over two hours: how good after how long
 python benchmarks/run.py --table                    writes the tables of the READMEs anew
 
 Results go to benchmarks/results.json, each suite beside the machine, the versions and the day that
@@ -42,6 +42,7 @@ def suites(data: Path, trained: Path, quick: bool) -> dict[str, list[str]]:
     threads = ["--threads", *(str(n) for n in ([cores] if quick else sorted({1, cores})))]
     pairs = ["--data", *(str(data / f"train.{language}.gz") for language in ("en", "de"))]
     test = ["--run", str(trained), "--data", str(data / "test_2016_flickr.en.gz")]
+    bleu = ["time_to_bleu.py", "--data", str(data), "--threads", "1"]  # each has a core
     if quick:
         return {
             "training": ["training_speed.py", *pairs, *threads, *_blocks(2, 1.5)],
@@ -51,14 +52,14 @@ def suites(data: Path, trained: Path, quick: bool) -> dict[str, list[str]]:
                 "--model", "additive", "luong",
             ],
             "layers": ["layers_speed.py", "--quick", *threads, *_blocks(2)],
-            "quality": ["time_to_bleu.py", "--data", str(data), "--threads", "1", *_course(1, 1)],
+            "quality": [*bleu, "--courses", "tiny:1", "--points", "1"],
         }  # fmt: skip
     return {
         "training": ["training_speed.py", *pairs, *threads, *_blocks(5, 4)],
         "decoding": ["decoding_speed.py", *test, *threads, *_blocks(3)],
         "search": ["search_speed.py", *pairs, *threads, *_blocks(5, 2)],
         "layers": ["layers_speed.py", *threads],
-        "quality": ["time_to_bleu.py", "--data", str(data), "--threads", "1", *_course(120, 12)],
+        "quality": [*bleu, "--courses", "tiny:15", "long:120", "--points", "12"],
     }
 
 
@@ -154,10 +155,6 @@ def main() -> None:
 
 def _blocks(count: int, seconds: float | None = None) -> list[str]:
     return ["--blocks", str(count), *(["--seconds", str(seconds)] if seconds else [])]
-
-
-def _course(minutes: int, points: int) -> list[str]:
-    return ["--minutes", str(minutes), "--points", str(points)]
 
 
 def _commit() -> str | None:

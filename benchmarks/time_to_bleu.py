@@ -1,9 +1,10 @@
 """How good a model translates after how many minutes of training, beside JoeyNMT.
 
-Both train the model of one recipe (its widths, layers, dropout, vocabulary and batches), each with
-its own loop and its own optimisation, as many side by side as the machine has cores for. Nobody
-validates. Every so many minutes the weights are kept; in the end each of them translates the test
-set with its own beam search of 5. Scored by sacreBLEU: cased, detokenised, 13a.
+A course is a recipe and so many minutes. Both train the model of that recipe (its widths, layers,
+dropout, vocabulary and batches), each with its own loop and its own optimisation, as many side by
+side as the machine has cores for. Nobody validates. Every so many minutes the weights are kept; in
+the end each of them translates the test set with its own beam search of 5. Scored by sacreBLEU:
+cased, detokenised, 13a.
 """
 
 import argparse
@@ -35,23 +36,35 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--data", type=Path, required=True, help="the folder of Multi30k (task 1)")
-    parser.add_argument("--recipe", default="tiny", help="whose model is trained")
-    parser.add_argument("--minutes", type=float, default=15, help="of training")
+    parser.add_argument(
+        "--courses", type=_course, nargs="+", default=[("tiny", 15.0)], metavar="RECIPE:MINUTES",
+        help="whose model is trained, and for how long",
+    )  # fmt: skip
     parser.add_argument("--points", type=int, default=10, help="of a curve")
     parser.add_argument("--threads", type=int, nargs="+", default=[os.cpu_count() or 1])
     parser.add_argument("--contenders", nargs="+", choices=CONTENDERS, default=list(CONTENDERS))
     parser.add_argument("--json", type=Path, help="where to write what came out")
     options = parser.parse_args()
-    write([curves(options, threads) for threads in options.threads], options.json)
+    found = [
+        curves(options, threads, *course)
+        for threads in options.threads
+        for course in options.courses
+    ]
+    write(found, options.json)
 
 
-def curves(options: argparse.Namespace, threads: int) -> dict[str, Any]:
+def _course(text: str) -> tuple[str, float]:
+    name, _, minutes = text.rpartition(":")
+    return name, float(minutes)
+
+
+def curves(options: argparse.Namespace, threads: int, name: str, minutes: float) -> dict[str, Any]:
     """One measurement: a curve for each contender, or why there is none."""
-    recipe = read_recipe(options.recipe)
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
+    recipe = read_recipe(name)
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = Path(temporary)
         references = prepared(options.data, recipe, folder)
-        played = trained(options, threads, folder)
+        played = trained(options, threads, minutes, folder)
         contenders = []
         for one, trouble in played.items():
             peer = CONTENDERS[one][1]
@@ -67,7 +80,7 @@ def curves(options: argparse.Namespace, threads: int) -> dict[str, Any]:
             print(f"{one['name']}  {point['seconds'] / 60:6.1f} min  {point['bleu']:.2f} BLEU")
     return {
         "suite": "quality",
-        "name": f"the model of `{options.recipe}`",
+        "name": f"the model of `{name}`",
         "unit": "BLEU",
         "threads": threads,
         "command": " ".join(["python", "benchmarks/time_to_bleu.py", *sys.argv[1:]]),
@@ -91,7 +104,9 @@ def prepared(data: Path, recipe: Recipe, folder: Path) -> list[str]:
     return [pair.target for pair in splits.test.pairs]
 
 
-def trained(options: argparse.Namespace, threads: int, folder: Path) -> dict[str, str | None]:
+def trained(
+    options: argparse.Namespace, threads: int, minutes: float, folder: Path
+) -> dict[str, str | None]:
     """Let everyone train and translate; what went wrong with each, or None."""
     together = max(1, (os.cpu_count() or 1) // threads)
     trouble: dict[str, str | None] = {}
@@ -109,7 +124,7 @@ def trained(options: argparse.Namespace, threads: int, folder: Path) -> dict[str
             (folder / one).mkdir()
             command = [
                 python, str(HERE / "contenders" / f"{script}.py"), str(folder), str(folder / one),
-                str(options.minutes), str(options.points), str(threads),
+                str(minutes), str(options.points), str(threads),
             ]  # fmt: skip
             environ = {**os.environ, "OMP_NUM_THREADS": str(threads)}
             running[one] = subprocess.Popen(

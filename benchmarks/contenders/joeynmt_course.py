@@ -74,7 +74,8 @@ def translate(weights: Path) -> list[str]:
         for batch in loader:
             order = batch.sort_by_src_length()
             ids, _, _ = search(
-                model=model, batch=batch, beam_size=5, beam_alpha=0.6, n_best=1,
+                model=model, batch=batch, beam_size=5, n_best=1,
+                beam_alpha=course.recipe["decoding"]["length_penalty"],
                 max_output_length=MOST, min_output_length=1, generate_unk=True,
                 return_attention=False, return_prob="none", repetition_penalty=-1,
                 no_repeat_ngram_size=-1,

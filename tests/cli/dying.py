@@ -27,7 +27,7 @@ _OPERATIONS = ("open", "write", "fsync", "replace", "unlink", "mkdir", "ftruncat
 
 def work(translator: Translator, sources: list[Path], folder: Path) -> None:
     run = Run(translator.facts["run"])
-    origin = origin_of(run, "best", translator, engine="attlas", numbered=False, window=3)
+    origin = origin_of(run, "best", translator, numbered=False, window=3)
     translate_files(
         translator, sources, folder, origin=origin, shard=Shard(), numbered=False, window=3
     )

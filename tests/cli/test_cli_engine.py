@@ -41,13 +41,16 @@ def attlas(*arguments: object, text: str | None = None) -> tuple[int, str, str]:
     return result.exit_code, result.stdout, result.stderr
 
 
-@pytest.fixture(scope="module")
-def transformer_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def trained(folder: Path, seed: int) -> Path:
     from attlas.training import read_recipe, train
 
-    folder = tmp_path_factory.mktemp("engine")
     (folder / "recipe.toml").write_text(RECIPE, encoding="utf-8")
-    run = train(read_recipe(folder / "recipe.toml"), folder / "run").path
+    return train(read_recipe(folder / "recipe.toml", [f"seed={seed}"]), folder / "run").path
+
+
+@pytest.fixture(scope="module")
+def transformer_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    run = trained(tmp_path_factory.mktemp("engine"), seed=1)
     assert attlas("export", run, "--to", "ctranslate2")[0] == 0
     return run
 
@@ -110,3 +113,59 @@ def test_a_recurrent_model_has_no_other_engine(run: Path) -> None:
     code, _, error = attlas("translate", run, "--engine", "ctranslate2", text=LINES)
     assert code == 2
     assert 'wanted a model of kind "transformer" for the engine ctranslate2' in error
+
+
+def test_an_export_in_any_folder_is_an_engine_and_the_same_one(
+    transformer_run: Path, tmp_path: Path
+) -> None:
+    folder = tmp_path / "exported"
+    assert attlas("export", transformer_run, "--to", "ctranslate2", "--out", folder)[0] == 0
+    named = attlas("translate", transformer_run, "--engine", "ctranslate2", text=LINES)
+    assert attlas("translate", transformer_run, "--engine", folder, text=LINES) == named
+    (tmp_path / "text").write_text(LINES, encoding="utf-8")
+    command = ("translate", transformer_run, tmp_path / "text", "--into", tmp_path / "out")
+    assert attlas(*command, "--engine", folder)[0] == 0
+    code, _, error = attlas(*command, "--engine", "ctranslate2")
+    assert code == 0
+    assert "1, 1 of them before" in error
+
+
+def test_a_rounded_export_is_another_engine_whatever_its_folder(
+    transformer_run: Path, tmp_path: Path
+) -> None:
+    folder = tmp_path / "exported"
+    export = ("export", transformer_run, "--to", "ctranslate2", "--out", folder)
+    assert attlas(*export, "--quantization", "int8")[0] == 0
+    (tmp_path / "text").write_text(LINES, encoding="utf-8")
+    command = ("translate", transformer_run, tmp_path / "text", "--into", tmp_path / "out")
+    assert attlas(*command, "--engine", folder)[0] == 0
+    code, _, error = attlas(*command, "--engine", "ctranslate2")
+    assert code == 2
+    assert "to be of engine = ctranslate2-int8; got engine = ctranslate2" in error
+
+
+def test_a_folder_that_is_no_export_of_the_run_is_no_engine(
+    transformer_run: Path, tmp_path: Path
+) -> None:
+    def said(folder: Path) -> str:
+        code, out, error = attlas("translate", transformer_run, "--engine", folder, text=LINES)
+        assert (code, out) == (2, "")
+        return error
+
+    (tmp_path / "empty").mkdir()
+    assert f"at {tmp_path / 'empty'}; got none; run: attlas export" in said(tmp_path / "empty")
+    assert "got none" in said(transformer_run)
+    assert attlas("export", transformer_run, "--to", "safetensors", "--out", tmp_path / "tensors")
+    assert "got an export to safetensors; take it away and run: attlas export" in said(
+        tmp_path / "tensors"
+    )
+    other = trained(tmp_path, seed=2)
+    folder = tmp_path / "others"
+    assert attlas("export", other, "--to", "ctranslate2", "--out", folder)[0] == 0
+    error = said(folder)
+    assert "got one of other weights, of checkpoint 00000040" in error
+    assert f"--out {folder}, or name another folder" in error
+    ours = tmp_path / "ours"
+    assert attlas("export", transformer_run, "--to", "ctranslate2", "--out", ours)[0] == 0
+    (ours / "model.bin").unlink()
+    assert f"wanted a whole export to CTranslate2 at {ours}" in said(ours)

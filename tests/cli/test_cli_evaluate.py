@@ -10,6 +10,7 @@ from typer.testing import CliRunner
 
 from attlas.cli.application import app
 from attlas.cli.evaluating import exactly_right
+from attlas.config import read_toml, write_toml
 from attlas.data import Corpus, FilterReport, Pair
 from attlas.decoding import DecodingConfig, Translator
 from attlas.metrics import corpus_score
@@ -99,10 +100,41 @@ def test_unequal_files_are_the_callers_mistake(run: Path, files: tuple[Path, Pat
     assert "wanted two files with the same number of lines; got 1 in" in error
 
 
-def test_a_source_needs_its_reference(run: Path, files: tuple[Path, Path]) -> None:
-    code, _, error = evaluate(run, "--source", files[0])
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (("--source",), "got --source without --reference; name --reference too, or leave out"),
+        (("--reference",), "got --reference without --source; name --source too, or leave out"),
+        (
+            ("--source", "--valid"),
+            "got --source and --valid without --reference; leave out --valid",
+        ),
+        (
+            ("--source", "--reference", "--valid"),
+            "got --source and --reference and --valid; leave out --valid, or --source and",
+        ),
+    ],
+)
+def test_a_source_needs_its_reference(
+    run: Path, files: tuple[Path, Path], options: tuple[str, ...], said: str
+) -> None:
+    named = {"--source": [files[0]], "--reference": [files[1]]}
+    code, _, error = evaluate(run, *(part for o in options for part in (o, *named.get(o, []))))
     assert code == 2
     assert "wanted --source and --reference" in error
+    assert said in error
+
+
+def test_a_test_set_that_is_gone_is_told_with_the_options_that_name_another(
+    run: Path, tmp_path: Path
+) -> None:
+    copied = shutil.copytree(run, tmp_path / "copy")
+    data = {"kind": "files", "train": "t", "valid": "v", "test": "gone.tsv", "origin": "the attic"}
+    tables = read_toml(copied / "config.toml") | {"data": data}
+    (copied / "config.toml").write_text(write_toml(tables), encoding="utf-8")
+    code, _, error = evaluate(copied)
+    assert code == 2
+    assert "got no file at gone.tsv; put it back there, or name --source and --reference" in error
 
 
 def test_examples_are_exactly_right(run: Path, tmp_path: Path) -> None:

@@ -6,10 +6,15 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
+from typer.testing import CliRunner
 
+from attlas.cli.application import app
 from attlas.cli.interrupt import leave_in_order, loading, stay
+from attlas.training import Progress
+from attlas.training.events import Event, Interrupted, Preparing, Started, Trained
 
 ATTLAS = [sys.executable, "-m", "attlas"]
 # It goes on whatever happens, as a module does that tries to import another and can do without.
@@ -84,3 +89,78 @@ def test_after_loading_ctrl_c_is_what_it_was() -> None:
     with loading():
         assert signal.getsignal(signal.SIGINT) is not before
     assert signal.getsignal(signal.SIGINT) is before
+
+
+class Pressing(Progress):
+    """Presses Ctrl-C at each event of one kind."""
+
+    at: ClassVar[type[Event]]
+
+    def __call__(self, event: Event) -> None:
+        super().__call__(event)
+        if isinstance(event, self.at):
+            os.kill(os.getpid(), signal.SIGINT)
+
+
+@pytest.fixture
+def heard() -> Iterator[None]:
+    """Ctrl-C is heard, also where the whole suite ignores it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+def interrupted(at: type[Event], *arguments: object) -> str:
+    """What `attlas train` says when Ctrl-C comes at such an event."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(Pressing, "at", at, raising=False)
+        patched.setattr("attlas.training.Progress", Pressing)
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        result = CliRunner().invoke(app, ["train", *map(str, arguments)])
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    assert result.exit_code == 130
+    return result.stderr.splitlines()[-1]
+
+
+@pytest.mark.usefixtures("heard")
+def test_an_interrupted_training_says_that_the_same_command_goes_on(
+    recipe: Path, tmp_path: Path
+) -> None:
+    command = (recipe, "--out", tmp_path / "run", "--set", "training.log_every=1")
+    said = "attlas: interrupted; update {} is saved: the same command goes on from it"
+    assert interrupted(Trained, *command) == said.format(1)
+    assert interrupted(Trained, *command) == said.format(2)
+    done = CliRunner().invoke(app, ["train", *map(str, command)])
+    assert done.exit_code == 0
+    assert "going on after update 2" in done.stderr
+
+
+@pytest.mark.usefixtures("heard")
+def test_ctrl_c_in_the_middle_of_a_line_stops_a_training_as_ever(
+    recipe: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = Progress.__call__
+
+    def within_a_line(self: Progress, event: Event) -> None:
+        if isinstance(event, Interrupted):
+            raise RuntimeError("reentrant call inside <_io.BufferedWriter name=2>")
+        real(self, event)
+
+    monkeypatch.setattr(Progress, "__call__", within_a_line)
+    command = (recipe, "--out", tmp_path / "run", "--set", "training.log_every=1")
+    assert "update 1 is saved" in interrupted(Trained, *command)
+
+
+@pytest.mark.usefixtures("heard")
+def test_of_a_training_that_saved_nothing_nothing_is_said(recipe: Path, tmp_path: Path) -> None:
+    for at in (Preparing, Started):
+        assert interrupted(at, recipe, "--out", tmp_path / "run") == "attlas: interrupted"
+
+
+@pytest.mark.usefixtures("heard")
+def test_what_was_saved_before_a_training_began_is_not_spoken_of(
+    recipe: Path, tmp_path: Path
+) -> None:
+    command = (recipe, "--out", tmp_path / "run")
+    assert CliRunner().invoke(app, ["train", *map(str, command)]).exit_code == 0
+    assert interrupted(Preparing, *command) == "attlas: interrupted"

@@ -1,6 +1,7 @@
 """`attlas train` and `attlas inspect`."""
 
 import io
+import json
 import re
 import shutil
 import sys
@@ -223,3 +224,67 @@ def test_reports_of_the_same_files_say_which_set_they_tell_of(
         line = f"{path}: 18 of 18 pairs"
         assert any(one.endswith(f"{name}: {line}" if same else line) for one in told)
         assert any(one.endswith(f"{name}: {line}") for one in told) == same
+
+
+def scores_told(run: Path) -> list[str]:
+    code, out, error = attlas("inspect", run)
+    assert code == 0, error
+    return out.partition("# scores on the validation set\n")[2].split("\n\n")[0].splitlines()
+
+
+def with_validations(run: Path, folder: Path, *validations: dict[str, object]) -> Path:
+    """A copy of a run whose journal tells of these."""
+    copied = Path(shutil.copytree(run, folder))
+    same = {"event": "validated", "loss": 1.0, "checkpoint": "00000003"}
+    lines = [json.dumps(same | validation) + "\n" for validation in validations]
+    (copied / "metrics.jsonl").write_text("".join(lines), encoding="utf-8")
+    return copied
+
+
+def test_of_all_that_were_once_the_best_the_one_that_stands_is_marked(
+    run: Path, tmp_path: Path
+) -> None:
+    told = scores_told(
+        with_validations(
+            run, tmp_path / "copy",
+            {"update": 1, "best": True, "checkpoint": "00000001"},
+            {"update": 3, "best": True},
+            {"update": 5, "best": False, "checkpoint": "00000005"},
+        )
+    )  # fmt: skip
+    assert [line.endswith("best") for line in told] == [False, True, False]
+
+
+def test_the_signature_of_bleu_is_told_once_unless_it_has_changed(
+    run: Path, tmp_path: Path
+) -> None:
+    first = {"update": 1, "bleu": 1.5, "signature": "tok:13a|version:1"}
+    same, other = first | {"update": 2}, first | {"update": 2, "signature": "tok:13a|version:2"}
+    told = scores_told(with_validations(run, tmp_path / "one", first, same))
+    assert told[-1] == "BLEU: tok:13a|version:1"
+    assert "".join(told).count("tok:") == 1
+    told = scores_told(with_validations(run, tmp_path / "two", first, other))
+    assert ["(tok:13a|version:1)" in told[0], "(tok:13a|version:2)" in told[1]] == [True, True]
+    assert len(told) == 2
+
+
+def test_a_run_from_before_origins_were_told_is_opened_and_goes_on(
+    recipe: Path, tmp_path: Path
+) -> None:
+    text = tmp_path / "text.tsv"
+    text.write_text("1 2\t2 1\n3 4\t4 3\n" * 9, encoding="utf-8")
+    data = dict.fromkeys(("train", "valid", "test"), str(text)) | {"kind": "files"}
+    own = tmp_path / "own.toml"
+    own.write_text(write_toml(read_toml(recipe) | {"data": data}), encoding="utf-8")
+    assert attlas("train", own, "--out", tmp_path / "run")[0] == 0
+    config = tmp_path / "run" / "config.toml"
+    tables = read_toml(config)
+    assert tables["data"].pop("origin") == ""
+    config.write_text(write_toml(tables), encoding="utf-8")
+    for command in ("evaluate", "inspect"):
+        code, _, error = attlas(command, tmp_path / "run")
+        assert code == 0, error
+    more = ("--set", "training.updates=5", "--set", "data.origin=the attic")
+    code, _, error = attlas("train", tmp_path / "run", *more)
+    assert code == 0, error
+    assert "going on after update 3" in error

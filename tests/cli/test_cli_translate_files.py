@@ -4,6 +4,7 @@ import gzip
 import json
 import os
 import random
+import shlex
 import shutil
 import signal
 import subprocess
@@ -455,3 +456,19 @@ def test_a_text_that_another_one_would_be_translated_over_is_refused(
     assert result.exit_code == 2
     assert "wanted different files to read and to write" in result.stderr
     assert (into / "a").read_text(encoding="utf-8") == "1 2\n"
+
+
+@pytest.mark.parametrize("words", [["A dog"], ["it's", "a dog"], ["long " * 200]])
+def test_a_text_where_files_should_be_is_shown_how_it_is_translated(
+    run: Path, words: list[str]
+) -> None:
+    code, out, error = translate(run, *words)
+    assert (code, out) == (2, "")
+    command = error.partition("to translate a text: ")[2].strip()
+    assert shlex.split(command) == ["echo", " ".join(words), "|", "attlas", "translate", str(run)]
+
+
+def test_a_single_file_that_exists_is_not_taken_for_a_text(run: Path, tmp_path: Path) -> None:
+    (source,) = written(tmp_path, a=2)
+    assert "echo" not in translate(run, source)[2]
+    assert "echo" not in translate(run, source, tmp_path / "nowhere")[2]

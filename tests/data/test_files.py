@@ -190,3 +190,32 @@ def test_newstest_is_read_by_the_names_of_its_columns(shared_data):
         corpus = read_pairs([shared_data / "sentence-lengths" / f"{name}.tsv"], ("de", "en"))
         assert len(corpus) == 300
         assert corpus.lines[0] == 2
+
+
+@pytest.mark.parametrize("split", ["train", "valid", "test"])
+def test_a_missing_file_is_told_with_where_it_comes_from(tmp_path, split):
+    there = {name: (str(put(tmp_path / name, "a\tb\n")),) for name in ("train", "valid", "test")}
+    there[split] = (str(tmp_path / "lost.tsv"),)
+    said = rf"no file at .*lost\.tsv; get it from the attic, or .* --set data\.{split}=…$"
+    with pytest.raises(AttlasError, match=said):
+        FilesData(**there, origin="the attic").load()
+    with pytest.raises(AttlasError, match=r"no file at .*lost\.tsv; check the path$"):
+        FilesData(**there).load()
+
+
+def test_another_mistake_in_a_file_is_told_as_ever(tmp_path):
+    damaged = str(put(tmp_path / "a", "one column\n"))
+    with pytest.raises(AttlasError, match=r"set data\.columns"):
+        FilesData(train=(damaged,), valid=(damaged,), origin="the attic").load()
+
+
+@pytest.mark.parametrize("name", ["multi30k", "tiny", "small", "base", "imdb"])
+def test_a_shipped_recipe_says_where_its_missing_files_come_from(name, tmp_path, monkeypatch):
+    from attlas.training import read_recipe
+
+    monkeypatch.chdir(tmp_path)
+    data = read_recipe(name).data
+    with pytest.raises(AttlasError) as caught:
+        data.load()
+    assert "https://" in data.origin
+    assert f"get it from {data.origin}, or name another with --set data.train=" in str(caught.value)

@@ -208,3 +208,12 @@ def test_imdb_is_parted_by_text(shared_data: Path) -> None:
     assert not set(splits.train.texts) & set(splits.valid.texts)
     assert not any("<br" in text for text in splits.train.texts)
     assert "copies of a text" in str(splits.train.report)
+
+
+@pytest.mark.parametrize("name", ["lost.jsonl", "lost.csv", "lost"])
+def test_a_missing_file_is_told_with_where_it_comes_from(tmp_path: Path, name: str) -> None:
+    data = LabelledData(train=str(tmp_path / name), held_back=0.1, origin="the attic")
+    said = rf"no file at .*{name}; get it from the attic, or name another with --set data\.train=…"
+    for split in ("train", "valid"):  # which is a part of train
+        with pytest.raises(AttlasError, match=said):
+            data.corpus(split)

@@ -62,3 +62,30 @@ def test_a_run_that_is_not_there_is_told_as_attlas_tells_it(tmp_path: Path) -> N
     assert done.stderr.startswith("attlas: wanted")
     assert "Traceback" not in done.stderr
     assert str(run) in done.stderr
+
+
+def test_every_row_says_how_was_searched(results: ModuleType) -> None:
+    found = results.table(
+        [
+            {
+                "run": run,
+                "training": {
+                    "parameters": 1e6, "seconds": 60.0, "threads": 1, "cores": 1,
+                    "target_tokens_per_second": 1, "processor": "P",
+                },
+                "scores": {
+                    "BLEU": {"value": 1.0, "signature": "S"}, "chrF2": {"value": 1.0},
+                },
+                "exactly_right": 0.0,
+                "decoding": decoding,
+            }
+            for run, decoding in {
+                "wide": {"method": "beam", "beam": 7}, "quick": {"method": "greedy", "beam": 4},
+            }.items()
+        ]
+    )  # fmt: skip
+    heads, _, wide, quick, *_ = ([c.strip() for c in row.split("|")] for row in found.split("\n"))
+    place = heads.index("search")
+    assert (wide[place], quick[place]) == ("beam 7", "greedy")
+    assert len(heads) == len(wide) == len(quick)
+    assert found.endswith("On test sets; P; BLEU `S`.")

@@ -11,6 +11,7 @@ from typing import Any
 from rich.console import Console
 from rich.progress import track
 
+from attlas.cli.given import instead_of_data
 from attlas.cli.output import opened
 from attlas.data import Corpus, FilterReport, Pair, SplitName, Vocabulary, read_lines
 from attlas.data.amount import amount
@@ -26,11 +27,13 @@ from attlas.training import Recipe
 def test_set_of(run: Run, source: str | None, reference: str | None, *, valid: bool) -> Corpus:
     """The two files, every line of them; without files, a split of the run's own data.
 
-    Errors: `AttlasError` for one file without the other, and unequal numbers of lines.
+    Errors: `AttlasError` for one file without the other, files with `valid`, and unequal numbers of
+    lines.
     """
     if source is None and reference is None:
         split: SplitName = "valid" if valid else "test"
-        corpus = Recipe.read(run.config, str(run.path / CONFIG)).data.corpus(split)
+        with instead_of_data("--source and --reference"):
+            corpus = Recipe.read(run.config, str(run.path / CONFIG)).data.corpus(split)
         assert isinstance(corpus, Corpus)  # a classifier's run has been told apart before
         if not corpus.pairs:
             raise AttlasError(
@@ -44,10 +47,16 @@ def test_set_of(run: Run, source: str | None, reference: str | None, *, valid: b
             print("attlas: this data has changed since the run was trained", file=sys.stderr)
         return corpus
     if source is None or reference is None or valid:
+        files = {"--source": source, "--reference": reference}
+        given = [name for name, value in files.items() if value is not None]
+        missing = [name for name in files if name not in given]
+        came = " and ".join([*given, "--valid"] if valid else given)
         raise AttlasError(
             "--source and --reference, or neither, or --valid alone",
-            "something in between",
-            "name both files, or none for the run's own test set",
+            f"{came} without {missing[0]}" if missing else came,
+            f"leave out --valid, or {' and '.join(given)}"
+            if valid
+            else f"name {missing[0]} too, or leave out {given[0]} for the run's own test set",
         )
     ours, theirs = read_lines(source), read_lines(reference)
     if len(ours) != len(theirs):

@@ -13,6 +13,7 @@ from rich.console import Console
 from rich.progress import track
 
 from attlas.classifying import Classification, TextClassifier
+from attlas.cli.given import instead_of_data
 from attlas.cli.output import opened
 from attlas.data import LabelledCorpus, LabelledData, labelled_corpus_of, read_labelled_texts
 from attlas.data.amount import amount
@@ -75,7 +76,8 @@ def _test_set(run: Run, source: str | None, *, valid: bool) -> LabelledCorpus:
         print(corpus.report, file=sys.stderr)
     else:
         split = "valid" if valid else "test"
-        corpus = data.corpus("valid" if valid else "test")
+        with instead_of_data("--source"):
+            corpus = data.corpus("valid" if valid else "test")
         print(corpus.report, file=sys.stderr)
         begun = run.provenance().get("data", {}).get(split, {})
         if begun.get("sha256") != corpus.checksum:

@@ -1,13 +1,15 @@
 """What a command is given, looked at before it begins to work."""
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from shlex import quote
 
 from safetensors import SafetensorError, safe_open
 
 from attlas.cli.output import STANDARD
+from attlas.data.lines import MissingFileError
 from attlas.errors import AttlasError
 from attlas.recording import Trace
 from attlas.runs import BEST, LAST, Run
@@ -70,6 +72,19 @@ def data_of(run: Run) -> list[Path]:
         return []
     given = [table.get(split) or [] for split in ("train", "valid", "test")]
     return [Path(p) for paths in given for p in ([paths] if isinstance(paths, str) else paths)]
+
+
+@contextmanager
+def instead_of_data(options: str) -> Iterator[None]:
+    """Of a file of the run's own data that is missing in the block, say which options name another.
+
+    What the data itself advises is for who trains.
+    """
+    try:
+        yield
+    except MissingFileError as error:
+        advice = f"put it back there, or name {options}"
+        raise MissingFileError(error.wanted, error.came, advice) from None
 
 
 def check_distinct(read: Iterable[Path | str | None], written: Iterable[Path | str | None]) -> None:

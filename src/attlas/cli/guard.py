@@ -30,9 +30,9 @@ class Guarded(TyperCommand):
         except BrokenPipeError:
             _forget_output()
             raise typer.Exit(0) from None
-        except KeyboardInterrupt:
+        except KeyboardInterrupt as interrupt:
             stay()
-            _say(MESSAGE, debug)
+            _say("; ".join([MESSAGE, *getattr(interrupt, "__notes__", ())]), debug)
             raise typer.Exit(INTERRUPTED) from None
         except AttlasError as error:
             _say(f"attlas: {error}", debug)

@@ -21,7 +21,7 @@ def run_told(run: Run) -> str:
         ("settings", write_toml(run.config).rstrip()),
         _labelled_vocabularies(run) if run.classifies else _vocabularies(run),
         ("checkpoints", _table(_checkpoints(run)) or "none yet"),
-        ("scores on the validation set", _table(_scores(run)) or "none yet"),
+        _scores(run),
     ]
     if run.table("data").get("kind") == "shipped":
         sections.append(("the corpus that comes with attlas", _below_heading(attribution())))
@@ -89,19 +89,24 @@ def _checkpoints(run: Run) -> list[tuple[str, str]]:
     ]
 
 
-def _scores(run: Run) -> list[tuple[str, ...]]:
-    """Every validation, oldest first."""
-    told = []
-    for event in run.events():
-        if event.get("event") == "validated":
-            scores = [f"update {event['update']:,}", f"loss {event['loss']:.4f}"]
-            if event.get("bleu") is not None:
-                scores.append(f"BLEU {event['bleu']:.2f} ({event['signature']})")
-            if event.get("accuracy") is not None:
-                exactly = "" if run.classifies else " exactly"
-                scores.append(f"{event['accuracy']:.1%}{exactly} right")
-            told.append((*scores, "best" if event.get("best") else ""))
-    return told
+def _scores(run: Run) -> tuple[str, str]:
+    """Every validation, oldest first; the signature of BLEU once, if it is the same for all."""
+    events = [event for event in run.events() if event.get("event") == "validated"]
+    signatures = {event["signature"] for event in events if event.get("bleu") is not None}
+    best = run.shelf.named(BEST)
+    of_best = [place for place, event in enumerate(events) if event.get("checkpoint") == best]
+    told: list[tuple[str, ...]] = []
+    for place, event in enumerate(events):
+        scores = [f"update {event['update']:,}", f"loss {event['loss']:.4f}"]
+        if event.get("bleu") is not None:
+            signature = f" ({event['signature']})" if len(signatures) > 1 else ""
+            scores.append(f"BLEU {event['bleu']:.2f}{signature}")
+        if event.get("accuracy") is not None:
+            exactly = "" if run.classifies else " exactly"
+            scores.append(f"{event['accuracy']:.1%}{exactly} right")
+        told.append((*scores, "best" if place in of_best[-1:] else ""))
+    below = [f"BLEU: {signature}" for signature in signatures if len(signatures) == 1]
+    return "scores on the validation set", "\n".join([_table(told) or "none yet", *below])
 
 
 def _table(rows: Iterable[Sequence[str]]) -> str:

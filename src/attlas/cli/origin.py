@@ -16,7 +16,7 @@ _DIGITS = 16  # hexadecimal
 
 
 def origin_of(
-    run: Run, checkpoint: str, translator: Translator, *, engine: str, numbered: bool, window: int
+    run: Run, checkpoint: str, translator: Translator, *, numbered: bool, window: int
 ) -> Origin:
     """All that a change of would change a translation, be it by a rounding only."""
     name = run.shelf.named(checkpoint) if checkpoint in (BEST, LAST) else checkpoint
@@ -27,7 +27,7 @@ def origin_of(
         "checkpoint": f"{subject.checkpoint} ({subject.weights[:_DIGITS]})",
         "model": short(hashlib.sha256(repr(sorted(run.table("model").items())).encode())),
         "vocabularies": _checksum(translator.vocabularies),
-        "engine": engine,
+        "engine": str(translator.facts.get("engine", "attlas")),
         "device": translator.device.type,
         "n-best lists": numbered,
         "window": window,

@@ -37,9 +37,10 @@ def train(
         from importlib.resources import files
 
         from attlas.errors import AttlasError
-        from attlas.runs import CONFIG
+        from attlas.runs import CONFIG, LAST, Shelf
         from attlas.training import Progress, read_recipe
         from attlas.training import train as train_run
+        from attlas.training.events import Event, Interrupted, Started
         from attlas.training.fleet import leading
 
     name = recipe or (str(out) if out and (out / CONFIG).is_file() else "demo")
@@ -63,7 +64,24 @@ def train(
     if not leading():  # of the processes that torchrun started, the first one speaks
         train_run(chosen, folder)
         return
-    with Progress() as report:
-        outcome = train_run(chosen, folder, report=report)
+    told: set[type[Event]] = set()
+
+    def report(event: Event) -> None:
+        told.add(type(event))
+        try:
+            progress(event)
+        except RuntimeError:  # Ctrl-C in the middle of a line: a second one cannot be written there
+            if not isinstance(event, Interrupted):
+                raise
+
+    try:
+        with Progress() as progress:
+            outcome = train_run(chosen, folder, report=report)
+    except KeyboardInterrupt as interrupt:
+        # Before it has started, what is saved may be of another recipe.
+        saved = Shelf(folder).named(LAST) if Started in told else None
+        if saved:
+            interrupt.add_note(f"update {int(saved):,} is saved: the same command goes on from it")
+        raise
     next_step = "classify" if chosen.classifies else "look"
     print(f"{outcome.path} is ready; try: attlas {next_step} {outcome.path}")

@@ -1,6 +1,8 @@
 """`attlas translate`: lines in, lines out."""
 
+from os.path import exists
 from pathlib import Path
+from shlex import quote
 from typing import Annotated
 
 import typer
@@ -45,7 +47,10 @@ def translate(
     checkpoint: Checkpoint = "best",
     device: Device = "cpu",
     engine: Annotated[
-        str, typer.Option(help="What searches: attlas, ctranslate2 or ctranslate2-int8.")
+        str,
+        typer.Option(
+            help="What searches: attlas, ctranslate2, ctranslate2-int8, or a folder (see above)."
+        ),
     ] = "attlas",
     settings: Settings = None,
 ) -> None:
@@ -64,8 +69,8 @@ def translate(
     being what white space separates, from 0.
 
     --engine ctranslate2 is faster and translates by what attlas export RUN --to ctranslate2 wrote;
-    with --quantization int8 there, ctranslate2-int8. Its search is nearly the same: see the
-    README.md of that folder.
+    with --quantization int8 there, ctranslate2-int8; with --out FOLDER there, --engine FOLDER. Its
+    search is nearly the same: see the README.md of that folder.
 
     With FILES --into FOLDER, each file becomes one of the same name in FOLDER, whole or not at all.
     The same command after a kill, or after Ctrl-C, leaves what is done and goes on where it
@@ -98,10 +103,16 @@ def translate(
     named = [name for name, value in given.items() if value not in (None, [])]
     others = [name for name, value in lines.items() if value not in ("-", None)]
     if named and (not files or into is None or others):
+        came = " ".join(named + others)
+        advice = "for a single text, use --input, --output and --alignments alone"
+        if files and into is None and not any(map(exists, files)):
+            text = " ".join(map(str, files))
+            came = f"{text!r}, where no file is"
+            advice = f"to translate a text: echo {quote(text)} | attlas translate {quote(str(run))}"
         raise AttlasError(
             "FILES --into FOLDER, and perhaps --shard, to translate files into a folder",
-            " ".join(named + others),
-            "for a single text, use --input, --output and --alignments alone",
+            came,
+            advice,
         )
     divided = Shard() if shard is None else Shard.parse(shard)
     opened, checkpoint = run_at(run, checkpoint)
@@ -113,9 +124,7 @@ def translate(
             translator,
             files,
             into,
-            origin=origin_of(
-                opened, checkpoint, translator, engine=engine, numbered=numbered, window=window
-            ),
+            origin=origin_of(opened, checkpoint, translator, numbered=numbered, window=window),
             shard=divided,
             numbered=numbered,
             window=window,

@@ -8,7 +8,7 @@ from pydantic import AfterValidator, BeforeValidator, model_validator
 
 from attlas.data.corpus import Corpus, SplitName, corpus_of
 from attlas.data.filters import FilterConfig
-from attlas.data.lines import STDIN, Lines, read_lines, shown
+from attlas.data.lines import STDIN, Lines, coming_from, read_lines, shown
 from attlas.data.pair import Pair
 from attlas.data.settings import DataSettings
 from attlas.errors import AttlasError
@@ -55,7 +55,8 @@ class FilesData(DataSettings):
 
     Gzip is known by its first bytes. `columns` are those of source and target in a TSV: numbers
     from 1, or, where the first line is a header, names. The filters' bounds hold for the training
-    set alone: a score is comparable only when it is taken on the whole of a test set.
+    set alone: a score is comparable only when it is taken on the whole of a test set. `origin` is
+    where the files come from, told where one is missing.
     """
 
     kind: Literal["files"] = "files"
@@ -63,6 +64,7 @@ class FilesData(DataSettings):
     valid: Paths
     test: Paths | None = None
     columns: Columns = (1, 2)
+    origin: str = ""
     filters: FilterConfig = FilterConfig()
 
     @model_validator(mode="after")
@@ -98,7 +100,8 @@ class FilesData(DataSettings):
         if paths is None:
             return corpus_of((), "no test")
         filters = self.filters if split == "train" else self.filters.empties_alone
-        corpus = read_pairs(paths, self.columns, filters)
+        with coming_from(self.origin, f"data.{split}"):
+            corpus = read_pairs(paths, self.columns, filters)
         if not corpus.pairs and split != "test":
             raise AttlasError(
                 f"at least one sentence pair in {' and '.join(map(shown, paths))}",

@@ -12,6 +12,7 @@ from attlas.data.filters import FilterReport
 from attlas.data.holding_back import held_back
 from attlas.data.labelled import read_labelled_texts
 from attlas.data.labelled_corpus import LabelledCorpus, LabelledSplits, labelled_corpus_of
+from attlas.data.lines import coming_from
 from attlas.errors import AttlasError
 
 
@@ -22,6 +23,7 @@ class LabelledData(Config):
     aclImdb has, that of the split is taken. valid: what the best checkpoint is chosen by; without
     it, `held_back` texts of train (a whole number, or a share below 1; 0 = none), chosen by `seed`
     as the function of that name says. `<br />` counts as white space; an empty text is left out.
+    origin: where the files come from, told where one is missing.
     """
 
     kind: Literal["labelled"] = "labelled"
@@ -31,6 +33,7 @@ class LabelledData(Config):
     held_back: int | float = 0
     text: str = "text"
     label: str = "label"
+    origin: str = ""
     seed: int = Field(default=1, ge=0)
 
     @model_validator(mode="after")
@@ -89,9 +92,9 @@ class LabelledData(Config):
     def _read(self, split: SplitName) -> LabelledCorpus:
         path = getattr(self, split)
         inner = Path(path) / split
-        corpus = labelled_corpus_of(
-            read_labelled_texts(inner if inner.is_dir() else path, self.text, self.label)
-        )
+        with coming_from(self.origin, f"data.{split}"):
+            found = read_labelled_texts(inner if inner.is_dir() else path, self.text, self.label)
+        corpus = labelled_corpus_of(found)
         if not corpus.texts:
             raise AttlasError(
                 f"at least one labelled text in {path}", str(corpus.report), "check the data"

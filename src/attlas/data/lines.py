@@ -5,6 +5,7 @@ import io
 import sys
 import zlib
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, cast
@@ -14,6 +15,25 @@ from attlas.errors import AttlasError
 STDIN = "-"
 _GZIP = b"\x1f\x8b"
 _BYTE_ORDER_MARK = "\ufeff"
+
+
+class MissingFileError(AttlasError):
+    """There is no file of that name."""
+
+
+@contextmanager
+def coming_from(origin: str, setting: str) -> Iterator[None]:
+    """Of a file that is missing in the block, say where it is to be had; "" = nobody knows.
+
+    setting: the one that names the file, such as "data.train".
+    """
+    try:
+        yield
+    except MissingFileError as error:
+        if not origin:
+            raise
+        advice = f"get it from {origin}, or name another with --set {setting}=…"
+        raise MissingFileError(error.wanted, error.came, advice) from None
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,8 +57,8 @@ class Lines:
 def read_lines(path: Path | str) -> Lines:
     """Read a whole file; "-" is the standard input. Gzip is known by its first bytes, not its name.
 
-    Errors: `AttlasError` for a missing or unreadable file, and for bytes that are not UTF-8, with
-    file and line.
+    Errors: `MissingFileError`; another `AttlasError` for an unreadable file, and for bytes that are
+    not UTF-8, with file and line.
     """
     texts, returned = [], 0
     for text, had_return in _decoded(path):
@@ -83,7 +103,7 @@ def _raw_lines(path: Path | str, name: str) -> Iterator[bytes]:
             with Path(path).open("rb") as file:
                 yield from _unzipped(file)
     except FileNotFoundError:
-        raise AttlasError("a text file", f"no file at {name}", "check the path") from None
+        raise MissingFileError("a text file", f"no file at {name}", "check the path") from None
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise AttlasError(
             f"a whole gzip file at {name}", f"a damaged one ({error})", "copy or pack it again"

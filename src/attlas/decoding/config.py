@@ -37,7 +37,7 @@ class DecodingConfig(Config):
     beam: Annotated[int, Field(ge=1)] = 5
     n_best: Annotated[int, Field(ge=1)] = 1
     exhaustive: bool = False
-    length_penalty: Annotated[float, Field(ge=0.0, allow_inf_nan=False)] = 0.6
+    length_penalty: Annotated[float, Field(ge=0.0, allow_inf_nan=False)] = 1.0
     coverage_penalty: Annotated[float, Field(ge=0.0, allow_inf_nan=False)] = 0.0
     min_length: Annotated[int, Field(ge=0)] = 0
     max_length_factor: Annotated[float, Field(ge=0.0, allow_inf_nan=False)] = 3.0

@@ -107,7 +107,7 @@ class Translator:
         texts: Iterable[str],
         *,
         window: int = 1024,
-        tokens: int = 2048,
+        tokens: int = 4096,
         rows: int | None = None,
     ) -> Iterator[Translation]:
         """One translation per text, in the order of the texts, while they come in.

@@ -54,13 +54,19 @@ class FastTranslator(Translator):
         config = config or subject.decoding
         _check(config)
         self._longest = longest(subject.transformer(_TAKER)[1])
-        _check_origin(Path(folder), subject)
-        origin = {"run": str(subject.run.path), "checkpoint": which, "engine": "ctranslate2"}
+        quantization = _checked(Path(folder), subject).quantization
+        engine = "ctranslate2" if quantization == "float32" else f"ctranslate2-{quantization}"
+        origin = {"run": str(subject.run.path), "checkpoint": which, "engine": engine}
         self._set_up(subject.model, subject.vocabularies, config, origin)
         # Batches come side by side, a thread each, as they do without it.
-        self._engine = ctranslate2.Translator(
-            str(folder), inter_threads=torch.get_num_threads(), intra_threads=1
-        )
+        try:
+            self._engine = ctranslate2.Translator(
+                str(folder), inter_threads=torch.get_num_threads(), intra_threads=1
+            )
+        except RuntimeError as error:
+            raise AttlasError(
+                f"a whole export to CTranslate2 at {folder}", str(error), "export the run again"
+            ) from None
         self._source = names(self.vocabularies.source)
         self._target = names(self.vocabularies.target)
         self._ids = {name: id_ for id_, name in enumerate(self._target)}
@@ -159,15 +165,16 @@ def _check(config: DecodingConfig) -> None:
             )
 
 
-def _check_origin(folder: Path, subject: Subject) -> None:
-    """That the folder is an export of this checkpoint."""
+def _checked(folder: Path, subject: Subject) -> _Origin:
+    """What the folder says of itself, which is an export of this checkpoint."""
     wanted = f"an export of checkpoint {subject.checkpoint} of {subject.run.path} at {folder}"
     quantized = " --quantization int8" if folder.name.endswith("int8") else ""
-    again = f"take it away and run: attlas export {subject.run.path} --to ctranslate2{quantized}"
+    export = f"run: attlas export {subject.run.path} --to ctranslate2{quantized}"
+    again = f"take it away and {export} --out {folder}, or name another folder"
     try:
         origin = json.loads((folder / ORIGIN).read_bytes())
     except FileNotFoundError:
-        raise AttlasError(wanted, "none", again.removeprefix("take it away and ")) from None
+        raise AttlasError(wanted, "none", export) from None
     except (OSError, ValueError) as error:
         raise AttlasError(wanted, f"a damaged {ORIGIN} ({error})", again) from None
     read = _Origin.read(origin, str(folder / ORIGIN))
@@ -175,3 +182,4 @@ def _check_origin(folder: Path, subject: Subject) -> None:
         raise AttlasError(wanted, f"an export to {read.format}", again)
     if read.weights != subject.weights:
         raise AttlasError(wanted, f"one of other weights, of checkpoint {read.checkpoint}", again)
+    return read
