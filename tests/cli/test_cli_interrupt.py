@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import ClassVar
@@ -14,7 +15,7 @@ from typer.testing import CliRunner
 from attlas.cli.application import app
 from attlas.cli.interrupt import leave_in_order, loading, stay
 from attlas.training import Progress
-from attlas.training.events import Event, Interrupted, Preparing, Started, Trained
+from attlas.training.events import Event, Preparing, Started, Trained
 
 ATTLAS = [sys.executable, "-m", "attlas"]
 # It goes on whatever happens, as a module does that tries to import another and can do without.
@@ -139,16 +140,27 @@ def test_an_interrupted_training_says_that_the_same_command_goes_on(
 def test_ctrl_c_in_the_middle_of_a_line_stops_a_training_as_ever(
     recipe: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real = Progress.__call__
+    real, writing = Progress._line, threading.RLock()
+    depth = 0
 
-    def within_a_line(self: Progress, event: Event) -> None:
-        if isinstance(event, Interrupted):
-            raise RuntimeError("reentrant call inside <_io.BufferedWriter name=2>")
-        real(self, event)
+    def line(self: Progress, text: str) -> None:
+        nonlocal depth
+        with writing:  # as the buffer of a stream: others wait, and its own thread may not return
+            if depth:
+                raise RuntimeError("reentrant call inside <_io.BufferedWriter name=2>")
+            depth += 1
+            if "· loss" in text:
+                os.kill(os.getpid(), signal.SIGINT)
+            real(self, text)
+            depth -= 1
 
-    monkeypatch.setattr(Progress, "__call__", within_a_line)
+    monkeypatch.setattr(Progress, "_line", line)
+    monkeypatch.setattr("attlas.training.progress._PAUSE", 0.0)
     command = (recipe, "--out", tmp_path / "run", "--set", "training.log_every=1")
-    assert "update 1 is saved" in interrupted(Trained, *command)
+    done = CliRunner().invoke(app, ["train", *map(str, command)])
+    assert done.exit_code == 130
+    assert "stopping after this update" in done.stderr
+    assert "update 1 is saved" in done.stderr
 
 
 @pytest.mark.usefixtures("heard")

@@ -124,7 +124,7 @@ def test_the_score_and_the_probability_are_those_of_the_hypothesis(
             sure = logits.log_softmax(-1).gather(1, torch.tensor(ids[1:]).unsqueeze(1)).sum()
             assert found.log_probability == pytest.approx(float(sure), abs=1e-3)
             real = torch.ones(1, 1, dtype=torch.bool)
-            wanted = Penalties(0.6, 0.0).score(
+            wanted = Penalties(config.length_penalty, 0.0).score(
                 torch.tensor([found.log_probability]), len(ids) - 1, None, real
             )
             assert found.score == pytest.approx(float(wanted), rel=1e-5)

@@ -40,7 +40,7 @@ def train(
         from attlas.runs import CONFIG, LAST, Shelf
         from attlas.training import Progress, read_recipe
         from attlas.training import train as train_run
-        from attlas.training.events import Event, Interrupted, Started
+        from attlas.training.events import Event, Started
         from attlas.training.fleet import leading
 
     name = recipe or (str(out) if out and (out / CONFIG).is_file() else "demo")
@@ -68,11 +68,7 @@ def train(
 
     def report(event: Event) -> None:
         told.add(type(event))
-        try:
-            progress(event)
-        except RuntimeError:  # Ctrl-C in the middle of a line: a second one cannot be written there
-            if not isinstance(event, Interrupted):
-                raise
+        progress(event)
 
     try:
         with Progress() as progress:

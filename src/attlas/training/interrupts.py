@@ -13,11 +13,14 @@ class Interrupts:
     An update stopped half-way would leave weights that no update leads to. Outside the main thread
     Python allows no handler, and Ctrl-C goes to the main thread as ever. Where the process ignores
     it, as under nohup, or another than Python handles it, that stays so.
+
+    `told` is called at the first, in a thread of its own: Ctrl-C may come in the middle of a line
+    that is being written, where no other can begin.
     """
 
     def __init__(self, told: Callable[[], None]) -> None:
         self.asked = False
-        self._told = told
+        self._telling = threading.Thread(target=told, daemon=True)
         self._before = signal.getsignal(signal.SIGINT)
         here = threading.current_thread() is threading.main_thread()
         self._hears = here and self._before not in (signal.SIG_IGN, None)
@@ -35,9 +38,11 @@ class Interrupts:
     ) -> None:
         if self._hears:
             signal.signal(signal.SIGINT, self._before)
+        if self.asked:
+            self._telling.join()
 
     def _hear(self, number: int, frame: FrameType | None) -> None:
         if self.asked:
             raise KeyboardInterrupt
         self.asked = True
-        self._told()
+        self._telling.start()
