@@ -19,6 +19,12 @@ def test_what_is_no_break_stays(other):
     assert as_one_line(f"x {other} y") == f"x {other} y"
 
 
+@pytest.mark.timeout(20)
+@pytest.mark.parametrize("odd", ["<" + " " * 100_000, "< " * 50_000, "<br" * 30_000, "</" * 50_000])
+def test_an_odd_line_takes_no_longer_for_being_long(odd):
+    assert as_one_line(f"{odd}x") == " ".join(f"{odd}x".split())
+
+
 @given(st.text())
 def test_a_line_has_single_spaces_and_stays_as_it_is(text):
     line = as_one_line(text)

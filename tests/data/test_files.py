@@ -209,7 +209,7 @@ def test_another_mistake_in_a_file_is_told_as_ever(tmp_path):
         FilesData(train=(damaged,), valid=(damaged,), origin="the attic").load()
 
 
-@pytest.mark.parametrize("name", ["multi30k", "tiny", "small", "base", "imdb"])
+@pytest.mark.parametrize("name", ["multi30k", "tiny", "long", "small", "base", "imdb"])
 def test_a_shipped_recipe_says_where_its_missing_files_come_from(name, tmp_path, monkeypatch):
     from attlas.training import read_recipe
 

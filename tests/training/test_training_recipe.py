@@ -15,7 +15,7 @@ from attlas.metrics import bleu_tokenizer
 from attlas.training import Event, Recipe, Validated, read_recipe, train
 from attlas.training.recipe import check_same
 
-SHIPPED = ["base", "demo", "imdb", "multi30k", "reverse", "small", "tiny"]
+SHIPPED = ["base", "demo", "imdb", "long", "multi30k", "reverse", "small", "tiny"]
 
 TABLES: dict[str, Any] = {
     "data": {"kind": "files", "train": "train.tsv", "valid": ["v.en", "/there/v.de"]},

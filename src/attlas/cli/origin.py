@@ -18,7 +18,7 @@ _DIGITS = 16  # hexadecimal
 def origin_of(
     run: Run, checkpoint: str, translator: Translator, *, numbered: bool, window: int
 ) -> Origin:
-    """All that a change of would change a translation, be it by a rounding only."""
+    """What a change of would change a translation, but for the roundings of another machine."""
     name = run.shelf.named(checkpoint) if checkpoint in (BEST, LAST) else checkpoint
     subject = Subject(run, name or checkpoint, translator.model, translator.vocabularies)
     settings = translator.config.model_dump(mode="json")

@@ -2,7 +2,7 @@
 
 import re
 
-_BREAK = re.compile(r"<\s*/?\s*br\b[^<>]*>", re.IGNORECASE)
+_BREAK = re.compile(r"<\s*(?:/\s*)?br\b[^<>]*>", re.IGNORECASE)
 
 
 def as_one_line(text: str) -> str:

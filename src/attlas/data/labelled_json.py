@@ -39,4 +39,6 @@ def _labelled(line: str, text: str, label: str, where: str) -> Labelled:
             repr(entry[label]),
             "name the right field",
         )
-    return Labelled(entry[text], str(entry[label]))
+    # As JSON writes it, so that true is the same label in a table.
+    named = entry[label] if isinstance(entry[label], str) else json.dumps(entry[label])
+    return Labelled(entry[text], named)
