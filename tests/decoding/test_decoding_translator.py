@@ -13,7 +13,7 @@ from attlas.config import write_toml
 from attlas.data import END, Characters, Vocabularies, Words, train_subwords
 from attlas.decoding import DecodingConfig, Translation, Translator
 from attlas.errors import AttlasError
-from attlas.models import RecurrentConfig, build
+from attlas.models import RecurrentConfig, TransformerConfig, build
 from attlas.recording import Trace
 from attlas.runs import Checkpoint, Run, Shelf
 
@@ -295,3 +295,23 @@ for call, wrong in ((translator, ["a", "b"]), (translator, 3), (translator, None
         *(several.format(kind, "pass a list of str") for kind in ("int", "NoneType")),
         one.format("bytes", "pass each text as a str"),
     ]
+
+
+@pytest.mark.parametrize("method", ["greedy", "beam", "sample"])
+@pytest.mark.parametrize("limit", [{}, {"longest_source": 2}])
+def test_a_model_of_so_many_positions_reads_and_writes_no_further_and_says_so(
+    method: str, limit: dict[str, int]
+) -> None:
+    torch.manual_seed(0)
+    words = Words([f"w{number}" for number in range(20)])
+    config = TransformerConfig(width=8, heads=2, feedforward=8, positions="learned", longest=6)
+    model = build(config, len(words), len(words))
+    settings = DecodingConfig(method=method, **limit)  # type: ignore[arg-type]
+    translator = Translator.of(model, Vocabularies(words, words), settings)
+    reads = limit.get("longest_source", 5)  # and its end
+    for length in (1, 4, 5, 6, 30):
+        found = translator(" ".join(["w3"] * length))
+        assert found.cut == max(0, length - reads)
+        assert len(found.tokens) - found.finished <= 5
+        assert found.trace is not None
+        assert found.trace.layers

@@ -4,6 +4,7 @@ import io
 import json
 import math
 import os
+import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -362,3 +363,18 @@ def test_a_small_model_learns_a_toy_task_from_end_to_end(tmp_path: Path, task: s
     assert found.scores.bleu.value > 90
     assert len(found.translations) == 100
     assert begun.batching == BatchingConfig.read(run.table("batching"), "there")
+
+
+@pytest.mark.parametrize("translate", [True, False])
+def test_a_pair_longer_than_the_learned_positions_is_told_before_the_training(
+    tmp_path: Path, translate: bool
+) -> None:
+    tables = recipe(2).tables()
+    sizes = {"width": 8, "heads": 2, "feedforward": 8, "encoder_layers": 1, "decoder_layers": 1}
+    tables["model"] = {"kind": "transformer", "positions": "learned", "longest": 3, **sizes}
+    tables["training"]["validation"] |= {"translate": translate, "criterion": "loss"}
+    with pytest.raises(AttlasError, match=r"model\.longest of \d+ at least") as told:
+        train(Recipe.read(tables, "the test"), tmp_path / "short")
+    needed = int(re.search(r"longest of (\d+)", str(told.value)).group(1))  # type: ignore[union-attr]
+    tables["model"]["longest"] = needed
+    assert train(Recipe.read(tables, "the test"), tmp_path / "long").update == 2

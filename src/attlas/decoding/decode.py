@@ -46,7 +46,7 @@ def decode(
             f"none in row {sizes.index(0)}",
             "leave empty sentences out",
         )
-    longest = [config.max_length(size) for size in sizes]
+    longest = [_most(config.max_length(size), model.longest) for size in sizes]
     constraints = Constraints(
         prefix=_padded(prefix or [[]] * len(sizes), longest).to(source.device),
         max_length=torch.tensor(longest, device=source.device),
@@ -71,6 +71,11 @@ def decode(
                 model, source, state, real, constraints, penalties, distribution,
                 seed=config.seed, draws=config.n_best,
             )  # fmt: skip
+
+
+def _most(tokens: int, positions: int | None) -> int:
+    """So many tokens, or as many as the model has positions for behind the begin token."""
+    return tokens if positions is None else min(tokens, positions - 1)
 
 
 def _padded(

@@ -16,7 +16,8 @@ class Translation:
     text: the translation, in one line. source_tokens, tokens: one label per token for the axes of
     a map, END included (not in `tokens` where the hypothesis is not finished). score,
     log_probability, finished: those of the `Hypothesis`. cut: how many source tokens were left out
-    because the source was longer than `DecodingConfig.longest_source`; 0 = translated whole.
+    because the source was longer than `DecodingConfig.longest_source` or than the model has
+    positions for; 0 = translated whole.
     alternatives: the rest of the n-best list, best first.
 
     An empty text (or white space alone) has the empty translation: no tokens, score 0, and no

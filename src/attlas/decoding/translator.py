@@ -71,6 +71,9 @@ class Translator:
         self.model, self.vocabularies, self.config = model, vocabularies, config
         self.device = next((p.device for p in model.parameters()), torch.device("cpu"))
         self._origin = dict(origin)
+        # Tokens of a source that are read, without its end; None: all.
+        limits = [config.longest_source or None, model.longest and model.longest - 1]
+        self._longest_source = min((limit for limit in limits if limit is not None), default=None)
 
     @property
     def facts(self) -> Mapping[str, str | int | float | None]:
@@ -157,7 +160,7 @@ class Translator:
         if not text.strip():
             return _Line(text, (), 0)
         ids = self.vocabularies.source.encode(whole_text(text))
-        kept = ids[: self.config.longest_source or None]
+        kept = ids[: self._longest_source]
         return _Line(text, tuple(kept), len(ids) - len(kept))
 
     def _translated(

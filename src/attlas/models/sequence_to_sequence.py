@@ -34,6 +34,11 @@ class SequenceToSequence(nn.Module, ABC, Generic[S]):
     prediction of the token after target[:, t].
     """
 
+    @property
+    def longest(self) -> int | None:
+        """How many positions a side may have, the begin or the end token among them; None: any."""
+        return None
+
     @abstractmethod
     def encode(
         self,

@@ -7,7 +7,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from attlas.errors import AttlasError
-from attlas.layers import Dropout, Positions
+from attlas.layers import Dropout, LearnedPositions, Positions
 from attlas.models.embedding import Embedding
 from attlas.models.output import Output
 from attlas.models.sequence_to_sequence import SequenceToSequence
@@ -44,6 +44,11 @@ class Transformer(SequenceToSequence[TransformerState]):
         self.output = output
         self.dropout = Dropout(dropout)
         self.scale = math.sqrt(target_embedding.embedding_dim)
+
+    @property
+    def longest(self) -> int | None:
+        positions = self.target_positions
+        return positions.longest if isinstance(positions, LearnedPositions) else None
 
     def encode(
         self,

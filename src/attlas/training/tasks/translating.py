@@ -13,6 +13,7 @@ from attlas.data import (
     Batches,
     Bucketed,
     Corpus,
+    EncodedCorpus,
     Splits,
     Vocabularies,
     build_vocabularies,
@@ -20,7 +21,8 @@ from attlas.data import (
     encode_corpus,
     sample_corpus,
 )
-from attlas.models import ClassifierConfig, SequenceToSequence, build
+from attlas.errors import AttlasError
+from attlas.models import ClassifierConfig, SequenceToSequence, TransformerConfig, build
 from attlas.training.evaluation import evaluate, validation_loss
 from attlas.training.events import Validated
 from attlas.training.feeding import sampled, teacher_forced
@@ -68,6 +70,7 @@ class Translating(Task[Splits, Vocabularies]):
         super().__init__(recipe, splits, vocabularies)
         encoded = encode_corpus(splits.valid, vocabularies)
         self.valid_batches = Batches(encoded, recipe.batching, recipe.seed)
+        self._check_positions(encoded)
 
     @staticmethod
     def vocabularies_of(recipe: Recipe, splits: Splits) -> Vocabularies:
@@ -84,6 +87,24 @@ class Translating(Task[Splits, Vocabularies]):
         else:
             encoded = sample_corpus(train, self.vocabularies, sampling, recipe.seed, epoch)
         return Batches(encoded, recipe.batching, recipe.seed)
+
+    def _check_positions(self, valid: EncodedCorpus) -> None:
+        """That no side of a pair is longer than there are positions: now, not in the middle."""
+        recipe, model = self.recipe, self.recipe.model
+        if not isinstance(model, TransformerConfig) or model.positions != "learned":
+            return
+        # Sampled subwords may be as many as are let pass.
+        train = recipe.batching.max_length if recipe.vocabulary.sampling else self._plain.longest
+        translated = recipe.training.validation.translate
+        read = int(valid.source.lengths.max(initial=0)) if translated else 0
+        longest = 1 + max(train, self.valid_batches.longest, read)
+        if longest > model.longest:
+            raise AttlasError(
+                f"model.longest of {longest} at least, the tokens of the longest side of a pair "
+                "with its begin or end",
+                str(model.longest),
+                "raise it, lower batching.max_length, or set model.positions = 'sinusoidal'",
+            )
 
     def build(self) -> SequenceToSequence[Any]:
         config, vocabularies = self.recipe.model, self.vocabularies
