@@ -172,13 +172,22 @@ def test_a_prefix_is_refused(exported: Callable[..., tuple[Run, Path]]) -> None:
         FastTranslator(*exported())("b1 b2", prefix="b3")
 
 
-def test_a_text_that_is_too_long_is_refused_and_a_long_translation_is_cut_off(
+def test_a_text_beyond_the_learned_positions_is_cut_and_the_cut_is_told(
     exported: Callable[..., tuple[Run, Path]],
 ) -> None:
-    translator = FastTranslator(*exported(positions="learned", longest=8))
-    assert len(translator("b1 b2 b3 b4 b5 b6 b7").source_tokens) == 8
-    with pytest.raises(AttlasError, match=r"at most 8 tokens, its end included, .*got 9 tokens"):
-        translator("b1 b2 b3 b4 b5 b6 b7 b8")
+    learned = FastTranslator(*exported(positions="learned", longest=8))
+    for length, cut in ((7, 0), (8, 1), (20, 13)):
+        found = learned(" ".join(["b1"] * length))
+        assert len(found.source_tokens) == 8
+        assert found.cut == cut
+
+
+def test_a_text_that_is_too_long_for_ctranslate2_is_refused(
+    exported: Callable[..., tuple[Run, Path]],
+) -> None:
+    sinusoids = FastTranslator(*exported())
+    with pytest.raises(AttlasError, match=r"at most 1,024 tokens, its end .*got 1,025 tokens"):
+        sinusoids(" ".join(["b1"] * 1024))
 
 
 def test_the_folder_has_to_be_an_export_of_this_checkpoint(
