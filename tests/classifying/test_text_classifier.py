@@ -1,6 +1,9 @@
 """From a text to its label."""
 
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -10,7 +13,8 @@ from attlas.errors import AttlasError
 from attlas.patterns import parse
 from attlas.recording import FactoredReading, Trace
 from attlas.runs import Run
-from labelled_runs import reviews, trained
+from attlas.training import Recipe, train
+from labelled_runs import reviews, tables, trained, write_lines
 
 
 @pytest.fixture(scope="module")
@@ -60,6 +64,99 @@ def test_a_long_text_is_read_whole(classifier: TextClassifier) -> None:
     found = classifier(text)
     assert len(found.tokens) == 3041
     assert found.probabilities != pytest.approx(classifier("the " * 3000).probabilities)
+
+
+def test_a_text_is_segmented_once_and_its_tokens_named_only_where_they_are_asked_for(
+    run: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    classifier, asked = TextClassifier(run), list[tuple[str, str]]()
+    vocabulary = classifier.vocabularies.text
+    for name in ("encode", "pieces_of"):
+        real = getattr(vocabulary, name)
+        counted = partial(_counted, asked, name, real)
+        monkeypatch.setattr(vocabulary, name, counted)
+    found = [classifier("a great film"), *classifier.many(["dull", "a zebra"])]
+    assert asked == [("encode", text) for text in ("a great film", "dull", "a zebra")]
+    assert [one.tokens for one in found] == [
+        ("a", "great", "film", "</s>"),
+        ("dull", "</s>"),
+        ("a", "<unk:zebra>", "</s>"),
+    ]
+    assert asked[3:] == [("pieces_of", "a zebra")]  # which alone has an unknown word
+
+
+def _counted(
+    asked: list[tuple[str, str]], name: str, real: Callable[[str], list[Any]], text: str
+) -> list[Any]:
+    asked.append((name, text))
+    return real(text)
+
+
+@pytest.mark.parametrize("kind", ["bpe", "unigram", "words", "characters"])
+def test_the_tokens_are_those_that_the_model_reads(tmp_path: Path, kind: str) -> None:
+    classifier = made(tmp_path, vocabulary={"kind": kind, "size": 300})
+    vocabulary = classifier.vocabularies.text
+    for text in ("a great film", "", "the zebra \u5b57 \U0001f600", "▁ a ▁"):
+        read = [*vocabulary.pieces_of(text), "</s>"]
+        found = classifier(text)
+        assert list(found.tokens) == read
+        layer = found.trace.layers[0]
+        assert found.trace.tokens(layer)[0] == (tuple(read),)
+        assert found.trace[layer].shape[3] == len(read)
+
+
+@pytest.mark.parametrize("kind", ["bpe", "unigram", "words", "characters"])
+def test_a_text_is_known_where_the_vocabulary_has_anything_of_it(tmp_path: Path, kind: str) -> None:
+    classifier = made(tmp_path, vocabulary={"kind": kind, "size": 300})
+    known = {text: classifier(text).known for text in ("a film", "\u5b57", "film \u5b57", "", "▁")}
+    # Of characters, the space is one; of words, it is none.
+    assert known == {"a film": True, "\u5b57": False, "film \u5b57": True, "": False, "▁": False}
+
+
+def made(folder: Path, **tables_: dict[str, Any]) -> TextClassifier:
+    """A classifier that has learned little, of these settings."""
+    lines = write_lines(folder / "reviews.jsonl", reviews(60))
+    asked = tables(lines)
+    for name, table in tables_.items():
+        asked[name] = (asked[name] if name == "model" else {}) | table
+    asked["batching"] = {"tokens": 512, "max_length": 256}
+    return TextClassifier(train(Recipe.read(asked, "the test"), folder / "run").path)
+
+
+@pytest.mark.parametrize(
+    "patterns", [["window(18)"], ["window(9)", "window(9)"], ["either(window(18), landmarks(19))"]]
+)
+def test_what_the_first_token_cannot_see_is_counted_as_unread_and_changes_nothing(
+    tmp_path: Path, patterns: list[str]
+) -> None:
+    model = {"pooling": "first", "patterns": patterns, "layers": len(patterns)}
+    classifier = made(tmp_path, model=model)
+    lengths = [0, 1, 18, 19, 20, 40]
+    texts = [" ".join(["the"] * length) for length in lengths]
+    unread = [max(0, length - 19) for length in lengths]
+    if "landmarks" in patterns[0]:  # which the first token sees, in a text that has it
+        unread[-1] = 20
+        unread[-2] = 0
+    for found in ([*classifier.many(texts)], [classifier(text) for text in texts]):
+        assert [one.unread for one in found] == unread
+    plain = classifier(texts[-1])
+    seen, unseen = (" ".join([*["the"] * at, "awful", *["the"] * (39 - at)]) for at in (5, 30))
+    assert classifier(unseen).probabilities == plain.probabilities
+    assert classifier(seen).probabilities != plain.probabilities
+
+
+def test_what_is_beyond_learned_positions_is_counted_as_unread(tmp_path: Path) -> None:
+    classifier = made(tmp_path, model={"positions": "learned", "longest": 30})
+    texts = [" ".join(["the"] * length) for length in (0, 29, 30, 500)]
+    assert [one.unread for one in classifier.many(texts)] == [0, 0, 1, 471]
+    cut = classifier(texts[-1] + " awful")
+    assert len(cut.tokens) == 30
+    assert cut.probabilities == classifier(texts[1]).probabilities
+    assert cut.trace[cut.trace.layers[0]].shape[2:] == (30, 30)
+
+
+def test_other_poolings_read_every_text_whole(classifier: TextClassifier) -> None:
+    assert classifier("the " * 500).unread == 0
 
 
 def test_an_empty_text_has_a_label_too(classifier: TextClassifier) -> None:

@@ -38,6 +38,12 @@ def test_the_rows_of_a_reading_are_taken_as_they_are() -> None:
     assert axes.get_title() == "a title"
 
 
+def test_the_slots_are_called_what_they_are() -> None:
+    for axis in ({}, {"axis": "key"}):
+        (axes,) = figures.bars([0.5, 0.5], ["a", "b"], "x", **axis).axes
+        assert axes.get_xlabel() == axis.get("axis", "source")
+
+
 @pytest.mark.parametrize("slots", [1, 12, 200, 3000])
 def test_everything_is_on_the_sheet(slots: int) -> None:
     figure = figures.bars(np.full(slots, 1 / slots), [f"token{i}" for i in range(slots)], "x")
@@ -71,7 +77,7 @@ def test_a_drawing_is_named_after_its_pattern_and_its_axes_count_positions() -> 
     assert axes.get_title() == "both(causal, window(3))"
     assert [label.get_text() for label in axes.get_xticklabels()] == ["0", "1", "2", "3", "4"]
     assert [label.get_text() for label in axes.get_yticklabels()] == ["3", "4"]
-    assert (axes.get_xlabel(), axes.get_ylabel()) == ("slot", "query")
+    assert (axes.get_xlabel(), axes.get_ylabel()) == ("key", "query")
 
 
 def test_the_first_query_may_be_anywhere() -> None:

@@ -277,6 +277,33 @@ def test_every_head_of_a_trace_is_a_map() -> None:
         figures.maps_of(trace, row=2)
 
 
+def test_who_looks_at_another_has_source_and_target_and_who_looks_at_itself_key_and_query() -> None:
+    trace = Trace()
+    for layer, queries, slots in (("across", 2, 3), ("source", 3, 3), ("target", 2, 2)):
+        trace.note(layer, DenseReading(torch.rand(1, 1, queries, slots)))
+    trace.note("pooled", DenseReading(torch.rand(1, 1, 1, 3)))
+    trace.note("alone", DenseReading(torch.rand(1, 1, 4, 5)))
+    source, target = [["a", "b", "c"]], [["x", "y"]]
+    trace.label(source, target)
+    trace.label_layer("target", target, target)  # "source" is known by its shape
+    trace.label_layer("pooled", source, [["text"]])
+    drawn = panels(figures.figure_of(trace))
+    named = {axes.get_title(): (axes.get_xlabel(), axes.get_ylabel()) for axes in drawn}
+    within = ("key", "query")
+    assert named.pop("across") == ("source", "target")
+    assert named == dict.fromkeys(["source", "target", "pooled", "alone"], within)
+
+
+def test_queries_of_one_name_and_other_axes_are_named_again() -> None:
+    trace = Trace()
+    trace.note("across", DenseReading(torch.rand(1, 1, 2, 3)))
+    trace.note("within", DenseReading(torch.rand(1, 1, 2, 2)))
+    trace.label([["a", "b", "c"]], [["x", "y"]])
+    across, within = panels(figures.figure_of(trace))
+    assert [axes.get_ylabel() for axes in (across, within)] == ["target", "query"]
+    assert len(within.get_yticklabels()) == 2
+
+
 def test_a_trace_is_drawn_whole_or_a_layer_of_it() -> None:
     trace = Trace()
     trace.note("encoder", DenseReading(torch.rand(2, 2, 3, 3)))

@@ -214,6 +214,77 @@ def test_a_text_longer_than_the_learned_positions_is_told_before_the_training(
     assert train(Recipe.read(begun, "the test"), tmp_path).update == 3
 
 
+def test_sampled_subwords_may_need_as_many_positions_as_are_let_pass(
+    lines: Path, tmp_path: Path
+) -> None:
+    begun = tables(lines)
+    begun["vocabulary"] = {"kind": "bpe", "size": 300, "sampling": 0.2}
+    begun["batching"] = {"tokens": 512, "max_length": 200}
+    begun["model"] |= {"positions": "learned", "longest": 200}
+    with pytest.raises(AttlasError, match=r"model\.longest of 201 at least"):
+        train(Recipe.read(begun, "the test"), tmp_path)
+    begun["model"]["longest"] = 201
+    assert train(Recipe.read(begun, "the test"), tmp_path).update == 3
+
+
+def pooling_first(lines: Path, patterns: list[str], layers: int = 1) -> Recipe:
+    begun = tables(lines)
+    begun["model"] |= {"pooling": "first", "patterns": patterns, "layers": layers}
+    return Recipe.read(begun, "the test")
+
+
+def notes(asked: Recipe, folder: Path) -> list[str]:
+    told: list[Event] = []
+    train(asked, folder, report=told.append)
+    return [n for event in told if isinstance(event, Started) for n in event.notes if "first" in n]
+
+
+@pytest.mark.parametrize(
+    ("patterns", "layers"),
+    [(["window(3)"], 1), (["window(2)"], 2), (["causal"], 5)],
+    ids=str,
+)
+def test_a_first_token_that_sees_hardly_any_text_whole_is_refused_before_the_training(
+    lines: Path, tmp_path: Path, patterns: list[str], layers: int
+) -> None:
+    with pytest.raises(AttlasError) as error:
+        train(pooling_first(lines, patterns, layers), tmp_path / "run")
+    assert "a first token that sees the others, for model.pooling = 'first'" in str(error.value)
+    assert "of 200 texts are not read whole" in error.value.came
+    advised = error.value.do.partition("model.patterns = ")[2]
+    seeing = pooling_first(lines, [advised.strip("[']")], layers)
+    assert notes(seeing, tmp_path / "run") == []  # the folder is begun anew
+
+
+def test_a_first_token_that_misses_the_end_of_some_texts_is_told_with_their_number(
+    lines: Path, tmp_path: Path
+) -> None:
+    longer = sum(len(entry["text"].split()) > 18 for entry in reviews(200))
+    assert 0 < longer < 100
+    (note,) = notes(pooling_first(lines, ["window(17)"]), tmp_path / "some")
+    assert f"{longer:,} of 200 texts are not read whole" in note
+    assert "either(window(17), landmarks(0))" in note
+    assert notes(pooling_first(lines, ["window(20)"]), tmp_path / "none") == []
+    assert notes(pooling_first(lines, ["window(10)"], 2), tmp_path / "together") == []
+    assert notes(pooling_first(lines, ["everywhere", "causal"], 2), tmp_path / "before") == []
+
+
+def test_texts_that_are_not_trained_on_are_not_counted_among_the_unread(
+    lines: Path, tmp_path: Path
+) -> None:
+    begun = pooling_first(lines, ["window(9)"]).tables()
+    for overlong in ("cut", "skip"):
+        begun["batching"] |= {"max_length": 10, "overlong": overlong}
+        task = prepared(Recipe.read(begun, "the test"), tmp_path / overlong)
+        assert isinstance(task, Classifying)
+        valid = sum(len(text.split()) > 10 for text in task.splits.valid.texts)
+        assert valid
+        told = task.notes(task.batches(0))[-1]
+        assert f"{valid:,} of " in told
+        kept = 200 if overlong == "cut" else 30 + task.batches(0).report.kept
+        assert f"of {kept} texts are not read whole" in told
+
+
 def test_a_label_that_is_held_back_alone_is_an_error_that_names_it(tmp_path: Path) -> None:
     train_lines = write_lines(tmp_path / "t.jsonl", reviews(30))
     valid = write_lines(tmp_path / "v.jsonl", [{"text": "a film", "label": "so-so"}])

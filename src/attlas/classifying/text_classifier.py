@@ -1,6 +1,7 @@
 """From a text to its label."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -8,9 +9,16 @@ from pathlib import Path
 import torch
 
 from attlas.classifying.classification import Classification
-from attlas.data import LabelledVocabularies, as_one_line, batches_by_length, padded
+from attlas.classifying.recognising import recognised
+from attlas.data import (
+    LabelledVocabularies,
+    Vocabulary,
+    as_one_line,
+    batches_by_length,
+    padded,
+)
 from attlas.data.text import whole_text
-from attlas.data.vocabulary import END
+from attlas.data.vocabulary import END, UNKNOWN
 from attlas.errors import AttlasError
 from attlas.models import Classifier
 from attlas.recording import Trace, observe
@@ -22,8 +30,9 @@ _POOLED = ("text",)  # the query of a pooling: no token of the text, but all of 
 class TextClassifier:
     """classifier("text") → `Classification`.
 
-    `run` is a `Run` or the path of one. A text is read whole, as the training data was: white space
-    and `<br />` are single spaces. Of a text without a word the model knows only that it is empty.
+    `run` is a `Run` or the path of one. A text is read as the training data was: white space and
+    `<br />` are single spaces; whole, but for what `unread` counts. Of a text without a word the
+    model knows only that it is empty.
     May be called from many threads at once; the same text has the same probabilities in any
     company, but for the rounding of floats.
     """
@@ -70,8 +79,7 @@ class TextClassifier:
     def __call__(self, text: str) -> Classification:
         """Classify one text. Errors: `AttlasError` for anything but text in Unicode."""
         _check(text, "for several texts call classifier.many")
-        line = as_one_line(text)
-        (found,) = self._answered([line], [self.vocabularies.text.encode(line)])
+        (found,) = self._answered([self._read(text)])
         return found
 
     def many(
@@ -85,6 +93,8 @@ class TextClassifier:
         """
         if isinstance(texts, str):
             raise AttlasError("several texts", "one text", "pass a list, or call classifier(text)")
+        if not isinstance(texts, Iterable):
+            raise AttlasError("several texts", type(texts).__name__, "pass a list of str")
         if window < 1 or tokens < 1:
             raise AttlasError(
                 "a window and a batch of at least 1", f"{window} and {tokens}", "raise them"
@@ -92,37 +102,61 @@ class TextClassifier:
         return self._windows(iter(texts), window, tokens)
 
     def _windows(self, texts: Iterator[str], window: int, tokens: int) -> Iterator[Classification]:
-        while lines := [_line(text) for text in islice(texts, window)]:
-            ids = [self.vocabularies.text.encode(line) for line in lines]
+        while lines := [self._read(text) for text in islice(texts, window)]:
             found: dict[int, Classification] = {}
-            for places in batches_by_length(ids, tokens):
-                answers = self._answered([lines[p] for p in places], [ids[p] for p in places])
+            for places in batches_by_length([line.ids for line in lines], tokens):
+                answers = self._answered([lines[place] for place in places])
                 found.update(zip(places, answers, strict=True))
             yield from (found[place] for place in range(len(lines)))
 
+    def _read(self, text: str) -> "_Line":
+        _check(text, "pass each text as a str")
+        text = as_one_line(text)
+        ids = self.vocabularies.text.encode(text)
+        longest = self.model.longest
+        kept = ids if longest is None else ids[: longest - 1]
+        return _Line(text, tuple(kept), len(ids) - len(kept))
+
     @torch.no_grad()
-    def _answered(
-        self, lines: Sequence[str], many: Sequence[Sequence[int]]
-    ) -> list[Classification]:
-        source, real = padded([[*ids, END] for ids in many])
+    def _answered(self, lines: Sequence["_Line"]) -> list[Classification]:
+        source, real = padded([[*line.ids, END] for line in lines])
         logits = self.model(source.to(self.device), real.to(self.device))
         rows = logits.double().softmax(-1).tolist()
+        overlooked = self.model.overlooked([len(line.ids) for line in lines])
         return [
-            self._told(line, ids, row) for line, ids, row in zip(lines, many, rows, strict=True)
+            self._told(line, row, line.cut + unseen)
+            for line, row, unseen in zip(lines, rows, overlooked, strict=True)
         ]
 
-    def _told(self, line: str, ids: Sequence[int], row: Sequence[float]) -> Classification:
+    def _told(self, line: "_Line", row: Sequence[float], unread: int) -> Classification:
         vocabulary = self.vocabularies.text
-        tokens = (*vocabulary.pieces_of(line), *vocabulary.pieces([END]))
         best = max(range(len(row)), key=row.__getitem__)
         return Classification(
-            line,
+            line.text,
             self.labels[best],
             row[best],
             dict(zip(self.labels, row, strict=True)),
-            tokens,
-            partial(_looked, self.model, ids, tokens),
+            unread,
+            recognised(vocabulary, line.ids),
+            partial(_as_tokens, vocabulary, line),
+            partial(_looked, self.model, line.ids),
         )
+
+
+@dataclass(frozen=True, slots=True)
+class _Line:
+    """A text and the ids that are read of it; `cut` counts the ids beyond them."""
+
+    text: str
+    ids: tuple[int, ...]
+    cut: int
+
+
+def _as_tokens(vocabulary: Vocabulary, line: _Line) -> tuple[str, ...]:
+    # Only an unknown token has to be looked up in the text, which is segmented anew for it.
+    unknown = UNKNOWN in line.ids
+    pieces = vocabulary.pieces_of(line.text) if unknown else vocabulary.pieces(line.ids)
+    return (*pieces[: len(line.ids)], *vocabulary.pieces([END]))
 
 
 @torch.no_grad()
@@ -135,11 +169,6 @@ def _looked(model: Classifier, ids: Sequence[int], tokens: Sequence[str]) -> Tra
         pooled = layer.startswith("pooling")
         trace.label_layer(layer, [tokens], [_POOLED if pooled else tokens])
     return trace
-
-
-def _line(text: str) -> str:
-    _check(text, "pass each text as a str")
-    return as_one_line(text)
 
 
 def _check(text: object, advice: str) -> None:

@@ -41,6 +41,16 @@ class Batch:
         """How many real target tokens are predicted."""
         return int(self.wanted_real.sum())
 
+    def twice(self) -> "Batch":
+        """All rows, and all of them again."""
+        return type(self)(
+            self.source.repeat(2, 1),
+            self.source_real.repeat(2, 1),
+            self.target.repeat(2, 1),
+            self.target_real.repeat(2, 1),
+            self.indices * 2,
+        )
+
     def to(self, device: torch.device | str) -> "Batch":
         """The same batch on another device."""
         return type(self)(

@@ -7,7 +7,7 @@ from matplotlib.transforms import Bbox
 
 from attlas.figures.grid import Grid
 from attlas.figures.lettering import Lettering
-from attlas.figures.map import Map, Weights
+from attlas.figures.map import ACROSS, Map, Weights
 from attlas.figures.numbers import number, weight_of
 from attlas.figures.paper import INK, QUIET, SMALL, TITLE, axes_at, fit, put_title, sheet
 from attlas.figures.ticks import name_slots
@@ -17,11 +17,18 @@ _LINED, _NUMBERED = 0.05, 0.22  # inches of a slot from which bars stand apart, 
 _BAR = "#2a6fb0"
 
 
-def bars(weights: Weights, source: Sequence[str], query: str, *, title: str = "") -> Figure:
+def bars(
+    weights: Weights,
+    source: Sequence[str],
+    query: str,
+    *,
+    title: str = "",
+    axis: str = ACROSS[0],
+) -> Figure:
     """One bar to a slot, its weight above it where there is room.
 
     weights: shaped (slots,), or (1, slots) after any axes of size 1, such as `reading.rows(3, 4)`.
-    query: the token that looks, which the figure is about.
+    query: the token that looks, which the figure is about. axis: what its slots are called.
 
     Errors: `AttlasError` as `Map.of`, for more queries than one, and where no font draws the
     tokens.
@@ -50,6 +57,6 @@ def bars(weights: Weights, source: Sequence[str], query: str, *, title: str = ""
                 size=SMALL,
                 color=INK,
             )
-    name_slots(axes, source, room, lettering, "source", grid.wide)
+    name_slots(axes, source, room, lettering, axis, grid.wide)
     fit(figure)
     return figure

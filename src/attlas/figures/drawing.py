@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from attlas.errors import AttlasError
 from attlas.figures.grid import Grid
 from attlas.figures.lettering import Lettering
-from attlas.figures.map import Map
+from attlas.figures.map import WITHIN, Map
 from attlas.figures.panel import Cell, draw_panel
 from attlas.figures.paper import TITLE, fit, put_title, sheet
 from attlas.patterns import Pattern
@@ -46,6 +46,7 @@ def drawing(
         torch.zeros(1, 1, queries, 1), torch.zeros(1, 1, slots, 1), 1.0, pattern, start
     )
     map_ = Map.of(alike, [str(i) for i in range(slots)], [str(start + i) for i in range(queries)])
+    map_ = replace(map_, axes=WITHIN)
     grid = Grid.of(map_)
     seen = replace(grid, cells=(grid.cells > 0).astype(float))
     title = str(pattern) if title is None else title
@@ -59,7 +60,6 @@ def drawing(
         cell,
         _SEEN_AND_HIDDEN,
         lettering,
-        names=("slot", "query"),
         numbered=False,
     )
     if title:

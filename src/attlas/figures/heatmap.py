@@ -45,7 +45,7 @@ def side_by_side(maps: Mapping[str, Map], *, columns: int = 4) -> Figure:
     """Several maps, each under its name, in rows of `columns`, on one scale with one colour bar.
 
     Maps need not share their tokens: two mechanisms may translate differently. Neighbours that
-    share their target name it once.
+    share their queries name them once.
 
     Errors: `AttlasError` for no map, or fewer columns than one; and as `heatmap`.
     """
@@ -90,12 +90,12 @@ def _row(
     before, left = None, 0.0
     for (name, map_), grid in zip(maps, grids, strict=True):
         cell = Cell.fitting(map_, side)
-        named = before is None or map_.target != before
+        named = before is None or (map_.target, map_.axes) != before
         axes = draw_panel(figure, map_, grid, cell, scale, lettering, queries_named=named)
         if name:
             put_title(axes, lettering.line(name), lettering.style(TITLE))
         move(axes, right=left - extent_of(axes).x0)
-        before, left = map_.target, extent_of(axes).x1 + _GAP
+        before, left = (map_.target, map_.axes), extent_of(axes).x1 + _GAP
         panels.append(axes)
     level_titles(panels)
     return panels

@@ -15,13 +15,16 @@ from attlas.recording import DenseReading, Reading, Trace
 
 Weights: TypeAlias = Reading | Tensor | ArrayLike
 
+ACROSS = ("source", "target")  # slots and queries of what looks from one text at another
+WITHIN = ("key", "query")  # of self-attention, and of what has no second text
+
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Map:
     """The weights of one batch row and one head, and the tokens of both axes.
 
-    `source` names the slots, `target` the queries. Weights are read when they are drawn, so that a
-    long reading is never held whole.
+    `source` names the slots, `target` the queries; `axes` names these two themselves. Weights are
+    read when they are drawn, so that a long reading is never held whole.
     """
 
     reading: Reading
@@ -29,6 +32,7 @@ class Map:
     head: int
     source: tuple[str, ...]
     target: tuple[str, ...]
+    axes: tuple[str, str] = ACROSS
 
     @classmethod
     def of(

@@ -51,11 +51,11 @@ def draw_panel(
     scale: Normalize,
     lettering: Lettering,
     *,
-    names: tuple[str, str] = ("source", "target"),
     queries_named: bool = True,
     numbered: bool = True,
 ) -> Axes:
     """Draw a map on the sheet, its first cell hanging from the corner (0, 0)."""
+    of_slots, of_queries = map_.axes
     queries, slots = len(map_.target), len(map_.source)
     axes = axes_at(figure, Bbox.from_extents(0, -queries * cell.height, slots * cell.width, 0))
     axes.xaxis.tick_top()
@@ -63,9 +63,9 @@ def draw_panel(
     _fill(axes, map_, grid, cell, scale)
     if numbered and not grid.pooled:
         _write_numbers(axes, grid.cells, cell, scale)
-    name_slots(axes, map_.source, cell.width, lettering, names[0], grid.wide)
+    name_slots(axes, map_.source, cell.width, lettering, of_slots, grid.wide)
     if queries_named:
-        name_queries(axes, map_.target, cell.height, lettering, names[1], grid.tall)
+        name_queries(axes, map_.target, cell.height, lettering, of_queries, grid.tall)
     else:
         axes.set_yticks([])
     return axes

@@ -1,10 +1,12 @@
 """From a trace to the maps in it, and to their figure."""
 
+from dataclasses import replace
+
 from matplotlib.figure import Figure
 
 from attlas.errors import AttlasError
 from attlas.figures.heatmap import side_by_side
-from attlas.figures.map import Map
+from attlas.figures.map import ACROSS, WITHIN, Map
 from attlas.recording import Reading, Trace
 
 
@@ -36,8 +38,8 @@ def maps_of(trace: Trace, row: int = 0, *, layer: str | None = None) -> dict[str
 
     A name is the layer's path, with the call and the head where there are several, all counted
     from 0: "decoder.attention", "decoder.layers.1, head 3". Axes as long as the trace's target or
-    source carry its tokens, others their positions. layer: only the maps whose names begin so;
-    None = all.
+    source carry its tokens, others their positions; they are called source and target where one
+    looks at the other, else key and query. layer: only the maps whose names begin so; None = all.
 
     Errors: `AttlasError` for a row that the trace does not have, and where no name begins so.
     """
@@ -71,10 +73,13 @@ def _heads(reading: Reading, trace: Trace, layer: str, row: int) -> list[Map]:
     source, target = (rows[row] if row < len(rows) else () for rows in trace.tokens(layer))
     if queries == len(target) and slots == len(source):
         names, slot_names = target, source
+        axes = ACROSS if trace.looks_across(layer) else WITHIN
     else:  # one side looking at itself
         own = next((own for own in (source, target) if queries == slots == len(own)), ())
         names, slot_names = own or _positions(queries), own or _positions(slots)
-    return [Map.of(reading, slot_names, names, row=row, head=head) for head in range(heads)]
+        axes = WITHIN
+    maps = [Map.of(reading, slot_names, names, row=row, head=head) for head in range(heads)]
+    return [replace(map_, axes=axes) for map_ in maps]
 
 
 def _positions(count: int) -> tuple[str, ...]:

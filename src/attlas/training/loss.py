@@ -1,6 +1,7 @@
 """The loss: cross-entropy over the real tokens, without ever holding all logits."""
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import torch
@@ -8,9 +9,11 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
-_AT_ONCE = 512  # tokens whose logits are held at a time: enough to keep a matrix product busy
+_AT_ONCE = 512  # rows whose logits are held at a time: enough to keep a matrix product busy
 
 Logits = Callable[[Float[Tensor, "tokens width"]], Float[Tensor, "tokens vocabulary"]]
+Criterion = Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]
+"""Of logits and wanted ids: the summed loss, and its gradient by the logits."""
 
 
 def cross_entropy(
@@ -69,15 +72,31 @@ def sequence_loss(
     """
     chosen, ids = features[real], wanted[real]
     if torch.is_grad_enabled():
-        total: Tensor = _Chunked.apply(  # type: ignore[no-untyped-call]
-            vocabulary_layer, smoothing, scale, ids, chosen, *parameters
-        )
-        return total
+        criterion = partial(cross_entropy_and_gradient, smoothing=smoothing)
+        return chunked(vocabulary_layer, criterion, chosen, ids, parameters, scale)
     losses = [
         cross_entropy(vocabulary_layer(part), part_ids, smoothing)
         for part, part_ids in _chunks(chosen, ids)
     ]
     return torch.stack(losses).sum()
+
+
+def chunked(
+    vocabulary_layer: Logits,
+    criterion: Criterion,
+    rows: Float[Tensor, "rows width"],
+    ids: Int[Tensor, " rows"],
+    parameters: list[nn.Parameter],
+    scale: float = 1.0,
+) -> Float[Tensor, ""]:
+    """Σ criterion(vocabulary_layer(rows), ids) over chunks of an even number of rows.
+
+    For all else, see `sequence_loss`.
+    """
+    total: Tensor = _Chunked.apply(  # type: ignore[no-untyped-call]
+        vocabulary_layer, criterion, scale, ids, rows, *parameters
+    )
+    return total
 
 
 class _Chunked(torch.autograd.Function):
@@ -87,7 +106,7 @@ class _Chunked(torch.autograd.Function):
     def forward(
         ctx: Any,
         vocabulary_layer: Logits,
-        smoothing: float,
+        criterion: Criterion,
         scale: float,
         ids: Tensor,
         chosen: Tensor,
@@ -100,7 +119,7 @@ class _Chunked(torch.autograd.Function):
             with torch.enable_grad():
                 leaf = part.detach().requires_grad_()
                 logits = vocabulary_layer(leaf)
-            loss, of_logits = cross_entropy_and_gradient(logits.detach(), part_ids, smoothing)
+            loss, of_logits = criterion(logits.detach(), part_ids)
             if scale != 1.0:
                 of_logits.mul_(scale)
             gradient, *others = torch.autograd.grad(

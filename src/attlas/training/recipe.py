@@ -80,6 +80,17 @@ class Recipe(Config):
                 )
         return self
 
+    @model_validator(mode="after")
+    def _readings_differ(self) -> Self:
+        drops = {name: p for name, p in self.model.model_dump().items() if name.endswith("dropout")}
+        if self.training.consistency and not any(drops.values()):
+            raise AttlasError(
+                "a dropout beside training.consistency, or both readings of a batch are the same",
+                ", ".join(f"model.{name} = {p:g}" for name, p in drops.items()),
+                "raise one of them, or set training.consistency = 0",
+            )
+        return self
+
     @property
     def classifies(self) -> bool:
         """Whether it trains a classifier."""

@@ -65,7 +65,9 @@ class TrainingConfig(Config):
     sittings) to be reached; at least one is set. None of them changes the way there.
 
     rate: of the optimiser, before the schedule. clip: the greatest norm of the gradient (0 = any).
-    smoothing: ε of the labels. accumulate: so many batches make one update, with the gradient that
+    smoothing: ε of the labels. consistency: α of R-Drop (Liang et al., 2021), by which each batch
+    is read twice, under different dropout, and both readings are to predict the same; 0 = it is
+    read once. accumulate: so many batches make one update, with the gradient that
     all of them in one batch would give. keep: how many checkpoints stay beside the best.
     save_every counts updates; every validation saves as well, and both count for `keep` and for
     the average of the last. Left out, every hundredth update is saved too, against a kill: that
@@ -80,6 +82,7 @@ class TrainingConfig(Config):
     rate: float = Field(default=1e-3, gt=0.0, allow_inf_nan=False)
     clip: float = Field(default=1.0, ge=0.0)
     smoothing: float = Field(default=0.0, ge=0.0, lt=1.0)
+    consistency: float = Field(default=0.0, ge=0.0, allow_inf_nan=False)
     accumulate: int = Field(default=1, ge=1)
     keep: int = Field(default=3, ge=1)
     save_every: int | None = Field(default=None, ge=1)
@@ -108,5 +111,12 @@ class TrainingConfig(Config):
                 f"training.keep of at least {self.averaging.count}, the checkpoints to average",
                 str(self.keep),
                 "raise training.keep",
+            )
+        teacher = isinstance(self.feeding, ConstantFeeding) and self.feeding.p == 1.0
+        if self.consistency and not teacher:
+            raise AttlasError(
+                "the right tokens fed (training.feeding of p = 1) beside training.consistency",
+                f"another feeding and a consistency of {self.consistency:g}",
+                "leave one of the two out",
             )
         return self

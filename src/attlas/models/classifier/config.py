@@ -12,7 +12,8 @@ class ClassifierConfig(BlockConfig):
 
     layers: how many; patterns: where they may look (a window keeps long texts affordable: time and
     memory grow with length × window). pooling: how the vectors of all tokens become one, see
-    `MeanPooling`, `MaxPooling`, `FirstPooling` and `AttentivePooling`. word_dropout: the
+    `MeanPooling`, `MaxPooling`, `FirstPooling` and `AttentivePooling`; "first" wants patterns that
+    let the first token see the others, such as either(window(16), landmarks(0)). word_dropout: the
     probability that a token is left out whole in training (its embedding is zero; Iyyer et al.,
     2015), so that no single word decides.
     """

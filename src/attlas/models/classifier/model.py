@@ -1,16 +1,18 @@
 """The self-attention classifier."""
 
 import math
+from collections.abc import Sequence
 
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from attlas.errors import AttlasError
-from attlas.layers import Dropout, Positions
-from attlas.models.classifier.pooling import Pooling
+from attlas.layers import Dropout, LearnedPositions, Positions
+from attlas.models.classifier.pooling import FirstPooling, Pooling
+from attlas.models.classifier.reach import out_of_sight
 from attlas.models.embedding import Embedding
-from attlas.models.transformer.encoder import Encoder
+from attlas.models.transformer.encoder import Encoder, EncoderLayer
 
 
 class Classifier(nn.Module):
@@ -39,6 +41,22 @@ class Classifier(nn.Module):
         self.dropout = Dropout(dropout)
         self.word_dropout = Dropout(word_dropout)
         self.scale = math.sqrt(embedding.embedding_dim)
+
+    @property
+    def longest(self) -> int | None:
+        """How many tokens it can read, END among them; None: any number."""
+        return self.positions.longest if isinstance(self.positions, LearnedPositions) else None
+
+    def overlooked(self, lengths: Sequence[int]) -> list[int]:
+        """Of texts of so many tokens, and END beside them, how many play no part in the logits.
+
+        With a pooling that reads the first token alone, those that it does not see through the
+        patterns of all layers; with any other, none.
+        """
+        if not isinstance(self.pooling, FirstPooling):
+            return [0] * len(lengths)
+        layers = [layer for layer in self.encoder.layers if isinstance(layer, EncoderLayer)]
+        return out_of_sight([layer.self_attention.pattern for layer in layers], lengths)
 
     def forward(
         self, source: Int[Tensor, "batch slots"], real: Bool[Tensor, "batch slots"] | None = None

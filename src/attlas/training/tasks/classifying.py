@@ -4,11 +4,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
+import numpy as np
 import torch
 from jaxtyping import Float
+from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from attlas.data import (
+    Bucketed,
     LabelledBatch,
     LabelledBatches,
     LabelledSplits,
@@ -20,8 +23,12 @@ from attlas.data import (
     labelled_batch,
     sample_labelled,
 )
+from attlas.data.amount import amount
 from attlas.errors import AttlasError
 from attlas.models import Classifier, ClassifierConfig, build_classifier
+from attlas.models.classifier.reach import out_of_sight
+from attlas.models.transformer.building import patterns_of
+from attlas.training.consistency import consistent_cross_entropy
 from attlas.training.events import Validated
 from attlas.training.loss import cross_entropy
 from attlas.training.recipe import Recipe
@@ -63,6 +70,7 @@ class Classifying(Task[LabelledSplits, LabelledVocabularies]):
         super().__init__(recipe, splits, vocabularies)
         self._valid = encode_labelled(splits.valid, vocabularies)
         self._check_positions()
+        self._unseen = self._checked_reach()
 
     @staticmethod
     def vocabularies_of(recipe: Recipe, splits: LabelledSplits) -> LabelledVocabularies:
@@ -102,19 +110,68 @@ class Classifying(Task[LabelledSplits, LabelledVocabularies]):
         generator: torch.Generator,
         parameters: list[nn.Parameter],
     ) -> Float[Tensor, ""]:
+        settings = self.recipe.training
+        if settings.consistency:
+            twice = model(batch.source.repeat(2, 1), batch.source_real.repeat(2, 1))
+            return consistent_cross_entropy(
+                twice.unflatten(0, (2, -1)).transpose(0, 1), batch.labels, settings.smoothing,
+                settings.consistency,
+            )  # fmt: skip
         logits = model(batch.source, batch.source_real)
-        return cross_entropy(logits, batch.labels, self.recipe.training.smoothing)
+        return cross_entropy(logits, batch.labels, settings.smoothing)
 
     def _check_positions(self) -> None:
         """That no text is longer than there are positions: now rather than in the middle."""
-        model = self.config
-        longest = 1 + max(self._plain.longest, int(self._valid.source.lengths.max(initial=0)))
-        if model.positions == "learned" and longest > model.longest:
+        recipe, model = self.recipe, self.config
+        if model.positions != "learned":
+            return
+        # Sampled subwords may be as many as are let pass.
+        train = recipe.batching.max_length if recipe.vocabulary.sampling else self._plain.longest
+        longest = 1 + max(train, int(self._valid.source.lengths.max(initial=0)))
+        if longest > model.longest:
             raise AttlasError(
                 f"model.longest of {longest} at least, the tokens of the longest text with its end",
                 str(model.longest),
                 "raise it, or set model.positions = 'sinusoidal'",
             )
+
+    def _checked_reach(self) -> str:
+        """What is to be told where the first token, which alone is pooled, sees no text whole.
+
+        Errors: `AttlasError` where that is so of most texts, which nobody can want.
+        """
+        model = self.config
+        if model.pooling != "first":
+            return ""
+        lengths = self._lengths()
+        unseen = out_of_sight(patterns_of(model.patterns, model.layers), lengths.tolist())
+        texts = sum(map(bool, unseen))
+        if not texts:
+            return ""
+        layers = amount(model.layers, "layer")
+        told = (
+            f"model.patterns = {list(model.patterns)} in {layers}, through which it never sees "
+            f"{sum(unseen):,} of {amount(int(lengths.sum()), 'token')}; {texts:,} of "
+            f"{amount(len(unseen), 'text')} are not read whole"
+        )
+        seeing = [f"either({pattern}, landmarks(0))" for pattern in model.patterns]
+        advice = f"set model.pooling = 'mean' or 'attentive', or model.patterns = {seeing}"
+        if 2 * texts > len(unseen):
+            raise AttlasError(
+                "a first token that sees the others, for model.pooling = 'first'", told, advice
+            )
+        return f"model.pooling = 'first' reads the first token alone, with {told}: {advice}"
+
+    def _lengths(self) -> NDArray[np.int64]:
+        """How many tokens of each text are read, in training and in validation."""
+        assert isinstance(self._plain, LabelledBatches)
+        batching, train = self.recipe.batching, self._plain.encoded.source.lengths
+        fit = train <= batching.max_length
+        read = train[fit] if batching.overlong == "skip" else train.clip(max=batching.max_length)
+        return np.concatenate([read, self._valid.source.lengths])
+
+    def notes(self, batches: Bucketed[LabelledBatch]) -> list[str]:
+        return super().notes(batches) + ([self._unseen] if self._unseen else [])
 
     @torch.no_grad()
     def measure(self, model: Classifier) -> TextsMeasured:

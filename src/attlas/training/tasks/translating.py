@@ -23,6 +23,7 @@ from attlas.data import (
 )
 from attlas.errors import AttlasError
 from attlas.models import ClassifierConfig, SequenceToSequence, TransformerConfig, build
+from attlas.training.consistency import consistent_sequence_loss
 from attlas.training.evaluation import evaluate, validation_loss
 from attlas.training.events import Validated
 from attlas.training.feeding import sampled, teacher_forced
@@ -122,6 +123,12 @@ class Translating(Task[Splits, Vocabularies]):
     ) -> Float[Tensor, ""]:
         settings = self.recipe.training
         wanted, real = batch.wanted, batch.wanted_real
+        if settings.consistency:
+            features = teacher_forced(model, batch.twice())
+            return consistent_sequence_loss(
+                model.logits, features, wanted, real, settings.smoothing, settings.consistency,
+                parameters, scale,
+            )  # fmt: skip
         probability = self.teacher_forcing(number)
         if probability >= 1.0:  # all positions at once
             features = teacher_forced(model, batch)

@@ -1,0 +1,154 @@
+"""R-Drop's loss against torch's divergences, output and gradient."""
+
+import pytest
+import torch
+import torch.nn.functional as F
+from hypothesis import given
+from hypothesis import strategies as st
+from torch import Tensor, nn
+
+from attlas.data import Batch
+from attlas.errors import AttlasError
+from attlas.training import Recipe
+from attlas.training.consistency import (
+    consistent_cross_entropy,
+    consistent_cross_entropy_and_gradient,
+    consistent_sequence_loss,
+)
+from attlas.training.loss import sequence_loss
+from attlas.training.tasks.translating import Translating
+
+CASES = given(
+    predictions=st.integers(1, 9),
+    classes=st.integers(2, 12),
+    smoothing=st.sampled_from([0.0, 0.1, 0.5]),
+    alpha=st.sampled_from([0.0, 0.5, 5.0]),
+    seed=st.integers(0, 1000),
+)
+
+
+def by_torch(logits: Tensor, wanted: Tensor, smoothing: float, alpha: float) -> Tensor:
+    """As the paper writes it, halved."""
+    total = logits.new_zeros(())
+    for (ours, theirs), token in zip(logits, wanted, strict=True):
+        p, q = (one.log_softmax(-1) for one in (ours, theirs))
+        for one in (ours, theirs):
+            total = total + 0.5 * F.cross_entropy(one, token, label_smoothing=smoothing)
+        for one, other in ((p, q), (q, p)):
+            total = total + 0.25 * alpha * F.kl_div(other, one, reduction="sum", log_target=True)
+    return total
+
+
+@CASES
+def test_it_is_the_formula_of_the_paper_halved(
+    predictions: int, classes: int, smoothing: float, alpha: float, seed: int
+) -> None:
+    torch.manual_seed(seed)
+    logits = torch.randn(predictions, 2, classes, dtype=torch.double)
+    wanted = torch.randint(classes, (predictions,))
+    ours = consistent_cross_entropy(logits, wanted, smoothing, alpha)
+    assert torch.allclose(ours, by_torch(logits, wanted, smoothing, alpha), rtol=1e-12)
+
+
+@CASES
+def test_the_gradient_is_that_of_autograd(
+    predictions: int, classes: int, smoothing: float, alpha: float, seed: int
+) -> None:
+    torch.manual_seed(seed)
+    logits = 3 * torch.randn(predictions, 2, classes, dtype=torch.double)
+    wanted = torch.randint(classes, (predictions,))
+    loss, gradient = consistent_cross_entropy_and_gradient(logits, wanted, smoothing, alpha)
+    logits.requires_grad_()
+    plain = consistent_cross_entropy(logits, wanted, smoothing, alpha)
+    (theirs,) = torch.autograd.grad(plain, logits)
+    assert torch.allclose(loss, plain, rtol=1e-12)
+    assert torch.allclose(gradient, theirs, rtol=1e-9, atol=1e-13)
+
+
+@pytest.mark.parametrize("alpha", [0.0, 5.0])
+@pytest.mark.parametrize("length", [3, 300, 700])  # in one chunk, and in several
+def test_a_sequence_is_the_sum_over_its_real_positions(alpha: float, length: int) -> None:
+    torch.manual_seed(length)
+    layer = nn.Linear(5, 7).double()
+    features = torch.randn(4, length, 5, dtype=torch.double, requires_grad=True)
+    wanted, real = torch.randint(7, (2, length)), torch.rand(2, length) < 0.7
+    parameters = list(layer.parameters())
+    loss = consistent_sequence_loss(layer, features, wanted, real, 0.1, alpha, parameters)
+    first, second = layer(features).split(2)
+    pairs = torch.stack([first[real], second[real]], dim=1)
+    plain = consistent_cross_entropy(pairs, wanted[real], 0.1, alpha)
+    assert torch.allclose(loss, plain, rtol=1e-12)
+    ours = torch.autograd.grad(loss / 3, [features, *parameters])
+    theirs = torch.autograd.grad(plain / 3, [features, *parameters])
+    for our, their in zip(ours, theirs, strict=True):
+        assert torch.allclose(our, their, rtol=1e-9, atol=1e-12)
+
+
+def test_two_equal_readings_lose_what_one_loses() -> None:
+    torch.manual_seed(0)
+    layer = nn.Linear(5, 7)
+    features, wanted = torch.randn(2, 9, 5), torch.randint(7, (2, 9))
+    real = torch.rand(2, 9) < 0.7
+    twice = consistent_sequence_loss(
+        layer, features.repeat(2, 1, 1), wanted, real, 0.1, 5.0, list(layer.parameters())
+    )
+    once = sequence_loss(layer, features, wanted, real, 0.1, list(layer.parameters()))
+    assert torch.allclose(twice, once, rtol=1e-5)
+
+
+def test_a_batch_twice_has_all_rows_and_all_of_them_again() -> None:
+    ids = torch.arange(6).reshape(2, 3)
+    batch = Batch(ids, ids > 0, ids + 1, ids >= 0, (4, 7))
+    twice = batch.twice()
+    assert twice.tokens == 2 * batch.tokens
+    assert twice.indices == (4, 7, 4, 7)
+    for both, one in ((twice.source, batch.source), (twice.target_real, batch.target_real)):
+        assert torch.equal(both, torch.cat([one, one]))
+
+
+TABLES = {
+    "data": {"kind": "toy", "task": "reverse", "length": [1, 4], "symbols": 5, "train": 40,
+             "valid": 4, "test": 4},
+    "vocabulary": {"kind": "words", "size": 20},
+    "model": {"kind": "transformer", "width": 8, "heads": 2, "feedforward": 8,
+              "encoder_layers": 1, "decoder_layers": 1, "dropout": 0.1},
+    "training": {"updates": 2, "consistency": 5.0},
+}  # fmt: skip
+
+
+def recipe(**changes: dict[str, object]) -> Recipe:
+    return Recipe.read({n: t | changes.get(n, {}) for n, t in TABLES.items()}, "the test")
+
+
+def test_consistency_wants_dropout() -> None:
+    with pytest.raises(AttlasError, match="wanted a dropout beside"):
+        recipe(model={"dropout": 0.0})
+
+
+def test_consistency_wants_the_right_tokens_fed() -> None:
+    with pytest.raises(AttlasError, match="wanted the right tokens fed"):
+        recipe(training={"feeding": {"kind": "constant", "p": 0.5}})
+
+
+@pytest.mark.parametrize(
+    "model", [{}, {"kind": "recurrent", "embedding": 8, "hidden": 8, "encoder_hidden": 8}]
+)
+def test_where_nothing_drops_out_a_task_loses_what_it_loses_without(
+    model: dict[str, object],
+) -> None:
+    losses = []
+    for consistency in (0.0, 5.0):
+        tables = {n: dict(t) for n, t in TABLES.items()} | (
+            {"model": {**model, "dropout": 0.1}} if model else {}
+        )
+        tables["training"]["consistency"] = consistency
+        read = Recipe.read(tables, "the test")
+        splits = read.data.load()
+        task = Translating(read, splits, Translating.vocabularies_of(read, splits))
+        torch.manual_seed(0)
+        built = task.build().eval()
+        batches = task.encoded()
+        batch = batches.batch(next(iter(batches.epoch(0))))
+        loss = task.loss(built, batch, 1, 1.0, torch.Generator(), list(built.parameters()))
+        losses.append(loss.item())
+    assert losses[1] == pytest.approx(losses[0], rel=1e-5)
