@@ -2,7 +2,12 @@
 
 import gzip
 import json
+import os
+import signal
+import subprocess
+import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from typer.testing import CliRunner
@@ -102,7 +107,11 @@ def test_the_attention_of_a_text_is_kept(labelling: Path, tmp_path: Path, ending
         (["a", "b", "--attention", "m.png"], None, "a single text for --attention; got several"),
         (["--attention", "m.png"], "a\nb\n", "a single text for --attention; got several"),
         (["--attention", "m.png"], "", "a single text for --attention; got none"),
-        (["a", "--attention", "m.txt"], None, "m.txt"),
+        (
+            ["a", "--attention", "m.txt"],
+            None,
+            "ends in .png, .svg, .pdf or .safetensors; got m.txt",
+        ),
         (["a", "--attention", "nowhere/m.png"], None, "no folder nowhere"),
         (["a", "--layer", "encoder"], None, "--layer with --attention"),
         (
@@ -152,8 +161,7 @@ def test_a_run_that_translates_is_an_error(run: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "arguments",
-    [["translate"], ["figure", "a text"], ["look", "--no-browser"], ["export", "--to", "onnx"]],
+    "arguments", [["translate"], ["figure", "a text"], ["look", "--no-browser"]]
 )
 def test_what_only_a_translation_has_is_an_error_that_names_the_way(
     labelling: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str]
@@ -166,10 +174,10 @@ def test_what_only_a_translation_has_is_an_error_that_names_the_way(
     assert "attlas classify" in told
 
 
-def evaluated(labelling: Path, *arguments: object) -> dict[str, object]:
+def evaluated(labelling: Path, *arguments: object) -> dict[str, Any]:
     code, out, told = called("evaluate", labelling, "--json", *arguments)
     assert code == 0, told
-    report: dict[str, object] = json.loads(out)
+    report: dict[str, Any] = json.loads(out)
     return report
 
 
@@ -217,7 +225,11 @@ def test_the_report_for_a_reader_says_the_same(labelling: Path) -> None:
         (["--valid", "--beam", "3"], "options that a classifier has a use for; got --beam"),
         (["--valid", "--bleu-tokenizer", "char"], "got --bleu-tokenizer"),
         (["--valid", "--reference", "x"], "got --reference"),
-        (["--valid", "--set", "decoding.beam=1"], "got --set"),
+        (["--valid", "--set", "data.text=review"], "--set for the fields of --source"),
+        (["--source", "x", "--set", "decoding.beam=1"], "got decoding.beam"),
+        (["--source", "x", "--set", "data.train=y"], "got data.train"),
+        (["--source", "x", "--set", "data.text=1"], "`text` in --set: a text in quotes; got 1"),
+        (["--source", ".", "--set", "data.text=a"], "it for the folder ."),
         (["--valid", "--source", "x"], "--source or --valid; got both"),
         (["--source", "nowhere.jsonl"], "no file at nowhere.jsonl"),
     ],
@@ -228,6 +240,148 @@ def test_an_evaluation_that_makes_no_sense_is_an_error(
     code, out, told = called("evaluate", labelling, *arguments)
     assert (code, out) == (2, "")
     assert said in told
+
+
+def folder_of_labels(folder: Path, count: int, seed: int) -> Path:
+    """One folder for each label, one file for each text, as the Large Movie Review Dataset is."""
+    for number, entry in enumerate(reviews(count, seed)):
+        (folder / entry["label"]).mkdir(parents=True, exist_ok=True)
+        (folder / entry["label"] / f"{number}_7.txt").write_text(entry["text"], encoding="utf-8")
+    return folder
+
+
+def test_a_folder_as_it_is_distributed_is_tested_with_its_test_texts_alone(
+    labelling: Path, tmp_path: Path
+) -> None:
+    for split, count in (("train", 9), ("test", 20)):
+        folder_of_labels(tmp_path / "aclImdb" / split, count, seed=count)
+    (tmp_path / "aclImdb" / "train" / "unsup").mkdir()
+    (tmp_path / "aclImdb" / "README").write_text("of the data set", encoding="utf-8")
+    whole = evaluated(labelling, "--source", tmp_path / "aclImdb")
+    assert whole["data"]["texts"] == 20
+    assert whole["data"]["name"] == str(tmp_path / "aclImdb" / "test")
+    assert whole == evaluated(labelling, "--source", tmp_path / "aclImdb" / "test")
+    assert evaluated(labelling, "--source", tmp_path / "aclImdb" / "train")["data"]["texts"] == 9
+
+
+def test_the_fields_of_a_test_file_may_have_other_names_than_those_of_the_training(
+    labelling: Path, tmp_path: Path
+) -> None:
+    entries = reviews(12, seed=4)
+    plain = write_lines(tmp_path / "plain.jsonl", entries)
+    table = tmp_path / "table.csv"
+    rows = [f'{entry["label"]},"{entry["text"]}"\n' for entry in entries]
+    table.write_text("".join(["sentiment,review\n", *rows]), encoding="utf-8")
+    code, _, told = called("evaluate", labelling, "--source", table)
+    assert code == 2
+    assert "one field 'text' in the header" in told
+    named = ("--set", "data.text=review", "--set", "data.label=sentiment")
+    reports = [
+        evaluated(labelling, "--source", table, *named),
+        evaluated(labelling, "--source", plain),
+    ]
+    assert reports[0]["data"].pop("name") == str(table)
+    assert reports[1]["data"].pop("name") == str(plain)
+    for report in reports:
+        for wrong in report["wrong"]:
+            wrong.pop("place")
+    assert reports[0] == reports[1]
+
+
+def test_a_test_set_without_one_of_the_labels_is_told_so(labelling: Path, tmp_path: Path) -> None:
+    entries = [entry for entry in reviews(20, seed=4) if entry["label"] == "pos"]
+    lines = write_lines(tmp_path / "test.jsonl", entries)
+    assert "has the label neg" in called("evaluate", labelling, "--source", lines)[2]
+    lines = write_lines(tmp_path / "test.jsonl", reviews(20, seed=4))
+    assert "has the label" not in called("evaluate", labelling, "--source", lines)[2]
+
+
+def test_a_text_of_which_the_vocabulary_has_nothing_is_told_so(
+    labelling: Path, tmp_path: Path
+) -> None:
+    code, out, told = classify(labelling, text="a zebra\nzebra quagga\n\n")
+    assert (code, out.count("\n")) == (0, 3)
+    assert told.splitlines() == [
+        "attlas: line 2: none of its words is in the vocabulary, so that its label tells nothing "
+        "of it",
+        "attlas: line 3: there is no word in it",
+    ]
+    entries = [{"text": text, "label": "pos"} for text in ("a zebra", "zebra", "quagga")]
+    lines = write_lines(tmp_path / "test.jsonl", entries)
+    told = called("evaluate", labelling, "--source", lines)[2]
+    assert "2 of 3 texts: none of their words is in the vocabulary" in told
+
+
+@pytest.fixture(scope="module")
+def short_sighted(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A classifier with 24 learned positions."""
+    from attlas.training import Recipe, train
+    from labelled_runs import tables
+
+    folder = tmp_path_factory.mktemp("learned")
+    asked = tables(write_lines(folder / "reviews.jsonl", reviews(60)))
+    asked["model"] |= {"positions": "learned", "longest": 24}
+    return train(Recipe.read(asked, "the test"), folder / "run").path
+
+
+def test_a_text_beyond_learned_positions_is_cut_told_and_stops_no_other(
+    short_sighted: Path, tmp_path: Path
+) -> None:
+    words = ["great", "film", *["the"] * 21]  # and the end: 24
+    texts = [" ".join(words), " ".join([*words, "awful", "dull"]), "a film"]
+    code, out, told = classify(short_sighted, text="".join(f"{text}\n" for text in texts))
+    first, cut, _ = out.splitlines()
+    assert (code, cut) == (0, first)
+    assert told == (
+        "attlas: line 2: longer than the model can read: 2 tokens of it had no part in its label\n"
+    )
+    trace = tmp_path / "cut.safetensors"
+    assert classify(short_sighted, texts[1], "--attention", trace)[0] == 0
+    assert Trace.load(trace).source == ((*words, "</s>"),)
+    entries = [{"text": text, "label": "pos"} for text in texts]
+    lines = write_lines(tmp_path / "test.jsonl", entries)
+    told = called("evaluate", short_sighted, "--source", lines)[2]
+    assert "1 of 3 texts: longer than the model can read: not read whole" in told
+
+
+@pytest.mark.parametrize("name", ["t.jsonl", "t.csv", "t.TSV.gz", "t.txt", "t.txt.gz"])
+def test_a_table_that_is_read_line_by_line_is_told_so(
+    labelling: Path, tmp_path: Path, name: str
+) -> None:
+    path = tmp_path / name
+    path.write_text("a film\n", encoding="utf-8")
+    code, out, told = classify(labelling, "-i", path)
+    assert (code, out.count("\n")) == (0, 1)
+    assert ("attlas evaluate --source" in told) == (".txt" not in name)
+
+
+def test_the_name_of_a_folder_is_not_taken_for_a_text(
+    labelling: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "film").mkdir()
+    code, out, told = classify(labelling, "film")
+    assert (code, out) == (2, "")
+    assert "got the name of a folder, 'film'; to classify that very word, write: echo film" in told
+    assert classify(labelling, "")[0] == 0
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(os.name == "nt", reason="the signals of POSIX")
+def test_ctrl_c_ends_it_with_130_and_whole_lines(labelling: Path) -> None:
+    command = [sys.executable, "-m", "attlas", "classify", str(labelling)]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe) as process:
+        assert process.stdin
+        assert process.stdout
+        process.stdin.write(b"a great film\n")
+        process.stdin.flush()
+        answer = process.stdout.readline()
+        process.send_signal(signal.SIGINT)
+        rest, error = process.communicate(timeout=300)
+    assert process.returncode == 130
+    assert answer.endswith(b"\n")
+    assert (rest, error) == (b"", b"attlas: interrupted\n")
 
 
 def test_a_label_that_the_classifier_does_not_know_is_an_error(

@@ -115,33 +115,34 @@ def test_a_recurrent_model_has_no_other_engine(run: Path) -> None:
     assert 'wanted a model of kind "transformer" for the engine ctranslate2' in error
 
 
-def test_an_export_in_any_folder_is_an_engine_and_the_same_one(
+def test_an_export_in_any_folder_translates_as_that_of_the_run_does(
     transformer_run: Path, tmp_path: Path
 ) -> None:
     folder = tmp_path / "exported"
     assert attlas("export", transformer_run, "--to", "ctranslate2", "--out", folder)[0] == 0
     named = attlas("translate", transformer_run, "--engine", "ctranslate2", text=LINES)
     assert attlas("translate", transformer_run, "--engine", folder, text=LINES) == named
-    (tmp_path / "text").write_text(LINES, encoding="utf-8")
-    command = ("translate", transformer_run, tmp_path / "text", "--into", tmp_path / "out")
-    assert attlas(*command, "--engine", folder)[0] == 0
-    code, _, error = attlas(*command, "--engine", "ctranslate2")
-    assert code == 0
-    assert "1, 1 of them before" in error
 
 
-def test_a_rounded_export_is_another_engine_whatever_its_folder(
-    transformer_run: Path, tmp_path: Path
+@pytest.mark.parametrize(
+    ("quantization", "code", "message"),
+    [
+        ("float32", 0, "1, 1 of them before"),
+        ("int8", 2, "to be of engine = ctranslate2-int8; got engine = ctranslate2"),
+    ],
+)
+def test_which_engine_an_export_is_its_numbers_say_and_not_its_folder(
+    transformer_run: Path, tmp_path: Path, quantization: str, code: int, message: str
 ) -> None:
     folder = tmp_path / "exported"
     export = ("export", transformer_run, "--to", "ctranslate2", "--out", folder)
-    assert attlas(*export, "--quantization", "int8")[0] == 0
+    assert attlas(*export, "--quantization", quantization)[0] == 0
     (tmp_path / "text").write_text(LINES, encoding="utf-8")
     command = ("translate", transformer_run, tmp_path / "text", "--into", tmp_path / "out")
     assert attlas(*command, "--engine", folder)[0] == 0
-    code, _, error = attlas(*command, "--engine", "ctranslate2")
-    assert code == 2
-    assert "to be of engine = ctranslate2-int8; got engine = ctranslate2" in error
+    found, _, error = attlas(*command, "--engine", "ctranslate2")
+    assert found == code
+    assert message in error
 
 
 def test_a_folder_that_is_no_export_of_the_run_is_no_engine(

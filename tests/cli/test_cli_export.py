@@ -9,6 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from attlas.cli.application import app
+from labelled_runs import trained
 
 
 def attlas(*arguments: object) -> tuple[int, str, str]:
@@ -37,6 +38,39 @@ def test_by_default_it_goes_into_the_folder_of_the_run_which_can_be_trained_on(
     origin = json.loads((blind_run / "exports" / "safetensors" / "attlas.json").read_bytes())
     assert origin["checkpoint"] == (blind_run / "last").read_text().partition(".")[0]
     assert attlas("train", blind_run)[0] == 0
+
+
+@pytest.fixture(scope="module")
+def classifier(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return trained(tmp_path_factory.mktemp("classifier"))
+
+
+@pytest.mark.parametrize(
+    ("format_", "files"),
+    [
+        ("safetensors", {"model.safetensors", "config.toml"}),
+        ("onnx", {"classifier.onnx", "classify.py"}),
+    ],
+)
+def test_a_classifier_is_exported_with_its_vocabulary_and_its_labels(
+    classifier: Path, tmp_path: Path, format_: str, files: set[str]
+) -> None:
+    code, out, _ = attlas("export", classifier, "--to", format_, "--out", tmp_path / "out")
+    assert code == 0
+    assert out.startswith(f"{tmp_path / 'out'} is ready: ")
+    beside = {"tokenizer.json", "labels.json", "attlas.json", "README.md"}
+    assert {path.name for path in (tmp_path / "out").iterdir()} == files | beside
+
+
+@pytest.mark.parametrize(("format_", "taker"), [("huggingface", "Marian"), ("ctranslate2", "CTr")])
+def test_where_a_classifier_cannot_go_the_error_says_where_it_can(
+    classifier: Path, tmp_path: Path, format_: str, taker: str
+) -> None:
+    code, out, error = attlas("export", classifier, "--to", format_, "--out", tmp_path / "out")
+    assert (code, out) == (2, "")
+    assert f'wanted a model of kind "transformer" for {taker}' in error
+    assert "got 'classifier'; use --to onnx, or --to safetensors" in error
+    assert not (tmp_path / "out").exists()
 
 
 def test_what_is_there_is_not_written_over(run: Path, tmp_path: Path) -> None:

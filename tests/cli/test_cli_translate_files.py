@@ -1,5 +1,6 @@
 """`attlas translate RUN FILES --into FOLDER`."""
 
+import errno
 import gzip
 import json
 import os
@@ -45,7 +46,14 @@ def written(folder: Path, seed: int = 0, **lines: int) -> list[Path]:
         rows = (" ".join(chance.choices("0123456", k=chance.randrange(6))) for _ in range(count))
         found.append(folder / f"{name}.txt")
         found[-1].write_text("".join(f"{row}\n" for row in rows), encoding="utf-8")
+        aged(found[-1])
     return found
+
+
+def aged(path: Path, seconds: float = 1e5) -> None:
+    """As if it had been written so long ago."""
+    then = time.time() - seconds
+    os.utime(path, (then, then))
 
 
 def contents(folder: Path) -> dict[str, bytes]:
@@ -235,15 +243,218 @@ def test_damaged_progress_is_an_error_that_names_the_way_out(
     assert contents(out) == {"half.txt": wanted}
 
 
-def test_a_mistake_in_one_text_is_named_and_the_files_before_it_are_done(
-    run: Path, tmp_path: Path
-) -> None:
-    first, bad = written(tmp_path, a=3, b=3)
+def test_a_mistake_in_a_single_text_is_named(run: Path, tmp_path: Path) -> None:
+    (bad,) = written(tmp_path, a=3)
     bad.write_bytes(b"1\n2\n3 \xff 4\n")
-    code, _, error = translate(run, first, bad, "--into", tmp_path / "out")
+    code, _, error = translate(run, bad, "--into", tmp_path / "out")
     assert code == 2
-    assert f"UTF-8 text in {bad}; got byte 0xff at byte 3 of line 3" in error
-    assert contents(tmp_path / "out").keys() == {"a.txt"}
+    assert error.startswith(f"attlas: wanted UTF-8 text in {bad}; got byte 0xff at byte 3 of line")
+    assert error.count("\n") == 1
+    assert contents(tmp_path / "out") == {}
+
+
+BAD = {
+    "bytes": "UTF-8 text in {path}; got byte 0xff at byte 3 of line 2",
+    "folder": "got the folder {path}",
+    "missing": "got no file at {path}",
+    "gzip": "a whole gzip file at {path}",
+    "theirs": "got a file there that was not translated into this folder",
+    "pipe": "got {path}, which is none",
+}
+
+
+def make_bad(path: Path, kind: str, out: Path) -> None:
+    match kind:
+        case "bytes":
+            path.write_bytes(b"1\n3 \xff 4\n")
+        case "folder":
+            path.mkdir()
+        case "gzip":
+            path.write_bytes(gzip.compress(b"1 2\n")[:-3])
+        case "theirs":
+            path.write_text("1 2\n")
+            out.mkdir(exist_ok=True)
+            (out / path.name).write_text("mine")
+        case "pipe":
+            os.mkfifo(path)
+
+
+def mend(path: Path, kind: str, out: Path) -> None:
+    if kind == "theirs":
+        (out / path.name).unlink()
+    if path.is_dir():
+        path.rmdir()
+    path.unlink(missing_ok=True)
+    path.write_text("4 5\n\n6\n")
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_what_fails_keeps_no_other_file_from_being_done_and_is_told_at_the_end(
+    run: Path, tmp_path: Path, seed: int, read: list[Path]
+) -> None:
+    out, good = tmp_path / "out", written(tmp_path, seed, a=3, b=4, c=0)
+    bad = {tmp_path / f"{kind}.txt": kind for kind in BAD}
+    for path, kind in bad.items():
+        make_bad(path, kind, out)
+    sources = random.Random(seed).sample([*good, *bad], len(good) + len(bad))
+    command = (run, *sources, "--into", out, "--window", 2)
+    code, printed, error = translate(*command)
+    assert (code, printed) == (2, "")
+    assert "Traceback" not in error
+    *failed, last = error.splitlines()[-len(bad) - 1 :]
+    assert last == (
+        f"attlas: wanted all 9 files in {out}; got 3 of them; mend what is told above; the same "
+        "command then does what is missing"
+    )
+    for path, line in zip((p for p in sources if p in bad), failed, strict=True):
+        assert line.startswith(f"attlas: {path} failed: wanted ")
+        assert BAD[bad[path]].format(path=path) in line
+    done = contents(out)
+    assert done.pop("theirs.txt") == b"mine"
+    assert done.keys() == {path.name for path in good}
+    for path, kind in bad.items():
+        mend(path, kind, out)
+    read.clear()
+    code, _, error = translate(*command)
+    assert code == 0
+    assert error.endswith(f"attlas: all files are in {out}: 9, 3 of them before\n")
+    assert set(read) == set(bad)  # what is missing, and nothing else
+    found = contents(out)
+    assert found.items() >= done.items()
+    assert found.keys() == {path.name for path in sources}
+
+
+def test_where_no_file_is_one_nothing_is_made(run: Path, tmp_path: Path) -> None:
+    (tmp_path / "folder").mkdir()
+    names = (tmp_path / "folder", tmp_path / "nowhere")
+    code, _, error = translate(run, *names, "--into", tmp_path / "out")
+    assert code == 2
+    assert [f"{path} failed" in error for path in names] == [True, True]
+    assert not (tmp_path / "out").exists()
+
+
+def test_shards_divide_the_files_that_fail_as_well(run: Path, tmp_path: Path) -> None:
+    sources = [*written(tmp_path, a=3, b=1, d=2), tmp_path / "c.txt", tmp_path / "e.txt"]
+    told = ""
+    for number in (1, 2):
+        code, _, error = translate(
+            run, *sources, "--into", tmp_path / "out", "--shard", f"{number}/2"
+        )
+        assert code == (2 if number == 1 else 0)  # a, c, e; b, d
+        told += error
+    assert "all 3 files of shard 1/2 in" in told
+    assert told.count("c.txt failed") == told.count("e.txt failed") == 1
+    assert contents(tmp_path / "out").keys() == {"a.txt", "b.txt", "d.txt"}
+
+
+def test_a_full_disk_ends_it_at_once_and_what_failed_before_is_told_all_the_same(
+    run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sources, out = [tmp_path / "none.txt", *written(tmp_path, a=3, b=4)], tmp_path / "out"
+    tried: list[int] = []
+
+    def full(descriptor: int, content: bytes) -> None:
+        tried.append(descriptor)
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(part, "write_whole", full)
+        code, _, error = translate(run, *sources, "--into", out)
+    assert code == 2
+    assert len(tried) == 1
+    failed, last = error.splitlines()[-2:]
+    assert f"{sources[0]} failed: " in failed
+    assert "no space left on device" in last
+    assert translate(run, *sources[1:], "--into", out)[0] == 0
+
+
+@pytest.fixture
+def read(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
+    """Every reading of a text."""
+    found: list[Path] = []
+    real = translating_files.stream_lines
+    monkeypatch.setattr(
+        translating_files, "stream_lines", lambda path: (found.append(path), real(path))[1]
+    )
+    return found
+
+
+def test_a_finished_text_that_nobody_has_written_to_is_not_read_again(
+    run: Path, tmp_path: Path, read: list[Path]
+) -> None:
+    sources, out = written(tmp_path, a=3, b=4), tmp_path / "out"
+    assert translate(run, *sources, "--into", out)[0] == 0
+    assert len(read) == 4  # for its checksum, and to be translated
+    read.clear()
+    assert translate(run, *sources, "--into", out)[0] == 0
+    assert read == []
+    aged(sources[1], 2e5)  # written again, with the same text
+    for again in ([sources[1]], []):
+        code, _, error = translate(run, *sources, "--into", out)
+        assert (code, error) == (0, f"attlas: all files are in {out}: 2, 2 of them before\n")
+        assert read == again
+        read.clear()
+    (out / "a.txt").unlink()
+    assert translate(run, *sources, "--into", out)[0] == 0
+    assert set(read) == {sources[0]}
+
+
+def test_a_text_that_changes_in_the_instant_it_is_done_is_noticed(
+    run: Path, tmp_path: Path, read: list[Path]
+) -> None:
+    (source,), out = written(tmp_path, a=3), tmp_path / "out"
+    source.write_text("1 2\n3 4\n", encoding="utf-8")
+    fresh = source.stat().st_mtime_ns
+    assert translate(run, source, "--into", out)[0] == 0
+    source.write_text("1 2\n4 3\n", encoding="utf-8")
+    os.utime(source, ns=(fresh, fresh))  # a clock too coarse to tell
+    read.clear()
+    code, _, error = translate(run, source, "--into", out)
+    assert code == 2
+    assert "to be of text = " in error
+    assert read == [source]
+
+
+@pytest.mark.parametrize("text", ["1 2\n4 3\n", "1 2\n", ""])
+def test_a_finished_text_that_has_changed_is_noticed_whatever_its_length(
+    run: Path, tmp_path: Path, text: str
+) -> None:
+    (source,), out = written(tmp_path, a=3), tmp_path / "out"
+    source.write_text("1 2\n3 4\n", encoding="utf-8")
+    aged(source)
+    assert translate(run, source, "--into", out)[0] == 0
+    source.write_text(text, encoding="utf-8")
+    aged(source, 5e4)
+    code, _, error = translate(run, source, "--into", out)
+    assert code == 2
+    assert "to be of text = " in error
+
+
+def test_another_setting_is_noticed_though_the_text_is_not_read_again(
+    run: Path, tmp_path: Path, read: list[Path]
+) -> None:
+    sources, out = written(tmp_path, a=3, b=4), tmp_path / "out"
+    assert translate(run, *sources, "--into", out)[0] == 0
+    read.clear()
+    code, _, error = translate(run, *sources, "--into", out, "--window", 3)
+    assert code == 2
+    assert error.count("got window = 3") == 2
+    assert read == []
+
+
+def test_books_of_an_earlier_attlas_without_stamps_are_read(
+    run: Path, tmp_path: Path, read: list[Path]
+) -> None:
+    (source,), out = written(tmp_path, a=3), tmp_path / "out"
+    assert translate(run, source, "--into", out)[0] == 0
+    record = part.books(out / source.name) / "progress.json"
+    kept = json.loads(record.read_bytes())
+    assert kept.pop("stamp")["size"] == source.stat().st_size
+    record.write_text(json.dumps(kept))
+    for again in ([source], []):
+        read.clear()
+        assert translate(run, source, "--into", out)[0] == 0
+        assert read == again
 
 
 def test_a_text_that_is_written_while_it_is_translated_leaves_nothing_behind(
@@ -287,7 +498,7 @@ def _unbuffered(path: Path) -> Iterator[str]:
         (("a.txt", "--into", "out", "--shard", ""), "got ''"),
         (("a.txt", "--into", "."), "wanted another folder than that of the files themselves"),
         (("a.txt", "b/a.txt", "--into", "out"), "got a.txt and b/a.txt"),
-        (("a.txt", "b", "--into", "out"), "got the folder b"),
+        (("b", "--into", "out"), "got the folder b"),
         (("nowhere", "--into", "out"), "got no file at nowhere"),
         (("a.txt", "--into", "a.txt"), "wanted to write a.txt"),
     ],

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -14,7 +15,7 @@ from attlas.data import END, Characters, Vocabularies, Words, train_subwords
 from attlas.decoding import DecodingConfig, Translation, Translator
 from attlas.errors import AttlasError
 from attlas.models import RecurrentConfig, TransformerConfig, build
-from attlas.recording import Trace
+from attlas.recording import Trace, observe
 from attlas.runs import Checkpoint, Run, Shelf
 
 TEXTS = [
@@ -28,6 +29,14 @@ TEXTS = [
 ] * 4
 SUBWORDS = train_subwords(TEXTS, "bpe", 290)
 MODEL = RecurrentConfig(embedding=16, hidden=16, encoder_hidden=8)
+
+
+@pytest.fixture
+def two_threads() -> Iterator[None]:
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    yield
+    torch.set_num_threads(before)
 
 
 def recurrent(attention: str = "additive", **config: object) -> Translator:
@@ -47,6 +56,23 @@ def table(seed: int = 0, **config: object) -> Translator:
 
 def described(one: Translation) -> tuple[object, ...]:
     return one.text, one.source_text, one.tokens, one.finished, one.cut, len(one.alternatives)
+
+
+def test_a_text_is_segmented_once_and_its_tokens_named_only_where_they_are_asked_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    translator = recurrent(beam=2, n_best=2)
+    asked: list[str] = []
+    real = SUBWORDS._pieced
+    monkeypatch.setattr(SUBWORDS, "_pieced", lambda text: (asked.append(text), real(text))[1])
+    found = list(translator.many(["a dog", "cat", "  "]))
+    assert asked == ["a dog", "cat"]
+    for one in (found[0], *found[0].alternatives):
+        assert one.source_tokens == (*SUBWORDS.pieces(SUBWORDS.encode("a dog")), "</s>")
+        assert one.trace
+        assert one.trace.source == (one.source_tokens,)
+    assert asked == ["a dog", "cat", *["a dog"] * 2]  # by this test itself
+    assert found[2].source_tokens == ()
 
 
 @pytest.mark.parametrize("window", [1, 3, 1000])
@@ -228,6 +254,35 @@ def test_many_threads_get_what_one_thread_gets() -> None:
 
     with ThreadPoolExecutor(4) as pool:
         assert [described(one) for one in pool.map(looked, TEXTS)] == wanted
+
+
+@pytest.mark.usefixtures("two_threads")
+@pytest.mark.parametrize("method", ["greedy", "beam", "sample"])
+def test_child_processes_find_what_this_one_finds(method: str) -> None:
+    translator = recurrent(method=method, n_best=2 if method != "greedy" else 1)
+    with translator.forked() as faster:
+        found = list(faster.many(TEXTS, window=9, tokens=20))
+        links = [one.pharaoh for one in found]
+    wanted = list(translator.many(TEXTS, window=9, tokens=20))
+    assert [described(one) for one in found] == [described(one) for one in wanted]
+    assert [one.score for one in found] == pytest.approx([one.score for one in wanted])
+    assert links == [one.pharaoh for one in wanted]
+
+
+@pytest.mark.usefixtures("two_threads")
+def test_nothing_is_forked_where_somebody_listens() -> None:
+    translator = recurrent()
+    with observe(translator.model), translator.forked() as same:
+        assert same is translator
+        same(TEXTS[0])
+
+
+@pytest.mark.usefixtures("two_threads")
+def test_a_translator_outlives_its_children() -> None:
+    translator = recurrent(max_length_factor=0.5)
+    with translator.forked() as faster:
+        before = [one.text for one in faster.many(TEXTS, tokens=20)]
+    assert [one.text for one in faster.many(TEXTS, tokens=20)] == before
 
 
 def test_a_single_text_is_not_taken_for_many() -> None:

@@ -43,9 +43,10 @@ def classify(
     """Say which label each text has.
 
     One line comes out for each text: its label, a tab, and the probability of that label; a line
-    of the input is a text. Texts are read whole. What has come in is classified as soon as no more
-    is there to be read. A line without a word is classified too, as a text of which nothing is
-    known; a remark on the standard error names it.
+    of the input is a text. What has come in is classified as soon as no more is there to be read.
+    Texts are read whole. A line without a word, or with none that the model knows, is classified
+    too, as a text of which nothing is known; a remark on the standard error names it, as it does
+    one that is longer than a model with learned positions can read.
 
     \b
     Examples:

@@ -6,8 +6,10 @@ from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
 from itertools import count, islice
 from pathlib import Path
+from shlex import quote
 
 from attlas.classifying import Classification, TextClassifier
+from attlas.classifying.remarks import remarks
 from attlas.cli.drawing import draw
 from attlas.cli.given import check_distinct, folder_of
 from attlas.cli.output import STANDARD, opened
@@ -18,6 +20,7 @@ from attlas.errors import AttlasError
 from attlas.figures.saving import suffix_of
 
 _TRACE = ".safetensors"
+_TABLES = (".jsonl", ".json", ".csv", ".tsv")
 
 
 def check_texts(
@@ -27,22 +30,26 @@ def check_texts(
     attention: Path | None,
     layer: str | None,
 ) -> None:
-    """Errors: `AttlasError` for texts from two sides, a file where a text should be, an attention
-    of several texts or of another kind of file, a layer without a figure, and where a file would be
-    written over.
+    """Errors: `AttlasError` for texts from two sides, a file or folder where a text should be, an
+    attention in another kind of file, a layer without a figure, and where a file would be written
+    over.
     """
     check_distinct([source], [output, attention])
     if texts and source != STANDARD:
         raise AttlasError("TEXT, or --input, not both", "both", "leave one of them out")
     for text in texts or ():
-        if _is_file(text):
+        if kind := _on_disk(text):
             raise AttlasError(
-                "texts to classify", f"the name of a file, {text!r}", f"read it: --input {text}"
+                "texts to classify",
+                f"the name of a {kind}, {text!r}",
+                f"read it: --input {quote(text)}"
+                if kind == "file"
+                else f"to classify that very word, write: echo {quote(text)} | attlas classify …",
             )
     if attention:
         folder_of(attention)
         if attention.suffix != _TRACE:
-            suffix_of(attention)
+            _check_figure(attention)
     if layer is not None and (attention is None or attention.suffix == _TRACE):
         raise AttlasError(
             "--layer with --attention, which draws a figure",
@@ -58,7 +65,7 @@ def classify_texts(
     with ExitStack() as files:
         lines = opened(target, files)
         for number, found in enumerate(classifier.many(texts), 1):
-            _remark(f"text {number}", found)
+            _tell(f"text {number}", found)
             lines.write(_line(found, as_json=as_json))
 
 
@@ -72,11 +79,14 @@ def classify_lines(
     Errors: `AttlasError` where a file cannot be read or written, and where a line is not UTF-8.
     """
     numbers = count(1)
+    if Path(source.removesuffix(".gz")).suffix.lower() in _TABLES:
+        told = f"each line of {source} is a text as it stands, with all that is written in it"
+        print(f"attlas: {told}; attlas evaluate --source reads labelled texts", file=sys.stderr)
     with ExitStack() as files:
         lines = opened(target, files)
         for texts in windows(stream_lines(source), window, full=at_hand(source)):
             for found in classifier.many(texts, window=len(texts)):
-                _remark(f"line {next(numbers)}", found)
+                _tell(f"line {next(numbers)}", found)
                 lines.write(_line(found, as_json=as_json))
             lines.flush()
 
@@ -107,7 +117,7 @@ def attention_of(
         found.trace.save(path)
     else:
         draw(found.trace, path, layer=layer, query=None, row=0)
-    _remark("text 1", found)
+    _tell("text 1", found)
     with ExitStack() as files:
         opened(target, files).write(_line(found, as_json=as_json))
 
@@ -123,13 +133,22 @@ def _line(found: Classification, *, as_json: bool) -> bytes:
     return f"{found.label}\t{found.probability:.4f}\n".encode()
 
 
-def _remark(place: str, found: Classification) -> None:
-    if not found.text:
-        print(f"attlas: {place}: there is no word in it", file=sys.stderr)
+def _tell(place: str, found: Classification) -> None:
+    for remark in remarks(found):
+        print(f"attlas: {place}: {remark}", file=sys.stderr)
 
 
-def _is_file(text: str) -> bool:
+def _check_figure(path: Path) -> None:
     try:
-        return Path(text).is_file()
+        suffix_of(path)
+    except AttlasError as error:
+        raise AttlasError(f"{error.wanted} or {_TRACE}", error.came, error.do) from None
+
+
+def _on_disk(text: str) -> str:
+    """ "file" or "folder", if there is one of this name; else ""."""
+    try:
+        path = Path(text)
+        return "file" if path.is_file() else "folder" if text and path.is_dir() else ""
     except (OSError, ValueError):  # too long for a name, or with a NUL in it: a text
-        return False
+        return ""

@@ -62,13 +62,15 @@ def draw(trace: Trace, path: Path, *, layer: str | None, query: int | None, row:
 def _bars(maps: dict[str, Map], query: int) -> Figure:
     if len(maps) != 1:
         raise AttlasError(
-            "one map to take a target token of",
+            "one map to take a query of",
             f"{len(maps)}: {'; '.join(maps)}",
             "choose one of these with --layer",
         )
     (map_,) = maps.values()
+    slots, queries = map_.axes
     if query > len(map_.target):
+        token = "query" if queries == "query" else f"{queries} token"
         raise AttlasError(
-            f"a target token from 1 to {len(map_.target)}", str(query), "count them in the map"
+            f"a {token} from 1 to {len(map_.target)}", str(query), "count them in the map"
         )
-    return bars(map_.rows(query - 1, query), map_.source, map_.target[query - 1])
+    return bars(map_.rows(query - 1, query), map_.source, map_.target[query - 1], axis=slots)

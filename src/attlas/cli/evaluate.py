@@ -50,8 +50,9 @@ def evaluate(
     measured on and how: the data and its checksum, the search, the checkpoint, the seed.
 
     Of a classifier: the part of the labels that is right, with the interval in which it lies for
-    all texts of this kind (Wilson, 95 %), and what was taken for what. --source is then a file or
-    folder of labelled texts, with the fields that the run's recipe names.
+    all texts of this kind (Wilson, 95 %), and what was taken for what. --source is then a file of
+    labelled texts, with the fields that the run's recipe names or --set data.text=… and
+    data.label=…; or a folder for each label, or a folder such as aclImdb, of which test is taken.
 
     \b
     Examples:
@@ -59,6 +60,8 @@ def evaluate(
       attlas evaluate runs/demo --source test.en --reference test.de --beam 10
       attlas evaluate runs/demo --json > scores.json
       attlas evaluate runs/imdb --valid --examples 3
+      attlas evaluate runs/imdb --source aclImdb
+      attlas evaluate runs/imdb --source films.csv --set data.text=review
     """
     with loading():
         from attlas.cli.engine import translator_of
@@ -75,7 +78,6 @@ def evaluate(
             "--reference": reference,
             "--bleu-tokenizer": bleu_tokenizer,
             "--beam": beam,
-            "--set": settings,
         }
         check_of_classifier(of_translation)
         told_of_labels = labels_told(
@@ -84,6 +86,7 @@ def evaluate(
             device,
             source,
             output,
+            settings or (),
             valid=valid,
             examples=examples,
             as_json=as_json,
@@ -94,7 +97,8 @@ def evaluate(
     config = decoding_of(opened, settings, beam)
     tokenizer = tokenizer_of(opened, bleu_tokenizer)
     translator = translator_of(opened, "attlas", config, checkpoint, device)
-    translations = translated(translator, tested, output)
+    with translator.forked() as faster:
+        translations = translated(faster, tested, output)
     vocabulary = translator.vocabularies.target
     report = report_of(opened, checkpoint, config, tested, translations, vocabulary, tokenizer)
     print(told(report, tested, translations, vocabulary, examples, as_json=as_json))

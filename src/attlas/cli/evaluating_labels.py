@@ -4,7 +4,7 @@ stands alone.
 
 import json
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,8 @@ from rich.progress import track
 from attlas.classifying import Classification, TextClassifier
 from attlas.cli.given import instead_of_data
 from attlas.cli.output import opened
-from attlas.data import LabelledCorpus, LabelledData, labelled_corpus_of, read_labelled_texts
+from attlas.config import overridden
+from attlas.data import LabelledCorpus, LabelledData
 from attlas.data.amount import amount
 from attlas.errors import AttlasError
 from attlas.metrics import confusion, wilson_interval
@@ -23,6 +24,7 @@ from attlas.runs import CONFIG, Run
 from attlas.training import Recipe
 
 _SHOWN = 300  # characters of an example
+_FIELDS = {("data", "text"), ("data", "label")}  # what --set may name of a file of labelled texts
 
 
 def check_of_classifier(given: Mapping[str, object]) -> None:
@@ -42,6 +44,7 @@ def labels_told(
     device: str,
     source: str | None,
     output: Path | None,
+    settings: Sequence[str],
     *,
     valid: bool,
     examples: int,
@@ -49,12 +52,15 @@ def labels_told(
 ) -> str:
     """Classify a test set and tell how good the labels are, for a reader or as one JSON object.
 
-    `output` gets one line for each text: the label given, a tab, its probability.
+    `output` gets one line for each text: the label given, a tab, its probability. settings: the
+    fields of `source`, as `data.text=review`.
     """
-    tested = _test_set(run, source, valid=valid)
+    tested = _test_set(run, source, settings, valid=valid)
     classifier = TextClassifier(run, which=checkpoint, device=device)
     classifier.vocabularies.labels.ids(tested)  # that it knows every label
+    _tell_of_labels(classifier, tested)
     found = _classified(classifier, tested)
+    _tell_of_texts(found)
     if output:
         with ExitStack() as files:
             lines = (f"{one.label}\t{one.probability:.4f}\n".encode() for one in found)
@@ -66,14 +72,20 @@ def labels_told(
     return _as_text(report, shown)
 
 
-def _test_set(run: Run, source: str | None, *, valid: bool) -> LabelledCorpus:
+def _test_set(
+    run: Run, source: str | None, settings: Sequence[str], *, valid: bool
+) -> LabelledCorpus:
     data = Recipe.read(run.config, str(run.path / CONFIG)).data
     assert isinstance(data, LabelledData)  # the run is a classifier's
+    if source is not None and valid:
+        raise AttlasError("--source or --valid", "both", "leave one of them out")
     if source is not None:
-        if valid:
-            raise AttlasError("--source or --valid", "both", "leave one of them out")
-        corpus = labelled_corpus_of(read_labelled_texts(source, data.text, data.label))
+        corpus = _at(source, data, settings).corpus("test")
         print(corpus.report, file=sys.stderr)
+    elif settings:
+        raise AttlasError(
+            "--set for the fields of --source", "it alone", "name --source, or leave --set out"
+        )
     else:
         split = "valid" if valid else "test"
         with instead_of_data("--source"):
@@ -91,6 +103,23 @@ def _test_set(run: Run, source: str | None, *, valid: bool) -> LabelledCorpus:
     return corpus
 
 
+def _at(source: str, data: LabelledData, settings: Iterable[str]) -> LabelledData:
+    """This file or folder as the test set of a run, whose fields `settings` may name anew."""
+    tables = overridden({"data": data.model_dump()}, settings)
+    others = [".".join(keys) for keys in sorted(tables.assigned - _FIELDS)]
+    if others:
+        raise AttlasError(
+            "settings of --source: data.text and data.label, the fields of a file",
+            ", ".join(others),
+            "train another run to change what a run is made of",
+        )
+    if tables.assigned and Path(source).is_dir():
+        raise AttlasError(
+            "--set for the fields of a file", f"it for the folder {source}", "leave --set out"
+        )
+    return LabelledData.read({**tables["data"], "test": source, "origin": ""}, "--set")
+
+
 def _classified(classifier: TextClassifier, tested: LabelledCorpus) -> list[Classification]:
     console = Console(stderr=True)
     return list(
@@ -103,6 +132,22 @@ def _classified(classifier: TextClassifier, tested: LabelledCorpus) -> list[Clas
             disable=not console.is_terminal,
         )
     )
+
+
+def _tell_of_labels(classifier: TextClassifier, tested: LabelledCorpus) -> None:
+    there = set(tested.labels)
+    missing = [label for label in classifier.labels if label not in there]
+    if missing:
+        print(f"attlas: none of these texts has the label {', '.join(missing)}", file=sys.stderr)
+
+
+def _tell_of_texts(found: Sequence[Classification]) -> None:
+    for count, remark in (
+        (sum(one.unread > 0 for one in found), "longer than the model can read: not read whole"),
+        (sum(not one.known for one in found), "none of their words is in the vocabulary"),
+    ):
+        if count:
+            print(f"attlas: {count:,} of {amount(len(found), 'text')}: {remark}", file=sys.stderr)
 
 
 def _report(

@@ -28,7 +28,8 @@ def export(
     model of transformers; the Transformer with placement = "post", LayerNorm, sinusoidal positions
     and relu or gelu. ctranslate2: a fast translator, also with 8-bit weights; any Transformer whose
     attention may look everywhere. onnx: encoder.onnx and decoder.onnx (one step, with the past in
-    and out) for onnxruntime; the same Transformers and any recurrent model.
+    and out) for onnxruntime, of the same Transformers and any recurrent model; of any classifier
+    classifier.onnx. A program beside them uses them without attlas.
 
     The folder is there whole or not at all. Its README.md says how to use it; attlas.json in it
     names the checkpoint and has the run's provenance.
@@ -38,6 +39,7 @@ def export(
       attlas export runs/tiny --to safetensors
       attlas export runs/tiny --to ctranslate2 --quantization int8 --out tiny-int8
       attlas export runs/tiny --to onnx --checkpoint averaged
+      attlas export runs/imdb --to onnx
     """
     with loading():
         from attlas.exporting import export as export_run

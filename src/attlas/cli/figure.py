@@ -24,7 +24,7 @@ def figure(
     ] = None,
     query: Annotated[
         int | None,
-        typer.Option(min=1, help="A bar chart of this target token instead, counted from 1."),
+        typer.Option(min=1, help="A bar chart of this target token or query alone, from 1."),
     ] = None,
     row: Annotated[int, typer.Option(min=0, help="Which text of a trace, from 0.")] = 0,
     save_trace: Annotated[
@@ -37,8 +37,8 @@ def figure(
 ) -> None:
     """Draw where a model looked, into a file.
 
-    The map has the target down and the source across. Several layers or heads stand side by side,
-    on one scale.
+    The map has the target down and the source across; of self-attention, the query down and the key
+    across. Several layers or heads stand side by side, on one scale.
 
     \b
     Examples:

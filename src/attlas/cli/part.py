@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from attlas.cli.output import opened
+from attlas.cli.stamp import Stamp
 from attlas.config import Config
 from attlas.errors import AttlasError
 from attlas.runs import write_durably
@@ -17,13 +18,15 @@ from attlas.runs.durable import explained, sync, write_whole
 
 BOOKS = ".attlas"  # the folder beside the outputs where their progress is kept
 _EVERY = 2**20  # bytes that are copied at a time
+TEXT = "text"  # what of an origin is the checksum of the text
 Origin = Mapping[str, str | int | float | bool]
 
 
 class Progress(Config):
     """How far an output is: so many lines are done, which stand in so many bytes of this checksum.
 
-    origin: what the translation depends on. whole: the output stands in its place.
+    origin: what the translation depends on. whole: the output stands in its place. stamp: that of
+    the file with the text, where it is whole and could be trusted.
     """
 
     origin: dict[str, str | int | float | bool]
@@ -31,6 +34,7 @@ class Progress(Config):
     bytes: int = 0
     sha256: str = hashlib.sha256().hexdigest()
     whole: bool = False
+    stamp: Stamp | None = None
 
 
 class Part:
@@ -47,8 +51,8 @@ class Part:
     def __init__(self, output: Path, origin: Origin) -> None:
         self.output = output
         self._books = books(output)
-        self._lines, self._record = self._books / "lines", self._books / "progress.json"
-        found = self._found()
+        self._lines, self._record = self._books / "lines", _record(output)
+        found = _recorded(output)
         if found is None and output.exists():
             raise AttlasError(
                 f"to write {output}",
@@ -86,8 +90,11 @@ class Part:
             )
         )
 
-    def finish(self) -> None:
-        """Put the output in its place: every line of it, gzipped if its name ends in .gz."""
+    def finish(self, stamp: Stamp | None) -> None:
+        """Put the output in its place: every line of it, gzipped if its name ends in .gz.
+
+        stamp: of the file with the text, taken before it was read.
+        """
         whole = self._books / f"whole{self.output.suffix if self.output.suffix == '.gz' else ''}"
         with explained(self.output):
             with ExitStack() as files:
@@ -97,8 +104,13 @@ class Part:
             sync(whole)
             os.replace(whole, self.output)
             sync(self.output.parent)
-        self._keep(self.progress.model_copy(update={"whole": True}))
+        self._keep(self.progress.model_copy(update={"whole": True, "stamp": stamp}))
         self._lines.unlink(missing_ok=True)
+
+    def read_again(self, stamp: Stamp | None) -> None:
+        """The text of an output that is whole was read once more, and is the same."""
+        if stamp and stamp != self.progress.stamp:
+            self._keep(self.progress.model_copy(update={"stamp": stamp}))
 
     def forget(self) -> None:
         """Take away what is done."""
@@ -109,16 +121,6 @@ class Part:
     def _keep(self, progress: Progress) -> None:
         write_durably(self._record, progress.model_dump_json(indent=1).encode())
         self.progress = progress
-
-    def _found(self) -> Progress | None:
-        try:
-            return Progress.read(json.loads(self._record.read_bytes()), str(self._record))
-        except FileNotFoundError:
-            return None
-        except (OSError, TypeError, ValueError) as error:
-            if isinstance(error, AttlasError):
-                raise self._damaged(str(error)) from None
-            raise self._damaged(f"a damaged {self._record.name} ({error})") from None
 
     def _check(self, found: Progress, origin: Origin) -> None:
         """That what was begun has this origin."""
@@ -140,20 +142,47 @@ class Part:
             digest.update(block)
             left -= len(block)
         if left or digest.hexdigest() != self.progress.sha256:
-            raise self._damaged("other bytes than were written there")
+            raise _damaged(self.output, "other bytes than were written there")
         return digest
-
-    def _damaged(self, came: str) -> AttlasError:
-        return AttlasError(
-            f"the unharmed progress of {self.output} in {self._books}",
-            came,
-            "take that folder away to begin this file anew",
-        )
 
 
 def books(output: Path) -> Path:
     """The folder where the progress of this output is kept."""
     return output.parent / BOOKS / output.name
+
+
+def text_of(output: Path, stamp: Stamp | None) -> str | None:
+    """The checksum of the text of an output that is whole, if its file has this stamp still."""
+    found = _recorded(output)
+    if stamp is None or found is None or not found.whole or found.stamp != stamp:
+        return None
+    text = found.origin.get(TEXT)
+    return text if isinstance(text, str) else None
+
+
+def _record(output: Path) -> Path:
+    return books(output) / "progress.json"
+
+
+def _recorded(output: Path) -> Progress | None:
+    """What is told of an output. Errors: `AttlasError` where it is damaged."""
+    record = _record(output)
+    try:
+        return Progress.read(json.loads(record.read_bytes()), str(record))
+    except FileNotFoundError:
+        return None
+    except (OSError, TypeError, ValueError) as error:
+        if isinstance(error, AttlasError):
+            raise _damaged(output, str(error)) from None
+        raise _damaged(output, f"a damaged {record.name} ({error})") from None
+
+
+def _damaged(output: Path, came: str) -> AttlasError:
+    return AttlasError(
+        f"the unharmed progress of {output} in {books(output)}",
+        came,
+        "take that folder away to begin this file anew",
+    )
 
 
 def _told(keys: list[str], origin: Origin) -> str:

@@ -43,7 +43,7 @@ def translate(
     ] = None,
     window: Annotated[
         int, typer.Option(min=1, help="Lines to translate together at most; more are faster.")
-    ] = 512,
+    ] = 1024,
     checkpoint: Checkpoint = "best",
     device: Device = "cpu",
     engine: Annotated[
@@ -75,8 +75,10 @@ def translate(
     With FILES --into FOLDER, each file becomes one of the same name in FOLDER, whole or not at all.
     The same command after a kill, or after Ctrl-C, leaves what is done and goes on where it
     stopped, with the same bytes in the end; where the text, the run or a setting has changed since,
-    it says so instead. Several processes may be given the same files and folder: none does what
-    another is at. --shard 2/8 takes every eighth file, from the second, by their names.
+    it says so instead. A file that fails keeps no other from being done; at the end the failed ones
+    are named with their reasons, and the exit code is 2. Several processes may be given the same
+    files and folder: none does what another is at. --shard 2/8 takes every eighth file, from the
+    second, by their names.
 
     \b
     Examples:
@@ -117,19 +119,19 @@ def translate(
     divided = Shard() if shard is None else Shard.parse(shard)
     opened, checkpoint = run_at(run, checkpoint)
     config = decoding_of(opened, settings, beam, n_best)
-    translator = translator_of(opened, engine, config, checkpoint, device)
     numbered = n_best is not None
-    if files and into:
-        translate_files(
-            translator,
-            files,
-            into,
-            origin=origin_of(opened, checkpoint, translator, numbered=numbered, window=window),
-            shard=divided,
-            numbered=numbered,
-            window=window,
+    with translator_of(opened, engine, config, checkpoint, device).forked() as translator:
+        if files and into:
+            translate_files(
+                translator,
+                files,
+                into,
+                origin=origin_of(opened, checkpoint, translator, numbered=numbered, window=window),
+                shard=divided,
+                numbered=numbered,
+                window=window,
+            )
+            return
+        translate_lines(
+            translator, input, output, alignments=alignments, numbered=numbered, window=window
         )
-        return
-    translate_lines(
-        translator, input, output, alignments=alignments, numbered=numbered, window=window
-    )

@@ -17,7 +17,7 @@ from attlas.decoding.remarks import remarks
 from attlas.errors import AttlasError
 from attlas.recording.tap import taps
 
-_WINDOW = 512  # lines; sorting more of them by length hardly makes it faster
+_WINDOW = 1024  # lines: fewer cost a tenth of the speed, more are long in coming out
 
 
 def translate_lines(

@@ -1,10 +1,12 @@
 """Many files through a translator, each of them whole or not at all, and never twice."""
 
+import errno
 import hashlib
+import os
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -14,10 +16,12 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from attlas.cli.given import check_distinct
 from attlas.cli.origin import short
-from attlas.cli.part import Origin, Part, books
+from attlas.cli.part import BOOKS, TEXT, Origin, Part, books, text_of
 from attlas.cli.shard import Shard
+from attlas.cli.stamp import Stamp
 from attlas.cli.translating import line_of, n_best_lines, remark
 from attlas.data import stream_lines
+from attlas.data.amount import amount
 from attlas.decoding import Translation, Translator
 from attlas.errors import AttlasError
 from attlas.runs import held
@@ -39,53 +43,86 @@ def translate_files(
     """Write the translation of each file to one of the same name in `folder`.
 
     What is done already is left as it is, what was begun goes on. A file that another process is at
-    comes last; we wait for it, and go on with it should that process die. origin: what beside its
-    text a translation depends on. numbered, window: as in `translate_lines`; what is done is kept
-    after each window.
+    comes last; we wait for it, and go on with it should that process die. One that fails does not
+    keep the others from being done: what failed, and why, is told at the end. origin: what beside
+    its text a translation depends on. numbered, window: as in `translate_lines`; what is done is
+    kept after each window.
 
-    Errors: `AttlasError` where a file cannot be read or written, and where something of what an
-    output was begun with has changed.
+    Errors: `AttlasError` where an output would be written over what is read or over another, where
+    the disk is full, and, after the other files, where one cannot be read or written or where
+    something of what an output was begun with has changed.
     """
     outputs = _outputs(sources, folder)
     mine = {output: outputs[output] for output in shard.of(list(outputs))}
-    with explained(folder):
-        for output in mine:
-            books(output).mkdir(parents=True, exist_ok=True)
-    work = _Work(translator, origin, numbered, window)
-    busy = [output for output, source in mine.items() if not work.done(source, output)]
-    for output in busy:
-        _say(f"waiting for {output}, which another process is at")
-        work.done(mine[output], output, wait=True)
+    if any(map(_is_file, mine.values())):
+        with explained(folder):
+            (folder / BOOKS).mkdir(parents=True, exist_ok=True)
+    work = _Work(translator, origin, numbered, window, alone=len(mine) == 1)
+    try:
+        busy = [output for output, source in mine.items() if not work.done(source, output)]
+        for output in busy:
+            _say(f"waiting for {output}, which another process is at")
+            work.done(mine[output], output, wait=True)
+    finally:  # whatever ends it
+        for source, error in work.failed.items():
+            _say(f"{source} failed: {error}")
     of = "" if shard.count == 1 else f" of shard {shard.number}/{shard.count}"
+    if work.failed:
+        raise AttlasError(
+            f"all {amount(len(mine), 'file')}{of} in {folder}",
+            f"{len(mine) - len(work.failed):,} of them",
+            "mend what is told above; the same command then does what is missing",
+        )
     before = f", {work.before:,} of them before" if work.before else ""
     _say(f"all files{of} are in {folder}: {len(mine):,}{before}")
 
 
 @dataclass
 class _Work:
-    """What is the same for all files; `before` counts those that were whole when we came."""
+    """What is the same for all files; `before` counts those that were whole when we came, `failed`
+    has the mistake in each file that could not be done. alone: of a single file it is raised.
+    """
 
     translator: Translator
     origin: Origin
     numbered: bool
     window: int
+    alone: bool
     before: int = 0
+    failed: dict[Path, AttlasError] = field(default_factory=dict)
 
     def done(self, source: Path, output: Path, *, wait: bool = False) -> bool:
-        """Whether the output is there now; it is not where another process is at it."""
-        with held(books(output) / "lock", wait=wait) as ours:
-            if ours:
-                self._translate(source, output)
-        return ours
+        """Whether nothing is left to do for it; there is where another process is at it.
+
+        Errors: `AttlasError` where there is no room on the disk, nor will be for other files.
+        """
+        try:
+            _check_file(source)
+            with explained(output):
+                books(output).mkdir(exist_ok=True)
+            with held(books(output) / "lock", wait=wait) as ours:
+                if ours:
+                    self._translate(source, output)
+            return ours
+        except AttlasError as error:
+            if self.alone or _no_room(error):
+                raise
+            self.failed[source] = error
+            return True
 
     def _translate(self, source: Path, output: Path) -> None:
-        checksum, total = _read_through(source)
-        part = Part(output, {**self.origin, "text": checksum})
+        stamp = Stamp.of(source)
+        checksum, total = text_of(output, stamp), 0
+        if checksum is None or not output.exists():
+            checksum, total = _read_through(source)
+        part = Part(output, {**self.origin, TEXT: checksum})
         if part.progress.whole:
+            part.read_again(stamp)
             self.before += 1
             return
         begun, start = part.progress.lines, time.monotonic()
-        _say(f"{source}: {total:,} lines{f', {begun:,} of them before' if begun else ''}")
+        before = f", {begun:,} of them before" if begun else ""
+        _say(f"{source}: {amount(total, 'line')}{before}")
         digest = hashlib.sha256()
         with _Told(source, total, begun) as told:
             arriving = _hashed(stream_lines(source), digest)
@@ -107,9 +144,9 @@ class _Work:
                 "another text at the end than at the start",
                 "run it again when nobody writes to that file",
             )
-        part.finish()
+        part.finish(stamp)
         seconds = time.monotonic() - start
-        _say(f"{output}: {total - begun:,} lines in {seconds:,.1f} s")
+        _say(f"{output}: {amount(total - begun, 'line')} in {seconds:,.1f} s")
 
     def _written(self, source: Path, number: int, translation: Translation) -> bytes:
         remark(f"{source}: line {number + 1}", translation)
@@ -156,20 +193,13 @@ def _outputs(sources: Sequence[Path], folder: Path) -> dict[Path, Path]:
     found: dict[Path, Path] = {}
     for source in sources:
         output = folder / source.name
-        if not source.is_file():
-            came = f"no file at {source}"
-            if source.is_dir():
-                came = f"the folder {source}"
-            elif source.exists():
-                came = f"{source}, which is none"
-            raise AttlasError("files to translate", came, "name regular files")
         if output in found:
             raise AttlasError(
                 f"files of different names to translate into {folder}",
                 f"{found[output]} and {source}",
                 "translate them into different folders",
             )
-        if source.resolve() == output.resolve():
+        if os.path.realpath(source) == os.path.realpath(output):
             raise AttlasError(
                 "another folder than that of the files themselves",
                 f"{source} into {folder}",
@@ -178,6 +208,30 @@ def _outputs(sources: Sequence[Path], folder: Path) -> dict[Path, Path]:
         found[output] = source
     check_distinct(found.values(), found)
     return found
+
+
+def _is_file(source: Path) -> bool:
+    try:
+        return source.is_file()
+    except OSError:  # in a folder that nobody may look into
+        return False
+
+
+def _check_file(source: Path) -> None:
+    if _is_file(source):
+        return
+    came = f"no file at {source}"
+    if os.path.isdir(source):
+        came = f"the folder {source}"
+    elif os.path.exists(source):
+        came = f"{source}, which is none"
+    raise AttlasError("files to translate", came, "name regular files")
+
+
+def _no_room(error: AttlasError) -> bool:
+    """Whether it is the disk's: nothing that comes later would fit."""
+    cause = error.__cause__
+    return isinstance(cause, OSError) and cause.errno in (errno.ENOSPC, errno.EDQUOT)
 
 
 def _read_through(source: Path) -> tuple[str, int]:

@@ -1,6 +1,6 @@
 """What a translator answers."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -13,11 +13,10 @@ from attlas.recording import Trace
 class Translation:
     """One text, translated; where the model looked is found out when it is first asked for.
 
-    text: the translation, in one line. source_tokens, tokens: one label per token for the axes of
-    a map, END included (not in `tokens` where the hypothesis is not finished). score,
-    log_probability, finished: those of the `Hypothesis`. cut: how many source tokens were left out
-    because the source was longer than `DecodingConfig.longest_source` or than the model has
-    positions for; 0 = translated whole.
+    text: the translation, in one line. tokens: one label per token for the axis of a map, END
+    included where the hypothesis is finished. score, log_probability, finished: those of the
+    `Hypothesis`. cut: how many source tokens were left out because the source was longer than
+    `DecodingConfig.longest_source` or than the model has positions for; 0 = translated whole.
     alternatives: the rest of the n-best list, best first.
 
     An empty text (or white space alone) has the empty translation: no tokens, score 0, and no
@@ -26,15 +25,20 @@ class Translation:
 
     text: str
     source_text: str
-    source_tokens: tuple[str, ...]
     tokens: tuple[str, ...]
     score: float
     log_probability: float
     finished: bool
     cut: int
     alternatives: tuple["Translation", ...]
-    _reread: Callable[[], Rereading] = field(repr=False, compare=False)
+    _source_tokens: Callable[[], tuple[str, ...]] = field(repr=False, compare=False)
+    _reread: Callable[[Sequence[str]], Rereading] = field(repr=False, compare=False)
     _words: Callable[[tuple[Link, ...]], tuple[Link, ...]] = field(repr=False, compare=False)
+
+    @cached_property
+    def source_tokens(self) -> tuple[str, ...]:
+        """One label per source token that was read, for the axis of a map; END included."""
+        return self._source_tokens()
 
     @cached_property
     def rereading(self) -> Rereading:
@@ -42,7 +46,7 @@ class Translation:
 
         It shows the model as it is at the first asking: ask before training it further.
         """
-        return self._reread()
+        return self._reread(self.source_tokens)
 
     @property
     def trace(self) -> Trace | None:

@@ -1,6 +1,8 @@
 """From text to text."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from copy import copy
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
@@ -11,10 +13,11 @@ import torch
 
 from attlas.data import Vocabularies, Vocabulary, batches_by_length, padded
 from attlas.data.text import whole_text
-from attlas.data.vocabulary import END
+from attlas.data.vocabulary import END, UNKNOWN
 from attlas.decoding.alignment import Link, word_links
 from attlas.decoding.config import DecodingConfig
 from attlas.decoding.decode import decode
+from attlas.decoding.forks import POSSIBLE, Forks
 from attlas.decoding.hypothesis import Hypothesis
 from attlas.decoding.rereading import Rereading, reread
 from attlas.decoding.side_by_side import at_a_time, side_by_side
@@ -71,6 +74,7 @@ class Translator:
         self.model, self.vocabularies, self.config = model, vocabularies, config
         self.device = next((p.device for p in model.parameters()), torch.device("cpu"))
         self._origin = dict(origin)
+        self._forks: Forks[Sequence[Sequence[int]], list[list[Hypothesis]]] | None = None
         # Tokens of a source that are read, without its end; None: all.
         limits = [config.longest_source or None, model.longest and model.longest - 1]
         self._longest_source = min((limit for limit in limits if limit is not None), default=None)
@@ -102,8 +106,7 @@ class Translator:
             raise AttlasError(
                 "a text to translate with the prefix", "an empty text", "leave the prefix out"
             )
-        (translation,) = self._translated([line], [begun])
-        return translation
+        return self._told(line, *self.search([line.ids], [begun])) if line.ids else _empty(line)
 
     def many(
         self,
@@ -130,29 +133,56 @@ class Translator:
             raise AttlasError("a window and a batch of at least 1", sizes, "raise them")
         return self._windows(iter(texts), window, tokens, rows)
 
+    @contextmanager
+    def forked(self) -> Iterator["Translator"]:
+        """`with translator.forked() as faster`: one whose `many` searches in child processes.
+
+        As many as torch has threads, and only where that is faster: on a CPU, on Linux, where
+        nobody listens to the model; elsewhere it is this one. For a program that does nothing but
+        translate: a fork copies no other threads. See `Forks`.
+        """
+        count = at_a_time(self.model)
+        if count < 2 or not POSSIBLE:
+            yield self
+            return
+        with Forks(self._searched, count) as forks:
+            faster = copy(self)
+            faster._forks = forks
+            try:
+                yield faster
+            finally:
+                faster._forks = None
+
     def _windows(
         self, texts: Iterator[str], window: int, tokens: int, rows: int | None
     ) -> Iterator[Translation]:
         while lines := [self._read(text) for text in islice(texts, window)]:
             sources = [line.ids for line in lines]
-            batches = batches_by_length(sources, tokens, rows, at_a_time(self.model))
+            crew = self._forks.count if self._forks else at_a_time(self.model)
+            batches = batches_by_length(sources, tokens, rows, crew)
             yield from self._in_batches(lines, batches)
 
     def _in_batches(
         self, lines: Sequence["_Line"], batches: Sequence[Sequence[int]]
     ) -> list[Translation]:
         """One translation per line; the batches are places of lines."""
-
-        def translated(places: Sequence[int]) -> list[Translation]:
-            return self._translated([lines[place] for place in places], [[]] * len(places))
-
-        longest_first = batches[::-1]  # so that no thread is left with a long one at the end
+        batches = batches[::-1]  # the longest first: at the end nobody is left with them alone
+        sources = [[lines[p].ids for p in places if lines[p].ids] for places in batches]
+        side = (
+            self._forks.map
+            if self._forks
+            else partial(side_by_side, self._searched, model=self.model)
+        )
         found: dict[int, Translation] = {}
-        for places, batch in zip(
-            longest_first, side_by_side(translated, longest_first, self.model), strict=True
-        ):
-            found.update(zip(places, batch, strict=True))
+        for places, several in zip(batches, side(sources), strict=True):
+            hypotheses = iter(several)
+            for place in places:
+                line = lines[place]
+                found[place] = self._told(line, next(hypotheses)) if line.ids else _empty(line)
         return [found[place] for place in range(len(lines))]
+
+    def _searched(self, sources: Sequence[Sequence[int]]) -> list[list[Hypothesis]]:
+        return self.search(sources, [[]] * len(sources)) if sources else []
 
     def _read(self, text: str) -> "_Line":
         _check_text(text, "pass each text as a str")
@@ -162,18 +192,6 @@ class Translator:
         ids = self.vocabularies.source.encode(whole_text(text))
         kept = ids[: self._longest_source]
         return _Line(text, tuple(kept), len(ids) - len(kept))
-
-    def _translated(
-        self, lines: Sequence["_Line"], prefixes: Sequence[Sequence[int]]
-    ) -> list[Translation]:
-        """One translation per line, all in one batch but for the empty ones."""
-        full = [(line, prefix) for line, prefix in zip(lines, prefixes, strict=True) if line.ids]
-        found = iter(
-            self.search([line.ids for line, _ in full], [prefix for _, prefix in full])
-            if full
-            else []
-        )
-        return [self._told(line, next(found)) if line.ids else _empty(line) for line in lines]
 
     def search(
         self, sources: Sequence[Sequence[int]], prefixes: Sequence[Sequence[int]]
@@ -195,26 +213,24 @@ class Translator:
         # A model can spell a line break byte by byte; a translation is one line all the same.
         text = target.decode(hypothesis.tokens).replace("\n", " ")
         ended = [END] if hypothesis.finished else []
-        source_tokens = (*source.pieces_of(line.text)[: len(line.ids)], *source.pieces([END]))
         tokens = tuple(target.pieces([*hypothesis.tokens, *ended]))
         return Translation(
             text=text,
             source_text=line.text,
-            source_tokens=source_tokens,
             tokens=tokens,
             score=hypothesis.score,
             log_probability=hypothesis.log_probability,
             finished=hypothesis.finished,
             cut=line.cut,
             alternatives=alternatives,
+            _source_tokens=partial(_as_tokens, source, line),
             _reread=partial(
                 reread,
                 self.model,
                 line.ids,
                 hypothesis.tokens,
                 hypothesis.finished,
-                source_tokens,
-                tokens,
+                tokens=tokens,
             ),
             _words=partial(_as_words, source, line, target, hypothesis.tokens, text),
         )
@@ -235,11 +251,18 @@ def _check_text(text: object, advice: str) -> None:
 
 
 def _empty(line: _Line) -> Translation:
-    return Translation("", line.text, (), (), 0.0, 0.0, True, 0, (), _nothing, tuple)
+    return Translation("", line.text, (), 0.0, 0.0, True, 0, (), tuple, _nothing, tuple)
 
 
-def _nothing() -> Rereading:
+def _nothing(source_tokens: Sequence[str]) -> Rereading:
     return Rereading(None, (), "the text is empty")
+
+
+def _as_tokens(source: Vocabulary, line: _Line) -> tuple[str, ...]:
+    # Only an unknown token has to be looked up in the text, which is segmented anew for it.
+    unknown = UNKNOWN in line.ids
+    pieces = source.pieces_of(line.text)[: len(line.ids)] if unknown else source.pieces(line.ids)
+    return (*pieces, *source.pieces([END]))
 
 
 def _as_words(
