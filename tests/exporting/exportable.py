@@ -5,12 +5,27 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from attlas.config import write_toml
-from attlas.data import END, Vocabularies, Words, train_subwords
+from attlas.data import (
+    END,
+    LabelledVocabularies,
+    Labels,
+    Vocabularies,
+    Vocabulary,
+    Words,
+    train_subwords,
+)
 from attlas.decoding import DecodingConfig
-from attlas.models import RecurrentConfig, SequenceToSequence, TransformerConfig, build
+from attlas.models import (
+    ClassifierConfig,
+    RecurrentConfig,
+    SequenceToSequence,
+    TransformerConfig,
+    build,
+    build_classifier,
+)
 from attlas.runs import Checkpoint, Run, Shelf
 
 WORDS = Vocabularies(Words([f"a{n}" for n in range(17)]), Words([f"b{n}" for n in range(20)]))
@@ -54,12 +69,36 @@ def run_of(
         vocabularies = JOINT if config.tied_source else WORDS
     torch.manual_seed(3)
     model = build(config, len(vocabularies.source), len(vocabularies.target))
-    with torch.no_grad():
-        for parameter in model.parameters():
-            parameter.add_(torch.empty_like(parameter).uniform_(-0.3, 0.3))
     folder.mkdir()
     vocabularies.save(folder)
     tables = {"model": config.model_dump(), "decoding": DecodingConfig(**decoding).model_dump()}
+    return _written(folder, tables, model)
+
+
+def small_classifier(**settings: Any) -> ClassifierConfig:
+    """Two heads of eight and a window; nothing random."""
+    sizes = {"width": 16, "heads": 2, "feedforward": 24, "layers": 2, "patterns": ("window(3)",)}
+    return ClassifierConfig(**(sizes | {"dropout": 0.0} | settings))
+
+
+def classifier_run(
+    folder: Path,
+    config: ClassifierConfig,
+    vocabulary: Vocabulary = WORDS.source,
+    labels: tuple[str, ...] = ("dull", "fine", "grand ✓"),
+) -> Run:
+    """The same of a classifier."""
+    torch.manual_seed(3)
+    model = build_classifier(config, len(vocabulary), len(labels))
+    folder.mkdir()
+    LabelledVocabularies(vocabulary, Labels(labels)).save(folder)
+    return _written(folder, {"model": config.model_dump()}, model)
+
+
+def _written(folder: Path, tables: dict[str, Any], model: nn.Module) -> Run:
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.add_(torch.empty_like(parameter).uniform_(-0.3, 0.3))
     (folder / "config.toml").write_text(write_toml(tables), encoding="utf-8")
     (folder / "provenance.json").write_text(json.dumps({"seed": 3}), encoding="utf-8")
     shelf = Shelf(folder)

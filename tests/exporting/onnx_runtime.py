@@ -10,10 +10,21 @@ import numpy as np
 import torch
 from torch import Tensor
 
+ALONE = """
+import runpy, sys
+sys.modules |= dict.fromkeys(["torch", "attlas", "onnx", "safetensors", "pydantic"])
+runpy.run_path(sys.argv[1], run_name="__main__")
+"""  # how a file runs where nothing of attlas is installed
+
 
 def example(folder: Path) -> ModuleType:
     """`translate.py` of an exported folder, as a module."""
-    spec = importlib.util.spec_from_file_location("exported_translate", folder / "translate.py")
+    return loaded(folder / "translate.py")
+
+
+def loaded(path: Path) -> ModuleType:
+    """A file of an exported folder, as a module."""
+    spec = importlib.util.spec_from_file_location(f"exported_{path.stem}", path)
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)

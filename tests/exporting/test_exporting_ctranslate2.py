@@ -13,7 +13,7 @@ from attlas.data import Characters, Vocabularies
 from attlas.errors import AttlasError
 from attlas.exporting import export
 from attlas.exporting.ctranslate2 import names, write_ctranslate2
-from attlas.exporting.subject import Subject
+from attlas.exporting.subject import TranslatorSubject
 from attlas.runs import Run
 
 KINDS = {**MARIAN, **OTHERS}
@@ -59,11 +59,11 @@ def test_8_bits_are_smaller_and_near(tmp_path: Path, kind: str) -> None:
 @pytest.mark.parametrize("quantization", ["float32", "int8"])
 def test_the_model_itself_stays_as_it_was(tmp_path: Path, quantization: str) -> None:
     run = run_of(tmp_path / "run", small())
-    subject = Subject.of(run)
+    subject = TranslatorSubject.of(run)
     before = subject.weights
     tmp_path.joinpath("out").mkdir()
     write_ctranslate2(subject, tmp_path / "out", quantization)
-    assert subject.weights == before == Subject.of(run).weights
+    assert subject.weights == before == TranslatorSubject.of(run).weights
 
 
 def test_subwords_are_named_by_their_pieces_and_the_model_of_them_is_there(tmp_path: Path) -> None:

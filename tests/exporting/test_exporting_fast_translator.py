@@ -17,44 +17,44 @@ from attlas.runs import Run
 
 RECIPE = """
 [data]
-kind = "toy"
-task = "reverse"
-length = [1, 6]
-symbols = 8
-train = 3000
-valid = 20
-test = 400
+kind = "shipped"
 
 [vocabulary]
-kind = "words"
-size = 64
+size = 1000
 
 [batching]
-tokens = 512
+tokens = 1024
 
 [model]
 kind = "transformer"
-width = 32
-heads = 2
-feedforward = 64
+width = 64
+heads = 4
+feedforward = 128
 encoder_layers = 1
-decoder_layers = 1
+decoder_layers = 2
 dropout = 0.0
+tied_source = true
 
 [training]
-updates = 400
+updates = 500
 rate = 8e-3
+threads = 1
 
 [training.schedule]
 kind = "linear"
-warmup = 30
-updates = 400
+warmup = 50
+updates = 500
+
+[training.validation]
+sentences = 50
 """
 
 
 @pytest.fixture(scope="module")
 def learned(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[str]]:
-    """A run that has learned to reverse, mostly, with its exports; and the test sentences."""
+    """A run that has learned some German, and is as unsure of it as a model of real text is, with
+    its exports; and English sentences.
+    """
     from attlas.training import read_recipe, train
 
     folder = tmp_path_factory.mktemp("learned")
@@ -63,12 +63,18 @@ def learned(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[str]]:
     path = train(recipe, folder / "run").path
     for quantization in ("float32", "int8"):
         export(path, "ctranslate2", folder / quantization, quantization=quantization)
-    return folder, [pair.source for pair in recipe.data.corpus("test").pairs]
+    return folder, [pair.source for pair in recipe.data.corpus("test").pairs[:1000]]
 
 
-def equal(ours: Translator, theirs: Translator, texts: list[str]) -> float:
-    pairs = zip(ours.many(texts), theirs.many(texts), strict=True)
-    same = [one.text == other.text for one, other in pairs]
+def lists(translator: Translator, texts: list[str]) -> list[list[str]]:
+    """The n-best list of each text."""
+    found = translator.many(texts)
+    return [[one.text, *(other.text for other in one.alternatives)] for one in found]
+
+
+def equal(ours: list[Any], theirs: list[Any]) -> float:
+    """The share of texts of which both say the same."""
+    same = [one == other for one, other in zip(ours, theirs, strict=True)]
     return sum(same) / len(same)
 
 
@@ -79,18 +85,20 @@ def equal(ours: Translator, theirs: Translator, texts: list[str]) -> float:
         {"method": "greedy"},
         {"beam": 5, "length_penalty": 0.0},
         {"beam": 5, "length_penalty": 0.6},
-        {"beam": 5, "length_penalty": 1.0},
+        {"beam": 5},
+        {"beam": 5, "n_best": 3},
     ],
     ids=str,
 )
 def test_the_same_lines_come_out(learned: tuple[Path, list[str]], settings: dict[str, Any]) -> None:
     folder, texts = learned
     config = DecodingConfig(**settings)
-    ours = Translator(folder / "run", config)
-    whole = FastTranslator(folder / "run", folder / "float32", config)
-    rounded = FastTranslator(folder / "run", folder / "int8", config)
-    assert equal(ours, whole, texts) >= 0.995
-    assert equal(ours, rounded, texts) >= 0.9
+    ours = lists(Translator(folder / "run", config), texts)
+    assert len(set(map(tuple, ours))) > 0.9 * len(texts)  # it says something
+    whole = lists(FastTranslator(folder / "run", folder / "float32", config), texts)
+    rounded = lists(FastTranslator(folder / "run", folder / "int8", config), texts)
+    assert equal(ours, whole) >= 0.995
+    assert equal([best for best, *_ in ours], [best for best, *_ in rounded]) >= 0.75
 
 
 @pytest.fixture

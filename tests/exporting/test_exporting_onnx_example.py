@@ -1,19 +1,25 @@
 """`translate.py` of an exported folder: the graphs in use, without attlas and without torch."""
 
+import contextlib
+import io
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
+from typing import Any
 
 import pytest
 from exportable import JOINT, WORDS, run_of, small, subwords
 from hypothesis import given
 from hypothesis import strategies as st
-from onnx_runtime import example
+from onnx_runtime import ALONE, example
 
 from attlas.data import Characters, Vocabularies
 from attlas.decoding import Translator
+from attlas.decoding.remarks import remarks
 from attlas.exporting import export
 from attlas.models import RecurrentConfig, TransformerConfig
+from attlas.runs import Run
 
 SUBWORDS = subwords()
 MODELS = {
@@ -39,22 +45,28 @@ TEXTS = [
     "bad cafe",
     "a" * 70,
 ]
-ALONE = """
-import runpy, sys
-sys.modules |= dict.fromkeys(["torch", "attlas", "onnx", "safetensors", "pydantic"])
-runpy.run_path(sys.argv[1], run_name="__main__")
-"""
 
 
-def translated(folder: Path, text: str) -> str:
+def translated(folder: Path, text: str) -> tuple[str, list[str]]:
+    """The translations, and what was told on the standard error."""
     done = subprocess.run(
         [sys.executable, "-c", ALONE, folder / "translate.py"],
         input=text.encode(),
         capture_output=True,
     )
     assert done.returncode == 0, done.stderr.decode()
-    assert done.stderr == b""
-    return done.stdout.decode()
+    return done.stdout.decode(), done.stderr.decode().splitlines()
+
+
+def written(run: Run, texts: list[str]) -> tuple[str, list[str]]:
+    """What attlas translates and tells."""
+    found = list(Translator(run).many(texts))
+    told = [
+        f"line {number}: {remark}"
+        for number, one in enumerate(found, 1)
+        for remark in remarks(one.cut, one.finished)
+    ]
+    return "".join(f"{one.text}\n" for one in found), told
 
 
 @pytest.mark.parametrize("kind", VOCABULARIES)
@@ -63,11 +75,9 @@ def test_it_writes_what_attlas_writes(tmp_path: Path, model: str, kind: str) -> 
     limits = {"max_length_factor": 0.5, "max_length_constant": 9}
     run = run_of(tmp_path / "run", MODELS[model], VOCABULARIES[kind], method="greedy", **limits)
     export(run, "onnx", tmp_path / "out")
-    wanted = [translation.text for translation in Translator(run).many(TEXTS)]
-    assert any(wanted)
-    assert translated(tmp_path / "out", "".join(f"{text}\n" for text in TEXTS)) == "".join(
-        f"{text}\n" for text in wanted
-    )
+    wanted = written(run, TEXTS)
+    assert wanted[0].strip()
+    assert translated(tmp_path / "out", "".join(f"{text}\n" for text in TEXTS)) == wanted
 
 
 @pytest.mark.parametrize("model", MODELS)
@@ -76,9 +86,49 @@ def test_more_lines_than_a_batch_come_out_in_order(tmp_path: Path, model: str) -
     run = run_of(tmp_path / "run", config, WORDS, method="greedy")
     export(run, "onnx", tmp_path / "out")
     texts = [" ".join(f"a{(n * k) % 17}" for k in range(n % 9)) for n in range(70)]
-    wanted = [translation.text for translation in Translator(run).many(texts)]
     # The last line may end without a line feed, others with a carriage return before it.
-    assert translated(tmp_path / "out", "\r\n".join(texts)).splitlines() == wanted
+    assert translated(tmp_path / "out", "\r\n".join(texts)) == written(run, texts)
+
+
+@given(data=st.data())
+def test_what_the_limits_cut_is_cut_as_attlas_cuts_it_and_told(data: st.DataObject) -> None:
+    longest = data.draw(st.integers(3, 12), "longest")
+    limits: dict[str, Any] = {
+        "max_length_factor": data.draw(st.sampled_from([0.0, 0.7, 3.0])),
+        "max_length_constant": data.draw(st.integers(4, 20)),
+        "min_length": data.draw(st.integers(0, 4)),
+        "longest_source": data.draw(st.sampled_from([0, 1, 5, 40])),
+    }
+    learned = data.draw(st.booleans())
+    settings: dict[str, Any] = {"positions": "learned", "longest": longest} if learned else {}
+    texts = [" ".join(f"a{(n * k) % 19}" for k in range(n)) for n in (1, 2, longest, 0, 25, 4)]
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        run = run_of(folder / "run", small(**settings), WORDS, method="greedy", **limits)
+        export(run, "onnx", folder / "out")
+        translator = example(folder / "out").Translator(folder / "out")
+        told = io.StringIO()
+        with contextlib.redirect_stderr(told):
+            found = translator(texts)
+        wanted = written(run, texts)
+        assert "".join(f"{text}\n" for text in found) == wanted[0]
+        assert told.getvalue().splitlines() == wanted[1]
+
+
+def test_the_limit_of_learned_positions_is_in_the_files_and_is_told(tmp_path: Path) -> None:
+    run = run_of(tmp_path / "run", small(positions="learned", longest=7))
+    exported = export(run, "onnx", tmp_path / "out")
+    translator = example(tmp_path / "out").Translator(tmp_path / "out")
+    for session in (translator.encoder, translator.decoder):
+        assert session.get_modelmeta().custom_metadata_map["longest"] == "7"
+    assert any("reads and writes at most 7 tokens" in remark for remark in exported.remarks)
+
+
+def test_a_search_that_the_example_does_not_make_is_told(tmp_path: Path) -> None:
+    run = run_of(tmp_path / "run", small(), beam=4, no_repeat_ngram=3)
+    said = " ".join(export(run, "onnx", tmp_path / "out").remarks)
+    assert 'decoding.method = "beam", translate.py not' in said
+    assert "decoding.no_repeat_ngram = 3, translate.py without" in said
 
 
 @pytest.fixture(scope="module")

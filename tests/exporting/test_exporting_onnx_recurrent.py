@@ -151,7 +151,8 @@ def check_greedy(
 ) -> None:
     """Whole greedy translations are the model's, in one batch and alone."""
     source, real = sentences(sizes(model)[0], lengths)
-    wanted = [list(best.tokens) for (best,) in decode(model, source, real, config)]
+    found = decode(model, source, real, config)
+    wanted = [(list(best.tokens), best.finished) for (best,) in found]
     rows = [row[: length - 1].tolist() for row, length in zip(source, lengths, strict=True)]
     assert runtime.translator.search(rows) == wanted
     assert [runtime.translator.search([row])[0] for row in rows] == wanted

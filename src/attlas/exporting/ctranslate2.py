@@ -13,7 +13,7 @@ from attlas.data import BEGIN, END, UNKNOWN, Vocabulary
 from attlas.data.vocabulary import SPECIAL
 from attlas.errors import missing_extra
 from attlas.exporting.attentions import Linear, all_heads
-from attlas.exporting.subject import Subject, check_sees_all
+from attlas.exporting.subject import TranslatorSubject, check_sees_all
 from attlas.layers import LearnedPositions, MultiHead, Positions, SinusoidalPositions
 from attlas.models import Transformer, TransformerConfig
 from attlas.models.transformer.feedforward import FeedForward
@@ -24,7 +24,9 @@ LONGEST = 1024  # positions of sinusoids; CTranslate2 reads a table of them
 _TAKER = "CTranslate2"
 
 
-def write_ctranslate2(subject: Subject, folder: Path, quantization: str = "float32") -> list[str]:
+def write_ctranslate2(
+    subject: TranslatorSubject, folder: Path, quantization: str = "float32"
+) -> list[str]:
     """`ctranslate2.Translator(folder)`; tokens in, tokens out.
 
     float32: the same numbers up to rounding. int8: the weights rounded to 8 bits, row by row.

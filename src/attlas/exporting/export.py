@@ -10,7 +10,8 @@ from attlas.exporting.ctranslate2 import QUANTIZATIONS, write_ctranslate2
 from attlas.exporting.folder import check_free, new_folder
 from attlas.exporting.huggingface import write_huggingface
 from attlas.exporting.onnx import write_onnx
-from attlas.exporting.subject import Subject
+from attlas.exporting.onnx_classifier import write_onnx_classifier
+from attlas.exporting.subject import ClassifierSubject, Subject, subject_of, translating
 from attlas.exporting.weights import write_weights
 from attlas.runs import BEST, Run
 
@@ -46,7 +47,7 @@ def export(
     _check(to, quantization)
     folder = Path(folder)
     check_free(folder)  # before the model is read
-    subject = Subject.of(run, which)
+    subject = subject_of(run, which)
     with new_folder(folder) as begun:
         remarks = _written(subject, to, begun, quantization)
         _write_origin(subject, to, quantization, begun / ORIGIN)
@@ -61,11 +62,13 @@ def _written(subject: Subject, to: str, folder: Path, quantization: str) -> list
         case "safetensors":
             return write_weights(subject, folder)
         case "huggingface":
-            return write_huggingface(subject, folder)
+            return write_huggingface(translating(subject, "Marian"), folder)
         case "ctranslate2":
-            return write_ctranslate2(subject, folder, quantization)
+            return write_ctranslate2(translating(subject, "CTranslate2"), folder, quantization)
         case _:
-            return write_onnx(subject, folder)
+            if isinstance(subject, ClassifierSubject):
+                return write_onnx_classifier(subject, folder)
+            return write_onnx(translating(subject, "ONNX"), folder)
 
 
 def _check(to: str, quantization: str) -> None:

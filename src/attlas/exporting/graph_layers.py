@@ -10,21 +10,13 @@ from torch import nn
 
 from attlas.exporting.attentions import Linear, all_heads
 from attlas.exporting.graph import Graph
+from attlas.exporting.graph_heads import Heads, attended
 from attlas.exporting.graph_vocabulary import embedded
 from attlas.layers import LearnedPositions, MultiHead, Positions, SinusoidalPositions
-from attlas.models import TransformerConfig
 from attlas.models.embedding import Embedding
+from attlas.models.transformer.config import BlockConfig
 
 _FLOAT, _DOUBLE = 1, 11  # the numbers that onnx.TensorProto gives these types
-_HIDDEN = float(np.finfo(np.float32).min)  # a score that the softmax makes 0 of
-
-
-@dataclass(frozen=True, slots=True)
-class Heads:
-    """The names of keys and values, each (batch, heads, slots, width of a head)."""
-
-    keys: str
-    values: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,10 +32,10 @@ class GraphLayers:
     """What `attlas.layers` and the Transformer compute, in the words of ONNX.
 
     Every method takes names of values and gives back the name of another; x is (batch, positions,
-    width). Attention looks everywhere and is written out.
+    width).
     """
 
-    def __init__(self, graph: Graph, config: TransformerConfig) -> None:
+    def __init__(self, graph: Graph, config: BlockConfig) -> None:
         self.graph = graph
         self.heads = config.heads
         self.width = config.width
@@ -125,22 +117,23 @@ class GraphLayers:
             self.graph.node("Concat", past.values, new.values, axis=2),
         )
 
+    def asked(self, x: str, attention: MultiHead, turns: Turns | None) -> str:
+        """q / √d of each head, (batch, heads, queries, width of a head)."""
+        query, _, _ = all_heads(attention)
+        asked = self._turned(self._apart(self._mapped(x, query)), turns)
+        return self.graph.node("Mul", asked, self.graph.number((self.width // self.heads) ** -0.5))
+
+    def merged(self, context: str, attention: MultiHead) -> str:
+        """What the heads read, as one context."""
+        merged = self.graph.node("Transpose", context, perm=[0, 2, 1, 3])
+        return self._of(self.graph.reshaped(merged, 0, 0, self.width), attention.of_heads)
+
     def read(
         self, x: str, kept: Heads, attention: MultiHead, seen: str | None, turns: Turns | None
     ) -> str:
         """softmax(q kᵀ / √d) v per head, over the seen slots, merged."""
-        graph = self.graph
-        query, _, _ = all_heads(attention)
-        asked = self._turned(self._apart(self._mapped(x, query)), turns)
-        scale = (self.width // self.heads) ** -0.5
-        asked = graph.node("Mul", asked, graph.number(scale))
-        scores = graph.node("MatMul", asked, graph.node("Transpose", kept.keys, perm=[0, 1, 3, 2]))
-        if seen is not None:
-            scores = graph.node("Where", seen, scores, graph.number(_HIDDEN))
-        context = graph.node("MatMul", graph.node("Softmax", scores, axis=-1), kept.values)
-        merged = graph.node("Transpose", context, perm=[0, 2, 1, 3])
-        last = attention.of_heads
-        return self._mapped(graph.reshaped(merged, 0, 0, self.width), (last.weight, last.bias))
+        asked = self.asked(x, attention, turns)
+        return self.merged(attended(self.graph, asked, kept, seen), attention)
 
     def _fed(self, x: str, feedforward: Any) -> str:
         graph = self.graph

@@ -12,7 +12,8 @@ from torch import Tensor, nn
 from attlas.data import BEGIN, END, PAD, Subwords, Vocabulary
 from attlas.data.vocabulary import SPECIAL
 from attlas.exporting.attentions import all_heads
-from attlas.exporting.subject import Subject, check_sees_all, unfit
+from attlas.exporting.huggingface_search import HuggingFaceSearch
+from attlas.exporting.subject import TranslatorSubject, check_sees_all, unfit
 from attlas.exporting.weights import WEIGHTS
 from attlas.layers import MultiHead
 from attlas.models import Transformer, TransformerConfig
@@ -27,7 +28,7 @@ _LONGEST = 1024  # positions; Marian makes a table of them, attlas needs none
 _SPACE_BEFORE = b"\x1a\x02\x18\x01"
 
 
-def write_huggingface(subject: Subject, folder: Path) -> list[str]:
+def write_huggingface(subject: TranslatorSubject, folder: Path) -> list[str]:
     """`MarianMTModel.from_pretrained(folder)`; of subwords `MarianTokenizer` too.
 
     The same logits, up to rounding. Marian's positions are all sines and then all cosines, where
@@ -42,12 +43,13 @@ def write_huggingface(subject: Subject, folder: Path) -> list[str]:
     (folder / WEIGHTS).write_bytes(safetensors.torch.save(tensors, {"format": "pt"}))
     sizes = len(subject.vocabularies.source), len(subject.vocabularies.target)
     _write_json(folder / "config.json", _settings(config, *sizes))
-    _write_json(folder / "generation_config.json", _generation(subject))
+    search = HuggingFaceSearch(subject.decoding, _LONGEST)
+    _write_json(folder / "generation_config.json", search.settings)
     return [
-        f"Marian reads at most {_LONGEST:,} tokens; more are an error there.",
-        "transformers ranks by log P / |Y|^α, attlas by log P / ((5 + |Y|) / 6)^α: a beam search "
-        "may choose differently where length_penalty is not 0; greedy search does not.",
-        *_write_vocabularies(subject, folder),
+        f"Marian reads and writes at most {_LONGEST:,} tokens, ends included; more are an error "
+        "there.",
+        *search.remarks,
+        *_write_vocabularies(subject, folder, search.longest_source),
     ]
 
 
@@ -91,20 +93,6 @@ def _settings(config: TransformerConfig, source_size: int, target_size: int) -> 
         "eos_token_id": END,
         "decoder_start_token_id": BEGIN,
         "forced_eos_token_id": None,
-    }
-
-
-def _generation(subject: Subject) -> dict[str, Any]:
-    decoding = subject.decoding
-    return {
-        "pad_token_id": PAD,
-        "bos_token_id": BEGIN,
-        "eos_token_id": END,
-        "decoder_start_token_id": BEGIN,
-        "bad_words_ids": [[PAD], [BEGIN]],
-        "num_beams": decoding.beam if decoding.method == "beam" else 1,
-        "length_penalty": decoding.length_penalty,
-        "max_new_tokens": _LONGEST - 1,
     }
 
 
@@ -172,7 +160,7 @@ def _of_norm(name: str, norm: nn.LayerNorm, order: Tensor) -> Iterator[tuple[str
     yield f"{name}.bias", norm.bias[order]
 
 
-def _write_vocabularies(subject: Subject, folder: Path) -> list[str]:
+def _write_vocabularies(subject: TranslatorSubject, folder: Path, longest: int) -> list[str]:
     source, target = subject.vocabularies.source, subject.vocabularies.target
     if not (isinstance(source, Subwords) and isinstance(target, Subwords)):
         # Not as tokenizer.json, which transformers would take for a file of its own.
@@ -191,7 +179,7 @@ def _write_vocabularies(subject: Subject, folder: Path) -> list[str]:
         "unk_token": SPECIAL[1],
         "eos_token": SPECIAL[END],
         "pad_token": SPECIAL[PAD],
-        "model_max_length": _LONGEST,
+        "model_max_length": longest,
         "separate_vocabs": not subject.vocabularies.joint,
         "clean_up_tokenization_spaces": False,
     }

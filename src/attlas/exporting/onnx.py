@@ -3,12 +3,13 @@
 from importlib.resources import files
 from pathlib import Path
 
-from attlas.data import Subwords, Vocabulary
+from attlas.decoding import DecodingConfig
 from attlas.errors import missing_extra
 from attlas.exporting.graph import Graph
 from attlas.exporting.onnx_recurrent import recurrent_decoder, recurrent_encoder
 from attlas.exporting.onnx_transformer import transformer_decoder, transformer_encoder
-from attlas.exporting.subject import Subject, check_sees_all
+from attlas.exporting.remarks import of_longest, of_vocabulary
+from attlas.exporting.subject import TranslatorSubject, check_sees_all
 from attlas.models import RecurrentModel
 
 ENCODER, DECODER, EXAMPLE = "encoder.onnx", "decoder.onnx", "translate.py"
@@ -16,7 +17,7 @@ ENCODER, DECODER, EXAMPLE = "encoder.onnx", "decoder.onnx", "translate.py"
 _TAKER = "ONNX"
 
 
-def write_onnx(subject: Subject, folder: Path) -> list[str]:
+def write_onnx(subject: TranslatorSubject, folder: Path) -> list[str]:
     """`encoder.onnx`, `decoder.onnx`, the vocabularies, and `translate.py`, which uses them without
     attlas; the same logits up to rounding.
 
@@ -41,22 +42,45 @@ def write_onnx(subject: Subject, folder: Path) -> list[str]:
         check_sees_all(_TAKER, config)
         encoder, decoder = transformer_encoder(model, config), transformer_decoder(model, config)
         remarks = _OF_TRANSFORMER
-    decoding = subject.decoding
-    encoder.save(folder / ENCODER)
-    limits = "max_length_factor", "max_length_constant"
-    decoder.save(folder / DECODER, {name: getattr(decoding, name) for name in limits})
+    longest, decoding = subject.model.longest, subject.decoding
+    positions = {} if longest is None else {"longest": longest}
+    encoder.save(folder / ENCODER, positions)
+    decoder.save(folder / DECODER, {**positions, **_limits(decoding)})
     subject.vocabularies.save(folder)
     example = files("attlas.exporting").joinpath("onnx_example.py")
     (folder / EXAMPLE).write_bytes(example.read_bytes())
     return [
         *remarks,
+        *([] if longest is None else [of_longest(longest, "reads and writes")]),
         "The ids 0 to 3 are padding, unknown, begin and end; a source ends with end, the first "
         "token of a target is begin; attlas never writes padding or begin.",
-        *_of_vocabulary(subject.vocabularies.source),
+        of_vocabulary(subject.vocabularies.source),
+        *_of_search(decoding),
+    ]
+
+
+def _limits(decoding: DecodingConfig) -> dict[str, int | float]:
+    """What `translate.py` heeds."""
+    names = ["max_length_factor", "max_length_constant", "min_length"]
+    cut = ["longest_source"] if decoding.longest_source else []
+    return {name: getattr(decoding, name) for name in (*names, *cut)}
+
+
+def _of_search(decoding: DecodingConfig) -> list[str]:
+    told = [
         f"python {EXAMPLE} < source > target translates lines by greedy search with numpy, "
         "onnxruntime and sentencepiece alone; a source of n tokens, its end included, gets at most "
-        f"⌊{decoding.max_length_factor} · n⌋ + {decoding.max_length_constant} tokens.",
+        f"⌊{decoding.max_length_factor} · n⌋ + {decoding.max_length_constant} tokens. What is cut "
+        "or does not end is told on the standard error.",
     ]
+    if decoding.method != "greedy":
+        told.append(f'attlas translates with decoding.method = "{decoding.method}", {EXAMPLE} not.')
+    if decoding.no_repeat_ngram:
+        told.append(
+            f"attlas translates with decoding.no_repeat_ngram = {decoding.no_repeat_ngram}, "
+            f"{EXAMPLE} without."
+        )
+    return told
 
 
 _OF_TRANSFORMER = [
@@ -78,12 +102,3 @@ def _of_recurrent(encoder: Graph, decoder: Graph) -> list[str]:
         "have the batch first, so that a beam search chooses rows of each. weights, where the "
         "model looks: how much the step read of each slot.",
     ]
-
-
-def _of_vocabulary(source: Vocabulary) -> list[str]:
-    if isinstance(source, Subwords):
-        return [
-            "A vocabulary is a sentencepiece model; a text is read with one space before it, and "
-            "the first space of what is decoded goes away."
-        ]
-    return ["Id 4 + n is token n of the list in the .json of a vocabulary."]

@@ -93,19 +93,31 @@ class Translator:
         facts = self.decoder.get_modelmeta().custom_metadata_map
         self.factor = float(facts["max_length_factor"])
         self.constant = int(facts["max_length_constant"])
+        self.least = int(facts["min_length"])
+        self.positions = int(facts.get("longest", sys.maxsize))
+        read = int(facts.get("longest_source", sys.maxsize))
+        self.read = min(read, self.positions - 1)  # tokens of a source, its end not among them
 
-    def __call__(self, texts: Sequence[str]) -> list[str]:
-        """The translations of these texts, in one batch; that of an empty one is empty."""
-        rows = [row for row, text in enumerate(texts) if text.strip()]
+    def __call__(self, texts: Sequence[str], first: int = 1) -> list[str]:
+        """The translations of these texts, in one batch; that of an empty one is empty.
+
+        What a reader has to know of one is told on the standard error, with the number of its line;
+        first: that of the first text.
+        """
         found = [""] * len(texts)
-        if rows:
-            sources = [self.source.encode(texts[row]) for row in rows]
-            for row, ids in zip(rows, self.search(sources), strict=True):
-                found[row] = self.target.decode(ids).replace("\n", " ")
+        whole = {row: self.source.encode(text) for row, text in enumerate(texts) if text.strip()}
+        sources = {row: ids[: self.read] for row, ids in whole.items()}
+        hypotheses = self.search(list(sources.values())) if sources else []
+        for (row, source), (ids, finished) in zip(sources.items(), hypotheses, strict=True):
+            found[row] = self.target.decode(ids).replace("\n", " ")
+            for remark in remarks(len(whole[row]) - len(source), finished):
+                print(f"line {first + row}: {remark}", file=sys.stderr)
         return found
 
-    def search(self, sources: Sequence[Sequence[int]]) -> list[list[int]]:
-        """The most probable token each time; ids without end, of sources and of targets."""
+    def search(self, sources: Sequence[Sequence[int]]) -> list[tuple[list[int], bool]]:
+        """The most probable token each time; sources are ids without end. Of each the ids of its
+        target without end, and whether the end came.
+        """
         sizes = np.array([len(source) + 1 for source in sources])
         real = np.arange(sizes.max()) < sizes[:, None]
         ids = np.full(real.shape, PAD, dtype=np.int64)
@@ -113,20 +125,20 @@ class Translator:
             ids[row, : len(source) + 1] = [*source, END]
         state = self.start(ids, real)
         tokens = np.full(len(sources), BEGIN, dtype=np.int64)
-        limits = [int(self.factor * size) + self.constant for size in sizes.tolist()]
-        ended = np.zeros(len(sources), dtype=bool)
+        most = [int(self.factor * size) + self.constant for size in sizes.tolist()]
+        limits = np.minimum(most, self.positions - 1)
+        left = np.zeros(len(sources), dtype=bool)
         steps: list[Any] = []
-        while len(steps) < max(limits) and not ended.all():
+        while not left.all():
             logits, state = self.step(tokens, state)
             logits[:, [PAD, BEGIN]] = -np.inf
+            if len(steps) < self.least:
+                logits[:, END] = -np.inf
             tokens = logits.argmax(axis=1)
+            left |= (tokens == END) | (len(steps) == limits)
             steps.append(tokens)
-            ended |= tokens == END
         rows = np.stack(steps, axis=1).tolist()
-        return [
-            [*row, END][: [*row, END].index(END)][:limit]
-            for row, limit in zip(rows, limits, strict=True)
-        ]
+        return [ended(row[: limit + 1]) for row, limit in zip(rows, limits.tolist(), strict=True)]
 
     def start(self, source: Any, real: Any) -> dict[str, Any]:
         """What the decoder asks for before the first token."""
@@ -145,6 +157,24 @@ class Translator:
         return logits, {**state, **past}
 
 
+def ended(ids: list[int]) -> tuple[list[int], bool]:
+    """The ids before the end, and whether it came; the last one is there only to be the end."""
+    return (ids[: ids.index(END)], True) if END in ids else (ids[:-1], False)
+
+
+def remarks(cut: int, finished: bool) -> list[str]:
+    """What a reader has to know of a translation beside its text."""
+    said = []
+    if cut:
+        tokens = "token was" if cut == 1 else f"{cut:,} tokens were"
+        said.append(
+            f"The text is longer than this model is set to read: its last {tokens} left out."
+        )
+    if not finished:
+        said.append("The model did not end this translation: it was cut off at its longest.")
+    return said
+
+
 def lines(stream: Any) -> Iterator[str]:
     """The lines of a stream, which end with a line feed and nothing else."""
     for line in stream:
@@ -153,8 +183,9 @@ def lines(stream: Any) -> Iterator[str]:
 
 if __name__ == "__main__":
     translator = Translator(Path(__file__).resolve().parent)
-    texts = lines(sys.stdin.buffer)
+    texts, number = lines(sys.stdin.buffer), 1
     while batch := list(islice(texts, BATCH)):
-        written = "".join(f"{text}\n" for text in translator(batch))
+        written = "".join(f"{text}\n" for text in translator(batch, number))
         sys.stdout.buffer.write(written.encode())
         sys.stdout.buffer.flush()
+        number += len(batch)

@@ -5,7 +5,9 @@ from typing import Any
 import numpy as np
 
 from attlas.exporting.graph import Graph
-from attlas.exporting.graph_layers import GraphLayers, Heads
+from attlas.exporting.graph_encoder import encoded
+from attlas.exporting.graph_heads import Heads
+from attlas.exporting.graph_layers import GraphLayers
 from attlas.exporting.graph_vocabulary import logits
 from attlas.models import Transformer, TransformerConfig
 
@@ -16,23 +18,9 @@ def transformer_encoder(model: Transformer, config: TransformerConfig) -> Graph:
     source = graph.input("source", np.int64, ("batch", "slots"))
     real = graph.input("real", np.bool_, ("batch", "slots"))
     layers = GraphLayers(graph, config)
-    source = graph.node("Where", real, source, graph.number(0, np.int64))  # junk is no id
-    count = graph.node("Squeeze", graph.node("Shape", source, start=1, end=2))
-    zero, one = graph.number(0, np.int64), graph.number(1, np.int64)
-    positions = layers.positions(graph.node("Range", zero, count, one))
     own = model.source_embedding
-    x = layers.embedded(source, model.target_embedding if own is None else own)
-    x = layers.placed(x, model.source_positions, positions)
-    seen = layers.seen(real)
-    for layer in _each(model.encoder):
-
-        def look(y: str, layer: Any = layer) -> str:
-            kept = layers.remembered(y, layer.self_attention, positions)
-            return layers.read(y, kept, layer.self_attention, seen, positions)
-
-        x = layers.around(x, layer.around_self_attention, look)
-        x = layers.thought(x, layer)
-    x = layers.normed(x, model.encoder.norm)
+    embedding = model.target_embedding if own is None else own
+    x = encoded(layers, source, real, embedding, model.source_positions, model.encoder)
     for number, layer in enumerate(_each(model.decoder)):
         kept = layers.remembered(x, layer.cross_attention, None)
         shape = ("batch", config.heads, "slots", config.width // config.heads)

@@ -5,10 +5,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from attlas.data import Vocabularies
+from torch import nn
+
+from attlas.data import LabelledVocabularies, Vocabularies
 from attlas.decoding import DecodingConfig
 from attlas.errors import AttlasError
-from attlas.models import SequenceToSequence, Transformer, TransformerConfig
+from attlas.models import (
+    Classifier,
+    ClassifierConfig,
+    SequenceToSequence,
+    Transformer,
+    TransformerConfig,
+)
 from attlas.patterns import everywhere, parse
 from attlas.runs import BEST, CONFIG, LAST, Run
 
@@ -22,17 +30,8 @@ class Subject:
 
     run: Run
     checkpoint: str
-    model: SequenceToSequence[Any]
-    vocabularies: Vocabularies
-
-    @classmethod
-    def of(cls, run: Run | Path | str, which: str = BEST) -> "Subject":
-        """Open a checkpoint; `AttlasError` where there is none, or where it is damaged."""
-        run = run if isinstance(run, Run) else Run(run)
-        name = run.shelf.named(which) if which in (BEST, LAST) else which
-        # Where none is named yet, the run says it better.
-        model = run.model(name or which)
-        return cls(run, name or which, model, run.vocabularies())
+    model: nn.Module
+    vocabularies: Vocabularies | LabelledVocabularies
 
     @property
     def weights(self) -> str:
@@ -43,6 +42,22 @@ class Subject:
             digest.update(tensor.detach().cpu().contiguous().numpy().data)
         return digest.hexdigest()
 
+
+@dataclass(frozen=True, slots=True)
+class TranslatorSubject(Subject):
+    """A model that translates."""
+
+    model: SequenceToSequence[Any]
+    vocabularies: Vocabularies
+
+    @classmethod
+    def of(cls, run: Run | Path | str, which: str = BEST) -> "TranslatorSubject":
+        """Open a checkpoint; `AttlasError` where there is none, or where it is damaged, and for a
+        run that classifies.
+        """
+        run, name = _named(run, which)
+        return cls(run, name, run.model(name), run.vocabularies())
+
     @property
     def decoding(self) -> DecodingConfig:
         """How the run searches."""
@@ -51,10 +66,41 @@ class Subject:
     def transformer(self, taker: str) -> tuple[Transformer, TransformerConfig]:
         """The model and its settings; `AttlasError` for another kind, which `taker` cannot hold."""
         if not isinstance(self.model, Transformer):
-            kind = self.run.table("model").get("kind")
-            raise unfit(taker, 'a model of kind "transformer"', repr(kind))
+            raise _no_transformer(taker, self)
         where = str(self.run.path / CONFIG)
         return self.model, TransformerConfig.read(self.run.table("model"), where)
+
+
+@dataclass(frozen=True, slots=True)
+class ClassifierSubject(Subject):
+    """A model that classifies."""
+
+    model: Classifier
+    vocabularies: LabelledVocabularies
+
+    @classmethod
+    def of(cls, run: Run | Path | str, which: str = BEST) -> "ClassifierSubject":
+        """Open a checkpoint; `AttlasError` as for a translator, the other way."""
+        run, name = _named(run, which)
+        return cls(run, name, run.classifier(name), run.labelled_vocabularies())
+
+    @property
+    def config(self) -> ClassifierConfig:
+        """The settings of the model."""
+        return ClassifierConfig.read(self.run.table("model"), str(self.run.path / CONFIG))
+
+
+def subject_of(run: Run | Path | str, which: str = BEST) -> TranslatorSubject | ClassifierSubject:
+    """Open a checkpoint of any run; `AttlasError` where there is none, or where it is damaged."""
+    run = run if isinstance(run, Run) else Run(run)
+    return ClassifierSubject.of(run, which) if run.classifies else TranslatorSubject.of(run, which)
+
+
+def translating(subject: Subject, taker: str) -> TranslatorSubject:
+    """The subject, if it translates; `AttlasError` for another, which `taker` cannot hold."""
+    if not isinstance(subject, TranslatorSubject):
+        raise _no_transformer(taker, subject)
+    return subject
 
 
 def unfit(taker: str, wanted: str, came: str) -> AttlasError:
@@ -69,3 +115,19 @@ def check_sees_all(taker: str, config: TransformerConfig) -> None:
     for pattern in (*config.encoder_patterns, *config.decoder_patterns):
         if parse(pattern) != everywhere:
             raise unfit(taker, "attention that may look everywhere", f"the pattern {pattern}")
+
+
+def _named(run: Run | Path | str, which: str) -> tuple[Run, str]:
+    """The run, and the own name of its checkpoint."""
+    run = run if isinstance(run, Run) else Run(run)
+    name = run.shelf.named(which) if which in (BEST, LAST) else which
+    return run, name or which  # where none is named yet, the run says it better
+
+
+def _no_transformer(taker: str, subject: Subject) -> AttlasError:
+    kind = subject.run.table("model").get("kind")
+    return AttlasError(
+        f'a model of kind "transformer" for {taker}',
+        repr(kind),
+        "use --to onnx, or --to safetensors, which holds every model",
+    )

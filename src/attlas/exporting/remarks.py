@@ -1,0 +1,28 @@
+"""What readers of more than one format have to know."""
+
+from attlas.data import Subwords, Vocabulary
+
+OF_LABELS = (
+    "The ids 0 to 3 are padding, unknown, begin and end; a text ends with end. It is read as one "
+    "line: white space and <br> in all its spellings are single spaces.",
+    "labels.json lists the labels: logit n is that of label n, and the probabilities are the "
+    "softmax of the logits.",
+)
+
+
+def of_vocabulary(vocabulary: Vocabulary) -> str:
+    """How text becomes ids."""
+    if isinstance(vocabulary, Subwords):
+        return (
+            "A vocabulary is a sentencepiece model; a text is read with one space before it, and "
+            "the first space of what is decoded goes away."
+        )
+    return "Id 4 + n is token n of the list in the .json of a vocabulary."
+
+
+def of_longest(positions: int, does: str) -> str:
+    """How many learned positions there are; the program that uses the model has to heed it."""
+    return (
+        f"It {does} at most {positions:,} tokens, ends included: more positions were never "
+        "learned, and are an error of onnxruntime."
+    )
