@@ -20,6 +20,7 @@ help:
 	@echo "make test    everything that CI runs"
 	@echo "make check   format, lint, types, import order, fast tests"
 	@echo "make bench   measure attlas beside its peers; DATA=folder of Multi30k; QUICK=yes is rough, SUITES=decoding measures some anew"
+	@echo "             (hours: make bench SUITES=quality, with MORE=options of benchmarks/time_to_bleu.py)"
 	@echo "make page    build the explorer's page from explorer-ui/ (needs Node)"
 	@echo "make clean   remove the environment and what was built; runs/ stays"
 
@@ -62,7 +63,7 @@ check: $(VENV)/.installed-tests
 
 # Every peer gets an environment of its own under benchmarks/.peers.
 bench: $(VENV)/.installed-tests
-	@$(BIN)/python benchmarks/run.py --data $(DATA) --run $(MODEL) $(if $(filter yes,$(QUICK)),--quick) $(if $(SUITES),--suites $(SUITES))
+	@$(BIN)/python benchmarks/run.py --data $(DATA) --run $(MODEL) $(if $(filter yes,$(QUICK)),--quick) $(if $(SUITES),--suites $(SUITES)) $(if $(MORE),-- $(MORE))
 
 # What the browser tests drive. CI leaves out nothing, so there it is installed; elsewhere we ask.
 browser:

@@ -17,6 +17,7 @@ from measurement import measurement
 from turns import table, turns
 
 HERE = Path(__file__).resolve().parent
+CORPUS = HERE / ".corpus"
 
 
 @dataclass(frozen=True)
@@ -58,7 +59,7 @@ def contest(
     more: Sequence[str] = (),
 ) -> dict[str, Any]:
     """One measurement, printed as well; `more` is what each contender is told besides."""
-    made = corpus.made(tuple(options.data), HERE / ".corpus")
+    made = corpus.made(tuple(options.data), CORPUS)
     absent: dict[str, str] = {}
     versions: dict[str, str] = {}
     commands: dict[str, list[str]] = {}

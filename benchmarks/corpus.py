@@ -1,8 +1,9 @@
 """The corpus of the benchmarks: the same subword pieces for every contender, made once.
 
 train.source, train.target    a sentence a line, its pieces parted by spaces
-valid.source, valid.target    the first 640 of them, to translate, or for peers that want some
+valid.source, valid.target    the first 640 of them, for peers that want some
 vocabulary.txt                the pieces, one a line, without the special ones
+tokenizer.model               the same for sentencepiece, which makes them and puts them together
 source.txt, target.txt        the sentences as they were: attlas has its own way to the pieces
 """
 
@@ -22,13 +23,14 @@ def made(data: tuple[Path, Path], folder: Path) -> Path:
     facts: dict[str, Any] = {
         "files": [hashlib.sha256(path.read_bytes()).hexdigest() for path in data],
         "valid": 640,
+        "layout": 2,  # of this folder
         "vocabulary": VOCABULARY.model_dump(mode="json"),
     }
     stamp = folder / "made.json"
     if stamp.is_file() and json.loads(stamp.read_text(encoding="utf-8")) == facts:
         return folder
     folder.mkdir(parents=True, exist_ok=True)
-    names = [str(path) for path in data]
+    names = str(data[0]), str(data[1])
     pairs = FilesData(train=names, valid=names).load().train.pairs
     written(folder, VOCABULARY, {"train": pairs, "valid": pairs[: facts["valid"]]})
     _write(folder / "source.txt", [pair.source for pair in pairs])
@@ -39,7 +41,9 @@ def made(data: tuple[Path, Path], folder: Path) -> Path:
 
 def written(folder: Path, config: VocabularyConfig, splits: Mapping[str, Sequence[Pair]]) -> None:
     """The pieces of each split, by the vocabulary of "train", and that vocabulary's list."""
-    vocabulary = build_vocabularies(config, splits["train"]).source
+    vocabularies = build_vocabularies(config, splits["train"])
+    vocabularies.save(folder)
+    vocabulary = vocabularies.source
     for name, pairs in splits.items():
         for side, texts in {
             "source": [pair.source for pair in pairs],

@@ -14,7 +14,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from sacrebleu.metrics.bleu import BLEU
+from sacrebleu.metrics.bleu import BLEU, BLEUScore
 
 from attlas.data.lines import read_lines
 from attlas.metrics import corpus_score
@@ -29,23 +29,31 @@ def main() -> None:
     parser.add_argument("references", type=Path)
     parser.add_argument("--language", default="de", help="whose tokens")
     options = parser.parse_args()
-    texts = [read_lines(path).texts for path in (options.translations, options.references)]
-    print("ours  ", corpus_score(*texts).bleu)
-    print("papers", paper_bleu(*texts, options.language))
+    translations, references = (
+        read_lines(path).texts for path in (options.translations, options.references)
+    )
+    print("ours  ", corpus_score(translations, references).bleu)
+    try:
+        score = paper_bleu(translations, references, options.language)
+    except ModuleNotFoundError:
+        sys.exit("wanted sacremoses for the tokens of Moses; got none; pip install sacremoses")
+    print("papers", score, "(Moses' normalised tokens, lowercased, not smoothed)")
 
 
-def paper_bleu(translations: Sequence[str], references: Sequence[str], language: str) -> str:
-    """The score, n-gram precisions, brevity penalty and lengths; what was done to the text."""
+def paper_bleu(translations: Sequence[str], references: Sequence[str], language: str) -> BLEUScore:
+    """The score, n-gram precisions, brevity penalty and lengths.
+
+    Errors: `ModuleNotFoundError` without sacremoses.
+    """
     ours, theirs = (_tokens(texts, language) for texts in (translations, references))
-    score = BLEU(tokenize="none", smooth_method="none", force=True).corpus_score(ours, [theirs])
-    return f"{score} (Moses' normalised tokens, lowercased, not smoothed)"
+    bleu = BLEU(tokenize="none", smooth_method="none", force=True)
+    score: BLEUScore = bleu.corpus_score(ours, [theirs])
+    return score
 
 
 def _tokens(texts: Sequence[str], language: str) -> list[str]:
-    try:
-        from sacremoses import MosesPunctNormalizer, MosesTokenizer
-    except ModuleNotFoundError:
-        sys.exit("wanted sacremoses for the tokens of Moses; got none; pip install sacremoses")
+    from sacremoses import MosesPunctNormalizer, MosesTokenizer
+
     normaliser, tokenizer = MosesPunctNormalizer(language), MosesTokenizer(language)
     return [
         tokenizer.tokenize(normaliser.normalize(text).lower(), return_str=True) for text in texts

@@ -1,9 +1,15 @@
 """The tables of benchmarks in the READMEs, made from benchmarks/results.json."""
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
+from curve import by, late
+
 BEGIN, END = "<!-- benchmarks: benchmarks/run.py -->", "<!-- end of benchmarks -->"
+MEASURE = (
+    "BLEU on test2016, beam 5: cased, detokenised, 13a; the papers' measure takes lowercased "
+    "tokens of Moses (benchmarks/paper_bleu.py)."
+)
 Result = dict[str, Any]
 
 
@@ -19,36 +25,62 @@ def with_table(text: str, results: Result, suites: Collection[str]) -> str:
 def tables(results: Result, suites: Collection[str]) -> str:
     """One table a suite, and under them where and when."""
     shown = {name: results[name] for name in suites if name in results}
-    parts, conditions = [], dict[str, list[str]]()
+    parts = []
     for name, suite in shown.items():
         if suite["failed"]:
             parts.append(f"{name} failed: {suite['failed']}.")
         if suite["measurements"]:
             parts.append(_layout(suite["measurements"])(suite["measurements"]))
-        conditions.setdefault(_conditions(suite), []).append(name)
-    if len(conditions) > 1:
-        told = [f"{' and '.join(names)}: {where}" for where, names in conditions.items()]
-    else:
-        told = list(conditions)
-    return "\n\n".join(
-        [
-            *parts,
-            "Medians over the blocks; in brackets, how many times as fast the first is, block by "
-            f"block. {' '.join(told)}",
-        ]
+    caption = (
+        "Medians over the blocks; in brackets, how many times as fast the first is, block by block."
     )
+    return "\n\n".join([*parts, f"{caption} {conditions(shown)}"])
 
 
 def _layout(measurements: list[Result]) -> Callable[[list[Result]], str]:
-    if any("points" in one for measurement in measurements for one in measurement["contenders"]):
+    if any("moments" in measurement for measurement in measurements):
         return curves
     return long if len(measurements) > 8 else wide
 
 
-def _conditions(suite: Result) -> str:
-    machine = suite["machine"]
+def conditions(suites: Mapping[str, Result]) -> str:
+    """Where, at which commit and when: once where that is one and the same, else of what."""
+    found: dict[str, dict[str, list[str]]] = {}
+
+    def tell(name: str, told: Result) -> None:
+        names = found.setdefault(_where(told["machine"]), {}).setdefault(_when(told), [])
+        if name not in names:
+            names.append(name)
+
+    for name, suite in suites.items():
+        tell(name, suite)
+        for measurement in suite["measurements"]:
+            for one in measurement["contenders"]:
+                if "conditions" in one:
+                    tell(f"{one['name']} in {measurement['name']}", one["conditions"])
+    several = sum(len(whens) for whens in found.values()) > 1
+    sentences = []
+    for where, whens in found.items():
+        told = [
+            f"{' and '.join(names)}: {when}" if several else when for when, names in whens.items()
+        ]
+        sentences.append("; ".join([where, *told]) + ".")
+    return " ".join(sentences)
+
+
+def _where(machine: Result) -> str:
     packages = ", ".join(f"{name} {version}" for name, version in machine["packages"].items())
-    return f"{machine['processor']}, {machine['cores']} cores; {packages}; {suite['date']}."
+    if "processor" not in machine:  # a run of attlas does not know it
+        return f"{machine['system']}; {packages}"
+    return f"{machine['processor']}, {machine['cores']} cores; {packages}"
+
+
+def _when(told: Result) -> str:
+    commit = told["machine"].get("commit")
+    if commit is None:
+        return f"no commit, {told['date']}"
+    changed = " (changed since)" if commit.endswith("+") else ""
+    return f"commit {commit}{changed}, {told['date']}"
 
 
 def wide(measurements: list[Result]) -> str:
@@ -63,7 +95,7 @@ def wide(measurements: list[Result]) -> str:
             found = next((c for c in one["contenders"] if c["name"] == name), None)
             cells.append("–" if found is None else _cell(found, one))
         lines.append(_line([_titled(name, measurements), *cells]))
-    return "\n".join([*lines, *_lost(measurements)])
+    return "\n".join([*lines, *_taken(measurements), *_lost(measurements)])
 
 
 def long(measurements: list[Result]) -> str:
@@ -77,24 +109,42 @@ def long(measurements: list[Result]) -> str:
 
 
 def curves(measurements: list[Result]) -> str:
-    """Contenders down, minutes across; for each measurement a table."""
+    """Contenders down, minutes across: how good was the newest by then; for each a table."""
     parts = []
     for one in measurements:
-        courses = {c["name"]: c["points"] for c in one["contenders"] if "points" in c}
-        longest = max(courses.values(), key=len)
-        heads = [f"{point['seconds'] / 60:.0f} min" for point in longest]
-        lines = [_line([f"{one['name']}, {one['unit']}, {_threads(one)}", *heads])]
-        lines.append("|---" * (len(heads) + 1) + "|")
-        for name, points in courses.items():
-            found = [f"{point['bleu']:.1f}" for point in points]
-            missing = ["–"] * (len(heads) - len(found))
-            lines.append(_line([_titled(name, measurements), *found, *missing]))
+        moments = one["moments"]
+        courses = [c for c in one["contenders"] if "points" in c]
+        heads = [f"{moment / 60:.3g} min" for moment in moments]
+        papers = any("paper_bleu" in c for c in courses)
+        last = ["in the end", *(["papers' measure"] if papers else [])]
+        lines = [_line([f"{one['name']}, {one['unit']}, {_threads(one)}", *heads, *last])]
+        lines.append("|---" * (1 + len(heads) + len(last)) + "|")
+        for contender in courses:
+            points = contender["points"]
+            found = [by(moment, points, moments[0]) for moment in moments]
+            cells = ["–" if point is None else f"{point['bleu']:.1f}" for point in found]
+            end = f"{points[-1]['bleu']:.1f} after {points[-1]['seconds'] / 60:.3g} min"
+            cells.append(f"{end}, late" if late(points, moments) else end)
+            if papers:
+                cells.append(f"{contender['paper_bleu']:.1f}" if "paper_bleu" in contender else "–")
+            lines.append(_line([_titled(contender["name"], [one]), *cells]))
         parts.append("\n".join([*lines, *_lost([one])]))
-    return "\n\n".join(parts)
+    return "\n\n".join([*parts, MEASURE])
 
 
 def _line(cells: Sequence[str]) -> str:
     return f"| {' | '.join(cells)} |"
+
+
+def _taken(measurements: list[Result]) -> list[str]:
+    """Which of its ways each contender took, where it had several, from left to right."""
+    found: dict[str, list[str]] = {}
+    for one in measurements:
+        for contender in one["contenders"]:
+            if contender.get("taken"):
+                found.setdefault(contender["name"], []).append(contender["taken"])
+    told = [f"{name}: {'; '.join(ways)}" for name, ways in found.items()]
+    return ["", f"The fastest batches, from left to right. {'. '.join(told)}."] if told else []
 
 
 def _lost(measurements: list[Result]) -> list[str]:

@@ -1,13 +1,15 @@
 """All benchmarks, one after another, and what came out: `make bench`, `make bench QUICK=yes`.
 
-python benchmarks/run.py --data multi30k            about an hour
+python benchmarks/run.py --data multi30k            more than an hour
 python benchmarks/run.py --data multi30k --quick    under ten minutes, and as rough as that
-python benchmarks/run.py --data multi30k --suites quality    over two hours: how good after how long
+python benchmarks/run.py --data multi30k --suites quality    hours: how good after how long
+python benchmarks/run.py --data multi30k --suites quality -- --courses long:120 --contenders JoeyNMT
 python benchmarks/run.py --table                    writes the tables of the READMEs anew
 
-Results go to benchmarks/results.json, each suite beside the machine, the versions and the day that
-it was measured on (--suites measures some anew and keeps the others); those of --quick go to
-benchmarks/quick.json, which is not kept and of which no table is made.
+Results go to benchmarks/results.json, each suite beside the machine, the versions, the commit and
+the day that it was measured on (--suites measures some anew and keeps the others); those of --quick
+go to benchmarks/quick.json, which is not kept and of which no table is made. What stands after `--`
+is for time_to_bleu.py: then only that is measured anew, and put beside the other curves.
 """
 
 import argparse
@@ -19,19 +21,25 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 from readme import with_table
+from suite import merged, plain
 
 HERE = Path(__file__).resolve().parent
 PAGES = {
     HERE.parent / "README.md": ("training", "decoding", "quality"),
     HERE / "README.md": ("search", "layers"),
 }
-LONG = ("quality",)  # only where asked for
+LONG = ("quality",)  # only where asked for, and not in one sitting
+# What a figure depends on; the results and their tables are what comes of it.
+SOURCE = (
+    "src", "benchmarks", "pyproject.toml", "constraints.txt",
+    ":(exclude)benchmarks/results.json", ":(exclude)benchmarks/README.md",
+)  # fmt: skip
 RESULTS, QUICK = HERE / "results.json", HERE / "quick.json"
 PACKAGES = ("attlas", "torch", "numpy", "transformers", "ctranslate2")
 
@@ -42,17 +50,28 @@ def suites(data: Path, trained: Path, quick: bool) -> dict[str, list[str]]:
     threads = ["--threads", *(str(n) for n in ([cores] if quick else sorted({1, cores})))]
     pairs = ["--data", *(str(data / f"train.{language}.gz") for language in ("en", "de"))]
     test = ["--run", str(trained), "--data", str(data / "test_2016_flickr.en.gz")]
-    bleu = ["time_to_bleu.py", "--data", str(data), "--threads", "1"]  # each has a core
+    bleu = ["time_to_bleu.py", "--data", str(data), "--threads", str(cores)]
     if quick:
+        few = [
+            "training.updates=100",
+            "training.schedule.updates=100",
+            "training.schedule.warmup=20",
+        ]
         return {
-            "training": ["training_speed.py", *pairs, *threads, *_blocks(2, 1.5)],
-            "decoding": ["decoding_speed.py", *test, *threads, *_blocks(1), "--beam", "5"],
-            "search": [
-                "search_speed.py", *pairs, *threads, *_blocks(2, 0.5),
-                "--model", "additive", "luong",
+            "training": ["training_speed.py", *pairs, *threads, *_blocks(1, 1.5)],
+            "decoding": [
+                "decoding_speed.py", *test, *threads, *_blocks(1), "--beam", "5",
+                "--batches", "64", "--contenders", "attlas", "ctranslate2", "ctranslate2-int8",
+                "transformers",
             ],
-            "layers": ["layers_speed.py", "--quick", *threads, *_blocks(2)],
-            "quality": [*bleu, "--courses", "tiny:1", "--points", "1"],
+            "search": [
+                "search_speed.py", *pairs, *threads, *_blocks(1, 0.5), "--model", "additive",
+            ],
+            "layers": ["layers_speed.py", "--quick", *threads, *_blocks(1)],
+            "quality": [
+                *bleu, "--courses", "tiny:1", "--points", "1", "--contenders", "attlas",
+                "--set", *few,
+            ],
         }  # fmt: skip
     return {
         "training": ["training_speed.py", *pairs, *threads, *_blocks(5, 4)],
@@ -79,29 +98,38 @@ def machine() -> dict[str, Any]:
 
 
 def run(
-    data: Path, trained: Path, quick: bool, only: Collection[str] | None = None
+    data: Path,
+    trained: Path,
+    quick: bool,
+    only: Collection[str] | None = None,
+    more: Sequence[str] = (),
 ) -> dict[str, dict[str, Any]]:
-    """Every suite, or only some; one that fails is told as that, and the others are run."""
+    """Every suite, or only some; one that fails is told as that, and the others are run.
+
+    more: what their scripts are told besides, where it goes before what is usual.
+    """
     found: dict[str, dict[str, Any]] = {}
     for name, (script, *told) in suites(data, trained, quick).items():
-        if name in LONG if only is None else name not in only:
+        if (name in LONG and not quick) if only is None else name not in only:
             continue
-        begun = time.monotonic()
-        failed, measurements = None, []
+        begun, where = time.monotonic(), machine()
+        failed: str | None = None
+        measurements: list[dict[str, Any]] = []
         if name == "decoding" and not trained.is_dir():
             failed = f"no run in {trained} (attlas train small)"
             print(f"left out: {failed}", file=sys.stderr)
         else:
-            print("\n$ python benchmarks/" + " ".join([script, *told]), flush=True)
-            failed, measurements = _measured([script, *told])
-        found[name] = {
+            print("\n$ python benchmarks/" + " ".join([script, *told, *more]), flush=True)
+            failed, measurements = _measured([script, *told, *more])
+        suite = {
             "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
             "quick": quick,
             "seconds": round(time.monotonic() - begun),
-            "machine": machine(),
+            "machine": where,
             "failed": failed,
             "measurements": measurements,
         }
+        found[name] = plain(suite)
     return found
 
 
@@ -132,6 +160,7 @@ def main() -> None:
         help="measure only these anew",
     )  # fmt: skip
     parser.add_argument("--table", action="store_true", help="measure nothing")
+    parser.add_argument("more", nargs="*", metavar="-- OPTIONS", help="of time_to_bleu.py alone")
     options = parser.parse_args()
     if not options.table:
         if options.data is None or not (options.data / "train.en.gz").is_file():
@@ -139,12 +168,25 @@ def main() -> None:
                 f"wanted Multi30k's train.en.gz and train.de.gz; got "
                 f"{options.data or 'no --data'}; name their folder (make bench DATA=…): https://github.com/multi30k/dataset"
             )
-        found = run(options.data, options.run, options.quick, options.suites)
+        if options.more and options.suites != ["quality"]:
+            parser.error(
+                f"wanted --suites quality for {' '.join(options.more)}; got "
+                f"{' '.join(options.suites or ['all suites'])}; measure quality alone, or leave "
+                "these out"
+            )
+        remark = warning()
+        print(remark, end="", file=sys.stderr, flush=True)
+        found = run(options.data, options.run, options.quick, options.suites, options.more)
+        seconds = ", ".join(f"{name} {suite['seconds']:,} s" for name, suite in found.items())
         target = QUICK if options.quick else RESULTS
         if options.suites and target.is_file():
-            found = json.loads(target.read_text(encoding="utf-8")) | found
+            kept = json.loads(target.read_text(encoding="utf-8"))
+            if options.more and "quality" in kept:
+                found["quality"] = merged(kept["quality"], found["quality"])
+            found = kept | found
         target.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
-        print(f"\nwritten: {target.relative_to(HERE.parent)}")
+        print(f"\nwritten: {target.relative_to(HERE.parent)} ({seconds})")
+        print(remark, end="", file=sys.stderr, flush=True)
         if options.quick:
             return
     results = json.loads(RESULTS.read_text(encoding="utf-8"))
@@ -157,11 +199,43 @@ def _blocks(count: int, seconds: float | None = None) -> list[str]:
     return ["--blocks", str(count), *(["--seconds", str(seconds)] if seconds else [])]
 
 
+def warning() -> str:
+    """What to say where nobody could measure the same again; else nothing."""
+    commit = _commit()
+    if commit is None:
+        said = ["This is no checkout: the results cannot say which source they are of."]
+    elif commit.endswith("+"):
+        said = [
+            f"The source is not that of a commit: the results will say {commit}.",
+            "Commit these first, and measure then:",
+            *(changes := _changes())[:10],
+            *([f"and {len(changes) - 10} more"] if len(changes) > 10 else []),
+        ]
+    else:
+        return ""
+    line = "!" * 80
+    return "\n".join([line, *(f"!!! {one}" for one in said), line, ""])
+
+
 def _commit() -> str | None:
-    """Of the source; "+" where it has been changed since."""
-    git = ["git", "-C", str(HERE), "describe", "--always", "--dirty=+", "--exclude=*"]
-    done = subprocess.run(git, capture_output=True, encoding="utf-8", check=False)
-    return done.stdout.strip() or None
+    """Of the source; "+" where it is not as that commit has it."""
+    commit = _git("rev-parse", "--short", "HEAD")
+    return commit and commit.strip() + "+" * bool(_changes())
+
+
+def _changes() -> list[str]:
+    """What of the source is not as the commit has it."""
+    return (_git("status", "--porcelain", "--", *SOURCE) or "").splitlines()
+
+
+def _git(*words: str) -> str | None:
+    """What git says; None where there is none, or no checkout."""
+    git = ["git", "--no-optional-locks", "-C", str(HERE.parent), *words]
+    try:
+        done = subprocess.run(git, capture_output=True, encoding="utf-8", check=False)
+    except FileNotFoundError:
+        return None
+    return done.stdout if done.returncode == 0 else None
 
 
 if __name__ == "__main__":

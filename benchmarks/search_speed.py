@@ -1,13 +1,34 @@
-"""How many sentences a second a search writes, beside JoeyNMT's.
+"""How many sentences a second a model translates, from text to text, beside JoeyNMT.
 
-640 sentences in batches of 64, as each contender sorts them; for every sentence exactly 16 tokens
-are written, END being forbidden till then, so that models which nobody has trained will do, and
-nobody gains by being brief. From ids to ids.
+The same weights for both: attlas trains each model for some minutes (once; the run is kept in
+.corpus), and JoeyNMT is given what came out, so that both write the same translations and end where
+the model ends. 512 lines, in batches of 64 sentences: attlas sorts them by length first, as `attlas
+translate` does; JoeyNMT takes them as they come, and sorts each batch. At most 1.5 n tokens for a
+line of n (JoeyNMT: for the longest of a batch; attlas: one more). Length penalty 1.
 """
 
-from contest import Contender, contest, parser, write
+import hashlib
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
 
-MODELS = {"transformer": "Transformer", "additive": "RNN, additive", "luong": "RNN, Luong"}
+import corpus
+from contest import CORPUS, HERE, Contender, contest, parser, write
+
+sys.path.append(str(HERE / "contenders"))
+
+from attlas_models import briefly
+
+MODELS = {
+    "transformer": "Transformer",
+    "additive": "RNN, additive",
+    "luong-gru": "RNN, Luong with GRU",  # JoeyNMT starts an LSTM in another way
+}
+TRAINER = HERE / "contenders" / "attlas_briefly.py"
 
 
 def main() -> None:
@@ -16,6 +37,8 @@ def main() -> None:
     asked.add_argument("--model", choices=MODELS, nargs="+", default=list(MODELS))
     asked.add_argument("--beam", type=int, nargs="+", default=[1, 5], help="1 = greedy")
     options = asked.parse_args()
+    made = corpus.made(tuple(options.data), CORPUS)
+    runs = {model: trained(model, made) for model in options.model}
     found = []
     for threads in options.threads:
         for model in options.model:
@@ -24,11 +47,45 @@ def main() -> None:
                     Contender("attlas", "attlas_search", model),
                     Contender("JoeyNMT", "joeynmt_search", model, "joeynmt", "joeynmt"),
                 ]
+                answers = {one.name: runs[model] / f"{one.name}.json" for one in contenders}
+                for path in answers.values():
+                    path.unlink(missing_ok=True)
                 title = f"{MODELS[model]}, {'greedy' if beam == 1 else f'beam {beam}'}"
-                more = ["--beam", str(beam)]
+                more = ["--beam", str(beam), "--run", str(runs[model])]
                 one = contest("search", title, "sentences/s", contenders, threads, options, more)
-                found.append(one)
+                found.append(one | agreeing(answers))
     write(found, options.json)
+
+
+def trained(model: str, made: Path) -> Path:
+    """The run of this model on this corpus, trained where there is none yet."""
+    threads = os.cpu_count() or 1
+    tables = briefly(model, made, threads).tables()
+    facts = json.dumps(tables) + (made / "made.json").read_text(encoding="utf-8")
+    run = made / f"{model}-{hashlib.sha256(facts.encode()).hexdigest()[:12]}"
+    print(f"training {MODELS[model]} for a while, unless {run} is", file=sys.stderr)
+    with tempfile.TemporaryDirectory() as folder:
+        command = [
+            sys.executable, str(TRAINER), "--corpus", str(made), "--model", model,
+            "--folder", folder, "--run", str(run), "--threads", str(threads),
+            "--seconds", "0",
+        ]  # fmt: skip
+        subprocess.run(command, check=True)
+    return run
+
+
+def agreeing(answers: dict[str, Path]) -> dict[str, Any]:
+    """How many lines of the first batch each writes as attlas does."""
+    lines = {
+        name: json.loads(path.read_text("utf-8"))
+        for name, path in answers.items()
+        if path.is_file()
+    }
+    ours = lines.get("attlas", [])
+    found = {name: sum(map(str.__eq__, ours, its)) / len(its) for name, its in lines.items()}
+    for name, share in found.items():
+        print(f"{name}: {share:.1%} of the first lines are those of attlas")
+    return {"agreeing": found}
 
 
 if __name__ == "__main__":

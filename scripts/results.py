@@ -12,16 +12,19 @@ import statistics
 import subprocess
 import sys
 import tomllib
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+Result = dict[str, Any]
+Columns = Mapping[str, Callable[[Result], str]]  # what a cell says, by the head of its column
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "docs" / "results"
 README = ROOT / "README.md"
 BEGIN, END = "<!-- results: scripts/results.py -->", "<!-- end of results -->"
 
 
-def recorded(run: Path) -> dict[str, Any]:
+def recorded(run: Path) -> Result:
     """The test scores of a run with their signatures, and what its training took.
 
     A classifier without a test set is scored on the part of its data that was held back. Where
@@ -37,7 +40,7 @@ def recorded(run: Path) -> dict[str, Any]:
     if evaluated.returncode:
         print(evaluated.stderr, end="", file=sys.stderr)
         sys.exit(evaluated.returncode)
-    scores = json.loads(evaluated.stdout)
+    scores: Result = json.loads(evaluated.stdout)
     scores.pop("wrong" if classifier else "examples")
     scores["run"] = run.name
     scores["data"]["name"] = re.sub(
@@ -59,59 +62,27 @@ def recorded(run: Path) -> dict[str, Any]:
     return scores
 
 
-def tables(results: list[dict[str, Any]]) -> str:
+def tables(results: list[Result]) -> str:
     """Translations, then classifiers."""
     told = [result for result in results if "accuracy" in result]
     written = [result for result in results if "accuracy" not in result]
-    found = [table(written)] if written else []
-    return "\n\n".join([*found, *([accuracies(told)] if told else [])])
+    found = [f"{table(written, TRANSLATING)}\n\n{conditions(written)}"] if written else []
+    return "\n\n".join([*found, *([table(told, CLASSIFYING)] if told else [])])
 
 
-def accuracies(results: list[dict[str, Any]]) -> str:
-    """One row a classifier."""
-    rows = [
-        "| run | parameters | trained in | cores | texts/s | accuracy | 95 % interval | of |",
-        "|---|---|---|---|---|---|---|---|",
-    ]
-    for result in results:
-        training, interval = result["training"], result["interval"]
-        rows.append(
-            f"| [{result['run']}](docs/results/{result['run']}.json)"
-            f" | {training['parameters'] / 1e6:.1f} M"
-            f" | {_clock(training['seconds'])}"
-            f" | {training['threads']} of {training['cores']}"
-            f" | {training['texts_per_second']:,}"
-            f" | {result['accuracy']:.1%}"
-            f" | {interval['low']:.1%}–{interval['high']:.1%}"
-            f" | {result['data']['texts']:,} texts: {result['data']['name']} |"
-        )
-    return "\n".join(rows)
+def table(results: list[Result], columns: Columns) -> str:
+    """One row a run."""
+    rows = [[cell(result) for cell in columns.values()] for result in results]
+    lines = [f"| {' | '.join(cells)} |" for cells in [list(columns), *rows]]
+    return "\n".join([lines[0], "|---" * len(columns) + "|", *lines[1:]])
 
 
-def table(results: list[dict[str, Any]]) -> str:
-    """One row a run that translates."""
-    rows = [
-        "| run | parameters | trained in | cores | target tokens/s | search | BLEU | chrF2 "
-        "| right |",
-        "|---|---|---|---|---|---|---|---|---|",
-    ]
-    for result in results:
-        training, scores = result["training"], result["scores"]
-        rows.append(
-            f"| [{result['run']}](docs/results/{result['run']}.json)"
-            f" | {training['parameters'] / 1e6:.1f} M"
-            f" | {_clock(training['seconds'])}"
-            f" | {training['threads']} of {training['cores']}"
-            f" | {training['target_tokens_per_second']:,}"
-            f" | {_search(result['decoding'])}"
-            f" | {scores['BLEU']['value']:.1f}"
-            f" | {scores['chrF2']['value']:.1f}"
-            f" | {result['exactly_right']:.1%} |"
-        )
+def conditions(results: list[Result]) -> str:
+    """Under what translations were scored."""
     machines = sorted({r["training"]["processor"] for r in results})
     signatures = sorted({r["scores"]["BLEU"]["signature"] for r in results})
     how = [*machines, "BLEU " + ", ".join(f"`{signature}`" for signature in signatures)]
-    return "\n".join([*rows, "", f"On test sets; {'; '.join(how)}."])
+    return f"On test sets; {'; '.join(how)}."
 
 
 def with_table(text: str) -> str:
@@ -123,11 +94,40 @@ def with_table(text: str) -> str:
 
 
 def _search(decoding: dict[str, Any]) -> str:
-    return f"beam {decoding['beam']}" if decoding["method"] == "beam" else decoding["method"]
+    if decoding["method"] != "beam":
+        return str(decoding["method"])
+    return f"beam {decoding['beam']}, α {decoding['length_penalty']}"
 
 
 def _clock(seconds: float) -> str:
     return f"{seconds:.0f} s" if seconds < 120 else f"{seconds / 60:.0f} min"
+
+
+def _interval(interval: dict[str, float]) -> str:
+    return f"{interval['low']:.1%}–{interval['high']:.1%}"
+
+
+TRAINED: Columns = {
+    "run": lambda r: f"[{r['run']}](docs/results/{r['run']}.json)",
+    "parameters": lambda r: f"{r['training']['parameters'] / 1e6:.1f} M",
+    "trained in": lambda r: _clock(r["training"]["seconds"]),
+    "cores": lambda r: f"{r['training']['threads']} of {r['training']['cores']}",
+}
+TRANSLATING: Columns = {
+    **TRAINED,
+    "target tokens/s": lambda r: f"{r['training']['target_tokens_per_second']:,}",
+    "search": lambda r: _search(r["decoding"]),
+    "BLEU": lambda r: f"{r['scores']['BLEU']['value']:.1f}",
+    "chrF2": lambda r: f"{r['scores']['chrF2']['value']:.1f}",
+    "right": lambda r: f"{r['exactly_right']:.1%}",
+}
+CLASSIFYING: Columns = {
+    **TRAINED,
+    "texts/s": lambda r: f"{r['training']['texts_per_second']:,}",
+    "accuracy": lambda r: f"{r['accuracy']:.1%}",
+    "95 % interval": lambda r: _interval(r["interval"]),
+    "of": lambda r: f"{r['data']['texts']:,} texts: {r['data']['name']}",
+}
 
 
 def processor() -> str:

@@ -1,6 +1,9 @@
 """The models of the benchmarks, as attlas is told of them."""
 
+from pathlib import Path
 from typing import Any
+
+from attlas.training import Recipe
 
 RECURRENT = {
     "kind": "recurrent", "embedding": 256, "hidden": 256, "encoder_hidden": 128, "dropout": 0.1,
@@ -17,4 +20,31 @@ MODELS: dict[str, dict[str, Any]] = {
     "bahdanau": {**RECURRENT, "wiring": "bahdanau", "attention": "additive"},
     "luong": {**LUONG, "input_feeding": True},
     "luong-free": LUONG,
+    "luong-gru": {**LUONG, "cell": "gru", "input_feeding": True},
 }  # fmt: skip
+
+
+def recipe(model: str, corpus: Path, tokens: int, training: dict[str, Any]) -> Recipe:
+    """The training of one of them on the corpus, with batches of so many tokens."""
+    files = [str(corpus / f"{side}.txt") for side in ("source", "target")]
+    valid = [str(corpus / f"valid.{side}") for side in ("source", "target")]
+    return Recipe.read(
+        {
+            "data": {"kind": "files", "train": files, "valid": valid},
+            "vocabulary": {"kind": "bpe", "size": 8000, "joint": True},
+            "batching": {"tokens": tokens},
+            "model": MODELS[model],
+            "training": {"smoothing": 0.1, **training},
+        },
+        "the benchmark",
+    )
+
+
+def briefly(model: str, corpus: Path, threads: int) -> Recipe:
+    """Just long enough that it writes sentences."""
+    training = {
+        "updates": 1000, "rate": 1e-3, "threads": threads,
+        "schedule": {"kind": "cosine", "warmup": 300, "updates": 1000},
+        "validation": {"every": 1000, "translate": False},
+    }  # fmt: skip
+    return recipe(model, corpus, 2048, training)

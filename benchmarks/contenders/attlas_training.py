@@ -6,33 +6,12 @@ import options
 
 settings, pace = options.read()
 
-from attlas_models import MODELS  # noqa: E402
+from attlas_models import recipe  # noqa: E402
 
-from attlas.training import Recipe, train  # noqa: E402
+from attlas.training import train  # noqa: E402
 from attlas.training.learner import Learner, Update  # noqa: E402
 
-NEVER = 10**6
-
-
-def recipe() -> Recipe:
-    """The settings of the model, and nothing but updates: no validation, no checkpoint."""
-    files = [str(settings.corpus / f"{side}.txt") for side in ("source", "target")]
-    valid = [str(settings.corpus / f"valid.{side}") for side in ("source", "target")]
-    return Recipe.read(
-        {
-            "data": {"kind": "files", "train": files, "valid": valid},
-            "vocabulary": {"kind": "bpe", "size": 8000, "joint": True},
-            "batching": {"tokens": settings.tokens},
-            "model": MODELS[settings.model],
-            "training": {
-                "updates": NEVER, "rate": 1e-4, "smoothing": 0.1, "save_every": NEVER,
-                "threads": settings.threads, "validation": {"every": NEVER},
-            },
-        },
-        "the benchmark",
-    )  # fmt: skip
-
-
+NEVER = 10**6  # a validation, a checkpoint
 plain = Learner.update
 
 
@@ -48,4 +27,10 @@ def paced(self: Learner, *given: Any, **named: Any) -> Update:
 
 begun: list[bool] = []
 Learner.update = paced  # type: ignore[method-assign]
-train(recipe(), settings.folder / "run")
+training = {
+    "updates": NEVER, "rate": 1e-4, "save_every": NEVER, "threads": settings.threads,
+    "validation": {"every": NEVER},
+}  # fmt: skip
+train(
+    recipe(settings.model, settings.corpus, settings.tokens, training), settings.folder / "run"
+)  # fmt: skip

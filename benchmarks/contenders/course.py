@@ -8,30 +8,34 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # for `curve`, wherever we run
+
 
 class _OverError(Exception):
     """The time is."""
 
 
 class Course:
-    """The command line: corpus, folder, minutes, points, threads.
+    """`told.json` in the folder that the command line names, written by time_to_bleu.py.
 
-    corpus: written by time_to_bleu.py; folder: the contender's own. The time of keeping weights
-    does not count as training.
+    corpus: the folder of the pieces; recipe: its tables; moments: of the curve, in seconds;
+    threads; sources, decoding: what is translated in the end, and how; run: where attlas trains.
+    The time of keeping weights does not count as training.
     """
 
     def __init__(self) -> None:
-        corpus, folder, minutes, points, threads = sys.argv[1:]
-        self.corpus, self.folder = Path(corpus), Path(folder)
-        self.threads = int(threads)
-        self.recipe: dict[str, Any] = json.loads((self.corpus / "recipe.json").read_text("utf-8"))
-        self._apart, self._end = 60 * float(minutes) / int(points), 60 * float(minutes)
+        self.folder = Path(sys.argv[1])
+        self.told: dict[str, Any] = json.loads((self.folder / "told.json").read_text("utf-8"))
+        self.corpus = Path(self.told["corpus"])
+        self.recipe: dict[str, Any] = self.told["recipe"]
+        self.moments: list[float] = self.told["moments"]
+        self.threads: int = self.told["threads"]
+        self.points: list[dict[str, Any]] = []
         self._begun, self._away = time.monotonic(), 0.0
-        self.kept: list[dict[str, Any]] = []
 
     @contextmanager
     def training(self) -> Iterator[None]:
-        """Around a training, which ends when the time is over."""
+        """Around a training without an end of its own, which ends with the last moment."""
         try:
             yield
         except _OverError:
@@ -46,20 +50,17 @@ class Course:
         """So many updates are made. `keep` writes the weights."""
         now = time.monotonic()
         seconds = now - self._begun - self._away
-        if seconds >= min(self._apart * (len(self.kept) + 1), self._end):
-            file = f"{updates}.weights"
-            keep(self.folder / file)
-            self.kept.append({"seconds": seconds, "updates": updates, "file": file})
-            self._away += time.monotonic() - now
-        if seconds >= self._end:
+        if seconds < self.moments[len(self.points)]:
+            return
+        weights = f"{updates}.weights"
+        keep(self.folder / weights)
+        self.points.append({"seconds": seconds, "updates": updates, "weights": weights})
+        self._away += time.monotonic() - now
+        if len(self.points) == len(self.moments):
             raise _OverError
 
-    def translated(self, translate: Callable[[Path], list[str]]) -> None:
-        """Translate the test set with all weights that were kept."""
-        for point in self.kept:
-            weights = self.folder / point["file"]
-            point["file"] = f"{point['updates']}.txt"
-            lines = "".join(f"{line}\n" for line in translate(weights))
-            (self.folder / point["file"]).write_text(lines, encoding="utf-8")
-            weights.unlink()
-        (self.folder / "course.json").write_text(json.dumps(self.kept), encoding="utf-8")
+    def translated(self, translate: Callable[[str], list[str]]) -> None:
+        """Translate the test set by the weights of every point, and write down what came out."""
+        texts = {name: translate(name) for name in dict.fromkeys(p["weights"] for p in self.points)}
+        found = {"points": self.points, "texts": texts}
+        (self.folder / "course.json").write_text(json.dumps(found), encoding="utf-8")

@@ -60,7 +60,7 @@ def _layers(kind: str, encoder: bool) -> dict[str, Any]:
             "type": "transformer", "num_layers": 3, "num_heads": 4, "embeddings": embeddings,
             "hidden_size": 256, "ff_size": 1024, "dropout": 0.1, "layer_norm": "post",
         }  # fmt: skip
-    cell = "gru" if kind == "additive" else "lstm"
+    cell = "lstm" if kind == "luong" else "gru"
     either = {"type": "recurrent", "rnn_type": cell, "embeddings": embeddings, "num_layers": 1}
     if encoder:
         return {**either, "hidden_size": 128, "bidirectional": True, "dropout": 0.1}

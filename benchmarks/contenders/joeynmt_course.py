@@ -1,10 +1,10 @@
 """JoeyNMT on the way to a good translation: `joeynmt.training.train`, as `joeynmt train` calls it.
 
 The model, the vocabulary and the batches are the recipe's; Adam, and a rate that rises for 2,000
-updates and then falls with the square root, as in its own Transformer configurations.
+updates and then falls with the square root, as in its own Transformer configurations. It does not
+validate.
 """
 
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -14,12 +14,9 @@ course = Course()
 torch.set_num_threads(course.threads)
 torch.manual_seed(1)
 
-from joeynmt.config import parse_global_args  # noqa: E402
-from joeynmt.datasets import BaseDataset  # noqa: E402
-from joeynmt.prediction import prepare  # noqa: E402
-from joeynmt.search import search  # noqa: E402
 from joeynmt.training import TrainManager, train  # noqa: E402
 from joeynmt_config import config  # noqa: E402
+from joeynmt_translator import Translator  # noqa: E402
 
 ROWS, MOST = 64, 100  # of a batch in the search; tokens of a translation
 shape, training = course.recipe["model"], course.recipe["training"]
@@ -39,7 +36,6 @@ cfg["training"] |= {
     "scheduling": "warmupinversesquareroot", "learning_rate": 1e-3, "learning_rate_warmup": 2000,
     "learning_rate_min": 1e-9,
 }  # fmt: skip
-cfg["data"]["test"] = str(course.corpus / "test")
 
 
 def watched(self: Any, valid: Any) -> None:
@@ -58,34 +54,17 @@ TrainManager._validate = watched
 with course.training():
     train(rank=0, world_size=1, cfg=cfg, skip_test=True)
 
-model, _, _, test = prepare(parse_global_args(cfg), rank=0, mode="train")
-model.eval()
-assert isinstance(test, BaseDataset)
+cfg["testing"] = {
+    "batch_size": ROWS, "beam_size": 5, "beam_alpha": course.told["decoding"]["length_penalty"],
+    "max_output_length": MOST,
+}  # fmt: skip
+translator = Translator(cfg, course.corpus)
 
 
-def translate(weights: Path) -> list[str]:
-    """The test set: its pieces, and the text that they spell."""
-    model.load_state_dict(torch.load(weights))
-    lines: list[str] = []
-    loader = test.make_iter(
-        batch_size=ROWS, pad_index=model.pad_index, eos_index=model.eos_index
-    )  # fmt: skip
-    with torch.inference_mode():
-        for batch in loader:
-            order = batch.sort_by_src_length()
-            ids, _, _ = search(
-                model=model, batch=batch, beam_size=5, n_best=1,
-                beam_alpha=course.recipe["decoding"]["length_penalty"],
-                max_output_length=MOST, min_output_length=1, generate_unk=True,
-                return_attention=False, return_prob="none", repetition_penalty=-1,
-                no_repeat_ngram_size=-1,
-            )  # fmt: skip
-            written = [
-                "".join(pieces).replace("▁", " ").strip()
-                for pieces in model.trg_vocab.arrays_to_sentences(ids, cut_at_eos=True)
-            ]
-            lines += [written[place] for place in order]
-    return lines
+def translate(weights: str) -> list[str]:
+    """The test set."""
+    translator.model.load_state_dict(torch.load(course.folder / weights))
+    return translator(course.told["sources"])
 
 
 course.translated(translate)

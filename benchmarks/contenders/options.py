@@ -1,14 +1,18 @@
 """What every contender is told, and how many threads it may use."""
 
 import argparse
+import json
 import sys
+from collections.abc import Iterator
+from itertools import cycle, islice
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # for `turns`, wherever we run
 
 from turns import Pace
 
-ROWS, LENGTH = 64, 16  # of a batch of sentences, and of what is written for each, in a search
+WEIGHTS = "weights.pt"  # of a run, for JoeyNMT
+LINES, ROWS = 512, 64  # of the text that a search translates over and over, and of a batch of it
 
 
 def read() -> tuple[argparse.Namespace, Pace]:
@@ -20,6 +24,7 @@ def read() -> tuple[argparse.Namespace, Pace]:
     parser.add_argument("--tokens", type=int, default=4096, help="of a batch, padding included")
     parser.add_argument("--threads", type=int, required=True)
     parser.add_argument("--beam", type=int, default=1, help="of a search; 1 = greedy")
+    parser.add_argument("--run", type=Path, help="whose model searches")
     parser.add_argument("--seconds", type=float, required=True, help="of a block, at least")
     options = parser.parse_args()
     pace = Pace(options.seconds)
@@ -29,3 +34,17 @@ def read() -> tuple[argparse.Namespace, Pace]:
     torch.manual_seed(1)
     options.folder.mkdir(parents=True, exist_ok=True)
     return options, pace
+
+
+def lines(corpus: Path, window: int) -> Iterator[list[str]]:
+    """The text of a search, so many lines at a time, for ever."""
+    with (corpus / "source.txt").open(encoding="utf-8", newline="\n") as file:
+        text = [line.removesuffix("\n") for line in islice(file, LINES)]
+    return cycle(text[first : first + window] for first in range(0, LINES, window))
+
+
+def answer(run: Path, contender: str, lines: list[str]) -> None:
+    """What a contender wrote for the first batch of the text, kept beside the run."""
+    path = run / f"{contender}.json"
+    if not path.is_file():
+        path.write_text(json.dumps(lines[:ROWS]), encoding="utf-8")

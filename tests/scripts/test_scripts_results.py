@@ -65,7 +65,7 @@ def test_a_run_that_is_not_there_is_told_as_attlas_tells_it(tmp_path: Path) -> N
 
 
 def test_every_row_says_how_was_searched(results: ModuleType) -> None:
-    found = results.table(
+    found = results.tables(
         [
             {
                 "run": run,
@@ -80,12 +80,13 @@ def test_every_row_says_how_was_searched(results: ModuleType) -> None:
                 "decoding": decoding,
             }
             for run, decoding in {
-                "wide": {"method": "beam", "beam": 7}, "quick": {"method": "greedy", "beam": 4},
+                "wide": {"method": "beam", "beam": 7, "length_penalty": 1.0},
+                "quick": {"method": "greedy", "beam": 4, "length_penalty": 0.6},
             }.items()
         ]
     )  # fmt: skip
     heads, _, wide, quick, *_ = ([c.strip() for c in row.split("|")] for row in found.split("\n"))
     place = heads.index("search")
-    assert (wide[place], quick[place]) == ("beam 7", "greedy")
+    assert (wide[place], quick[place]) == ("beam 7, α 1.0", "greedy")
     assert len(heads) == len(wide) == len(quick)
     assert found.endswith("On test sets; P; BLEU `S`.")

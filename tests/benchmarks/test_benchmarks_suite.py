@@ -1,0 +1,101 @@
+"""A part of a suite that is measured anew is put beside the rest."""
+
+import copy
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+BENCHMARKS = Path(__file__).resolve().parents[2] / "benchmarks"
+sys.path.append(str(BENCHMARKS))
+
+from suite import merged, plain  # noqa: E402
+
+
+def curve(name: str, *bleus: float) -> dict[str, Any]:
+    points = [{"seconds": 60.0 * n, "bleu": bleu} for n, bleu in enumerate(bleus, start=1)]
+    return {"name": name, "points": points}
+
+
+def measurement(name: str, *contenders: dict[str, Any], threads: int = 2) -> dict[str, Any]:
+    return {
+        "name": name, "threads": threads, "command": f"measure {name}",
+        "contenders": list(contenders),
+    }  # fmt: skip
+
+
+def suite(date: str, commit: str, *measurements: dict[str, Any]) -> dict[str, Any]:
+    machine = {"system": "Abacus OS", "cores": 2, "packages": {"a": "1", "b": "2"}}
+    return {
+        "date": date, "machine": machine | {"commit": commit}, "failed": None,
+        "measurements": list(measurements),
+    }  # fmt: skip
+
+
+def told(found: dict[str, Any]) -> dict[tuple[str, int, str], dict[str, Any]]:
+    return {
+        (one["name"], one["threads"], c["name"]): c
+        for one in found["measurements"]
+        for c in one["contenders"]
+    }
+
+
+def test_a_contender_measured_alone_joins_the_others_and_each_says_when_it_was() -> None:
+    old = suite("2001-02-03", "aaaaaaa", measurement("long", curve("ours", 1.0, 2.0)))
+    new = suite("2001-02-04", "bbbbbbb", measurement("long", curve("theirs", 3.0)))
+    before = copy.deepcopy(old)
+    found = merged(old, new)
+    contenders = told(found)
+    assert (found["date"], found["machine"]["commit"]) == ("2001-02-04", "bbbbbbb")
+    assert contenders["long", 2, "ours"]["points"] == curve("ours", 1.0, 2.0)["points"]
+    assert contenders["long", 2, "ours"]["conditions"]["date"] == "2001-02-03"
+    assert contenders["long", 2, "ours"]["conditions"]["machine"]["commit"] == "aaaaaaa"
+    assert contenders["long", 2, "ours"]["command"] == "measure long"
+    assert "conditions" not in contenders["long", 2, "theirs"]
+    assert old == before  # a value
+
+    third = merged(found, suite("2001-02-05", "ccccccc", measurement("long", curve("third", 4.0))))
+    dates = {name: c.get("conditions", third)["date"] for (_, _, name), c in told(third).items()}
+    assert dates == {"ours": "2001-02-03", "theirs": "2001-02-04", "third": "2001-02-05"}
+
+
+def test_a_contender_measured_again_takes_the_place_of_what_there_was_of_it() -> None:
+    old = suite("2001-02-03", "aaaaaaa", measurement("long", curve("ours", 1.0), curve("p", 9.0)))
+    new = suite("2001-02-04", "bbbbbbb", measurement("long", curve("ours", 5.0)))
+    found = told(merged(old, new))
+    assert found["long", 2, "ours"] == curve("ours", 5.0)
+    assert found["long", 2, "p"]["points"] == curve("p", 9.0)["points"]
+    assert [name for _, _, name in found] == ["ours", "p"]
+
+
+@pytest.mark.parametrize(("name", "threads"), [("tiny", 2), ("long", 1)])
+def test_another_recipe_or_other_threads_are_another_measurement(name: str, threads: int) -> None:
+    old = suite("2001-02-03", "aaaaaaa", measurement("long", curve("ours", 1.0)))
+    one = measurement(name, curve("ours", 2.0), threads=threads)
+    found = told(merged(old, suite("2001-02-03", "aaaaaaa", one)))
+    assert set(found) == {("long", 2, "ours"), (name, threads, "ours")}
+
+
+def test_what_was_measured_under_the_same_conditions_does_not_repeat_them() -> None:
+    old = suite("2001-02-03", "aaaaaaa", measurement("long", curve("ours", 1.0)))
+    new = suite("2001-02-03", "aaaaaaa", measurement("long", curve("theirs", 2.0)))
+    assert all("conditions" not in one for one in told(merged(old, new)).values())
+
+
+def test_a_run_that_knows_less_of_where_it_was_agrees_with_who_knows_more() -> None:
+    machine = {"system": "Abacus OS", "packages": {"a": "1"}, "commit": "aaaaaaa"}
+    own = {"conditions": {"date": "2001-02-03", "machine": machine}}
+    found = suite("2001-02-03", "aaaaaaa", measurement("long", curve("ours", 1.0) | own))
+    assert "conditions" not in told(plain(found))["long", 2, "ours"]
+    for other in (
+        suite("2001-02-04", "aaaaaaa", *found["measurements"]),
+        suite("2001-02-03", "aaaaaaa+", *found["measurements"]),
+    ):
+        assert told(plain(other))["long", 2, "ours"]["conditions"] == own["conditions"]
+
+
+def test_a_measuring_that_failed_leaves_what_there_was() -> None:
+    old = suite("2001-02-03", "aaaaaaa", measurement("long", curve("ours", 1.0)))
+    failed = suite("2001-02-04", "bbbbbbb") | {"failed": "exit code 1"}
+    assert merged(old, failed) == old
