@@ -56,6 +56,17 @@ OTHERS = {
     "gelu, learned": small(activation="gelu", positions="learned", longest=60),
     "no order": small(positions="none", placement="post", norm="rms", tied_source=True),
 }
+PATTERNED = {  # none of the formats but ONNX and safetensors has a place for patterns
+    "window": small(encoder_patterns=("window(3)",), decoder_patterns=("window(2)",)),
+    "a pattern for each layer": small(
+        encoder_patterns=("either(window(2), landmarks(0, 5))", "strided(3)"),
+        decoder_patterns=("everywhere", "strided(2)", "either(window(1), landmarks(0))"),
+        encoder_layers=2,
+        decoder_layers=3,
+        positions="rotary",
+    ),
+    "nothing to see": small(encoder_patterns=("both(strided(40), window(2))",)),
+}
 
 
 def run_of(

@@ -90,7 +90,7 @@ def test_what_is_asked_for_has_to_exist(
         export(run, format_, tmp_path / "out", quantization=quantization)
 
 
-@pytest.mark.parametrize("format_", ["huggingface", "ctranslate2", "onnx"])
+@pytest.mark.parametrize("format_", ["huggingface", "ctranslate2"])
 @pytest.mark.parametrize("side", ["encoder_patterns", "decoder_patterns"])
 def test_a_pattern_is_more_than_these_formats_can_hold(
     tmp_path: Path, format_: str, side: str

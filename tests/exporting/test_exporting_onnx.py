@@ -8,13 +8,13 @@ import numpy as np
 import onnxruntime
 import pytest
 import torch
-from exportable import MARIAN, OTHERS, logits_of, run_of, sentences, small
+from exportable import MARIAN, OTHERS, PATTERNED, logits_of, run_of, sentences, small
 from torch import Tensor
 
 from attlas.errors import AttlasError
 from attlas.exporting import export, graph
 
-KINDS = {**MARIAN, **OTHERS}
+KINDS = {**MARIAN, **OTHERS, **PATTERNED}
 
 
 class Runtime:

@@ -9,7 +9,7 @@ from attlas.exporting.graph import Graph
 from attlas.exporting.onnx_recurrent import recurrent_decoder, recurrent_encoder
 from attlas.exporting.onnx_transformer import transformer_decoder, transformer_encoder
 from attlas.exporting.remarks import of_longest, of_vocabulary
-from attlas.exporting.subject import TranslatorSubject, check_sees_all
+from attlas.exporting.subject import TranslatorSubject
 from attlas.models import RecurrentModel
 
 ENCODER, DECODER, EXAMPLE = "encoder.onnx", "decoder.onnx", "translate.py"
@@ -39,7 +39,6 @@ def write_onnx(subject: TranslatorSubject, folder: Path) -> list[str]:
         remarks = _of_recurrent(encoder, decoder)
     else:
         model, config = subject.transformer(_TAKER)
-        check_sees_all(_TAKER, config)
         encoder, decoder = transformer_encoder(model, config), transformer_decoder(model, config)
         remarks = _OF_TRANSFORMER
     longest, decoding = subject.model.longest, subject.decoding

@@ -8,8 +8,11 @@ from attlas.exporting.graph import Graph
 from attlas.exporting.graph_encoder import encoded
 from attlas.exporting.graph_heads import Heads
 from attlas.exporting.graph_layers import GraphLayers
+from attlas.exporting.graph_numbers import GraphNumbers
+from attlas.exporting.graph_patterns import allowed
 from attlas.exporting.graph_vocabulary import logits
 from attlas.models import Transformer, TransformerConfig
+from attlas.patterns import causal
 
 
 def transformer_encoder(model: Transformer, config: TransformerConfig) -> Graph:
@@ -41,6 +44,8 @@ def transformer_decoder(model: Transformer, config: TransformerConfig) -> Graph:
     layers = GraphLayers(graph, config)
     steps = graph.node("Shape", pasts[0].keys, start=2, end=3)
     positions = layers.positions(steps)
+    n = GraphNumbers(graph)
+    so_far = n.up_to(n.of("Add", n.size(pasts[0].keys, 2), 1))  # slots, the new one among them
     token = graph.node("Unsqueeze", tokens, graph.integers(1))
     x = layers.embedded(token, model.target_embedding)
     x = layers.placed(x, model.target_positions, positions)
@@ -52,7 +57,9 @@ def transformer_decoder(model: Transformer, config: TransformerConfig) -> Graph:
         def back(y: str, layer: Any = layer, past: Heads = past) -> str:
             new = layers.remembered(y, layer.self_attention, positions)
             present.append(layers.longer(past, new))
-            return layers.read(y, present[-1], layer.self_attention, None, positions)
+            own = layer.self_attention.pattern
+            before = None if own == causal else allowed(n, own, steps, so_far)
+            return layers.read(y, present[-1], layer.self_attention, before, positions)
 
         def across(y: str, layer: Any = layer, source: Heads = source) -> str:
             return layers.read(y, source, layer.cross_attention, seen, None)
