@@ -5,7 +5,9 @@ import signal
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from pathlib import Path
 
 import pytest
 import torch
@@ -14,6 +16,7 @@ from hypothesis import strategies as st
 
 from attlas.decoding.forks import POSSIBLE, Forks
 from attlas.errors import AttlasError
+from attlas.runs import held
 
 pytestmark = pytest.mark.skipif(not POSSIBLE, reason="children are only used on Linux")
 
@@ -65,9 +68,50 @@ def test_a_child_sees_what_its_parent_held_and_changes_nothing_of_it() -> None:
     assert held.sum() == 0
 
 
-def test_a_single_item_is_done_by_the_parent() -> None:
+def test_threads_that_map_at_once_get_their_own_answers() -> None:
+    def work(item: int) -> int:
+        time.sleep(0.001)
+        return 2 * item
+
+    with Forks(work, 2) as forks, ThreadPoolExecutor(4) as pool:
+        asked = [list(range(n, n + 9)) for n in range(30)]
+        assert list(pool.map(forks.map, asked)) == [[2 * i for i in items] for items in asked]
+
+
+def test_where_no_process_can_be_had_the_parent_works(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse() -> int:
+        raise BlockingIOError(11, "Resource temporarily unavailable")
+
+    monkeypatch.setattr(os, "fork", refuse)
     with Forks(own_id, 2) as forks:
-        assert forks.map([0]) == [os.getpid()]
+        assert len(forks) == 0
+        assert forks.map([1, 2]) == [os.getpid()] * 2
+
+
+def test_a_child_holds_no_lock_that_is_taken_later(tmp_path: Path) -> None:
+    with Forks(own_id, 2) as forks:
+        with held(tmp_path / "lock"):
+            forks.map([1, 2])
+        with held(tmp_path / "lock", wait=False) as ours:
+            assert ours
+
+
+def test_ctrl_c_at_the_moment_of_a_fork_stops_the_parent_alone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    plain = os.fork
+
+    def fork_and_press() -> int:
+        child = plain()
+        if not child:
+            os.kill(os.getpid(), signal.SIGINT)
+        return child
+
+    monkeypatch.setattr(os, "fork", fork_and_press)
+    with Forks(own_id, 2) as forks:
+        found = set(forks.map(range(6)))
+    assert found
+    assert os.getpid() not in found
 
 
 def test_no_child_is_left_when_the_work_is_done() -> None:
@@ -77,7 +121,7 @@ def test_no_child_is_left_when_the_work_is_done() -> None:
     assert not any(map(alive, children))
 
 
-def test_a_mistake_of_the_caller_is_raised_as_it_is_and_the_next_map_is_right() -> None:
+def test_a_mistake_of_the_caller_is_raised_as_it_is_and_the_parent_does_the_rest() -> None:
     def work(item: int) -> int:
         if item == 3:
             raise AttlasError("a number", "3", "take another")

@@ -278,6 +278,14 @@ def test_nothing_is_forked_where_somebody_listens() -> None:
 
 
 @pytest.mark.usefixtures("two_threads")
+def test_who_listens_later_is_heard_although_there_are_children() -> None:
+    translator = recurrent(max_length_factor=0.5)
+    with translator.forked() as faster, observe(translator.model) as trace:
+        list(faster.many(TEXTS, tokens=20))
+    assert trace.layers
+
+
+@pytest.mark.usefixtures("two_threads")
 def test_a_translator_outlives_its_children() -> None:
     translator = recurrent(max_length_factor=0.5)
     with translator.forked() as faster:

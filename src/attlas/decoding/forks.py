@@ -3,12 +3,14 @@
 import os
 import signal
 import sys
+import warnings
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from functools import partial
 from itertools import islice
 from multiprocessing import Pipe
 from multiprocessing.connection import Connection, wait
+from threading import Lock
 from typing import Any, Generic, Self, TypeVar
 
 import torch
@@ -22,37 +24,43 @@ POSSIBLE = sys.platform == "linux"  # elsewhere there is no fork, or libraries t
 
 
 class Forks(Generic[Item, Found]):
-    """`forks.map(items)` is [work(item) for item in items], done by up to `count` child processes.
+    """`forks.map(items)` is [work(item) for item in items], done by `count` child processes.
 
-    A child is a copy of this process as it was at the first map that wanted it: model and all, with
-    nothing read or sent again, and with one thread for torch. Items and what is found travel
-    through pipes, so they have to be picklable; `work` need not be. Unlike threads, children do not
-    wait for one lock of Python's between the kernels of a step.
+    A child is a copy of this process as it was when the `Forks` were made: model and all, with
+    nothing read or sent again, and with one thread for torch. So make them before there are locks,
+    threads or open outputs that they would hold a copy of. Items and what is found travel through
+    pipes and have to be picklable; `work` need not be. Unlike threads, children do not wait for one
+    lock of Python's between the kernels of a step.
 
-    As a context manager it ends its children: at once after an exception, else when they have
-    nothing left to do. Should this process be killed, they end after the item in work.
+    There may be fewer children than asked for, where the system allows no more; without any, and
+    after an error, this process does the work. As a context manager it ends its children: at once
+    after an exception, else when they have nothing left to do. Should this process be killed, they
+    end after the item in work. Several threads may map; one after the other they do.
 
     Errors: what `work` raises in a child is raised here; `AttlasError` for a child that died.
     """
 
     def __init__(self, work: Callable[[Item], Found], count: int) -> None:
-        self._work, self.count = work, count
+        self._work, self._mapping = work, Lock()
         self._children: dict[Connection, int] = {}  # the pipe of each, and its process id
+        with suppress(OSError):  # no process more, or no memory for one
+            for _ in range(count):
+                self._fork()
+
+    def __len__(self) -> int:
+        """How many children there are."""
+        return len(self._children)
 
     def map(self, items: Sequence[Item]) -> list[Found]:
-        """The items are begun in their order; what is found comes in their order.
-
-        A single item is not worth a child.
-        """
-        if len(items) == 1:
-            return [self._work(items[0])]
-        while len(self._children) < min(self.count, len(items)):
-            self._fork()
-        try:
-            return self._mapped(items)
-        except BaseException:
-            self._kill()  # or what they are still at would be taken for the next answer
-            raise
+        """The items are begun in their order; what is found comes in their order."""
+        with self._mapping:
+            if not self._children:
+                return [self._work(item) for item in items]
+            try:
+                return self._mapped(items)
+            except BaseException:
+                self._kill()  # or what they are still at would be taken for the next answer
+                raise
 
     def _mapped(self, items: Sequence[Item]) -> list[Found]:
         left = iter(enumerate(items))
@@ -88,26 +96,15 @@ class Forks(Generic[Item, Found]):
 
     def _fork(self) -> None:
         ours, theirs = Pipe()
-        child = os.fork()
-        if child:
-            theirs.close()
-            self._children[ours] = child
-            return
-        # From here on we are the child, and end without whatever this process does at its end.
-        try:
-            signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is our parent's to answer
-            for pipe in [ours, *self._children]:
-                pipe.close()  # or nobody would notice its other end closing
-            torch.set_num_threads(1)
-            _serve(self._work, theirs)
-        finally:
-            os._exit(0)
-
-    def _kill(self) -> None:
-        for child in self._children.values():
-            with suppress(ProcessLookupError):
-                os.kill(child, signal.SIGKILL)
-        self.close()
+        with _deaf():
+            with warnings.catch_warnings():
+                # Newer Pythons warn of threads, which a child lacks. It needs none of ours.
+                warnings.simplefilter("ignore", DeprecationWarning)
+                child = os.fork()
+            if not child:
+                _be_child(self._work, theirs, [ours, *self._children])
+        theirs.close()
+        self._children[ours] = child
 
     def close(self) -> None:
         """Let the children end; whoever is at an item finishes it first."""
@@ -117,6 +114,12 @@ class Forks(Generic[Item, Found]):
             with suppress(ChildProcessError):
                 os.waitpid(child, 0)
         self._children.clear()
+
+    def _kill(self) -> None:
+        for child in self._children.values():
+            with suppress(ProcessLookupError):
+                os.kill(child, signal.SIGKILL)
+        self.close()
 
     def __enter__(self) -> Self:
         return self
@@ -128,22 +131,41 @@ class Forks(Generic[Item, Found]):
             self._kill()
 
 
+@contextmanager
+def _deaf() -> Iterator[None]:
+    """Ctrl-C waits: raised in a child, it would end it as if it were its parent."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _be_child(work: Callable[[Any], Any], pipe: Connection, others: Sequence[Connection]) -> None:
+    """Serve, and end without whatever the parent does at its end."""
+    try:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is our parent's to answer
+        for other in others:
+            other.close()  # or nobody would notice its other end closing
+        torch.set_num_threads(1)
+        _serve(work, pipe)
+    finally:
+        os._exit(0)
+
+
 def _serve(work: Callable[[Any], Any], pipe: Connection) -> None:
     """Answer each item with (False, what is found) or (True, the exception), until the end."""
-    with suppress(EOFError, BrokenPipeError):
-        for item in _received(pipe):
+    with suppress(EOFError, ConnectionError):
+        while True:
+            item = pipe.recv()
             try:
                 answer: tuple[bool, Any] = (False, work(item))
             except Exception as error:
                 answer = (True, error)
             try:
                 pipe.send(answer)
-            except (BrokenPipeError, EOFError):
+            except (EOFError, ConnectionError):
                 raise
-            except Exception as error:  # an exception that cannot travel
-                pipe.send((True, RuntimeError(repr(answer[1]) if answer[0] else repr(error))))
-
-
-def _received(pipe: Connection) -> Iterator[Any]:
-    while True:
-        yield pipe.recv()
+            except Exception as error:  # what cannot travel
+                told = answer[1] if answer[0] else error
+                pipe.send((True, RuntimeError(repr(told))))

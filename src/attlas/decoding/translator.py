@@ -27,6 +27,8 @@ from attlas.errors import AttlasError
 from attlas.models.sequence_to_sequence import SequenceToSequence
 from attlas.runs import CONFIG, Run
 
+_MOST_FORKS = 16  # beyond it a window of lines makes batches that are too small
+
 
 class Translator:
     """translator("text") → `Translation`; the one call from text to text.
@@ -137,11 +139,12 @@ class Translator:
     def forked(self) -> Iterator["Translator"]:
         """`with translator.forked() as faster`: one whose `many` searches in child processes.
 
-        As many as torch has threads, and only where that is faster: on a CPU, on Linux, where
-        nobody listens to the model; elsewhere it is this one. For a program that does nothing but
-        translate: a fork copies no other threads. See `Forks`.
+        As many as torch has threads, up to 16, and only where that is faster: on a CPU, on Linux,
+        where nobody listens to the model; elsewhere it is this one. The children see the model as
+        it is now. For a program that does nothing but translate, before it opens what it writes:
+        see `Forks`.
         """
-        count = at_a_time(self.model)
+        count = min(at_a_time(self.model), _MOST_FORKS)
         if count < 2 or not POSSIBLE:
             yield self
             return
@@ -158,8 +161,8 @@ class Translator:
     ) -> Iterator[Translation]:
         while lines := [self._read(text) for text in islice(texts, window)]:
             sources = [line.ids for line in lines]
-            crew = self._forks.count if self._forks else at_a_time(self.model)
-            batches = batches_by_length(sources, tokens, rows, crew)
+            crew = len(self._forks) if self._forks else at_a_time(self.model)
+            batches = batches_by_length(sources, tokens, rows, max(1, crew))
             yield from self._in_batches(lines, batches)
 
     def _in_batches(
@@ -168,13 +171,12 @@ class Translator:
         """One translation per line; the batches are places of lines."""
         batches = batches[::-1]  # the longest first: at the end nobody is left with them alone
         sources = [[lines[p].ids for p in places if lines[p].ids] for places in batches]
-        side = (
-            self._forks.map
-            if self._forks
-            else partial(side_by_side, self._searched, model=self.model)
-        )
+        if self._forks and len(sources) > 1 and at_a_time(self.model) > 1:
+            searched = self._forks.map(sources)
+        else:
+            searched = side_by_side(self._searched, sources, self.model)
         found: dict[int, Translation] = {}
-        for places, several in zip(batches, side(sources), strict=True):
+        for places, several in zip(batches, searched, strict=True):
             hypotheses = iter(several)
             for place in places:
                 line = lines[place]
