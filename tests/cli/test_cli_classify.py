@@ -16,6 +16,7 @@ from attlas import TextClassifier
 from attlas.cli.application import app
 from attlas.recording import Trace
 from attlas.runs import Run
+from attlas.training.provenance import this_attlas
 from labelled_runs import reviews, trained, write_lines
 
 LINES = ["the film was great", "", "  <br /> ", "awful", "a \u2028 dull \x85 plot", "very quite"]
@@ -199,6 +200,7 @@ def test_the_accuracy_is_that_of_the_labels_and_comes_with_what_it_depends_on(
     assert report["data"]["texts"] == 50
     assert report["checkpoint"] == Run(labelling).shelf.named("best")
     assert report["seed"] == 3
+    assert report["evaluated"] == this_attlas()
     assert all(one["label"] != one["given"] for one in report["wrong"])
 
 

@@ -3,6 +3,7 @@
 import json
 import shutil
 from dataclasses import replace
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,8 @@ from attlas.data import Corpus, FilterReport, Pair
 from attlas.decoding import DecodingConfig, Translator
 from attlas.metrics import corpus_score
 from attlas.runs import Run
+from attlas.training import Recipe, train
+from attlas.training.provenance import this_attlas
 
 
 def evaluate(*arguments: object) -> tuple[int, str, str]:
@@ -55,6 +58,21 @@ def test_the_report_names_data_search_checkpoint_and_seed(run: Path) -> None:
     assert report["decoding"]["beam"] == 3
     assert report["checkpoint"] == "00000003"
     assert report["seed"] == provenance["seed"]
+
+
+def test_the_report_names_the_attlas_that_trained_and_the_one_that_evaluated(
+    run: Path, tmp_path: Path
+) -> None:
+    other = Path(shutil.copytree(run, tmp_path / "older"))
+    facts = {**Run(run).provenance(), "attlas": "0.0.9", "commit": "a" * 40}
+    (other / "provenance.json").write_text(json.dumps(facts), encoding="utf-8")
+    report, now = json.loads(evaluate(other, "--json")[1]), this_attlas()
+    assert (report["attlas"], report["commit"]) == ("0.0.9", "a" * 40)
+    assert report["evaluated"] == now
+    assert now["attlas"] == version("attlas")
+    told = evaluate(other)[1]
+    assert f"attlas 0.0.9, torch {report['torch']}, commit {'a' * 40}" in told
+    assert f"evaluated by: attlas {now['attlas']}, commit {now['commit']}" in told
 
 
 def test_the_report_for_a_reader_says_the_same(run: Path) -> None:
@@ -182,7 +200,7 @@ def test_sources_that_were_cut_and_translations_that_did_not_end_are_told_apart(
 ) -> None:
     both = ("--source", files[0], "--reference", files[1])
     _, _, error = evaluate(run, *both, "--set", "decoding.longest_source=2")
-    assert "attlas: 1 of 3 sources: not read to the end, being longer than decoding" in error
+    assert "attlas: 1 of 3 sources: not read to the end, being longer than this" in error
     assert "cut off" not in error
     short = {"method": "sample", "max_length_factor": 0, "max_length_constant": 1, "seed": 1}
     settings = [
@@ -194,6 +212,23 @@ def test_sources_that_were_cut_and_translations_that_did_not_end_are_told_apart(
     assert unended
     assert f"attlas: {unended} of 3 sources: cut off at the longest translation" in error
     assert "not read to the end" not in error
+
+
+def test_sources_beyond_learned_positions_are_told_as_such(
+    recipe: Path, files: tuple[Path, Path], tmp_path: Path
+) -> None:
+    tables = read_toml(recipe)
+    tables["model"] = {
+        "kind": "transformer", "width": 8, "heads": 2, "feedforward": 8, "encoder_layers": 1,
+        "decoder_layers": 1, "positions": "learned", "longest": 8,
+    }  # fmt: skip
+    folder = train(Recipe.read(tables, "the test"), tmp_path / "learned").path
+    files[0].write_text("1 2 3 4 5 6 7\n1 2 3 4 5 6 7 0\n1\n", encoding="utf-8")
+    code, _, error = evaluate(folder, "--source", files[0], "--reference", files[1])
+    assert code == 0
+    said = "not read to the end, being longer than this model is set to read"
+    assert f"attlas: 1 of 3 sources: {said}\n" in error
+    assert "longest_source" not in error
 
 
 def test_a_translation_that_did_not_end_is_not_exactly_right_whatever_its_text(run: Path) -> None:

@@ -22,11 +22,13 @@ from typer.testing import CliRunner
 from attlas.cli import part, translating_files
 from attlas.cli.application import app
 from attlas.cli.shard import Shard
+from attlas.decoding.forks import POSSIBLE
 from attlas.errors import AttlasError
 from attlas.runs import held
 
 DRAWN = ("--set", "decoding.method=sample")  # of a model that knows nothing yet, the most to see
 PATIENCE = 300.0  # seconds; only a failure waits so long
+THREADS = pytest.mark.parametrize("threads", [1, 2])
 
 
 def translate(*arguments: object, text: str | None = None) -> tuple[int, str, str]:
@@ -34,9 +36,15 @@ def translate(*arguments: object, text: str | None = None) -> tuple[int, str, st
     return result.exit_code, result.stdout_bytes.decode(), result.stderr
 
 
-def started(*arguments: object) -> "subprocess.Popen[str]":
-    command = [sys.executable, "-m", "attlas", "translate", *map(str, arguments), *DRAWN]
-    return subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+def started(*arguments: object, threads: int = 1) -> "subprocess.Popen[str]":
+    """A process group of its own; with several threads, as many children search for it."""
+    return subprocess.Popen(
+        [sys.executable, "-m", "attlas", "translate", *map(str, arguments), *DRAWN],
+        env={**os.environ, "OMP_NUM_THREADS": str(threads)},
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
 
 
 def written(folder: Path, seed: int = 0, **lines: int) -> list[Path]:
@@ -347,6 +355,51 @@ def test_shards_divide_the_files_that_fail_as_well(run: Path, tmp_path: Path) ->
     assert contents(tmp_path / "out").keys() == {"a.txt", "b.txt", "d.txt"}
 
 
+@pytest.mark.parametrize("name", ["lines", "progress.json", "lock"])
+@pytest.mark.parametrize("done", [True, False])
+def test_a_folder_where_a_file_of_the_books_should_be_keeps_no_other_file_from_being_done(
+    run: Path, tmp_path: Path, name: str, done: bool
+) -> None:
+    sources, out = written(tmp_path, a=3, b=4), tmp_path / "out"
+    odd = part.books(out / "a.txt") / name
+    if done:
+        assert translate(run, sources[0], "--into", out)[0] == 0
+        odd.unlink(missing_ok=True)
+    odd.mkdir(parents=True)
+    code, _, error = translate(run, *sources, "--into", out)
+    assert code == 2
+    assert f"attlas: {sources[0]} failed: wanted " in error
+    assert str(odd.parent) in error
+    assert "Traceback" not in error
+    assert contents(out).keys() == ({"a.txt", "b.txt"} if done else {"b.txt"})
+    odd.rmdir()
+    code, _, error = translate(run, *sources, "--into", out)
+    lost = done and name == "progress.json"  # nobody knows any more whose that output is
+    assert code == (2 if lost else 0), error
+    assert contents(out).keys() == {"a.txt", "b.txt"}
+
+
+def test_an_output_that_may_not_be_looked_at_keeps_no_other_file_from_being_done(
+    run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sources, out = written(tmp_path, a=3, b=4), tmp_path / "out"
+    real = Path.exists
+
+    def exists(path: Path) -> bool:
+        if path == out / "a.txt":
+            raise PermissionError(errno.EACCES, "Permission denied", str(path))
+        return real(path)
+
+    for _ in range(2):  # also where the others are done
+        with monkeypatch.context() as patched:
+            patched.setattr(Path, "exists", exists)
+            code, _, error = translate(run, *sources, "--into", out)
+        assert code == 2
+        assert f"attlas: {sources[0]} failed: wanted to write {out / 'a.txt'}; got perm" in error
+        assert contents(out).keys() == {"b.txt"}
+    assert translate(run, *sources, "--into", out)[0] == 0
+
+
 def test_a_full_disk_ends_it_at_once_and_what_failed_before_is_told_all_the_same(
     run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -430,6 +483,26 @@ def test_a_finished_text_that_has_changed_is_noticed_whatever_its_length(
     assert "to be of text = " in error
 
 
+@pytest.mark.parametrize("way", ["replaced", "written"])
+def test_a_finished_text_that_has_changed_behind_its_size_and_its_time_is_noticed(
+    run: Path, tmp_path: Path, way: str
+) -> None:
+    (source,), out = written(tmp_path, a=3), tmp_path / "out"
+    source.write_text("1 2\n3 4\n", encoding="utf-8")
+    aged(source)
+    before = source.stat()
+    assert translate(run, source, "--into", out)[0] == 0
+    there = tmp_path / "other" if way == "replaced" else source
+    there.write_text("1 2\n4 3\n", encoding="utf-8")
+    os.utime(there, ns=(before.st_atime_ns, before.st_mtime_ns))
+    there.replace(source)
+    after = source.stat()
+    assert (after.st_size, after.st_mtime_ns) == (before.st_size, before.st_mtime_ns)
+    code, _, error = translate(run, source, "--into", out)
+    assert code == 2
+    assert "to be of text = " in error
+
+
 def test_another_setting_is_noticed_though_the_text_is_not_read_again(
     run: Path, tmp_path: Path, read: list[Path]
 ) -> None:
@@ -442,14 +515,18 @@ def test_another_setting_is_noticed_though_the_text_is_not_read_again(
     assert read == []
 
 
-def test_books_of_an_earlier_attlas_without_stamps_are_read(
-    run: Path, tmp_path: Path, read: list[Path]
+@pytest.mark.parametrize("lacking", [{"stamp"}, {"changed", "inode"}], ids=["all", "some"])
+def test_books_of_an_earlier_attlas_with_less_of_a_stamp_are_read(
+    run: Path, tmp_path: Path, read: list[Path], lacking: set[str]
 ) -> None:
     (source,), out = written(tmp_path, a=3), tmp_path / "out"
     assert translate(run, source, "--into", out)[0] == 0
     record = part.books(out / source.name) / "progress.json"
     kept = json.loads(record.read_bytes())
-    assert kept.pop("stamp")["size"] == source.stat().st_size
+    assert kept["stamp"]["size"] == source.stat().st_size
+    for table in (kept, kept["stamp"]):
+        for name in lacking & table.keys():
+            del table[name]
     record.write_text(json.dumps(kept))
     for again in ([source], []):
         read.clear()
@@ -596,18 +673,21 @@ def test_a_process_that_dies_at_any_operation_on_files_leaves_what_the_next_one_
 
 
 @pytest.mark.slow
-def test_killed_again_and_again_it_ends_with_the_same_bytes(run: Path, tmp_path: Path) -> None:
+@THREADS
+def test_killed_again_and_again_it_ends_with_the_same_bytes(
+    run: Path, tmp_path: Path, threads: int
+) -> None:
     sources, out = written(tmp_path, a=300, b=200), tmp_path / "out"
     assert translate(run, *sources, "--into", tmp_path / "undisturbed", "--window", 5)[0] == 0
     command = (run, *sources, "--into", out, "--window", 5)
     chance = random.Random(2)
     for name, lines in (("a.txt", 5), ("a.txt", 120), ("b.txt", 60)):
-        with started(*command) as process:
+        with started(*command, threads=threads) as process:
             until_there_are(lines, out / name)
             time.sleep(chance.uniform(0.0, 0.05))
             process.kill()
         assert process.returncode == -signal.SIGKILL
-    with started(*command) as process:
+    with started(*command, threads=threads) as process:
         _, error = process.communicate(timeout=PATIENCE)
     assert process.returncode == 0, error
     assert contents(out) == contents(tmp_path / "undisturbed")
@@ -615,13 +695,21 @@ def test_killed_again_and_again_it_ends_with_the_same_bytes(run: Path, tmp_path:
 
 @pytest.mark.slow
 @pytest.mark.skipif(os.name == "nt", reason="the signals of POSIX")
-def test_ctrl_c_ends_it_with_130_and_keeps_what_is_done(run: Path, tmp_path: Path) -> None:
+@THREADS
+def test_ctrl_c_ends_it_with_130_and_keeps_what_is_done(
+    run: Path, tmp_path: Path, threads: int
+) -> None:
     sources, out = written(tmp_path, a=400), tmp_path / "out"
     command = (run, *sources, "--into", out, "--window", 5)
-    with started(*command) as process:
+    with started(*command, threads=threads) as process:
         until_there_are(50, out / "a.txt")
-        process.send_signal(signal.SIGINT)
+        if POSSIBLE:
+            children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+            assert len(children) == (threads if threads > 1 else 0)
+        os.killpg(process.pid, signal.SIGINT)  # as a terminal does, to the children as well
         _, error = process.communicate(timeout=PATIENCE)
+    with pytest.raises(ProcessLookupError):  # nobody is left of them
+        os.killpg(process.pid, 0)
     assert process.returncode == 130
     assert error.endswith("attlas: interrupted\n")
     done = progress(out / "a.txt")
@@ -634,16 +722,39 @@ def test_ctrl_c_ends_it_with_130_and_keeps_what_is_done(run: Path, tmp_path: Pat
 
 
 @pytest.mark.slow
-def test_two_processes_share_the_files_and_one_takes_over_what_the_other_left(
+def test_two_processes_with_children_share_the_files_and_both_end(
     run: Path, tmp_path: Path
+) -> None:
+    sources, out = written(tmp_path, a=40, b=30, c=40, d=20), tmp_path / "out"
+    assert translate(run, *sources, "--into", tmp_path / "one", "--window", 5)[0] == 0
+    command = (run, *sources, "--into", out, "--window", 5)
+    both = [started(*command, threads=2) for _ in range(2)]
+    try:
+        told = [process.communicate(timeout=PATIENCE)[1] for process in both]
+    finally:
+        for process in both:
+            process.kill()
+    assert [process.returncode for process in both] == [0, 0], told
+    assert contents(out) == contents(tmp_path / "one")
+    for source in sources:
+        assert "".join(told).count(f"attlas: {out / source.name}: ") == 1
+
+
+@pytest.mark.slow
+@THREADS
+def test_two_processes_share_the_files_and_one_takes_over_what_the_other_left(
+    run: Path, tmp_path: Path, threads: int
 ) -> None:
     sources, out = written(tmp_path, a=60, b=30, c=20, d=0, e=40), tmp_path / "out"
     assert translate(run, *sources, "--into", tmp_path / "undisturbed", "--window", 5)[0] == 0
     command = (run, *sources, "--into", out, "--window", 5)
-    with started(*command) as first:
+    with started(*command, threads=threads) as first:
         until_there_are(5, out / "a.txt")
         os.kill(first.pid, signal.SIGSTOP)
-        with started(*command) as second, started(*command) as third:
+        with (
+            started(*command, threads=threads) as second,
+            started(*command, threads=threads) as third,
+        ):
             until_there_are(40, out / "e.txt")
             first.kill()
             told = "".join(process.communicate(timeout=PATIENCE)[1] for process in (second, third))

@@ -44,6 +44,28 @@ def test_who_waits_gets_it_when_the_holder_is_killed(tmp_path: Path) -> None:
             assert ours
 
 
+FORKED = """
+import os, signal, sys, time
+from pathlib import Path
+from attlas.runs import held
+with held(Path(sys.argv[1])) as ours:
+    child = os.fork()
+    if not child:
+        time.sleep(600)
+        os._exit(0)
+with held(Path(sys.argv[1])) as again:
+    print(ours, again)
+os.kill(child, signal.SIGKILL)
+os.waitpid(child, 0)
+"""
+
+
+def test_who_leaves_it_lets_go_of_it_though_a_child_holds_a_copy(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", FORKED, tmp_path / "lock"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=300)
+    assert done.stdout == "True True\n"
+
+
 def test_a_folder_that_does_not_exist_is_an_error_that_names_the_file(tmp_path: Path) -> None:
     with (
         pytest.raises(AttlasError, match=r"to write .*nowhere/lock"),

@@ -44,9 +44,11 @@ def test_a_folder_holds_everything_that_a_classifiers_run_is(lines: Path, tmp_pa
     assert run.classifier("best").training is False
 
 
-def test_it_learns_what_one_word_tells(lines: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("consistency", [0.0, 1.0])
+def test_it_learns_what_one_word_tells(lines: Path, tmp_path: Path, consistency: float) -> None:
     told: list[Event] = []
-    outcome = train(recipe(lines, 250), tmp_path, report=told.append)
+    asked = recipe(lines, 250, consistency=consistency)
+    outcome = train(asked, tmp_path, report=told.append)
     assert outcome.best is not None
     assert outcome.best >= 0.9
     scored = [event for event in told if isinstance(event, Validated)]
@@ -83,22 +85,25 @@ def _ctrl_c() -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("_ctrl_c")
-@pytest.mark.parametrize("stop", [1, 7])
+@pytest.mark.parametrize(("stop", "consistency"), [(1, 0.0), (7, 0.0), (4, 2.0)])
 def test_a_run_that_was_stopped_goes_on_to_the_same_bits(
-    lines: Path, tmp_path: Path, stop: int
+    lines: Path, tmp_path: Path, stop: int, consistency: float
 ) -> None:
-    undisturbed = whole(tmp_path / "undisturbed", recipe(lines, 12))
-    train(recipe(lines, stop), tmp_path / "raised")
-    assert differences(whole(tmp_path / "raised", recipe(lines, 12)), undisturbed) == []
+    def asked(updates: int, **more: int) -> Recipe:
+        return recipe(lines, updates, consistency=consistency, **more)
+
+    undisturbed = whole(tmp_path / "undisturbed", asked(12))
+    train(asked(stop), tmp_path / "raised")
+    assert differences(whole(tmp_path / "raised", asked(12)), undisturbed) == []
 
     def press(event: Event) -> None:
         if isinstance(event, Trained) and event.update == stop:
             os.kill(os.getpid(), signal.SIGINT)
 
     with pytest.raises(KeyboardInterrupt):
-        train(recipe(lines, 12, log_every=1), tmp_path / "pressed", report=press)
+        train(asked(12, log_every=1), tmp_path / "pressed", report=press)
     assert Run(tmp_path / "pressed").shelf.numbered()[-1] == stop
-    found = whole(tmp_path / "pressed", recipe(lines, 12))
+    found = whole(tmp_path / "pressed", asked(12))
     assert set(differences(found, undisturbed)) <= {"events"}  # it was told more often
 
 
@@ -241,19 +246,23 @@ def notes(asked: Recipe, folder: Path) -> list[str]:
 
 @pytest.mark.parametrize(
     ("patterns", "layers"),
-    [(["window(3)"], 1), (["window(2)"], 2), (["causal"], 5)],
+    [(["window(3)"], 1), (["window(2)"], 2), (["causal"], 5), (["window(0)"], 1)],
     ids=str,
 )
-def test_a_first_token_that_sees_hardly_any_text_whole_is_refused_before_the_training(
+def test_a_first_token_that_sees_hardly_any_text_whole_is_trained_after_a_loud_note(
     lines: Path, tmp_path: Path, patterns: list[str], layers: int
 ) -> None:
-    with pytest.raises(AttlasError) as error:
-        train(pooling_first(lines, patterns, layers), tmp_path / "run")
-    assert "a first token that sees the others, for model.pooling = 'first'" in str(error.value)
-    assert "of 200 texts are not read whole" in error.value.came
-    advised = error.value.do.partition("model.patterns = ")[2]
-    seeing = pooling_first(lines, [advised.strip("[']")], layers)
-    assert notes(seeing, tmp_path / "run") == []  # the folder is begun anew
+    asked = pooling_first(lines, patterns, layers)
+    reach = 0 if patterns == ["causal"] else int(patterns[0][7:-1]) * layers
+    lengths = [len(entry["text"].split()) for entry in reviews(200)]
+    unseen = [max(0, length - 1 - reach) for length in lengths]
+    (note,) = notes(asked, tmp_path / "blind")
+    assert Run(tmp_path / "blind").shelf.named("last") == "00000003"
+    assert note.startswith(f"WARNING: {sum(map(bool, unseen))} of 200 texts are not read whole.")
+    assert f"it never sees {sum(unseen):,} of {sum(lengths):,} tokens" in note
+    assert "set model.pooling = 'mean' or 'attentive', or" in note
+    advised = note.rpartition("model.patterns = ")[2]
+    assert notes(pooling_first(lines, [advised.strip("[']")], layers), tmp_path / "seeing") == []
 
 
 def test_a_first_token_that_misses_the_end_of_some_texts_is_told_with_their_number(

@@ -1,4 +1,7 @@
-"""R-Drop's loss against torch's divergences, output and gradient."""
+"""R-Drop's loss against torch's divergences, output and gradient; in training and out of it."""
+
+from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -9,14 +12,17 @@ from torch import Tensor, nn
 
 from attlas.data import Batch
 from attlas.errors import AttlasError
+from attlas.layers.dropout import dropping_by
 from attlas.training import Recipe
 from attlas.training.consistency import (
     consistent_cross_entropy,
     consistent_cross_entropy_and_gradient,
     consistent_sequence_loss,
 )
+from attlas.training.feeding import teacher_forced
 from attlas.training.loss import sequence_loss
-from attlas.training.tasks.translating import Translating
+from attlas.training.material import prepared
+from labelled_runs import reviews, tables, write_lines
 
 CASES = given(
     predictions=st.integers(1, 9),
@@ -106,7 +112,7 @@ def test_a_batch_twice_has_all_rows_and_all_of_them_again() -> None:
         assert torch.equal(both, torch.cat([one, one]))
 
 
-TABLES = {
+TABLES: dict[str, dict[str, Any]] = {
     "data": {"kind": "toy", "task": "reverse", "length": [1, 4], "symbols": 5, "train": 40,
              "valid": 4, "test": 4},
     "vocabulary": {"kind": "words", "size": 20},
@@ -130,25 +136,108 @@ def test_consistency_wants_the_right_tokens_fed() -> None:
         recipe(training={"feeding": {"kind": "constant", "p": 0.5}})
 
 
-@pytest.mark.parametrize(
-    "model", [{}, {"kind": "recurrent", "embedding": 8, "hidden": 8, "encoder_hidden": 8}]
-)
+RECURRENT = {"kind": "recurrent", "embedding": 8, "hidden": 8, "encoder_hidden": 8, "dropout": 0.1}
+
+
+@pytest.fixture(params=["transformer", "recurrent", "classifier"])
+def begun(request: pytest.FixtureRequest, tmp_path: Path) -> dict[str, Any]:
+    """The tables of a recipe."""
+    if request.param == "classifier":
+        return tables(write_lines(tmp_path / "reviews.jsonl", reviews(60)), smoothing=0.1)
+    model = RECURRENT if request.param == "recurrent" else TABLES["model"]
+    return {**TABLES, "model": model}
+
+
+class Reading:
+    """A batch of a task, read by a fresh model, each time under the same dropout."""
+
+    def __init__(self, begun: dict[str, Any], folder: Path, consistency: float) -> None:
+        training = {**begun["training"], "consistency": consistency}
+        self.task = prepared(Recipe.read({**begun, "training": training}, "the test"), folder)
+        torch.manual_seed(0)
+        self.model = self.task.build()
+        batches = self.task.encoded()
+        self.batch = batches.batch(max(batches.epoch(0), key=len))
+
+    def loss(self) -> Tensor:
+        parameters = list(self.model.parameters())
+        with dropping_by(torch.Generator().manual_seed(5)):
+            return self.task.loss(self.model, self.batch, 1, 1.0, torch.Generator(), parameters)
+
+    @torch.no_grad()
+    def both(self) -> tuple[Tensor, Tensor]:
+        """log p of the labels or tokens in one reading of all rows, and in the other."""
+        with dropping_by(torch.Generator().manual_seed(5)):
+            if isinstance(self.batch, Batch):
+                twice = self.batch.twice()
+                logits = self.model.logits(teacher_forced(self.model, twice))[twice.wanted_real]
+            else:
+                source, real = self.batch.source, self.batch.source_real
+                logits = self.model(torch.cat([source, source]), torch.cat([real, real]))
+        one, other = logits.log_softmax(-1).chunk(2)
+        return one, other
+
+
 def test_where_nothing_drops_out_a_task_loses_what_it_loses_without(
-    model: dict[str, object],
+    begun: dict[str, Any], tmp_path: Path
 ) -> None:
     losses = []
-    for consistency in (0.0, 5.0):
-        tables = {n: dict(t) for n, t in TABLES.items()} | (
-            {"model": {**model, "dropout": 0.1}} if model else {}
-        )
-        tables["training"]["consistency"] = consistency
-        read = Recipe.read(tables, "the test")
-        splits = read.data.load()
-        task = Translating(read, splits, Translating.vocabularies_of(read, splits))
-        torch.manual_seed(0)
-        built = task.build().eval()
-        batches = task.encoded()
-        batch = batches.batch(next(iter(batches.epoch(0))))
-        loss = task.loss(built, batch, 1, 1.0, torch.Generator(), list(built.parameters()))
-        losses.append(loss.item())
+    for alpha in (0.0, 5.0):
+        reading = Reading(begun, tmp_path / str(alpha), alpha)
+        reading.model.eval()
+        losses.append(reading.loss().item())
     assert losses[1] == pytest.approx(losses[0], rel=1e-5)
+
+
+def test_in_training_both_readings_of_a_task_differ_and_what_parts_them_is_in_its_loss(
+    begun: dict[str, Any], tmp_path: Path
+) -> None:
+    losses, alphas = {}, (1e-9, 2.0, 5.0)
+    for alpha in alphas:
+        reading = Reading(begun, tmp_path / str(alpha), alpha)
+        losses[alpha] = reading.loss().item()
+    p, q = reading.both()
+    apart = sum(F.kl_div(a, b, reduction="sum", log_target=True) for a, b in ((p, q), (q, p)))
+    assert apart > 1e-3 * reading.batch.tokens
+    for alpha in alphas[1:]:
+        wanted = losses[1e-9] + 0.25 * alpha * float(apart)
+        assert losses[alpha] == pytest.approx(wanted, rel=1e-5)
+    assert losses[5.0] > losses[2.0] > losses[1e-9]
+
+
+def test_the_gradient_of_a_task_draws_both_readings_together(
+    begun: dict[str, Any], tmp_path: Path
+) -> None:
+    """A step along it lessens what parts them, which one along the plain loss's need not."""
+    reading = Reading(begun, tmp_path, 1e4)  # so great that nothing else counts
+    before = reading.loss()
+    parameters = list(reading.model.parameters())
+    found = torch.autograd.grad(before, parameters, allow_unused=True)
+    length = torch.stack([g.norm() for g in found if g is not None]).norm()
+    with torch.no_grad():
+        for parameter, gradient in zip(parameters, found, strict=True):
+            if gradient is not None:
+                parameter -= 1e-2 * gradient / length
+    assert reading.loss() < before
+
+
+def test_half_precise_logits_lose_what_precise_ones_lose() -> None:
+    torch.manual_seed(0)
+    logits = torch.randn(500, 2, 3).bfloat16()
+    wanted = torch.randint(3, (500,))
+    found = consistent_cross_entropy(logits, wanted, 0.1, 5.0)
+    assert found.dtype == torch.float32
+    assert torch.equal(found, consistent_cross_entropy(logits.float(), wanted, 0.1, 5.0))
+
+
+def test_a_classifier_under_autocast_sums_its_loss_in_float32(tmp_path: Path) -> None:
+    begun = tables(write_lines(tmp_path / "reviews.jsonl", reviews(60)))
+    for alpha in (0.0, 5.0):
+        reading = Reading(begun, tmp_path / str(alpha), alpha)
+        with torch.autocast("cpu", torch.bfloat16):
+            assert reading.model(reading.batch.source, reading.batch.source_real).dtype == (
+                torch.bfloat16
+            )
+            coarse = reading.loss()
+        assert coarse.dtype == torch.float32
+        assert coarse.item() == pytest.approx(reading.loss().item(), rel=0.02)

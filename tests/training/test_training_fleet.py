@@ -119,12 +119,14 @@ def same(one: dict[str, torch.Tensor], other: dict[str, torch.Tensor]) -> bool:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("more", [[], ["training.consistency=5.0"]], ids=["plain", "R-Drop"])
 def test_two_processes_learn_what_a_crew_of_two_learns_to_the_bit(
-    recipe: Path, one: Path, tmp_path: Path
+    recipe: Path, tmp_path: Path, more: list[str]
 ) -> None:
-    printed = together(recipe, tmp_path / "run")
-    assert losses(tmp_path / "run") == losses(one)
-    assert same(weights(tmp_path / "run"), weights(one))
+    printed = together(recipe, tmp_path / "two", *more)
+    train(read_recipe(recipe, [*more, "training.threads=2"]), tmp_path / "one")
+    assert losses(tmp_path / "two") == losses(tmp_path / "one")
+    assert same(weights(tmp_path / "two"), weights(tmp_path / "one"))
     assert printed.count("finished after 24 updates") == 1  # only the first process speaks
 
 

@@ -10,6 +10,7 @@ from attlas.data import Batch, padded
 from attlas.data.vocabulary import BEGIN, END
 from attlas.errors import AttlasError
 from attlas.models import RecurrentConfig, RecurrentModel, SequenceToSequence, build
+from attlas.training.consistency import consistent_sequence_loss
 from attlas.training.crew import Crew
 from attlas.training.feeding import sampled, teacher_forced
 from attlas.training.learner import Learner
@@ -51,6 +52,11 @@ class CrossEntropy:
         if right < 1.0:
             logits = sampled(model, some, right, "sample", generator)
             return cross_entropy(logits[real], some.wanted[real], smoothing)
+        if self.settings.consistency:
+            return consistent_sequence_loss(
+                model.logits, teacher_forced(model, some.twice()), some.wanted, real, smoothing,
+                self.settings.consistency, parameters, scale,
+            )  # fmt: skip
         features = teacher_forced(model, some)
         return sequence_loss(
             model.logits, features, some.wanted, real, smoothing, parameters, scale
@@ -74,12 +80,12 @@ def gradients(of: Some) -> dict[str, torch.Tensor]:
     return found
 
 
-@pytest.mark.parametrize("smoothing", [0.0, 0.1])
+@pytest.mark.parametrize("settings", [{}, {"smoothing": 0.1}, {"consistency": 5.0}], ids=str)
 @pytest.mark.parametrize("split", [[(0,), (1,), (2,), (3,), (4,)], [(0, 1, 2), (3, 4)]])
 def test_batches_of_any_sizes_together_give_the_gradient_of_one_big_batch(
-    split: list[tuple[int, ...]], smoothing: float
+    split: list[tuple[int, ...]], settings: dict[str, float]
 ) -> None:
-    apart, together = learner(smoothing=smoothing), learner(smoothing=smoothing)
+    apart, together = learner(**settings), learner(**settings)
     seen = apart.update([[batch(*places) for places in split]], 1)
     expected = together.update([[batch(0, 1, 2, 3, 4)]], 1)
     for name, gradient in gradients(apart).items():
@@ -88,9 +94,10 @@ def test_batches_of_any_sizes_together_give_the_gradient_of_one_big_batch(
     assert seen.tokens == expected.tokens == 16
 
 
-@pytest.mark.parametrize("size", [1, 2, 3])
-def test_shares_of_a_crew_give_the_gradient_of_one_big_batch(size: int) -> None:
-    apart, together = learner(crew=Crew(size)), learner()
+@pytest.mark.parametrize(("size", "consistency"), [(1, 0.0), (2, 0.0), (3, 0.0), (2, 5.0)])
+def test_shares_of_a_crew_give_the_gradient_of_one_big_batch(size: int, consistency: float) -> None:
+    apart = learner(crew=Crew(size), consistency=consistency)
+    together = learner(consistency=consistency)
     seen = apart.update([[batch(0, 3)], [batch(1, 4)], [batch(2)]][:size], 1)
     expected = together.update([[batch(0, 3), batch(1, 4), batch(2)][:size]], 1)
     for name, gradient in gradients(apart).items():
@@ -99,10 +106,14 @@ def test_shares_of_a_crew_give_the_gradient_of_one_big_batch(size: int) -> None:
     assert seen.tokens == expected.tokens
 
 
-@pytest.mark.parametrize("right", [1.0, 0.5])
-def test_what_a_crew_draws_is_no_matter_of_who_comes_first(right: float) -> None:
+@pytest.mark.parametrize(("right", "consistency"), [(1.0, 0.0), (0.5, 0.0), (1.0, 5.0)])
+def test_what_a_crew_draws_is_no_matter_of_who_comes_first(
+    right: float, consistency: float
+) -> None:
+    feeding = {"kind": "constant", "p": right}
+
     def weights() -> torch.Tensor:
-        one = learner(crew=Crew(2), dropout=0.5, feeding={"kind": "constant", "p": right})
+        one = learner(crew=Crew(2), dropout=0.5, feeding=feeding, consistency=consistency)
         for number in range(1, 6):
             one.update([[batch(0, 1, 2), batch(3)], [batch(3, 4)]], number)
         return torch.cat([p.detach().flatten() for p in one.model.parameters()])

@@ -296,16 +296,20 @@ def test_saving_as_often_as_the_recipe_says_counts_for_the_average(
     assert Run(tmp_path).shelf.read("last").facts["saved"] == [5, 6]
 
 
-def sampling(kind: str) -> Recipe:
-    tables = recipe(12).tables()
+def sampling(kind: str, training: dict[str, Any]) -> Recipe:
+    tables = recipe(12, **training).tables()
     tables["vocabulary"] = {"kind": kind, "size": 300, "sampling": 0.3}
     return Recipe.model_validate(tables)
 
 
 @pytest.mark.usefixtures("_ctrl_c")
-@pytest.mark.parametrize("kind", ["bpe", "unigram"])
+@pytest.mark.parametrize(
+    ("kind", "training"),
+    [("bpe", {}), ("unigram", {}), ("bpe", {"feeding": {"kind": "constant"}, "consistency": 2.0})],
+    ids=["bpe", "unigram", "R-Drop"],
+)
 def test_a_run_that_samples_its_subwords_stops_in_another_process_and_ends_with_the_same_bits(
-    tmp_path: Path, kind: str
+    tmp_path: Path, kind: str, training: dict[str, Any]
 ) -> None:
     program = (
         "import json, os, signal, sys\n"
@@ -319,7 +323,7 @@ def test_a_run_that_samples_its_subwords_stops_in_another_process_and_ends_with_
         "except KeyboardInterrupt:\n"
         "    print('stopped')\n"
     )
-    begun = sampling(kind)
+    begun = sampling(kind, training)
     arguments = [json.dumps(begun.tables()), str(tmp_path / "stopped")]
     done = subprocess.run(
         [sys.executable, "-c", program, *arguments], capture_output=True, text=True, check=True

@@ -22,6 +22,7 @@ from attlas.errors import AttlasError
 from attlas.metrics import BleuTokenizer, check_tokenizer, corpus_score, token_accuracy
 from attlas.runs import CONFIG, Run
 from attlas.training import Recipe
+from attlas.training.provenance import this_attlas
 
 
 def test_set_of(run: Run, source: str | None, reference: str | None, *, valid: bool) -> Corpus:
@@ -95,7 +96,7 @@ def translated(translator: Translator, tested: Corpus, output: Path | None) -> l
     unread = sum(translation.cut > 0 for translation in found)
     unended = sum(not translation.finished for translation in found)
     for count, remark in (
-        (unread, "not read to the end, being longer than decoding.longest_source"),
+        (unread, "not read to the end, being longer than this model is set to read"),
         (unended, "cut off at the longest translation, which the model did not end"),
     ):
         if count:
@@ -155,6 +156,7 @@ def report_of(
         "run": str(run.path),
         "checkpoint": run.shelf.named(checkpoint) if checkpoint in ("best", "last") else checkpoint,
         **{key: provenance.get(key) for key in ("seed", "attlas", "commit", "torch")},
+        "evaluated": this_attlas(),
     }
 
 
@@ -196,6 +198,7 @@ def told(
         f"search: {_searched(report['decoding'])}",
         f"run: {report['run']}, checkpoint {report['checkpoint']}, seed {report['seed']}, "
         f"attlas {report['attlas']}, torch {report['torch']}, commit {report['commit']}",
+        "evaluated by: attlas {attlas}, commit {commit}".format(**report["evaluated"]),
     ]
     return "\n".join(lines)
 

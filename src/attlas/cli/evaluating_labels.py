@@ -22,6 +22,7 @@ from attlas.errors import AttlasError
 from attlas.metrics import confusion, wilson_interval
 from attlas.runs import CONFIG, Run
 from attlas.training import Recipe
+from attlas.training.provenance import this_attlas
 
 _SHOWN = 300  # characters of an example
 _FIELDS = {("data", "text"), ("data", "label")}  # what --set may name of a file of labelled texts
@@ -171,6 +172,7 @@ def _report(
         "run": str(run.path),
         "checkpoint": run.shelf.named(checkpoint) if checkpoint in ("best", "last") else checkpoint,
         **{key: provenance.get(key) for key in ("seed", "attlas", "commit", "torch")},
+        "evaluated": this_attlas(),
     }
 
 
@@ -209,6 +211,7 @@ def _as_text(report: Mapping[str, Any], wrong: Sequence[Mapping[str, Any]]) -> s
         f"data: {data['name']}, {amount(data['texts'], 'text')}, sha256 {data['sha256']}",
         f"run: {report['run']}, checkpoint {report['checkpoint']}, seed {report['seed']}, "
         f"attlas {report['attlas']}, torch {report['torch']}, commit {report['commit']}",
+        "evaluated by: attlas {attlas}, commit {commit}".format(**report["evaluated"]),
     ]
     return "\n".join(lines)
 

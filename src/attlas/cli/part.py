@@ -53,19 +53,20 @@ class Part:
         self._books = books(output)
         self._lines, self._record = self._books / "lines", _record(output)
         found = _recorded(output)
-        if found is None and output.exists():
+        there = _there(output)
+        if found is None and there:
             raise AttlasError(
                 f"to write {output}",
                 "a file there that was not translated into this folder",
                 "choose another folder, or take that file away",
             )
-        if found and found.whole and not output.exists():
+        if found and found.whole and not there:
             found = None  # whoever took it away wants it anew
         if found:
             self._check(found, origin)
         self.progress = found or Progress(origin=dict(origin))
         if self.progress.whole:
-            self._lines.unlink(missing_ok=True)  # a kill may have left it
+            self._drop_lines()  # which a kill may have left
             return
         with explained(self._lines), _open(self._lines) as file:
             self._digest = self._checked(file)
@@ -105,7 +106,7 @@ class Part:
             os.replace(whole, self.output)
             sync(self.output.parent)
         self._keep(self.progress.model_copy(update={"whole": True, "stamp": stamp}))
-        self._lines.unlink(missing_ok=True)
+        self._drop_lines()
 
     def read_again(self, stamp: Stamp | None) -> None:
         """The text of an output that is whole was read once more, and is the same."""
@@ -116,6 +117,10 @@ class Part:
         """Take away what is done."""
         with explained(self._books):
             self._record.unlink(missing_ok=True)
+            self._lines.unlink(missing_ok=True)
+
+    def _drop_lines(self) -> None:
+        with explained(self._lines):
             self._lines.unlink(missing_ok=True)
 
     def _keep(self, progress: Progress) -> None:
@@ -152,12 +157,21 @@ def books(output: Path) -> Path:
 
 
 def text_of(output: Path, stamp: Stamp | None) -> str | None:
-    """The checksum of the text of an output that is whole, if its file has this stamp still."""
+    """The checksum of the text of an output that is whole and there, if its file has this stamp
+    still.
+    """
     found = _recorded(output)
     if stamp is None or found is None or not found.whole or found.stamp != stamp:
         return None
+    if not _there(output):
+        return None
     text = found.origin.get(TEXT)
     return text if isinstance(text, str) else None
+
+
+def _there(output: Path) -> bool:
+    with explained(output):
+        return output.exists()
 
 
 def _record(output: Path) -> Path:

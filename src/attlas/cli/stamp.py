@@ -9,10 +9,15 @@ _SETTLED = 2 * 10**9  # nanoseconds; no file system counts more coarsely
 
 
 class Stamp(Config):
-    """size: in bytes; modified: when it was last written, in nanoseconds since 1970."""
+    """size: in bytes; modified: when it was last written, in nanoseconds since 1970; changed: when
+    anything of it was, which nobody can set; inode: which file of the disk has this name. An older
+    record lacks the last two, and is like no file.
+    """
 
     size: int
     modified: int
+    changed: int | None = None
+    inode: int | None = None
 
     @classmethod
     def of(cls, path: Path) -> "Stamp | None":
@@ -27,4 +32,9 @@ class Stamp(Config):
             return None
         if time.time_ns() - status.st_mtime_ns < _SETTLED:
             return None
-        return cls(size=status.st_size, modified=status.st_mtime_ns)
+        return cls(
+            size=status.st_size,
+            modified=status.st_mtime_ns,
+            changed=status.st_ctime_ns,
+            inode=status.st_ino,
+        )

@@ -113,7 +113,7 @@ class _Work:
     def _translate(self, source: Path, output: Path) -> None:
         stamp = Stamp.of(source)
         checksum, total = text_of(output, stamp), 0
-        if checksum is None or not output.exists():
+        if checksum is None:
             checksum, total = _read_through(source)
         part = Part(output, {**self.origin, TEXT: checksum})
         if part.progress.whole:

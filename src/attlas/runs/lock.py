@@ -3,7 +3,7 @@
 import fcntl
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from attlas.errors import AttlasError
@@ -47,4 +47,8 @@ def held(path: Path, *, wait: bool = False) -> Iterator[bool]:
                 ours = False
         yield ours
     finally:
+        # A child that was forked meanwhile has a copy of the descriptor: while one is open, closing
+        # ours alone does not let go of the file.
+        with suppress(OSError):
+            fcntl.flock(descriptor, fcntl.LOCK_UN)
         os.close(descriptor)

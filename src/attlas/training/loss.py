@@ -24,8 +24,10 @@ def cross_entropy(
     """−Σ_t Σ_v q_t(v) log softmax(logits_t)(v), in nats, summed over the tokens.
 
     q_t = (1 − ε) on the wanted token + ε / |V| on every token    Szegedy et al., 2016, section 7.
+    In float32 at least: a sum over a batch has more digits than bfloat16.
     """
-    return F.cross_entropy(logits, wanted, reduction="sum", label_smoothing=smoothing)
+    precise = logits.to(torch.promote_types(logits.dtype, torch.float32))
+    return F.cross_entropy(precise, wanted, reduction="sum", label_smoothing=smoothing)
 
 
 @torch.no_grad()

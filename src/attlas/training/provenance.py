@@ -13,16 +13,20 @@ from attlas.training.tasks.task import SplitsLike
 
 
 def provenance(splits: SplitsLike, example: str, seed: int) -> dict[str, Any]:
-    """Versions, commit (None outside a checkout), seed, and the checksum of each split."""
+    """Versions, commit, seed, and the checksum of each split."""
     return {
-        "attlas": _version("attlas"),
-        "commit": _commit(),
+        **this_attlas(),
         "python": platform.python_version(),
         "torch": torch.__version__,
         "machine": platform.platform(),
         "seed": seed,
         "data": checksums(splits, example),
     }
+
+
+def this_attlas() -> dict[str, str | None]:
+    """The code that is running: its version, and its commit (None outside a checkout)."""
+    return {"attlas": _version("attlas"), "commit": _commit()}
 
 
 def checksums(splits: SplitsLike, example: str) -> dict[str, dict[str, Any]]:

@@ -67,8 +67,9 @@ class TrainingConfig(Config):
     rate: of the optimiser, before the schedule. clip: the greatest norm of the gradient (0 = any).
     smoothing: ε of the labels. consistency: α of R-Drop (Liang et al., 2021), by which each batch
     is read twice, under different dropout, and both readings are to predict the same; 0 = it is
-    read once. accumulate: so many batches make one update, with the gradient that
-    all of them in one batch would give. keep: how many checkpoints stay beside the best.
+    read once. Both are rows of one pass, so a batch of batching.tokens slots then takes the memory
+    and the time of twice as many. accumulate: so many batches make one update, with the gradient
+    that all of them in one batch would give. keep: how many checkpoints stay beside the best.
     save_every counts updates; every validation saves as well, and both count for `keep` and for
     the average of the last. Left out, every hundredth update is saved too, against a kill: that
     checkpoint counts for nothing and the next one takes its place. device: auto, cpu, cuda, …;

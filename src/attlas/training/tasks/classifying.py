@@ -70,7 +70,7 @@ class Classifying(Task[LabelledSplits, LabelledVocabularies]):
         super().__init__(recipe, splits, vocabularies)
         self._valid = encode_labelled(splits.valid, vocabularies)
         self._check_positions()
-        self._unseen = self._checked_reach()
+        self._unseen = self._told_of_reach()
 
     @staticmethod
     def vocabularies_of(recipe: Recipe, splits: LabelledSplits) -> LabelledVocabularies:
@@ -135,11 +135,8 @@ class Classifying(Task[LabelledSplits, LabelledVocabularies]):
                 "raise it, or set model.positions = 'sinusoidal'",
             )
 
-    def _checked_reach(self) -> str:
-        """What is to be told where the first token, which alone is pooled, sees no text whole.
-
-        Errors: `AttlasError` where that is so of most texts, which nobody can want.
-        """
+    def _told_of_reach(self) -> str:
+        """What is to be told where the first token, which alone is pooled, sees no text whole."""
         model = self.config
         if model.pooling != "first":
             return ""
@@ -148,19 +145,14 @@ class Classifying(Task[LabelledSplits, LabelledVocabularies]):
         texts = sum(map(bool, unseen))
         if not texts:
             return ""
-        layers = amount(model.layers, "layer")
-        told = (
-            f"model.patterns = {list(model.patterns)} in {layers}, through which it never sees "
-            f"{sum(unseen):,} of {amount(int(lengths.sum()), 'token')}; {texts:,} of "
-            f"{amount(len(unseen), 'text')} are not read whole"
-        )
         seeing = [f"either({pattern}, landmarks(0))" for pattern in model.patterns]
-        advice = f"set model.pooling = 'mean' or 'attentive', or model.patterns = {seeing}"
-        if 2 * texts > len(unseen):
-            raise AttlasError(
-                "a first token that sees the others, for model.pooling = 'first'", told, advice
-            )
-        return f"model.pooling = 'first' reads the first token alone, with {told}: {advice}"
+        return (
+            f"WARNING: {texts:,} of {amount(len(unseen), 'text')} are not read whole. "
+            "model.pooling = 'first' reads the first token alone, and with model.patterns = "
+            f"{list(model.patterns)} in {amount(model.layers, 'layer')} it never sees "
+            f"{sum(unseen):,} of {amount(int(lengths.sum()), 'token')}: "
+            f"set model.pooling = 'mean' or 'attentive', or model.patterns = {seeing}"
+        )
 
     def _lengths(self) -> NDArray[np.int64]:
         """How many tokens of each text are read, in training and in validation."""
