@@ -58,7 +58,10 @@ def contest(
     options: argparse.Namespace,
     more: Sequence[str] = (),
 ) -> dict[str, Any]:
-    """One measurement, printed as well; `more` is what each contender is told besides."""
+    """One measurement, printed as well; the first of the contenders is the one to compare with.
+
+    more: what each contender is told besides.
+    """
     made = corpus.made(tuple(options.data), CORPUS)
     absent: dict[str, str] = {}
     versions: dict[str, str] = {}
@@ -81,10 +84,11 @@ def contest(
                 "--seconds", str(options.seconds), *more,
             ]  # fmt: skip
         played = turns(commands, options.blocks, {"OMP_NUM_THREADS": str(threads)})
-    print(f"\n{title}, threads: {threads}\n\n{table(played.figures, unit)}", flush=True)
+    first = contenders[0].name
+    print(f"\n{title}, threads: {threads}\n\n{table(played.figures, unit, first)}", flush=True)
     script = Path(sys.argv[0]).name
     return measurement(
-        suite, title, unit, threads, played, absent=absent, versions=versions,
+        suite, title, unit, threads, played, first=first, absent=absent, versions=versions,
         command=["python", f"benchmarks/{script}", *sys.argv[1:]],
     )  # fmt: skip
 

@@ -4,7 +4,8 @@ python benchmarks/environments.py    make those that are missing, and say what b
 
 contenders/NAME.txt pins what a peer runs on. First come torch and NumPy, as attlas has them, then
 the rest with `--no-deps`, because peers ask for versions of torch that have no CPU build any more.
-A peer that does not install is a result as well: it is told, and never left out.
+A peer that does not install is a result as well: it is told, and never left out. Only what was made
+is kept: what failed, perhaps for want of a network, is tried again by the next script.
 """
 
 import hashlib
@@ -12,6 +13,7 @@ import json
 import subprocess
 import sys
 from dataclasses import asdict, dataclass
+from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 
@@ -36,6 +38,7 @@ class Environment:
     versions: dict[str, str]
 
 
+@cache  # what failed is not tried again for every table of a script
 def environment(peer: str) -> Environment:
     """The environment of a peer, made unless it is there and its pins are what they were."""
     folder = ENVIRONMENTS / peer
@@ -43,15 +46,26 @@ def environment(peer: str) -> Environment:
     stamp = ENVIRONMENTS / f"{peer}.json"
     shared = [f"{name}=={version(name)}" for name in SHARED]
     sum_ = hashlib.sha256("\n".join([*shared, pins.read_text(encoding="utf-8")]).encode())
-    if stamp.is_file():
-        known = json.loads(stamp.read_text(encoding="utf-8"))
-        if known.pop("pins") == sum_.hexdigest():
-            return Environment(**known)
+    known = kept(stamp, sum_.hexdigest())
+    if known is not None:
+        return known
     print(f"making the environment of {peer} (some minutes)", file=sys.stderr)
+    stamp.unlink(missing_ok=True)
     made = _made(folder, pins, shared, MODULES[peer])
-    written = {"pins": sum_.hexdigest(), **asdict(made)}
-    stamp.write_text(json.dumps(written, indent=1) + "\n", encoding="utf-8")
+    if made.python is not None:
+        written = {"pins": sum_.hexdigest(), **asdict(made)}
+        stamp.write_text(json.dumps(written, indent=1) + "\n", encoding="utf-8")
     return made
+
+
+def kept(stamp: Path, pins: str) -> Environment | None:
+    """What the stamp says was made by these pins, if it is still there."""
+    if not stamp.is_file():
+        return None
+    known = json.loads(stamp.read_text(encoding="utf-8"))
+    if known.pop("pins") != pins or not Path(known["python"] or "").is_file():
+        return None
+    return Environment(**known)
 
 
 def _made(folder: Path, pins: Path, shared: list[str], module: str) -> Environment:

@@ -14,32 +14,33 @@ def measurement(
     threads: int,
     played: Turns,
     *,
+    first: str,
     absent: Mapping[str, str] | None = None,
     versions: Mapping[str, str] | None = None,
     command: Sequence[str] = (),
 ) -> dict[str, Any]:
     """Figures of which more is better, as JSON takes them.
 
-    The first contender is what the others are compared with: `ratio` is the median over the blocks
-    of the first ÷ this, with its quartiles. absent: contenders that never began, and why; versions:
-    of what the contenders run on, by their names.
+    first: the contender that the others are compared with, which stands before them: `ratio` is the
+    median over the blocks of the first ÷ this, with its quartiles; where it has no figures, there
+    are no ratios. absent: contenders that never began, and why; versions: of what the contenders
+    run on, by their names.
     """
-    first = next(iter(played.figures.values()), [])
     contenders: list[dict[str, Any]] = []
     for contender, blocks in played.figures.items():
         low, middle, high = (_short(value) for value in quartiles(blocks))
-        of_first = ratios(first, blocks)
-        contenders.append(
-            {
-                "name": contender,
-                "version": (versions or {}).get(contender),
-                "median": middle,
-                "quartiles": [low, high],
-                "ratio": round(statistics.median(of_first), 3),
-                "ratio_quartiles": [round(quartiles(of_first)[i], 3) for i in (0, 2)],
-                "blocks": [_short(value) for value in blocks],
-            }
-        )
+        one = {
+            "name": contender,
+            "version": (versions or {}).get(contender),
+            "median": middle,
+            "quartiles": [low, high],
+            "blocks": [_short(value) for value in blocks],
+        }
+        if first in played.figures:
+            of_first = ratios(played.figures[first], blocks)
+            one["ratio"] = round(statistics.median(of_first), 3)
+            one["ratio_quartiles"] = [round(quartiles(of_first)[i], 3) for i in (0, 2)]
+        contenders.append(one)
     for contender, why in {**(absent or {}), **played.lost}.items():
         contenders.append({"name": contender, "lost": why})
     return {
@@ -48,7 +49,7 @@ def measurement(
         "unit": unit,
         "threads": threads,
         "command": " ".join(command),
-        "contenders": contenders,
+        "contenders": sorted(contenders, key=lambda one: one["name"] != first),
     }
 
 

@@ -6,7 +6,7 @@ Theirs: both sides normalised, lowercased and cut into tokens as Moses does it, 
 tokens without smoothing (multi-bleu.perl, fairseq-generate --remove-bpe). That gives test2016 the
 12,103 tokens of German that Wu et al., 2021 ("Good for Misconceived Reasons") print beside their
 41.02. A translation is text here, not tokens, so it is cut the same way. Ours: cased, detokenised,
-13a. It needs `pip install sacremoses`.
+13a. It needs sacremoses, which `make bench` has: `pip install '.[test]'`.
 """
 
 import argparse

@@ -6,6 +6,9 @@ from typing import Any
 from curve import by, late
 
 BEGIN, END = "<!-- benchmarks: benchmarks/run.py -->", "<!-- end of benchmarks -->"
+CAPTION = (
+    "Medians over the blocks; in brackets, how many times as fast the first is, block by block."
+)
 MEASURE = (
     "BLEU on test2016, beam 5: cased, detokenised, 13a; the papers' measure takes lowercased "
     "tokens of Moses (benchmarks/paper_bleu.py)."
@@ -23,7 +26,7 @@ def with_table(text: str, results: Result, suites: Collection[str]) -> str:
 
 
 def tables(results: Result, suites: Collection[str]) -> str:
-    """One table a suite, and under them where and when."""
+    """One table a suite, under them where and when, and at last what is still to be measured."""
     shown = {name: results[name] for name in suites if name in results}
     parts = []
     for name, suite in shown.items():
@@ -31,10 +34,13 @@ def tables(results: Result, suites: Collection[str]) -> str:
             parts.append(f"{name} failed: {suite['failed']}.")
         if suite["measurements"]:
             parts.append(_layout(suite["measurements"])(suite["measurements"]))
-    caption = (
-        "Medians over the blocks; in brackets, how many times as fast the first is, block by block."
-    )
-    return "\n\n".join([*parts, f"{caption} {conditions(shown)}"])
+    if shown:
+        parts.append(f"{CAPTION} {conditions(shown)}")
+    missing = " ".join(name for name in suites if name not in results)
+    if missing:
+        asked = f'"{missing}"' if " " in missing else missing
+        parts.append(f"Not measured yet: `make bench SUITES={asked}`.")
+    return "\n\n".join(parts)
 
 
 def _layout(measurements: list[Result]) -> Callable[[list[Result]], str]:
@@ -170,8 +176,9 @@ def _cell(contender: Result, measurement: Result) -> str:
         return "does not run"
     median = contender["median"]
     figure = f"{median:,.0f}" if median >= 100 else f"{median:.3g}"
-    first = contender is measurement["contenders"][0]
-    return figure if first else f"{figure} ({contender['ratio']:.2f} ×)"
+    if contender is measurement["contenders"][0]:
+        return figure
+    return f"{figure} ({contender['ratio']:.2f} ×)" if "ratio" in contender else f"{figure} (–)"
 
 
 def _threads(measurement: Result) -> str:

@@ -53,16 +53,16 @@ def suites(data: Path, trained: Path, quick: bool) -> dict[str, list[str]]:
     bleu = ["time_to_bleu.py", "--data", str(data), "--threads", str(cores)]
     if quick:
         few = [
-            "training.updates=100",
-            "training.schedule.updates=100",
-            "training.schedule.warmup=20",
+            "training.updates=50",
+            "training.schedule.updates=50",
+            "training.schedule.warmup=10",
         ]
         return {
             "training": ["training_speed.py", *pairs, *threads, *_blocks(1, 1.5)],
             "decoding": [
                 "decoding_speed.py", *test, *threads, *_blocks(1), "--beam", "5",
-                "--batches", "64", "--contenders", "attlas", "ctranslate2", "ctranslate2-int8",
-                "transformers",
+                "--batches", "64", "--every", "4",
+                "--contenders", "attlas", "ctranslate2", "ctranslate2-int8", "transformers",
             ],
             "search": [
                 "search_speed.py", *pairs, *threads, *_blocks(1, 0.5), "--model", "additive",

@@ -13,10 +13,11 @@ import os
 import subprocess
 import sys
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import corpus
+from agreement import agreeing
 from contest import CORPUS, HERE, Contender, contest, parser, write
 
 sys.path.append(str(HERE / "contenders"))
@@ -53,7 +54,7 @@ def main() -> None:
                 title = f"{MODELS[model]}, {'greedy' if beam == 1 else f'beam {beam}'}"
                 more = ["--beam", str(beam), "--run", str(runs[model])]
                 one = contest("search", title, "sentences/s", contenders, threads, options, more)
-                found.append(one | agreeing(answers))
+                found.append(one | agreeing(written(answers), "attlas"))
     write(found, options.json)
 
 
@@ -74,18 +75,13 @@ def trained(model: str, made: Path) -> Path:
     return run
 
 
-def agreeing(answers: dict[str, Path]) -> dict[str, Any]:
-    """How many lines of the first batch each writes as attlas does."""
-    lines = {
+def written(answers: Mapping[str, Path]) -> dict[str, list[str]]:
+    """The first batch of each contender that wrote one."""
+    return {
         name: json.loads(path.read_text("utf-8"))
         for name, path in answers.items()
         if path.is_file()
     }
-    ours = lines.get("attlas", [])
-    found = {name: sum(map(str.__eq__, ours, its)) / len(its) for name, its in lines.items()}
-    for name, share in found.items():
-        print(f"{name}: {share:.1%} of the first lines are those of attlas")
-    return {"agreeing": found}
 
 
 if __name__ == "__main__":

@@ -128,22 +128,15 @@ def turns(
     return Turns(figures, lost)
 
 
-def take_turns(commands: Mapping[str, Sequence[str]], blocks: int) -> dict[str, list[float]]:
-    """`turns` where every contender has to come through."""
-    played = turns(commands, blocks)
-    if played.lost:
-        raise SystemExit("; ".join(f"{name}: {why}" for name, why in played.lost.items()))
-    return played.figures
-
-
-def table(figures: Mapping[str, Sequence[float]], unit: str) -> str:
+def table(figures: Mapping[str, Sequence[float]], unit: str, first: str) -> str:
     """Markdown: median, quartiles, and the median of the ratio to the first, block by block."""
-    first = next(iter(figures.values()), ())
     lines = [f"| contender | {unit}, median | quartiles | first ÷ this |", "|---|---|---|---|"]
     for name, values in figures.items():
         low, middle, high = quartiles(values)
-        ratio = statistics.median(ratios(first, values))
-        lines.append(f"| {name} | {middle:,.0f} | {low:,.0f}–{high:,.0f} | {ratio:.2f} |")
+        ratio = (
+            f"{statistics.median(ratios(figures[first], values)):.2f}" if first in figures else "–"
+        )
+        lines.append(f"| {name} | {middle:,.0f} | {low:,.0f}–{high:,.0f} | {ratio} |")
     return "\n".join(lines)
 
 

@@ -46,28 +46,49 @@ def recorded(run: Path) -> Result:
     scores["data"]["name"] = re.sub(
         r"\S*/", "", scores["data"]["name"]
     )  # where it lay is no matter
-    events = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
-    (started, *_), (*_, ended) = events, events
-    rates = [event["tokens_per_second"] for event in events if event["event"] == "trained"]
-    scores["training"] = {
-        "seconds": ended["seconds"],
-        "updates": ended["update"],
-        f"{'texts' if classifier else 'target_tokens'}_per_second": round(statistics.median(rates)),
-        "parameters": started["parameters"],
-        "device": started["device"],
+    scores["training"] = trained(run, settings, "texts" if classifier else "target_tokens")
+    scores["recorded_on"] = {
+        "machine": platform.platform(),
         "processor": processor(),
         "cores": os.cpu_count(),
-        "threads": settings["training"].get("threads") or os.cpu_count(),
     }
     return scores
 
 
+def trained(run: Path, settings: dict[str, Any], counted: str) -> Result:
+    """What the training took, and where it was, as far as the run knows.
+
+    counted: what its journal counts by the second. threads: None where the recipe leaves them to
+    torch.
+    """
+    events = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
+    (started, *_), (*_, ended) = events, events
+    rates = [event["tokens_per_second"] for event in events if event["event"] == "trained"]
+    return {
+        "seconds": ended["seconds"],
+        "updates": ended["update"],
+        f"{counted}_per_second": round(statistics.median(rates)),
+        "parameters": started["parameters"],
+        "device": started["device"],
+        "machine": json.loads((run / "provenance.json").read_text(encoding="utf-8"))["machine"],
+        "threads": settings["training"].get("threads"),
+    }
+
+
 def tables(results: list[Result]) -> str:
-    """Translations, then classifiers."""
+    """Translations, then classifiers, and under each how they were measured."""
     told = [result for result in results if "accuracy" in result]
     written = [result for result in results if "accuracy" not in result]
-    found = [f"{table(written, TRANSLATING)}\n\n{conditions(written)}"] if written else []
-    return "\n\n".join([*found, *([table(told, CLASSIFYING)] if told else [])])
+    found = []
+    if written:
+        signatures = sorted({f"`{r['scores']['BLEU']['signature']}`" for r in written})
+        measure = f"On test sets; BLEU {', '.join(signatures)}."
+        found += [table(written, TRANSLATING), f"{measure} {machines(written)}"]
+    if told:
+        methods = ", ".join(sorted({r["interval"]["method"] for r in told}))
+        measure = f"On what the last column names; intervals: {methods}."
+        found += [table(told, CLASSIFYING), f"{measure} {machines(told)}"]
+    return "\n\n".join(found)
 
 
 def table(results: list[Result], columns: Columns) -> str:
@@ -77,12 +98,19 @@ def table(results: list[Result], columns: Columns) -> str:
     return "\n".join([lines[0], "|---" * len(columns) + "|", *lines[1:]])
 
 
-def conditions(results: list[Result]) -> str:
-    """Under what translations were scored."""
-    machines = sorted({r["training"]["processor"] for r in results})
-    signatures = sorted({r["scores"]["BLEU"]["signature"] for r in results})
-    how = [*machines, "BLEU " + ", ".join(f"`{signature}`" for signature in signatures)]
-    return f"On test sets; {'; '.join(how)}."
+def machines(results: list[Result]) -> str:
+    """Where runs were recorded and where they were trained, which may be another machine."""
+    # What was recorded before "recorded_on" has its processor and cores under "training".
+    on: list[Result] = [r["recorded_on"] if "recorded_on" in r else r["training"] for r in results]
+    recorded = dict.fromkeys(f"{one['processor']}, {one['cores']} cores" for one in on)
+    trained: dict[str, list[str]] = {}
+    for result in results:
+        where = result["training"].get("machine")
+        told = f"trained on {where}" if where else "the machine of the training was not noted"
+        trained.setdefault(told, []).append(result["run"])
+    several = len(trained) > 1
+    places = [f"{told} ({', '.join(runs)})" if several else told for told, runs in trained.items()]
+    return f"Recorded on {'; '.join([*recorded, *places])}."
 
 
 def with_table(text: str) -> str:
@@ -111,7 +139,7 @@ TRAINED: Columns = {
     "run": lambda r: f"[{r['run']}](docs/results/{r['run']}.json)",
     "parameters": lambda r: f"{r['training']['parameters'] / 1e6:.1f} M",
     "trained in": lambda r: _clock(r["training"]["seconds"]),
-    "cores": lambda r: f"{r['training']['threads']} of {r['training']['cores']}",
+    "threads": lambda r: str(r["training"]["threads"] or "all"),
 }
 TRANSLATING: Columns = {
     **TRAINED,

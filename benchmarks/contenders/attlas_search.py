@@ -15,4 +15,4 @@ translator = Translator(settings.run, DecodingConfig.model_validate(method | lim
 with translator.forked() as faster:
     for lines in pace.through(options.lines(settings.corpus, options.LINES), len):
         many = faster.many(lines, window=len(lines), rows=options.ROWS)
-        options.answer(settings.run, "attlas", [translation.text for translation in many])
+        options.answer(settings.run, "attlas", lines, [translation.text for translation in many])

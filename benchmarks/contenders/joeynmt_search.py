@@ -17,4 +17,4 @@ cfg["testing"] = {
 translator = Translator(cfg, settings.corpus)
 put_into(translator.model, torch.load(settings.run / options.WEIGHTS))
 for lines in pace.through(options.lines(settings.corpus, options.ROWS), len):
-    options.answer(settings.run, "JoeyNMT", translator(lines))
+    options.answer(settings.run, "JoeyNMT", lines, translator(lines))

@@ -9,6 +9,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # for `turns`, wherever we run
 
+from agreement import complete
 from turns import Pace
 
 WEIGHTS = "weights.pt"  # of a run, for JoeyNMT
@@ -43,8 +44,9 @@ def lines(corpus: Path, window: int) -> Iterator[list[str]]:
     return cycle(text[first : first + window] for first in range(0, LINES, window))
 
 
-def answer(run: Path, contender: str, lines: list[str]) -> None:
+def answer(run: Path, contender: str, lines: list[str], translations: list[str]) -> None:
     """What a contender wrote for the first batch of the text, kept beside the run."""
+    complete(lines, translations)
     path = run / f"{contender}.json"
     if not path.is_file():
-        path.write_text(json.dumps(lines[:ROWS]), encoding="utf-8")
+        path.write_text(json.dumps(translations[:ROWS]), encoding="utf-8")

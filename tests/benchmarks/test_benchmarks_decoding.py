@@ -14,8 +14,9 @@ from attlas.decoding import Translator
 BENCHMARKS = Path(__file__).resolve().parents[2] / "benchmarks"
 sys.path.append(str(BENCHMARKS))
 
-import decoding_speed  # noqa: E402
-from decoding_speed import batched, fastest  # noqa: E402
+import decoding_ways  # noqa: E402
+from decoding_speed import OURS, fastest, middle  # noqa: E402
+from decoding_ways import batched  # noqa: E402
 
 
 @given(st.lists(st.integers(0, 50), max_size=100), st.integers(1, 40))
@@ -41,7 +42,7 @@ class Clock:
     def __call__(self) -> float:
         return self.now
 
-    def way(self, name: str, first: float, after: float) -> decoding_speed.Translate:
+    def way(self, name: str, first: float, after: float) -> decoding_ways.Translate:
         def work(lines: list[str]) -> list[str]:
             warm = any(name == seen for seen, _ in self.seen)
             self.now += after if warm else first
@@ -63,6 +64,22 @@ def test_the_fastest_way_is_taken_and_none_pays_for_being_cold() -> None:
     assert [seen for seen in clock.seen if seen[1] == len(lines)] == [(n, 500) for n in ways]
 
 
+@given(st.lists(st.text("ab ", max_size=20), max_size=40), st.integers(1, 50))
+def test_ways_are_tried_on_lines_of_middle_length(lines: list[str], count: int) -> None:
+    found = middle(lines, count)
+    assert len(found) == min(count, len(lines))
+    left = iter(lines)
+    assert all(line in left for line in found)  # in the order in which they came
+    left_out = list(lines)
+    for line in found:
+        left_out.remove(line)
+    sizes = [len(line) for line in found] or [0]
+    assert not [line for line in left_out if min(sizes) < len(line) < max(sizes)]
+    shorter = sum(len(line) < min(sizes) for line in left_out)
+    longer = sum(len(line) > max(sizes) for line in left_out)
+    assert max(shorter, longer) <= (len(left_out) + 1) // 2  # as many of the ones as of the others
+
+
 def test_a_single_way_needs_no_race() -> None:
     clock = Clock()
     assert fastest({"only": clock.way("only", 1.0, 1.0)}, ["a line"], clock) == "only"
@@ -70,10 +87,14 @@ def test_a_single_way_needs_no_race() -> None:
 
 
 def test_what_is_called_attlas_translate_reads_as_much_at_once_as_it_does() -> None:
-    assert inspect.signature(translate).parameters["window"].default == decoding_speed.WINDOW
-    assert inspect.signature(Translator.many).parameters["tokens"].default == decoding_speed.TOKENS
+    assert inspect.signature(translate).parameters["window"].default == decoding_ways.WINDOW
+    assert inspect.signature(Translator.many).parameters["tokens"].default == decoding_ways.TOKENS
 
 
-@pytest.mark.parametrize("name", decoding_speed.EXPORTS)
+def test_the_others_are_compared_with_the_first_of_all() -> None:
+    assert next(iter(decoding_ways.CONTENDERS)) == OURS
+
+
+@pytest.mark.parametrize("name", decoding_ways.EXPORTS)
 def test_every_export_is_of_a_contender(name: str) -> None:
-    assert name in decoding_speed.CONTENDERS
+    assert name in decoding_ways.CONTENDERS

@@ -13,7 +13,7 @@ sys.path.append(str(BENCHMARKS))
 
 import turns as turns_module  # noqa: E402
 from measurement import measurement  # noqa: E402
-from turns import Turns, quartiles, ratios, table, take_turns, turns  # noqa: E402
+from turns import Turns, quartiles, ratios, table, turns  # noqa: E402
 
 
 def contender(code: str) -> list[str]:
@@ -79,11 +79,6 @@ def test_a_contender_that_ends_without_a_word_is_lost_with_its_exit_code() -> No
     assert "exit code 7" in turns({"mute": contender("sys.exit(7)")}, blocks=1).lost["mute"]
 
 
-def test_take_turns_wants_every_contender_to_come_through() -> None:
-    with pytest.raises(SystemExit, match=r"bad: RuntimeError: no"):
-        take_turns({"bad": contender("raise RuntimeError('no')")}, blocks=1)
-
-
 def test_contenders_see_the_variables_they_are_given() -> None:
     code = "import os\nfrom turns import serve\nserve(lambda block: float(os.environ['SPEED']))"
     assert turns({"one": contender(code)}, 1, {"SPEED": "9"}).figures == {"one": [9.0]}
@@ -139,15 +134,22 @@ def test_a_machine_that_slows_down_for_a_while_leaves_the_ratios_alone(
 
 
 def test_a_table_has_a_line_for_each_contender_even_if_there_is_none() -> None:
-    assert len(table({"a": [2.0, 4.0], "b": [1.0, 2.0]}, "tokens/s").splitlines()) == 4
-    assert table({"a": [2.0, 4.0], "b": [1.0, 2.0]}, "tokens/s").endswith("| 2.00 |")
-    assert len(table({}, "tokens/s").splitlines()) == 2
+    figures = {"a": [2.0, 4.0], "b": [1.0, 2.0]}
+    assert len(table(figures, "tokens/s", "a").splitlines()) == 4
+    assert table(figures, "tokens/s", "a").endswith("| 2.00 |")
+    assert len(table({}, "tokens/s", "a").splitlines()) == 2
+
+
+def test_a_table_without_the_first_has_no_ratios() -> None:
+    *_, a, b = table({"a": [2.0, 4.0], "b": [1.0, 2.0]}, "tokens/s", "lost").splitlines()
+    assert a.endswith("| – |")
+    assert b.endswith("| – |")
 
 
 def test_a_measurement_tells_of_those_who_were_lost_and_of_those_who_never_began() -> None:
     played = Turns({"a": [10.0, 20.0, 30.0], "b": [5.0, 10.0, 10.0]}, {"c": "it broke"})
     found = measurement(
-        "training", "RNN", "tokens/s", 1, played, absent={"d": "does not install"},
+        "training", "RNN", "tokens/s", 1, played, first="a", absent={"d": "does not install"},
         versions={"b": "1.2"}, command=["python", "x.py"],
     )  # fmt: skip
     a, b, d, c = found["contenders"]
@@ -158,6 +160,20 @@ def test_a_measurement_tells_of_those_who_were_lost_and_of_those_who_never_began
         {"name": "d", "lost": "does not install"},
     )
     assert found["command"] == "python x.py"
+
+
+@pytest.mark.parametrize("lost", [True, False], ids=["lost", "never began"])
+def test_where_the_first_has_no_figures_it_stays_the_first_and_there_are_no_ratios(
+    lost: bool,
+) -> None:
+    gone = {"a": "it broke"}
+    played = Turns({"b": [5.0, 10.0], "c": [1.0, 2.0]}, gone if lost else {})
+    absent = None if lost else gone
+    found = measurement("training", "RNN", "tokens/s", 1, played, first="a", absent=absent)
+    a, *others = found["contenders"]
+    assert a == {"name": "a", "lost": "it broke"}
+    assert [(one["name"], one["blocks"]) for one in others] == [("b", [5, 10]), ("c", [1, 2])]
+    assert all("ratio" not in one and "ratio_quartiles" not in one for one in others)
 
 
 def test_turns_need_nothing_but_the_standard_library() -> None:

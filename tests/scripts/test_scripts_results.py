@@ -37,21 +37,26 @@ def test_translations_and_classifiers_have_a_table_each(results: ModuleType) -> 
     one = {
         "run": "films",
         "accuracy": 0.875,
-        "interval": {"low": 0.8594, "high": 0.8891},
+        "interval": {"low": 0.8594, "high": 0.8891, "method": "Wilson"},
         "data": {"name": "films.csv", "texts": 2000},
         "training": {
-            "parameters": 250_000, "seconds": 90.2, "threads": 2, "cores": 2,
+            "parameters": 250_000, "seconds": 90.2, "threads": None, "machine": "Abacus OS",
             "texts_per_second": 1234,
         },
+        "recorded_on": {"machine": "Other OS", "processor": "P", "cores": 4},
     }  # fmt: skip
     found = results.tables([*recorded, one])
     row = (
-        "| [films](docs/results/films.json) | 0.2 M | 90 s | 2 of 2 | 1,234 | 87.5%"
+        "| [films](docs/results/films.json) | 0.2 M | 90 s | all | 1,234 | 87.5%"
         " | 85.9%–88.9% | 2,000 texts: films.csv |"
     )
-    assert found.endswith(row)
+    assert row in found
     assert found.count("| run |") == 2
-    assert results.tables([one]).startswith("| run | parameters | trained in | cores | texts/s |")
+    assert results.tables([one]).endswith(
+        f"{row}\n\nOn what the last column names; intervals: Wilson. "
+        "Recorded on P, 4 cores; trained on Abacus OS."
+    )
+    assert results.tables([one]).startswith("| run | parameters | trained in | threads | texts/s |")
 
 
 def test_a_run_that_is_not_there_is_told_as_attlas_tells_it(tmp_path: Path) -> None:
@@ -62,6 +67,39 @@ def test_a_run_that_is_not_there_is_told_as_attlas_tells_it(tmp_path: Path) -> N
     assert done.stderr.startswith("attlas: wanted")
     assert "Traceback" not in done.stderr
     assert str(run) in done.stderr
+
+
+def test_runs_of_several_machines_say_which_is_of_which(results: ModuleType) -> None:
+    old = {"run": "old", "training": {"processor": "P", "cores": 2, "threads": 2}}
+    on = {"machine": "Other OS", "processor": "Q", "cores": 8}
+    one, two = (
+        {"run": run, "training": {"threads": 1, "machine": "Abacus OS"}, "recorded_on": on}
+        for run in ("one", "two")
+    )
+    assert results.machines([old, one, two]) == (
+        "Recorded on P, 2 cores; Q, 8 cores; the machine of the training was not noted (old); "
+        "trained on Abacus OS (one, two)."
+    )
+
+
+def test_a_training_says_what_the_run_knows_of_it_and_no_more(
+    results: ModuleType, tmp_path: Path
+) -> None:
+    events = [
+        {"event": "started", "parameters": 9, "device": "cpu"},
+        *({"event": "trained", "tokens_per_second": rate} for rate in (10.0, 30.0, 20.0)),
+        {"event": "finished", "seconds": 1.5, "update": 3},
+    ]
+    lines = "".join(f"{json.dumps(event)}\n" for event in events)
+    (tmp_path / "metrics.jsonl").write_text(lines, encoding="utf-8")
+    (tmp_path / "provenance.json").write_text('{"machine": "Abacus OS"}', encoding="utf-8")
+    found = results.trained(tmp_path, {"training": {}}, "target_tokens")
+    assert found == {
+        "seconds": 1.5, "updates": 3, "target_tokens_per_second": 20, "parameters": 9,
+        "device": "cpu", "machine": "Abacus OS", "threads": None,
+    }  # fmt: skip
+    settings = {"training": {"threads": 3}}
+    assert results.trained(tmp_path, settings, "texts")["threads"] == 3
 
 
 def test_every_row_says_how_was_searched(results: ModuleType) -> None:
@@ -89,4 +127,6 @@ def test_every_row_says_how_was_searched(results: ModuleType) -> None:
     place = heads.index("search")
     assert (wide[place], quick[place]) == ("beam 7, α 1.0", "greedy")
     assert len(heads) == len(wide) == len(quick)
-    assert found.endswith("On test sets; P; BLEU `S`.")
+    assert found.endswith(
+        "On test sets; BLEU `S`. Recorded on P, 1 cores; the machine of the training was not noted."
+    )
