@@ -1,7 +1,6 @@
 """Batches in threads of their own: the same translations, and everybody heard."""
 
 import threading
-from collections.abc import Iterator
 
 import pytest
 import torch
@@ -11,14 +10,6 @@ from attlas.decoding import DecodingConfig, decode
 from attlas.decoding.side_by_side import at_a_time, side_by_side
 from attlas.errors import AttlasError
 from attlas.recording import observe
-
-
-@pytest.fixture
-def two_threads() -> Iterator[None]:
-    before = torch.get_num_threads()
-    torch.set_num_threads(2)
-    yield
-    torch.set_num_threads(before)
 
 
 @pytest.mark.usefixtures("two_threads")

@@ -2,7 +2,6 @@
 
 import subprocess
 import sys
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -29,14 +28,6 @@ TEXTS = [
 ] * 4
 SUBWORDS = train_subwords(TEXTS, "bpe", 290)
 MODEL = RecurrentConfig(embedding=16, hidden=16, encoder_hidden=8)
-
-
-@pytest.fixture
-def two_threads() -> Iterator[None]:
-    before = torch.get_num_threads()
-    torch.set_num_threads(2)
-    yield
-    torch.set_num_threads(before)
 
 
 def recurrent(attention: str = "additive", **config: object) -> Translator:

@@ -162,7 +162,7 @@ class Translator:
         while lines := [self._read(text) for text in islice(texts, window)]:
             sources = [line.ids for line in lines]
             crew = len(self._forks) if self._forks else at_a_time(self.model)
-            batches = batches_by_length(sources, tokens, rows, max(1, crew))
+            batches = batches_by_length(sources, tokens, rows, crew)
             yield from self._in_batches(lines, batches)
 
     def _in_batches(
