@@ -1,7 +1,6 @@
 """Contenders on the corpus, in turn: what training_speed.py and search_speed.py share."""
 
 import argparse
-import json
 import os
 import sys
 import tempfile
@@ -13,7 +12,7 @@ from typing import Any
 
 import corpus
 from environments import environment
-from measurement import measurement
+from measurement import called, measurement
 from turns import table, turns
 
 HERE = Path(__file__).resolve().parent
@@ -86,14 +85,7 @@ def contest(
         played = turns(commands, options.blocks, {"OMP_NUM_THREADS": str(threads)})
     first = contenders[0].name
     print(f"\n{title}, threads: {threads}\n\n{table(played.figures, unit, first)}", flush=True)
-    script = Path(sys.argv[0]).name
     return measurement(
         suite, title, unit, threads, played, first=first, absent=absent, versions=versions,
-        command=["python", f"benchmarks/{script}", *sys.argv[1:]],
+        command=called(sys.argv),
     )  # fmt: skip
-
-
-def write(found: list[dict[str, Any]], target: Path | None) -> None:
-    """As JSON, where that was asked for."""
-    if target is not None:
-        target.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")

@@ -30,6 +30,7 @@ def made(data: tuple[Path, Path], folder: Path) -> Path:
     if stamp.is_file() and json.loads(stamp.read_text(encoding="utf-8")) == facts:
         return folder
     folder.mkdir(parents=True, exist_ok=True)
+    stamp.unlink(missing_ok=True)  # until all is written
     names = str(data[0]), str(data[1])
     pairs = FilesData(train=names, valid=names).load().train.pairs
     written(folder, VOCABULARY, {"train": pairs, "valid": pairs[: facts["valid"]]})

@@ -29,9 +29,8 @@ from typing import Any
 
 import torch
 from agreement import agreeing, complete
-from contest import write
 from decoding_ways import CONTENDERS, EXPORTS, Task, Ways
-from measurement import measurement
+from measurement import called, measurement, write
 from turns import serve, table, turns
 
 from attlas.decoding import DecodingConfig
@@ -64,33 +63,34 @@ def main() -> None:
         answer(options)
         return
     with tempfile.TemporaryDirectory() as folder:
-        exported(options.run, Path(folder), options.contenders)
-        found = [
-            compared(options, Path(folder), threads, beam)
-            for threads in options.threads
-            for beam in options.beam
-        ]
-    write(found, options.json)
+        refused = exported(options.run, Path(folder), options.contenders)
+        found = []
+        for threads in options.threads:
+            for beam in options.beam:
+                found.append(compared(options, Path(folder), refused, threads, beam))
+                write(found, options.json)  # what comes later may fail
 
 
-def exported(run: Path, folder: Path, contenders: Sequence[str]) -> None:
-    """The folders that the contenders read; none where a format does not take the run."""
-    from attlas.errors import AttlasError
+def exported(run: Path, folder: Path, contenders: Sequence[str]) -> dict[str, str]:
+    """Write the folders that the contenders read; why there is none, for those that have none."""
     from attlas.exporting import export
 
+    refused: dict[str, str] = {}
     for name in dict.fromkeys(EXPORTS[one] for one in contenders if one in EXPORTS):
         form, _, quantization = name.partition("-")
         try:
             export(run, form, folder / name, quantization=quantization)
-        except AttlasError as error:
+        except Exception as error:  # a peer that fails is a result
             print(f"{name}: {error}", file=sys.stderr)
+            refused |= {one: str(error) for one in contenders if EXPORTS.get(one) == name}
+    return refused
 
 
-def compared(options: argparse.Namespace, folder: Path, threads: int, beam: int) -> dict[str, Any]:
+def compared(
+    options: argparse.Namespace, folder: Path, refused: dict[str, str], threads: int, beam: int
+) -> dict[str, Any]:
     """One measurement, printed as well, with how many lines are those of attlas."""
-    taking_part = [
-        one for one in options.contenders if one not in EXPORTS or (folder / EXPORTS[one]).exists()
-    ]
+    taking_part = [one for one in options.contenders if one not in refused]
     commands = {
         name: [
             sys.executable, __file__, "--run", str(options.run), "--data", str(options.data),
@@ -104,11 +104,9 @@ def compared(options: argparse.Namespace, folder: Path, threads: int, beam: int)
     first, *_ = options.contenders
     figures = table(played.figures, "sentences/s", first)
     print(f"\n{title}, threads: {threads}\n\n{figures}\n")
-    others = [one for one in options.contenders if one not in taking_part]
     told = measurement(
         "decoding", title, "sentences/s", threads, played, first=first,
-        absent=dict.fromkeys(others, "does not take this run"),
-        command=["python", "benchmarks/decoding_speed.py", *sys.argv[1:]],
+        absent=refused, command=called(sys.argv),
     )  # fmt: skip
     found = {
         name: json.loads((folder / f"{name}.json").read_text("utf-8")) for name in played.figures

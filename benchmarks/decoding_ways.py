@@ -69,7 +69,7 @@ def engine(task: Task) -> Ways:
 
 
 def _translator(task: Task) -> Translator:
-    from attlas.decoding.allocator import keep_freed_memory
+    from attlas.allocator import keep_freed_memory
 
     keep_freed_memory()
     return task.held.enter_context(Translator(task.run, task.search).forked())

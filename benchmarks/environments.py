@@ -78,14 +78,22 @@ def _made(folder: Path, pins: Path, shared: list[str], module: str) -> Environme
         [python, "-c", f"import {module}"],
     ]
     for step in steps:
-        done = subprocess.run(step, capture_output=True, encoding="utf-8", check=False)
+        done = subprocess.run(
+            step, capture_output=True, encoding="utf-8", errors="replace", check=False
+        )
         if done.returncode:
-            said = [line.strip() for line in done.stderr.splitlines() if line.strip()]
-            trouble = said[-1] if said else f"{step[-1]}: exit code {done.returncode}"
+            trouble = reason(done.stderr) or f"{step[-1]}: exit code {done.returncode}"
             return Environment(None, f"does not install: {trouble}", {})
     listed = [python, "-m", "pip", "list", "--format", "json", "--disable-pip-version-check"]
     packages = json.loads(subprocess.run(listed, capture_output=True, check=True).stdout)
     return Environment(python, None, {one["name"]: one["version"] for one in packages})
+
+
+def reason(errors: str) -> str | None:
+    """The last line that speaks of an error: pip's very last is a hint; else the last of all."""
+    said = [line.strip() for line in errors.splitlines() if line.strip()]
+    spoken = [line for line in said if "error" in line.lower()] or said
+    return spoken[-1] if spoken else None
 
 
 if __name__ == "__main__":

@@ -1,7 +1,10 @@
 """One measurement as it is written down: who took part, under which conditions, what came out."""
 
+import json
+import shlex
 import statistics
 from collections.abc import Mapping, Sequence
+from pathlib import Path, PurePath
 from typing import Any
 
 from turns import Turns, quartiles, ratios
@@ -48,9 +51,35 @@ def measurement(
         "name": name,
         "unit": unit,
         "threads": threads,
-        "command": " ".join(command),
+        "command": shlex.join(command),
         "contenders": sorted(contenders, key=lambda one: one["name"] != first),
     }
+
+
+def called(argv: Sequence[str]) -> list[str]:
+    """A script's command line, for anybody to call.
+
+    Without --json, and with the last two names of every path: where things lay is no matter.
+    """
+    script, *words = argv
+    if "--json" in words:
+        place = words.index("--json")
+        del words[place : place + 2]
+    return ["python", f"benchmarks/{PurePath(script).name}", *map(_anywhere, words)]
+
+
+def write(found: Sequence[Mapping[str, Any]], target: Path | None) -> None:
+    """All measurements so far, as JSON, where that was asked for."""
+    if target is not None:
+        target.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+
+
+def _anywhere(word: str) -> str:
+    """A path, or KEY=PATH, with no more than the last two names of the path."""
+    key, sign, path = word.rpartition("=")
+    if "/" not in path or '"' in path:
+        return word
+    return f"{key}{sign}{PurePath(*PurePath(path).parts[-2:])}"
 
 
 def _short(value: float) -> float:

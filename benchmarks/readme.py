@@ -105,10 +105,11 @@ def wide(measurements: list[Result]) -> str:
 
 
 def long(measurements: list[Result]) -> str:
-    """Measurements down; the first contender, and the others beside it."""
+    """Measurements down; the first contender, and the others beside it; memory where measured."""
     lines = [_line([measurements[0]["suite"], "first", "others"]), "|---|---|---|"]
     for one in measurements:
-        first, *others = [f"{c['name']}: {_cell(c, one)}" for c in one["contenders"]]
+        cells = [f"{c['name']}: {_cell(c, one)}{_memory(c)}" for c in one["contenders"]]
+        first, *others = cells
         what = f"{one['name']}, {_threads(one)}, {one['unit']}"
         lines.append(_line([what, first, "<br>".join(others)]))
     return "\n".join([*lines, *_lost(measurements)])
@@ -179,6 +180,11 @@ def _cell(contender: Result, measurement: Result) -> str:
     if contender is measurement["contenders"][0]:
         return figure
     return f"{figure} ({contender['ratio']:.2f} ×)" if "ratio" in contender else f"{figure} (–)"
+
+
+def _memory(contender: Result) -> str:
+    """At its peak, where that was measured."""
+    return f", {contender['peak_mib']:,.0f} MiB" if "peak_mib" in contender else ""
 
 
 def _threads(measurement: Result) -> str:

@@ -7,9 +7,10 @@ python benchmarks/run.py --data multi30k --suites quality -- --courses long:120 
 python benchmarks/run.py --table                    writes the tables of the READMEs anew
 
 Results go to benchmarks/results.json, each suite beside the machine, the versions, the commit and
-the day that it was measured on (--suites measures some anew and keeps the others); those of --quick
-go to benchmarks/quick.json, which is not kept and of which no table is made. What stands after `--`
-is for time_to_bleu.py: then only that is measured anew, and put beside the other curves.
+the day that it was measured on; those of --quick go to benchmarks/quick.json, which is not kept and
+of which no table is made. Each is written as soon as it is measured; what is not measured anew, or
+fails, stays as it was. What stands after `--` is for time_to_bleu.py: then only that is measured
+anew, and put beside the other curves.
 """
 
 import argparse
@@ -21,13 +22,13 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 from readme import with_table
-from suite import merged, plain
+from suite import Suite, keep, plain
 
 HERE = Path(__file__).resolve().parent
 PAGES = {
@@ -40,8 +41,17 @@ SOURCE = (
     "src", "benchmarks", "pyproject.toml", "constraints.txt",
     ":(exclude)benchmarks/results.json", ":(exclude)benchmarks/README.md",
 )  # fmt: skip
+FILES = tuple(
+    f"{stem}.{language}.gz"
+    for stem in ("train", "val", "test_2016_flickr")
+    for language in ("en", "de")
+)
 RESULTS, QUICK = HERE / "results.json", HERE / "quick.json"
 PACKAGES = ("attlas", "torch", "numpy", "transformers", "ctranslate2")
+
+sys.path.append(str(HERE.parent / "scripts"))
+
+from results import processor  # noqa: E402
 
 
 def suites(data: Path, trained: Path, quick: bool) -> dict[str, list[str]]:
@@ -84,9 +94,6 @@ def suites(data: Path, trained: Path, quick: bool) -> dict[str, list[str]]:
 
 def machine() -> dict[str, Any]:
     """Where it was measured."""
-    sys.path.append(str(HERE.parent / "scripts"))
-    from results import processor
-
     return {
         "processor": processor(),
         "cores": os.cpu_count(),
@@ -103,24 +110,21 @@ def run(
     quick: bool,
     only: Collection[str] | None = None,
     more: Sequence[str] = (),
-) -> dict[str, dict[str, Any]]:
-    """Every suite, or only some; one that fails is told as that, and the others are run.
+) -> Iterator[tuple[str, Suite]]:
+    """Every suite, or only some, with its name; one that fails says so, and the others are run.
 
-    more: what their scripts are told besides, where it goes before what is usual.
+    Decoding is left out where nothing is trained. more: what their scripts are told besides, where
+    it goes before what is usual.
     """
-    found: dict[str, dict[str, Any]] = {}
     for name, (script, *told) in suites(data, trained, quick).items():
         if (name in LONG and not quick) if only is None else name not in only:
             continue
+        if name == "decoding" and not is_run(trained):
+            print(f"left out: decoding, without a run in {trained}", file=sys.stderr)
+            continue
+        print("\n$ python benchmarks/" + " ".join([script, *told, *more]), flush=True)
         begun, where = time.monotonic(), machine()
-        failed: str | None = None
-        measurements: list[dict[str, Any]] = []
-        if name == "decoding" and not trained.is_dir():
-            failed = f"no run in {trained} (attlas train small)"
-            print(f"left out: {failed}", file=sys.stderr)
-        else:
-            print("\n$ python benchmarks/" + " ".join([script, *told, *more]), flush=True)
-            failed, measurements = _measured([script, *told, *more])
+        failed, measurements = _measured([script, *told, *more])
         suite = {
             "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
             "quick": quick,
@@ -129,24 +133,27 @@ def run(
             "failed": failed,
             "measurements": measurements,
         }
-        found[name] = plain(suite)
-    return found
+        yield name, plain(suite)
+
+
+def is_run(folder: Path) -> bool:
+    """Whether something was trained there."""
+    return (folder / "config.toml").is_file()
 
 
 def _measured(told: list[str]) -> tuple[str | None, list[dict[str, Any]]]:
-    """Why a script failed, or None; and what it measured."""
+    """Why a script failed, or None; and what it measured, which may be a part then."""
     script, *options = told
     with tempfile.TemporaryDirectory() as folder:
         written = Path(folder) / "measurements.json"
         command = [sys.executable, str(HERE / script), *options, "--json", str(written)]
         done = subprocess.run(command, check=False)
-        if done.returncode:
-            return f"exit code {done.returncode}", []
-        return None, json.loads(written.read_text(encoding="utf-8"))
+        found = json.loads(written.read_text(encoding="utf-8")) if written.is_file() else []
+        return (f"exit code {done.returncode}" if done.returncode else None), found
 
 
 def main() -> None:
-    """Run, write down, and tell in the README."""
+    """Run, write down, and tell in the READMEs."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -162,33 +169,60 @@ def main() -> None:
     parser.add_argument("--table", action="store_true", help="measure nothing")
     parser.add_argument("more", nargs="*", metavar="-- OPTIONS", help="of time_to_bleu.py alone")
     options = parser.parse_args()
-    if not options.table:
-        if options.data is None or not (options.data / "train.en.gz").is_file():
-            parser.error(
-                f"wanted Multi30k's train.en.gz and train.de.gz; got "
-                f"{options.data or 'no --data'}; name their folder (make bench DATA=…): https://github.com/multi30k/dataset"
-            )
-        if options.more and options.suites != ["quality"]:
-            parser.error(
-                f"wanted --suites quality for {' '.join(options.more)}; got "
-                f"{' '.join(options.suites or ['all suites'])}; measure quality alone, or leave "
-                "these out"
-            )
-        remark = warning()
-        print(remark, end="", file=sys.stderr, flush=True)
-        found = run(options.data, options.run, options.quick, options.suites, options.more)
-        seconds = ", ".join(f"{name} {suite['seconds']:,} s" for name, suite in found.items())
-        target = QUICK if options.quick else RESULTS
-        if options.suites and target.is_file():
-            kept = json.loads(target.read_text(encoding="utf-8"))
-            if options.more and "quality" in kept:
-                found["quality"] = merged(kept["quality"], found["quality"])
-            found = kept | found
-        target.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
-        print(f"\nwritten: {target.relative_to(HERE.parent)} ({seconds})")
-        print(remark, end="", file=sys.stderr, flush=True)
-        if options.quick:
-            return
+    check(parser, options)
+    if options.table:
+        write_tables()
+        return
+    remark = warning()
+    print(remark, end="", file=sys.stderr, flush=True)
+    target = QUICK if options.quick else RESULTS
+    told: list[str] = []
+    failed: list[str] = []
+    asked = options.data, options.run, options.quick, options.suites, options.more
+    try:
+        for name, suite in run(*asked):
+            keep(target, name, suite, part=bool(options.more))
+            if not options.quick:
+                write_tables()
+            told.append(f"{name} {suite['seconds']:,} s")
+            if suite["failed"]:
+                failed.append(f"{name} ({suite['failed']})")
+    except KeyboardInterrupt:
+        failed.append("the suite that was interrupted")
+    print(f"\nwritten: {target.relative_to(HERE.parent)} ({', '.join(told) or 'nothing new'})")
+    print(remark, end="", file=sys.stderr, flush=True)
+    if failed:
+        sys.exit(f"failed: {', '.join(failed)}")
+
+
+def check(parser: argparse.ArgumentParser, options: argparse.Namespace) -> None:
+    """Leave, with the reason, where something is missing: now rather than in an hour."""
+    if options.table:
+        if not RESULTS.is_file():
+            parser.error(f"wanted results to show; got no {RESULTS}; measure first")
+        return
+    without = [name for name in FILES if not (options.data and (options.data / name).is_file())]
+    if without:
+        came = f"{options.data} without {', '.join(without)}" if options.data else "no --data"
+        parser.error(
+            f"wanted a folder with Multi30k's {', '.join(FILES)}; got {came}; name it (make bench "
+            "DATA=…): https://github.com/multi30k/dataset, data/task1/raw"
+        )
+    if "decoding" in (options.suites or ()) and not is_run(options.run):
+        parser.error(
+            f"wanted a trained run to measure decoding; got {options.run}, which is none; train "
+            "one (attlas train small), name one (make bench MODEL=…), or leave decoding out"
+        )
+    if options.more and options.suites != ["quality"]:
+        parser.error(
+            f"wanted --suites quality for {' '.join(options.more)}; got "
+            f"{' '.join(options.suites or ['all suites'])}; measure quality alone, or leave these "
+            "out"
+        )
+
+
+def write_tables() -> None:
+    """The tables of the results, in the READMEs."""
     results = json.loads(RESULTS.read_text(encoding="utf-8"))
     for page, suites_there in PAGES.items():
         text = page.read_text(encoding="utf-8")

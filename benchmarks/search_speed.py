@@ -18,7 +18,8 @@ from pathlib import Path
 
 import corpus
 from agreement import agreeing
-from contest import CORPUS, HERE, Contender, contest, parser, write
+from contest import CORPUS, HERE, Contender, contest, parser
+from measurement import write
 
 sys.path.append(str(HERE / "contenders"))
 
@@ -55,7 +56,7 @@ def main() -> None:
                 more = ["--beam", str(beam), "--run", str(runs[model])]
                 one = contest("search", title, "sentences/s", contenders, threads, options, more)
                 found.append(one | agreeing(written(answers), "attlas"))
-    write(found, options.json)
+                write(found, options.json)  # what comes later may fail
 
 
 def trained(model: str, made: Path) -> Path:

@@ -1,10 +1,12 @@
-"""A suite as it is kept in results.json, and how a part of it is measured anew.
+"""A suite as it is kept in results.json, and how it, or a part of it, is measured anew.
 
 A suite has its measurements beside the date and the machine that they were made on. A contender of
 a curve that was measured on another day, or in another state of the source, has `conditions` of its
 own, and the command that measured it.
 """
 
+import json
+from pathlib import Path
 from typing import Any
 
 Suite = dict[str, Any]
@@ -20,13 +22,27 @@ def plain(suite: Suite) -> Suite:
     return suite | {"measurements": measurements}
 
 
-def merged(old: Suite, new: Suite) -> Suite:
-    """The old curves with what was measured anew put in, contender by contender.
+def keep(target: Path, name: str, suite: Suite, *, part: bool) -> None:
+    """Put a suite into the results, beside the others there; the file is written whole or not.
 
-    A measurement is the same where its name and its threads are; what was measured anew takes the
-    place of what there was of that contender. Where the new suite failed, the old one stays.
+    It takes the place of what there was of it; where it is a part, or failed, it is merged.
     """
-    if new["failed"]:
+    results = json.loads(target.read_text(encoding="utf-8")) if target.is_file() else {}
+    if name in results and (part or suite["failed"]):
+        suite = merged(results[name], suite)
+    begun = target.with_suffix(".begun")
+    begun.write_text(json.dumps(results | {name: suite}, indent=1) + "\n", encoding="utf-8")
+    begun.replace(target)
+
+
+def merged(old: Suite, new: Suite) -> Suite:
+    """The old measurements with what was measured anew put in, contender by contender.
+
+    A measurement is the same where its name and its threads are. What was measured anew takes the
+    place of what there was of that contender, but for one that was lost and had figures before.
+    Where the new suite failed and has nothing, the old one stays.
+    """
+    if old["measurements"] and not new["measurements"]:
         return old
     own = {name: old[name] for name in CONDITIONS}
     found = {_key(one): one for one in old["measurements"]}
@@ -36,7 +52,10 @@ def merged(old: Suite, new: Suite) -> Suite:
         found[key] = measurement | {"contenders": contenders}
     for measurement in new["measurements"]:
         before = found.get(_key(measurement), {"contenders": []})
-        named = {one["name"]: one for one in [*before["contenders"], *measurement["contenders"]]}
+        named = {one["name"]: one for one in before["contenders"]}
+        for one in measurement["contenders"]:
+            if "lost" not in one or "lost" in named.get(one["name"], one):
+                named[one["name"]] = one
         found[_key(measurement)] = measurement | {"contenders": list(named.values())}
     return plain(new | {"measurements": list(found.values())})
 

@@ -16,32 +16,52 @@ python benchmarks/time_to_bleu.py --data multi30k --courses long:120 --contender
 import argparse
 import json
 import os
+import shlex
 import subprocess
 import sys
 import tempfile
 from collections.abc import Sequence
+from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import corpus
-from contest import write
 from curve import evenly, late
 from environments import environment
+from measurement import called, write
 from paper_bleu import paper_bleu
 from trained_run import begun, conditions
 
-from attlas.data import FilesData
+from attlas.data import FilesData, Splits
 from attlas.errors import AttlasError
 from attlas.metrics import corpus_score
 from attlas.runs import CONFIG
-from attlas.training import read_recipe
+from attlas.training import Recipe, read_recipe
 
 HERE = Path(__file__).resolve().parent
 CONTENDERS = {"attlas": ("attlas_course", None), "JoeyNMT": ("joeynmt_course", "joeynmt")}
 LANGUAGES = ("en", "de")
 SPLITS = {"train": "train", "valid": "val", "test": "test_2016_flickr"}
 EVERY = 10**6  # checkpoints are kept
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A course that can begin.
+
+    run: where attlas trains (None: in a temporary folder), and whether it has begun there; tables:
+    of the recipe, as that contender gets them.
+    """
+
+    name: str
+    minutes: float
+    threads: int
+    splits: Splits
+    recipe: Recipe
+    tables: dict[str, dict[str, Any]]
+    run: Path | None
+    begun: bool
 
 
 def main() -> None:
@@ -66,24 +86,34 @@ def main() -> None:
     parser.add_argument("--contenders", nargs="+", choices=CONTENDERS, default=list(CONTENDERS))
     parser.add_argument("--json", type=Path, help="where to write what came out")
     options = parser.parse_args()
+    if options.points < 1:
+        parser.error(f"wanted a curve of one point at least; got {options.points}; raise --points")
     known = [name for name, _ in options.courses]
     others = [name for name, _ in options.trained if name not in known]
     if others:
         parser.error(f"wanted --trained {known[0]}=RUN, of a course; got {', '.join(others)}")
     try:
-        found = [
-            curves(options, threads, name, minutes)
+        # All that can be wrong is found before the first hour.
+        plans = [
+            planned(options, threads, name, minutes)
             for threads in options.threads
             for name, minutes in options.courses
         ]
+        for one in options.contenders:
+            made(one)
+        found = []
+        for plan in plans:
+            found.append(curves(options, plan))
+            write(found, options.json)  # what comes later may fail
     except AttlasError as error:
         sys.exit(f"time_to_bleu.py: {error}")
-    write(found, options.json)
 
 
 def course(text: str) -> tuple[str, float]:
     """RECIPE:MINUTES."""
     name, _, minutes = text.rpartition(":")
+    if not (name and 0 < float(minutes) < float("inf")):
+        raise ValueError(text)
     return name, float(minutes)
 
 
@@ -95,8 +125,11 @@ def trained(text: str) -> tuple[str, Path]:
     return name, Path(run).resolve()
 
 
-def curves(options: argparse.Namespace, threads: int, name: str, minutes: float) -> dict[str, Any]:
-    """One measurement: a curve for each contender, or why there is none."""
+def planned(options: argparse.Namespace, threads: int, name: str, minutes: float) -> Plan:
+    """A course, once it is sure that data, recipe and run go together.
+
+    Errors: `AttlasError` where they do not.
+    """
     data = multi30k(options.data)
     splits = data.load()
     recipe = read_recipe(name, options.set).model_copy(update={"data": data})
@@ -104,40 +137,46 @@ def curves(options: argparse.Namespace, threads: int, name: str, minutes: float)
     run: Path | None = dict(options.trained).get(name)
     before = run is not None and (run / CONFIG).is_file()
     if run is not None and before:
-        tables["attlas"] = begun(run, recipe, splits, threads).tables()
+        own = begun(run, recipe, splits, threads)
+        tables["attlas"] = own.model_copy(update={"data": data}).tables()
     else:
         lasting = {"threads": threads, "keep": EVERY}
         tables["attlas"] = {**recipe.tables(), "training": recipe.tables()["training"] | lasting}
+    return Plan(name, minutes, threads, splits, recipe, tables, run, before)
+
+
+def curves(options: argparse.Namespace, plan: Plan) -> dict[str, Any]:
+    """One measurement: a curve for each contender, or why there is none."""
+    moments, splits = evenly(plan.minutes, options.points), plan.splits
+    references = [pair.target for pair in splits.test.pairs]
     contenders: list[dict[str, Any]] = []
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
-        corpus.written(
-            folder, recipe.vocabulary, {"train": splits.train.pairs, "valid": splits.valid.pairs}
-        )
+        pairs = {"train": splits.train.pairs, "valid": splits.valid.pairs}
+        corpus.written(folder, plan.recipe.vocabulary, pairs)
         told = {
             "corpus": str(folder),
-            "run": str(run or folder / "run"),
-            "moments": evenly(minutes, options.points),
-            "threads": threads,
+            "run": str(plan.run or folder / "run"),
+            "moments": moments,
+            "threads": plan.threads,
             "sources": [pair.source for pair in splits.test.pairs],
-            "decoding": recipe.decoding.model_dump(mode="json"),
+            "decoding": plan.recipe.decoding.model_dump(mode="json"),
         }
-        references = [pair.target for pair in splits.test.pairs]
         for one in options.contenders:
             (folder / one).mkdir()
-            trouble = played(one, told | {"recipe": tables[one]}, folder / one)
+            trouble = played(one, told | {"recipe": plan.tables[one]}, folder / one)
             found = {"lost": trouble} if trouble else scored(folder / one, references)
             contenders.append({"name": one, "version": versions(one), **found})
-            if one == "attlas" and run is not None and before and not trouble:
-                contenders[-1]["conditions"] = conditions(run)
+            if one == "attlas" and plan.run is not None and plan.begun and not trouble:
+                contenders[-1]["conditions"] = conditions(plan.run)
     changed = "".join(f", {assignment}" for assignment in options.set)
     measurement = {
         "suite": "quality",
-        "name": f"`{name}`{changed}, {minutes:g} min",
+        "name": f"`{plan.name}`{changed}, {plan.minutes:g} min",
         "unit": "BLEU",
-        "threads": threads,
-        "moments": evenly(minutes, options.points),
-        "command": " ".join(["python", "benchmarks/time_to_bleu.py", *sys.argv[1:]]),
+        "threads": plan.threads,
+        "moments": moments,
+        "command": shlex.join(called(sys.argv)),
         "contenders": contenders,
     }
     say(measurement)
@@ -154,6 +193,15 @@ def multi30k(folder: Path) -> FilesData:
     )
 
 
+def made(contender: str) -> tuple[str | None, str | None]:
+    """Its interpreter, or why there is none."""
+    peer = CONTENDERS[contender][1]
+    if peer is None:
+        return sys.executable, None
+    found = environment(peer)
+    return found.python, None if found.python else found.trouble or "does not install"
+
+
 def versions(contender: str) -> str | None:
     """The release of a contender."""
     peer = CONTENDERS[contender][1]
@@ -162,20 +210,20 @@ def versions(contender: str) -> str | None:
 
 def played(contender: str, told: dict[str, Any], folder: Path) -> str | None:
     """Let it train and translate; what went wrong, or None."""
-    script, peer = CONTENDERS[contender]
-    found = environment(peer) if peer else None
-    if found is not None and found.python is None:
-        return found.trouble or "does not install"
-    python = sys.executable if found is None else str(found.python)
+    python, trouble = made(contender)
+    if python is None:
+        return trouble
     (folder / "told.json").write_text(json.dumps(told), encoding="utf-8")
     done = subprocess.run(
-        [python, str(HERE / "contenders" / f"{script}.py"), str(folder)],
+        [python, str(HERE / "contenders" / f"{CONTENDERS[contender][0]}.py"), str(folder)],
         env={**os.environ, "OMP_NUM_THREADS": str(told["threads"])},
-        stdout=sys.stderr, stderr=subprocess.PIPE, encoding="utf-8", check=False,
+        stdout=sys.stderr, stderr=subprocess.PIPE, encoding="utf-8", errors="replace", check=False,
     )  # fmt: skip
     if not done.returncode:
         return None
     lines = [line.strip() for line in done.stderr.splitlines() if line.strip()]
+    if done.returncode < 0:  # what it said last is not why
+        lines.append(f"killed by signal {-done.returncode}")
     print("\n".join([f"{contender} is lost:", *lines[-20:]]), file=sys.stderr)
     return lines[-1] if lines else f"exit code {done.returncode}"
 

@@ -5,7 +5,8 @@ the same subword pieces, and is asked for blocks of some seconds in turn. Real t
 END included: padding does not, whoever made it.
 """
 
-from contest import Contender, contest, parser, write
+from contest import Contender, contest, parser
+from measurement import write
 
 
 def attlas(name: str, model: str) -> Contender:
@@ -77,7 +78,7 @@ def main() -> None:
             title, contenders = MODELS[model]
             one = contest("training", title, "target tokens/s", contenders, threads, options)
             found.append(one)
-    write(found, options.json)
+            write(found, options.json)  # what comes later may fail
 
 
 if __name__ == "__main__":

@@ -177,10 +177,13 @@ class _Contender:
         return json.loads(line) if line else None
 
     def ended(self) -> list[str]:
-        """Let it end, and what it said on its error output, or else its exit code."""
+        """Let it end; what it said on its error output, and how it ended if that says more."""
         self._process.communicate()
         self._errors.seek(0)
         lines = self._errors.read().decode("utf-8", "replace").splitlines()
         self._errors.close()
         said = [line.strip() for line in lines if line.strip()]
-        return said or [f"ended early, with exit code {self._process.returncode}"]
+        code = self._process.returncode
+        if code < 0:  # what it said last is not why
+            said.append(f"killed by signal {-code}")
+        return said or [f"ended early, with exit code {code}"]

@@ -13,14 +13,26 @@ torch.set_num_threads(course.threads)
 
 from curve import chosen, of_training  # noqa: E402
 
+from attlas.allocator import keep_freed_memory  # noqa: E402
 from attlas.decoding import DecodingConfig, Translator  # noqa: E402
 from attlas.runs import CONFIG, Run  # noqa: E402
 from attlas.training import Recipe, train  # noqa: E402
+from attlas.training.events import Event, Validated  # noqa: E402
 
+
+def told(event: Event) -> None:
+    """What was measured on the way."""
+    course.awaited()
+    if isinstance(event, Validated):
+        scores = ", ".join([f"{event.update} updates", f"loss {event.loss:.3f}", *event.scores()])
+        print(f"after {event.seconds / 60:.1f} min: {scores}", flush=True)
+
+
+keep_freed_memory()
 folder = Path(course.told["run"])
 events = Run(folder).events() if (folder / CONFIG).is_file() else []
 if not events or events[-1]["event"] != "finished":
-    train(Recipe.read(course.recipe, "the benchmark"), folder)
+    train(Recipe.read(course.recipe, "the benchmark"), folder, report=told)
 run = Run(folder)
 course.points = chosen(of_training(run.events(), run.checkpoints()), course.moments)
 if not course.points:
@@ -30,8 +42,8 @@ decoding = DecodingConfig.model_validate(course.told["decoding"])
 
 def translate(checkpoint: str) -> list[str]:
     """The test set."""
-    with Translator(run, decoding, which=checkpoint).forked() as faster:
-        return [translation.text for translation in faster.many(course.told["sources"])]
+    found = Translator(run, decoding, which=checkpoint).many(course.told["sources"])
+    return [translation.text for translation in found]
 
 
 course.translated(translate)

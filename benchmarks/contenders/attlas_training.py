@@ -8,9 +8,12 @@ settings, pace = options.read()
 
 from attlas_models import recipe  # noqa: E402
 
+from attlas.allocator import keep_freed_memory  # noqa: E402
 from attlas.training import train  # noqa: E402
-from attlas.training.learner import Learner, Update  # noqa: E402
+from attlas.training.learner import Learner  # noqa: E402
+from attlas.training.update import Update  # noqa: E402
 
+keep_freed_memory()
 NEVER = 10**6  # a validation, a checkpoint
 plain = Learner.update
 

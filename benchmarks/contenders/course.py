@@ -1,6 +1,7 @@
 """What a contender on the way to a good translation is told, and when it keeps its weights."""
 
 import json
+import os
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -32,6 +33,7 @@ class Course:
         self.threads: int = self.told["threads"]
         self.points: list[dict[str, Any]] = []
         self._begun, self._away = time.monotonic(), 0.0
+        self._starter = os.getppid()
 
     @contextmanager
     def training(self) -> Iterator[None]:
@@ -48,6 +50,7 @@ class Course:
 
     def updated(self, updates: int, keep: Callable[[Path], None]) -> None:
         """So many updates are made. `keep` writes the weights."""
+        self.awaited()
         now = time.monotonic()
         seconds = now - self._begun - self._away
         if seconds < self.moments[len(self.points)]:
@@ -55,12 +58,21 @@ class Course:
         weights = f"{updates}.weights"
         keep(self.folder / weights)
         self.points.append({"seconds": seconds, "updates": updates, "weights": weights})
+        print(f"after {seconds / 60:.1f} min: {updates} updates", flush=True)
         self._away += time.monotonic() - now
         if len(self.points) == len(self.moments):
             raise _OverError
 
+    def awaited(self) -> None:
+        """Leave where whoever started us is gone: nobody wants hours of work any more."""
+        if os.getppid() != self._starter:
+            raise SystemExit("wanted somebody to train for; got nobody; start it again")
+
     def translated(self, translate: Callable[[str], list[str]]) -> None:
         """Translate the test set by the weights of every point, and write down what came out."""
-        texts = {name: translate(name) for name in dict.fromkeys(p["weights"] for p in self.points)}
+        texts: dict[str, list[str]] = {}
+        for name in dict.fromkeys(point["weights"] for point in self.points):
+            print(f"translating by {name}", flush=True)
+            texts[name] = translate(name)
         found = {"points": self.points, "texts": texts}
         (self.folder / "course.json").write_text(json.dumps(found), encoding="utf-8")

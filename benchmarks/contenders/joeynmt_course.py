@@ -1,8 +1,8 @@
 """JoeyNMT on the way to a good translation: `joeynmt.training.train`, as `joeynmt train` calls it.
 
-The model, the vocabulary and the batches are the recipe's; Adam, and a rate that rises for 2,000
-updates and then falls with the square root, as in its own Transformer configurations. It does not
-validate.
+The model, the vocabulary and the batches are the recipe's; Adam, and a rate that rises for as many
+updates as the recipe's and then falls with the square root, as in its own Transformer
+configurations. It does not validate.
 """
 
 from typing import Any
@@ -12,13 +12,13 @@ from course import Course
 
 course = Course()
 torch.set_num_threads(course.threads)
-torch.manual_seed(1)
 
 from joeynmt.training import TrainManager, train  # noqa: E402
 from joeynmt_config import config  # noqa: E402
 from joeynmt_translator import Translator  # noqa: E402
 
 ROWS, MOST = 64, 100  # of a batch in the search; tokens of a translation
+WARMUP = 2000  # updates, where the recipe's rate does not rise
 shape, training = course.recipe["model"], course.recipe["training"]
 cfg = config("transformer", course.corpus, course.folder, course.recipe["batching"]["tokens"])
 for part, layers in (("encoder", "encoder_layers"), ("decoder", "decoder_layers")):
@@ -32,10 +32,16 @@ for part, layers in (("encoder", "encoder_layers"), ("decoder", "decoder_layers"
     }  # fmt: skip
 cfg["training"] |= {
     "label_smoothing": training["smoothing"], "epochs": 10**6,
-    "validation_freq": 2, "logging_freq": 1,
-    "scheduling": "warmupinversesquareroot", "learning_rate": 1e-3, "learning_rate_warmup": 2000,
-    "learning_rate_min": 1e-9,
+    "validation_freq": 2, "logging_freq": 2,
+    "scheduling": "warmupinversesquareroot", "learning_rate": 1e-3, "learning_rate_min": 1e-9,
+    "learning_rate_warmup": training["schedule"]["warmup"] or WARMUP,
 }  # fmt: skip
+cfg["testing"] = {
+    "batch_size": ROWS, "beam_size": 5, "beam_alpha": course.told["decoding"]["length_penalty"],
+    "max_output_length": MOST,
+}  # fmt: skip
+translator = Translator(cfg, course.corpus)
+translator(course.told["sources"][:2])  # what cannot work should fail now, and not in two hours
 
 
 def watched(self: Any, valid: Any) -> None:
@@ -51,14 +57,9 @@ def begun(self: Any, **data: Any) -> None:
 
 loop, TrainManager.train_and_validate = TrainManager.train_and_validate, begun
 TrainManager._validate = watched
+torch.manual_seed(1)
 with course.training():
     train(rank=0, world_size=1, cfg=cfg, skip_test=True)
-
-cfg["testing"] = {
-    "batch_size": ROWS, "beam_size": 5, "beam_alpha": course.told["decoding"]["length_penalty"],
-    "max_output_length": MOST,
-}  # fmt: skip
-translator = Translator(cfg, course.corpus)
 
 
 def translate(weights: str) -> list[str]:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from attlas import figures, layers, patterns, reference
+    from attlas.allocator import keep_freed_memory
     from attlas.classifying import TextClassifier
     from attlas.decoding import DecodingConfig, Translator
     from attlas.errors import AttlasError
@@ -37,6 +38,7 @@ __all__ = [
     "attend_with_weights",
     "figures",
     "intervene",
+    "keep_freed_memory",
     "layers",
     "observe",
     "patterns",
@@ -56,6 +58,7 @@ _HOME = {
     "attend": "layers",
     "attend_with_weights": "layers",
     "intervene": "recording",
+    "keep_freed_memory": "allocator",
     "observe": "recording",
     "read_recipe": "training",
     "train": "training",

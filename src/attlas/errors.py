@@ -1,5 +1,7 @@
 """The one error a caller can cause: it says what was wanted, what came, and what to do."""
 
+import os
+
 
 class AttlasError(ValueError):
     """A mistake in what was given to attlas: `wanted W; got G; do D`.
@@ -14,6 +16,18 @@ class AttlasError(ValueError):
 
     def __reduce__(self) -> tuple[type["AttlasError"], tuple[str, str, str]]:
         return type(self), (self.wanted, self.came, self.do)  # it travels between processes
+
+
+def unwritable(path: str | os.PathLike[str], error: Exception) -> AttlasError:
+    """The error for a file that could not be written; `error` is what stood in the way."""
+    told = error.strerror if isinstance(error, OSError) else None
+    return AttlasError(
+        f"to write {path}",
+        told or str(error),
+        "make room, give the right to write there, or choose another place"
+        if os.path.isdir(os.path.dirname(path) or os.curdir)
+        else "choose a folder that exists",
+    )
 
 
 def missing_extra(what: str, extra: str) -> AttlasError:

@@ -115,6 +115,15 @@ def test_a_training_that_ends_before_the_last_moment_is_no_course(told: course.C
         told.updated(1, lambda path: None)
 
 
+def test_a_training_that_nobody_waits_for_any_more_ends(
+    told: course.Course, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told.awaited()
+    monkeypatch.setattr(course.os, "getppid", lambda: 1_000_000)
+    with pytest.raises(SystemExit, match="nobody"):
+        told.updated(1, lambda path: None)
+
+
 def test_weights_that_count_at_two_moments_translate_once(told: course.Course) -> None:
     told.points = [
         {"seconds": 1.0, "updates": 5, "weights": "a"},

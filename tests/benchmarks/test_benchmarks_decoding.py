@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import attlas.exporting
 from attlas.cli.translate import translate
 from attlas.decoding import Translator
 
@@ -15,7 +16,7 @@ BENCHMARKS = Path(__file__).resolve().parents[2] / "benchmarks"
 sys.path.append(str(BENCHMARKS))
 
 import decoding_ways  # noqa: E402
-from decoding_speed import OURS, fastest, middle  # noqa: E402
+from decoding_speed import OURS, exported, fastest, middle  # noqa: E402
 from decoding_ways import batched  # noqa: E402
 
 
@@ -98,3 +99,19 @@ def test_the_others_are_compared_with_the_first_of_all() -> None:
 @pytest.mark.parametrize("name", decoding_ways.EXPORTS)
 def test_every_export_is_of_a_contender(name: str) -> None:
     assert name in decoding_ways.CONTENDERS
+
+
+def test_a_contender_whose_export_fails_is_told_with_the_reason_and_the_others_go_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def export(run: Path, to: str, folder: Path, *, quantization: str) -> None:
+        if to == "ctranslate2" and quantization == "float32":
+            raise RuntimeError("no such layer")
+        folder.mkdir()
+
+    monkeypatch.setattr(attlas.exporting, "export", export)
+    refused = exported(tmp_path, tmp_path, list(decoding_ways.CONTENDERS))
+    reasons = {name: form for name, form in decoding_ways.EXPORTS.items() if "float32" in form}
+    wanted = {name for name, form in reasons.items() if form.startswith("ctranslate2")}
+    assert refused == dict.fromkeys(wanted, "no such layer")
+    assert exported(tmp_path, tmp_path, ["attlas"]) == {}

@@ -93,3 +93,16 @@ def test_a_stamp_without_an_interpreter_counts_for_nothing(
     known = json.loads(stamp.read_text(encoding="utf-8"))
     stamp.write_text(json.dumps(known | {"python": python}), encoding="utf-8")
     assert asked() == MADE
+
+
+@pytest.mark.parametrize(
+    ("errors", "told"),
+    [
+        ("error: no compiler\n\nnote: not pip's fault\nhint: see above\n", "error: no compiler"),
+        ("Traceback:\nImportError: no such thing\n", "ImportError: no such thing"),
+        ("Killed\n", "Killed"),
+        ("\n", None),
+    ],
+)
+def test_the_reason_is_the_last_line_that_speaks_of_an_error(errors: str, told: str | None) -> None:
+    assert environments.reason(errors) == told

@@ -137,6 +137,12 @@ def test_many_measurements_go_down_instead_of_across(results: dict[str, Any]) ->
     assert found.count(wanted) == 5
 
 
+def test_memory_is_told_where_it_was_measured(results: dict[str, Any]) -> None:
+    results["training"]["measurements"] *= 5
+    results["training"]["measurements"][1]["contenders"][1]["peak_mib"] = 1234.5
+    assert "attlas: 4,000 | Peer: 2,000 (2.00 ×), 1,234 MiB |" in tables(results, SUITES)
+
+
 def curves(*contenders: dict[str, Any]) -> dict[str, Any]:
     return {
         "suite": "training", "name": "`tiny`, 20 min", "unit": "BLEU", "threads": 1,

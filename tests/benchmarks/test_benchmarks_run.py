@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,9 +20,9 @@ def test_what_takes_hours_is_measured_only_where_it_is_asked_for(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(run, "_measured", lambda told: (None, []))
-    assert "quality" not in run.run(tmp_path, tmp_path, quick=False)
-    assert list(run.run(tmp_path, tmp_path, False, ["quality"])) == ["quality"]
-    assert "quality" in run.run(tmp_path, tmp_path, quick=True)
+    assert "quality" not in dict(run.run(tmp_path, tmp_path, quick=False))
+    assert list(dict(run.run(tmp_path, tmp_path, False, ["quality"]))) == ["quality"]
+    assert "quality" in dict(run.run(tmp_path, tmp_path, quick=True))
 
 
 def test_every_suite_is_on_a_page() -> None:
@@ -35,14 +36,27 @@ def test_every_suite_has_a_script(quick: bool) -> None:
         assert (ROOT / "benchmarks" / script).is_file()
 
 
-def test_a_run_without_data_says_what_is_wanted(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+def given(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, *words: str) -> None:
+    """A command line, and a place of its own for what comes out; no page is written."""
+    for name in run.FILES:
+        (tmp_path / name).touch()
+    monkeypatch.setattr(sys, "argv", ["run.py", "--data", str(tmp_path), *words])
+    monkeypatch.setattr(run, "HERE", tmp_path / "benchmarks")
+    monkeypatch.setattr(run, "RESULTS", tmp_path / "results.json")
+    monkeypatch.setattr(run, "QUICK", tmp_path / "quick.json")
+    monkeypatch.setattr(run, "write_tables", lambda: None)
+
+
+@pytest.mark.parametrize("name", run.FILES)
+def test_data_without_one_of_its_files_is_refused_before_anything_is_measured(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], name: str
 ) -> None:
-    monkeypatch.setattr(sys, "argv", ["run.py", "--data", str(tmp_path)])
+    given(monkeypatch, tmp_path)
+    (tmp_path / name).unlink()
     with pytest.raises(SystemExit) as ended:
         run.main()
     assert ended.value.code == 2
-    assert "train.en.gz" in capsys.readouterr().err
+    assert f"got {tmp_path} without {name};" in capsys.readouterr().err
 
 
 def test_a_suite_that_fails_does_not_stop_the_run(
@@ -53,7 +67,7 @@ def test_a_suite_that_fails_does_not_stop_the_run(
     bad.write_text("raise SystemExit(3)")
     scripts = {"bad": [str(bad)], "good": [str(good)]}
     monkeypatch.setattr(run, "suites", lambda *given: scripts)
-    found = run.run(tmp_path, tmp_path, quick=True)
+    found = dict(run.run(tmp_path, tmp_path, quick=True))
     assert (found["bad"]["failed"], found["bad"]["measurements"]) == ("exit code 3", [])
     assert (found["good"]["failed"], found["good"]["measurements"]) == (None, [{"contenders": []}])
     assert found["good"]["machine"]["processor"]
@@ -61,41 +75,80 @@ def test_a_suite_that_fails_does_not_stop_the_run(
     json.dumps(found)
 
 
-def test_suites_that_are_measured_anew_leave_the_others_as_they_were(
+def test_what_a_suite_measured_before_it_failed_is_kept(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (tmp_path / "train.en.gz").touch()
+    script = tmp_path / "half.py"
+    script.write_text(
+        "import sys; open(sys.argv[-1], 'w').write('[{\"contenders\": []}]'); sys.exit(3)"
+    )
+    monkeypatch.setattr(run, "suites", lambda *given: {"half": [str(script)]})
+    ((_, found),) = run.run(tmp_path, tmp_path, quick=True)
+    assert (found["failed"], found["measurements"]) == ("exit code 3", [{"contenders": []}])
+
+
+@pytest.mark.parametrize("words", [[], ["--suites", "layers"]], ids=["all", "some"])
+@pytest.mark.parametrize("quick", [True, False])
+def test_suites_that_are_measured_anew_leave_the_others_as_they_were(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: list[str], quick: bool
+) -> None:
+    given(monkeypatch, tmp_path, *words, *(["--quick"] if quick else []))
     script = tmp_path / "one.py"
     script.write_text("import sys; open(sys.argv[-1], 'w').write('[]')")
-    scripts = {name: [str(script)] for name in ("training", "layers")}
-    monkeypatch.setattr(run, "suites", lambda *given: scripts)
-    monkeypatch.setattr(run, "QUICK", tmp_path / "quick.json")
-    monkeypatch.setattr(run, "HERE", tmp_path / "benchmarks")
-    run.QUICK.write_text(json.dumps({"training": "old", "layers": "old"}), encoding="utf-8")
-    given = ["run.py", "--data", str(tmp_path), "--quick", "--suites", "layers"]
-    monkeypatch.setattr(sys, "argv", given)
+    monkeypatch.setattr(run, "suites", lambda *given: {"layers": [str(script)]})
+    target = run.QUICK if quick else run.RESULTS
+    target.write_text(json.dumps({"quality": "old", "layers": "old"}), encoding="utf-8")
     run.main()
-    kept = json.loads(run.QUICK.read_text(encoding="utf-8"))
-    assert kept["training"] == "old"
+    kept = json.loads(target.read_text(encoding="utf-8"))
+    assert kept["quality"] == "old"
     assert kept["layers"]["measurements"] == []
+    assert [path.name for path in tmp_path.glob("*.begun")] == []
 
 
-def test_decoding_without_a_trained_run_is_told(
+def test_a_suite_that_is_done_is_written_before_the_next_one_begins(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def suites(*given: object) -> Iterator[tuple[str, dict[str, Any]]]:
+        for name in ("one", "two"):
+            yield name, {"seconds": 1, "failed": None, "measurements": []}
+            seen.append(json.loads(run.RESULTS.read_text(encoding="utf-8")))
+        raise KeyboardInterrupt
+
+    seen: list[dict[str, Any]] = []
+    given(monkeypatch, tmp_path)
+    monkeypatch.setattr(run, "run", suites)
+    with pytest.raises(SystemExit, match="interrupted"):
+        run.main()
+    assert [list(results) for results in seen] == [["one"], ["one", "two"]]
+    assert "one 1 s, two 1 s" in capsys.readouterr().out
+
+
+def test_where_a_suite_failed_so_does_the_whole_in_the_end(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given(monkeypatch, tmp_path)
+    good, bad = tmp_path / "good.py", tmp_path / "bad.py"
+    good.write_text("import sys; open(sys.argv[-1], 'w').write('[]')")
+    bad.write_text("raise SystemExit(3)")
+    scripts = {"bad": [str(bad)], "good": [str(good)]}
+    monkeypatch.setattr(run, "suites", lambda *given: scripts)
+    with pytest.raises(SystemExit, match=r"failed: bad \(exit code 3\)$"):
+        run.main()
+    assert "good" in json.loads(run.RESULTS.read_text(encoding="utf-8"))
+
+
+def test_decoding_without_a_trained_run_is_left_out_and_where_it_is_asked_for_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(run, "suites", lambda *given: {"decoding": ["never.py"]})
     nothere = tmp_path / "nothere"
-    found = run.run(tmp_path, nothere, quick=True)
-    assert str(nothere) in found["decoding"]["failed"]
-    assert found["decoding"]["measurements"] == []
-
-
-def given(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, *words: str) -> None:
-    """A command line, and a place of its own for what comes out."""
-    (tmp_path / "train.en.gz").touch()
-    monkeypatch.setattr(sys, "argv", ["run.py", "--data", str(tmp_path), *words])
-    monkeypatch.setattr(run, "HERE", tmp_path / "benchmarks")
-    monkeypatch.setattr(run, "RESULTS", tmp_path / "results.json")
+    assert list(run.run(tmp_path, nothere, quick=True)) == []
+    assert str(nothere) in capsys.readouterr().err
+    given(monkeypatch, tmp_path, "--run", str(nothere), "--suites", "layers", "decoding")
+    with pytest.raises(SystemExit) as ended:
+        run.main()
+    assert ended.value.code == 2
+    assert str(nothere) in capsys.readouterr().err
 
 
 def test_a_curve_measured_alone_is_put_beside_those_that_there_are(
@@ -115,7 +168,9 @@ def test_a_curve_measured_alone_is_put_beside_those_that_there_are(
         return None, [curve("Peer", "anew")]
 
     more = ["--courses", "tiny:20", "--contenders", "Peer"]
+    write_tables = run.write_tables
     given(monkeypatch, tmp_path, "--suites", "quality", "--", *more)
+    monkeypatch.setattr(run, "write_tables", write_tables)
     monkeypatch.setattr(run, "PAGES", {tmp_path / "page": ("quality",)})
     monkeypatch.setattr(run, "_measured", measured)
     (tmp_path / "page").write_text(f"{BEGIN}\n{END}\n", encoding="utf-8")
@@ -139,7 +194,7 @@ def test_a_curve_measured_alone_is_put_beside_those_that_there_are(
     assert "attlas in `tiny`, 20 min: commit abc1234, 2001-02-03" in page
 
 
-@pytest.mark.parametrize("suites", [[], ["--suites", "decoding"]])
+@pytest.mark.parametrize("suites", [[], ["--suites", "layers"]])
 def test_options_of_curves_are_for_curves_alone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
     suites: list[str],

@@ -1,6 +1,7 @@
 """A part of a suite that is measured anew is put beside the rest."""
 
 import copy
+import json
 import sys
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,7 @@ import pytest
 BENCHMARKS = Path(__file__).resolve().parents[2] / "benchmarks"
 sys.path.append(str(BENCHMARKS))
 
-from suite import merged, plain  # noqa: E402
+from suite import keep, merged, plain  # noqa: E402
 
 
 def curve(name: str, *bleus: float) -> dict[str, Any]:
@@ -99,3 +100,41 @@ def test_a_measuring_that_failed_leaves_what_there_was() -> None:
     old = suite("2001-02-03", "aaaaaaa", measurement("long", curve("ours", 1.0)))
     failed = suite("2001-02-04", "bbbbbbb") | {"failed": "exit code 1"}
     assert merged(old, failed) == old
+
+
+def test_a_measuring_that_failed_half_way_says_so_beside_what_there_was() -> None:
+    old = suite("2001-02-03", "aaaaaaa", measurement("long", curve("ours", 1.0)))
+    half = suite("2001-02-04", "bbbbbbb", measurement("tiny", curve("ours", 2.0)))
+    found = merged(old, half | {"failed": "exit code 1"})
+    assert found["failed"] == "exit code 1"
+    assert set(told(found)) == {("long", 2, "ours"), ("tiny", 2, "ours")}
+
+
+def test_a_contender_that_is_lost_keeps_the_curve_that_it_had() -> None:
+    lost = {"name": "ours", "lost": "no memory"}
+    old = suite("2001-02-03", "aaaaaaa", measurement("long", curve("ours", 1.0)))
+    new = suite("2001-02-04", "bbbbbbb", measurement("long", lost, curve("p", 2.0)))
+    found = told(merged(old, new))
+    assert found["long", 2, "ours"]["points"] == curve("ours", 1.0)["points"]
+    assert found["long", 2, "p"]["points"] == curve("p", 2.0)["points"]
+    never = suite("2001-02-03", "aaaaaaa", measurement("long", lost | {"lost": "no wheel"}))
+    assert told(merged(never, new))["long", 2, "ours"] == lost
+    assert told(merged(new, old))["long", 2, "ours"]["points"] == curve("ours", 1.0)["points"]
+
+
+@pytest.mark.parametrize("part", [True, False])
+@pytest.mark.parametrize("failed", [None, "exit code 1"])
+def test_a_suite_takes_the_place_of_the_old_one_unless_it_is_a_part_or_failed(
+    tmp_path: Path, part: bool, failed: str | None
+) -> None:
+    target = tmp_path / "results.json"
+    old = suite("2001-02-03", "aaaaaaa", measurement("long", curve("ours", 1.0)))
+    new = suite("2001-02-04", "bbbbbbb", measurement("tiny", curve("ours", 2.0)))
+    keep(target, "quality", old, part=part)
+    keep(target, "quality", new | {"failed": failed}, part=part)
+    keep(target, "layers", old, part=False)
+    found = json.loads(target.read_text(encoding="utf-8"))
+    names = {name for name, _, _ in told(found["quality"])}
+    assert names == ({"tiny", "long"} if part or failed else {"tiny"})
+    assert found["layers"] == old
+    assert [path.name for path in tmp_path.iterdir()] == ["results.json"]

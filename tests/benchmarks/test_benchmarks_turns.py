@@ -12,7 +12,7 @@ BENCHMARKS = Path(__file__).resolve().parents[2] / "benchmarks"
 sys.path.append(str(BENCHMARKS))
 
 import turns as turns_module  # noqa: E402
-from measurement import measurement  # noqa: E402
+from measurement import called, measurement  # noqa: E402
 from turns import Turns, quartiles, ratios, table, turns  # noqa: E402
 
 
@@ -77,6 +77,11 @@ def test_a_contender_that_fails_is_lost_with_its_reason_and_the_others_go_on(cod
 
 def test_a_contender_that_ends_without_a_word_is_lost_with_its_exit_code() -> None:
     assert "exit code 7" in turns({"mute": contender("sys.exit(7)")}, blocks=1).lost["mute"]
+
+
+def test_a_contender_that_is_killed_is_lost_by_that_and_not_by_what_it_said_last() -> None:
+    code = "import os\nprint('all is well', file=sys.stderr, flush=True)\nos.kill(os.getpid(), 9)"
+    assert turns({"dead": contender(code)}, blocks=1).lost == {"dead": "killed by signal 9"}
 
 
 def test_contenders_see_the_variables_they_are_given() -> None:
@@ -180,3 +185,19 @@ def test_turns_need_nothing_but_the_standard_library() -> None:
     code = "import turns\nassert not {'torch', 'numpy', 'attlas'} & set(sys.modules)"
     subprocess.run(contender(code), check=True)
     assert turns_module.__file__ == str(BENCHMARKS / "turns.py")
+
+
+def test_a_command_is_told_without_where_things_lay() -> None:
+    argv = [
+        "/home/me/benchmarks/time_to_bleu.py", "--data", "../../data/multi30k/train.en.gz",
+        "runs/a", "--courses", "tiny:15", "--trained", "long=/home/me/runs/long",
+        "--contenders", "with space",
+        "--set", "training.rate=1e-3", "--json", "/tmp/found.json", "--points", "3",
+    ]  # fmt: skip
+    assert called(argv) == [
+        "python", "benchmarks/time_to_bleu.py", "--data", "multi30k/train.en.gz", "runs/a",
+        "--courses", "tiny:15", "--trained", "long=runs/long", "--contenders", "with space",
+        "--set", "training.rate=1e-3", "--points", "3",
+    ]  # fmt: skip
+    told = measurement("s", "n", "u", 1, Turns(), first="a", command=called(argv))["command"]
+    assert "--contenders 'with space' --set training.rate=1e-3" in told

@@ -1,4 +1,4 @@
-"""A run that is small enough to be trained for the tests."""
+"""Runs that are small enough to be trained for the tests."""
 
 from pathlib import Path
 
@@ -57,6 +57,13 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
+def labelling(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    from labelled_runs import trained as trained_classifier
+
+    return trained_classifier(tmp_path_factory.mktemp("classifier"), updates=60)
+
+
+@pytest.fixture(scope="session")
 def blind_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return trained(tmp_path_factory.mktemp("runs"), "none")
 
@@ -83,3 +90,16 @@ def piped(tmp_path: Path, lines: str) -> Path:
     result = CliRunner().invoke(app, ["train", str(recipe), "--out", str(folder)], input=lines)
     assert result.exit_code == 0, result.stderr
     return folder
+
+
+@pytest.fixture
+def read(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
+    """Every reading of a file that is to be translated."""
+    from attlas.cli import translating_files
+
+    found: list[Path] = []
+    real = translating_files.stream_lines
+    monkeypatch.setattr(
+        translating_files, "stream_lines", lambda path: (found.append(path), real(path))[1]
+    )
+    return found

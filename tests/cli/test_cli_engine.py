@@ -1,11 +1,14 @@
 """`attlas translate --engine`."""
 
+import json
+import shlex
+import shutil
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
+from calling import called
 
-from attlas.cli.application import app
+from attlas.runs import Run
 
 RECIPE = """
 [data]
@@ -36,11 +39,6 @@ rate = 3e-3
 LINES = "1 2 3\n\n4 5\n6\n"
 
 
-def attlas(*arguments: object, text: str | None = None) -> tuple[int, str, str]:
-    result = CliRunner().invoke(app, list(map(str, arguments)), input=text)
-    return result.exit_code, result.stdout, result.stderr
-
-
 def trained(folder: Path, seed: int) -> Path:
     from attlas.training import read_recipe, train
 
@@ -51,14 +49,14 @@ def trained(folder: Path, seed: int) -> Path:
 @pytest.fixture(scope="module")
 def transformer_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     run = trained(tmp_path_factory.mktemp("engine"), seed=1)
-    assert attlas("export", run, "--to", "ctranslate2")[0] == 0
+    assert called("export", run, "--to", "ctranslate2")[0] == 0
     return run
 
 
 def test_the_engine_translates_greedily_as_attlas_does(transformer_run: Path) -> None:
     greedy = ("--set", "decoding.method=greedy")
-    ours = attlas("translate", transformer_run, *greedy, text=LINES)
-    theirs = attlas("translate", transformer_run, *greedy, "--engine", "ctranslate2", text=LINES)
+    ours = called("translate", transformer_run, *greedy, text=LINES)
+    theirs = called("translate", transformer_run, *greedy, "--engine", "ctranslate2", text=LINES)
     assert ours == theirs
     assert ours[0] == 0
 
@@ -66,7 +64,7 @@ def test_the_engine_translates_greedily_as_attlas_does(transformer_run: Path) ->
 def test_n_best_lists_and_alignments_work_with_the_engine_too(
     transformer_run: Path, tmp_path: Path
 ) -> None:
-    code, out, _ = attlas(
+    code, out, _ = called(
         "translate", transformer_run, "--engine", "ctranslate2", "--n-best", "2", "--beam", "3",
         "--alignments", tmp_path / "links", text=LINES,
     )  # fmt: skip
@@ -80,11 +78,11 @@ def test_files_are_translated_by_the_engine_and_never_by_two(
 ) -> None:
     (tmp_path / "text").write_text(LINES, encoding="utf-8")
     command = ("translate", transformer_run, tmp_path / "text", "--into", tmp_path / "out")
-    code, _, error = attlas(*command, "--engine", "ctranslate2")
+    code, _, error = called(*command, "--engine", "ctranslate2")
     assert code == 0, error
-    streamed = attlas("translate", transformer_run, "--engine", "ctranslate2", text=LINES)[1]
+    streamed = called("translate", transformer_run, "--engine", "ctranslate2", text=LINES)[1]
     assert (tmp_path / "out" / "text").read_text(encoding="utf-8") == streamed
-    code, _, error = attlas(*command)
+    code, _, error = called(*command)
     assert code == 2
     assert "to be of engine = ctranslate2; got engine = attlas" in error
 
@@ -104,13 +102,13 @@ def test_files_are_translated_by_the_engine_and_never_by_two(
 def test_the_callers_mistakes(
     transformer_run: Path, arguments: tuple[str, ...], message: str
 ) -> None:
-    code, out, error = attlas("translate", transformer_run, *arguments, text=LINES)
+    code, out, error = called("translate", transformer_run, *arguments, text=LINES)
     assert (code, out) == (2, "")
     assert message in error
 
 
 def test_a_recurrent_model_has_no_other_engine(run: Path) -> None:
-    code, _, error = attlas("translate", run, "--engine", "ctranslate2", text=LINES)
+    code, _, error = called("translate", run, "--engine", "ctranslate2", text=LINES)
     assert code == 2
     assert 'wanted a model of kind "transformer" for the engine ctranslate2' in error
 
@@ -119,9 +117,9 @@ def test_an_export_in_any_folder_translates_as_that_of_the_run_does(
     transformer_run: Path, tmp_path: Path
 ) -> None:
     folder = tmp_path / "exported"
-    assert attlas("export", transformer_run, "--to", "ctranslate2", "--out", folder)[0] == 0
-    named = attlas("translate", transformer_run, "--engine", "ctranslate2", text=LINES)
-    assert attlas("translate", transformer_run, "--engine", folder, text=LINES) == named
+    assert called("export", transformer_run, "--to", "ctranslate2", "--out", folder)[0] == 0
+    named = called("translate", transformer_run, "--engine", "ctranslate2", text=LINES)
+    assert called("translate", transformer_run, "--engine", folder, text=LINES) == named
 
 
 @pytest.mark.parametrize(
@@ -136,11 +134,11 @@ def test_which_engine_an_export_is_its_numbers_say_and_not_its_folder(
 ) -> None:
     folder = tmp_path / "exported"
     export = ("export", transformer_run, "--to", "ctranslate2", "--out", folder)
-    assert attlas(*export, "--quantization", quantization)[0] == 0
+    assert called(*export, "--quantization", quantization)[0] == 0
     (tmp_path / "text").write_text(LINES, encoding="utf-8")
     command = ("translate", transformer_run, tmp_path / "text", "--into", tmp_path / "out")
-    assert attlas(*command, "--engine", folder)[0] == 0
-    found, _, error = attlas(*command, "--engine", "ctranslate2")
+    assert called(*command, "--engine", folder)[0] == 0
+    found, _, error = called(*command, "--engine", "ctranslate2")
     assert found == code
     assert message in error
 
@@ -149,24 +147,58 @@ def test_a_folder_that_is_no_export_of_the_run_is_no_engine(
     transformer_run: Path, tmp_path: Path
 ) -> None:
     def said(folder: Path) -> str:
-        code, out, error = attlas("translate", transformer_run, "--engine", folder, text=LINES)
+        code, out, error = called("translate", transformer_run, "--engine", folder, text=LINES)
         assert (code, out) == (2, "")
         return error
 
     (tmp_path / "empty").mkdir()
     assert f"at {tmp_path / 'empty'}; got none; run: attlas export" in said(tmp_path / "empty")
-    assert "got none" in said(transformer_run)
-    assert attlas("export", transformer_run, "--to", "safetensors", "--out", tmp_path / "tensors")
-    assert "got an export to safetensors; take it away and run: attlas export" in said(
-        tmp_path / "tensors"
-    )
+    assert "got none; name another folder" in said(transformer_run)
+    assert called("export", transformer_run, "--to", "safetensors", "--out", tmp_path / "tensors")
+    assert "got an export to safetensors; name another folder" in said(tmp_path / "tensors")
     other = trained(tmp_path, seed=2)
     folder = tmp_path / "others"
-    assert attlas("export", other, "--to", "ctranslate2", "--out", folder)[0] == 0
+    assert called("export", other, "--to", "ctranslate2", "--out", folder)[0] == 0
     error = said(folder)
     assert "got one of other weights, of checkpoint 00000040" in error
-    assert f"--out {folder}, or name another folder" in error
+    best = Run(transformer_run).shelf.named("best")
+    assert f"--checkpoint {best} --out {folder}, or name another folder" in error
     ours = tmp_path / "ours"
-    assert attlas("export", transformer_run, "--to", "ctranslate2", "--out", ours)[0] == 0
+    assert called("export", transformer_run, "--to", "ctranslate2", "--out", ours)[0] == 0
     (ours / "model.bin").unlink()
     assert f"wanted a whole export to CTranslate2 at {ours}" in said(ours)
+
+
+@pytest.mark.parametrize("there", ["nothing", "another checkpoint"])
+def test_the_export_that_is_advised_is_the_one_that_was_missing(
+    transformer_run: Path, tmp_path: Path, there: str
+) -> None:
+    folder = tmp_path / "my export"
+    folder.mkdir()
+    if there == "another checkpoint":
+        assert called("export", transformer_run, "--to", "ctranslate2", "--out", folder)[0] == 0
+    run = Run(transformer_run)
+    other = next(name for name in run.checkpoints() if name != run.shelf.named("best"))
+    asked = ("translate", transformer_run, "--checkpoint", other, "--engine", folder)
+    code, _, error = called(*asked, text=LINES)
+    assert code == 2
+    advised = error.partition("run: ")[2].removesuffix(", or name another folder\n")
+    if there == "another checkpoint":
+        assert "take it away and run: " in error
+        shutil.rmtree(folder)
+    assert called(*shlex.split(advised)[1:])[0] == 0
+    assert called(*asked, text=LINES)[0] == 0
+
+
+def test_an_evaluation_by_the_engine_says_so(transformer_run: Path, tmp_path: Path) -> None:
+    greedy = ("--json", "--set", "decoding.method=greedy")
+    code, out, error = called(
+        "evaluate", transformer_run, *greedy, "--engine", "ctranslate2", "-o", tmp_path / "out"
+    )
+    assert code == 0, error
+    found, plain = json.loads(out), json.loads(called("evaluate", transformer_run, *greedy)[1])
+    assert (found.pop("engine"), plain.pop("engine")) == ("ctranslate2", "attlas")
+    assert found == plain
+    assert (tmp_path / "out").read_bytes().count(b"\n") == found["data"]["pairs"]
+    told = called("evaluate", transformer_run, "--engine", "ctranslate2")[1]
+    assert "beam = 5, by ctranslate2\n" in told

@@ -1,5 +1,6 @@
 """How the program ends, and what it says then."""
 
+import errno
 import os
 import signal
 import subprocess
@@ -7,6 +8,8 @@ import sys
 from pathlib import Path
 
 import pytest
+import torch
+from calling import called
 from typer.testing import CliRunner
 
 from attlas.cli.application import app
@@ -47,6 +50,18 @@ def test_every_example_of_a_help_uses_options_that_exist() -> None:
         assert [w for w in examples.split() if w.startswith("--") and w not in options] == []
 
 
+def test_the_help_names_every_checkpoint_and_device_and_what_may_be_set() -> None:
+    def said(command: str) -> str:
+        return " ".join(CliRunner().invoke(app, [command, "--help"]).output.split())
+
+    for command in ("translate", "evaluate", "figure", "look"):
+        assert '"best", "last", "averaged" or the number' in said(command)
+        assert '"cuda:1" or "auto"' in said(command)
+        assert "--set decoding.KEY=VALUE" in said(command)
+    for command in ("train", "inspect"):
+        assert "--set TABLE.KEY=VALUE" in said(command)
+
+
 def test_the_version_is_that_of_the_package() -> None:
     from importlib.metadata import version
 
@@ -84,6 +99,31 @@ def test_our_mistake_exits_with_1_and_says_how_to_report_it(
     assert "this is our mistake, not yours: RuntimeError: a bug in two lines." in result.stderr
     assert "attlas --debug" in result.stderr
     assert "Traceback" not in result.stderr
+
+
+@pytest.mark.parametrize(
+    "mistake",
+    [
+        MemoryError(),
+        OSError(errno.ENOMEM, "Cannot allocate memory"),
+        RuntimeError("[enforce fail] DefaultCPUAllocator: can't allocate memory: you tried to …"),
+        torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 20.00 GiB."),
+    ],
+    ids=lambda mistake: type(mistake).__name__,
+)
+def test_a_want_of_memory_is_no_mistake_of_ours_and_says_what_takes_less(
+    run: Path, monkeypatch: pytest.MonkeyPatch, mistake: Exception
+) -> None:
+    def large(*_: object, **__: object) -> None:
+        raise mistake
+
+    monkeypatch.setattr("attlas.cli.translating.translate_lines", large)
+    code, _, error = called("translate", run, text="1\n")
+    assert code == 2
+    assert error.startswith("attlas: wanted memory; got ")
+    assert error.count("\n") == 1
+    for setting in ("batching.tokens", "--window", "decoding.longest_source"):
+        assert setting in error
 
 
 @pytest.mark.parametrize("way", ["option", "environment"])

@@ -1,12 +1,14 @@
 """`attlas evaluate`: no number stands alone."""
 
 import json
+import os
 import shutil
 from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
 
 import pytest
+from calling import called
 from typer.testing import CliRunner
 
 from attlas.cli.application import app
@@ -21,8 +23,7 @@ from attlas.training.provenance import this_attlas
 
 
 def evaluate(*arguments: object) -> tuple[int, str, str]:
-    result = CliRunner().invoke(app, ["evaluate", *map(str, arguments)])
-    return result.exit_code, result.stdout, result.stderr
+    return called("evaluate", *arguments)
 
 
 @pytest.fixture
@@ -305,3 +306,22 @@ def test_a_single_pair_is_one_pair(run: Path, tmp_path: Path) -> None:
     (tmp_path / "one").write_text("1 2\n", encoding="utf-8")
     _, out, _ = evaluate(run, "--source", tmp_path / "one", "--reference", tmp_path / "one")
     assert ", 1 pair, sha256" in out
+
+
+def test_a_folder_where_the_translations_should_go_is_told_before_any_work(
+    run: Path, tmp_path: Path
+) -> None:
+    code, out, error = evaluate(run, "-o", f"{tmp_path}/")
+    assert (code, out) == (2, "")
+    assert error == f"attlas: wanted to write {tmp_path}; got a folder of that name; name a file\n"
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="/dev/full")
+def test_a_full_disk_takes_no_scores_away(
+    run: Path, labelling: Path, files: tuple[Path, Path]
+) -> None:
+    for command in ((run, "--source", files[0], "--reference", files[1]), (labelling, "--valid")):
+        code, out, error = evaluate(*command, "-o", "/dev/full")
+        assert code == 2
+        assert "No space left on device" in error
+        assert out == evaluate(*command)[1]

@@ -1,6 +1,8 @@
 """`attlas figure` and `attlas look`."""
 
 import json
+import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -9,6 +11,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from calling import called
 from safetensors.torch import save_file
 from typer.testing import CliRunner
 
@@ -20,8 +23,7 @@ HEADS = {"png": b"\x89PNG", "svg": b"<?xml", "pdf": b"%PDF"}
 
 
 def figure(*arguments: object) -> tuple[int, str, str]:
-    result = CliRunner().invoke(app, ["figure", *map(str, arguments)])
-    return result.exit_code, result.stdout, result.stderr
+    return called("figure", *arguments)
 
 
 @pytest.fixture(scope="module")
@@ -200,3 +202,40 @@ def test_a_trace_that_does_not_fit_together_is_the_callers_mistake(
     result = CliRunner().invoke(app, [command, str(path)])
     assert result.exit_code == 2
     assert f"wanted 'layer' of a reading as str; got 5 in {path}" in result.stderr
+
+
+@pytest.mark.parametrize(
+    "option",
+    [("--beam", 3), ("--set", "decoding.beam=3"), ("--checkpoint", "last"), ("--device", "auto")],
+)
+def test_what_only_a_run_has_a_use_for_is_refused_with_a_trace(
+    trace: Path, tmp_path: Path, option: tuple[object, ...]
+) -> None:
+    code, _, error = figure(trace, "-o", tmp_path / "m.svg", *option)
+    assert code == 2
+    assert f"wanted options that a trace has a use for; got {option[0]}; leave that out" in error
+    assert not (tmp_path / "m.svg").exists()
+
+
+def test_of_a_classifier_the_command_that_draws_is_told(labelling: Path, tmp_path: Path) -> None:
+    path = tmp_path / "a map.svg"
+    code, _, error = figure(labelling, "a great film", "-o", path)
+    assert code == 2
+    program, *advised = shlex.split(error.partition("run: ")[2])
+    assert program == "attlas"
+    assert called(*advised)[0] == 0
+    assert path.is_file()
+
+
+@pytest.mark.parametrize("option", ["--output", "--save-trace"])
+def test_a_place_that_cannot_be_written_is_told_before_any_work(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, option: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    path = tmp_path / "m.png"
+    path.mkdir()
+    command = ("figure", tmp_path / "no-run", "a", option, path)
+    assert f"wanted to write {path}; got a folder of that name" in called(*command)[2]
+    path.rmdir()
+    monkeypatch.setattr(os, "access", lambda path, _: str(path) != str(tmp_path))
+    assert f"wanted to write {path}; got no right to write there" in called(*command)[2]

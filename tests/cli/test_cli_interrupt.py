@@ -10,10 +10,12 @@ from pathlib import Path
 from typing import ClassVar
 
 import pytest
+from calling import called
 from typer.testing import CliRunner
 
 from attlas.cli.application import app
 from attlas.cli.interrupt import leave_in_order, loading, stay
+from attlas.decoding import Translator
 from attlas.training import Progress
 from attlas.training.events import Event, Preparing, Started, Trained
 
@@ -176,3 +178,22 @@ def test_what_was_saved_before_a_training_began_is_not_spoken_of(
     command = (recipe, "--out", tmp_path / "run")
     assert CliRunner().invoke(app, ["train", *map(str, command)]).exit_code == 0
     assert interrupted(Preparing, *command) == "attlas: interrupted"
+
+
+@pytest.mark.usefixtures("heard")
+def test_an_interrupted_translation_of_files_says_that_the_same_command_goes_on(
+    run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def pressed(*_: object, **__: object) -> None:
+        os.kill(os.getpid(), signal.SIGINT)
+
+    text, out = tmp_path / "text", tmp_path / "out"
+    text.write_text("1 2\n", encoding="utf-8")
+    with monkeypatch.context() as patched:
+        patched.setattr(Translator, "many", pressed)
+        code, _, error = called("translate", run, text, "--into", out)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    assert code == 130
+    said = f"attlas: interrupted; the same command goes on with what is not yet in {out}"
+    assert error.splitlines()[-1] == said
+    assert called("translate", run, text, "--into", out)[0] == 0

@@ -5,27 +5,22 @@ import json
 import re
 import shutil
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
+from calling import called
 
-from attlas.cli.application import app
 from attlas.config import read_toml, write_toml
 from attlas.errors import AttlasError
 from attlas.runs import Run
 from attlas.training import read_recipe, train
 
 
-def attlas(*arguments: object, text: str | None = None) -> tuple[int, str, str]:
-    result = CliRunner().invoke(app, [*map(str, arguments)], input=text)
-    return result.exit_code, result.stdout, result.stderr
-
-
 def test_a_recipe_becomes_a_run_in_the_folder_that_is_asked_for(
     recipe: Path, tmp_path: Path
 ) -> None:
-    code, out, _ = attlas("train", recipe, "--out", tmp_path / "run")
+    code, out, _ = called("train", recipe, "--out", tmp_path / "run")
     assert code == 0
     assert out == f"{tmp_path / 'run'} is ready; try: attlas look {tmp_path / 'run'}\n"
     assert Run(tmp_path / "run").checkpoints()
@@ -35,20 +30,20 @@ def test_a_run_is_called_after_its_recipe(
     recipe: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    assert attlas("train", recipe)[0] == 0
+    assert called("train", recipe)[0] == 0
     assert Run("runs/tiny").checkpoints()
 
 
 @pytest.mark.parametrize("way", ["run", "out", "both"])
 def test_a_run_goes_on_with_what_it_was_begun_with(recipe: Path, tmp_path: Path, way: str) -> None:
     folder = tmp_path / "run"
-    attlas("train", recipe, "--out", folder, "--set", "model.hidden=9")
+    called("train", recipe, "--out", folder, "--set", "model.hidden=9")
     how = {
         "run": [folder],
         "out": ["--out", folder],
         "both": [recipe, "--out", folder, "--set", "model.hidden=9"],
     }[way]
-    code, _, error = attlas("train", *how, "--set", "training.updates=5")
+    code, _, error = called("train", *how, "--set", "training.updates=5")
     assert code == 0, error
     assert "going on after update 3" in error
     assert Run(folder).checkpoints()[-1] == "00000005"
@@ -56,12 +51,13 @@ def test_a_run_goes_on_with_what_it_was_begun_with(recipe: Path, tmp_path: Path,
 
 
 def test_another_recipe_does_not_touch_a_run(recipe: Path, tmp_path: Path) -> None:
-    attlas("train", recipe, "--out", tmp_path / "run")
-    code, _, error = attlas(
+    called("train", recipe, "--out", tmp_path / "run")
+    code, _, error = called(
         "train", recipe, "--out", tmp_path / "run", "--set", "model.embedding=5"
     )
     assert code == 2
     assert "model.embedding = 5 instead of 8" in error
+    assert "another folder (--out)" in error
 
 
 def test_without_a_recipe_the_demo_is_trained(
@@ -77,21 +73,21 @@ def test_without_a_recipe_the_demo_is_trained(
 
     monkeypatch.setattr("attlas.training.train", recorded)
     monkeypatch.chdir(tmp_path)
-    assert attlas("train")[0] == 2
+    assert called("train")[0] == 2
     from attlas.training import read_recipe
 
     assert asked == [read_recipe("demo"), Path("runs/demo")]
 
 
 def test_an_unknown_recipe_names_those_there_are() -> None:
-    code, _, error = attlas("train", "nonsense")
+    code, _, error = called("train", "nonsense")
     assert code == 2
     assert "use one of: " in error
     assert {"demo", "imdb", "tiny"} <= set(error.partition("use one of: ")[2].strip().split(", "))
 
 
 def test_a_wrong_setting_is_told_before_anything_is_written(recipe: Path, tmp_path: Path) -> None:
-    code, _, error = attlas(
+    code, _, error = called(
         "train", recipe, "--out", tmp_path / "run", "--set", "training.rat=1e-3"
     )
     assert code == 2
@@ -100,7 +96,7 @@ def test_a_wrong_setting_is_told_before_anything_is_written(recipe: Path, tmp_pa
 
 
 def test_inspecting_a_run_shows_what_is_in_it(run: Path) -> None:
-    code, out, _ = attlas("inspect", run)
+    code, out, _ = called("inspect", run)
     assert code == 0
     model = Run(run).model()
     parts = {
@@ -116,18 +112,16 @@ def test_inspecting_a_run_shows_what_is_in_it(run: Path) -> None:
 
 
 def test_inspecting_a_recipe_shows_it_as_it_would_be_trained(recipe: Path) -> None:
-    import tomllib
-
     from attlas.training import Recipe, read_recipe
 
-    code, out, _ = attlas("inspect", recipe, "--set", "model.hidden=77")
+    code, out, _ = called("inspect", recipe, "--set", "model.hidden=77")
     assert code == 0
     shown = Recipe.read(tomllib.loads(out), "what inspect shows")
     assert shown == read_recipe(recipe, ["model.hidden=77"])
 
 
 def test_settings_of_what_is_done_cannot_be_inspected_changed(run: Path) -> None:
-    code, _, error = attlas("inspect", run, "--set", "model.hidden=3")
+    code, _, error = called("inspect", run, "--set", "model.hidden=3")
     assert code == 2
     assert "wanted --set for a recipe" in error
 
@@ -135,19 +129,19 @@ def test_settings_of_what_is_done_cannot_be_inspected_changed(run: Path) -> None
 def test_data_from_the_standard_input_has_to_be_given_again(piped: Path, lines: str) -> None:
     more = ("train", piped, "--set", "training.updates=5")
     for other in ("", "1\t1\n"):
-        code, _, error = attlas(*more, text=other)
+        code, _, error = called(*more, text=other)
         assert code == 2
         assert "standard input" in error
         assert "again" in error
-    code, _, error = attlas(*more, text=lines)
+    code, _, error = called(*more, text=lines)
     assert code == 0, error
     assert "going on after update 3" in error
 
 
 def test_what_takes_a_while_before_the_first_update_is_told(recipe: Path, tmp_path: Path) -> None:
-    _, _, first = attlas("train", recipe, "--out", tmp_path / "run")
+    _, _, first = called("train", recipe, "--out", tmp_path / "run")
     assert "building vocabularies from the 300 training pairs, encoding" in first
-    _, _, again = attlas("train", tmp_path / "run", "--set", "training.updates=4")
+    _, _, again = called("train", tmp_path / "run", "--set", "training.updates=4")
     assert "building" not in again
     assert "encoding the 300 training pairs" in again
 
@@ -165,18 +159,18 @@ def test_a_terminal_is_not_waited_on_for_data_that_came_from_a_pipe(
 
 
 def test_inspect_says_whose_sentences_the_shipped_corpus_has(run: Path, tmp_path: Path) -> None:
-    assert "Tatoeba" not in attlas("inspect", run)[1]
+    assert "Tatoeba" not in called("inspect", run)[1]
     copied = shutil.copytree(run, tmp_path / "copy")
     config = copied / "config.toml"
     tables = read_toml(config) | {"data": {"kind": "shipped"}}
     config.write_text(write_toml(tables), encoding="utf-8")
-    code, out, error = attlas("inspect", copied)
+    code, out, error = called("inspect", copied)
     assert code == 0, error
     assert "CC BY 2.0 FR" in out
 
 
 def test_a_folder_that_is_no_run_is_called_so(tmp_path: Path) -> None:
-    code, _, error = attlas("train", tmp_path)
+    code, _, error = called("train", tmp_path)
     assert code == 2
     assert f"got the folder {tmp_path} without config.toml" in error
 
@@ -186,9 +180,23 @@ def test_a_folder_called_as_a_recipe_does_not_hide_it(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "demo").mkdir()
-    _, _, error = attlas("train", "demo", "--set", "nonsense=1")
+    _, _, error = called("train", "demo", "--set", "nonsense=1")
     assert "without config.toml" not in error
     assert "nonsense" in error
+
+
+def test_a_folder_called_as_a_recipe_hides_it_from_no_inspection(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    wanted = called("inspect", "multi30k")
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "multi30k").mkdir()
+    code, out, error = called("inspect", "multi30k")
+    assert (code, error) == (0, "")
+    assert tomllib.loads(out)["model"] == tomllib.loads(wanted[1])["model"]
+    code, _, error = called("inspect", tmp_path)
+    assert code == 2
+    assert f"got the folder {tmp_path} without config.toml" in error
 
 
 @pytest.mark.parametrize("name", ["taken", "taken/run", "lost"])
@@ -197,7 +205,7 @@ def test_a_file_where_the_run_should_be_asks_for_another_folder(
 ) -> None:
     (tmp_path / "taken").write_text("mine", encoding="utf-8")
     (tmp_path / "lost").symlink_to(tmp_path / "nowhere")
-    code, _, error = attlas("train", recipe, "--out", tmp_path / name)
+    code, _, error = called("train", recipe, "--out", tmp_path / name)
     assert code == 2
     taken = tmp_path / name.partition("/")[0]
     assert (
@@ -217,7 +225,7 @@ def test_reports_of_the_same_files_say_which_set_they_tell_of(
     data = {"kind": "files", "train": str(tmp_path / "a.tsv"), "valid": str(valid)}
     own = tmp_path / "own.toml"
     own.write_text(write_toml(read_toml(recipe) | {"data": data}), encoding="utf-8")
-    code, _, error = attlas("train", own, "--out", tmp_path / "run")
+    code, _, error = called("train", own, "--out", tmp_path / "run")
     assert code == 0, error
     told = [line.strip() for line in " ".join(error.split()).split("kept")]
     for name, path in (("train", tmp_path / "a.tsv"), ("valid", valid)):
@@ -227,7 +235,7 @@ def test_reports_of_the_same_files_say_which_set_they_tell_of(
 
 
 def scores_told(run: Path) -> list[str]:
-    code, out, error = attlas("inspect", run)
+    code, out, error = called("inspect", run)
     assert code == 0, error
     return out.partition("# scores on the validation set\n")[2].split("\n\n")[0].splitlines()
 
@@ -276,15 +284,15 @@ def test_a_run_from_before_origins_were_told_is_opened_and_goes_on(
     data = dict.fromkeys(("train", "valid", "test"), str(text)) | {"kind": "files"}
     own = tmp_path / "own.toml"
     own.write_text(write_toml(read_toml(recipe) | {"data": data}), encoding="utf-8")
-    assert attlas("train", own, "--out", tmp_path / "run")[0] == 0
+    assert called("train", own, "--out", tmp_path / "run")[0] == 0
     config = tmp_path / "run" / "config.toml"
     tables = read_toml(config)
     assert tables["data"].pop("origin") == ""
     config.write_text(write_toml(tables), encoding="utf-8")
     for command in ("evaluate", "inspect"):
-        code, _, error = attlas(command, tmp_path / "run")
+        code, _, error = called(command, tmp_path / "run")
         assert code == 0, error
     more = ("--set", "training.updates=5", "--set", "data.origin=the attic")
-    code, _, error = attlas("train", tmp_path / "run", *more)
+    code, _, error = called("train", tmp_path / "run", *more)
     assert code == 0, error
     assert "going on after update 3" in error

@@ -9,20 +9,19 @@ from pathlib import Path
 from threading import Timer
 
 import pytest
-from typer.testing import CliRunner
+from calling import called
 
-from attlas.cli.application import app
 from attlas.cli.searching import decoding_of
 from attlas.config import write_toml
 from attlas.decoding import DecodingConfig, Translator
+from attlas.errors import AttlasError
 from attlas.runs import Run
 
 LINES = ["1 2 3", "", "   ", "4", "5 \u2028 6 \x85 7", "8 \r 8", ""]
 
 
 def translate(*arguments: object, text: str | bytes | None = None) -> tuple[int, str, str]:
-    result = CliRunner().invoke(app, ["translate", *map(str, arguments)], input=text)
-    return result.exit_code, result.stdout_bytes.decode(), result.stderr
+    return called("translate", *arguments, text=text)
 
 
 @pytest.mark.parametrize("ending", ["\n", ""])
@@ -282,3 +281,49 @@ def test_alignments_are_not_written_over_the_text_that_is_read(run: Path, tmp_pa
         assert code == 2
         assert "wanted different files to read and to write" in error
     assert path.read_text(encoding="utf-8") == "1 2 3\n"
+
+
+LONG = "1 2 3 4 5 6 7 0 1"  # one token more than eight times the one of the training
+
+
+def trained_on_single_words(run: Path, folder: Path) -> Path:
+    """A copy of a run whose recipe says that no text of the training had more than one token."""
+    copied = Path(shutil.copytree(run, folder))
+    tables = Run(run).config
+    tables["batching"]["max_length"] = 1
+    (copied / "config.toml").write_text(write_toml(tables), encoding="utf-8")
+    return copied
+
+
+def test_a_line_far_longer_than_those_of_the_training_is_told_before_it_is_translated(
+    run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def stop(*_: object, **__: object) -> None:
+        raise AttlasError("a translation", "none", "stop here")
+
+    copied, text = trained_on_single_words(run, tmp_path / "run"), tmp_path / "text"
+    text.write_text(f"1\n{LONG[:-2]}\n\n{LONG}\n", encoding="utf-8")
+    monkeypatch.setattr(Translator, "many", stop)
+    code, _, error = translate(copied, "-i", text)
+    assert code == 2
+    long, last = error.splitlines()
+    assert long == (
+        "attlas: line 4: 9 tokens, where training had at most 1: this takes long, and the lines "
+        "around it wait for it; --set decoding.longest_source=1 would read so many of them"
+    )
+    assert "stop here" in last
+
+
+def test_a_long_line_is_told_with_its_number_also_of_a_file_and_not_where_it_is_cut(
+    run: Path, tmp_path: Path
+) -> None:
+    copied, text = trained_on_single_words(run, tmp_path / "run"), tmp_path / "text"
+    text.write_text(f"1\n2\n{LONG}\n", encoding="utf-8")
+    error = translate(copied, "-i", text, "--window", 2)[2]
+    assert "attlas: line 3: 9 tokens, where" in error
+    error = translate(copied, text, "--into", tmp_path / "out", "--window", 2)[2]
+    assert f"attlas: {text}: line 3: 9 tokens, where" in error
+    assert "9 tokens" not in translate(run, "-i", text)[2]
+    error = translate(copied, "-i", text, "--set", "decoding.longest_source=1")[2]
+    assert "9 tokens" not in error
+    assert "line 3: The text is longer than this model is set to read" in error

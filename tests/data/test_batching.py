@@ -67,6 +67,22 @@ def test_a_batch_holds_what_the_corpus_holds_framed_and_padded(lengths):
         assert batch.tokens == sum(lengths[i][1] + 1 for i in indices)
 
 
+@given(lengths=LENGTHS, most=st.integers(1, 30))
+def test_a_cut_target_has_no_end_and_a_cut_source_has_one_as_in_a_search(lengths, most):
+    encoded = corpus(lengths)
+    batches = Batches(encoded, BatchingConfig(max_length=most, overlong="cut"), 1)
+    for indices in batches.epoch(0):
+        batch = batches.batch(indices)
+        for row, i in enumerate(indices):
+            source, target = encoded.source[i].tolist(), encoded.target[i].tolist()
+            ended = [END] if len(target) <= most else []
+            assert batch.source[row][batch.source_real[row]].tolist() == [*source[:most], END]
+            assert batch.target[row][batch.target_real[row]].tolist() == [
+                BEGIN, *target[:most], *ended,
+            ]  # fmt: skip
+            assert batch.target_real[row].sum() == 1 + len(target[:most]) + len(ended)
+
+
 def test_the_order_is_a_function_of_seed_and_epoch_alone():
     encoded = corpus([(n % 13, n % 7) for n in range(200)])
     config = BatchingConfig(tokens=100, max_length=20)

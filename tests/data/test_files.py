@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from attlas.config import Config
+from attlas.config import Config, read_toml, write_toml
 from attlas.data import DataConfig, FilesData, FilterConfig, Pair, load_splits, read_pairs
 from attlas.errors import AttlasError
 
@@ -135,6 +135,109 @@ def test_bounds_hold_for_training_alone_so_that_a_test_set_stays_whole(tmp_path)
     assert "1 with more than 3 characters" in str(splits)
 
 
+@pytest.fixture
+def table(tmp_path):
+    """Pairs of which some are long, some have a source again, one has no target."""
+    pairs = [(f"a {n % 80}", f"b {n}" + " and so on" * (n % 10 == 0)) for n in range(100)]
+    lines = "".join(f"{source}\t{target}\n" for source, target in [*pairs, ("alone", "")])
+    return str(put(tmp_path / "a.tsv", lines))
+
+
+@pytest.mark.parametrize("size", [20, 0.2])
+def test_a_part_of_the_training_data_is_held_back_where_no_file_is_named(table, size):
+    splits = FilesData(train=(table,), held_back=size).load()
+    assert (len(splits.train), len(splits.valid), len(splits.test)) == (80, 20, 0)
+    assert not set(splits.train.sources) & set(splits.valid.sources)
+    parts, whole = (splits.train, splits.valid), read_pairs([table])
+    both = [entry for side in parts for entry in zip(side.lines, side.pairs, strict=True)]
+    assert sorted(both) == list(zip(whole.lines, whole.pairs, strict=True))
+    assert splits.valid.lines == tuple(sorted(splits.valid.lines))
+    said = (
+        f"{table} without the part held back: 80 of 101 pairs kept; left out 1 with an empty "
+        "target (line 101); 20 pairs held back; 20 copies of a source on the side of that source; "
+        "20 sources with several translations"
+    )
+    assert str(splits.train.report) == said
+    assert str(splits.valid.report) == f"{table}, held back (seed 1): 20 of 100 pairs kept"
+
+
+def test_each_split_alone_is_the_one_among_all(table, tmp_path):
+    test = str(put(tmp_path / "test.tsv", "x\ty\n"))
+    data = FilesData(train=(table,), test=(test,), held_back=7, filters=FilterConfig(max_length=9))
+    splits = data.load()
+    for name in ("train", "valid", "test"):
+        alone, among = data.corpus(name), getattr(splits, name)
+        assert (alone.checksum, alone.name, alone.report) == (
+            among.checksum, among.name, among.report,
+        )  # fmt: skip
+
+
+def test_what_is_held_back_stays_whole_whatever_the_bounds_of_training(table):
+    free = FilesData(train=(table,), held_back=40).load()
+    bound = FilesData(train=(table,), held_back=40, filters=FilterConfig(max_length=9)).load()
+    assert bound.valid.checksum == free.valid.checksum
+    assert max(len(pair.target) for pair in bound.valid.pairs) > 9
+    assert bound.train.pairs == tuple(pair for pair in free.train.pairs if len(pair.target) <= 9)
+    assert "with more than 9 characters" in str(bound.train.report)
+    assert "40 pairs held back" in str(bound.train.report)
+    strict = FilesData(
+        train=(table,), held_back=40, filters=FilterConfig(max_length=9, unfit="error")
+    )
+    assert strict.corpus("valid").checksum == free.valid.checksum
+    with pytest.raises(AttlasError, match="with more than 9 characters"):
+        strict.load()
+
+
+def test_bounds_that_leave_nothing_to_train_on_are_an_error_beside_a_held_back_part(table):
+    data = FilesData(train=(table,), held_back=40, filters=FilterConfig(max_length=1))
+    for read in (data.load, lambda: data.corpus("train")):
+        with pytest.raises(AttlasError, match=r"at least one sentence pair in .*a\.tsv; got"):
+            read()
+
+
+def test_another_seed_holds_back_other_pairs(table):
+    parts = {FilesData(train=(table,), held_back=20, seed=s).load().valid.pairs for s in range(4)}
+    assert len(parts) == 4
+
+
+def test_the_standard_input_is_read_once_and_parted(table, monkeypatch):
+    content = read_pairs([table]).pairs
+    lines = "".join(f"{source}\t{target}\n" for source, target in content).encode()
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(lines)))
+    piped = FilesData(train=("-",), held_back=20)
+    assert piped.passing
+    splits = piped.load()
+    filed = FilesData(train=(table,), held_back=20).load()
+    assert (splits.train.pairs, splits.valid.pairs) == (filed.train.pairs, filed.valid.pairs)
+
+
+def test_a_source_of_the_validation_set_that_is_trained_on_is_told(tmp_path):
+    train = str(put(tmp_path / "a.tsv", "a\tb\nc\td\n"))
+    valid = str(put(tmp_path / "b.tsv", "a\tother\ne\tf\n"))
+    again = "of it in the training data as well"
+    some = FilesData(train=(train,), valid=(valid,)).load()
+    assert f"2 of 2 pairs kept; 1 source {again}" in str(some.valid.report)
+    same = FilesData(train=(train,), valid=(train,)).load()
+    assert f"2 of 2 pairs kept; 2 sources {again}" in str(same.valid.report)
+    apart = str(put(tmp_path / "c.tsv", "e\tf\n"))
+    assert again not in str(FilesData(train=(train,), valid=(apart,)).load())
+
+
+def test_an_empty_name_is_none(tmp_path):
+    table = {"kind": "files", "train": "a.tsv", "valid": "", "test": "", "held_back": 3}
+    data = Recipe.read({"data": table}, "recipe.toml").data.resolved(tmp_path)
+    assert (data.valid, data.test) == (None, None)
+    assert len(data.corpus("test")) == 0
+
+
+def test_a_recipe_from_before_parts_were_held_back_means_what_it_did(tmp_path):
+    table = {"kind": "files", "train": "a.tsv", "valid": "b.tsv"}
+    data = FilesData.read(table, "an older recipe")
+    assert (data.valid, data.held_back) == (("b.tsv",), 0)
+    (tmp_path / "config.toml").write_text(write_toml(data.model_dump(mode="json")))
+    assert FilesData.read(read_toml(tmp_path / "config.toml"), "config.toml") == data
+
+
 def test_training_data_without_a_pair_is_an_error(tmp_path):
     put(tmp_path / "a.tsv", "\t\n")
     data = FilesData(train=("a.tsv",), valid=("a.tsv",)).resolved(tmp_path)
@@ -154,6 +257,13 @@ def test_training_data_without_a_pair_is_an_error(tmp_path):
         ({"columns": [2, 2]}, "two different columns"),
         ({"filters": {"max_lenght": 3}}, "did you mean `max_length`"),
         ({"kind": "file"}, "kind"),
+        ({"valid": ""}, "data.valid, .* or data.held_back, so many pairs .* got neither; set one"),
+        ({"held_back": 3}, "data.valid, .* or data.held_back, .* got both"),
+        ({"valid": "", "held_back": 1.0}, "a whole number of pairs, or a share between 0 and 1"),
+        ({"valid": "", "held_back": -1}, "a whole number of pairs, or a share between 0 and 1"),
+        ({"valid": "", "held_back": True}, "held_back"),
+        ({"valid": "", "held_back": 3, "seed": -1}, "seed"),
+        ({"test": ["a", ""]}, "one TSV file"),
     ],
 )
 def test_wrong_settings_are_explained(change, said):

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from attlas.data import Labelled, read_labelled, read_labelled_texts
+from attlas.data import Labelled, read_labelled, read_labelled_texts, read_pairs
 from attlas.errors import AttlasError
 
 
@@ -23,20 +23,37 @@ def test_the_fields_have_the_names_that_are_asked_for_and_labels_become_text(tmp
     assert read_labelled(path, "review", "stars") == (("a", "4"), ("b", "true"))
 
 
+def test_a_number_is_one_label_however_it_is_written(tmp_path):
+    path = tmp_path / "a.jsonl"
+    numbers = ("1", "1.0", "1e0", "-0.0", "0", "100000000000000000001")
+    path.write_text("".join(f'{{"text": "a", "label": {number}}}\n' for number in numbers))
+    labels = [entry.label for entry in read_labelled(path)]
+    assert labels == ["1", "1", "1", "0", "0", "100000000000000000001"]
+
+
 @pytest.mark.parametrize(
     ("line", "said"),
     [
         ("{", "a JSON object in line 2 of"),
         ("", "a JSON object in line 2 of"),
-        ("[1]", "got list"),
-        ('{"text": "a"}', "a field 'label' in line 2 of .* got the fields \\['text'\\]"),
-        ('{"text": 3, "label": "a"}', "text in field 'text' of line 2"),
-        ('{"text": "a", "label": null}', "text or a whole number in field 'label' of line 2"),
+        ("[1]", "got a list; mend that line: write one object a line, with no list around them"),
+        ("[", "got Expecting value at character 2; mend that line: write one object a line"),
+        ('"a"', "got a text; "),
+        ("text,label", "the name of a table ends in .csv or .tsv"),
+        ('{"text": "a"}', "a field 'label' in line 2 of .* got the fields \\['text'\\]; {MEND}"),
+        ('{"text": 3, "label": "a"}', "text in field 'text' of line 2 of .* got 3; {MEND}"),
+        ('{"text": null, "label": "a"}', "text in field 'text' of line 2 of .* got null; {MEND}"),
+        ('{"text": ["a"], "label": "a"}', "text in field 'text' of .* got a list; {MEND}"),
+        ('{"text": "a", "label": null}', "text or a whole number in field 'label' .* got null"),
+        ('{"text": "a", "label": 0.5}', "field 'label' of line 2 .* got 0.5; {MEND}"),
+        ('{"text": "a", "label": NaN}', "field 'label' of line 2 .* got NaN; {MEND}"),
+        ('{"text": "a", "label": {"a": 1}}', "field 'label' of line 2 .* got an object; {MEND}"),
     ],
 )
 def test_a_wrong_line_is_named(tmp_path, line, said):
     path = tmp_path / "a.jsonl"
     path.write_text(f'{{"text": "a", "label": "b"}}\n{line}\n')
+    said = said.replace("{MEND}", r"mend that line, or name the field \(data.text, data.label\)$")
     with pytest.raises(AttlasError, match=said):
         read_labelled(path)
 
@@ -46,10 +63,8 @@ def test_imdb_is_read_whole(shared_data):
     assert Counter(review.label for review in reviews) == {"pos": 12_500, "neg": 12_500}
 
 
-@pytest.mark.parametrize(
-    ("name", "delimiter"), [("a.csv", ","), ("a.TSV", "\t"), ("a.csv.gz", ",")]
-)
-def test_a_table_has_a_header_and_its_quoted_fields_hold_anything(tmp_path, name, delimiter):
+@pytest.mark.parametrize("name", ["a.csv", "a.CSV", "a.csv.gz"])
+def test_a_table_has_a_header_and_its_quoted_fields_hold_anything(tmp_path, name):
     written = io.StringIO()
     rows = [
         ["id", "sentiment", "review"],
@@ -57,7 +72,7 @@ def test_a_table_has_a_header_and_its_quoted_fields_hold_anything(tmp_path, name
         ["2", "neg", ""],
         ["3", "pos", "plain"],
     ]
-    csv.writer(written, delimiter=delimiter).writerows(rows)
+    csv.writer(written).writerows(rows)
     content = written.getvalue().encode()
     (tmp_path / name).write_bytes(gzip.compress(content) if name.endswith(".gz") else content)
     found = read_labelled_texts(tmp_path / name, "review", "sentiment")
@@ -81,6 +96,63 @@ def test_what_a_table_writer_writes_is_read_back(tmp_path_factory, rows):
     assert read_labelled(path) == tuple(rows)
 
 
+@pytest.mark.parametrize("name", ["a.tsv", "a.TSV", "a.tsv.gz"])
+def test_a_quotation_mark_of_a_tsv_is_part_of_the_text(tmp_path, name):
+    rows = [
+        ("label", "text"),
+        ("neg", '"bad film'),
+        ("neg", "a dull one"),
+        ("pos", 'so good"'),
+        ("pos", '"Great" film'),
+        ("pos", 'a "great" film, "great"'),
+        ("pos", '"'),
+    ]
+    content = "".join("\t".join(row) + "\n" for row in rows).encode()
+    (tmp_path / name).write_bytes(gzip.compress(content) if name.endswith(".gz") else content)
+    found = read_labelled_texts(tmp_path / name)
+    assert found.entries == tuple(Labelled(text, label) for label, text in rows[1:])
+    assert found.places == (2, 3, 4, 5, 6, 7)
+    assert found.remarks == ()
+
+
+def test_texts_of_a_tsv_that_are_in_quotation_marks_are_told(tmp_path):
+    (tmp_path / "a.tsv").write_text('text\tlabel\n"a ""fine"" film"\tpos\nplain\tneg\n')
+    found = read_labelled_texts(tmp_path / "a.tsv")
+    assert found.entries[0].text == '"a ""fine"" film"'
+    assert found.remarks == ("1 text in quotation marks, which are part of the text in a TSV",)
+
+
+FIELD = st.text(st.characters(codec="utf-8", exclude_characters="\n\r\t"))
+
+
+@given(rows=st.lists(st.tuples(FIELD, FIELD)))
+def test_a_tsv_of_texts_is_divided_as_a_tsv_of_pairs_is(tmp_path_factory, rows):
+    path = tmp_path_factory.mktemp("tables") / "a.tsv"
+    lines = "".join("\t".join(row) + "\n" for row in [("text", "label"), *rows])
+    path.write_bytes(lines.encode())
+    assert read_labelled(path) == tuple(rows)
+    kept = tuple(row for row in rows if row[0].strip() and row[1].strip())
+    assert read_pairs([path], ("text", "label")).pairs == kept
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        ("text\tlabel\na\tb\tc\n", "2 fields in every row .* got 3 fields in the row of line 2"),
+        ("text\tlabel\na\tb\nc\n", "got 1 field in the row of line 3; .* a CSV may, in quotes"),
+        ("text\tlabel\na\tb\n\n", "got 1 field in the row of line 3"),
+        ('text\tlabel\n"a\nb"\tpos\n', "got 1 field in the row of line 2; .* or a line break"),
+        ('"text"\t"label"\n', "one field 'text' in the header .* got the fields"),
+        ("text,label\n", "separate the fields by tabs"),
+        ("", "one field 'text'"),
+    ],
+)
+def test_a_wrong_tsv_is_an_error_with_its_line(tmp_path, content, said):
+    (tmp_path / "a.tsv").write_text(content)
+    with pytest.raises(AttlasError, match=said):
+        read_labelled(tmp_path / "a.tsv")
+
+
 def test_a_field_may_be_longer_than_the_reader_of_tables_allows_by_itself(tmp_path):
     before = csv.field_size_limit()
     (tmp_path / "a.csv").write_text(f"text,label\n{'x' * (before + 1)},pos\n")
@@ -94,7 +166,8 @@ def test_a_field_may_be_longer_than_the_reader_of_tables_allows_by_itself(tmp_pa
         ("text,label\na,b,c\n", "2 fields in every row .* got 3 fields in the row of line 2"),
         ("text,label\na\n", "got 1 field in the row of line 2"),
         ("text,label\na,b\n\n", "got 0 fields in the row of line 3"),
-        ("review,label\na,b\n", "one field 'text' in the header .* got the fields"),
+        ("review,label\na,b\n", "one field 'text' .* got the fields .* name the right field"),
+        ("text;label\na;b\n", "got the fields \\['text;label'\\]; separate the fields by commas"),
         ("text,text,label\n", "one field 'text'"),
         ("", "one field 'text'"),
         ('text,label\na,b\n"c,d\n', "a whole row in line 3 .* got unexpected end"),

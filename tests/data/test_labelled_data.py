@@ -153,6 +153,15 @@ def test_settings_that_make_no_sense_are_errors(table: dict[str, object], said: 
         LabelledData.read({"kind": "labelled", "train": "t", **table}, "the test")
 
 
+def test_an_empty_name_is_none(tmp_path: Path) -> None:
+    table = {"kind": "labelled", "train": "t", "valid": "", "test": "", "held_back": 3}
+    data = LabelledData.read(table, "the test").resolved(tmp_path)
+    assert (data.valid, data.test) == (None, None)
+    assert data == LabelledData(train=str(tmp_path / "t"), held_back=3)
+    with pytest.raises(AttlasError, match=r"`train` in the test: .* got ''"):
+        LabelledData.read({**table, "train": ""}, "the test")
+
+
 def test_relative_paths_are_those_of_the_recipe(tmp_path: Path) -> None:
     data = LabelledData(train="t.jsonl", valid="/there/v.csv").resolved(tmp_path)
     assert data == LabelledData(train=str(tmp_path / "t.jsonl"), valid="/there/v.csv")

@@ -1,13 +1,15 @@
 import gzip
 import io
 import sys
+import tarfile
+import zipfile
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from attlas.data import read_lines, stream_lines
+from attlas.data import read_labelled, read_lines, stream_lines
 from attlas.errors import AttlasError
 
 UNBROKEN = st.text(st.characters(codec="utf-8", exclude_characters="\n\r\ufeff"))
@@ -76,3 +78,19 @@ def test_a_damaged_gzip_file_is_an_error_and_not_a_shorter_text(tmp_path, damage
     (tmp_path / "a.gz").write_bytes(damage(whole))
     with pytest.raises(AttlasError, match=r"a whole gzip file at .*a\.gz"):
         read_lines(tmp_path / "a.gz")
+
+
+@pytest.mark.parametrize("name", ["a.zip", "a.tar", "a.tar.gz"])
+def test_an_archive_is_no_text_and_is_to_be_unpacked(tmp_path, name):
+    (tmp_path / "train.jsonl").write_text('{"text": "a", "label": "b"}\n')
+    path = tmp_path / name
+    if name == "a.zip":
+        with zipfile.ZipFile(path, "w") as packed:
+            packed.write(tmp_path / "train.jsonl", "train.jsonl")
+    else:
+        with tarfile.open(path, "w:gz" if name.endswith("gz") else "w") as packed:
+            packed.add(tmp_path / "train.jsonl", "train.jsonl")
+    said = rf"plain or gzipped, at .*{name}; got an archive \((zip|tar)\); unpack it"
+    for read in (read_lines, read_labelled, lambda path: list(stream_lines(path))):
+        with pytest.raises(AttlasError, match=said):
+            read(path)

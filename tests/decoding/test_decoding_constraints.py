@@ -9,6 +9,7 @@ from table_model import WORDS, TableModel, all_sentences, log_probability, sourc
 from attlas.data.vocabulary import BEGIN, END, PAD
 from attlas.decoding import DecodingConfig, decode
 from attlas.decoding.constraints import Constraints
+from attlas.decoding.penalties import Penalties
 from attlas.errors import AttlasError
 
 METHODS = st.sampled_from(["beam", "greedy", "sample"])
@@ -179,6 +180,11 @@ def test_no_rows_have_no_hypotheses() -> None:
         ({"method": "sample", "top_p": 1.5}, "`top_p` in run.toml"),
         ({"length_penalty": -1.0}, "`length_penalty` in run.toml"),
         ({"length_penalty": float("nan")}, "`length_penalty` in run.toml"),
+        ({"length_penalty": 11.0}, "`length_penalty` in run.toml"),
+        ({"max_length_factor": 1e30}, "`max_length_factor` .* less than or equal to 1000"),
+        ({"max_length_constant": 10**20}, "`max_length_constant` .* less than or equal to 1000000"),
+        ({"beam": 10**20}, "`beam` in run.toml"),
+        ({"beam": 10**20, "n_best": 10**20}, "`beam` in run.toml"),
         ({"min_length": 99}, "min_length of at most 23, .*; got 99; raise max_length_constant"),
         ({"beem": 3}, "did you mean `beam`"),
     ],
@@ -192,3 +198,17 @@ def test_settings_that_make_no_sense_are_errors(table: dict[str, object], messag
 def test_settings_that_were_written_down_whole_can_be_read_again(method: str) -> None:
     config = DecodingConfig(method=method)
     assert DecodingConfig.read(config.model_dump(mode="json"), "run.toml") == config
+
+
+@pytest.mark.parametrize("method", ["beam", "greedy", "sample"])
+def test_the_greatest_numbers_that_are_allowed_overflow_nowhere(method: str) -> None:
+    greatest = {"max_length_factor": 1000.0, "max_length_constant": 10**6, "length_penalty": 10.0}
+    config = DecodingConfig.read({"method": method, **greatest}, "run.toml")
+    model = TableModel(0)
+    model.table[:, END] = 50.0
+    source, real = sources(4, 2)
+    found = decode(model, source, real, config)
+    assert [(best.tokens, best.finished) for (best,) in found] == [((), True)] * 2
+    penalties = Penalties(config.length_penalty, 0.0)
+    score = penalties.score(torch.tensor([-9.0]), config.max_length(10**4), None, real[:1])
+    assert score.isfinite().all()

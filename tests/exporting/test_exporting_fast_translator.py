@@ -190,22 +190,28 @@ def test_a_text_beyond_the_learned_positions_is_cut_and_the_cut_is_told(
         assert found.cut == cut
 
 
-def test_a_text_that_is_too_long_for_ctranslate2_is_refused(
+def test_what_is_too_long_for_ctranslate2_is_translated_as_attlas_does_and_stops_no_other_text(
     exported: Callable[..., tuple[Run, Path]],
 ) -> None:
-    sinusoids = FastTranslator(*exported())
-    with pytest.raises(AttlasError, match=r"at most 1,024 tokens, its end .*got 1,025 tokens"):
-        sinusoids(" ".join(["b1"] * 1024))
+    run, folder = exported()
+    config = DecodingConfig(beam=2, n_best=2, max_length_factor=0.0, max_length_constant=3)
+    texts = ["b4", " ".join(["b1", "b2"] * 512), "b1 b2 b3", " ".join(["b3"] * 1030)]
+    ours, fast = Translator(run, config), FastTranslator(run, folder, config)
+    assert lists(fast, texts)[1::2] == lists(ours, texts)[1::2]
+    assert lists(fast, texts)[::2] == lists(fast, texts[::2])
+    for one, other in zip(fast.many(texts[1::2]), ours.many(texts[1::2]), strict=True):
+        assert one.score == pytest.approx(other.score, rel=1e-3)
+        assert one.cut == 0
 
 
 def test_the_folder_has_to_be_an_export_of_this_checkpoint(
     exported: Callable[..., tuple[Run, Path]], tmp_path: Path
 ) -> None:
     run, folder = exported()
-    with pytest.raises(AttlasError, match=r"got none; run: attlas export .* --to ctranslate2$"):
+    with pytest.raises(AttlasError, match=r"got none; run: attlas export .*--out .*none$"):
         FastTranslator(run, tmp_path / "none")
     export(run, "safetensors", tmp_path / "weights")
-    with pytest.raises(AttlasError, match="got an export to safetensors"):
+    with pytest.raises(AttlasError, match=r"export to safetensors; name another folder$"):
         FastTranslator(run, tmp_path / "weights")
     other = run_of(tmp_path / "other", small(tied_source=True, norm="rms"))
     export(other, "ctranslate2", tmp_path / "others")

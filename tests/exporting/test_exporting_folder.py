@@ -1,13 +1,16 @@
 """Folders that are whole or absent."""
 
+import json
 from pathlib import Path
 
 import pytest
 from exportable import RECURRENT, run_of, small
 
+from attlas.decoding import DecodingConfig
 from attlas.errors import AttlasError
 from attlas.exporting import export
 from attlas.exporting.folder import new_folder
+from attlas.exporting.subject import unfit
 
 
 def test_what_is_written_stands_at_its_place_and_nothing_is_beside_it(tmp_path: Path) -> None:
@@ -97,5 +100,27 @@ def test_a_pattern_is_more_than_these_formats_can_hold(
 ) -> None:
     config = small(placement="post", **{side: ("window(2)",)})
     run = run_of(tmp_path / "run", config)
-    with pytest.raises(AttlasError, match=r"look everywhere for .*; got the pattern window\(2\)"):
+    said = r"look everywhere for .*; got the pattern window\(2\); use --to onnx, or --to safete"
+    with pytest.raises(AttlasError, match=said):
         export(run, format_, tmp_path / "out")
+
+
+def test_what_no_graph_can_hold_is_not_sent_to_graphs() -> None:
+    assert "--to onnx" in unfit("Marian", "this", "that").do
+    assert unfit("ONNX", "this", "that").do == "use --to safetensors, which holds every model"
+
+
+def test_another_search_is_written_down_where_searches_are(tmp_path: Path) -> None:
+    run = run_of(tmp_path / "run", small(placement="post"), beam=4)
+    search = DecodingConfig(beam=7, length_penalty=0.5)
+    export(run, "huggingface", tmp_path / "own")
+    export(run, "huggingface", tmp_path / "other", search=search)
+    beams = [
+        json.loads((tmp_path / name / "generation_config.json").read_bytes())["num_beams"]
+        for name in ("own", "other")
+    ]
+    assert beams == [4, 7]
+    for format_ in ("safetensors", "ctranslate2"):
+        with pytest.raises(AttlasError, match="search for huggingface or onnx, which write them"):
+            export(run, format_, tmp_path / "none", search=search)
+    assert not (tmp_path / "none").exists()

@@ -2,7 +2,9 @@
 
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 from exportable import WORDS, classifier_run, small_classifier, subwords
@@ -10,7 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from onnx_runtime import ALONE, loaded
 
-from attlas.classifying import TextClassifier
+from attlas.classifying import Classification, TextClassifier
+from attlas.classifying.recognising import recognised
 from attlas.classifying.remarks import remarks
 from attlas.data import Characters
 from attlas.exporting import export
@@ -47,6 +50,12 @@ def classified(folder: Path, texts: list[str]) -> tuple[list[tuple[str, float]],
     return [(label, float(sure)) for label, sure in rows], done.stderr.decode().splitlines()
 
 
+def said(found: Sequence[Classification]) -> list[str]:
+    """What attlas tells of these lines."""
+    numbered = enumerate(found, 1)
+    return [f"line {number}: {remark}" for number, one in numbered for remark in remarks(one)]
+
+
 @pytest.mark.parametrize("kind", VOCABULARIES)
 def test_it_says_what_attlas_says(tmp_path: Path, kind: str) -> None:
     run = classifier_run(tmp_path / "run", small_classifier(), VOCABULARIES[kind])
@@ -55,7 +64,8 @@ def test_it_says_what_attlas_says(tmp_path: Path, kind: str) -> None:
     found, told = classified(tmp_path / "out", TEXTS)
     assert [label for label, _ in found] == [one.label for one in wanted]
     assert [sure for _, sure in found] == pytest.approx([o.probability for o in wanted], abs=1e-4)
-    assert told == [f"line {number}: there is no word in it" for number in (3, 5)]
+    assert told == said(wanted)
+    assert told.count("line 3: there is no word in it") == 1
 
 
 def test_what_is_beyond_the_learned_positions_is_cut_as_attlas_cuts_it_and_told(
@@ -69,11 +79,7 @@ def test_what_is_beyond_the_learned_positions_is_cut_as_attlas_cuts_it_and_told(
     found, told = classified(tmp_path / "out", texts)
     assert [label for label, _ in found] == [one.label for one in wanted]
     assert [sure for _, sure in found] == pytest.approx([o.probability for o in wanted], abs=1e-4)
-    assert told == [
-        f"line {number}: {remark}"
-        for number, one in enumerate(wanted, 1)
-        for remark in remarks(one)
-    ]
+    assert told == said(wanted)
     assert len(told) == 2
     assert [one.unread for one in wanted] == [0, 0, 1, 35]
 
@@ -87,4 +93,71 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @given(text=st.text(st.characters(codec="utf-8"), max_size=40))
 def test_it_reads_subwords_as_attlas_does(folder: Path, text: str) -> None:
-    assert loaded(folder / "classify.py").encoder(folder)(text) == SUBWORDS.encode(text)
+    vocabulary = loaded(folder / "classify.py").vocabulary(folder)
+    ids = SUBWORDS.encode(text)
+    assert vocabulary.encode(text) == ids
+    assert any(map(vocabulary.knows, ids)) == recognised(SUBWORDS, ids)
+
+
+def test_words_of_which_none_is_known_are_told_as_attlas_tells_them(tmp_path: Path) -> None:
+    run = classifier_run(tmp_path / "run", small_classifier())
+    export(run, "onnx", tmp_path / "out")
+    texts = ["unheard", "a1 unheard", "", "of what", "a2"]
+    told = classified(tmp_path / "out", texts)[1]
+    assert told == said(list(TextClassifier(run).many(texts)))
+    assert [line.partition(":")[0] for line in told] == ["line 1", "line 3", "line 4"]
+
+
+@pytest.mark.parametrize(
+    "patterns", [("window(3)",), ("window(0)",), ("strided(2)",), ("causal", "everywhere")]
+)
+def test_a_text_that_the_first_token_may_not_see_as_a_whole_is_told(
+    tmp_path: Path, patterns: tuple[str, ...]
+) -> None:
+    config = small_classifier(pooling="first", patterns=patterns)
+    run = classifier_run(tmp_path / "run", config)
+    exported = export(run, "onnx", tmp_path / "out")
+    texts = [" ".join(["a1"] * count) for count in range(1, 12)]
+    wanted = [one.unread for one in TextClassifier(run).many(texts)]
+    told = classified(tmp_path / "out", texts)[1]
+    numbers = {int(line.partition(":")[0].removeprefix("line ")) for line in told}
+    overlooked = {number for number, unread in enumerate(wanted, 1) if unread}
+    assert numbers == set(range(min(overlooked, default=len(texts) + 1), len(texts) + 1))
+    assert all("what its first token sees, which may not be all of it" in line for line in told)
+    assert any("which of a text of more than" in one for one in exported.remarks) == bool(told)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"pooling": "mean"},
+        {"pooling": "first", "patterns": ("everywhere",)},
+        {"pooling": "first", "patterns": ("either(window(1), landmarks(0))",)},
+    ],
+    ids=str,
+)
+def test_where_all_is_seen_nothing_is_told(tmp_path: Path, settings: dict[str, Any]) -> None:
+    run = classifier_run(tmp_path / "run", small_classifier(**settings))
+    export(run, "onnx", tmp_path / "out")
+    assert classified(tmp_path / "out", [" ".join(["a1"] * 70)])[1] == []
+
+
+def test_a_byte_order_mark_is_no_text(tmp_path: Path) -> None:
+    run = classifier_run(tmp_path / "run", small_classifier(), Characters("abc \ufeff"))
+    export(run, "onnx", tmp_path / "out")
+    plain = classified(tmp_path / "out", ["abc", "\ufeffabc"])
+    marked = classified(tmp_path / "out", ["\ufeffabc", "\ufeffabc"])
+    assert plain == marked
+    assert plain[0][0][1] != plain[0][1][1]  # elsewhere it is a character like others
+
+
+def test_bytes_that_are_not_utf8_are_told_with_their_line_after_the_lines_before(
+    folder: Path,
+) -> None:
+    texts = b"".join(b"a %d\n" % n for n in range(10)) + b"two \xff words\nmore\n"
+    done = subprocess.run(
+        [sys.executable, "-c", ALONE, folder / "classify.py"], input=texts, capture_output=True
+    )
+    assert done.returncode == 1
+    assert done.stdout.count(b"\n") == 10
+    assert done.stderr.decode().splitlines()[-1] == "line 11 is not UTF-8: byte 0xff at byte 5"

@@ -154,3 +154,24 @@ def test_it_writes_subwords_as_attlas_does(folder: Path, data: st.DataObject) ->
 def test_an_export_without_vocabularies_is_told_by_name(folder: Path, tmp_path: Path) -> None:
     with pytest.raises(SystemExit, match=r"has neither source\.\* nor tokenizer\.\*"):
         example(folder).vocabulary(tmp_path, "source")
+
+
+def test_a_byte_order_mark_is_no_text(tmp_path: Path) -> None:
+    both = Characters("abc \ufeff")
+    run = run_of(tmp_path / "run", small(), Vocabularies(both, both), method="greedy")
+    export(run, "onnx", tmp_path / "out")
+    told = translated(tmp_path / "out", "\ufeffabc\n\ufeffabc\n")
+    assert told == translated(tmp_path / "out", "abc\n\ufeffabc\n")
+    assert told == written(run, ["abc", "\ufeffabc"])
+
+
+def test_bytes_that_are_not_utf8_are_told_with_their_line_after_the_lines_before(
+    folder: Path,
+) -> None:
+    texts = b"The 3th house\n" * 3 + b"two \xff words\nmore\n"
+    done = subprocess.run(
+        [sys.executable, "-c", ALONE, folder / "translate.py"], input=texts, capture_output=True
+    )
+    assert done.returncode == 1
+    assert done.stdout.decode() == translated(folder, "The 3th house\n" * 3)[0]
+    assert done.stderr.decode().splitlines()[-1] == "line 4 is not UTF-8: byte 0xff at byte 5"

@@ -7,6 +7,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from attlas.layers import Memory, MultiHead, fused
 from attlas.layers.banded import band_pays, banded_attention
 from attlas.layers.dense import dense_attention, explicit_weights, weighted_values
+from attlas.layers.dropout import dropping_by
 from attlas.patterns import both, causal, either, landmarks, strided, window
 
 BANDS = [
@@ -141,3 +142,43 @@ def test_dropout_in_the_band_keeps_the_mean():
     context = banded_attention(query, memory, window(16), 0, 0.5, 0.25)
     assert context.std() > 0.01
     assert abs(context.mean().item() - 1) < 0.02
+
+
+@pytest.mark.parametrize("kernel", [banded_attention, dense_attention])
+@pytest.mark.parametrize(
+    "pattern",
+    [window(7), both(causal, window(5)), either(window(3), landmarks(0, 63))],
+    ids=str,
+)
+@pytest.mark.parametrize("key_heads", [4, 2, 1])
+@pytest.mark.parametrize("hidden", [0.0, 0.3])
+def test_dropout_is_a_mask_on_the_explicit_weights_in_output_and_gradient(
+    kernel, pattern, key_heads, hidden
+):
+    torch.manual_seed(0)
+    slots, p = 150, 0.25
+    query = torch.randn(2, 4, slots, 3, dtype=torch.float64, requires_grad=True)
+    keys = torch.randn(2, key_heads, slots, 3, dtype=torch.float64, requires_grad=True)
+    values = torch.randn(2, key_heads, slots, 5, dtype=torch.float64, requires_grad=True)
+    real = None if hidden == 0.0 else torch.rand(2, slots) >= hidden
+    seen = pattern.mask(slots, slots)[None, None]
+    seen = seen if real is None else seen & real[:, None, None]
+    weights = explicit_weights(query, keys, seen, 0.7)
+
+    def dropped(read_values):
+        with dropping_by(torch.Generator().manual_seed(1)):
+            return kernel(query, Memory(keys, read_values, real), pattern, 0, 0.7, p)
+
+    # Where the values are an identity, the context is the weights that were left.
+    identity = torch.eye(slots, dtype=torch.float64).expand(2, key_heads, slots, slots)
+    left = (dropped(identity) / weights).detach().nan_to_num()
+    scales = left[weights > 0]
+    kept = scales > 0.5
+    torch.testing.assert_close(scales, kept.double() / (1 - p))
+    assert abs(kept.double().mean().item() - (1 - p)) < 0.03
+    wanted = [query, keys, values]
+    found, explicit = (
+        (context, *torch.autograd.grad(context.sin().sum(), wanted))
+        for context in (dropped(values), weighted_values(weights * left, values))
+    )
+    torch.testing.assert_close(found, explicit, rtol=1e-9, atol=1e-11)

@@ -73,6 +73,30 @@ def test_evaluation_and_zero_change_nothing_and_one_drops_all() -> None:
     assert not Dropout(1.0)(x).any()
 
 
+def test_on_another_device_than_a_cpu_it_is_torchs_own(monkeypatch) -> None:
+    asked = []
+    torchs = torch.nn.functional.dropout
+
+    def heard(x, p):
+        asked.append((x, p))
+        return torchs(x, p)
+
+    monkeypatch.setattr(torch.nn.functional, "dropout", heard)
+    x = torch.empty(3, 4, device="meta")
+    assert Dropout(0.3)(x).shape == (3, 4)
+    ((given_, p),) = asked
+    assert given_ is x  # so that no mask of numbers is made and kept
+    assert p == 0.3
+    assert Dropout(0.3).eval()(x) is x
+    assert Dropout(0.0)(x) is x
+
+
+def test_its_rate_is_what_it_drops_now() -> None:
+    dropout = Dropout(0.3)
+    assert dropout.rate == 0.3
+    assert dropout.eval().rate == 0.0
+
+
 def test_a_share_beyond_one_is_the_callers_error() -> None:
     with pytest.raises(AttlasError, match=r"a dropout from 0 to 1; got 1\.5"):
         Dropout(1.5)

@@ -1,10 +1,12 @@
 """Memories that grow: values that never change, and no copy for every slot."""
 
+import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from attlas.layers import Memory
+from attlas.layers import Memory, MultiHead
+from attlas.patterns import causal
 
 
 def memory(slots: int, rows: int = 2) -> Memory:
@@ -15,28 +17,33 @@ def memory(slots: int, rows: int = 2) -> Memory:
     first=st.integers(0, 20),
     parts=st.lists(st.integers(0, 20), min_size=1, max_size=8),
     reordered=st.booleans(),
+    gradients=st.booleans(),
 )
-def test_growing_is_joining(first: int, parts: list[int], reordered: bool) -> None:
+def test_growing_is_joining(first: int, parts: list[int], reordered: bool, gradients: bool) -> None:
     kept = [memory(slots) for slots in (first, *parts)]
     grown = kept[0]
-    for part in kept[1:]:
-        grown = grown.extend(part)
-        if reordered:
-            rows = torch.tensor([1, 0])
-            grown = grown.select(rows).select(rows)
+    with torch.set_grad_enabled(gradients):
+        for part in kept[1:]:
+            grown = grown.extend(part)
+            if reordered:
+                rows = torch.tensor([1, 0])
+                grown = grown.select(rows).select(rows)
     assert torch.equal(grown.keys, torch.cat([part.keys for part in kept], dim=2))
     assert torch.equal(grown.values, torch.cat([part.values for part in kept], dim=2))
 
 
-def test_a_memory_of_inference_mode_grows_outside_of_it() -> None:
+@pytest.mark.parametrize("gradients", [False, True])
+def test_a_memory_of_inference_mode_grows_outside_of_it(gradients: bool) -> None:
     with torch.inference_mode():
         past = memory(3).extend(memory(1))
     more = memory(1)
-    grown = past.extend(more)
+    with torch.set_grad_enabled(gradients):
+        grown = past.extend(more)
     assert torch.equal(grown.keys, torch.cat([past.keys, more.keys], dim=2))
     assert past.slots == 4
 
 
+@torch.no_grad()
 def test_two_futures_of_one_memory_do_not_meet() -> None:
     past = memory(3).extend(memory(1))
     left, right = memory(1), memory(1)
@@ -48,6 +55,7 @@ def test_two_futures_of_one_memory_do_not_meet() -> None:
     assert past.slots == 4
 
 
+@torch.no_grad()
 def test_a_memory_does_not_change_when_it_is_extended() -> None:
     past = memory(1).extend(memory(1))
     before = past.keys.clone(), past.values.clone()
@@ -56,6 +64,7 @@ def test_a_memory_does_not_change_when_it_is_extended() -> None:
     assert torch.equal(past.values, before[1])
 
 
+@torch.no_grad()
 def test_a_hundred_slots_are_written_and_not_copied_a_hundred_times() -> None:
     grown, places = memory(1), set()
     for _ in range(100):
@@ -87,3 +96,23 @@ def test_a_gradient_finds_its_way_back_through_every_slot() -> None:
         grown = grown.extend(Memory(part, part))
     (grown.keys * torch.arange(6.0).view(1, 1, 3, 2)).sum().backward()
     assert [part.grad.flatten().tolist() for part in parts] == [[0, 1], [2, 3], [4, 5]]
+
+
+def test_learned_queries_step_by_step_over_frozen_keys_have_the_gradient_of_all_at_once() -> None:
+    torch.manual_seed(0)
+    attention = MultiHead(8, 2, pattern=causal).double()
+    attention.of_key.requires_grad_(False)
+    attention.of_value.requires_grad_(False)
+    source = torch.randn(2, 9, 8, dtype=torch.float64)
+    past, steps = None, []
+    for new in source.split(1, dim=1):
+        memory = attention.remember(new)
+        past = memory if past is None else past.extend(memory)
+        steps.append(attention(new, past))
+    at_once = attention(source, attention.remember(source))
+    learned = [parameter for parameter in attention.parameters() if parameter.requires_grad]
+    by_steps, wanted = (
+        torch.autograd.grad(context.sin().sum(), learned)
+        for context in (torch.cat(steps, dim=1), at_once)
+    )
+    torch.testing.assert_close(by_steps, wanted)

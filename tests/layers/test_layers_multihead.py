@@ -4,6 +4,7 @@ import torch.nn.functional as F
 
 from attlas.errors import AttlasError
 from attlas.layers import Memory, MultiHead, RotaryPositions, ScaledDotProduct
+from attlas.layers.dropout import dropping_by
 from attlas.patterns import (
     both,
     causal,
@@ -67,6 +68,45 @@ def test_the_kernels_and_their_explicit_twin_agree(
         results.append((context, *torch.autograd.grad(context.sin().sum(), wanted)))
     torch.testing.assert_close(results[0], results[1], rtol=1e-9, atol=1e-11)
     assert all(torch.isfinite(result).all() for result in results[0])
+
+
+@pytest.mark.parametrize(
+    "pattern", [everywhere, causal, strided(3), both(causal, window(3))], ids=str
+)
+@pytest.mark.parametrize("kind", ["none", "scattered", "left"])
+@pytest.mark.parametrize("key_heads", [4, 2, 1])
+def test_the_kernel_drops_the_weights_that_its_explicit_twin_drops(pattern, kind, key_heads):
+    attention = MultiHead(8, 4, key_heads=key_heads, pattern=pattern, dropout=0.4).double()
+    source = torch.randn(3, 40, 8, dtype=torch.float64, requires_grad=True)
+    real = padding(kind, 40)
+    wanted = [source, *attention.parameters()]
+    results = []
+    for read in (attention, attention.explicit):
+        with dropping_by(torch.Generator().manual_seed(5)):
+            context = read(source, attention.remember(source, real))
+        results.append((context, *torch.autograd.grad(context.sin().sum(), wanted)))
+    torch.testing.assert_close(results[0], results[1], rtol=1e-9, atol=1e-11)
+    attention.eval()
+    assert not torch.allclose(results[0][0], attention(source, attention.remember(source, real)))
+
+
+def test_the_weights_in_use_are_those_that_an_intervention_leaves():
+    attention = MultiHead(8, 2, pattern=causal)
+    source = torch.randn(2, 6, 8)
+    memory = attention.remember(source)
+    assert torch.equal(attention.used(source, memory), attention.weigh(source, memory))
+    with intervene(attention, uniform):
+        used = attention.used(source, memory)
+    share = causal.mask(6, 6) / torch.arange(1, 7).unsqueeze(1)
+    torch.testing.assert_close(used, share.expand(2, 2, 6, 6))
+
+
+def test_weights_are_dropped_where_their_dropout_alone_is_in_training():
+    attention = MultiHead(16, 2, dropout=0.5).eval()
+    source = torch.randn(1, 6, 16)
+    memory = attention.remember(source)
+    attention.dropout.train()
+    assert not torch.allclose(attention(source, memory), attention(source, memory))
 
 
 @pytest.mark.parametrize("pattern", PATTERNS, ids=str)

@@ -50,6 +50,12 @@ def test_learned_positions_end_where_their_table_ends():
         LearnedPositions(4, 0)
 
 
+def test_learned_positions_begin_as_long_as_the_vectors_of_tokens():
+    norms = LearnedPositions(64, 500).vectors.weight.norm(dim=1)
+    # One norm of 64 draws from N(0, 1/64) is 0.996 ± 0.09, the mean of 500 of them ± 0.004.
+    assert norms.mean().item() == pytest.approx(1, abs=0.02)
+
+
 def test_learned_positions_learn():
     positions = LearnedPositions(4, 5)
     positions(torch.zeros(1, 2, 4), first=1).sum().backward()

@@ -7,8 +7,10 @@ import torch
 from torch import Tensor
 
 from attlas.errors import AttlasError
+from attlas.layers import fused
 from attlas.models import Classifier, ClassifierConfig, build_classifier
 from attlas.models.classifier.pooling import FirstPooling, MaxPooling, MeanPooling
+from attlas.patterns import parse
 from attlas.recording import observe
 
 POOLINGS = ["mean", "max", "first", "attentive"]
@@ -80,13 +82,31 @@ def test_a_window_as_wide_as_the_text_is_everywhere(source: Tensor, real: Tensor
 
 
 @pytest.mark.parametrize("pooling", POOLINGS)
-def test_a_long_text_through_a_window_is_what_its_mask_makes_of_it(pooling: str) -> None:
+def test_a_long_text_through_a_window_is_what_its_mask_makes_of_it(
+    pooling: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     model = made(pooling=pooling, patterns=("either(window(8), landmarks(0))",))
     source = torch.randint(4, 11, (2, 700))
     real = torch.arange(700) < torch.tensor([700, 431]).unsqueeze(1)
-    together = model(source, real)
-    alone = model(source[1:, :431])
-    torch.testing.assert_close(together[1:], alone)
+
+    def outcome() -> tuple[Tensor, ...]:
+        logits = model(source, real)
+        return logits, *torch.autograd.grad(logits.square().sum(), [*model.parameters()])
+
+    assert fused.band_pays(700, 700, parse("either(window(8), landmarks(0))"), 0)
+    in_a_band = outcome()
+    torch.testing.assert_close(in_a_band[0][1:], model(source[1:, :431]))
+    monkeypatch.setattr(fused, "band_pays", lambda *_: False)  # so that the mask is built
+    torch.testing.assert_close(in_a_band, outcome())
+
+
+def test_the_position_of_a_token_is_that_of_its_slot_padding_before_it_counted() -> None:
+    text = torch.tensor([[4, 9, 7]])
+    behind = torch.tensor([[0, 0, 4, 9, 7]])
+    for positions, moved in (("none", False), ("rotary", False), ("sinusoidal", True)):
+        model = made(positions=positions)
+        alike = torch.allclose(model(behind, behind > 0), model(text))
+        assert alike is not moved, positions
 
 
 @pytest.mark.parametrize(

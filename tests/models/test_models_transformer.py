@@ -6,7 +6,9 @@ from torch import Tensor
 from transformer_kinds import KINDS, SOURCES, TARGETS, made, small
 
 from attlas.errors import AttlasError
+from attlas.layers import fused
 from attlas.models import Transformer, TransformerConfig, build
+from attlas.patterns import both, causal, window
 from attlas.recording import intervene, observe, uniform
 
 
@@ -116,6 +118,58 @@ def test_the_coverage_is_what_the_last_layer_saw_of_the_source(
     last = trace[f"decoder.layers.{len(transformer.decoder.layers) - 1}.cross_attention"]
     assert state.coverage is not None
     torch.testing.assert_close(state.coverage.double(), last.weights().mean(1).sum(1))
+
+
+def test_the_coverage_counts_the_weights_that_an_intervention_leaves(source, real, target) -> None:
+    model = made(KINDS["pre"])
+    with intervene(model, uniform):
+        state = model.encode(source, real).covered()
+        for tokens in target.unbind(1):
+            _, state = model.step(tokens, state)
+    share = real.double() / real.sum(1, keepdim=True)
+    torch.testing.assert_close(state.coverage, target.shape[1] * share)
+
+
+def test_long_texts_through_windows_are_what_their_masks_make_of_them(monkeypatch) -> None:
+    model = made(
+        small(
+            encoder_patterns=("either(window(4), landmarks(0))",), decoder_patterns=("window(5)",)
+        )
+    )
+    source, target = torch.randint(4, SOURCES, (2, 210)), torch.randint(4, TARGETS, (2, 190))
+    real = torch.arange(210) < torch.tensor([[210], [131]])
+    used, banded = [], fused.banded_attention
+
+    def counted(*given: object) -> Tensor:
+        used.append(given)
+        return banded(*given)
+
+    def outcome() -> tuple[Tensor, ...]:
+        logits = model(source, real, target)
+        return logits, *torch.autograd.grad(logits.sin().sum(), [*model.parameters()])
+
+    monkeypatch.setattr(fused, "banded_attention", counted)
+    in_bands = outcome()
+    assert len(used) == len(model.encoder.layers) + len(model.decoder.layers)
+    monkeypatch.setattr(fused, "band_pays", lambda *_: False)
+    torch.testing.assert_close(in_bands, outcome())
+    assert len(used) == len(model.encoder.layers) + len(model.decoder.layers)
+
+
+def test_a_decoder_told_to_look_back_is_the_default_spelt_out() -> None:
+    for pattern, wanted in (
+        ("everywhere", causal),
+        ("causal", causal),
+        ("window(2)", both(causal, window(2))),
+    ):
+        model = made(small(decoder_patterns=(pattern,)))
+        assert [layer.self_attention.pattern for layer in model.decoder.layers] == [wanted, wanted]
+
+
+def test_without_bias_the_norms_and_the_last_layer_alone_have_one() -> None:
+    names = [name for name, _ in made(small(bias=False)).named_parameters() if "bias" in name]
+    assert names
+    assert all(name.endswith("norm.bias") or name == "output.bias" for name in names)
 
 
 def test_a_trace_holds_every_layer(transformer, source, real, target) -> None:

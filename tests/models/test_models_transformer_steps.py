@@ -8,6 +8,7 @@ from torch import Tensor
 from transformer_kinds import KINDS, TARGETS, made, small
 
 from attlas.errors import AttlasError
+from attlas.layers import Dropout
 from attlas.models import Transformer, TransformerState
 from attlas.recording import intervene, observe, uniform
 
@@ -40,8 +41,11 @@ def test_the_short_way_is_the_long_one(transformer, source, real, training: bool
     torch.testing.assert_close(found, expected.detach())
 
 
-@given(data=st.data(), kind=st.sampled_from(["pre", "grouped keys", "rms swiglu rotary"]))
-@settings(deadline=None, max_examples=12)
+@given(
+    data=st.data(),
+    kind=st.sampled_from(["pre", "grouped keys", "rms swiglu rotary", "longformer", "sparse"]),
+)
+@settings(deadline=None, max_examples=20)
 def test_each_row_knows_its_own_past_however_rows_are_selected(
     data: st.DataObject, kind: str
 ) -> None:
@@ -76,8 +80,9 @@ def test_each_row_knows_its_own_past_however_rows_are_selected(
             histories, origin = histories[rows], [origin[row] for row in rows]
 
 
-def test_hypotheses_that_change_places_copy_nothing(source, real) -> None:
-    model = made(KINDS["pre"]).eval()
+@pytest.mark.parametrize("kind", ["pre", "longformer", "sparse"])
+def test_hypotheses_that_change_places_copy_nothing(source, real, kind: str) -> None:
+    model = made(KINDS[kind]).eval()
     with torch.inference_mode():
         state = beams(model, source, real)
         moved = state.select(torch.tensor([1, 0, 3, 3, 4, 5]))
@@ -85,12 +90,60 @@ def test_hypotheses_that_change_places_copy_nothing(source, real) -> None:
     assert moved.past.each == 2
 
 
-def test_slots_that_are_nobodys_are_cleared_away(source, real) -> None:
-    model = made(KINDS["pre"]).eval()
+@pytest.mark.parametrize("kind", ["pre", "sparse"])
+def test_slots_that_are_nobodys_are_cleared_away(source, real, kind: str) -> None:
+    model, tokens = made(KINDS[kind]).eval(), torch.tensor([4, 5, 6, 7, 8, 9])
     with torch.inference_mode():
         state = beams(model, source, real, steps=60)
+        found, _ = model.step(tokens, state)
     assert state.position == 61
     assert state.past.layers[0].slots < 61 + 61  # each step brings two, of which one survives
+    expected, _ = model.step(tokens, beams(model, source, real, steps=60))  # with gradients
+    torch.testing.assert_close(found, expected.detach())
+
+
+def test_a_position_that_sees_nothing_reads_zeros_in_a_step_too(source, real) -> None:
+    model, target = made(small(decoder_patterns=("landmarks(2)",))).eval(), torch.tensor([4, 5, 6])
+    wanted = model(source, real, target.repeat(3, 1))
+    state, found = model.encode(source, real), []
+    with torch.inference_mode():
+        for token in target.tolist():
+            logits, state = model.step(torch.full((3,), token), state)
+            found.append(logits)
+    torch.testing.assert_close(torch.stack(found, dim=1), wanted.detach())
+
+
+def test_queries_can_learn_step_by_step_while_all_else_is_frozen(source, real, target) -> None:
+    model = made(KINDS["pre"])
+    for name, parameter in model.named_parameters():
+        parameter.requires_grad_(".of_query." in name)
+    learned = [parameter for parameter in model.parameters() if parameter.requires_grad]
+    state, steps = model.encode(source, real), []
+    for tokens in target.unbind(1):
+        logits, state = model.step(tokens, state)
+        steps.append(logits)
+    by_steps, at_once = (
+        torch.autograd.grad(logits.sin().sum(), learned)
+        for logits in (torch.stack(steps, dim=1), model(source, real, target))
+    )
+    torch.testing.assert_close(by_steps, at_once)
+
+
+@pytest.mark.parametrize("which", ["dropout", "attention_dropout", "feedforward_dropout"])
+def test_dropout_alone_in_training_falls_on_every_step_and_on_the_encoder(
+    source, real, which: str
+) -> None:
+    model = made(small(**{which: 0.5})).eval()
+    for module in model.modules():
+        if isinstance(module, Dropout):
+            module.train()
+    x = torch.randn(3, 5, 8, dtype=torch.float64)
+    with torch.inference_mode():
+        assert not torch.equal(model.encoder(x, real), model.encoder(x, real))
+        state = model.encode(source, real)
+        x = torch.randn(3, 8, dtype=torch.float64)
+        (first, _), (second, _) = model.decoder.step(x, state), model.decoder.step(x, state)
+    assert not torch.equal(first, second)
 
 
 def test_who_listens_to_a_beam_hears_each_row_by_itself(source, real) -> None:

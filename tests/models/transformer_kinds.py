@@ -26,6 +26,9 @@ KINDS = {
         encoder_patterns=("either(window(1), landmarks(0))",),
         decoder_patterns=("everywhere", "window(2)"),
     ),
+    "sparse": small(
+        positions="rotary", decoder_patterns=("either(window(1), landmarks(0))", "strided(2)")
+    ),
 }
 
 

@@ -48,6 +48,20 @@ def test_nothing_is_seen_outside_the_bound_but_at_its_marks(text):
     assert not (pattern.mask(15, 15) & outside).any()
 
 
+@given(patterns)
+def test_a_pattern_that_says_so_lets_every_query_see_itself(text):
+    pattern = parse(text)
+    assert not pattern.sees_itself or pattern.mask(15, 15).diagonal().all()
+
+
+def test_only_landmarks_leave_a_query_without_itself():
+    selves = ["everywhere", "causal", "window(0)", "strided(3)", "scattered(0.0, 1)"]
+    assert all(parse(text).sees_itself for text in selves)
+    assert not landmarks(0).sees_itself
+    assert either(landmarks(0), window(1)).sees_itself
+    assert not both(causal, landmarks(0)).sees_itself
+
+
 @given(patterns, st.integers(0, 10), st.integers(1, 5))
 def test_a_part_of_a_mask_is_the_mask_of_that_part(text, first, queries):
     pattern = parse(text)

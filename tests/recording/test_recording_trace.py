@@ -107,7 +107,7 @@ def test_another_safetensors_file_is_no_trace(tmp_path):
 def test_a_missing_file_and_a_missing_folder_are_named(trace, tmp_path):
     with pytest.raises(AttlasError, match=r"wanted a trace file; got no file at .*nowhere"):
         Trace.load(tmp_path / "nowhere")
-    with pytest.raises(AttlasError, match=r"wanted a place to write the trace; got .*nowhere"):
+    with pytest.raises(AttlasError, match=r"wanted to write .*nowhere.*a folder that exists"):
         trace.save(tmp_path / "nowhere" / "trace")
     with pytest.raises(AttlasError, match="a whole trace file; got"):
         Trace.load(tmp_path)

@@ -1,22 +1,50 @@
 """The Transformer against torch's, with the weights copied in."""
 
+from collections.abc import Iterator
+
 import pytest
 import torch
 from torch import Tensor, nn
 
-from attlas.layers import MultiHead
 from attlas.models import Transformer, TransformerConfig, build
 
+Pair = tuple[Tensor, Tensor, int | None]
+"""Ours, theirs, and which third of theirs is ours; None = all of it."""
 
-def into(theirs: nn.MultiheadAttention, ours: MultiHead) -> None:
-    parts = (ours.of_query, ours.of_key, ours.of_value)
-    theirs.in_proj_weight.copy_(torch.cat([part.weight for part in parts]))
-    theirs.in_proj_bias.copy_(torch.cat([part.bias for part in parts]))
-    theirs.out_proj.load_state_dict(ours.of_heads.state_dict())
+
+def pairs(ours: Transformer, theirs: nn.Transformer) -> Iterator[Pair]:
+    """Each parameter of the layers beside its twin."""
+
+    def alike(mine: nn.Module, other: nn.Module) -> Iterator[Pair]:
+        for own, its in zip(mine.parameters(), other.parameters(), strict=True):
+            yield own, its, None
+
+    for mine, other in ((ours.encoder, theirs.encoder), (ours.decoder, theirs.decoder)):
+        if mine.norm is not None:
+            yield from alike(mine.norm, other.norm)
+        for own, layer in zip(mine.layers, other.layers, strict=True):
+            attentions = [(own.self_attention, layer.self_attn)]
+            norms = [own.around_self_attention.norm, own.around_feedforward.norm]
+            if mine is ours.decoder:
+                attentions.append((own.cross_attention, layer.multihead_attn))
+                norms.insert(1, own.around_cross_attention.norm)
+            for looking, theirs_ in attentions:
+                for third, part in enumerate((looking.of_query, looking.of_key, looking.of_value)):
+                    yield part.weight, theirs_.in_proj_weight, third
+                    yield part.bias, theirs_.in_proj_bias, third
+                yield from alike(looking.of_heads, theirs_.out_proj)
+            yield from alike(own.feedforward.inner, layer.linear1)
+            yield from alike(own.feedforward.outer, layer.linear2)
+            for number, norm in enumerate(norms, start=1):
+                yield from alike(norm, getattr(layer, f"norm{number}"))
+
+
+def part_of(theirs: Tensor, third: int | None) -> Tensor:
+    return theirs if third is None else theirs.chunk(3)[third]
 
 
 @torch.no_grad()
-def copied(ours: Transformer, config: TransformerConfig, *, dropout: float = 0.0) -> nn.Transformer:
+def copied(ours: Transformer, config: TransformerConfig) -> nn.Transformer:
     """torch's Transformer with our weights."""
     theirs = nn.Transformer(
         config.width,
@@ -24,24 +52,16 @@ def copied(ours: Transformer, config: TransformerConfig, *, dropout: float = 0.0
         config.encoder_layers,
         config.decoder_layers,
         config.feedforward,
-        dropout,
+        0.0,
         config.activation,
         batch_first=True,
         norm_first=config.placement == "pre",
         dtype=torch.float64,
     )
-    for mine, other in ((ours.encoder, theirs.encoder), (ours.decoder, theirs.decoder)):
-        other.norm = mine.norm
-        for own, layer in zip(mine.layers, other.layers, strict=True):
-            into(layer.self_attn, own.self_attention)
-            layer.linear1.load_state_dict(own.feedforward.inner.state_dict())
-            layer.linear2.load_state_dict(own.feedforward.outer.state_dict())
-            norms = [own.around_self_attention.norm, own.around_feedforward.norm]
-            if mine is ours.decoder:
-                into(layer.multihead_attn, own.cross_attention)
-                norms.insert(1, own.around_cross_attention.norm)
-            for number, norm in enumerate(norms, start=1):
-                getattr(layer, f"norm{number}").load_state_dict(norm.state_dict())
+    if config.placement == "post":
+        theirs.encoder.norm = theirs.decoder.norm = None
+    for own, its, third in pairs(ours, theirs):
+        part_of(its, third).copy_(own)
     return theirs
 
 
@@ -80,9 +100,13 @@ def test_features_and_gradients_are_those_of_torch(placement, activation, length
     wanted = hidden @ ours.target_embedding.weight.T + ours.output.bias
     found = ours(source, real, target)
     torch.testing.assert_close(found, wanted, rtol=1e-9, atol=1e-9)
-    embeddings = [ours.source_embedding.weight, ours.target_embedding.weight]
-    torch.testing.assert_close(
-        torch.autograd.grad(found.square().sum(), embeddings),
-        torch.autograd.grad(wanted.square().sum(), embeddings),
-        rtol=1e-8, atol=1e-8,
-    )  # fmt: skip
+
+    both = list(pairs(ours, theirs))
+    shared = [ours.source_embedding.weight, ours.target_embedding.weight, ours.output.bias]
+    assert len(both) + len(shared) == len(list(ours.parameters()))
+    mine = torch.autograd.grad(found.square().sum(), [own for own, _, _ in both] + shared)
+    # A packed parameter comes thrice among theirs, once for each third.
+    others = torch.autograd.grad(wanted.square().sum(), [its for _, its, _ in both] + shared)
+    thirds = [third for _, _, third in both] + [None] * len(shared)
+    for own, its, third in zip(mine, others, thirds, strict=True):
+        torch.testing.assert_close(own, part_of(its, third), rtol=1e-8, atol=1e-8)

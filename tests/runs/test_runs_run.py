@@ -91,7 +91,7 @@ def test_a_checkpoint_of_another_model_is_an_error(folder: Path) -> None:
 
 
 def test_a_device_that_is_not_here_is_an_error(folder: Path) -> None:
-    with pytest.raises(AttlasError, match=r"got 'abacus' .*use device = 'auto'"):
+    with pytest.raises(AttlasError, match=r"got 'abacus' .*= 'auto', or --device auto"):
         Run(folder).model(device="abacus")
 
 

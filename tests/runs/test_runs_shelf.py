@@ -49,8 +49,8 @@ def test_an_unknown_checkpoint_is_an_error_that_lists_those_there_are(shelf: She
     with pytest.raises(AttlasError) as caught:
         shelf.read("best")
     assert caught.value.came == "a run that has last, 00000003, 00000020, 00000100"
-    with pytest.raises(AttlasError, match="none yet; train it"):
-        Shelf(shelf.run / "other").read("last")
+    with pytest.raises(AttlasError, match=r"none yet; train it: attlas train .*other'$"):
+        Shelf(shelf.run / "an other").read("last")
 
 
 @pytest.mark.parametrize("text", ["", "00000007.safetensors", "../config", "best\x00"])
@@ -58,6 +58,15 @@ def test_a_pointer_to_nothing_is_an_error(shelf: Shelf, text: str) -> None:
     (shelf.run / "last").write_text(text)
     with pytest.raises(AttlasError, match="write one of these into it: 00000003, 00000020"):
         shelf.named("last")
+
+
+def test_a_single_checkpoint_that_nothing_names_is_no_beginning(tmp_path: Path) -> None:
+    shelf = Shelf(tmp_path)
+    assert not shelf.begun()
+    shelf.write(numbered(5), Checkpoint({}))
+    assert not shelf.begun()
+    shelf.point(BEST, numbered(5))
+    assert shelf.begun()
 
 
 def test_pruning_keeps_what_it_is_told_to_and_the_average(shelf: Shelf) -> None:

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from attlas.data import Batch
 from attlas.errors import AttlasError
-from attlas.layers.dropout import dropping_by
+from attlas.layers.dropout import dropout_mask, dropping_by
 from attlas.training import Recipe
 from attlas.training.consistency import (
     consistent_cross_entropy,
@@ -23,6 +23,8 @@ from attlas.training.feeding import teacher_forced
 from attlas.training.loss import sequence_loss
 from attlas.training.material import prepared
 from labelled_runs import reviews, tables, write_lines
+
+pytestmark = pytest.mark.usefixtures("small_chunks")
 
 CASES = given(
     predictions=st.integers(1, 9),
@@ -126,9 +128,12 @@ def recipe(**changes: dict[str, object]) -> Recipe:
     return Recipe.read({n: t | changes.get(n, {}) for n, t in TABLES.items()}, "the test")
 
 
-def test_consistency_wants_dropout() -> None:
+@pytest.mark.parametrize("dropout", [0.0, 5e-6])
+def test_consistency_wants_a_dropout_that_is_not_rounded_to_none(dropout: float) -> None:
     with pytest.raises(AttlasError, match="wanted a dropout beside"):
-        recipe(model={"dropout": 0.0})
+        recipe(model={"dropout": dropout})
+    assert dropout_mask(torch.ones(9), dropout) is None
+    assert recipe(model={"dropout": dropout, "attention_dropout": 1e-5})
 
 
 def test_consistency_wants_the_right_tokens_fed() -> None:

@@ -2,6 +2,7 @@
 
 import json
 import os
+import runpy
 import signal
 import subprocess
 import sys
@@ -13,10 +14,12 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
+from attlas.config import read_toml, write_toml
 from attlas.errors import AttlasError
 from attlas.runs import Run
-from attlas.training import Recipe, read_recipe, train
+from attlas.training import Recipe, fleet, read_recipe, train
 from attlas.training.fleet import Fleet, Word, device_of_rank, fleet_of, leading
+from labelled_runs import reviews, tables, write_lines
 
 UPDATES = 24
 RECIPE = """
@@ -149,6 +152,47 @@ def test_a_model_in_parts_learns_the_same_within_rounding_and_saves_whole_checkp
     assert losses(folder)[-1][2] == pytest.approx(losses(one)[-1][2], rel=1e-4)
 
 
+@pytest.fixture(params=["recurrent", "classifier"])
+def other(request: pytest.FixtureRequest, recipe: Path, tmp_path: Path) -> Path:
+    """The recipe of another model; of eight updates, the last of which is saved."""
+    begun = read_toml(recipe)
+    begun["model"] = {
+        "kind": "recurrent", "embedding": 8, "hidden": 8, "encoder_hidden": 8, "dropout": 0.2,
+        "attention_dropout": 0.1, "coverage": True,
+    }  # fmt: skip
+    if request.param == "classifier":
+        begun = tables(write_lines(tmp_path / "reviews.jsonl", reviews(120)))
+    begun["training"] |= {"updates": 8, "log_every": 1, "accumulate": 2, "threads": 1}
+    (tmp_path / "other.toml").write_text(write_toml(begun))
+    return tmp_path / "other.toml"
+
+
+@pytest.mark.slow
+def test_two_processes_learn_any_model_as_a_crew_of_two_does_to_the_bit(
+    other: Path, tmp_path: Path
+) -> None:
+    together(other, tmp_path / "two")
+    train(read_recipe(other, ["training.threads=2"]), tmp_path / "one")
+    assert losses(tmp_path / "two") == losses(tmp_path / "one")
+    assert same(weights(tmp_path / "two", 8), weights(tmp_path / "one", 8))
+
+
+@pytest.mark.slow
+def test_any_model_in_parts_learns_the_same_within_rounding_and_goes_on_alone(
+    other: Path, tmp_path: Path
+) -> None:
+    together(other, tmp_path / "two", "training.distribution=fsdp", "training.updates=6")
+    train(read_recipe(other, ["training.updates=6", "training.threads=2"]), tmp_path / "one")
+    parts, whole = weights(tmp_path / "two", 6), weights(tmp_path / "one", 6)
+    assert {n: t.shape for n, t in parts.items()} == {n: t.shape for n, t in whole.items()}
+    for folder in ("one", "two"):
+        train(read_recipe(other, ["training.threads=2"]), tmp_path / folder)
+    found, wanted = losses(tmp_path / "two"), losses(tmp_path / "one")
+    assert [entry[:2] for entry in found] == [entry[:2] for entry in wanted]
+    for (_, _, loss), (_, _, expected) in zip(found, wanted, strict=True):
+        assert loss == pytest.approx(expected, rel=1e-4)
+
+
 @pytest.mark.slow
 def test_a_batch_of_fewer_rows_than_processes_is_learned_from_all_the_same(
     recipe: Path, tmp_path: Path
@@ -228,10 +272,51 @@ def test_the_first_process_speaks(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_each_process_of_a_machine_has_a_gpu_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 4)
     monkeypatch.setenv("LOCAL_RANK", "3")
     assert device_of_rank(torch.device("cuda")) == torch.device("cuda:3")
     assert device_of_rank(torch.device("cuda:1")) == torch.device("cuda:1")
     assert device_of_rank(torch.device("cpu")) == torch.device("cpu")
+
+
+def test_more_processes_than_gpus_are_an_error_that_says_how_many_to_start(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
+    for name, value in (("LOCAL_RANK", "2"), ("LOCAL_WORLD_SIZE", "4")):
+        monkeypatch.setenv(name, value)
+    with pytest.raises(AttlasError, match=r"got 4 processes and 2 GPUs; .*--nproc-per-node 2 "):
+        device_of_rank(torch.device("cuda"))
+    assert device_of_rank(torch.device("cpu")) == torch.device("cpu")
+
+
+def test_a_process_works_on_its_own_gpu_before_it_meets_the_others(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    chosen: list[torch.device] = []
+    monkeypatch.setattr(torch.cuda, "set_device", chosen.append)
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    monkeypatch.delenv("RANK", raising=False)  # so that they never meet
+    for device in ("cuda:1", "cpu"):
+        with pytest.raises(AttlasError, match="wanted 2 processes"), fleet_of(torch.device(device)):
+            raise AssertionError("they met")
+    assert chosen == [torch.device("cuda:1")]
+
+
+def test_a_torch_without_processes_that_reach_each_other_trains_alone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for name in ("distributed_c10d", "rendezvous"):
+        monkeypatch.setitem(sys.modules, f"torch.distributed.{name}", None)
+    afresh = runpy.run_path(fleet.__file__)  # what every recipe imports
+    with afresh["fleet_of"](torch.device("cpu")) as alone:
+        assert alone.total(2.5) == 2.5
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    with (
+        pytest.raises(AttlasError, match=r"without torch\.distributed .* train with one process"),
+        afresh["fleet_of"](torch.device("cpu")),
+    ):
+        raise AssertionError("they met")
 
 
 def test_the_standard_input_cannot_be_shared(

@@ -1,5 +1,6 @@
 """One update: accumulation, clipping, smoothing, bad losses, precision."""
 
+import weakref
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from attlas.models import RecurrentConfig, RecurrentModel, SequenceToSequence, b
 from attlas.training.consistency import consistent_sequence_loss
 from attlas.training.crew import Crew
 from attlas.training.feeding import sampled, teacher_forced
+from attlas.training.fleet import Fleet, Word
 from attlas.training.learner import Learner
 from attlas.training.loss import cross_entropy, sequence_loss
 from attlas.training.settings import TrainingConfig
@@ -237,3 +239,61 @@ def test_a_scaled_gradient_is_the_plain_one_and_the_step_the_same() -> None:
         one.update([[batch(0, 1), batch(2, 3, 4)]], 1)
     for name, gradient in gradients(scaled).items():
         assert torch.allclose(gradient, gradients(plain)[name], rtol=1e-4, atol=1e-7), name
+
+
+class Parts:
+    """As if every tensor were spread over a fleet: each one asked for is put together anew."""
+
+    parted = True
+
+    def __init__(self) -> None:
+        self.made: list[weakref.ref[torch.Tensor]] = []
+        self.most = 0  # at a time
+
+    def whole(self, tensor: torch.Tensor) -> torch.Tensor:
+        found = tensor.detach().clone()
+        self.made.append(weakref.ref(found))
+        self.most = max(self.most, sum(one() is not None for one in self.made))
+        return found
+
+
+def in_parts(rank: int) -> tuple[Some, Parts]:
+    """A learner that has made an update, as one of two processes."""
+    one, parts = learner(averaging={"kind": "ema"}), Parts()
+    one.update([[batch(0, 1)]], 1)
+    one.fleet, one._spread = Fleet(rank, 2), parts  # type: ignore[assignment]
+    return one, parts
+
+
+@pytest.fixture
+def said(monkeypatch: pytest.MonkeyPatch) -> list[Word]:
+    """What is told the other processes, which are not there."""
+    words: list[Word] = []
+    monkeypatch.setattr(Fleet, "say", lambda fleet, word: words.append(word))
+    return words
+
+
+def test_the_first_process_keeps_what_is_put_together_and_the_others_one_tensor_at_a_time(
+    said: list[Word],
+) -> None:
+    (leader, _), (other, parts) = in_parts(0), in_parts(1)
+    wanted = learner(averaging={"kind": "ema"})
+    wanted.update([[batch(0, 1)]], 1)
+    kept, plain = leader.checkpoint({}), wanted.checkpoint({})
+    assert said[0] == Word.GATHER_ALL
+    for ours, theirs in ((kept.model, plain.model), (kept.training, plain.training)):
+        assert ours.keys() == theirs.keys()
+        assert all(torch.equal(tensor, theirs[name]) for name, tensor in ours.items())
+    assert other.gather_all() == ({}, {})
+    assert len(parts.made) == len(kept.model) + len(kept.training)
+    assert parts.most == 1
+
+
+def test_for_a_validation_the_weights_alone_are_put_together(said: list[Word]) -> None:
+    one, parts = in_parts(0)
+    found = one.as_whole(lambda: learner().model)
+    assert said == [Word.GATHER_WEIGHTS]
+    assert found is not one.model
+    weights = one.model.state_dict()
+    assert all(torch.equal(t, weights[name]) for name, t in found.state_dict().items())
+    assert len(parts.made) == len(weights)

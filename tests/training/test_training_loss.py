@@ -9,6 +9,8 @@ from torch import nn
 
 from attlas.training.loss import sequence_loss
 
+pytestmark = pytest.mark.usefixtures("small_chunks")
+
 
 class Layer(nn.Module):
     """A vocabulary layer with a hidden one before it, and a parameter that takes no part."""
@@ -100,6 +102,46 @@ def test_no_tensor_of_all_tokens_by_the_vocabulary_is_ever_made() -> None:
     torch.autograd.backward(loss)
     assert sum(sizes) == 4000  # each token once: nothing is computed again for the gradient
     assert max(sizes) < 1000
+
+
+@pytest.mark.parametrize(
+    ("vocabulary", "rows"),
+    [(7, 142), (12, 82), (20, 64), (1000, 64)],  # as many as 1,000 logits; 64 at least; even
+)
+def test_as_many_rows_are_taken_at_a_time_as_the_budget_of_logits_allows(
+    vocabulary: int, rows: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("attlas.training.loss._ON_CPU", 1000)
+    layer, sizes = nn.Linear(4, vocabulary), list[int]()
+
+    def logits(features: torch.Tensor) -> torch.Tensor:
+        sizes.append(len(features))
+        return layer(features)
+
+    features, real = torch.randn(1, 500, 4), torch.ones(1, 500, dtype=torch.bool)
+    wanted = torch.randint(vocabulary, (1, 500))
+    sequence_loss(logits, features, wanted, real, 0.0, list(layer.parameters()))
+    taken = [size for size in sizes if size]  # it may be asked of no row how many words there are
+    assert taken[:-1] == [rows] * (500 // rows)
+    assert sum(taken) == 500
+
+
+def test_two_parameters_that_autograd_gives_one_gradient_have_each_the_sum_of_all_chunks() -> None:
+    torch.manual_seed(0)
+    weight, *biases = (nn.Parameter(torch.randn(shape)) for shape in ((4, 7), (7,), (7,)))
+    features, wanted = torch.randn(1, 500, 4), torch.randint(7, (1, 500))
+    real = torch.ones(1, 500, dtype=torch.bool)
+
+    def logits(some: torch.Tensor) -> torch.Tensor:
+        return some @ weight + (biases[0] + biases[1])
+
+    parameters = [weight, *biases]
+    ours = torch.autograd.grad(
+        sequence_loss(logits, features, wanted, real, 0.0, parameters), parameters
+    )
+    plain = F.cross_entropy(logits(features)[0], wanted[0], reduction="sum")
+    for our, their in zip(ours, torch.autograd.grad(plain, parameters), strict=True):
+        assert torch.allclose(our, their, rtol=1e-4, atol=1e-4)
 
 
 def test_under_bfloat16_autocast_the_gradient_reaches_the_weights_in_float32() -> None:

@@ -67,6 +67,13 @@ def test_assignments_are_put_in(tmp_path: Path) -> None:
     assert read.data.train == (str(tmp_path / "other.tsv"),)
 
 
+@pytest.mark.parametrize("kind", ["recurrent", "transformer"])
+def test_two_vocabularies_do_not_share_an_embedding_though_they_be_of_one_size(kind: str) -> None:
+    apart = {"vocabulary": {"joint": False}, "model": {"kind": kind, "tied_source": True}}
+    with pytest.raises(AttlasError, match=r"vocabulary\.joint = true beside model\.tied_source"):
+        Recipe.read({**TABLES, "training": {"epochs": 1}, **apart}, "the test")
+
+
 @pytest.mark.parametrize("name", ["nonsense", "nonsense.toml", "folder/demo.toml"])
 def test_an_unknown_recipe_is_an_error_that_lists_those_there_are(name: str) -> None:
     with pytest.raises(AttlasError, match=f"use one of: {', '.join(SHIPPED)}$"):

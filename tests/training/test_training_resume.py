@@ -15,7 +15,7 @@ import torch
 from killing import differences, recipe, whole
 
 from attlas.errors import AttlasError
-from attlas.runs import Run
+from attlas.runs import AVERAGED, BEST, Checkpoint, Run, numbered
 from attlas.training import Event, Interrupted, Recipe, Report, Trained, train
 from attlas.training.events import Preparing
 
@@ -374,6 +374,31 @@ def test_checkpoints_without_the_file_last_are_never_overwritten(tmp_path: Path)
     (tmp_path / "last").unlink()
     with pytest.raises(AttlasError, match="the file `last`"):
         train(recipe(8, save_every=2), tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("left", "advice"),
+    [
+        ("best", "write one of these into it: 00000006$"),
+        ("averaged", "an average cannot be trained on"),
+    ],
+)
+def test_a_single_checkpoint_that_somebody_was_given_is_never_trained_away(
+    tmp_path: Path, left: str, advice: str
+) -> None:
+    train(recipe(6, save_every=2), tmp_path)
+    shelf = Run(tmp_path).shelf
+    shelf.write(AVERAGED, Checkpoint(shelf.read("last").model))
+    name = AVERAGED if left == "averaged" else numbered(6)
+    shelf.point(BEST, name)
+    for other in set(shelf.names()) - {name}:
+        shelf.path(other).unlink()
+    (tmp_path / "last").unlink()
+    (kept,) = (tmp_path / "checkpoints").iterdir()
+    before = kept.read_bytes()
+    with pytest.raises(AttlasError, match=f"the file `last`.*{advice}"):
+        train(recipe(8, save_every=2), tmp_path)
+    assert kept.read_bytes() == before
 
 
 def test_two_trainings_of_one_folder_at_once_are_an_error(tmp_path: Path) -> None:

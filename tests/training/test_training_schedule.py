@@ -75,6 +75,36 @@ def test_a_fall_that_ends_before_it_begins_is_an_error() -> None:
         LinearSchedule.read({"warmup": 10, "updates": 10}, "the test")
 
 
+@pytest.mark.parametrize("kind", [LinearSchedule, CosineSchedule])
+def test_a_schedule_that_comes_to_nothing_says_how_many_updates_teach_nothing(
+    kind: type[LinearSchedule],
+) -> None:
+    schedule = kind(warmup=400, updates=2367)
+    assert schedule.factor(23_670) == 0.0
+    told = schedule.misfit(23_670)
+    assert told is not None
+    assert "after update 2,367 the rate is about 0, so 21,303 of about 23,670 updates" in told
+    assert "set training.schedule.updates" in told
+
+
+@pytest.mark.parametrize(
+    ("schedule", "planned"),
+    [
+        (CosineSchedule(updates=2367), 2367),
+        (CosineSchedule(updates=2367), 2400),  # epochs differ
+        (CosineSchedule(updates=2367), None),
+        (CosineSchedule(updates=2367, final=0.01), 23_670),
+        (LinearSchedule(updates=100, final=0.02), 10**6),
+        (ConstantSchedule(warmup=10), 10**9),
+        (InverseSquareRootSchedule(warmup=1), 10**9),
+    ],
+)
+def test_a_schedule_that_leaves_a_rate_until_the_end_is_not_told(
+    schedule: Schedule, planned: int | None
+) -> None:
+    assert schedule.misfit(planned) is None
+
+
 @pytest.mark.parametrize(
     ("feeding", "i", "probability"),
     [

@@ -216,6 +216,16 @@ def test_a_schedule_that_is_longer_than_the_training_is_noted_at_the_start(tmp_p
     assert "4,000 updates, the training ends after about 3: set training.schedule.warmup" in told
 
 
+def test_a_run_that_goes_on_beyond_its_schedule_is_told_how_many_updates_teach_nothing(
+    tmp_path: Path,
+) -> None:
+    plain: dict[str, Any] = {
+        "schedule": {"kind": "cosine", "updates": 4}, "validation": {"translate": False},
+    }  # fmt: skip
+    assert "teach nothing" not in notes(recipe(4, **plain), tmp_path)
+    assert "so 36 of about 40 updates teach nothing" in notes(recipe(40, **plain), tmp_path)
+
+
 def test_a_training_with_subword_sampling_is_planned_by_the_batches_that_it_draws(
     tmp_path: Path,
 ) -> None:
@@ -307,6 +317,19 @@ def test_curves_without_tensorboard_are_an_error_that_says_what_to_install(
     monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", None)
     with pytest.raises(AttlasError, match=r"pip install 'attlas\[tensorboard\]'"):
         train(recipe(2, tensorboard=True), tmp_path)
+
+
+def test_progress_shows_what_is_to_be_told_at_the_end(tmp_path: Path) -> None:
+    console = Console(file=io.StringIO(), width=120)
+    begun = recipe(
+        2, keep=4, averaging={"kind": "last", "count": 4}, validation={"translate": False}
+    )
+    with Progress(console) as report:
+        train(begun, tmp_path, report=report)
+    assert isinstance(console.file, io.StringIO)
+    shown = console.file.getvalue().splitlines()
+    assert shown[-2].startswith("WARNING: training.averaging wants the last 4 checkpoints")
+    assert shown[-1].startswith("finished after 2 updates")
 
 
 @pytest.mark.parametrize("terminal", [True, False])

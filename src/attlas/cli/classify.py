@@ -22,7 +22,7 @@ def classify(
         str, typer.Option("--output", "-o", help='The labels; "-" = standard output.')
     ] = "-",
     as_json: Annotated[
-        bool, typer.Option("--json", help="One JSON object per line, with every label.")
+        bool, typer.Option("--json", help="One JSON object per line, with every label (see above).")
     ] = False,
     attention: Annotated[
         Path | None,
@@ -46,7 +46,9 @@ def classify(
     of the input is a text. What has come in is classified as soon as no more is there to be read.
     Texts are read whole. A line without a word, or with none that the model knows, is classified
     too, as a text of which nothing is known; a remark on the standard error names it, as it does
-    one that is longer than a model with learned positions can read.
+    one that is longer than a model with learned positions can read. With --json the same is in the
+    line itself: "known" is false of the first, "unread" counts the tokens of the second that had no
+    part in its label.
 
     \b
     Examples:

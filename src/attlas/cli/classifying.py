@@ -11,8 +11,8 @@ from shlex import quote
 from attlas.classifying import Classification, TextClassifier
 from attlas.classifying.remarks import remarks
 from attlas.cli.drawing import draw
-from attlas.cli.given import check_distinct, folder_of
-from attlas.cli.output import STANDARD, opened
+from attlas.cli.given import check_distinct, check_writable
+from attlas.cli.output import STANDARD, opened, write_lines
 from attlas.cli.translating import at_hand
 from attlas.cli.window import windows
 from attlas.data import stream_lines
@@ -32,9 +32,11 @@ def check_texts(
 ) -> None:
     """Errors: `AttlasError` for texts from two sides, a file or folder where a text should be, an
     attention in another kind of file, a layer without a figure, and where a file would be written
-    over.
+    over or cannot be written.
     """
     check_distinct([source], [output, attention])
+    check_writable(output)
+    check_writable(attention)
     if texts and source != STANDARD:
         raise AttlasError("TEXT, or --input, not both", "both", "leave one of them out")
     for text in texts or ():
@@ -46,10 +48,8 @@ def check_texts(
                 if kind == "file"
                 else f"to classify that very word, write: echo {quote(text)} | attlas classify …",
             )
-    if attention:
-        folder_of(attention)
-        if attention.suffix != _TRACE:
-            _check_figure(attention)
+    if attention and attention.suffix != _TRACE:
+        _check_figure(attention)
     if layer is not None and (attention is None or attention.suffix == _TRACE):
         raise AttlasError(
             "--layer with --attention, which draws a figure",
@@ -118,8 +118,7 @@ def attention_of(
     else:
         draw(found.trace, path, layer=layer, query=None, row=0)
     _tell("text 1", found)
-    with ExitStack() as files:
-        opened(target, files).write(_line(found, as_json=as_json))
+    write_lines(target, [_line(found, as_json=as_json)])
 
 
 def _line(found: Classification, *, as_json: bool) -> bytes:
@@ -128,6 +127,8 @@ def _line(found: Classification, *, as_json: bool) -> bytes:
             "label": found.label,
             "probability": found.probability,
             "probabilities": dict(found.probabilities),
+            "unread": found.unread,
+            "known": found.known,
         }
         return f"{json.dumps(facts, ensure_ascii=False)}\n".encode()
     return f"{found.label}\t{found.probability:.4f}\n".encode()

@@ -3,9 +3,9 @@
 from os.path import isdir
 from pathlib import Path
 
+from attlas.allocator import keep_freed_memory
 from attlas.cli.interrupt import loading
 from attlas.decoding import DecodingConfig, Translator
-from attlas.decoding.allocator import keep_freed_memory
 from attlas.errors import AttlasError
 from attlas.runs import Run
 

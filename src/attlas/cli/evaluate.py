@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from attlas.cli.interrupt import loading
-from attlas.cli.options import Beam, Checkpoint, Device, RunFolder, Settings
+from attlas.cli.options import Beam, Checkpoint, Device, Engine, RunFolder, SearchSettings
 
 
 def evaluate(
@@ -42,12 +42,14 @@ def evaluate(
     beam: Beam = None,
     checkpoint: Checkpoint = "best",
     device: Device = "cpu",
-    settings: Settings = None,
+    engine: Engine = "attlas",
+    settings: SearchSettings = None,
 ) -> None:
     """Translate a test set and score the translations; or, for a classifier, label it.
 
     BLEU, chrF and TER come from sacrebleu, with its signatures. Every number comes with what it was
-    measured on and how: the data and its checksum, the search, the checkpoint, the seed.
+    measured on and how: the data and its checksum, the search, the checkpoint, the seed. --engine
+    is that of translate: what an export to ctranslate2 is worth.
 
     Of a classifier: the part of the labels that is right, with the interval in which it lies for
     all texts of this kind (Wilson, 95 %), and what was taken for what. --source is then a file of
@@ -66,39 +68,45 @@ def evaluate(
     with loading():
         from attlas.cli.engine import translator_of
         from attlas.cli.evaluating import report_of, test_set_of, tokenizer_of, told, translated
-        from attlas.cli.evaluating_labels import check_of_classifier, labels_told
-        from attlas.cli.given import check_distinct, data_of, folder_of, run_at
+        from attlas.cli.evaluating_labels import labels_told
+        from attlas.cli.given import check_distinct, check_used, check_writable, data_of, run_at
+        from attlas.cli.output import write_lines
         from attlas.cli.searching import decoding_of
 
-    folder_of(output)  # better told before the work than after it
+    check_writable(output)  # better told before the work than after it
     opened, checkpoint = run_at(run, checkpoint)
     check_distinct([source, reference, *data_of(opened)], [output])
     if opened.classifies:
         of_translation = {
-            "--reference": reference,
-            "--bleu-tokenizer": bleu_tokenizer,
-            "--beam": beam,
+            "--reference": reference is not None,
+            "--bleu-tokenizer": bleu_tokenizer is not None,
+            "--beam": beam is not None,
+            "--engine": engine != "attlas",
         }
-        check_of_classifier(of_translation)
-        told_of_labels = labels_told(
+        check_used(of_translation, "a classifier", "it writes no text")
+        shown, lines = labels_told(
             opened,
             checkpoint,
             device,
             source,
-            output,
             settings or (),
             valid=valid,
             examples=examples,
             as_json=as_json,
         )
-        print(told_of_labels)
-        return
-    tested = test_set_of(opened, source, reference, valid=valid)
-    config = decoding_of(opened, settings, beam)
-    tokenizer = tokenizer_of(opened, bleu_tokenizer)
-    translator = translator_of(opened, "attlas", config, checkpoint, device)
-    with translator.forked() as faster:
-        translations = translated(faster, tested, output)
-    vocabulary = translator.vocabularies.target
-    report = report_of(opened, checkpoint, config, tested, translations, vocabulary, tokenizer)
-    print(told(report, tested, translations, vocabulary, examples, as_json=as_json))
+    else:
+        tested = test_set_of(opened, source, reference, valid=valid)
+        config = decoding_of(opened, settings, beam)
+        tokenizer = tokenizer_of(opened, bleu_tokenizer)
+        translator = translator_of(opened, engine, config, checkpoint, device)
+        with translator.forked() as faster:
+            translations = translated(faster, tested)
+        report = report_of(opened, checkpoint, translator, tested, translations, tokenizer)
+        vocabulary = translator.vocabularies.target
+        shown = told(report, tested, translations, vocabulary, examples, as_json=as_json)
+        lines = [f"{one.text}\n".encode() for one in translations]
+    try:
+        print(shown, flush=True)  # first: no disk that is full takes the scores away
+    finally:
+        if output:
+            write_lines(output, lines)

@@ -3,16 +3,13 @@
 import json
 import sys
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
 from itertools import compress, islice
-from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 from rich.progress import track
 
 from attlas.cli.given import instead_of_data
-from attlas.cli.output import opened
 from attlas.data import Corpus, FilterReport, Pair, SplitName, Vocabulary, read_lines
 from attlas.data.amount import amount
 from attlas.data.vocabulary import UNKNOWN
@@ -22,6 +19,7 @@ from attlas.errors import AttlasError
 from attlas.metrics import BleuTokenizer, check_tokenizer, corpus_score, token_accuracy
 from attlas.runs import CONFIG, Run
 from attlas.training import Recipe
+from attlas.training.evaluation import exactly_right
 from attlas.training.provenance import this_attlas
 
 
@@ -80,8 +78,8 @@ def tokenizer_of(run: Run, asked: str | None) -> BleuTokenizer:
     return check_tokenizer(asked or validation.get("bleu_tokenizer", "13a"))
 
 
-def translated(translator: Translator, tested: Corpus, output: Path | None) -> list[Translation]:
-    """The translations, in order; their texts are written to `output` as well, one to a line."""
+def translated(translator: Translator, tested: Corpus) -> list[Translation]:
+    """The translations, in order; what a reader has to know of them is told."""
     console = Console(stderr=True)
     found = list(
         track(
@@ -101,43 +99,23 @@ def translated(translator: Translator, tested: Corpus, output: Path | None) -> l
     ):
         if count:
             print(f"attlas: {count:,} of {len(found):,} sources: {remark}", file=sys.stderr)
-    if output:
-        with ExitStack() as files:
-            opened(output, files).writelines(f"{one.text}\n".encode() for one in found)
     return found
-
-
-def exactly_right(
-    tested: Corpus, translations: Sequence[Translation], vocabulary: Vocabulary
-) -> list[bool]:
-    """Which translations have the tokens of their reference and ended there.
-
-    As the validations of a training count: what was cut off is not right, whatever its text, and a
-    word that the vocabulary does not know cannot be.
-    """
-    wanted = [vocabulary.encode(text) for text in tested.targets]
-    return [
-        translation.finished
-        and UNKNOWN not in ids
-        and translation.tokens[:-1] == tuple(vocabulary.pieces(ids))  # without END
-        for translation, ids in zip(translations, wanted, strict=True)
-    ]
 
 
 def report_of(
     run: Run,
     checkpoint: str,
-    config: DecodingConfig,
+    translator: Translator,
     tested: Corpus,
     translations: Sequence[Translation],
-    vocabulary: Vocabulary,
     bleu_tokenizer: BleuTokenizer = "13a",
 ) -> dict[str, Any]:
     """The scores, and everything that they depend on.
 
-    exactly_right: the part of them, see there. token_accuracy: of the tokens into which
-    `vocabulary` divides translation and reference.
+    exactly_right: the part of them, see there. token_accuracy: of the tokens into which the
+    vocabulary divides translation and reference.
     """
+    vocabulary = translator.vocabularies.target
     texts = [translation.text for translation in translations]
     scores = corpus_score(texts, tested.targets, bleu_tokenizer)
     right = exactly_right(tested, translations, vocabulary)
@@ -152,7 +130,8 @@ def report_of(
             "pairs": len(translations),
             "sha256": tested.checksum,
         },
-        "decoding": config.model_dump(mode="json"),
+        "decoding": translator.config.model_dump(mode="json"),
+        "engine": translator.facts.get("engine", "attlas"),
         "run": str(run.path),
         "checkpoint": run.shelf.named(checkpoint) if checkpoint in ("best", "last") else checkpoint,
         **{key: provenance.get(key) for key in ("seed", "attlas", "commit", "torch")},
@@ -195,12 +174,16 @@ def told(
         f"exactly right: {report['exactly_right']:.1%}",
         f"right tokens, place by place: {report['token_accuracy']:.1%}",
         f"data: {data['name']}, {amount(data['pairs'], 'pair')}, sha256 {data['sha256']}",
-        f"search: {_searched(report['decoding'])}",
+        f"search: {_searched(report['decoding'])}{_by(report['engine'])}",
         f"run: {report['run']}, checkpoint {report['checkpoint']}, seed {report['seed']}, "
         f"attlas {report['attlas']}, torch {report['torch']}, commit {report['commit']}",
         "evaluated by: attlas {attlas}, commit {commit}".format(**report["evaluated"]),
     ]
     return "\n".join(lines)
+
+
+def _by(engine: str) -> str:
+    return "" if engine == "attlas" else f", by {engine}"
 
 
 def _searched(decoding: Mapping[str, Any]) -> str:

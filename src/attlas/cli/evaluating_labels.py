@@ -5,7 +5,6 @@ stands alone.
 import json
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,6 @@ from rich.progress import track
 
 from attlas.classifying import Classification, TextClassifier
 from attlas.cli.given import instead_of_data
-from attlas.cli.output import opened
 from attlas.config import overridden
 from attlas.data import LabelledCorpus, LabelledData
 from attlas.data.amount import amount
@@ -28,33 +26,21 @@ _SHOWN = 300  # characters of an example
 _FIELDS = {("data", "text"), ("data", "label")}  # what --set may name of a file of labelled texts
 
 
-def check_of_classifier(given: Mapping[str, object]) -> None:
-    """Errors: `AttlasError` for an option that has no meaning for a classifier."""
-    named = [name for name, value in given.items() if value is not None]
-    if named:
-        raise AttlasError(
-            "options that a classifier has a use for",
-            ", ".join(named),
-            "leave it out: a classifier writes no text",
-        )
-
-
 def labels_told(
     run: Run,
     checkpoint: str,
     device: str,
     source: str | None,
-    output: Path | None,
     settings: Sequence[str],
     *,
     valid: bool,
     examples: int,
     as_json: bool,
-) -> str:
-    """Classify a test set and tell how good the labels are, for a reader or as one JSON object.
+) -> tuple[str, list[bytes]]:
+    """Classify a test set and tell how good the labels are, for a reader or as one JSON object;
+    and one line for each text: the label given, a tab, its probability.
 
-    `output` gets one line for each text: the label given, a tab, its probability. settings: the
-    fields of `source`, as `data.text=review`.
+    settings: the fields of `source`, as `data.text=review`.
     """
     tested = _test_set(run, source, settings, valid=valid)
     classifier = TextClassifier(run, which=checkpoint, device=device)
@@ -62,15 +48,12 @@ def labels_told(
     _tell_of_labels(classifier, tested)
     found = _classified(classifier, tested)
     _tell_of_texts(found)
-    if output:
-        with ExitStack() as files:
-            lines = (f"{one.label}\t{one.probability:.4f}\n".encode() for one in found)
-            opened(output, files).writelines(lines)
+    lines = [f"{one.label}\t{one.probability:.4f}\n".encode() for one in found]
     report = _report(run, checkpoint, classifier, tested, found)
     shown = _wrong(tested, found)[:examples]
     if as_json:
-        return json.dumps({**report, "wrong": shown}, ensure_ascii=False, indent=2)
-    return _as_text(report, shown)
+        return json.dumps({**report, "wrong": shown}, ensure_ascii=False, indent=2), lines
+    return _as_text(report, shown), lines
 
 
 def _test_set(

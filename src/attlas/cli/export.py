@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from attlas.cli.interrupt import loading
-from attlas.cli.options import Checkpoint, RunFolder
+from attlas.cli.options import Checkpoint, RunFolder, SearchSettings
 
 
 def export(
@@ -21,6 +21,7 @@ def export(
         str, typer.Option(help="float32, or for ctranslate2 also int8.")
     ] = "float32",
     checkpoint: Checkpoint = "best",
+    settings: SearchSettings = None,
 ) -> None:
     """Write a run as a folder that other programs read.
 
@@ -28,8 +29,10 @@ def export(
     model of transformers; the Transformer with placement = "post", LayerNorm, sinusoidal positions
     and relu or gelu. ctranslate2: a fast translator, also with 8-bit weights; any Transformer whose
     attention may look everywhere. onnx: encoder.onnx and decoder.onnx (one step, with the past in
-    and out) for onnxruntime, of the same Transformers and any recurrent model; of any classifier
-    classifier.onnx. A program beside them uses them without attlas.
+    and out) for onnxruntime, of any model that translates; of any classifier classifier.onnx. A
+    program beside them uses them without attlas.
+
+    huggingface and onnx also write down how to search, as the run does or --set says.
 
     The folder is there whole or not at all. Its README.md says how to use it; attlas.json in it
     names the checkpoint and has the run's provenance.
@@ -38,19 +41,24 @@ def export(
     Examples:
       attlas export runs/tiny --to safetensors
       attlas export runs/tiny --to ctranslate2 --quantization int8 --out tiny-int8
+      attlas export runs/tiny --to huggingface --set decoding.beam=10
       attlas export runs/tiny --to onnx --checkpoint averaged
       attlas export runs/imdb --to onnx
     """
     with loading():
+        from attlas.cli.given import run_at
+        from attlas.cli.searching import decoding_of
         from attlas.exporting import export as export_run
 
+    opened, checkpoint = run_at(run, checkpoint)
     name = to if quantization == "float32" else f"{to}-{quantization}"
     exported = export_run(
-        run,
+        opened,
         to,
         out or run / "exports" / name,
         which=checkpoint,
         quantization=quantization,
+        search=decoding_of(opened, settings) if settings else None,
     )
     print(f"{exported.path} is ready: {', '.join(exported.files)}")
     for remark in exported.remarks:

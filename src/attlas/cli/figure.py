@@ -1,12 +1,13 @@
 """`attlas figure`: where a model looked, on paper."""
 
 from pathlib import Path
+from shlex import join, quote
 from typing import Annotated
 
 import typer
 
 from attlas.cli.interrupt import loading
-from attlas.cli.options import Beam, Checkpoint, Device, Settings
+from attlas.cli.options import Beam, Checkpoint, Device, SearchSettings
 
 
 def figure(
@@ -20,7 +21,7 @@ def figure(
         Path, typer.Option("--output", "-o", help="A file that ends in .png, .svg or .pdf.")
     ] = Path("map.png"),
     layer: Annotated[
-        str | None, typer.Option(help="Only maps whose name begins so; inspect lists them.")
+        str | None, typer.Option(help="Only maps whose name begins so; a wrong one lists them.")
     ] = None,
     query: Annotated[
         int | None,
@@ -33,7 +34,7 @@ def figure(
     beam: Beam = None,
     checkpoint: Checkpoint = "best",
     device: Device = "cpu",
-    settings: Settings = None,
+    settings: SearchSettings = None,
 ) -> None:
     """Draw where a model looked, into a file.
 
@@ -49,19 +50,34 @@ def figure(
     """
     with loading():
         from attlas.cli.drawing import draw, trace_of_run, trace_on_disk
-        from attlas.cli.given import check_distinct, folder_of, run_at
+        from attlas.cli.given import check_distinct, check_used, check_writable, run_at
         from attlas.cli.searching import decoding_of
         from attlas.decoding import Translator
+        from attlas.errors import AttlasError
         from attlas.figures.saving import suffix_of
 
     suffix_of(output)  # better told before the work than after it
-    folder_of(output)
-    folder_of(save_trace)
+    check_writable(output)
+    check_writable(save_trace)
     check_distinct([subject], [output, save_trace])
     if subject.is_file():
+        of_run = {
+            "--beam": beam is not None,
+            "--set": bool(settings),
+            "--checkpoint": checkpoint != "best",
+            "--device": device != "cpu",
+        }
+        check_used(of_run, "a trace", "what it shows was found before it was saved")
         trace = trace_on_disk(subject, text)
     else:
         opened, checkpoint = run_at(subject, checkpoint)
+        if opened.classifies:
+            named = join([str(subject), "TEXT" if text is None else text])
+            raise AttlasError(
+                "a run that translates",
+                f"a classifier at {subject}",
+                f"run: attlas classify {named} --attention {quote(str(output))}",
+            )
         config = decoding_of(opened, settings, beam)
         trace = trace_of_run(Translator(opened, config, which=checkpoint, device=device), text)
     if save_trace:

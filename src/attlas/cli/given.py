@@ -1,8 +1,9 @@
 """What a command is given, looked at before it begins to work."""
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from importlib.resources import files
 from pathlib import Path
 from shlex import quote
 
@@ -12,7 +13,7 @@ from attlas.cli.output import STANDARD
 from attlas.data.lines import MissingFileError
 from attlas.errors import AttlasError
 from attlas.recording import Trace
-from attlas.runs import BEST, LAST, Run
+from attlas.runs import BEST, CONFIG, LAST, Run
 
 
 def run_at(path: Path, checkpoint: str) -> tuple[Run, str]:
@@ -57,12 +58,55 @@ def trace_at(path: Path) -> Trace:
     return Trace.load(path)
 
 
-def folder_of(path: Path | None) -> None:
-    """Errors: `AttlasError` where the folder of a file that is to be written does not exist."""
-    if path and not path.parent.is_dir():
+def check_writable(path: Path | str | None) -> None:
+    """That this file can be written, as far as can be known before: None and "-" always can.
+
+    Errors: `AttlasError` where there is no folder for it, where it is one itself, and without the
+    right to write there.
+    """
+    if path is None or str(path) == STANDARD:
+        return
+    folder = os.path.dirname(path) or os.curdir
+    if not os.path.isdir(folder):
+        came, advice = f"no folder {folder}", "choose a folder that exists"
+    elif os.path.isdir(path):
+        came, advice = "a folder of that name", "name a file"
+    elif not os.access(path if os.path.exists(path) else folder, os.W_OK):
+        came, advice = "no right to write there", "get that right, or choose another place"
+    else:
+        return
+    raise AttlasError(f"to write {path}", came, advice)
+
+
+def check_used(given: Mapping[str, bool], of: str, why: str) -> None:
+    """That none of these options was given, for which `of` has no use.
+
+    Errors: `AttlasError` that names those that were.
+    """
+    named = [name for name, is_given in given.items() if is_given]
+    if named:
         raise AttlasError(
-            f"to write {path}", f"no folder {path.parent}", "choose a folder that exists"
+            f"options that {of} has a use for", ", ".join(named), f"leave that out: {why}"
         )
+
+
+def is_run(name: Path | str) -> bool:
+    """Whether it names the folder of a run; else it names a recipe, of which a folder that happens
+    to be called the same hides none that comes with attlas.
+
+    Errors: `AttlasError` for any other folder.
+    """
+    path = Path(name)
+    if (path / CONFIG).is_file():
+        return True
+    shipped = files("attlas") / "recipes" / f"{name}.toml"
+    if path.is_dir() and not shipped.is_file():
+        raise AttlasError(
+            "a recipe or a run",
+            f"the folder {name} without {CONFIG}",
+            "name a TOML file, a recipe that comes with attlas, or the folder of a run",
+        )
+    return False
 
 
 def data_of(run: Run) -> list[Path]:

@@ -1,5 +1,7 @@
 """How a command ends: 0 done, 2 the caller's mistake, 1 ours, 130 Ctrl-C."""
 
+import errno
+import re
 import sys
 import traceback
 from contextlib import suppress
@@ -11,6 +13,9 @@ from typer.core import TyperCommand
 from attlas.cli.interrupt import INTERRUPTED, MESSAGE, leave_in_order, stay
 from attlas.cli.streams import silence
 from attlas.errors import AttlasError
+
+# As torch puts it, of a GPU and of a CPU; its own class of error is for GPUs alone.
+_WANT = re.compile("out of memory|can't allocate memory|not enough memory")
 
 
 class Guarded(TyperCommand):
@@ -39,20 +44,40 @@ class Guarded(TyperCommand):
             raise typer.Exit(2) from None
         except (typer.Exit, typer.Abort):
             raise
-        except OSError as error:  # a full disk, a folder without the right to write
-            _forget_output()
-            where = f"{error.filename!r}" if error.filename else "the standard output, or a file"
-            _say(f"attlas: wanted to use {where}; got {error.strerror or error}; mend that", debug)
-            raise typer.Exit(2) from None
         except Exception as error:
-            what = " ".join(f"{type(error).__name__}: {error}".split())
-            _say(
-                f"attlas: this is our mistake, not yours: {what}. Please report it, with the "
-                "command and what it prints under: attlas --debug …",
-                debug,
-            )
-            raise typer.Exit(1) from None
+            raise typer.Exit(_told(error, debug)) from None
         return result
+
+
+def _told(error: Exception, debug: bool) -> int:
+    """Say what went wrong where nobody foresaw it; the exit code."""
+    what = " ".join(str(error).split())
+    if _of_memory(error):
+        _say(
+            f"attlas: wanted memory; got {what or 'none'}; free some, or do less at once: lower "
+            "batching.tokens for a training, --window or decoding.longest_source for texts",
+            debug,
+        )
+        return 2
+    if isinstance(error, OSError):  # a full disk, a folder without the right to write
+        _forget_output()
+        where = f"{error.filename!r}" if error.filename else "the standard output, or a file"
+        _say(f"attlas: wanted to use {where}; got {error.strerror or error}; mend that", debug)
+        return 2
+    _say(
+        f"attlas: this is our mistake, not yours: {type(error).__name__}: {what}. Please report "
+        "it, with the command and what it prints under: attlas --debug …",
+        debug,
+    )
+    return 1
+
+
+def _of_memory(error: Exception) -> bool:
+    """Whether it tells of a want of memory: Python's, the system's, or torch's on any device."""
+    if isinstance(error, OSError):
+        return error.errno == errno.ENOMEM
+    told = isinstance(error, RuntimeError) and _WANT.search(str(error))
+    return isinstance(error, MemoryError) or bool(told)
 
 
 def _say(text: str, debug: bool) -> None:

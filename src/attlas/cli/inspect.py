@@ -25,19 +25,20 @@ def inspect(
       attlas inspect multi30k --set model.attention=dot
     """
     with loading():
-        from attlas.cli.given import trace_at
+        from attlas.cli.given import is_run, trace_at
         from attlas.cli.inspecting import recipe_told, run_told, trace_told
         from attlas.errors import AttlasError
         from attlas.runs import Run
         from attlas.training import read_recipe
 
     path = Path(subject)
-    is_run, is_trace = path.is_dir(), path.suffix == ".safetensors"
-    if settings and (is_run or is_trace):
+    of_trace = path.suffix == ".safetensors" and not path.is_dir()
+    of_run = not of_trace and is_run(subject)
+    if settings and (of_run or of_trace):
         raise AttlasError("--set for a recipe", f"it for {path}, which is done", "leave --set out")
-    if is_run:
+    if of_run:
         print(run_told(Run(path)))
-    elif is_trace:
+    elif of_trace:
         print(trace_told(trace_at(path)))
     else:
         print(recipe_told(read_recipe(subject, settings or ())))

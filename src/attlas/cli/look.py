@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from attlas.cli.interrupt import loading
-from attlas.cli.options import Beam, Checkpoint, Device, RunFolder, Settings
+from attlas.cli.options import Beam, Checkpoint, Device, RunFolder, SearchSettings
 
 
 def look(
@@ -22,7 +22,7 @@ def look(
     beam: Beam = None,
     checkpoint: Checkpoint = "best",
     device: Device = "cpu",
-    settings: Settings = None,
+    settings: SearchSettings = None,
 ) -> None:
     """Open the explorer in the browser.
 

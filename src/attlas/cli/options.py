@@ -10,14 +10,28 @@ Checkpoint = Annotated[
     str,
     typer.Option(
         metavar="NAME",
-        help='Which checkpoint: "best", "last" or the number of one.',
+        help='Which checkpoint: "best", "last", "averaged" or the number of one.',
     ),
 ]
-Device = Annotated[str, typer.Option(help='Where to compute: "cpu", "cuda", "cuda:1".')]
+Device = Annotated[str, typer.Option(help='Where to compute: "cpu", "cuda", "cuda:1" or "auto".')]
+Engine = Annotated[
+    str,
+    typer.Option(
+        help="What searches: attlas, ctranslate2, ctranslate2-int8, or the folder of an export."
+    ),
+]
 Settings = Annotated[
     list[str] | None,
     typer.Option(
         "--set", metavar="TABLE.KEY=VALUE", help="Change a setting; may be given several times."
+    ),
+]
+SearchSettings = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set",
+        metavar="decoding.KEY=VALUE",
+        help="Change a setting of the search; may be given several times.",
     ),
 ]
 Beam = Annotated[int | None, typer.Option(min=1, help="Search by beam, this wide.")]

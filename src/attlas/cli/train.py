@@ -34,24 +34,17 @@ def train(
       attlas train runs/my                          go on with it
     """
     with loading():
-        from importlib.resources import files
-
+        from attlas.allocator import keep_freed_memory
+        from attlas.cli.given import is_run
         from attlas.errors import AttlasError
-        from attlas.runs import CONFIG, LAST, Shelf
+        from attlas.runs import CONFIG, LAST, Shelf, device_named
         from attlas.training import Progress, read_recipe
         from attlas.training import train as train_run
         from attlas.training.events import Event, Started
         from attlas.training.fleet import leading
 
     name = recipe or (str(out) if out and (out / CONFIG).is_file() else "demo")
-    recipes = files("attlas") / "recipes"
-    begun = (Path(name) / CONFIG).is_file()
-    if not begun and Path(name).is_dir() and not (recipes / f"{name}.toml").is_file():
-        raise AttlasError(
-            "a recipe or a run",
-            f"the folder {name} without {CONFIG}",
-            "name a TOML file, a recipe that comes with attlas, or the folder of a run",
-        )
+    begun = is_run(name)
     folder = out or (Path(name) if begun else Path("runs") / Path(name).stem)
     for part in (folder, *folder.parents):
         if lexists(part) and not part.is_dir():
@@ -61,6 +54,8 @@ def train(
                 "choose another one with --out",
             )
     chosen = read_recipe(Path(name) / CONFIG if begun else name, settings or ())
+    if device_named(chosen.training.device).type == "cpu":
+        keep_freed_memory()  # an update asks for what the one before it freed: a third of the time
     if not leading():  # of the processes that torchrun started, the first one speaks
         train_run(chosen, folder)
         return

@@ -1,6 +1,6 @@
 """`attlas translate`: lines in, lines out."""
 
-from os.path import exists
+from os.path import exists, isfile
 from pathlib import Path
 from shlex import quote
 from typing import Annotated
@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from attlas.cli.interrupt import loading
-from attlas.cli.options import Beam, Checkpoint, Device, RunFolder, Settings
+from attlas.cli.options import Beam, Checkpoint, Device, Engine, RunFolder, SearchSettings
 
 
 def translate(
@@ -46,13 +46,8 @@ def translate(
     ] = 1024,
     checkpoint: Checkpoint = "best",
     device: Device = "cpu",
-    engine: Annotated[
-        str,
-        typer.Option(
-            help="What searches: attlas, ctranslate2, ctranslate2-int8, or a folder (see above)."
-        ),
-    ] = "attlas",
-    settings: Settings = None,
+    engine: Engine = "attlas",
+    settings: SearchSettings = None,
 ) -> None:
     """Translate text line by line.
 
@@ -70,7 +65,8 @@ def translate(
 
     --engine ctranslate2 is faster and translates by what attlas export RUN --to ctranslate2 wrote;
     with --quantization int8 there, ctranslate2-int8; with --out FOLDER there, --engine FOLDER. Its
-    search is nearly the same: see the README.md of that folder.
+    search is nearly the same: see the README.md of that folder. What is too long for it, attlas
+    translates itself.
 
     With FILES --into FOLDER, each file becomes one of the same name in FOLDER, whole or not at all.
     The same command after a kill, or after Ctrl-C, leaves what is done and goes on where it
@@ -90,7 +86,7 @@ def translate(
     """
     with loading():
         from attlas.cli.engine import translator_of
-        from attlas.cli.given import run_at
+        from attlas.cli.given import check_writable, run_at
         from attlas.cli.searching import decoding_of
         from attlas.cli.shard import Shard
         from attlas.cli.translating import translate_lines
@@ -107,19 +103,20 @@ def translate(
     if named and (not files or into is None or others):
         came = " ".join(named + others)
         advice = "for a single text, use --input, --output and --alignments alone"
-        if files and into is None and not any(map(exists, files)):
-            text = " ".join(map(str, files))
-            came = f"{text!r}, where no file is"
-            advice = f"to translate a text: echo {quote(text)} | attlas translate {quote(str(run))}"
+        if files and into is None:
+            came, advice = _meant(run, files, came)
         raise AttlasError(
             "FILES --into FOLDER, and perhaps --shard, to translate files into a folder",
             came,
             advice,
         )
+    check_writable(output)
+    check_writable(alignments)
     divided = Shard() if shard is None else Shard.parse(shard)
     opened, checkpoint = run_at(run, checkpoint)
     config = decoding_of(opened, settings, beam, n_best)
     numbered = n_best is not None
+    trained = opened.config.get("batching", {}).get("max_length")
     with translator_of(opened, engine, config, checkpoint, device).forked() as translator:
         if files and into:
             translate_files(
@@ -130,8 +127,27 @@ def translate(
                 shard=divided,
                 numbered=numbered,
                 window=window,
+                trained=trained,
             )
             return
         translate_lines(
-            translator, input, output, alignments=alignments, numbered=numbered, window=window
+            translator,
+            input,
+            output,
+            alignments=alignments,
+            numbered=numbered,
+            window=window,
+            trained=trained,
         )
+
+
+def _meant(run: Path, files: list[Path], came: str) -> tuple[str, str]:
+    """Of FILES without a folder to put translations --into: what came, and what helps."""
+    command = f"attlas translate {quote(str(run))}"
+    if not any(map(exists, files)):
+        text = " ".join(map(str, files))
+        return f"{text!r}, where no file is", f"to translate a text: echo {quote(text)} | {command}"
+    if len(files) > 1 or not isfile(files[0]):
+        return came, "add --into FOLDER"
+    file = quote(str(files[0]))
+    return came, f"to translate that file: {command} -i {file}; or add --into FOLDER"

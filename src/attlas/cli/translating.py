@@ -3,21 +3,22 @@
 import os
 import stat
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
-from itertools import count
 from pathlib import Path
 
 from attlas.cli.given import check_distinct
 from attlas.cli.output import STANDARD, Output, opened
 from attlas.cli.window import windows
 from attlas.data import stream_lines
+from attlas.data.amount import amount
 from attlas.decoding import Translation, Translator
 from attlas.decoding.remarks import remarks
 from attlas.errors import AttlasError
 from attlas.recording.tap import taps
 
 _WINDOW = 1024  # lines: fewer cost a tenth of the speed, more are long in coming out
+_LONG = 8  # times as many tokens as any text of the training: each step takes so many times longer
 
 
 def translate_lines(
@@ -28,12 +29,14 @@ def translate_lines(
     alignments: Path | None = None,
     numbered: bool = False,
     window: int = _WINDOW,
+    trained: int | None = None,
 ) -> None:
     """Write the translations of `source` to `target`, in order, while they come in.
 
     numbered: the n-best format instead of one line for each line. window: how many lines are
-    translated together at most; fewer where no more have come in. What was read before a mistake in
-    the text is translated and written; the mistake is raised after it.
+    translated together at most; fewer where no more have come in. trained: tokens of the longest
+    text of the training; a line with many times as many is told before it is translated. What was
+    read before a mistake in the text is translated and written; the mistake is raised after it.
 
     Errors: `AttlasError` where a file cannot be read or written or would be written over, where
     alignments would stand among the translations, where a line is not UTF-8, and for alignments of
@@ -47,19 +50,20 @@ def translate_lines(
         )
     check_distinct([source], [target, alignments])
     arriving = windows(stream_lines(source), window, full=at_hand(source))
-    numbers = count()
+    done = 0
     with ExitStack() as files:
         lines = opened(target, files)
         links = opened(alignments, files) if alignments else None
         for texts in arriving:
-            for translation in translator.many(texts, window=len(texts)):
-                number = next(numbers)
+            tell_long("line", texts, done, translator, trained)
+            for number, translation in enumerate(translator.many(texts, window=len(texts)), done):
                 remark(f"line {number + 1}", translation)
                 written = n_best_lines(number, translation) if numbered else [line_of(translation)]
                 lines.writelines(written)
                 if links:
                     links.write(f"{translation.pharaoh}\n".encode())
             _flush(lines, links)
+            done += len(texts)
 
 
 def at_hand(source: str) -> bool:
@@ -86,6 +90,30 @@ def n_best_lines(number: int, best: Translation) -> Iterator[bytes]:
     """The n-best list of one line, numbered from 0, best first."""
     for one in (best, *best.alternatives):
         yield f"{number} ||| {one.text} ||| {one.score:.6f}\n".encode()
+
+
+def tell_long(
+    place: str, texts: Sequence[str], done: int, translator: Translator, trained: int | None
+) -> None:
+    """Tell on the standard error, before others wait for it, of a line that takes very long.
+
+    place: what stands before its number; done: how many lines came before these texts.
+    """
+    cut = translator.config.longest_source or translator.model.longest
+    if cut or not trained:
+        return
+    most = _LONG * trained
+    for number, text in enumerate(texts, done + 1):
+        if len(text.encode()) < most:  # no token is shorter than a byte
+            continue
+        tokens = len(translator.vocabularies.source.encode(text))
+        if tokens > most:
+            print(
+                f"attlas: {place} {number}: {amount(tokens, 'token')}, where training had at most "
+                f"{trained:,}: this takes long, and the lines around it wait for it; --set "
+                f"decoding.longest_source={trained} would read so many of them",
+                file=sys.stderr,
+            )
 
 
 def remark(place: str, translation: Translation) -> None:

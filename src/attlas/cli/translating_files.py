@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 from rich.console import Console
@@ -19,7 +20,7 @@ from attlas.cli.origin import short
 from attlas.cli.part import BOOKS, TEXT, Origin, Part, books, text_of
 from attlas.cli.shard import Shard
 from attlas.cli.stamp import Stamp
-from attlas.cli.translating import line_of, n_best_lines, remark
+from attlas.cli.translating import line_of, n_best_lines, remark, tell_long
 from attlas.data import stream_lines
 from attlas.data.amount import amount
 from attlas.decoding import Translation, Translator
@@ -39,14 +40,15 @@ def translate_files(
     shard: Shard,
     numbered: bool,
     window: int,
+    trained: int | None = None,
 ) -> None:
     """Write the translation of each file to one of the same name in `folder`.
 
     What is done already is left as it is, what was begun goes on. A file that another process is at
     comes last; we wait for it, and go on with it should that process die. One that fails does not
     keep the others from being done: what failed, and why, is told at the end. origin: what beside
-    its text a translation depends on. numbered, window: as in `translate_lines`; what is done is
-    kept after each window.
+    its text a translation depends on. numbered, window, trained: as in `translate_lines`; what is
+    done is kept after each window.
 
     Errors: `AttlasError` where an output would be written over what is read or over another, where
     the disk is full, and, after the other files, where one cannot be read or written or where
@@ -57,12 +59,15 @@ def translate_files(
     if any(map(_is_file, mine.values())):
         with explained(folder):
             (folder / BOOKS).mkdir(parents=True, exist_ok=True)
-    work = _Work(translator, origin, numbered, window, alone=len(mine) == 1)
+    work = _Work(translator, origin, numbered, window, trained, alone=len(mine) == 1)
     try:
         busy = [output for output, source in mine.items() if not work.done(source, output)]
         for output in busy:
             _say(f"waiting for {output}, which another process is at")
             work.done(mine[output], output, wait=True)
+    except KeyboardInterrupt as interrupt:
+        interrupt.add_note(f"the same command goes on with what is not yet in {folder}")
+        raise
     finally:  # whatever ends it
         for source, error in work.failed.items():
             _say(f"{source} failed: {error}")
@@ -87,6 +92,7 @@ class _Work:
     origin: Origin
     numbered: bool
     window: int
+    trained: int | None
     alone: bool
     before: int = 0
     failed: dict[Path, AttlasError] = field(default_factory=dict)
@@ -129,8 +135,9 @@ class _Work:
             for _ in islice(arriving, begun):
                 pass
             while texts := list(islice(arriving, self.window)):
-                found = self.translator.many(texts, window=len(texts))
                 first = part.progress.lines
+                tell_long(f"{source}: line", texts, first, self.translator, self.trained)
+                found = self.translator.many(texts, window=len(texts))
                 written = [
                     self._written(source, number, translation)
                     for number, translation in enumerate(found, first)
@@ -220,12 +227,12 @@ def _is_file(source: Path) -> bool:
 def _check_file(source: Path) -> None:
     if _is_file(source):
         return
-    came = f"no file at {source}"
+    came, advice = f"no file at {source}", "check the path"
     if os.path.isdir(source):
-        came = f"the folder {source}"
+        came, advice = f"the folder {source}", f"name the files in it: {quote(str(source))}/*"
     elif os.path.exists(source):
-        came = f"{source}, which is none"
-    raise AttlasError("files to translate", came, "name regular files")
+        came, advice = f"{source}, which is none", "name regular files"
+    raise AttlasError("files to translate", came, advice)
 
 
 def _no_room(error: AttlasError) -> bool:

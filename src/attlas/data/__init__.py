@@ -20,7 +20,7 @@ from attlas.data.labelled_batches import (
 )
 from attlas.data.labelled_corpus import LabelledCorpus, LabelledSplits, labelled_corpus_of
 from attlas.data.labelled_data import LabelledData
-from attlas.data.labels import LabelledVocabularies, Labels
+from attlas.data.labels import LabelledVocabularies, Labels, labels_told
 from attlas.data.lines import Lines, read_lines, stream_lines
 from attlas.data.listed import Characters, Words
 from attlas.data.loading import DataConfig, load_splits
@@ -86,6 +86,7 @@ __all__ = [
     "encode_labelled",
     "labelled_batch",
     "labelled_corpus_of",
+    "labels_told",
     "load_splits",
     "load_vocabulary",
     "padded",

@@ -12,7 +12,8 @@ class Batch:
     """Padded token ids of some sentence pairs; real: True = a token, False = padding.
 
     A source ends with the end-of-sentence token; a target begins with the beginning-of-sentence
-    token and ends with the end-of-sentence token. `indices` are the pairs' places in the corpus.
+    token and ends with the end-of-sentence token, unless it was cut. `indices` are the pairs'
+    places in the corpus.
     """
 
     source: Int[Tensor, "batch slots"]

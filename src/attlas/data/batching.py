@@ -25,13 +25,22 @@ class Batches(Bucketed[Batch]):
         super().__init__(encoded.name, lengths, (1, 2), encoded.lines, config, seed)
 
     def batch(self, indices: Sequence[int]) -> Batch:
-        """Source + END; BEGIN + target + END; padded to the longest of each side."""
+        """Source + END; BEGIN + target + END; padded to the longest of each side.
+
+        A source that is cut ends with END as well, as in a search; a target that is cut does not.
+        """
         most = self.config.max_length
         sources = [[*self.encoded.source[i][:most].tolist(), END] for i in indices]
-        targets = [[BEGIN, *self.encoded.target[i][:most].tolist(), END] for i in indices]
+        targets = [self._target(self.encoded.target[i].tolist()) for i in indices]
         source, source_real = padded(sources)
         target, target_real = padded(targets)
         return Batch(source, source_real, target, target_real, tuple(indices))
+
+    def _target(self, ids: list[int]) -> list[int]:
+        most = self.config.max_length
+        if len(ids) > most:  # an END here would teach to end in the middle of a sentence
+            return [BEGIN, *ids[:most]]
+        return [BEGIN, *ids, END]
 
 
 def batches_by_length(

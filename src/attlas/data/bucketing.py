@@ -23,9 +23,9 @@ class BatchingConfig(Config):
 
     No side of a batch takes more than `tokens` slots, padding, BEGIN and END included, and a batch
     has at most `rows` examples. One with a side of more than `max_length` tokens is left out
-    ("skip") or loses what is beyond ("cut"), and is reported either way. With
-    training.consistency every batch is read twice in one pass: `tokens` counts it once, and the
-    pass goes over twice as many.
+    ("skip") or loses what is beyond ("cut"; a target then has no end), and is reported either way.
+    With training.consistency every batch is read twice in one pass: `tokens` counts it once, and
+    the pass goes over twice as many.
     """
 
     tokens: int = Field(default=4096, ge=3)

@@ -36,6 +36,27 @@ class Corpus:
         """The same under another name, for the report as well."""
         return replace(self, name=name, report=replace(self.report, name=name))
 
+    def remarked(self, remark: str) -> "Corpus":
+        """The same with a remark more in its report."""
+        report = replace(self.report, remarks=(*self.report.remarks, remark))
+        return replace(self, report=report)
+
+    def part(self, places: list[int], name: str, report: FilterReport) -> "Corpus":
+        """The pairs at these indices, under another name and with a report of their own."""
+        return Corpus(
+            name,
+            tuple(self.pairs[place] for place in places),
+            tuple(self.lines[place] for place in places),
+            replace(report, name=name, kept=len(places)),
+        )
+
+    def fit(self, filters: FilterConfig) -> "Corpus":
+        """Those of its pairs that pass the filters; the report tells of the others as well."""
+        kept, lines, left_out = filtered(self.pairs, self.lines, filters, self.name)
+        all_left_out = (*self.report.left_out, *left_out)
+        report = replace(self.report, kept=len(kept), left_out=all_left_out)
+        return Corpus(self.name, tuple(kept), tuple(lines), report)
+
     @property
     def sources(self) -> tuple[str, ...]:
         """The source side."""
@@ -72,6 +93,7 @@ def corpus_of(
     carriage_returns: int = 0,
 ) -> Corpus:
     """The fit ones among `pairs`; `first_line` is the line number of the first of them."""
-    kept, lines, left_out = filtered(pairs, filters or FilterConfig(), name, first_line)
+    numbers = range(first_line, first_line + len(pairs))
+    kept, lines, left_out = filtered(pairs, numbers, filters or FilterConfig(), name)
     report = FilterReport(name, len(pairs), len(kept), left_out, carriage_returns=carriage_returns)
     return Corpus(name, tuple(kept), tuple(lines), report)

@@ -4,13 +4,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BeforeValidator, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
-from attlas.data.corpus import Corpus, SplitName, corpus_of
+from attlas.data.corpus import Corpus, SplitName, Splits, corpus_of
 from attlas.data.filters import FilterConfig
+from attlas.data.holding_back import check_choice, held_back
 from attlas.data.lines import STDIN, Lines, coming_from, read_lines, shown
 from attlas.data.pair import Pair
-from attlas.data.settings import DataSettings
+from attlas.data.settings import EMPTY_IS_NONE, DataSettings
 from attlas.errors import AttlasError
 
 
@@ -54,18 +55,28 @@ class FilesData(DataSettings):
     """Sentence pairs from files: `["train.en", "train.de"]`, `"train.tsv"`, or `"-"`.
 
     Gzip is known by its first bytes. `columns` are those of source and target in a TSV: numbers
-    from 1, or, where the first line is a header, names. The filters' bounds hold for the training
-    set alone: a score is comparable only when it is taken on the whole of a test set. `origin` is
+    from 1, or, where the first line is a header, names. valid: what the best checkpoint is chosen
+    by; without it, `held_back` pairs of train (a whole number, or a share below 1; 0 = none),
+    chosen by `seed` as the function of that name says. test: reported in the end, if there is one.
+    An empty name (`--set data.test=`) is none. The filters' bounds hold for the pairs that are
+    trained on alone: a score is comparable only when it is taken on the whole of a set. `origin` is
     where the files come from, told where one is missing.
     """
 
     kind: Literal["files"] = "files"
     train: Paths
-    valid: Paths
-    test: Paths | None = None
+    valid: Annotated[Paths | None, EMPTY_IS_NONE] = None
+    test: Annotated[Paths | None, EMPTY_IS_NONE] = None
+    held_back: int | float = 0
     columns: Columns = (1, 2)
     origin: str = ""
     filters: FilterConfig = FilterConfig()
+    seed: int = Field(default=1, ge=0)
+
+    @model_validator(mode="after")
+    def _one_to_choose_by(self) -> "FilesData":
+        check_choice(self.held_back, self.valid, "pair")
+        return self
 
     @model_validator(mode="after")
     def _stdin_once(self) -> "FilesData":
@@ -96,13 +107,39 @@ class FilesData(DataSettings):
         return any(path == STDIN for split in self._splits for path in split)
 
     def corpus(self, split: SplitName) -> Corpus:
+        if split == "test" or not self.held_back:
+            return self._read(split, self.filters if split == "train" else self._whole)
+        rest, part = self._parted()
+        return self._fit(rest) if split == "train" else part
+
+    def load(self) -> Splits:
+        if not self.held_back:
+            return super().load()
+        rest, part = self._parted()  # in one reading: the standard input comes once
+        return Splits(self._fit(rest), part, self.corpus("test"))
+
+    @property
+    def _whole(self) -> FilterConfig:
+        return self.filters.empties_alone
+
+    def _parted(self) -> tuple[Corpus, Corpus]:
+        """What is left to train on, before the bounds, and the part held back."""
+        return held_back(self._read("train", self._whole), self.held_back, self.seed)
+
+    def _fit(self, rest: Corpus) -> Corpus:
+        return self._some(rest.fit(self.filters), self.train)
+
+    def _read(self, split: SplitName, filters: FilterConfig) -> Corpus:
         paths = {"train": self.train, "valid": self.valid, "test": self.test}[split]
         if paths is None:
             return corpus_of((), "no test")
-        filters = self.filters if split == "train" else self.filters.empties_alone
         with coming_from(self.origin, f"data.{split}"):
             corpus = read_pairs(paths, self.columns, filters)
-        if not corpus.pairs and split != "test":
+        return corpus if split == "test" else self._some(corpus, paths)
+
+    def _some(self, corpus: Corpus, paths: tuple[str, ...]) -> Corpus:
+        """The corpus, where there is a pair in it."""
+        if not corpus.pairs:
             raise AttlasError(
                 f"at least one sentence pair in {' and '.join(map(shown, paths))}",
                 str(corpus.report),

@@ -20,9 +20,9 @@ class FilterConfig(Config):
     """What to do with a pair that has an empty side, is too long, or is badly proportioned.
 
     Lengths are counted in characters, which every language has (Japanese has no spaces); a side
-    that holds nothing but white space is empty. An empty side is always a fault; the two bounds
-    are off until they are set. "skip" leaves the pair out, both sides of it, and counts it;
-    "error" stops at the first.
+    that holds nothing but white space is empty. An empty side is always a fault, in every split;
+    the two bounds are off until they are set, and hold for training alone. "skip" leaves the pair
+    out, both sides of it, and counts it; "error" stops at the first.
     """
 
     empty: OnFault = "skip"
@@ -122,20 +122,20 @@ def by_reason(faults: Iterable[tuple[Place, str]]) -> tuple[Fault, ...]:
 
 
 def filtered(
-    pairs: Sequence[Pair], filters: FilterConfig, name: str, first_line: int = 1
+    pairs: Sequence[Pair], lines: Iterable[int], filters: FilterConfig, name: str
 ) -> tuple[list[Pair], list[int], tuple[Fault, ...]]:
-    """The pairs that are fit, their line numbers, and what was left out.
+    """The pairs that are fit, their numbers among `lines`, and what was left out.
 
     Errors: `AttlasError` with the line, for a fault that the settings call an error.
     """
     kept: list[Pair] = []
-    lines: list[int] = []
+    places: list[int] = []
     faults: list[tuple[Place, str]] = []
-    for number, pair in enumerate(pairs, first_line):
+    for number, pair in zip(lines, pairs, strict=True):
         fault = LINE_BREAK if "\n" in pair.source + pair.target else filters.fault(pair)
         if fault is None:
             kept.append(pair)
-            lines.append(number)
+            places.append(number)
         elif filters.stops(fault):
             setting = "empty" if fault in (EMPTY_SOURCE, EMPTY_TARGET) else "unfit"
             raise AttlasError(
@@ -145,4 +145,4 @@ def filtered(
             )
         else:
             faults.append((number, fault))
-    return kept, lines, by_reason(faults)
+    return kept, places, by_reason(faults)

@@ -3,33 +3,60 @@
 import hashlib
 from collections import defaultdict
 from dataclasses import replace
+from typing import Literal, TypeVar
 
 from attlas.data.amount import amount
+from attlas.data.corpus import Corpus
 from attlas.data.filters import FilterReport
 from attlas.data.labelled_corpus import LabelledCorpus
 from attlas.errors import AttlasError
 
+C = TypeVar("C", Corpus, LabelledCorpus)
 
-def held_back(
-    corpus: LabelledCorpus, size: int | float, seed: int
-) -> tuple[LabelledCorpus, LabelledCorpus]:
-    """What is left, and the part held back: `size` texts, or that share of them.
+_SIDES = {"pair": ("source", "translations"), "text": ("text", "labels")}  # read; to come out
 
-    Texts come in the order of the SHA-256 of (seed, text), so that the choice is the same whatever
-    their order in the file. All copies of a text are on one side; a text whose copies are too many
-    for what is still missing is passed over.
+
+def check_choice(size: int | float, valid: object, example: Literal["pair", "text"]) -> None:
+    """That there is one thing, and not two, to choose the best checkpoint by.
+
+    size: `data.held_back`; valid: `data.valid`, None where it names nothing.
+    Errors: `AttlasError` for a size that is neither a number nor a share, for both and for neither.
+    """
+    if not (size >= 0 if isinstance(size, int) else 0.0 < size < 1.0):
+        raise AttlasError(
+            f"data.held_back: a whole number of {example}s, or a share between 0 and 1",
+            str(size),
+            "correct that value",
+        )
+    if (valid is None) == (size == 0):
+        raise AttlasError(
+            "data.valid, a file to choose the best checkpoint by, or data.held_back, so many "
+            f"{example}s of data.train",
+            "neither" if valid is None else "both",
+            "set one of them, such as held_back = 0.1; held_back = 0 holds nothing back",
+        )
+
+
+def held_back(corpus: C, size: int | float, seed: int) -> tuple[C, C]:
+    """What is left, and the part held back: `size` texts or pairs, or that share of them.
+
+    Texts (of pairs: the sources) come in the order of the SHA-256 of (seed, text), so that the
+    choice is the same whatever their order in the file. All copies of a text are on one side; a
+    text whose copies are too many for what is still missing is passed over.
     Errors: `AttlasError` where nothing would be left to train on, or nothing to hold back.
     """
+    example = corpus.report.example
+    read, _ = _SIDES[example]
     wanted = size if isinstance(size, int) else max(1, round(size * len(corpus)))
     if wanted >= len(corpus):
         raise AttlasError(
-            f"fewer than the {amount(len(corpus), 'text')} of {corpus.name} to hold back",
+            f"fewer than the {amount(len(corpus), example)} of {corpus.name} to hold back",
             f"data.held_back = {size}",
             "lower it",
         )
     groups: dict[str, list[int]] = defaultdict(list)
-    for place, text in enumerate(corpus.texts):
-        groups[text].append(place)
+    for place, text in enumerate(corpus.sources):
+        groups[_words(text)].append(place)
     chosen: set[int] = set()
     for text in sorted(groups, key=lambda text: _lot(seed, text)):
         if len(chosen) + len(groups[text]) <= wanted:
@@ -37,27 +64,46 @@ def held_back(
     rest = [place for place in range(len(corpus)) if place not in chosen]
     if not chosen:
         raise AttlasError(
-            f"different texts in {corpus.name}, of which some can be held back",
-            f"copies of {amount(len(groups), 'text')} alone",
+            f"different {read}s in {corpus.name}, of which some can be held back",
+            f"copies of {amount(len(groups), read)} alone",
             "check the data, or name a file in data.valid",
         )
-    told = f"{amount(len(chosen), 'text')} held back", *_copies(corpus, groups)
+    told: list[str] = [f"{amount(len(chosen), example)} held back", *_copies(corpus, groups)]
     remaining = replace(corpus.report, remarks=(*corpus.report.remarks, *told))
-    taken = FilterReport(corpus.name, len(corpus), len(chosen), example="text")
+    taken = FilterReport(corpus.name, len(corpus), len(chosen), example=example)
     return (
         corpus.part(rest, f"{corpus.name} without the part held back", remaining),
         corpus.part(sorted(chosen), f"{corpus.name}, held back (seed {seed})", taken),
     )
 
 
-def _copies(corpus: LabelledCorpus, groups: dict[str, list[int]]) -> list[str]:
+def overlap_told(train: C, valid: C) -> C:
+    """The validation set, with a remark where it has texts (sources) that are trained on as well:
+    what it says of those is how well they were learned by heart.
+    """
+    known = set(map(_words, train.sources))
+    again = sum(_words(text) in known for text in valid.sources)
+    if not again:
+        return valid
+    read, _ = _SIDES[valid.report.example]
+    return valid.remarked(f"{amount(again, read)} of it in the training data as well")
+
+
+def _copies(corpus: Corpus | LabelledCorpus, groups: dict[str, list[int]]) -> list[str]:
     """What there is to say of texts that occur again."""
     copies = len(corpus) - len(groups)
     if not copies:
         return []
-    split = sum(len({corpus.labels[place] for place in places}) > 1 for places in groups.values())
-    told = [f"{amount(copies, 'copy', 'copies')} of a text on the side of that text"]
-    return told + ([f"{amount(split, 'text')} with several labels"] if split else [])
+    read, answers = _SIDES[corpus.report.example]
+    targets = corpus.targets
+    split = sum(len({targets[place] for place in places}) > 1 for places in groups.values())
+    told = [f"{amount(copies, 'copy', 'copies')} of a {read} on the side of that {read}"]
+    return told + ([f"{amount(split, read)} with several {answers}"] if split else [])
+
+
+def _words(text: str) -> str:
+    """What a text is told apart by: two that differ in white space alone read alike."""
+    return " ".join(text.split())
 
 
 def _lot(seed: int, text: str) -> bytes:

@@ -6,6 +6,7 @@ from typing import Any, Literal
 
 from attlas.data.corpus import Corpus, SplitName, Splits, corpus_of
 from attlas.data.filters import FilterConfig
+from attlas.data.holding_back import overlap_told
 from attlas.data.pair import Pair
 from attlas.data.settings import DataSettings
 from attlas.errors import AttlasError, missing_extra
@@ -35,7 +36,8 @@ class HuggingFaceData(DataSettings):
 
     def load(self) -> Splits:
         dataset = _opened(self.name, self.config)  # once for all three
-        return Splits(*(self._of(dataset, split) for split in ("train", "valid", "test")))
+        train, valid = self._of(dataset, "train"), self._of(dataset, "valid")
+        return Splits(train, overlap_told(train, valid), self._of(dataset, "test"))
 
     def corpus(self, split: SplitName) -> Corpus:
         return self._of(_opened(self.name, self.config), split)

@@ -5,11 +5,9 @@ from pathlib import Path
 
 from attlas.data.labelled_folder import folder_entries
 from attlas.data.labelled_json import json_entries
-from attlas.data.labelled_table import table_entries
+from attlas.data.labelled_table import csv_entries, tsv_entries
 from attlas.data.lines import shown
 from attlas.data.pair import Labelled, Place
-
-_DELIMITERS = {".csv": ",", ".tsv": "\t"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,19 +32,22 @@ def read_labelled_texts(
     A folder has one folder for each label, and in it one file for each text (NAME.txt), as the
     Large Movie Review Dataset (aclImdb; Maas et al., 2011) does; what lies in "unsup" has no label
     and is left out with a remark. A file that ends in .csv or .tsv (.csv.gz, …) is a table with a
-    header, whose quoted fields may hold line breaks. Any other has one JSON object per line; there
-    a label may be text, a whole number or true/false, and is kept as text.
+    header. In a CSV a field in quotes may hold anything; a TSV is read as one of pairs is: a tab
+    ends a field, a line feed a row, and a quotation mark is part of the text. Any other file has
+    one JSON object per line; there a label may be text, a whole number (1.0 is the number 1) or
+    true/false, and is kept as text.
     Errors: `AttlasError` with file and line for everything that is not such an entry.
     """
+    remarks: tuple[str, ...] = ()
+    suffix = Path(str(path).removesuffix(".gz")).suffix.lower()
     if Path(path).is_dir():
         entries, remarks = folder_entries(Path(path))
+    elif suffix == ".csv":
+        entries = csv_entries(path, text, label)
+    elif suffix == ".tsv":
+        entries, remarks = tsv_entries(path, text, label)
     else:
-        delimiter = _DELIMITERS.get(Path(str(path).removesuffix(".gz")).suffix.lower())
-        if delimiter is None:
-            entries = json_entries(path, text, label)
-        else:
-            entries = table_entries(path, text, label, delimiter)
-        remarks = ()
+        entries = json_entries(path, text, label)
     places = tuple(place for place, _ in entries)
     return LabelledTexts(shown(path), tuple(entry for _, entry in entries), places, remarks)
 

@@ -34,6 +34,16 @@ class LabelledCorpus:
     def __len__(self) -> int:
         return len(self.texts)
 
+    @property
+    def sources(self) -> tuple[str, ...]:
+        """What is read: the texts, by the name that pairs have for it."""
+        return self.texts
+
+    @property
+    def targets(self) -> tuple[str, ...]:
+        """What is to come out: the labels, by the name that pairs have for it."""
+        return self.labels
+
     def part(self, places: list[int], name: str, report: FilterReport) -> "LabelledCorpus":
         """The texts at these indices, under another name and with a report of their own."""
         return LabelledCorpus(

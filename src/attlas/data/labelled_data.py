@@ -1,18 +1,18 @@
 """Where labelled texts come from."""
 
 from pathlib import Path
-from typing import Literal, Self
+from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
 from attlas.config import Config
-from attlas.data.amount import amount
 from attlas.data.corpus import SplitName
 from attlas.data.filters import FilterReport
-from attlas.data.holding_back import held_back
+from attlas.data.holding_back import check_choice, held_back, overlap_told
 from attlas.data.labelled import read_labelled_texts
 from attlas.data.labelled_corpus import LabelledCorpus, LabelledSplits, labelled_corpus_of
 from attlas.data.lines import coming_from
+from attlas.data.settings import EMPTY_IS_NONE
 from attlas.errors import AttlasError
 
 
@@ -22,14 +22,15 @@ class LabelledData(Config):
     text, label: the fields of a file. Where a folder has folders called train, valid or test, as
     aclImdb has, that of the split is taken. valid: what the best checkpoint is chosen by; without
     it, `held_back` texts of train (a whole number, or a share below 1; 0 = none), chosen by `seed`
-    as the function of that name says. `<br />` counts as white space; an empty text is left out.
-    origin: where the files come from, told where one is missing.
+    as the function of that name says. An empty name (`--set data.test=`) is none. `<br />` counts
+    as white space; an empty text is left out. origin: where the files come from, told where one is
+    missing.
     """
 
     kind: Literal["labelled"] = "labelled"
-    train: str
-    valid: str | None = None
-    test: str | None = None
+    train: str = Field(min_length=1)
+    valid: Annotated[str | None, EMPTY_IS_NONE] = None
+    test: Annotated[str | None, EMPTY_IS_NONE] = None
     held_back: int | float = 0
     text: str = "text"
     label: str = "label"
@@ -38,20 +39,7 @@ class LabelledData(Config):
 
     @model_validator(mode="after")
     def _one_to_choose_by(self) -> Self:
-        size = self.held_back
-        if not (size >= 0 if isinstance(size, int) else 0.0 < size < 1.0):
-            raise AttlasError(
-                "data.held_back: a whole number of texts, or a share between 0 and 1",
-                str(size),
-                "correct that value",
-            )
-        if (self.valid is None) == (size == 0):
-            raise AttlasError(
-                "data.valid, a file to choose the best checkpoint by, or data.held_back, so many "
-                "texts of data.train",
-                "neither" if self.valid is None else "both",
-                "set one of them, such as held_back = 0.1; held_back = 0 holds nothing back",
-            )
+        check_choice(self.held_back, self.valid, "text")
         return self
 
     @property
@@ -83,11 +71,7 @@ class LabelledData(Config):
         if self.held_back:
             return LabelledSplits(*held_back(self._read("train"), self.held_back, self.seed), test)
         train, valid = self.corpus("train"), self.corpus("valid")
-        known = set(train.texts)
-        again = sum(text in known for text in valid.texts)
-        if again:
-            valid = valid.remarked(f"{amount(again, 'text')} of it in the training data as well")
-        return LabelledSplits(train, valid, test)
+        return LabelledSplits(train, overlap_told(train, valid), test)
 
     def _read(self, split: SplitName) -> LabelledCorpus:
         path = getattr(self, split)

@@ -2,10 +2,18 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 from attlas.data.lines import read_lines
 from attlas.data.pair import Labelled, Place
 from attlas.errors import AttlasError
+
+_MEND = "mend that line, or name the field (data.text, data.label)"
+_ONE_A_LINE = (
+    "mend that line: write one object a line, with no list around them; the name of a table ends "
+    "in .csv or .tsv"
+)
+_KINDS: dict[type, str] = {str: "a text", list: "a list", dict: "an object"}  # which may be long
 
 
 def json_entries(path: Path | str, text: str, label: str) -> list[tuple[Place, Labelled]]:
@@ -18,27 +26,43 @@ def json_entries(path: Path | str, text: str, label: str) -> list[tuple[Place, L
 
 
 def _labelled(line: str, text: str, label: str, where: str) -> Labelled:
-    try:
-        entry = json.loads(line)
-    except (ValueError, RecursionError) as error:
-        raise AttlasError(f"a JSON object in {where}", str(error), "mend that line") from None
-    if not isinstance(entry, dict):
-        raise AttlasError(f"a JSON object in {where}", type(entry).__name__, "mend that line")
+    entry = _object(line, where)
     for key in (text, label):
         if key not in entry:
-            raise AttlasError(
-                f"a field {key!r} in {where}", f"the fields {sorted(entry)}", "name the right field"
-            )
+            raise AttlasError(f"a field {key!r} in {where}", f"the fields {sorted(entry)}", _MEND)
     if not isinstance(entry[text], str):
-        raise AttlasError(
-            f"text in field {text!r} of {where}", repr(entry[text]), "name the right field"
-        )
-    if not isinstance(entry[label], str | int):  # bool is an int
-        raise AttlasError(
-            f"text or a whole number in field {label!r} of {where}",
-            repr(entry[label]),
-            "name the right field",
-        )
-    # As JSON writes it, so that true is the same label in a table.
-    named = entry[label] if isinstance(entry[label], str) else json.dumps(entry[label])
-    return Labelled(entry[text], named)
+        raise AttlasError(f"text in field {text!r} of {where}", _shown(entry[text]), _MEND)
+    return Labelled(entry[text], _name(entry[label], f"field {label!r} of {where}"))
+
+
+def _object(line: str, where: str) -> dict[str, Any]:
+    try:
+        entry = json.loads(line)
+    except json.JSONDecodeError as error:  # whose own text counts lines within this one
+        found = f"{error.msg} at character {error.pos + 1}"
+    except (ValueError, RecursionError) as error:
+        found = str(error)
+    else:
+        if isinstance(entry, dict):
+            return entry
+        found = _shown(entry)
+    raise AttlasError(f"a JSON object in {where}", found, _ONE_A_LINE)
+
+
+def _name(label: object, where: str) -> str:
+    """A label as text. A number is written as JSON writes it, and true as true, so that they are
+    the same labels in a table. JSON has one kind of number: 1.0, which pandas writes where a column
+    has gaps, is 1.
+    """
+    if isinstance(label, str):
+        return label
+    if isinstance(label, float) and label.is_integer():
+        label = int(label)
+    if not isinstance(label, int):  # bool is an int
+        raise AttlasError(f"text or a whole number in {where}", _shown(label), _MEND)
+    return json.dumps(label)
+
+
+def _shown(value: object) -> str:
+    """What there is, in words or as JSON writes it."""
+    return _KINDS.get(type(value)) or json.dumps(value)

@@ -1,8 +1,10 @@
 """The labels that a classifier tells apart, and its vocabularies."""
 
 import json
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 
 from attlas.data.labelled_corpus import LabelledCorpus
@@ -11,6 +13,8 @@ from attlas.data.vocabulary import Vocabulary
 from attlas.errors import AttlasError
 
 LABELS = "labels.json"
+_FIRST = 12  # so many are named where there are more
+_LETTERS = 40  # characters of a name that is longer
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +31,10 @@ class Labels:
     def __len__(self) -> int:
         return len(self.names)
 
+    def __str__(self) -> str:
+        """The names, the first of them where they are many."""
+        return _first(map(_shortened, self.names), len(self))
+
     def ids(self, corpus: LabelledCorpus) -> list[int]:
         """The number of the label of each text.
 
@@ -37,12 +45,28 @@ class Labels:
             if label not in numbers:
                 where = f"line {place}" if isinstance(place, int) else place
                 raise AttlasError(
-                    f"one of the labels {', '.join(self.names)} of the training data in "
-                    f"{corpus.name}",
-                    f"{label!r} in {where}",
-                    "correct it, or train with examples of it",
+                    f"one of the labels {self} of the training data in {corpus.name}",
+                    f"{_shortened(label)!r} in {where}",
+                    "correct it, train with examples of it, or name the right field (data.label)",
                 )
         return [numbers[label] for label in corpus.labels]
+
+
+def labels_told(corpus: LabelledCorpus) -> str:
+    """How many texts have each label, the commonest first: "labels: neg (11,250), pos (9)"."""
+    counts = sorted(Counter(corpus.labels).items(), key=lambda entry: (-entry[1], entry[0]))
+    named = (f"{_shortened(name)} ({count:,})" for name, count in counts)
+    return f"labels: {_first(named, len(counts))}"
+
+
+def _first(told: Iterable[str], count: int) -> str:
+    """A list for people, whole or with the number of all."""
+    more = [f"… ({count:,} in all)"] if count > _FIRST else []
+    return ", ".join([*islice(told, _FIRST), *more])
+
+
+def _shortened(name: str) -> str:
+    return name if len(name) <= _LETTERS else f"{name[:_LETTERS]}…"
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,8 @@ from attlas.errors import AttlasError
 
 STDIN = "-"
 _GZIP = b"\x1f\x8b"
+_ZIP = b"PK\x03\x04"
+_TAR, _TAR_AT = b"ustar", 257
 _BYTE_ORDER_MARK = "\ufeff"
 
 
@@ -57,8 +59,8 @@ class Lines:
 def read_lines(path: Path | str) -> Lines:
     """Read a whole file; "-" is the standard input. Gzip is known by its first bytes, not its name.
 
-    Errors: `MissingFileError`; another `AttlasError` for an unreadable file, and for bytes that are
-    not UTF-8, with file and line.
+    Errors: `MissingFileError`; another `AttlasError` for an unreadable file, for an archive, and
+    for bytes that are not UTF-8, with file and line.
     """
     texts, returned = [], 0
     for text, had_return in _decoded(path):
@@ -98,10 +100,10 @@ def _raw_lines(path: Path | str, name: str) -> Iterator[bytes]:
     """Split on b"\\n" alone, which is what a binary file does."""
     try:
         if str(path) == STDIN:
-            yield from _unzipped(sys.stdin.buffer)
+            yield from _unzipped(sys.stdin.buffer, name)
         else:
             with Path(path).open("rb") as file:
-                yield from _unzipped(file)
+                yield from _unzipped(file, name)
     except FileNotFoundError:
         raise MissingFileError("a text file", f"no file at {name}", "check the path") from None
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
@@ -114,10 +116,19 @@ def _raw_lines(path: Path | str, name: str) -> Iterator[bytes]:
         ) from None
 
 
-def _unzipped(file: IO[bytes] | io.BufferedIOBase) -> Iterable[bytes]:
+def _unzipped(file: IO[bytes] | io.BufferedIOBase, name: str) -> Iterable[bytes]:
     # A standard input that somebody put there in place of the real one may not know how to peek.
     held = file if isinstance(file, io.BufferedReader) else _peekable(file.read())
-    return gzip.GzipFile(fileobj=held) if held.peek(2)[:2] == _GZIP else held
+    zipped = held.peek(2)[:2] == _GZIP
+    text: gzip.GzipFile | io.BufferedReader = gzip.GzipFile(fileobj=held) if zipped else held
+    begin = text.peek(_TAR_AT + len(_TAR))
+    if begin.startswith(_ZIP) or begin.startswith(_TAR, _TAR_AT):
+        raise AttlasError(
+            f"a text file, plain or gzipped, at {name}",
+            f"an archive ({'zip' if begin.startswith(_ZIP) else 'tar'})",
+            "unpack it, and name what is in it",
+        )
+    return text
 
 
 def _peekable(content: bytes) -> io.BufferedReader:

@@ -3,8 +3,14 @@
 from abc import ABC, abstractmethod
 from pathlib import Path
 
+from pydantic import BeforeValidator
+
 from attlas.config import Config
 from attlas.data.corpus import Corpus, SplitName, Splits
+from attlas.data.holding_back import overlap_told
+
+EMPTY_IS_NONE = BeforeValidator(lambda value: None if value == "" else value)
+"""So that `--set data.test=` says that there is none, for which TOML has no word."""
 
 
 class DataSettings(Config, ABC):
@@ -16,7 +22,8 @@ class DataSettings(Config, ABC):
 
     def load(self) -> Splits:
         """Read the three splits."""
-        return Splits(self.corpus("train"), self.corpus("valid"), self.corpus("test"))
+        train, valid = self.corpus("train"), self.corpus("valid")
+        return Splits(train, overlap_told(train, valid), self.corpus("test"))
 
     @property
     def passing(self) -> bool:

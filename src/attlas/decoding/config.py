@@ -8,6 +8,7 @@ from pydantic import Field, model_validator
 from attlas.config import Config
 from attlas.errors import AttlasError
 
+_MOST = 1_000_000  # beyond it numbers overflow, or memory ends
 _OF_METHOD = {
     "beam": ("beam", "exhaustive"),
     "sample": ("temperature", "top_k", "top_p", "seed"),
@@ -34,14 +35,14 @@ class DecodingConfig(Config):
     """
 
     method: Literal["beam", "greedy", "sample"] = "beam"
-    beam: Annotated[int, Field(ge=1)] = 5
-    n_best: Annotated[int, Field(ge=1)] = 1
+    beam: Annotated[int, Field(ge=1, le=_MOST)] = 5
+    n_best: Annotated[int, Field(ge=1, le=_MOST)] = 1
     exhaustive: bool = False
-    length_penalty: Annotated[float, Field(ge=0.0, allow_inf_nan=False)] = 1.0
+    length_penalty: Annotated[float, Field(ge=0.0, le=10.0, allow_inf_nan=False)] = 1.0
     coverage_penalty: Annotated[float, Field(ge=0.0, allow_inf_nan=False)] = 0.0
     min_length: Annotated[int, Field(ge=0)] = 0
-    max_length_factor: Annotated[float, Field(ge=0.0, allow_inf_nan=False)] = 3.0
-    max_length_constant: Annotated[int, Field(ge=1)] = 20
+    max_length_factor: Annotated[float, Field(ge=0.0, le=1000.0, allow_inf_nan=False)] = 3.0
+    max_length_constant: Annotated[int, Field(ge=1, le=_MOST)] = 20
     no_repeat_ngram: Annotated[int, Field(ge=0)] = 0
     temperature: Annotated[float, Field(gt=0.0, allow_inf_nan=False)] = 1.0
     top_k: Annotated[int, Field(ge=0)] = 0

@@ -29,8 +29,8 @@ def decode(
     """The n-best list of each source row, best first; never empty.
 
     `prefix` holds the target ids with which each row has to begin ([] = free). What is found for
-    a row does not depend on the rows beside it. `config.longest_source` is not read here: what came
-    is translated whole.
+    a row does not depend on the rows beside it, but for the rounding of floats.
+    `config.longest_source` is not read here: what came is translated whole.
 
     Errors: `AttlasError` where the model is in training mode, where a row holds no token, or where
     the prefixes do not fit.

@@ -35,7 +35,7 @@ class Translator:
 
     `run` is a `Run` or the path of one; `config` says how to search, None = as its recipe does.
     May be called from many threads at once; the same text gives the same translation each time, in
-    any company.
+    any company, but for the rounding of floats.
     """
 
     def __init__(
@@ -123,8 +123,8 @@ class Translator:
         For speed, `window` texts at a time are sorted by length and translated in batches of at
         most `tokens` padded source tokens (a longer text is a batch of its own) and of at most
         `rows` texts, on a CPU as many side by side as torch has threads (`side_by_side`); none of
-        this changes what comes out. Nothing comes out before a window is full or the texts end:
-        window = 1 answers each text at once.
+        this changes what comes out, but for the rounding of floats. Nothing comes out before a
+        window is full or the texts end: window = 1 answers each text at once.
         """
         if isinstance(texts, str):
             raise AttlasError("several texts", "one text", "pass a list, or call translator(text)")

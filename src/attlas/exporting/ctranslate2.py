@@ -16,7 +16,7 @@ from attlas.exporting.attentions import Linear, all_heads
 from attlas.exporting.subject import TranslatorSubject, check_sees_all
 from attlas.layers import LearnedPositions, MultiHead, Positions, SinusoidalPositions
 from attlas.models import Transformer, TransformerConfig
-from attlas.models.transformer.feedforward import FeedForward
+from attlas.models.block import FeedForward
 
 QUANTIZATIONS = ("float32", "int8")
 LONGEST = 1024  # positions of sinusoids; CTranslate2 reads a table of them

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 
+from attlas.decoding import DecodingConfig
 from attlas.errors import AttlasError
 from attlas.exporting.ctranslate2 import QUANTIZATIONS, write_ctranslate2
 from attlas.exporting.folder import check_free, new_folder
@@ -16,6 +17,7 @@ from attlas.exporting.weights import write_weights
 from attlas.runs import BEST, Run
 
 FORMATS = ("safetensors", "huggingface", "ctranslate2", "onnx")
+_SEARCHING = ("huggingface", "onnx")  # those that say how to search
 ORIGIN, README = "attlas.json", "README.md"
 
 
@@ -35,8 +37,11 @@ def export(
     *,
     which: str = BEST,
     quantization: str = "float32",
+    search: DecodingConfig | None = None,
 ) -> Exported:
     """Write a checkpoint of a run into a new folder, whole or not at all.
+
+    search: what huggingface and onnx write down of it, None = what the run's recipe says.
 
     Beside what the format asks for, the folder has attlas.json, which says of which checkpoint it
     is and has the run's provenance, and README.md, which has the remarks.
@@ -44,10 +49,10 @@ def export(
     Errors: `AttlasError` for an unknown format, a folder that is not empty, a model that the format
     cannot hold, or a library that is missing.
     """
-    _check(to, quantization)
+    _check(to, quantization, search)
     folder = Path(folder)
     check_free(folder)  # before the model is read
-    subject = subject_of(run, which)
+    subject = subject_of(run, which, search)
     with new_folder(folder) as begun:
         remarks = _written(subject, to, begun, quantization)
         _write_origin(subject, to, quantization, begun / ORIGIN)
@@ -71,7 +76,7 @@ def _written(subject: Subject, to: str, folder: Path, quantization: str) -> list
             return write_onnx(translating(subject, "ONNX"), folder)
 
 
-def _check(to: str, quantization: str) -> None:
+def _check(to: str, quantization: str, search: DecodingConfig | None) -> None:
     if to not in FORMATS:
         raise AttlasError(f"one of the formats {', '.join(FORMATS)}", repr(to), "choose one")
     if quantization not in QUANTIZATIONS:
@@ -83,6 +88,12 @@ def _check(to: str, quantization: str) -> None:
             f"quantization = float32 for {to}",
             quantization,
             "leave it out, or export to ctranslate2",
+        )
+    if search is not None and to not in _SEARCHING:
+        raise AttlasError(
+            f"settings of the search for {' or '.join(_SEARCHING)}, which write them down",
+            f"them for {to}",
+            "leave them out, and give them to what searches",
         )
 
 

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from itertools import accumulate
 from pathlib import Path
+from shlex import join
 from typing import Any
 
 import torch
@@ -17,6 +18,7 @@ from attlas.decoding.hypothesis import ranked
 from attlas.errors import AttlasError, missing_extra
 from attlas.exporting.ctranslate2 import longest, names
 from attlas.exporting.export import ORIGIN
+from attlas.exporting.folder import standing
 from attlas.exporting.stopping import found_in_time, length_penalty
 from attlas.exporting.subject import Subject, TranslatorSubject
 from attlas.models import Transformer
@@ -39,7 +41,8 @@ class FastTranslator(Translator):
     rounding, and nearly the same search: a hypothesis finishes where END is among the `beam` most
     probable continuations of all, not of its own alone; one of the greatest length counts as cut
     off even where END would have come next; and P leaves out padding and begin, to which a trained
-    model gives almost nothing. Traces and alignments come from attlas's own model, as ever.
+    model gives almost nothing. A source that is longer than the table of positions of the export is
+    searched for by attlas itself. Traces and alignments come from attlas's own model, as ever.
 
     Errors: `AttlasError` without CTranslate2, for a folder that is no such export, and for a search
     that CTranslate2 does not know.
@@ -98,7 +101,11 @@ class FastTranslator(Translator):
         found: dict[int, list[Hypothesis]] = {}
         for size in sorted({len(ids) for ids in sources}):  # each has a greatest length of its own
             places = [place for place, ids in enumerate(sources) if len(ids) == size]
-            lists = self._of_size(size + 1, [sources[place] for place in places])
+            some = [sources[place] for place in places]
+            if self._longest is None or size < self._longest:  # its end has a position too
+                lists = self._of_size(size + 1, some)
+            else:
+                lists = super().search(some, [[]] * len(some))
             found.update(zip(places, lists, strict=True))
         return [found[place] for place in range(len(sources))]
 
@@ -106,13 +113,6 @@ class FastTranslator(Translator):
         """The n-best lists of sources that all have `size` tokens, END included."""
         most = self.config.max_length(size)
         if self._longest is not None:
-            if size > self._longest:
-                raise AttlasError(
-                    f"a text of at most {self._longest:,} tokens, its end included, for {_TAKER}",
-                    f"{size:,} tokens",
-                    f"cut texts by decoding.longest_source = {self._longest - 1}, or use engine "
-                    "attlas",
-                )
             most = min(most, self._longest)
         width = 1 if self.config.method == "greedy" else self.config.beam
         patient = width > 1 and self.config.length_penalty > 0.0
@@ -202,18 +202,19 @@ def _check(config: DecodingConfig) -> None:
 def _checked(folder: Path, subject: Subject) -> _Origin:
     """What the folder says of itself, which is an export of this checkpoint."""
     wanted = f"an export of checkpoint {subject.checkpoint} of {subject.run.path} at {folder}"
-    quantized = " --quantization int8" if folder.name.endswith("int8") else ""
-    export = f"run: attlas export {subject.run.path} --to ctranslate2{quantized}"
-    again = f"take it away and {export} --out {folder}, or name another folder"
+    quantized = ["--quantization", "int8"] if folder.name.endswith("int8") else []
+    command = ["attlas", "export", str(subject.run.path), "--to", "ctranslate2", *quantized]
+    export = f"run: {join([*command, '--checkpoint', subject.checkpoint, '--out', str(folder)])}"
+    again, other = f"take it away and {export}, or name another folder", "name another folder"
     try:
         origin = json.loads((folder / ORIGIN).read_bytes())
     except FileNotFoundError:
-        raise AttlasError(wanted, "none", export) from None
+        raise AttlasError(wanted, "none", other if standing(folder) else export) from None
     except (OSError, ValueError) as error:
         raise AttlasError(wanted, f"a damaged {ORIGIN} ({error})", again) from None
     read = _Origin.read(origin, str(folder / ORIGIN))
     if read.format != "ctranslate2":
-        raise AttlasError(wanted, f"an export to {read.format}", again)
+        raise AttlasError(wanted, f"an export to {read.format}", other)
     if read.weights != subject.weights:
         raise AttlasError(wanted, f"one of other weights, of checkpoint {read.checkpoint}", again)
     return read

@@ -42,15 +42,17 @@ def check_free(path: Path) -> None:
 
     Errors: `AttlasError` otherwise.
     """
+    if came := standing(path):
+        raise AttlasError(
+            f"a new or an empty folder at {path}",
+            came,
+            "choose another folder (--out), or take it away",
+        )
+
+
+def standing(path: Path) -> str:
+    """What is in the way there, in words; "" = nothing, or an empty folder."""
     if path.is_dir() and not path.is_symlink():
         others = sorted(file.name for file in path.iterdir())
-        if not others:
-            return
-        came = f"one that holds {', '.join(others[:3])}"
-    elif path.exists() or path.is_symlink():
-        came = "a file"
-    else:
-        return
-    raise AttlasError(
-        f"a new or an empty folder at {path}", came, "choose another folder, or take it away"
-    )
+        return f"one that holds {', '.join(others[:3])}" if others else ""
+    return "a file" if path.exists() or path.is_symlink() else ""

@@ -9,8 +9,8 @@ from attlas.exporting.graph_layers import GraphLayers
 from attlas.exporting.graph_looking import GraphLooking
 from attlas.exporting.graph_numbers import GraphNumbers
 from attlas.layers import MultiHead, Positions
+from attlas.models.block import Encoder
 from attlas.models.embedding import Embedding
-from attlas.models.transformer.encoder import Encoder
 from attlas.patterns import everywhere
 
 

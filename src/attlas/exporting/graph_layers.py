@@ -13,8 +13,8 @@ from attlas.exporting.graph import Graph
 from attlas.exporting.graph_heads import Heads, attended
 from attlas.exporting.graph_vocabulary import embedded
 from attlas.layers import LearnedPositions, MultiHead, Positions, SinusoidalPositions
+from attlas.models.block import BlockConfig
 from attlas.models.embedding import Embedding
-from attlas.models.transformer.config import BlockConfig
 
 _FLOAT, _DOUBLE = 1, 11  # the numbers that onnx.TensorProto gives these types
 

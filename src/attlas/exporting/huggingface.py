@@ -17,7 +17,7 @@ from attlas.exporting.subject import TranslatorSubject, check_sees_all, unfit
 from attlas.exporting.weights import WEIGHTS
 from attlas.layers import MultiHead
 from attlas.models import Transformer, TransformerConfig
-from attlas.models.transformer.feedforward import FeedForward
+from attlas.models.block import FeedForward
 
 _TAKER = "Marian"
 _LONGEST = 1024  # positions; Marian makes a table of them, attlas needs none

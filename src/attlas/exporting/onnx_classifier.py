@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
+from attlas.data.amount import amount
 from attlas.errors import missing_extra
 from attlas.exporting.graph import Graph
 from attlas.exporting.graph_encoder import encoded
@@ -13,8 +14,10 @@ from attlas.exporting.graph_pooling import pooled
 from attlas.exporting.remarks import OF_LABELS, of_longest, of_vocabulary
 from attlas.exporting.subject import ClassifierSubject
 from attlas.models import Classifier, ClassifierConfig
+from attlas.patterns import everywhere, parse
 
 CLASSIFIER, EXAMPLE = "classifier.onnx", "classify.py"
+_PROBED = 4096  # tokens beyond what a window sees: what is all seen until there is seen for good
 
 
 def write_onnx_classifier(subject: ClassifierSubject, folder: Path) -> list[str]:
@@ -32,8 +35,9 @@ def write_onnx_classifier(subject: ClassifierSubject, folder: Path) -> list[str]
     except ImportError:
         raise missing_extra("the export to ONNX", "onnx") from None
     graph = classifier_graph(subject.model, subject.config)
-    longest = subject.model.longest
-    graph.save(folder / CLASSIFIER, {} if longest is None else {"longest": longest})
+    longest, seen = subject.model.longest, _seen(subject)
+    facts = {"longest": longest, "seen": seen}
+    graph.save(folder / CLASSIFIER, {name: n for name, n in facts.items() if n is not None})
     subject.vocabularies.save(folder)
     example = files("attlas.exporting").joinpath("onnx_classifier_example.py")
     (folder / EXAMPLE).write_bytes(example.read_bytes())
@@ -42,10 +46,33 @@ def write_onnx_classifier(subject: ClassifierSubject, folder: Path) -> list[str]
         *OF_LABELS,
         of_vocabulary(subject.vocabularies.text),
         *([] if longest is None else [of_longest(longest, "reads")]),
+        *([] if seen is None else [_of_seen(seen)]),
         f"python {EXAMPLE} < texts > labels writes the label of each line and its probability, by "
-        "numpy, onnxruntime and sentencepiece alone. What is left out of a text is told on the "
-        "standard error.",
+        "numpy, onnxruntime and sentencepiece alone. What a reader has to know of a text is told "
+        "on the standard error.",
     ]
+
+
+def _seen(subject: ClassifierSubject) -> int | None:
+    """So many tokens of a text, and fewer, all play a part in its label; None = any number does.
+
+    Only where the first token alone is pooled can it be otherwise.
+    """
+    patterns = [parse(pattern) for pattern in subject.config.patterns]
+    if subject.config.pooling != "first" or all(pattern == everywhere for pattern in patterns):
+        return None
+    ahead = max(pattern.bound.ahead or 0 for pattern in patterns)
+    most = _PROBED + subject.config.layers * ahead
+    overlooked = subject.model.overlooked(range(1, most + 1))
+    return next((tokens for tokens, count in enumerate(overlooked) if count), None)
+
+
+def _of_seen(seen: int) -> str:
+    return (
+        "The label comes from what the first token sees, which of a text of more than "
+        f"{amount(seen, 'token')} may not be all: {EXAMPLE} says so, and Classification.unread of "
+        "attlas counts what is not."
+    )
 
 
 def classifier_graph(model: Classifier, config: ClassifierConfig) -> Graph:

@@ -7,8 +7,7 @@ onnxruntime and, for subwords, sentencepiece. Take from it what you need.
 import json
 import re
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from itertools import islice
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,52 +19,67 @@ BATCH = 8  # lines; a text may be long
 BREAK = re.compile(r"<\s*(?:/\s*)?br\b[^<>]*>", re.IGNORECASE)
 
 
-def encoder(folder: Path) -> Callable[[str], list[int]]:
+class Subwords:
+    """A sentencepiece model with byte fallback; "▁", its sign of a space, is spelt in bytes."""
+
+    def __init__(self, path: Path) -> None:
+        import sentencepiece
+
+        self.model: Any = sentencepiece.SentencePieceProcessor(model_file=str(path))
+        self.of_space = [self.model.piece_to_id(f"<0x{byte:02X}>") for byte in "▁".encode()]
+
+    def encode(self, text: str) -> list[int]:
+        """The ids of a text, which is read with one space before it."""
+        first, *others = f" {text}".split("▁")
+        ids: list[int] = self.model.encode(first)
+        for other in others:
+            ids += [*self.of_space, *self.model.encode(other)]
+        return ids
+
+    def knows(self, id_: int) -> bool:
+        """Whether it is more than a space, or a byte of a character that was hardly ever met."""
+        return not (self.model.is_byte(id_) or self.model.id_to_piece(id_) == "▁")
+
+
+class Listed:
+    """Words or characters: id 4 + n is token n of a list."""
+
+    def __init__(self, path: Path) -> None:
+        table = json.loads(path.read_text(encoding="utf-8"))
+        self.words = table["kind"] == "words"
+        self.ids = {token: id_ for id_, token in enumerate(table["tokens"], 4)}
+
+    def encode(self, text: str) -> list[int]:
+        """The ids of a text."""
+        return [self.ids.get(token, UNKNOWN) for token in (text.split() if self.words else text)]
+
+    def knows(self, id_: int) -> bool:
+        """Whether it is in the list."""
+        return id_ != UNKNOWN
+
+
+def vocabulary(folder: Path) -> "Subwords | Listed":
     """How the ids of a text are found."""
     path = folder / "tokenizer.model"
-    return subwords(path) if path.is_file() else listed(folder / "tokenizer.json")
-
-
-def subwords(path: Path) -> Callable[[str], list[int]]:
-    """A sentencepiece model with byte fallback; "▁", its sign of a space, is spelt in bytes."""
-    import sentencepiece
-
-    model: Any = sentencepiece.SentencePieceProcessor(model_file=str(path))
-    of_space = [model.piece_to_id(f"<0x{byte:02X}>") for byte in "▁".encode()]
-
-    def ids(text: str) -> list[int]:
-        first, *others = f" {text}".split("▁")
-        found: list[int] = model.encode(first)
-        for other in others:
-            found += [*of_space, *model.encode(other)]
-        return found
-
-    return ids
-
-
-def listed(path: Path) -> Callable[[str], list[int]]:
-    """Words or characters: id 4 + n is token n of a list."""
-    table = json.loads(path.read_text(encoding="utf-8"))
-    number = {token: id_ for id_, token in enumerate(table["tokens"], 4)}
-    words = table["kind"] == "words"
-    return lambda text: [number.get(token, UNKNOWN) for token in (text.split() if words else text)]
+    return Subwords(path) if path.is_file() else Listed(folder / "tokenizer.json")
 
 
 class Classifier:
     """Texts in, the probabilities of their labels out."""
 
     def __init__(self, folder: Path) -> None:
-        self.encode = encoder(folder)
+        self.vocabulary = vocabulary(folder)
         self.labels: list[str] = json.loads((folder / "labels.json").read_text(encoding="utf-8"))
         self.model = onnxruntime.InferenceSession(folder / "classifier.onnx")
         facts = self.model.get_modelmeta().custom_metadata_map
         self.longest = int(facts.get("longest", sys.maxsize))  # tokens that have a position
+        self.seen = int(facts.get("seen", sys.maxsize))  # tokens of a text that is seen as a whole
 
     def __call__(self, texts: Sequence[str], first: int = 1) -> list[dict[str, float]]:
         """Of each text the probability of every label, in one batch.
 
-        What is not read is told on the standard error, with the number of its line; first: that of
-        the first text.
+        What a reader has to know of one is told on the standard error, with the number of its line;
+        first: that of the first text.
         """
         rows = [self.read(text, f"line {number}") for number, text in enumerate(texts, first)]
         sizes = np.array([len(row) for row in rows])
@@ -79,27 +93,49 @@ class Classifier:
     def read(self, text: str, place: str) -> list[int]:
         """The ids of a text, and the end."""
         line = " ".join(BREAK.sub(" ", text).split())
-        ids = self.encode(line)
+        ids = self.vocabulary.encode(line)
         kept = ids[: self.longest - 1]
-        if not line:
-            print(f"{place}: there is no word in it", file=sys.stderr)
-        if cut := len(ids) - len(kept):
-            tokens = "1 token" if cut == 1 else f"{cut:,} tokens"
-            part = f"{tokens} of it had no part in its label"
-            print(f"{place}: longer than the model can read: {part}", file=sys.stderr)
+        for remark in self.remarks(line, kept, len(ids) - len(kept)):
+            print(f"{place}: {remark}", file=sys.stderr)
         return [*kept, END]
 
+    def remarks(self, line: str, kept: Sequence[int], cut: int) -> Iterator[str]:
+        """What a reader has to know of a line, of whose ids some are kept and some cut off."""
+        if not line:
+            yield "there is no word in it"
+        elif not any(map(self.vocabulary.knows, kept)):
+            yield "none of its words is in the vocabulary, so that its label tells nothing of it"
+        if cut:
+            tokens = "1 token" if cut == 1 else f"{cut:,} tokens"
+            yield f"longer than the model can read: {tokens} of it had no part in its label"
+        if len(kept) > self.seen:
+            yield "its label comes from what its first token sees, which may not be all of it"
 
-def lines(stream: Any) -> Iterator[str]:
-    """The lines of a stream, which end with a line feed and nothing else."""
-    for line in stream:
-        yield line.decode("utf-8")
+
+def batches(stream: Any) -> Iterator[list[str]]:
+    """The lines of a stream, some at a time: they end with a line feed and nothing else, and a byte
+    order mark before the first is none of its text. Where one is not UTF-8, those before it come.
+    """
+    batch: list[str] = []
+    for number, line in enumerate(stream, 1):
+        try:
+            text = line.decode("utf-8")
+        except UnicodeDecodeError as error:
+            if batch:
+                yield batch
+            byte = f"byte 0x{line[error.start]:02x} at byte {error.start + 1}"
+            raise SystemExit(f"line {number} is not UTF-8: {byte}") from None
+        batch.append(text.removeprefix("\ufeff") if number == 1 else text)
+        if len(batch) == BATCH:
+            yield batch
+            batch = []
+    if batch:
+        yield batch
 
 
 if __name__ == "__main__":
-    classifier = Classifier(Path(__file__).resolve().parent)
-    texts, number = lines(sys.stdin.buffer), 1
-    while batch := list(islice(texts, BATCH)):
+    classifier, number = Classifier(Path(__file__).resolve().parent), 1
+    for batch in batches(sys.stdin.buffer):
         for found in classifier(batch, number):
             best = max(found, key=found.__getitem__)
             sys.stdout.buffer.write(f"{best}\t{found[best]:.4f}\n".encode())

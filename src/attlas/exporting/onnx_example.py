@@ -7,7 +7,6 @@ subwords, sentencepiece. Take from it what you need.
 import json
 import sys
 from collections.abc import Iterator, Sequence
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -175,16 +174,30 @@ def remarks(cut: int, finished: bool) -> list[str]:
     return said
 
 
-def lines(stream: Any) -> Iterator[str]:
-    """The lines of a stream, which end with a line feed and nothing else."""
-    for line in stream:
-        yield line.decode("utf-8").removesuffix("\n").removesuffix("\r")
+def batches(stream: Any) -> Iterator[list[str]]:
+    """The lines of a stream, some at a time: they end with a line feed and nothing else, and a byte
+    order mark before the first is none of its text. Where one is not UTF-8, those before it come.
+    """
+    batch: list[str] = []
+    for number, line in enumerate(stream, 1):
+        try:
+            text = line.decode("utf-8").removesuffix("\n").removesuffix("\r")
+        except UnicodeDecodeError as error:
+            if batch:
+                yield batch
+            byte = f"byte 0x{line[error.start]:02x} at byte {error.start + 1}"
+            raise SystemExit(f"line {number} is not UTF-8: {byte}") from None
+        batch.append(text.removeprefix("\ufeff") if number == 1 else text)
+        if len(batch) == BATCH:
+            yield batch
+            batch = []
+    if batch:
+        yield batch
 
 
 if __name__ == "__main__":
-    translator = Translator(Path(__file__).resolve().parent)
-    texts, number = lines(sys.stdin.buffer), 1
-    while batch := list(islice(texts, BATCH)):
+    translator, number = Translator(Path(__file__).resolve().parent), 1
+    for batch in batches(sys.stdin.buffer):
         written = "".join(f"{text}\n" for text in translator(batch, number))
         sys.stdout.buffer.write(written.encode())
         sys.stdout.buffer.flush()

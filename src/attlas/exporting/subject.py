@@ -17,7 +17,7 @@ from attlas.models import (
     Transformer,
     TransformerConfig,
 )
-from attlas.patterns import everywhere, parse
+from attlas.patterns import causal, everywhere, parse
 from attlas.runs import BEST, CONFIG, LAST, Run
 
 
@@ -45,22 +45,27 @@ class Subject:
 
 @dataclass(frozen=True, slots=True)
 class TranslatorSubject(Subject):
-    """A model that translates."""
+    """A model that translates; `search` says how, None = as the run's recipe does."""
 
     model: SequenceToSequence[Any]
     vocabularies: Vocabularies
+    search: DecodingConfig | None = None
 
     @classmethod
-    def of(cls, run: Run | Path | str, which: str = BEST) -> "TranslatorSubject":
+    def of(
+        cls, run: Run | Path | str, which: str = BEST, search: DecodingConfig | None = None
+    ) -> "TranslatorSubject":
         """Open a checkpoint; `AttlasError` where there is none, or where it is damaged, and for a
         run that classifies.
         """
         run, name = _named(run, which)
-        return cls(run, name, run.model(name), run.vocabularies())
+        return cls(run, name, run.model(name), run.vocabularies(), search)
 
     @property
     def decoding(self) -> DecodingConfig:
-        """How the run searches."""
+        """How it searches."""
+        if self.search is not None:
+            return self.search
         return DecodingConfig.read(self.run.table("decoding"), str(self.run.path / CONFIG))
 
     def transformer(self, taker: str) -> tuple[Transformer, TransformerConfig]:
@@ -90,10 +95,16 @@ class ClassifierSubject(Subject):
         return ClassifierConfig.read(self.run.table("model"), str(self.run.path / CONFIG))
 
 
-def subject_of(run: Run | Path | str, which: str = BEST) -> TranslatorSubject | ClassifierSubject:
-    """Open a checkpoint of any run; `AttlasError` where there is none, or where it is damaged."""
+def subject_of(
+    run: Run | Path | str, which: str = BEST, search: DecodingConfig | None = None
+) -> TranslatorSubject | ClassifierSubject:
+    """Open a checkpoint of any run; `AttlasError` where there is none, or where it is damaged, and
+    for a search with a run that does not translate.
+    """
     run = run if isinstance(run, Run) else Run(run)
-    return ClassifierSubject.of(run, which) if run.classifies else TranslatorSubject.of(run, which)
+    if run.classifies and search is None:
+        return ClassifierSubject.of(run, which)
+    return TranslatorSubject.of(run, which, search)
 
 
 def translating(subject: Subject, taker: str) -> TranslatorSubject:
@@ -105,16 +116,19 @@ def translating(subject: Subject, taker: str) -> TranslatorSubject:
 
 def unfit(taker: str, wanted: str, came: str) -> AttlasError:
     """The error for a model that a format cannot hold."""
+    onnx = "" if taker == "ONNX" else "--to onnx, or "
     return AttlasError(
-        f"{wanted} for {taker}", came, "use --to safetensors, which holds every model"
+        f"{wanted} for {taker}", came, f"use {onnx}--to safetensors, which holds every model"
     )
 
 
 def check_sees_all(taker: str, config: TransformerConfig) -> None:
     """That every attention may look everywhere; `AttlasError` otherwise."""
-    for pattern in (*config.encoder_patterns, *config.decoder_patterns):
-        if parse(pattern) != everywhere:
-            raise unfit(taker, "attention that may look everywhere", f"the pattern {pattern}")
+    hiding = [one for one in config.encoder_patterns if parse(one) != everywhere]
+    # A decoder sees no later token in any case.
+    hiding += [one for one in config.decoder_patterns if parse(one) not in (everywhere, causal)]
+    if hiding:
+        raise unfit(taker, "attention that may look everywhere", f"the pattern {hiding[0]}")
 
 
 def _named(run: Run | Path | str, which: str) -> tuple[Run, str]:
@@ -126,8 +140,4 @@ def _named(run: Run | Path | str, which: str) -> tuple[Run, str]:
 
 def _no_transformer(taker: str, subject: Subject) -> AttlasError:
     kind = subject.run.table("model").get("kind")
-    return AttlasError(
-        f'a model of kind "transformer" for {taker}',
-        repr(kind),
-        "use --to onnx, or --to safetensors, which holds every model",
-    )
+    return unfit(taker, 'a model of kind "transformer"', repr(kind))

@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 from matplotlib.font_manager import FontProperties, findfont
 from matplotlib.text import Text
 
-from attlas.errors import AttlasError
+from attlas.errors import AttlasError, unwritable
 from attlas.figures.fonts import BASE
 
 # What matplotlib would fill with a date or its version.
@@ -51,13 +51,7 @@ def save(figure: Figure, path: Path | str) -> None:
     try:
         _put(drawn.getbuffer(), path)
     except OSError as error:
-        raise AttlasError(
-            f"to write {path}",
-            error.strerror or str(error),
-            "make room, give the right to write there, or choose another place"
-            if path.parent.is_dir()
-            else "choose a folder that exists",
-        ) from None
+        raise unwritable(path, error) from None
 
 
 def suffix_of(path: Path) -> str:

@@ -4,8 +4,9 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
-from attlas.layers.attention import ScoredAttention, without_junk
+from attlas.layers.attention import ScoredAttention
 from attlas.layers.memory import Memory
+from attlas.layers.padding import without_junk
 from attlas.layers.widths import check_widths
 from attlas.patterns import Pattern, everywhere
 

@@ -199,21 +199,3 @@ def masked_softmax(
     # Sums of half-precision terms drift from 1, so they are taken in float32.
     precise = torch.promote_types(scores.dtype, torch.float32)
     return F.softmax(scores, dim=-1, dtype=precise).to(scores.dtype).masked_fill(hidden, 0.0)
-
-
-def without_junk(
-    source: Float[Tensor, "batch slots width"], real: Shaped[Tensor, "..."] | None
-) -> Float[Tensor, "batch slots width"]:
-    """The source with zeros in its padding: 0 · NaN is NaN, so weights of zero are not enough.
-
-    Errors: `AttlasError` where `real` is not one bool per slot.
-    """
-    if real is None:
-        return source
-    if real.dtype != torch.bool or real.shape != source.shape[:-1]:
-        raise AttlasError(
-            f"real of bool and shape {tuple(source.shape[:-1])}, True = a token",
-            f"{str(real.dtype).removeprefix('torch.')} of shape {tuple(real.shape)}",
-            "compare the ids with that of padding, or a mask of numbers with 0",
-        )
-    return source.masked_fill(~real.unsqueeze(-1), 0.0)

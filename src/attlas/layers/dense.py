@@ -2,7 +2,7 @@
 
 import torch
 import torch.nn.functional as F
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Shaped
 from torch import Tensor
 
 from attlas.layers.attention import masked_softmax
@@ -132,15 +132,15 @@ def weighted_values(
 
 
 def fused(
-    query: Tensor,
-    keys: Tensor,
-    values: Tensor,
-    mask: Tensor | None,
+    query: Float[Tensor, "batch heads queries width"],
+    keys: Float[Tensor, "batch key_heads slots width"],
+    values: Float[Tensor, "batch key_heads slots value_width"],
+    mask: Shaped[Tensor, "#batch #heads #queries slots"] | None,
     scale: float,
     dropout: float,
     causal: bool = False,
-) -> Tensor:
-    """torch's kernel; every query sees a slot."""
+) -> Float[Tensor, "batch heads queries value_width"]:
+    """torch's kernel; every query sees a slot. mask: bool, or what is added to the scores."""
     grouped = keys.shape[1] != query.shape[1]
     halved = query.dtype in (torch.float16, torch.bfloat16)
     if grouped and query.is_cuda and (mask is not None or not halved):
@@ -165,20 +165,20 @@ def fused(
 
 
 def _dropped(
-    query: Tensor,
-    keys: Tensor,
-    values: Tensor,
-    mask: Tensor | None,
+    query: Float[Tensor, "batch heads queries width"],
+    keys: Float[Tensor, "batch key_heads slots width"],
+    values: Float[Tensor, "batch key_heads slots value_width"],
+    mask: Bool[Tensor, "#batch #heads #queries slots"] | None,
     scale: float,
     dropout: float,
     causal: bool,
-) -> Tensor:
+) -> Float[Tensor, "batch heads queries value_width"]:
     """The same with the weights written out, as torch does where weights are dropped on a CPU, but
     with the masks of our own `Dropout`.
     """
     scores = scaled_scores(query, keys, scale)
     if causal:
-        mask = scores.new_ones(scores.shape[-2:], dtype=torch.bool).tril()
+        mask = scores.new_ones(scores.shape[-2:], dtype=torch.bool).tril()[None, None]
     if mask is not None:
         scores = scores.masked_fill(~mask, -torch.inf)
     weights = F.softmax(scores, dim=-1).to(query.dtype)

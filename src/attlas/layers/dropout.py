@@ -6,6 +6,7 @@ from contextlib import contextmanager
 
 import numpy as np
 import torch
+import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
@@ -46,33 +47,36 @@ class Dropout(nn.Module):
         super().__init__()
         self.p = p
 
+    @property
+    def rate(self) -> float:
+        """The part that is dropped now: p in training, 0 in evaluation."""
+        return self.p if self.training else 0.0
+
     def forward(self, x: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
         """Some of x set to zero, the others scaled up."""
-        dropped = self.mask(x)
+        if not self.rate:
+            return x
+        if x.device.type != "cpu":
+            return F.dropout(x, self.p)
+        dropped = dropout_mask(x, self.p)
         return x if dropped is None else x * dropped
-
-    def mask(self, x: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"] | None:
-        """What x is multiplied by; None where it would stay as it is."""
-        return dropout_mask(x, self.p) if self.training else None
 
     def extra_repr(self) -> str:
         return f"p={self.p}"
 
 
 def dropout_mask(x: Float[Tensor, "*shape"], p: float) -> Float[Tensor, "*shape"] | None:
-    """m / (1 − p) for a tensor like x; None where p rounds to 0.
+    """m / (1 − p) for a tensor like x, on a CPU; None where p rounds to 0.
 
     torch's generator, or that of `dropping_by`, gives a seed, so that `torch.manual_seed` rules
     this too; from it SFC64 (of NumPy) fills the mask with 16-bit numbers, and those below 65,536 p
     are dropped.
     """
-    dropped = round(p * _STEPS)
+    dropped = dropped_steps(p)
     if not dropped:
         return None
     if dropped == _STEPS:
         return torch.zeros_like(x)
-    if x.device.type != "cpu":
-        return nn.functional.dropout(torch.ones_like(x), p)
     generator = getattr(_drawn_from, "generator", None)
     seed = int(torch.randint(1 << 62, (), generator=generator))
     words = np.random.SFC64(seed).random_raw(-(-x.numel() // 4))
@@ -81,3 +85,8 @@ def dropout_mask(x: Float[Tensor, "*shape"], p: float) -> Float[Tensor, "*shape"
     precise = np.float64 if x.dtype == torch.float64 else np.float32
     scaled = np.multiply(kept, precise(_STEPS / (_STEPS - dropped)))
     return torch.from_numpy(scaled).view(x.shape).to(x.dtype)
+
+
+def dropped_steps(p: float) -> int:
+    """How many of the 65,536 random numbers are dropped; 0: p is so small that none is."""
+    return round(p * _STEPS)

@@ -63,6 +63,16 @@ class FusedAttention(Attention):
         heads, start = self._asked(query, memory, first)
         return self._weights(heads, memory, self.seen(heads.shape[2], memory, start))
 
+    def used(
+        self,
+        query: Float[Tensor, "batch queries query_width"],
+        memory: Memory,
+        first: int | None = None,
+    ) -> Float[Tensor, "batch heads queries slots"]:
+        """The weights with which `forward` reads: those of `weigh`, changed by who intervenes."""
+        heads, start = self._asked(query, memory, first)
+        return self._used(heads, memory, start)
+
     def forward(
         self,
         query: Float[Tensor, "batch queries query_width"],
@@ -80,10 +90,9 @@ class FusedAttention(Attention):
             )
         if self.tap.intervened:
             return self._read(heads, memory, start)
-        dropout = self.dropout.p if self.training else 0.0
         pays = band_pays(query.shape[1], memory.slots, self.pattern, start)
         kernel = banded_attention if pays else dense_attention
-        return self.merge(kernel(heads, memory, self.pattern, start, scale, dropout))
+        return self.merge(kernel(heads, memory, self.pattern, start, scale, self.dropout.rate))
 
     def glance(
         self,
@@ -136,14 +145,18 @@ class FusedAttention(Attention):
     ) -> Float[Tensor, "batch heads queries slots"]:
         return explicit_weights(heads, memory.keys, seen, self._scale_of(heads))
 
+    def _used(
+        self, heads: Float[Tensor, "batch heads queries width"], memory: Memory, start: int
+    ) -> Float[Tensor, "batch heads queries slots"]:
+        seen = self.seen(heads.shape[2], memory, start)
+        weights = self._weights(heads, memory, seen)
+        return self.tap.rewrite(weights, seen) if self.tap.intervened else weights
+
     def _read(
         self, heads: Float[Tensor, "batch heads queries width"], memory: Memory, start: int
     ) -> Float[Tensor, "batch queries context_width"]:
-        seen = self.seen(heads.shape[2], memory, start)
-        weights = self._weights(heads, memory, seen)
-        if self.tap.intervened:
-            weights = self.tap.rewrite(weights, seen)
-        return self.merge(weighted_values(self.dropout(weights), memory.values))
+        weights = self.dropout(self._used(heads, memory, start))
+        return self.merge(weighted_values(weights, memory.values))
 
     def _scale_of(self, heads: Float[Tensor, "batch heads queries width"]) -> float:
         return float(heads.shape[-1] ** -0.5) if self.scale is None else self.scale

@@ -31,7 +31,8 @@ class Memory:
     def extend(self, new: "Memory") -> "Memory":
         """This memory followed by newer slots: a growing key/value cache.
 
-        Only the new slots are copied, mostly; this memory stays what it is, see `Room`.
+        Without gradients only the new slots are copied, mostly; this memory stays what it is, see
+        `Room`.
         """
         real = None
         if self.real is not None or new.real is not None:
@@ -65,13 +66,19 @@ class Memory:
         return Memory(beside(self.keys, memories), beside(self.values, memories))
 
 
-def beside(vectors: Tensor, memories: int) -> Tensor:
+def beside(
+    vectors: Float[Tensor, "rows heads 1 width"], memories: int
+) -> Float[Tensor, "memories heads each width"]:
     """(rows, heads, 1, width) → (memories, heads, rows / memories, width): neighbours share one."""
     _, heads, _, width = vectors.shape
     return vectors.reshape(memories, -1, heads, width).transpose(1, 2)
 
 
-def _selected(kept: Tensor, room: Room | None, rows: Tensor) -> tuple[Tensor, Room | None]:
+def _selected(
+    kept: Float[Tensor, "batch *key_heads slots width"],
+    room: Room | None,
+    rows: Int[Tensor, " chosen"],
+) -> tuple[Float[Tensor, "chosen *key_heads slots width"], Room | None]:
     # Beam search does this at every step: index_select copies several times faster than [rows].
     if room is None or not room.holds(kept):
         return kept.index_select(0, rows), None

@@ -4,9 +4,9 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from attlas.errors import AttlasError
-from attlas.layers.attention import without_junk
 from attlas.layers.fused import FusedAttention
 from attlas.layers.memory import Memory
+from attlas.layers.padding import without_junk
 from attlas.layers.positions import RotaryPositions
 from attlas.layers.widths import check_widths
 from attlas.patterns import Pattern, everywhere

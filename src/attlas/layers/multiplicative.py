@@ -6,8 +6,9 @@ from torch import Tensor, nn
 
 from attlas.errors import AttlasError
 from attlas.layers.additive import tanh_energies
-from attlas.layers.attention import ScoredAttention, without_junk
+from attlas.layers.attention import ScoredAttention
 from attlas.layers.memory import Memory
+from attlas.layers.padding import without_junk
 from attlas.layers.widths import check_widths
 from attlas.patterns import Pattern, everywhere
 

@@ -56,7 +56,10 @@ class SinusoidalPositions(Positions):
 
 
 class LearnedPositions(Positions):
-    """e + w_p, one learned vector w per position    Gehring et al., ConvS2S, 2017, section 3.1."""
+    """e + w_p, one learned vector w per position    Gehring et al., ConvS2S, 2017, section 3.1.
+
+    Drawn from N(0, 1/width), as the vectors of tokens are, so that w begins with a norm of 1.
+    """
 
     def __init__(self, width: int, longest: int) -> None:
         if longest < 1:
@@ -66,7 +69,7 @@ class LearnedPositions(Positions):
         super().__init__()
         self.longest = longest
         self.vectors = nn.Embedding(longest, width)
-        nn.init.normal_(self.vectors.weight, std=0.02)
+        nn.init.normal_(self.vectors.weight, std=width**-0.5)
 
     def forward(
         self, embedded: Float[Tensor, "batch positions width"], first: int = 0

@@ -3,9 +3,14 @@
 from threading import Lock
 
 import torch
+from jaxtyping import Float, Int
 from torch import Tensor
 
 _LEAST = 16  # slots
+
+Kept = Float[Tensor, "batch *key_heads slots width"]
+New = Float[Tensor, "batch *key_heads new_slots width"]
+Longer = Float[Tensor, "batch *key_heads all_slots width"]
 
 
 class Room:
@@ -16,13 +21,13 @@ class Room:
     is no longer the longest gets a room of its own, so that no memory ever changes.
     """
 
-    def __init__(self, buffer: Tensor, used: int) -> None:
+    def __init__(self, buffer: Float[Tensor, "batch *key_heads room width"], used: int) -> None:
         self.buffer = buffer
         self.used = used
         self._lock = Lock()
 
     @classmethod
-    def around(cls, kept: Tensor, more: int) -> "Room":
+    def around(cls, kept: Kept, more: int) -> "Room":
         """A copy of what is kept, with room for `more` slots, and half as many again."""
         *rest, slots, width = kept.shape
         room = max(_LEAST, (slots + more) * 3 // 2)
@@ -30,7 +35,7 @@ class Room:
         buffer[..., :slots, :] = kept
         return cls(buffer, slots)
 
-    def holds(self, kept: Tensor) -> bool:
+    def holds(self, kept: Kept) -> bool:
         """Whether these are the taken slots of this very room."""
         return (
             kept.untyped_storage().data_ptr() == self.buffer.untyped_storage().data_ptr()
@@ -38,7 +43,7 @@ class Room:
             and kept.shape[:-2] == self.buffer.shape[:-2]
         )
 
-    def append(self, kept: Tensor, new: Tensor) -> Tensor | None:
+    def append(self, kept: Kept, new: New) -> Longer | None:
         """What is kept and the new slots behind it; None where they do not fit in here."""
         with self._lock:
             stop = self.used + new.shape[-2]
@@ -50,18 +55,18 @@ class Room:
             self.used = stop
         return self.buffer.narrow(-2, 0, stop)
 
-    def select(self, rows: Tensor) -> "Room":
+    def select(self, rows: Int[Tensor, " chosen"]) -> "Room":
         """These batch rows, in a room of their own."""
         return Room(self.buffer.index_select(0, rows), self.used)
 
 
-def grown(kept: Tensor, new: Tensor, room: Room | None) -> tuple[Tensor, Room | None]:
+def grown(kept: Kept, new: New, room: Room | None) -> tuple[Longer, Room | None]:
     """What is kept with the new slots behind it, and the room it lies in (None: in none).
 
-    Where a gradient has to find its way back nothing may be written over, so the two are joined.
+    Where gradients are made the two are joined, and nothing is written over: whoever reads a memory
+    may keep it for the way back, also where the memory itself wants no gradient.
     """
-    wanted = torch.is_grad_enabled() and (kept.requires_grad or new.requires_grad)
-    if wanted or kept.dtype != new.dtype:
+    if torch.is_grad_enabled() or kept.dtype != new.dtype:
         return torch.cat([kept, new], dim=-2), None
     longer = None if room is None else room.append(kept, new)
     if longer is None:

@@ -3,9 +3,9 @@
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from attlas.layers.attention import without_junk
 from attlas.layers.fused import FusedAttention
 from attlas.layers.memory import Memory
+from attlas.layers.padding import without_junk
 
 
 class ScaledDotProduct(FusedAttention):

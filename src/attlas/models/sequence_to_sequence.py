@@ -45,7 +45,10 @@ class SequenceToSequence(nn.Module, ABC, Generic[S]):
         source: Int[Tensor, "batch slots"],
         real: Bool[Tensor, "batch slots"] | None = None,
     ) -> S:
-        """Read the source once; the state before the first target token. real: True = a token."""
+        """Read the source once; the state before the first target token. real: True = a token.
+
+        Padding belongs on the right: the position of a token is that of its slot.
+        """
 
     @abstractmethod
     def step(

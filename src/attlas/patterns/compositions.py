@@ -24,6 +24,10 @@ class Both(Pattern):
     def bound(self) -> Bound:
         return self.left.bound & self.right.bound
 
+    @property
+    def sees_itself(self) -> bool:
+        return self.left.sees_itself and self.right.sees_itself
+
     def __str__(self) -> str:
         return f"both({self.left}, {self.right})"
 
@@ -41,6 +45,10 @@ class Either(Pattern):
     @property
     def bound(self) -> Bound:
         return self.left.bound | self.right.bound
+
+    @property
+    def sees_itself(self) -> bool:
+        return self.left.sees_itself or self.right.sees_itself
 
     def __str__(self) -> str:
         return f"either({self.left}, {self.right})"

@@ -30,6 +30,14 @@ class Pattern(ABC):
         """Where this pattern can look at all; unbounded unless a pattern knows better."""
         return Bound()
 
+    @property
+    def sees_itself(self) -> bool:
+        """Whether every query sees the slot at its own position; no unless a pattern knows better.
+
+        The newest query of a growing memory then sees at least one slot.
+        """
+        return False
+
     def mask(
         self, queries: int, slots: int, first: int | None = None, device: torch.device | None = None
     ) -> Bool[Tensor, "queries slots"]:

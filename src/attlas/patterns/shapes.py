@@ -19,6 +19,10 @@ class Everywhere(Pattern):
     def __call__(self, query: Int[Tensor, "..."], slot: Int[Tensor, "..."]) -> Bool[Tensor, "..."]:
         return torch.ones_like(query + slot, dtype=torch.bool)
 
+    @property
+    def sees_itself(self) -> bool:
+        return True
+
     def __str__(self) -> str:
         return "everywhere"
 
@@ -33,6 +37,10 @@ class Causal(Pattern):
     @property
     def bound(self) -> Bound:
         return Bound(ahead=0)
+
+    @property
+    def sees_itself(self) -> bool:
+        return True
 
     def __str__(self) -> str:
         return "causal"
@@ -54,6 +62,10 @@ class Window(Pattern):
     def bound(self) -> Bound:
         return Bound(self.radius, self.radius)
 
+    @property
+    def sees_itself(self) -> bool:
+        return True
+
     def __str__(self) -> str:
         return f"window({self.radius})"
 
@@ -72,6 +84,10 @@ class Strided(Pattern):
 
     def __call__(self, query: Int[Tensor, "..."], slot: Int[Tensor, "..."]) -> Bool[Tensor, "..."]:
         return (query - slot) % self.stride == 0
+
+    @property
+    def sees_itself(self) -> bool:
+        return True
 
     def __str__(self) -> str:
         return f"strided({self.stride})"
@@ -126,6 +142,10 @@ class Scattered(Pattern):
             mixed = ((mixed ^ (mixed >> 16)) * multiplier) & 0xFFFF_FFFF
         mixed = mixed ^ (mixed >> 16)
         return (mixed < int(self.share * 2**32)) | (query == slot)
+
+    @property
+    def sees_itself(self) -> bool:
+        return True
 
     def __str__(self) -> str:
         return f"scattered({self.share}, {self.seed})"

@@ -10,7 +10,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
 
-from attlas.errors import AttlasError
+from attlas.errors import AttlasError, unwritable
 from attlas.recording.labels import Tokens, check_either, check_queries, check_slots, rows_of
 from attlas.recording.parts import fact, put_together, taken_apart
 from attlas.recording.reading import Reading
@@ -124,9 +124,7 @@ class Trace:
             save_file(owned, part, metadata)
             part.replace(whole)
         except (OSError, SafetensorError) as error:
-            raise AttlasError(
-                "a place to write the trace", f"{path} ({error})", "choose a folder that exists"
-            ) from None
+            raise unwritable(path, error) from None
         finally:
             with suppress(OSError):
                 part.unlink(missing_ok=True)

@@ -19,6 +19,6 @@ def device_named(name: str) -> torch.device:
         raise AttlasError(
             "a device that torch can use here (auto, cpu, cuda)",
             f"{name!r} ({str(error).splitlines()[0]})",
-            "use device = 'auto'",
+            "use training.device = 'auto', or --device auto",
         ) from None
     return device

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from pathlib import Path
+from shlex import quote
 
 from attlas.errors import AttlasError
 from attlas.runs.checkpoint import Checkpoint, read_checkpoint, write_checkpoint
@@ -35,9 +36,10 @@ class Shelf:
     def begun(self) -> bool:
         """Whether there is a checkpoint to go on from, or some that starting over would lose.
 
-        A single one that `last` does not name is what a killed first save leaves.
+        A single one that nothing names is what a killed first save leaves.
         """
-        return (self.run / LAST).exists() or len(self.numbered()) > 1
+        count = len(self.names())
+        return (self.run / LAST).exists() or count > 1 or (count > 0 and (self.run / BEST).exists())
 
     def path(self, name: str) -> Path:
         """Where the checkpoint of this name is or would be."""
@@ -75,7 +77,9 @@ class Shelf:
             raise AttlasError(
                 f"a checkpoint {which!r} of {self.run}",
                 f"a run that has {', '.join(there) or 'none yet'}",
-                "choose one of these" if there else "train it: attlas train",
+                "choose one of these"
+                if there
+                else f"train it: attlas train {quote(str(self.run))}",
             )
         return read_checkpoint(self.path(name))
 

@@ -1,11 +1,6 @@
 """Training: from a recipe to a run."""
 
-from attlas.training.evaluation import (
-    Evaluation,
-    evaluate,
-    translate_ids,
-    validation_loss,
-)
+from attlas.training.evaluation import Evaluation, evaluate, validation_loss
 from attlas.training.events import (
     Event,
     Interrupted,
@@ -42,6 +37,5 @@ __all__ = [
     "read_recipe",
     "silent",
     "train",
-    "translate_ids",
     "validation_loss",
 ]

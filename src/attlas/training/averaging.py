@@ -17,7 +17,10 @@ class NoAveraging(Config):
 
 
 class LastAveraging(Config):
-    """At the end, the mean of the last `count` checkpoints    Vaswani et al., 2017, section 6.1."""
+    """At the end, the mean of the last `count` checkpoints    Vaswani et al., 2017, section 6.1.
+
+    Of fewer where no more were saved, which is told.
+    """
 
     kind: Literal["last"] = "last"
     count: int = Field(default=5, ge=2)

@@ -4,7 +4,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
-from attlas.training.loss import Logits, chunked, cross_entropy, cross_entropy_and_gradient
+from attlas.training.loss import Logits, chunked, cross_entropy, expected, less_target
 
 
 def consistent_cross_entropy(
@@ -32,23 +32,27 @@ def consistent_cross_entropy_and_gradient(
     smoothing: float,
     alpha: float,
 ) -> tuple[Float[Tensor, ""], Float[Tensor, "predictions 2 classes"]]:
-    """The same sum, and its gradient.
+    """The same sum and its gradient, of one softmax; see `cross_entropy_and_gradient`.
 
-    ∂/∂z_p = ½ ∂L_p/∂z_p + α/4 [p ∘ (d − Σ p d) + p − q] with d = log p − log q, and likewise for q.
+    ∂/∂z_p = p ∘ (½ + α/4 + α/4 (d − Σ p d)) − α/4 q − ½ t  with d = log p − log q and the smoothed
+    target t; for q with p and q exchanged, which turns d round.
     """
-    both, gradient = cross_entropy_and_gradient(
-        logits.flatten(0, 1), wanted.repeat_interleave(2), smoothing
-    )
-    log = torch.log_softmax(logits, dim=-1, dtype=gradient.dtype)
-    apart = log[:, 0] - log[:, 1]  # d; what is −d for q
+    precise = torch.promote_types(logits.dtype, torch.float32)
+    log = torch.log_softmax(logits, dim=-1, dtype=precise)
+    both = wanted.unsqueeze(1).expand(-1, 2)
+    loss = 0.5 * expected(log, both, smoothing)
+    apart = log[:, 0] - log[:, 1]
     p, q = log.exp_().unbind(1)
-    p_to_q, q_to_p = (torch.linalg.vecdot(one, apart).unsqueeze(1) for one in (p, q))
-    gradient = gradient.mul_(0.5).view_as(logits)
-    quarter = 0.25 * alpha
-    difference = p - q
-    gradient[:, 0].add_((apart - p_to_q).mul_(p).add_(difference), alpha=quarter)
-    gradient[:, 1].sub_((apart - q_to_p).mul_(q).add_(difference), alpha=quarter)
-    return 0.5 * both + quarter * (p_to_q - q_to_p).sum(), gradient
+    gradient, quarter = torch.empty_like(log), 0.25 * alpha
+    for found, own, other, turn in (
+        (gradient[:, 0], p, q, quarter),
+        (gradient[:, 1], q, p, -quarter),
+    ):
+        divergence = turn * torch.linalg.vecdot(own, apart).unsqueeze(1)  # α/4 KL(own ‖ other)
+        torch.add(0.5 + quarter - divergence, apart, alpha=turn, out=found)
+        found.mul_(own).sub_(other, alpha=quarter)
+        loss += divergence.sum()
+    return loss, less_target(gradient, both, smoothing, 0.5)
 
 
 def consistent_sequence_loss(

@@ -6,10 +6,11 @@ from dataclasses import replace
 from typing import Any
 
 from attlas.data import Bucketed
-from attlas.training.learner import Learner, Update
+from attlas.training.learner import Learner
 from attlas.training.limits import planned
 from attlas.training.state import TrainingState, Window
 from attlas.training.tasks import AnyTask
+from attlas.training.update import Update
 
 
 class Course:

@@ -6,32 +6,18 @@ from typing import Any
 
 import torch
 
-from attlas.data import (
-    Batches,
-    Corpus,
-    Vocabularies,
-    batches_by_length,
-    encode_corpus,
-    padded,
-)
-from attlas.data.vocabulary import END, UNKNOWN
-from attlas.decoding import DecodingConfig, Hypothesis, decode
-from attlas.decoding.side_by_side import at_a_time, side_by_side
-from attlas.metrics import BleuTokenizer, Scores, corpus_score, sequence_accuracy
+from attlas.data import Batches, Corpus, Vocabularies, Vocabulary
+from attlas.data.vocabulary import UNKNOWN
+from attlas.decoding import DecodingConfig, Translation, Translator
+from attlas.metrics import BleuTokenizer, Scores, corpus_score
 from attlas.models import SequenceToSequence
 from attlas.training.feeding import teacher_forced
 from attlas.training.loss import sequence_loss
 
-_SLOTS = 4096  # source tokens decoded at a time; what comes out does not depend on it
-
 
 @dataclass(frozen=True, slots=True)
 class Evaluation:
-    """Translations of a corpus in its order, their scores, and the part that is exactly right.
-
-    accuracy compares tokens, END included: a translation that never ended is not right, nor is one
-    of a word that the vocabulary does not know.
-    """
+    """Translations of a corpus in its order, their scores, and the part that is `exactly_right`."""
 
     translations: tuple[str, ...]
     scores: Scores
@@ -44,7 +30,7 @@ def validation_loss(model: SequenceToSequence[Any], batches: Batches) -> float:
 
     Over the pairs that `batches` has not left out (see `batches.report`).
     """
-    was_training, device = model.training, _device(model)
+    was_training, device = model.training, next(model.parameters()).device
     model.eval()
     total, tokens = 0.0, 0
     for indices in batches.epoch(0):
@@ -64,35 +50,30 @@ def evaluate(
     decoding: DecodingConfig,
     bleu_tokenizer: BleuTokenizer = "13a",
 ) -> Evaluation:
-    """Translate a corpus and score it against its other side, as `corpus_score` does."""
-    encoded = encode_corpus(corpus, vocabularies)
-    places = range(len(encoded))
-    found = translate_ids(model, [encoded.source[place].tolist() for place in places], decoding)
-    texts = tuple(vocabularies.target.decode(ids) for ids in found)
-    wanted = [[*encoded.target[place].tolist(), END] for place in places]
-    scores = corpus_score(texts, corpus.targets, bleu_tokenizer)
-    return Evaluation(texts, scores, sequence_accuracy(found, wanted, unknown=UNKNOWN))
-
-
-def translate_ids(
-    model: SequenceToSequence[Any], sources: Sequence[Sequence[int]], decoding: DecodingConfig
-) -> list[list[int]]:
-    """The best translation of each source (ids without END), in order; END where it ended."""
-    was_training, device = model.training, _device(model)
-    model.eval()
-    found: list[list[int]] = [[] for _ in sources]
-
-    def work(indices: Sequence[int]) -> list[list[Hypothesis]]:
-        source, real = padded([[*sources[index], END] for index in indices])
-        return decode(model, source.to(device), real.to(device), decoding)
-
-    batches = batches_by_length(sources, _SLOTS, shares=at_a_time(model))
-    for indices, lists in zip(batches, side_by_side(work, batches, model), strict=True):
-        for index, best in zip(indices, lists, strict=True):
-            found[index] = [*best[0].tokens, *([END] if best[0].finished else [])]
+    """Translate a corpus as every `Translator` does, and score it against its other side, as
+    `corpus_score` does.
+    """
+    was_training = model.training
+    found = list(Translator.of(model, vocabularies, decoding).many(corpus.sources))
     model.train(was_training)
-    return found
+    texts = tuple(translation.text for translation in found)
+    scores = corpus_score(texts, corpus.targets, bleu_tokenizer)
+    right = exactly_right(corpus, found, vocabularies.target)
+    return Evaluation(texts, scores, sum(right) / len(right))
 
 
-def _device(model: torch.nn.Module) -> torch.device:
-    return next(model.parameters()).device
+def exactly_right(
+    corpus: Corpus, translations: Sequence[Translation], vocabulary: Vocabulary
+) -> list[bool]:
+    """Which translations have the tokens of their reference and ended there.
+
+    What was cut off is not right, whatever its text, and a word that the vocabulary does not know
+    cannot be.
+    """
+    wanted = [vocabulary.encode(text) for text in corpus.targets]
+    return [
+        translation.finished
+        and UNKNOWN not in ids
+        and translation.tokens[:-1] == tuple(vocabulary.pieces(ids))  # without END
+        for translation, ids in zip(translations, wanted, strict=True)
+    ]

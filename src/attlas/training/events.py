@@ -93,7 +93,7 @@ class Outcome(Event):
     """The end: why, and which checkpoint is the best by which criterion (None: none was measured).
 
     reason: the limit that was reached: "epochs", "updates", "minutes" or "patience"; planned: about
-    how many updates `epochs` and `updates` allow (None: any number).
+    how many updates `epochs` and `updates` allow (None: any number); `notes`: for people to read.
     """
 
     kind: ClassVar[str] = "finished"
@@ -103,6 +103,7 @@ class Outcome(Event):
     checkpoint: str | None
     folder: str
     planned: int | None = None
+    notes: tuple[str, ...] = ()
 
     @property
     def path(self) -> Path:

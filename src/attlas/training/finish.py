@@ -1,6 +1,6 @@
 """The end of a training."""
 
-from attlas.runs import AVERAGED, BEST, Checkpoint, load_weights, numbered
+from attlas.runs import AVERAGED, BEST, load_weights, numbered
 from attlas.training.events import Outcome
 from attlas.training.judge import Judge
 from attlas.training.saver import Saver
@@ -23,16 +23,17 @@ def finish(
         )
         if better:
             best, name = value, numbered(state.update)
-    weights = saver.averaged(state)
-    if weights is not None:
-        shelf.write(AVERAGED, Checkpoint(weights, facts={"update": state.update}))
+    average = saver.averaged(state)
+    if average is not None:
+        shelf.write(AVERAGED, average)
         model = judge.task.build().to(learner.device)
-        load_weights(model, weights, saver.folder)
+        load_weights(model, average.model, saver.folder)
         value, better = judge.judged(model, AVERAGED, state, best)
         if better:
             best, name = value, AVERAGED
     if name is not None:
         shelf.point(BEST, name)
+    note = saver.too_few(state)
     outcome = Outcome(
         **teller.clock.moment(state),
         reason=reason,
@@ -41,6 +42,7 @@ def finish(
         best=None if best is None else best[0],
         checkpoint=name,
         folder=str(saver.folder),
+        notes=(note,) if note else (),
     )
     teller.tell(outcome)
     teller.journal.sync()

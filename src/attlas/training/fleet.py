@@ -5,17 +5,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
 from enum import IntEnum
-from typing import Literal
 
 import torch
 import torch.distributed as dist
-from torch.distributed.distributed_c10d import PrefixStore
-from torch.distributed.rendezvous import rendezvous
 
+from attlas.data.amount import amount
 from attlas.errors import AttlasError
-
-Distribution = Literal["ddp", "fsdp"]
-"""How a fleet shares a model, see `Spread`."""
 
 _PATIENCE = timedelta(days=1)  # the others wait while the first one validates
 
@@ -24,9 +19,10 @@ class Word(IntEnum):
     """What the first process tells the others to do next."""
 
     UPDATE = 0
-    GATHER = 1
-    FINISHED = 2
-    INTERRUPTED = 3
+    GATHER_WEIGHTS = 1
+    GATHER_ALL = 2
+    FINISHED = 3
+    INTERRUPTED = 4
 
 
 class Fleet:
@@ -93,7 +89,19 @@ def fleet_of(device: torch.device) -> Iterator[Fleet]:
     if not launched():
         yield Fleet()
         return
+    try:
+        # Not at the top: a torch that was built without them trains alone.
+        from torch.distributed.distributed_c10d import PrefixStore
+        from torch.distributed.rendezvous import rendezvous
+    except ImportError as error:
+        raise AttlasError(
+            f"a torch that {os.environ['WORLD_SIZE']} processes can train with together",
+            f"torch {torch.__version__} without torch.distributed ({error})",
+            "install another build of torch, or train with one process",
+        ) from None
     backend = "nccl" if device.type == "cuda" else "gloo"
+    if device.type == "cuda":
+        torch.cuda.set_device(device)  # FSDP2 and NCCL take the one that is set
     try:
         store, rank, size = next(rendezvous("env://"))
         if os.environ.get("GROUP_WORLD_SIZE") == "1":
@@ -124,7 +132,19 @@ def fleet_of(device: torch.device) -> Iterator[Fleet]:
 
 
 def device_of_rank(device: torch.device) -> torch.device:
-    """Of several GPUs of a machine, the one that is this process's own."""
+    """Of several GPUs of a machine, the one that is this process's own.
+
+    Errors: `AttlasError` where there are more processes than GPUs.
+    """
     if device.type != "cuda" or device.index is not None:
         return device
-    return torch.device("cuda", int(os.environ.get("LOCAL_RANK", "0")))
+    rank, count = int(os.environ.get("LOCAL_RANK", "0")), torch.cuda.device_count()
+    if rank >= count:
+        raise AttlasError(
+            "a GPU for each process on this machine",
+            f"{os.environ.get('LOCAL_WORLD_SIZE', f'at least {rank + 1}')} processes and "
+            f"{amount(count, 'GPU')}",
+            f"start {count} of them on each machine (torchrun --nproc-per-node {count} …), or set "
+            "training.device = 'cpu'",
+        )
+    return torch.device("cuda", rank)

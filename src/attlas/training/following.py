@@ -26,8 +26,10 @@ def follow(task: AnyTask, learner: Learner[Any, Any], folder: Path) -> Outcome:
             match word:
                 case Word.UPDATE:
                     state, _ = course.advance(state)
-                case Word.GATHER:
-                    learner.gather()
+                case Word.GATHER_WEIGHTS:
+                    learner.gather_weights()
+                case Word.GATHER_ALL:
+                    learner.gather_all()
                 case Word.INTERRUPTED:
                     raise KeyboardInterrupt
     outcome = outcome_at(folder, state.update)

@@ -5,12 +5,10 @@ number.
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Generic, Protocol, Self, TypeVar, runtime_checkable
+from typing import Any, Generic, TypeVar
 
 import torch
-from jaxtyping import Float
 from torch import Tensor, nn
 
 from attlas.errors import AttlasError
@@ -20,66 +18,19 @@ from attlas.runs.checkpoint import under
 from attlas.training.averaging import MovingAveraging, move
 from attlas.training.crew import Crew
 from attlas.training.fleet import Fleet, Word
+from attlas.training.learnt import Learnt
+from attlas.training.objective import Loss, Objective
 from attlas.training.optimiser import moments, restore_moments
 from attlas.training.precision import Precision
 from attlas.training.seeds import seed_of
 from attlas.training.settings import TrainingConfig
-from attlas.training.spreading import Objective, Spread
+from attlas.training.spreading import Spread
+from attlas.training.update import Update
 
 _OPTIMISER, AVERAGE = "optimiser/", "average/"
 
-
-@runtime_checkable
-class Learnt(Protocol):
-    """What a model trains on at once."""
-
-    @property
-    def tokens(self) -> int:
-        """How many predictions its loss is the sum of."""
-
-    def to(self, device: torch.device | str) -> Self:
-        """The same on another device."""
-
-
 M = TypeVar("M", bound=nn.Module)
 B = TypeVar("B", bound=Learnt)
-_M = TypeVar("_M", bound=nn.Module, contravariant=True)
-_B = TypeVar("_B", bound=Learnt, contravariant=True)
-
-
-@runtime_checkable
-class Loss(Protocol[_M, _B]):
-    """What a task wants to be small."""
-
-    def __call__(
-        self,
-        model: _M,
-        batch: _B,
-        number: int,
-        scale: float,
-        generator: torch.Generator,
-        parameters: list[nn.Parameter],
-    ) -> Float[Tensor, ""]:
-        """The loss at update `number`, summed over the predictions of a batch.
-
-        Its gradient will be multiplied by `scale`, see `sequence_loss`, and is wanted for these
-        parameters. generator: the chance of this update, on the model's device.
-        """
-
-
-@dataclass(frozen=True, slots=True)
-class Update:
-    """What one update saw: the summed loss in nats, of so many target tokens.
-
-    norm: of the gradient before clipping; it may be infinite under float16, whose scaler then
-    skips the step.
-    """
-
-    loss: float
-    tokens: int
-    rate: float
-    norm: float
-
 
 Gradient = list[Tensor | None]
 """Of every parameter; None: it had no part."""
@@ -90,7 +41,7 @@ class Learner(Generic[M, B]):
 
     loss: of the task. crew: the threads that share an update; fleet: the processes that do. In a
     fleet of several all processes `update` and `restore`; the first one makes a `checkpoint`, for
-    which the others `gather`.
+    which the others `gather_all`, and is measured `as_whole`, for which they `gather_weights`.
     """
 
     def __init__(
@@ -158,17 +109,20 @@ class Learner(Generic[M, B]):
         """
         if self._spread is None or not self._spread.parted:
             return self.model
-        self.fleet.say(Word.GATHER)
-        model = fresh().to(self.device)
-        load_weights(model, self.gather()[0], Path())
-        return model
+        self.fleet.say(Word.GATHER_WEIGHTS)
+        model = fresh()
+        load_weights(model, self.gather_weights(), Path())
+        return model.to(self.device)
 
-    def gather(self) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
-        """All weights by name, and what else changes from update to update, whole."""
+    def gather_weights(self) -> dict[str, Tensor]:
+        """All weights by name, whole: in the first process; the others give their parts for it."""
+        return self._wholes(self.model.state_dict())
+
+    def gather_all(self) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
+        """The same, and what else changes from update to update."""
         training = {f"{_OPTIMISER}{n}": t for n, t in moments(self.optimiser, self.model).items()}
         training |= {f"{AVERAGE}{n}": t for n, t in (self.average or {}).items()}
-        weights = self.model.state_dict()
-        return self._wholes(weights), self._wholes(training)
+        return self.gather_weights(), self._wholes(training)
 
     def _in_crew(self, shares: Sequence[Sequence[B | None]], number: int, tokens: int) -> float:
         """The summed loss of this process's shares, whose gradient is now the parameters'."""
@@ -219,8 +173,16 @@ class Learner(Generic[M, B]):
         return self.fleet.total(total)
 
     def _wholes(self, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
-        # In an order of their own: every process has to ask for the same one.
-        return {name: self._whole(tensors[name]) for name in sorted(tensors)}
+        """One is put together at a time, and kept on the CPU of the first process alone."""
+        if self._spread is None or not self._spread.parted:
+            return dict(tensors)
+        kept: dict[str, Tensor] = {}
+        for name in sorted(tensors):  # every process has to ask for the same one
+            whole = self._spread.whole(tensors[name])
+            if self.fleet.leads:
+                kept[name] = whole.cpu()
+            del whole  # before there is the next one
+        return kept
 
     def _whole(self, tensor: Tensor) -> Tensor:
         return tensor if self._spread is None else self._spread.whole(tensor)
@@ -245,11 +207,11 @@ class Learner(Generic[M, B]):
 
     def checkpoint(self, facts: Mapping[str, Any]) -> Checkpoint:
         """Everything from which `restore` goes on, beside these facts; the others of a fleet, who
-        hear of it, `gather`.
+        hear of it, `gather_all`.
         """
-        self.fleet.say(Word.GATHER)
+        self.fleet.say(Word.GATHER_ALL)
         scaler = self.precision.scaler.state_dict()
-        return Checkpoint(*self.gather(), {**facts, "scaler": scaler})
+        return Checkpoint(*self.gather_all(), {**facts, "scaler": scaler})
 
     def restore(self, checkpoint: Checkpoint, where: Path) -> None:
         """Be as when this checkpoint was made; `where` names the run in errors."""

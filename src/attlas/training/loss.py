@@ -9,10 +9,15 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
-_AT_ONCE = 512  # rows whose logits are held at a time: enough to keep a matrix product busy
+# How many logits are held at a time: 16 MiB of float32 on a CPU, 256 MiB where there is more to do
+# at once; and of so many rows at least, because every chunk adds a whole gradient of its layer.
+_ON_CPU, _ELSEWHERE, _ROWS = 2**22, 2**26, 512
 
-Logits = Callable[[Float[Tensor, "tokens width"]], Float[Tensor, "tokens vocabulary"]]
-Criterion = Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]
+Logits = Callable[[Float[Tensor, "rows width"]], Float[Tensor, "rows vocabulary"]]
+Criterion = Callable[
+    [Float[Tensor, "rows vocabulary"], Int[Tensor, " rows"]],
+    tuple[Float[Tensor, ""], Float[Tensor, "rows vocabulary"]],
+]
 """Of logits and wanted ids: the summed loss, and its gradient by the logits."""
 
 
@@ -42,15 +47,29 @@ def cross_entropy_and_gradient(
     """
     precise = torch.promote_types(logits.dtype, torch.float32)
     log_p = torch.log_softmax(logits, dim=-1, dtype=precise)
-    own = wanted.unsqueeze(1)
-    loss = (smoothing - 1.0) * log_p.gather(1, own).sum()
+    loss = expected(log_p, wanted, smoothing)
+    return loss, less_target(log_p.exp_(), wanted, smoothing)
+
+
+def expected(
+    log_p: Float[Tensor, "*tokens vocabulary"], wanted: Int[Tensor, "*tokens"], smoothing: float
+) -> Float[Tensor, ""]:
+    """−Σ_t Σ_v q_t(v) log p_t(v), with q of `cross_entropy`."""
+    loss = (smoothing - 1.0) * log_p.gather(-1, wanted.unsqueeze(-1)).sum()
+    return loss - smoothing / log_p.shape[-1] * log_p.sum() if smoothing else loss
+
+
+def less_target(
+    x: Float[Tensor, "*tokens vocabulary"],
+    wanted: Int[Tensor, "*tokens"],
+    smoothing: float,
+    part: float = 1.0,
+) -> Float[Tensor, "*tokens vocabulary"]:
+    """x − part · q, in place, with q of `cross_entropy`."""
+    own = wanted.unsqueeze(-1)
     if smoothing:
-        share = smoothing / logits.shape[1]
-        loss -= share * log_p.sum()
-        gradient = log_p.exp_().sub_(share)
-    else:
-        gradient = log_p.exp_()
-    return loss, gradient.scatter_add_(1, own, gradient.new_full(own.shape, smoothing - 1.0))
+        x.sub_(part * smoothing / x.shape[-1])
+    return x.scatter_add_(-1, own, x.new_full(own.shape, part * (smoothing - 1.0)))
 
 
 def sequence_loss(
@@ -64,7 +83,7 @@ def sequence_loss(
 ) -> Float[Tensor, ""]:
     """Σ over the real positions of the cross-entropy: what `cross_entropy` gives, in less memory.
 
-    Logits exist for a few hundred tokens at a time: their gradient is taken in the forward pass
+    Logits exist for some of the tokens at a time: their gradient is taken in the forward pass
     and only that of `features` and `parameters` (a list that includes those of the vocabulary
     layer) is kept. Both output and gradient are exact.
 
@@ -78,7 +97,7 @@ def sequence_loss(
         return chunked(vocabulary_layer, criterion, chosen, ids, parameters, scale)
     losses = [
         cross_entropy(vocabulary_layer(part), part_ids, smoothing)
-        for part, part_ids in _chunks(chosen, ids)
+        for part, part_ids in _chunks(vocabulary_layer, chosen, ids)
     ]
     return torch.stack(losses).sum()
 
@@ -110,14 +129,14 @@ class _Chunked(torch.autograd.Function):
         vocabulary_layer: Logits,
         criterion: Criterion,
         scale: float,
-        ids: Tensor,
-        chosen: Tensor,
+        ids: Int[Tensor, " rows"],
+        rows: Float[Tensor, "rows width"],
         *parameters: Tensor,
-    ) -> Tensor:
+    ) -> Float[Tensor, ""]:
         losses: list[Tensor] = []
-        of_features: list[Tensor] = []
+        of_rows: list[Tensor] = []
         of_parameters: list[Tensor | None] = [None] * len(parameters)
-        for part, part_ids in _chunks(chosen, ids):
+        for place, (part, part_ids) in enumerate(_chunks(vocabulary_layer, rows, ids)):
             with torch.enable_grad():
                 leaf = part.detach().requires_grad_()
                 logits = vocabulary_layer(leaf)
@@ -128,21 +147,29 @@ class _Chunked(torch.autograd.Function):
                 logits, [leaf, *parameters], of_logits.to(logits.dtype), allow_unused=True
             )
             losses.append(loss)
-            of_features.append(gradient)
+            of_rows.append(gradient)
+            # In place once the sum is ours: autograd may give two parameters one gradient.
+            add = Tensor.add_ if place > 1 else Tensor.add
             of_parameters = [
-                new if sum_ is None else sum_ if new is None else sum_ + new
+                new if sum_ is None else sum_ if new is None else add(sum_, new)
                 for sum_, new in zip(of_parameters, others, strict=True)
             ]
         ctx.scale = scale
-        ctx.gradients = (torch.cat(of_features), *of_parameters)
+        ctx.gradients = (torch.cat(of_rows), *of_parameters)
         return torch.stack(losses).sum()
 
     @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+    def backward(ctx: Any, grad: Float[Tensor, ""]) -> tuple[Tensor | None, ...]:
         rest = grad / ctx.scale
         scaled = [None if g is None else g * rest.to(g.dtype) for g in ctx.gradients]
         return (None, None, None, None, *scaled)
 
 
-def _chunks(chosen: Tensor, ids: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
-    return zip(torch.split(chosen, _AT_ONCE), torch.split(ids, _AT_ONCE), strict=True)
+def _chunks(
+    vocabulary_layer: Logits, rows: Float[Tensor, "rows width"], ids: Int[Tensor, " rows"]
+) -> Iterator[tuple[Float[Tensor, "some width"], Int[Tensor, " some"]]]:
+    """An even number of rows at a time, see `_ROWS`."""
+    vocabulary = vocabulary_layer(rows[:0]).shape[1]  # the layer alone knows it: so asked of no row
+    most = _ON_CPU if rows.device.type == "cpu" else _ELSEWHERE
+    size = max(_ROWS, most // vocabulary) // 2 * 2
+    return zip(torch.split(rows, size), torch.split(ids, size), strict=True)

@@ -64,6 +64,8 @@ class Progress:
             case Interrupted():
                 self._line("stopping after this update and saving; Ctrl-C again stops at once")
             case Outcome():
+                for note in event.notes:
+                    self._line(note)
                 self._line(_finished(event))
 
     def _started(self, event: Started) -> None:

@@ -11,6 +11,7 @@ from attlas.config import Config, overridden, read_toml
 from attlas.data import BatchingConfig, DataConfig, LabelledData, VocabularyConfig
 from attlas.decoding import DecodingConfig
 from attlas.errors import AttlasError
+from attlas.layers.dropout import dropped_steps
 from attlas.models import ClassifierConfig, ModelConfig
 from attlas.models.idle import refuse_idle
 from attlas.training.settings import TrainingConfig
@@ -83,11 +84,22 @@ class Recipe(Config):
     @model_validator(mode="after")
     def _readings_differ(self) -> Self:
         drops = {name: p for name, p in self.model.model_dump().items() if name.endswith("dropout")}
-        if self.training.consistency and not any(drops.values()):
+        if self.training.consistency and not any(map(dropped_steps, drops.values())):
             raise AttlasError(
                 "a dropout beside training.consistency, or both readings of a batch are the same",
                 ", ".join(f"model.{name} = {p:g}" for name, p in drops.items()),
                 "raise one of them, or set training.consistency = 0",
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _one_embedding_one_vocabulary(self) -> Self:
+        if getattr(self.model, "tied_source", False) and not self.vocabulary.joint:
+            raise AttlasError(
+                "vocabulary.joint = true beside model.tied_source = true, or one row would stand "
+                "for two tokens",
+                "vocabulary.joint = false",
+                "change one of them",
             )
         return self
 
@@ -153,7 +165,7 @@ def check_same(begun: Recipe, wanted: Recipe, folder: Path) -> None:
         raise AttlasError(
             f"the recipe with which {folder} began",
             "; ".join(changed),
-            "put these back to go on with that run, or choose another folder for a new one",
+            "put these back to go on with that run, or choose another folder (--out) for a new one",
         )
 
 

@@ -4,10 +4,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from torch import Tensor
-
 from attlas.errors import AttlasError
-from attlas.runs import BEST, LAST, Shelf, numbered
+from attlas.runs import BEST, LAST, Checkpoint, Shelf, numbered
 from attlas.runs.checkpoint import under
 from attlas.training.averaging import LastAveraging, MovingAveraging, mean_weights
 from attlas.training.learner import AVERAGE, Learner
@@ -30,10 +28,13 @@ class Saver:
         self.shelf.clean()
         name = self.shelf.named(LAST)
         if name is None and self.shelf.begun():
+            known = ", ".join(map(numbered, self.shelf.numbered()))
             raise AttlasError(
                 f"the file `last` in {self.folder}, beside its checkpoints",
                 "none",
-                f"write one of these into it: {', '.join(self.shelf.names())}",
+                f"write one of these into it: {known}"
+                if known
+                else "an average cannot be trained on: begin in another folder (--out)",
             )
         return self.restored(self.learner.fleet.agreed(0 if name is None else int(name)))
 
@@ -55,25 +56,44 @@ class Saver:
     def save(self, state: TrainingState) -> None:
         """A checkpoint of this very moment: the file, then the pointers, then the tidying."""
         self.shelf.write(numbered(state.update), self.learner.checkpoint(state.facts()))
-        if state.best_update is not None:
-            self.shelf.point(BEST, numbered(state.best_update))
         self.shelf.point(LAST, numbered(state.update))
+        if state.best_update is not None:  # after the last: a best alone is somebody's, to be kept
+            self.shelf.point(BEST, numbered(state.best_update))
         self.shelf.prune(state.kept)
 
     def listed(self, state: TrainingState) -> TrainingState:
         """The state in which this update is among those whose checkpoints the recipe keeps."""
         return replace(state, saved=(*state.saved, state.update)[-self.settings.keep :])
 
-    def averaged(self, state: TrainingState) -> dict[str, Tensor] | None:
+    def averaged(self, state: TrainingState) -> Checkpoint | None:
         """The average that the recipe asks for, of what is saved; None: none, or there is only one
-        checkpoint.
+        checkpoint. Its facts say until which update, and of the last checkpoints which.
         """
+        facts = {"update": state.update}
+        if isinstance(self.settings.averaging, MovingAveraging):
+            training = self.shelf.read(numbered(state.update)).training
+            return Checkpoint(under(AVERAGE, training), facts=facts)
+        updates = self.to_average(state)
+        if len(updates) < 2:
+            return None
+        weights = mean_weights(self.shelf.read(numbered(update)).model for update in updates)
+        return Checkpoint(weights, facts={**facts, "averaged": updates})
+
+    def to_average(self, state: TrainingState) -> list[int]:
+        """The updates whose checkpoints the recipe averages; none where it does not."""
         averaging = self.settings.averaging
-        if isinstance(averaging, MovingAveraging):
-            return under(AVERAGE, self.shelf.read(numbered(state.update)).training)
         if not isinstance(averaging, LastAveraging):
+            return []
+        return sorted({*state.saved, state.update})[-averaging.count :]
+
+    def too_few(self, state: TrainingState) -> str | None:
+        """What to say where there are fewer of them than the recipe wants."""
+        averaging, updates = self.settings.averaging, self.to_average(state)
+        if not isinstance(averaging, LastAveraging) or len(updates) == averaging.count:
             return None
-        updates = sorted({*state.saved, state.update})[-averaging.count :]
-        if len(updates) == 1:
-            return None
-        return mean_weights(self.shelf.read(numbered(update)).model for update in updates)
+        what = "they alone are averaged" if len(updates) > 1 else "there is no average"
+        return (
+            f"WARNING: training.averaging wants the last {averaging.count} checkpoints, and the "
+            f"training has saved {len(updates)} (of update {', '.join(map(str, updates))}), so "
+            f"{what}; a smaller training.save_every or training.validation.every saves more"
+        )

@@ -9,6 +9,8 @@ from pydantic import Field, model_validator
 from attlas.config import Config
 from attlas.errors import AttlasError
 
+_NOTHING = 1e-3  # a final factor up to which the rate is as good as 0
+
 
 class Schedule(Config, ABC):
     """The rate of update u (the first is 1) is `training.rate` · factor(u).
@@ -24,10 +26,10 @@ class Schedule(Config, ABC):
             return update / self.warmup
         return self.after(update)
 
-    def too_long(self, planned: int | None) -> str | None:
-        """What to say where the schedule goes far beyond the updates planned (None: no limit).
+    def misfit(self, planned: int | None) -> str | None:
+        """What to say where the schedule does not fit the updates planned (None: no limit).
 
-        A quarter more is let pass: such numbers are round.
+        Here: where it goes far beyond them. A quarter more is let pass: such numbers are round.
         """
         name, length = self.length
         if planned is None or length <= 1.25 * planned:
@@ -89,6 +91,21 @@ class _Falling(Schedule, ABC):
     @property
     def length(self) -> tuple[str, int]:
         return "updates", self.updates
+
+    def misfit(self, planned: int | None) -> str | None:
+        """As of every schedule, and where it comes to nothing before the training ends.
+
+        A twentieth is let pass: not all epochs have as many updates.
+        """
+        idle = 0 if planned is None or self.final > _NOTHING else planned - self.updates
+        if planned is None or idle <= 0.05 * planned:
+            return super().misfit(planned)
+        return (
+            f"WARNING: after update {self.updates:,} the rate is about 0, so {idle:,} of about "
+            f"{planned:,} updates teach nothing: set training.schedule.updates, or a "
+            "training.schedule.final above 0; a run that has begun keeps its schedule, and a new "
+            "one begins in another folder"
+        )
 
     def passed(self, update: int) -> float:
         """How much of the fall is over, 0 … 1."""

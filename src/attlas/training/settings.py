@@ -11,9 +11,11 @@ from attlas.errors import AttlasError
 from attlas.metrics import BleuTokenizer, check_tokenizer
 from attlas.training.averaging import AveragingConfig, LastAveraging, NoAveraging
 from attlas.training.feeding import ConstantFeeding, FeedingConfig
-from attlas.training.fleet import Distribution
 from attlas.training.optimiser import OptimiserConfig
 from attlas.training.schedule import ConstantSchedule, ScheduleConfig
+
+Distribution = Literal["ddp", "fsdp"]
+"""How the processes of a fleet share a model, see `Spread`."""
 
 
 def _greedy_unless_said(decoding: Any) -> Any:

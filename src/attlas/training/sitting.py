@@ -116,9 +116,9 @@ class Sitting:
         task, journal, settings = self.task, self.teller.journal, self.settings
         batches, order = self.course.epoch(self.state.epoch)
         notes = task.notes(batches)
-        warning = settings.schedule.too_long(self.course.planned(self.state))
-        if warning:
-            notes.append(warning)
+        misfit = settings.schedule.misfit(self.course.planned(self.state))
+        if misfit:
+            notes.append(misfit)
         if journal.missing:
             notes.append(
                 f"{journal.path} had lost its last {journal.missing:,} bytes: what they "
@@ -160,4 +160,4 @@ def outcome_at(folder: Path, update: int) -> Outcome | None:
     last = events[-1] if events else {}
     if last.pop("event", None) != Outcome.kind or last["update"] != update:
         return None
-    return Outcome(**{**last, "folder": str(folder)})
+    return Outcome(**{**last, "folder": str(folder), "notes": tuple(last.get("notes", ()))})

@@ -2,34 +2,13 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
 
-import torch
-from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
-from attlas.training.fleet import Distribution, Fleet
-
-
-class Objective(nn.Module):
-    """The loss as a forward pass: that is where DDP and FSDP join in."""
-
-    def __init__(self, model: nn.Module, loss: Any) -> None:
-        super().__init__()
-        self.model = model
-        self._loss = loss
-
-    def forward(
-        self, batch: Any, number: int, scale: float, generator: torch.Generator
-    ) -> Float[Tensor, ""]:
-        """The summed loss; None in place of a batch: 0, with gradients of 0."""
-        # FSDP's parameters are whole in here and nowhere else.
-        parameters = [p for p in self.model.parameters() if p.requires_grad]
-        if batch is None:
-            return torch.stack([p.sum() for p in parameters]).sum() * 0.0
-        loss: Tensor = self._loss(self.model, batch, number, scale, generator, parameters)
-        return loss
+from attlas.training.fleet import Fleet
+from attlas.training.objective import Objective
+from attlas.training.settings import Distribution
 
 
 class Spread:

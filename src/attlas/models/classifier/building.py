@@ -3,6 +3,7 @@
 from torch import nn
 
 from attlas.errors import AttlasError
+from attlas.models.block import encoder_of, patterns_of, positions_of
 from attlas.models.classifier.config import ClassifierConfig
 from attlas.models.classifier.model import Classifier
 from attlas.models.classifier.pooling import (
@@ -13,7 +14,6 @@ from attlas.models.classifier.pooling import (
     Pooling,
 )
 from attlas.models.embedding import Embedding
-from attlas.models.transformer.building import encoder_of, patterns_of, positions_of
 
 
 def build_classifier(config: ClassifierConfig, source_size: int, labels: int) -> Classifier:

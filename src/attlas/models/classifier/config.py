@@ -4,7 +4,8 @@ from typing import Literal, Self
 
 from pydantic import model_validator
 
-from attlas.models.transformer.config import BlockConfig, Patterns, Share, Width, check_patterns
+from attlas.models.block import BlockConfig, Patterns, check_patterns
+from attlas.models.numbers import Count, Share
 
 
 class ClassifierConfig(BlockConfig):
@@ -19,7 +20,7 @@ class ClassifierConfig(BlockConfig):
     """
 
     kind: Literal["classifier"] = "classifier"
-    layers: Width = 1
+    layers: Count = 1
     patterns: Patterns = ("everywhere",)
     pooling: Literal["mean", "max", "first", "attentive"] = "mean"
     word_dropout: Share = 0.0

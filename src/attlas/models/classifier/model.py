@@ -9,10 +9,11 @@ from torch import Tensor, nn
 
 from attlas.errors import AttlasError
 from attlas.layers import Dropout, LearnedPositions, Positions
+from attlas.models.block import Encoder, EncoderLayer
 from attlas.models.classifier.pooling import FirstPooling, Pooling
 from attlas.models.classifier.reach import out_of_sight
 from attlas.models.embedding import Embedding
-from attlas.models.transformer.encoder import Encoder, EncoderLayer
+from attlas.models.source import ids_of
 
 
 class Classifier(nn.Module):
@@ -61,14 +62,17 @@ class Classifier(nn.Module):
     def forward(
         self, source: Int[Tensor, "batch slots"], real: Bool[Tensor, "batch slots"] | None = None
     ) -> Float[Tensor, "batch labels"]:
-        """The logits of each text. real: True = a token; None = no padding."""
+        """The logits of each text. real: True = a token; None = no padding.
+
+        The position of a token is that of its slot: padding before it counts.
+        """
         if source.shape[1] == 0:
             raise AttlasError("texts of at least one slot", "none", "end each with the end token")
+        source = ids_of(source, real)
         known = torch.ones_like(source, dtype=torch.bool) if real is None else real
-        source = source.masked_fill(~known, 0)  # padding may hold any number, no id too
         mask = None if bool(known.all()) else known
         embedded = self.embedding(source) * self.scale
-        if self.training and self.word_dropout.p:
+        if self.word_dropout.rate:
             embedded = embedded * self.word_dropout(embedded.new_ones((*source.shape, 1)))
         x = self.dropout(self.positions(embedded))
         pooled = self.pooling(self.encoder(x, mask), known)

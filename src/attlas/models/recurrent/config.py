@@ -1,15 +1,13 @@
 """Settings of the recurrent encoder–decoders."""
 
-from typing import Annotated, Literal, Self
+from typing import Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import model_validator
 
 from attlas.config import Config
 from attlas.errors import AttlasError
 from attlas.models.idle import refuse_idle
-
-Width = Annotated[int, Field(ge=1)]
-Share = Annotated[float, Field(ge=0.0, lt=1.0)]
+from attlas.models.numbers import Count, Share
 
 
 class LocalConfig(Config):
@@ -20,7 +18,7 @@ class LocalConfig(Config):
     """
 
     centre: Literal["monotonic", "predictive"] = "predictive"
-    radius: Width = 10
+    radius: Count = 10
     score: Literal["dot", "general", "concat"] = "general"
 
 
@@ -48,19 +46,19 @@ class RecurrentConfig(Config):
 
     kind: Literal["recurrent"] = "recurrent"
     cell: Literal["gru", "lstm"] = "gru"
-    layers: Width = 1
-    embedding: Width = 256
-    hidden: Width = 512
-    encoder_hidden: Width = 256
+    layers: Count = 1
+    embedding: Count = 256
+    hidden: Count = 512
+    encoder_hidden: Count = 256
     bidirectional: bool = True
     attention: Literal["none", "additive", "dot", "general", "concat", "local"] = "additive"
-    attention_hidden: Width | None = None
+    attention_hidden: Count | None = None
     local: LocalConfig | None = None
     coverage: bool = False
     wiring: Literal["bahdanau", "luong"] = "bahdanau"
     input_feeding: bool = False
     readout: Literal["maxout", "tanh"] = "maxout"
-    readout_hidden: Width | None = None
+    readout_hidden: Count | None = None
     dropout: Share = 0.2
     attention_dropout: Share = 0.0
     tied_output: bool = False

@@ -8,6 +8,7 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from attlas.errors import AttlasError
+from attlas.models.source import check_source
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,12 +53,7 @@ class Encoder(nn.Module):
         real: Bool[Tensor, "batch slots"] | None = None,
     ) -> Encoded:
         """Read every row from its first to its last real token; padding is on the right."""
-        if embedded.shape[0] == 0 or embedded.shape[1] == 0:
-            raise AttlasError(
-                "a source of at least one row and one slot",
-                f"{embedded.shape[0]} row(s) and {embedded.shape[1]} slot(s)",
-                "pass what there is to read; an empty sentence is its end token alone",
-            )
+        check_source(embedded)
         if real is None or real.all():
             outputs, final = self.rnn(embedded)
             return Encoded(outputs, self._apart(final))

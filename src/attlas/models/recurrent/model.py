@@ -12,7 +12,9 @@ from attlas.models.output import Output
 from attlas.models.recurrent.decoder import Decoder
 from attlas.models.recurrent.encoder import Encoder
 from attlas.models.recurrent.state import RecurrentState
+from attlas.models.rows import check_rows
 from attlas.models.sequence_to_sequence import SequenceToSequence
+from attlas.models.source import ids_of
 
 
 class RecurrentModel(SequenceToSequence[RecurrentState]):
@@ -45,8 +47,7 @@ class RecurrentModel(SequenceToSequence[RecurrentState]):
         source: Int[Tensor, "batch slots"],
         real: Bool[Tensor, "batch slots"] | None = None,
     ) -> RecurrentState:
-        if real is not None:  # padding may hold any number, also one that is no id
-            source = source.masked_fill(~real, 0)
+        source = ids_of(source, real)
         own = self.source_embedding
         embedding = self.target_embedding if own is None else own
         embedded = self.dropout(embedding(source))
@@ -55,6 +56,7 @@ class RecurrentModel(SequenceToSequence[RecurrentState]):
     def step(
         self, tokens: Int[Tensor, " batch"], state: RecurrentState
     ) -> tuple[Float[Tensor, "batch vocabulary"], RecurrentState]:
+        check_rows("token", state.rows, len(tokens))
         features, after = self.decoder.step(self._target(tokens), state)
         return self.logits(self.dropout(features)), after
 
@@ -65,6 +67,7 @@ class RecurrentModel(SequenceToSequence[RecurrentState]):
             raise AttlasError(
                 "a target of at least one token", "an empty one", "begin it with the begin token"
             )
+        check_rows("target", state.rows, len(target))
         features: Tensor = self.dropout(self.decoder.features(self._target(target), state))
         return features
 

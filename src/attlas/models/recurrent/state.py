@@ -26,6 +26,11 @@ class RecurrentState:
     attended: Float[Tensor, "batch width"] | None = None
     position: int = 0
 
+    @property
+    def rows(self) -> int:
+        """How many hypotheses there are."""
+        return self.hidden[0].shape[0]
+
     def covered(self) -> "RecurrentState":
         """The same: a decoder that looks counts in any case."""
         return self

@@ -7,14 +7,12 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
-from attlas.errors import AttlasError
 from attlas.layers import Memory, MultiHead
+from attlas.models.block import FeedForward, Residual, Vectors
 from attlas.models.source_memory import SourceMemory
-from attlas.models.transformer.feedforward import FeedForward
-from attlas.models.transformer.residual import Residual, Vectors
 from attlas.models.transformer.state import TransformerState
 from attlas.models.transformer.target_memory import TargetMemory
-from attlas.patterns import Causal, Everywhere
+from attlas.patterns import Everywhere
 
 Rows = Float[Tensor, "rows width"]
 
@@ -42,16 +40,16 @@ class DecoderLayer(nn.Module):
         self.around_feedforward = around_feedforward
 
     @property
-    def looks_at_all(self) -> bool:
-        """Whether a newest position sees everything before it, and all of the source."""
-        back, across = self.self_attention.pattern, self.cross_attention.pattern
-        return isinstance(back, Causal | Everywhere) and isinstance(across, Everywhere)
-
-    @property
-    def listened(self) -> bool:
-        """Whether somebody observes its attention, or changes it."""
-        taps = (self.self_attention.tap, self.cross_attention.tap)
-        return any(tap.heard or tap.intervened for tap in taps)
+    def plain(self) -> bool:
+        """Whether a newest position sees itself and all of the source, nobody observes or changes
+        what it sees, and no weight is dropped.
+        """
+        back, across = self.self_attention, self.cross_attention
+        return (
+            back.pattern.sees_itself
+            and isinstance(across.pattern, Everywhere)
+            and not any(a.tap.heard or a.tap.intervened or a.dropout.rate for a in (back, across))
+        )
 
     def look_back(self, x: Vectors, past: Memory | None) -> tuple[Vectors, Memory]:
         """Self-attention over the past and these newest positions; the past of the next ones."""
@@ -73,7 +71,7 @@ class DecoderLayer(nn.Module):
         self,
         x: Rows,
         past: Memory | None,
-        own: Float[Tensor, "sources 1 each slots"] | None,
+        own: Float[Tensor, "#sources 1 each slots"] | None,
         source: Memory,
         real: Float[Tensor, "sources 1 1 source_slots"] | None,
         position: int,
@@ -129,7 +127,7 @@ class Decoder(nn.Module):
             source = state.source.spread(number) if listened else state.source.layers[number]
             if coverage is not None and number == len(past) - 1:
                 asked = layer.around_cross_attention.enter(x)
-                weights = attention.weigh(asked, state.source.spread(number))
+                weights = attention.used(asked, state.source.spread(number))
                 coverage = coverage + weights.mean(1).sum(1)
             x = layer.think(layer.look_across(x, source))
         features = x if self.norm is None else self.norm(x)
@@ -138,25 +136,21 @@ class Decoder(nn.Module):
 
     def step(self, x: Rows, state: TransformerState) -> tuple[Rows, TransformerState]:
         """`forward` for the newest position of each row: the same with fewer and larger products,
-        where no gradient is wanted, nobody listens and nothing is to be counted.
+        where no gradient is wanted, nobody listens and no weight is to be dropped or counted.
         """
-        if len(x) != state.rows:
-            raise AttlasError(
-                f"one token for each of {state.rows} rows",
-                str(len(x)),
-                "step with as many tokens as the state has rows",
-            )
         sources = state.source.layers[0]
         if not self._plain(state):
             features, longer = self(x.unsqueeze(1), state)
             return features.squeeze(1), longer
         past = state.past.longer(len(x), sources.keys.shape[0], x.device)
-        own = None if past.own is None else _bias(past.own.view(-1, past.each, past.own.shape[1]))
+        patterns = {layer.self_attention.pattern for layer in self._layers}
+        own = {pattern: _bias(past.seen(pattern, x.device)) for pattern in patterns}
         real = None if sources.real is None else _bias(sources.real.unsqueeze(1))
         before: tuple[Memory | None, ...] = past.layers or (None,) * len(self.layers)
         after: list[Memory] = []
         for layer, behind, source in zip(self._layers, before, state.source.layers, strict=True):
-            x, memory = layer.step(x, behind, own, source, real, state.position)
+            seen = own[layer.self_attention.pattern]
+            x, memory = layer.step(x, behind, seen, source, real, state.position)
             after.append(memory)
         features = x if self.norm is None else self.norm(x)
         return features, replace(state, past=replace(past, layers=tuple(after)))
@@ -165,10 +159,9 @@ class Decoder(nn.Module):
         """Whether a step may take the short way."""
         real = state.source.layers[0].real
         return not (
-            self.training
-            or torch.is_grad_enabled()
+            torch.is_grad_enabled()
             or state.coverage is not None
-            or any(not layer.looks_at_all or layer.listened for layer in self._layers)
+            or any(not layer.plain for layer in self._layers)
             or (real is not None and not bool(real.any(1).all()))  # a query that sees nothing
         )
 
@@ -177,5 +170,9 @@ class Decoder(nn.Module):
         return cast("list[DecoderLayer]", list(self.layers))
 
 
-def _bias(seen: Bool[Tensor, "sources each slots"]) -> Float[Tensor, "sources 1 each slots"]:
+def _bias(
+    seen: Bool[Tensor, "sources each slots"] | None,
+) -> Float[Tensor, "sources 1 each slots"] | None:
+    if seen is None:
+        return None
     return torch.zeros(seen.shape, device=seen.device).masked_fill_(~seen, -torch.inf).unsqueeze(1)

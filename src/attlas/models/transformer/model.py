@@ -8,11 +8,13 @@ from torch import Tensor
 
 from attlas.errors import AttlasError
 from attlas.layers import Dropout, LearnedPositions, Positions
+from attlas.models.block import Encoder
 from attlas.models.embedding import Embedding
 from attlas.models.output import Output
+from attlas.models.rows import check_rows
 from attlas.models.sequence_to_sequence import SequenceToSequence
+from attlas.models.source import check_source, ids_of
 from attlas.models.transformer.decoder import Decoder
-from attlas.models.transformer.encoder import Encoder
 from attlas.models.transformer.state import TransformerState
 
 
@@ -55,10 +57,10 @@ class Transformer(SequenceToSequence[TransformerState]):
         source: Int[Tensor, "batch slots"],
         real: Bool[Tensor, "batch slots"] | None = None,
     ) -> TransformerState:
-        if real is not None:
-            source = source.masked_fill(~real, 0)  # padding may hold any number, no id too
-            if bool(real.all()):
-                real = None  # a mask costs more than to ask
+        check_source(source)
+        source = ids_of(source, real)
+        if real is not None and bool(real.all()):
+            real = None  # a mask costs more than to ask
         own = self.source_embedding
         embedding = self.target_embedding if own is None else own
         x = self.dropout(self.source_positions(embedding(source) * self.scale))
@@ -67,6 +69,7 @@ class Transformer(SequenceToSequence[TransformerState]):
     def step(
         self, tokens: Int[Tensor, " batch"], state: TransformerState
     ) -> tuple[Float[Tensor, "batch vocabulary"], TransformerState]:
+        check_rows("token", state.rows, len(tokens))
         features, after = self.decoder.step(self._entering(tokens.unsqueeze(1), state)[:, 0], state)
         return self.logits(features), after
 
@@ -77,6 +80,7 @@ class Transformer(SequenceToSequence[TransformerState]):
             raise AttlasError(
                 "a target of at least one token", "an empty one", "begin it with the begin token"
             )
+        check_rows("target", state.rows, len(target))
         features, _ = self.decoder(self._entering(target, state), state)
         return cast("Tensor", features)
 

@@ -8,6 +8,7 @@ from torch import Tensor
 
 from attlas.layers import Memory
 from attlas.models.sharing import shared
+from attlas.patterns import Causal, Everywhere, Pattern
 
 _FEW = 32  # slots: of so few, those that are nobody's do not matter
 
@@ -67,6 +68,23 @@ class TargetMemory:
             newest = torch.eye(each, dtype=torch.bool, device=device)
             own = torch.cat([own, newest.repeat(memories, 1)], dim=1)
         return TargetMemory(self.layers, self.length + 1, each, own)
+
+    def seen(
+        self, pattern: Pattern, device: torch.device
+    ) -> Bool[Tensor, "#memories each slots"] | None:
+        """Which slots the newest token of each row sees: its own, in the pattern; None = all.
+
+        A row's own slots are in the order of its tokens, so that their number is their position.
+        """
+        own = self.own
+        if not isinstance(pattern, Causal | Everywhere):
+            if own is None:
+                places = torch.arange(self.length, device=device).unsqueeze(0)
+            else:
+                places = own.cumsum(1) - 1
+            seen = pattern(places.new_tensor(self.length - 1), places)
+            own = seen if own is None else own & seen
+        return None if own is None else own.view(-1, self.each, own.shape[1])
 
     def _cleared(self) -> "TargetMemory":
         """Without the slots that are nobody's, where they are as many as those that are not."""

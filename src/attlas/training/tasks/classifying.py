@@ -21,13 +21,14 @@ from attlas.data import (
     build_vocabulary,
     encode_labelled,
     labelled_batch,
+    labels_told,
     sample_labelled,
 )
 from attlas.data.amount import amount
 from attlas.errors import AttlasError
 from attlas.models import Classifier, ClassifierConfig, build_classifier
+from attlas.models.block import patterns_of
 from attlas.models.classifier.reach import out_of_sight
-from attlas.models.transformer.building import patterns_of
 from attlas.training.consistency import consistent_cross_entropy
 from attlas.training.events import Validated
 from attlas.training.loss import cross_entropy
@@ -163,7 +164,8 @@ class Classifying(Task[LabelledSplits, LabelledVocabularies]):
         return np.concatenate([read, self._valid.source.lengths])
 
     def notes(self, batches: Bucketed[LabelledBatch]) -> list[str]:
-        return super().notes(batches) + ([self._unseen] if self._unseen else [])
+        told = [*super().notes(batches), labels_told(self.splits.train)]
+        return [*told, self._unseen] if self._unseen else told
 
     @torch.no_grad()
     def measure(self, model: Classifier) -> TextsMeasured:

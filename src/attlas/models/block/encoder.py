@@ -1,11 +1,11 @@
-"""The Transformer's encoder."""
+"""An encoder of attention alone."""
 
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from attlas.layers import MultiHead
-from attlas.models.transformer.feedforward import FeedForward
-from attlas.models.transformer.residual import Residual
+from attlas.models.block.feedforward import FeedForward
+from attlas.models.block.residual import Residual
 
 
 class EncoderLayer(nn.Module):

@@ -4,10 +4,13 @@ import os
 import platform
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
+import torch
+from calling import called
 
-from attlas.decoding.allocator import keep_freed_memory
+from attlas.allocator import keep_freed_memory
 
 GLIBC = platform.libc_ver()[0] == "glibc"
 
@@ -15,7 +18,7 @@ GLIBC = platform.libc_ver()[0] == "glibc"
 FAULTS = """
 import resource, sys
 import torch
-from attlas.decoding.allocator import keep_freed_memory
+from attlas.allocator import keep_freed_memory
 
 if sys.argv[1] == "kept":
     assert keep_freed_memory()
@@ -53,10 +56,22 @@ def test_it_says_whether_the_c_library_has_the_setting() -> None:
 
 
 def test_a_c_library_without_the_setting_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("attlas.decoding.allocator.ctypes.CDLL", lambda name: object())
+    monkeypatch.setattr("attlas.allocator.ctypes.CDLL", lambda name: object())
     assert not keep_freed_memory()
 
 
 @pytest.mark.skipif(not GLIBC, reason="only glibc gives freed memory back at once")
 def test_kept_memory_is_not_asked_of_the_system_again() -> None:
     assert 5 * faults("kept") < faults("given back")
+
+
+@pytest.mark.parametrize(("kind", "kept"), [("cpu", True), ("cuda", False)])
+def test_a_training_keeps_the_memory_that_it_frees_where_it_computes_on_a_cpu(
+    recipe: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, kept: bool
+) -> None:
+    asked: list[bool] = []
+    monkeypatch.setattr("attlas.allocator.keep_freed_memory", lambda: asked.append(True))
+    monkeypatch.setattr("attlas.runs.device_named", lambda name: torch.device(kind))
+    code, _, error = called("train", recipe, "--out", tmp_path / "run")
+    assert code == 0, error
+    assert bool(asked) == kept

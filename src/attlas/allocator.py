@@ -6,7 +6,7 @@ _TRIM_THRESHOLD, _MMAP_MAX, _ARENA_MAX = -1, -4, -8  # of glibc's malloc.h
 
 
 def keep_freed_memory() -> bool:
-    """Let this process keep the memory that it frees, for the next to ask; whether it could.
+    """Let this process keep the memory that it frees, for as long as it lives; whether it could.
 
     An update allocates and frees the same big tensors as the update before it, and so do the steps
     of a search. glibc takes each of them fresh from the system and gives it back at once, and every

@@ -36,7 +36,7 @@ class Residual(nn.Module):
 
     def leave(self, x: Vectors, y: Vectors) -> Vectors:
         """What the sublayer gave, added to what came."""
-        x = x + (self.dropout(y) if self.training else y)
+        x = x + self.dropout(y)
         return x if self.before else self.norm(x)
 
 

@@ -1,0 +1,156 @@
+"""docs/settings.md: every setting of a recipe, from the classes that read it.
+
+python scripts/settings.py    write the page anew
+"""
+
+import inspect
+import json
+import types
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
+
+from pydantic.fields import FieldInfo
+
+from attlas.config import Config
+from attlas.training import Recipe
+
+PAGE = Path(__file__).resolve().parents[1] / "docs" / "settings.md"
+_KIND = "kind"
+_BOUNDS = {"ge": "≥", "gt": ">", "le": "≤", "lt": "<"}
+_HEAD = (
+    "# Settings\n\n"
+    "Every setting of a recipe: the tables of its TOML file, or `--set TABLE.SETTING=VALUE` on the "
+    "command line. Made from the source by `python scripts/settings.py`. `attlas inspect RECIPE` "
+    "writes a whole recipe with the values it has; what comes with attlas are {recipes}.\n\n"
+    "Where a table has a `kind`, that decides which settings it has.\n"
+)
+
+
+def page(recipes: Iterable[str]) -> str:
+    """The whole page, in Markdown."""
+    named = ", ".join(f"`{name}`" for name in recipes)
+    return "\n".join([_HEAD.format(recipes=named), *_tables("The recipe", "", Recipe, {})])
+
+
+def _tables(
+    title: str, name: str, config: type[Config], told: dict[type[Config], str]
+) -> Iterator[str]:
+    """The sections of a table and of those within it; what was told before is not told again."""
+    yield f"## {title}\n"
+    if config in told:
+        yield f"As {told[config]}, above.\n"
+        return
+    told[config] = title
+    yield from (f"{_escaped(one)}\n" for one in _explanations(config))
+    fields = {
+        key: field for key, field in config.model_fields.items() if not _is_a_name(key, field)
+    }
+    if own := {key: field for key, field in fields.items() if not _within(field)}:
+        yield "| setting | default | values |\n|---|---|---|"
+        yield from (f"| `{key}` | {_default(f)} | {_values(f)} |" for key, f in own.items())
+        yield ""
+    for key, field in fields.items():
+        inner = f"{name}.{key}" if name else key
+        for table in _within(field):
+            yield from _tables(f"[{inner}]{_kind_of(table, field)}", inner, table, told)
+
+
+def _explanations(config: type[Config]) -> Iterator[str]:
+    """What a table's class says of its settings, and what those say from which it has some."""
+    for one in config.__mro__[: config.__mro__.index(Config)]:
+        if one.__doc__ and issubclass(one, Config) and one.__annotations__:
+            yield inspect.cleandoc(one.__doc__)
+
+
+def _escaped(text: str) -> str:
+    return text.replace("<", "&lt;")
+
+
+def _is_a_name(key: str, field: FieldInfo) -> bool:
+    """Whether it tells a table from its alternatives, and says no more."""
+    return key == _KIND and len(get_args(field.annotation)) == 1
+
+
+def _kind_of(table: type[Config], field: FieldInfo) -> str:
+    """What tells a table from its alternatives, and whether it is the one where none is set."""
+    kind = table.model_fields.get(_KIND)
+    if kind is None or not _is_a_name(_KIND, kind):
+        return ""
+    default = ", the default" if type(field.default) is table else ""
+    return f", {_KIND} = {json.dumps(kind.default)}{default}"
+
+
+def _within(field: FieldInfo) -> list[type[Config]]:
+    """The classes of tables that may stand at a setting."""
+    return [
+        one
+        for one in _alternatives(field.annotation)
+        if inspect.isclass(one) and issubclass(one, Config)
+    ]
+
+
+def _alternatives(annotation: Any) -> list[Any]:
+    if get_origin(annotation) is Annotated:
+        return _alternatives(get_args(annotation)[0])
+    if get_origin(annotation) in (Union, types.UnionType):
+        return [found for one in get_args(annotation) for found in _alternatives(one)]
+    return [annotation]
+
+
+def _default(field: FieldInfo) -> str:
+    if field.is_required():
+        return "must be set"
+    value = field.get_default(call_default_factory=True)
+    if value is None:
+        return "left out"
+    return f"`{json.dumps(value, ensure_ascii=False)}`"
+
+
+def _values(field: FieldInfo) -> str:
+    kinds = [_kind(one) for one in _alternatives(field.annotation) if one is not type(None)]
+    bounds = [
+        f"{sign} {getattr(one, name):g}"
+        for one in _constraints(field)
+        for name, sign in _BOUNDS.items()
+        if getattr(one, name, None) is not None
+    ]
+    return ", ".join([" or ".join(dict.fromkeys(kinds)), *bounds]).replace("|", "\\|")
+
+
+def _constraints(field: FieldInfo) -> list[Any]:
+    """What bounds a setting, wherever in its annotation that stands."""
+    found, waiting = [*field.metadata], [field.annotation]
+    while waiting:
+        one = waiting.pop()
+        if get_origin(one) is Annotated:
+            inner, *metadata = get_args(one)
+            waiting.append(inner)
+            for extra in metadata:
+                found += extra.metadata if isinstance(extra, FieldInfo) else [extra]
+        elif get_origin(one) in (Union, types.UnionType):
+            waiting += get_args(one)
+    return found
+
+
+def _kind(annotation: Any) -> str:
+    """What a value is, as TOML calls it."""
+    if get_origin(annotation) is Literal:
+        return ", ".join(f"`{json.dumps(value)}`" for value in get_args(annotation))
+    if get_origin(annotation) is tuple:
+        inner = dict.fromkeys(_kind(one) for one in get_args(annotation) if one is not Ellipsis)
+        return f"a list of: {' or '.join(inner)}"
+    if get_origin(annotation) is Annotated:
+        return _kind(get_args(annotation)[0])
+    names = {int: "a whole number", float: "a number", bool: "true or false", str: "a text"}
+    return names[annotation]
+
+
+def shipped() -> Iterator[str]:
+    """The names of the recipes that come with attlas."""
+    folder = PAGE.parents[1] / "src" / "attlas" / "recipes"
+    return (path.stem for path in sorted(folder.glob("*.toml")))
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page(shipped()), encoding="utf-8")

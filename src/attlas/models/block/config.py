@@ -1,0 +1,74 @@
+"""Settings of the layers of a Transformer and of a classifier."""
+
+from typing import Literal, Self
+
+from pydantic import model_validator
+
+from attlas.config import Config
+from attlas.errors import AttlasError
+from attlas.models.idle import refuse_idle
+from attlas.models.numbers import Count, Share
+
+
+class BlockConfig(Config):
+    """What every layer of a Transformer is like; a setting that would have no effect is an error
+    that says so.
+
+    width: of embeddings and of what every layer passes on. heads: of every attention; key_heads:
+    how many of them have keys and values of their own (None = all; see `MultiHead`). feedforward:
+    the width inside the position-wise feed-forward.
+
+    positions: how the order of tokens is known; longest: how many learned positions there are.
+    norm, placement: LayerNorm or RMSNorm, behind the sum ("post", Vaswani et al., 2017) or before
+    the sublayer ("pre", Xiong et al., 2020). activation: of the feed-forward; see `FeedForward`.
+    bias: whether the linear maps of attentions and feed-forwards have one; LayerNorm and the last
+    layer, which makes the logits, always do.
+
+    dropout: of embeddings and of what each sublayer adds; attention_dropout: of the weights;
+    feedforward_dropout: inside the feed-forward.
+    """
+
+    width: Count = 256
+    heads: Count = 4
+    key_heads: Count | None = None
+    feedforward: Count = 1024
+    positions: Literal["sinusoidal", "learned", "rotary", "none"] = "sinusoidal"
+    longest: Count = 1024
+    norm: Literal["layer", "rms"] = "layer"
+    placement: Literal["pre", "post"] = "pre"
+    activation: Literal["relu", "gelu", "swiglu"] = "relu"
+    bias: bool = True
+    dropout: Share = 0.1
+    attention_dropout: Share = 0.0
+    feedforward_dropout: Share = 0.0
+
+    @model_validator(mode="after")
+    def _shared_evenly(self) -> Self:
+        if self.width % self.heads:
+            raise AttlasError(
+                "a width that the heads share evenly",
+                f"width = {self.width} for heads = {self.heads}",
+                "choose heads that divide the width",
+            )
+        if self.key_heads is not None and self.heads % self.key_heads:
+            raise AttlasError(
+                "heads that share key_heads evenly",
+                f"heads = {self.heads} for key_heads = {self.key_heads}",
+                "choose key_heads that divide the heads",
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _positions_fit(self) -> Self:
+        turned = {"sinusoidal": self.width, "rotary": self.width // self.heads}
+        if turned.get(self.positions, 0) % 2:
+            of = "width" if self.positions == "sinusoidal" else "width / heads"
+            raise AttlasError(
+                f"an even {of} for positions = {self.positions!r}",
+                f"width = {self.width} for heads = {self.heads}",
+                f"make {of} even: these positions fill pairs of numbers",
+            )
+        if self.positions != "learned":
+            beside = f"positions = {self.positions!r}"
+            refuse_idle(self, beside, {"longest": "set positions = 'learned'"})
+        return self

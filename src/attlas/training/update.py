@@ -1,0 +1,17 @@
+"""What an update saw."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Update:
+    """The summed loss in nats, of so many target tokens.
+
+    norm: of the gradient before clipping; it may be infinite under float16, whose scaler then
+    skips the step.
+    """
+
+    loss: float
+    tokens: int
+    rate: float
+    norm: float

@@ -1,0 +1,150 @@
+"""Hours of training: what is wrong is said before them, and what came out is never lost."""
+
+import gzip
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+BENCHMARKS = Path(__file__).resolve().parents[2] / "benchmarks"
+sys.path.append(str(BENCHMARKS))
+
+import time_to_bleu  # noqa: E402
+
+LINES = {"train": 60, "val": 8, "test_2016_flickr": 6}
+SMALL = ["vocabulary.size=300"]
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    """A corpus under the names of Multi30k's files."""
+    folder = tmp_path / "multi30k"
+    folder.mkdir()
+    for stem, lines in LINES.items():
+        for language in ("en", "de"):
+            text = "".join(f"{language} says {n % 7} and {n % 5} .\n" for n in range(lines))
+            (folder / f"{stem}.{language}.gz").write_bytes(gzip.compress(text.encode()))
+    return folder
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, dict[str, Any]]]:
+    """What each contender was told, in order; all of them write "de" twice, after a minute."""
+    seen: list[tuple[str, dict[str, Any]]] = []
+
+    def played(contender: str, told: dict[str, Any], folder: Path) -> str | None:
+        seen.append((contender, told))
+        point = {"seconds": 60.0, "updates": 5, "weights": "5"}
+        found = {"points": [point], "texts": {"5": ["de"] * len(told["sources"])}}
+        (folder / "course.json").write_text(json.dumps(found), encoding="utf-8")
+        return None
+
+    monkeypatch.setattr(time_to_bleu, "played", played)
+    monkeypatch.setattr(time_to_bleu, "made", lambda contender: (sys.executable, None))
+    monkeypatch.setattr(time_to_bleu, "versions", lambda contender: "1.0")
+    return seen
+
+
+def call(monkeypatch: pytest.MonkeyPatch, data: Path, *words: str) -> None:
+    command = ["time_to_bleu.py", "--data", str(data), "--threads", "1", "--points", "2", *words]
+    monkeypatch.setattr(sys, "argv", command)
+    time_to_bleu.main()
+
+
+def test_each_contender_gets_the_recipe_and_the_same_text(
+    data: Path,
+    tmp_path: Path,
+    asked: list[tuple[str, dict[str, Any]]],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    found = tmp_path / "found.json"
+    call(monkeypatch, data, "--courses", "tiny:2", "--set", *SMALL, "--json", str(found))
+    (attlas, ours), (joey, theirs) = asked
+    assert (attlas, joey) == ("attlas", "JoeyNMT")
+    assert ours["sources"] == theirs["sources"]
+    assert len(ours["sources"]) == LINES["test_2016_flickr"]
+    assert ours["moments"] == theirs["moments"] == [60.0, 120.0]
+    for part in ("model", "vocabulary", "batching"):
+        assert ours["recipe"][part] == theirs["recipe"][part]
+    (one,) = json.loads(found.read_text(encoding="utf-8"))
+    assert one["name"] == "`tiny`, vocabulary.size=300, 2 min"
+    assert str(tmp_path) not in one["command"]
+    assert [c["points"][0]["seconds"] for c in one["contenders"]] == [60.0, 60.0]
+
+
+def test_a_course_is_written_before_the_next_one_begins(
+    data: Path,
+    tmp_path: Path,
+    asked: list[tuple[str, dict[str, Any]]],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    found, plain = tmp_path / "found.json", time_to_bleu.played
+
+    def broken(contender: str, told: dict[str, Any], folder: Path) -> str | None:
+        if asked:
+            raise MemoryError
+        return plain(contender, told, folder)
+
+    monkeypatch.setattr(time_to_bleu, "played", broken)
+    words = ["--courses", "tiny:1", "tiny:2", "--contenders", "attlas", "--set", *SMALL]
+    with pytest.raises(MemoryError):
+        call(monkeypatch, data, *words, "--json", str(found))
+    (one,) = json.loads(found.read_text(encoding="utf-8"))
+    assert one["name"].endswith("1 min")
+
+
+@pytest.mark.parametrize(
+    ("words", "named"),
+    [
+        (["--courses", "tiny:1", "nosuch:1"], "nosuch"),
+        (["--courses", "tiny:1", "--set", "model.width=65"], "65"),
+        (["--courses", "tiny:1", "--points", "0"], "--points"),
+        (["--courses", "tiny"], "tiny"),
+        (["--courses", "tiny:0"], "tiny:0"),
+        (["--courses", "tiny:1", "--trained", "long=runs/long"], "long"),
+    ],
+)
+def test_what_is_wrong_is_said_before_anything_is_trained(
+    data: Path,
+    asked: list[tuple[str, dict[str, Any]]],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    words: list[str],
+    named: str,
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        call(monkeypatch, data, *words)
+    assert ended.value.code
+    said = capsys.readouterr().err + str(ended.value.code)
+    assert named in said
+    assert "wanted" in said or "invalid" in said
+    assert asked == []
+
+
+def test_a_corpus_that_is_not_whole_is_refused(
+    data: Path, asked: list[tuple[str, dict[str, Any]]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (data / "val.de.gz").unlink()
+    with pytest.raises(SystemExit, match=r"val\.de\.gz"):
+        call(monkeypatch, data, "--courses", "tiny:1")
+    assert asked == []
+
+
+def test_a_contender_that_dies_is_lost_with_its_reason_whatever_it_writes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scripts = tmp_path / "contenders"
+    scripts.mkdir()
+    monkeypatch.setattr(time_to_bleu, "HERE", tmp_path)
+    monkeypatch.setattr(time_to_bleu, "CONTENDERS", {"one": ("one", None)})
+    for code, reason in (
+        ("raise RuntimeError('no such thing')", "RuntimeError: no such thing"),
+        ("sys.stderr.buffer.write(b'all \\xfc well\\n'); os.kill(os.getpid(), 9)", "signal 9"),
+        ("sys.exit(7)", "exit code 7"),
+    ):
+        (scripts / "one.py").write_text(f"import os, sys\n{code}", encoding="utf-8")
+        assert reason in (time_to_bleu.played("one", {"threads": 1}, tmp_path) or "")
+    (scripts / "one.py").write_text("", encoding="utf-8")
+    assert time_to_bleu.played("one", {"threads": 1}, tmp_path) is None

@@ -1,0 +1,97 @@
+"""A part of sentence pairs held back; of labelled texts: test_labelled_data."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from attlas.data import Corpus, LabelledCorpus, LabelledTexts, Pair, corpus_of, labelled_corpus_of
+from attlas.data.holding_back import held_back, overlap_told
+from attlas.data.pair import Labelled
+from attlas.errors import AttlasError
+
+PAIRS = st.lists(
+    st.tuples(st.sampled_from([f"source {n}" for n in range(12)]), st.sampled_from("abc")),
+    min_size=2,
+    max_size=40,
+)
+
+
+def corpus(pairs: list[tuple[str, str]]) -> Corpus:
+    return corpus_of([Pair(*pair) for pair in pairs], "some")
+
+
+def texts(pairs: list[tuple[str, str]]) -> LabelledCorpus:
+    entries = tuple(Labelled(*pair) for pair in pairs)
+    return labelled_corpus_of(LabelledTexts("some", entries, tuple(range(1, len(entries) + 1))))
+
+
+@given(pairs=PAIRS, share=st.floats(0.05, 0.95), seed=st.integers(0, 9))
+def test_no_source_is_on_both_sides_and_no_pair_is_lost(
+    pairs: list[tuple[str, str]], share: float, seed: int
+) -> None:
+    try:
+        rest, part = held_back(corpus(pairs), share, seed)
+    except AttlasError:
+        return  # too few different sources to part
+    assert not set(rest.sources) & set(part.sources)
+    assert sorted(rest.lines + part.lines) == list(range(1, len(pairs) + 1))
+    assert all(side.pairs[n] == pairs[line - 1] for side in (rest, part)
+               for n, line in enumerate(side.lines))  # fmt: skip
+    assert 0 < len(part) <= max(1, round(share * len(pairs)))
+    assert rest.pairs
+
+
+@given(pairs=PAIRS, size=st.integers(1, 5), seed=st.integers(0, 9))
+def test_pairs_are_parted_as_labelled_texts_are(
+    pairs: list[tuple[str, str]], size: int, seed: int
+) -> None:
+    try:
+        ours = held_back(corpus(pairs), size, seed)
+    except AttlasError:
+        with pytest.raises(AttlasError):
+            held_back(texts(pairs), size, seed)
+        return
+    theirs = held_back(texts(pairs), size, seed)
+    assert [side.lines for side in ours] == [side.places for side in theirs]
+
+
+@given(order=st.permutations(range(20)), seed=st.integers(0, 9))
+def test_which_pairs_are_held_back_does_not_depend_on_their_order(
+    order: list[int], seed: int
+) -> None:
+    pairs = [(f"source {n}", f"target {n}") for n in range(20)]
+    _, part = held_back(corpus(pairs), 5, seed)
+    _, other = held_back(corpus([pairs[place] for place in order]), 5, seed)
+    assert set(part.pairs) == set(other.pairs)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_sources_that_differ_in_white_space_alone_are_on_one_side(seed: int) -> None:
+    pairs = [("a  cat", "x"), ("a cat ", "y"), (" a\tcat", "z"), ("a dog", "v"), ("a bird", "w")]
+    rest, part = held_back(corpus(pairs), 3, seed)
+    cats = {"a  cat", "a cat ", " a\tcat"}
+    assert sum(bool(cats & set(side.sources)) for side in (rest, part)) == 1
+    assert "2 copies of a source on the side of that source" in str(rest.report)
+    assert "1 source with several translations" in str(rest.report)
+
+
+@pytest.mark.parametrize(
+    ("pairs", "size", "said"),
+    [
+        ([("a", "b"), ("c", "d")], 2, "fewer than the 2 pairs of some to hold back; .* lower it"),
+        ([("a", "b")] * 3, 1, "different sources in some, .* got copies of 1 source alone"),
+    ],
+)
+def test_what_cannot_be_parted_is_an_error(
+    pairs: list[tuple[str, str]], size: int, said: str
+) -> None:
+    with pytest.raises(AttlasError, match=said):
+        held_back(corpus(pairs), size, 1)
+
+
+def test_what_is_held_back_is_no_part_of_what_is_trained_on() -> None:
+    whole = corpus([(f"source {n % 7}", str(n)) for n in range(20)])
+    rest, part = held_back(whole, 0.3, 1)
+    assert overlap_told(rest, part) is part
+    told = overlap_told(whole, part).report.remarks
+    assert told == (f"{len(part)} sources of it in the training data as well",)

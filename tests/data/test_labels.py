@@ -1,0 +1,35 @@
+"""Labels, as people are told of them."""
+
+import pytest
+
+from attlas.data import Labelled, LabelledTexts, Labels, labelled_corpus_of, labels_told
+from attlas.errors import AttlasError
+
+
+def corpus(*labels):
+    entries = tuple(Labelled(f"text {n}", label) for n, label in enumerate(labels))
+    return labelled_corpus_of(LabelledTexts("some", entries, tuple(range(1, len(labels) + 1))))
+
+
+def test_labels_are_told_with_their_number_the_commonest_first():
+    told = labels_told(corpus(*["neg"] * 1_500, "so-so", *["pos"] * 1_500))
+    assert told == "labels: neg (1,500), pos (1,500), so-so (1)"
+
+
+def test_of_many_labels_the_first_are_told_and_how_many_there_are():
+    many = [f"id {n:04}" for n in range(2_000)]
+    told = labels_told(corpus(*many, many[-1]))
+    assert told.startswith("labels: id 1999 (2), id 0000 (1), ")
+    assert told.endswith(", … (2,000 in all)")
+    assert len(told) < 300
+
+
+def test_a_label_that_nobody_learned_is_an_error_of_a_length_that_can_be_read():
+    many = Labels.of(f"id {n:04}" for n in range(2_000))
+    with pytest.raises(AttlasError, match=r"id 0000, .*… \(2,000 in all\) .*data\.label") as caught:
+        many.ids(corpus("id 0007", "other" * 1_000))
+    assert "in line 2" in str(caught.value)
+    assert len(str(caught.value)) < 500
+    with pytest.raises(AttlasError, match="one of the labels neg, pos of the training data"):
+        Labels(("neg", "pos")).ids(corpus("other"))
+    assert len(str(Labels(("a" * 5_000, "b")))) < 100
