@@ -63,7 +63,7 @@ check: $(VENV)/.installed-tests
 
 # Every peer gets an environment of its own under benchmarks/.peers.
 bench: $(VENV)/.installed-tests
-	@$(BIN)/python benchmarks/run.py --data $(DATA) --run $(MODEL) $(if $(filter yes,$(QUICK)),--quick) $(if $(SUITES),--suites $(SUITES)) $(if $(MORE),-- $(MORE))
+	@$(BIN)/python benchmarks/run.py --data $(DATA) --run $(MODEL) $(if $(filter-out no,$(QUICK)),--quick) $(if $(SUITES),--suites $(SUITES)) $(if $(MORE),-- $(MORE))
 
 # What the browser tests drive. CI leaves out nothing, so there it is installed; elsewhere we ask.
 browser:

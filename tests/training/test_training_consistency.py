@@ -156,18 +156,24 @@ def begun(request: pytest.FixtureRequest, tmp_path: Path) -> dict[str, Any]:
 class Reading:
     """A batch of a task, read by a fresh model, each time under the same dropout."""
 
-    def __init__(self, begun: dict[str, Any], folder: Path, consistency: float) -> None:
-        training = {**begun["training"], "consistency": consistency}
+    def __init__(
+        self, begun: dict[str, Any], folder: Path, consistency: float, after: int = 0
+    ) -> None:
+        training = {
+            **begun["training"], "consistency": consistency, "consistency_after": after,
+        }  # fmt: skip
         self.task = prepared(Recipe.read({**begun, "training": training}, "the test"), folder)
         torch.manual_seed(0)
         self.model = self.task.build()
         batches = self.task.encoded()
         self.batch = batches.batch(max(batches.epoch(0), key=len))
 
-    def loss(self) -> Tensor:
+    def loss(self, number: int = 1) -> Tensor:
         parameters = list(self.model.parameters())
         with dropping_by(torch.Generator().manual_seed(5)):
-            return self.task.loss(self.model, self.batch, 1, 1.0, torch.Generator(), parameters)
+            return self.task.loss(
+                self.model, self.batch, number, 1.0, torch.Generator(), parameters
+            )
 
     @torch.no_grad()
     def both(self) -> tuple[Tensor, Tensor]:
@@ -208,6 +214,21 @@ def test_in_training_both_readings_of_a_task_differ_and_what_parts_them_is_in_it
         wanted = losses[1e-9] + 0.25 * alpha * float(apart)
         assert losses[alpha] == pytest.approx(wanted, rel=1e-5)
     assert losses[5.0] > losses[2.0] > losses[1e-9]
+
+
+def test_the_updates_before_read_once_and_those_after_twice(
+    begun: dict[str, Any], tmp_path: Path
+) -> None:
+    once, twice = Reading(begun, tmp_path / "once", 0.0), Reading(begun, tmp_path / "twice", 5.0)
+    later = Reading(begun, tmp_path / "later", 5.0, after=7)
+    assert [later.loss(number).item() for number in (1, 7)] == [once.loss().item()] * 2
+    assert [later.loss(number).item() for number in (8, 20)] == [twice.loss().item()] * 2
+    assert once.loss() != twice.loss()
+
+
+def test_updates_to_wait_for_want_something_to_come() -> None:
+    with pytest.raises(AttlasError, match=r"wanted a training\.consistency above 0"):
+        recipe(training={"consistency": 0.0, "consistency_after": 3})
 
 
 def test_the_gradient_of_a_task_draws_both_readings_together(

@@ -14,7 +14,7 @@ from rich.progress import track
 from attlas.classifying import Classification, TextClassifier
 from attlas.cli.given import instead_of_data
 from attlas.config import overridden
-from attlas.data import LabelledCorpus, LabelledData
+from attlas.data import LabelledCorpus, LabelledData, Labels
 from attlas.data.amount import amount
 from attlas.errors import AttlasError
 from attlas.metrics import confusion, wilson_interval
@@ -120,9 +120,9 @@ def _classified(classifier: TextClassifier, tested: LabelledCorpus) -> list[Clas
 
 def _tell_of_labels(classifier: TextClassifier, tested: LabelledCorpus) -> None:
     there = set(tested.labels)
-    missing = [label for label in classifier.labels if label not in there]
-    if missing:
-        print(f"attlas: none of these texts has the label {', '.join(missing)}", file=sys.stderr)
+    missing = Labels(tuple(label for label in classifier.labels if label not in there))
+    if len(missing):
+        print(f"attlas: none of these texts has the label {missing}", file=sys.stderr)
 
 
 def _tell_of_texts(found: Sequence[Classification]) -> None:

@@ -65,7 +65,7 @@ def _labelled_vocabularies(run: Run) -> tuple[str, str]:
     vocabularies = run.labelled_vocabularies()
     rows = [
         ("text", f"{len(vocabularies.text):,}"),
-        ("labels", ", ".join(vocabularies.labels.names)),
+        ("labels", str(vocabularies.labels)),
     ]
     return "vocabulary and labels", _table(rows)
 

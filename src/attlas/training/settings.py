@@ -70,12 +70,14 @@ class TrainingConfig(Config):
     smoothing: ε of the labels. consistency: α of R-Drop (Liang et al., 2021), by which each batch
     is read twice, under different dropout, and both readings are to predict the same; 0 = it is
     read once. Both are rows of one pass, so a batch of batching.tokens slots then takes the memory
-    and the time of twice as many. accumulate: so many batches make one update, with the gradient
-    that all of them in one batch would give. keep: how many checkpoints stay beside the best.
-    save_every counts updates; every validation saves as well, and both count for `keep` and for
-    the average of the last. Left out, every hundredth update is saved too, against a kill: that
-    checkpoint counts for nothing and the next one takes its place. device: auto, cpu, cuda, …;
-    threads: of the CPU; left out, torch decides. They share every update, each with a part of it.
+    and the time of twice as many. consistency_after: so many updates read each batch once before;
+    they are quicker, and nothing is lost while a model does not overfit. accumulate: so many
+    batches make one update, with the gradient that all of them in one batch would give. keep: how
+    many checkpoints stay beside the best. save_every counts updates; every validation saves as
+    well, and both count for `keep` and for the average of the last. Left out, every hundredth
+    update is saved too, against a kill: that checkpoint counts for nothing and the next one takes
+    its place. device: auto, cpu, cuda, …; threads: of the CPU; left out, torch decides. They share
+    every update, each with a part of it.
     distribution: how the processes that torchrun starts share a model, see `Spread`.
     """
 
@@ -86,6 +88,7 @@ class TrainingConfig(Config):
     clip: float = Field(default=1.0, ge=0.0)
     smoothing: float = Field(default=0.0, ge=0.0, lt=1.0)
     consistency: float = Field(default=0.0, ge=0.0, allow_inf_nan=False)
+    consistency_after: int = Field(default=0, ge=0)
     accumulate: int = Field(default=1, ge=1)
     keep: int = Field(default=3, ge=1)
     save_every: int | None = Field(default=None, ge=1)
@@ -115,6 +118,12 @@ class TrainingConfig(Config):
                 str(self.keep),
                 "raise training.keep",
             )
+        if self.consistency_after and not self.consistency:
+            raise AttlasError(
+                "a training.consistency above 0 beside training.consistency_after",
+                "0, with which it has no effect",
+                "set training.consistency, or leave both out",
+            )
         teacher = isinstance(self.feeding, ConstantFeeding) and self.feeding.p == 1.0
         if self.consistency and not teacher:
             raise AttlasError(
@@ -123,3 +132,7 @@ class TrainingConfig(Config):
                 "leave one of the two out",
             )
         return self
+
+    def consistency_at(self, number: int) -> float:
+        """The α of R-Drop in this update; the first is 1."""
+        return self.consistency if number > self.consistency_after else 0.0

@@ -112,12 +112,11 @@ class Classifying(Task[LabelledSplits, LabelledVocabularies]):
         parameters: list[nn.Parameter],
     ) -> Float[Tensor, ""]:
         settings = self.recipe.training
-        if settings.consistency:
+        if alpha := settings.consistency_at(number):
             twice = model(batch.source.repeat(2, 1), batch.source_real.repeat(2, 1))
             return consistent_cross_entropy(
-                twice.unflatten(0, (2, -1)).transpose(0, 1), batch.labels, settings.smoothing,
-                settings.consistency,
-            )  # fmt: skip
+                twice.unflatten(0, (2, -1)).transpose(0, 1), batch.labels, settings.smoothing, alpha
+            )
         logits = model(batch.source, batch.source_real)
         return cross_entropy(logits, batch.labels, settings.smoothing)
 

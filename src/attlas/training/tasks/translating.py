@@ -123,12 +123,11 @@ class Translating(Task[Splits, Vocabularies]):
     ) -> Float[Tensor, ""]:
         settings = self.recipe.training
         wanted, real = batch.wanted, batch.wanted_real
-        if settings.consistency:
+        if alpha := settings.consistency_at(number):
             features = teacher_forced(model, batch.twice())
             return consistent_sequence_loss(
-                model.logits, features, wanted, real, settings.smoothing, settings.consistency,
-                parameters, scale,
-            )  # fmt: skip
+                model.logits, features, wanted, real, settings.smoothing, alpha, parameters, scale
+            )
         probability = self.teacher_forcing(number)
         if probability >= 1.0:  # all positions at once
             features = teacher_forced(model, batch)
