@@ -14,6 +14,7 @@ from pydantic.fields import FieldInfo
 
 from attlas.config import Config
 from attlas.training import Recipe
+from attlas.training.recipe import shipped_recipes
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "settings.md"
 _KIND = "kind"
@@ -146,11 +147,5 @@ def _kind(annotation: Any) -> str:
     return names[annotation]
 
 
-def shipped() -> Iterator[str]:
-    """The names of the recipes that come with attlas."""
-    folder = PAGE.parents[1] / "src" / "attlas" / "recipes"
-    return (path.stem for path in sorted(folder.glob("*.toml")))
-
-
 if __name__ == "__main__":
-    PAGE.write_text(page(shipped()), encoding="utf-8")
+    PAGE.write_text(page(shipped_recipes()), encoding="utf-8")

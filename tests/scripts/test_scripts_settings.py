@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from attlas.training import Recipe, read_recipe
+from attlas.training.recipe import shipped_recipes
 
 SCRIPT = Path(__file__).resolve().parents[2] / "scripts" / "settings.py"
 
@@ -18,7 +19,7 @@ def settings() -> dict[str, Any]:
 
 
 def test_the_page_is_what_the_source_says(settings: dict[str, Any]) -> None:
-    assert settings["PAGE"].read_text(encoding="utf-8") == settings["page"](settings["shipped"]())
+    assert settings["PAGE"].read_text(encoding="utf-8") == settings["page"](shipped_recipes())
 
 
 @pytest.mark.parametrize("name", ["base", "demo", "imdb", "multi30k", "reverse"])

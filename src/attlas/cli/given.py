@@ -3,7 +3,6 @@
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from importlib.resources import files
 from pathlib import Path
 from shlex import quote
 
@@ -96,11 +95,12 @@ def is_run(name: Path | str) -> bool:
 
     Errors: `AttlasError` for any other folder.
     """
+    from attlas.training.recipe import shipped_recipes
+
     path = Path(name)
     if (path / CONFIG).is_file():
         return True
-    shipped = files("attlas") / "recipes" / f"{name}.toml"
-    if path.is_dir() and not shipped.is_file():
+    if path.is_dir() and str(path) not in shipped_recipes():
         raise AttlasError(
             "a recipe or a run",
             f"the folder {name} without {CONFIG}",

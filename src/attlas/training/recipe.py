@@ -42,6 +42,8 @@ _OF_TRANSLATION = {
     "training.validation": {"translate", "sentences", "bleu_tokenizer", "decoding"},
 }
 
+_SHIPPED = files("attlas") / "recipes"
+
 
 class Recipe(Config):
     """One TOML file: data, vocabulary, batching, model, training, decoding, and the seed.
@@ -118,6 +120,12 @@ class Recipe(Config):
         return tables
 
 
+def shipped_recipes() -> list[str]:
+    """The names of the recipes that come with attlas."""
+    names = (entry.name for entry in _SHIPPED.iterdir())
+    return sorted(name.removesuffix(".toml") for name in names if name.endswith(".toml"))
+
+
 def read_recipe(name: Path | str, assignments: Iterable[str] = ()) -> Recipe:
     """A recipe file, or one that comes with attlas ("demo", "multi30k.toml"), with assignments
     (`training.rate=1e-3`) put in.
@@ -131,12 +139,7 @@ def read_recipe(name: Path | str, assignments: Iterable[str] = ()) -> Recipe:
     if path.is_file():
         table, base, where = read_toml(path), path.parent, str(path)
     else:
-        shipped = files("attlas") / "recipes"
-        known = sorted(
-            entry.name.removesuffix(".toml")
-            for entry in shipped.iterdir()
-            if entry.name.endswith(".toml")
-        )
+        known = shipped_recipes()
         stem = path.name.removesuffix(".toml")
         if path.parent != Path() or stem not in known:
             raise AttlasError(
@@ -144,7 +147,7 @@ def read_recipe(name: Path | str, assignments: Iterable[str] = ()) -> Recipe:
                 f"{str(name)!r}, where no file is",
                 f"check the path, or use one of: {', '.join(known)}",
             )
-        with as_file(shipped / f"{stem}.toml") as file:
+        with as_file(_SHIPPED / f"{stem}.toml") as file:
             table, base, where = read_toml(file), Path(), f"the shipped recipe {stem}.toml"
     recipe = Recipe.read(overridden(table, assignments), where)
     return recipe.model_copy(update={"data": recipe.data.resolved(base.resolve())})
