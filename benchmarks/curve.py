@@ -8,6 +8,7 @@ from typing import Any
 
 Point = dict[str, Any]  # seconds of training, updates, and what belongs to that moment
 
+BEAM = 5  # of the searches whose BLEU is drawn
 LATE = 0.05  # of the way between two moments: a point may come so much later than its moment
 
 

@@ -28,14 +28,13 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from agreement import agreeing, complete
+from agreement import OURS, agreeing, complete
 from decoding_ways import CONTENDERS, EXPORTS, Task, Ways
 from measurement import called, measurement, write
 from turns import serve, table, turns
 
 from attlas.decoding import DecodingConfig
 
-OURS = "attlas"  # whose lines the others' are compared with
 WARM = 32  # lines, before a way is timed
 
 

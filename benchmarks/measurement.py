@@ -69,9 +69,11 @@ def called(argv: Sequence[str]) -> list[str]:
 
 
 def write(found: Sequence[Mapping[str, Any]], target: Path | None) -> None:
-    """All measurements so far, as JSON, where that was asked for."""
+    """All measurements so far, as JSON, where that was asked for; the file is written whole."""
     if target is not None:
-        target.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+        begun = target.with_suffix(".begun")
+        begun.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+        begun.replace(target)
 
 
 def _anywhere(word: str) -> str:

@@ -3,14 +3,16 @@
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
-from curve import by, late
+from agreement import OURS
+from curve import BEAM, by, late
+from suite import lost
 
 BEGIN, END = "<!-- benchmarks: benchmarks/run.py -->", "<!-- end of benchmarks -->"
 CAPTION = (
     "Medians over the blocks; in brackets, how many times as fast the first is, block by block."
 )
 MEASURE = (
-    "BLEU on test2016, beam 5: cased, detokenised, 13a; the papers' measure takes lowercased "
+    f"BLEU on test2016, beam {BEAM}: cased, detokenised, 13a; the papers' measure takes lowercased "
     "tokens of Moses (benchmarks/paper_bleu.py)."
 )
 Result = dict[str, Any]
@@ -101,14 +103,16 @@ def wide(measurements: list[Result]) -> str:
             found = next((c for c in one["contenders"] if c["name"] == name), None)
             cells.append("–" if found is None else _cell(found, one))
         lines.append(_line([_titled(name, measurements), *cells]))
-    return "\n".join([*lines, *_taken(measurements), *_lost(measurements)])
+    return "\n".join([*lines, *_taken(measurements), *_alike(measurements), *_lost(measurements)])
 
 
 def long(measurements: list[Result]) -> str:
     """Measurements down; the first contender, and the others beside it; memory where measured."""
     lines = [_line([measurements[0]["suite"], "first", "others"]), "|---|---|---|"]
     for one in measurements:
-        cells = [f"{c['name']}: {_cell(c, one)}{_memory(c)}" for c in one["contenders"]]
+        cells = [
+            f"{c['name']}: {_cell(c, one)}{_memory(c)}{_shared(c, one)}" for c in one["contenders"]
+        ]
         first, *others = cells
         what = f"{one['name']}, {_threads(one)}, {one['unit']}"
         lines.append(_line([what, first, "<br>".join(others)]))
@@ -154,15 +158,22 @@ def _taken(measurements: list[Result]) -> list[str]:
     return ["", f"The fastest batches, from left to right. {'. '.join(told)}."] if told else []
 
 
+def _alike(measurements: list[Result]) -> list[str]:
+    """How many lines each contender writes as ours does, from left to right, where they wrote."""
+    shares = [one.get("agreeing", {}) for one in measurements]
+    told = []
+    for name in dict.fromkeys(name for one in shares for name in one if name != OURS):
+        cells = [f"{one[name]:.1%}" if name in one else "–" for one in shares]
+        told.append(f"{name}: {', '.join(cells)}")
+    if not told:
+        return []
+    return ["", f"Lines that are those of {OURS}, from left to right. {'; '.join(told)}."]
+
+
 def _lost(measurements: list[Result]) -> list[str]:
     """Why contenders have no figures, each reason once."""
-    reasons = [
-        f"{c['name']}: {c['lost']}"
-        for one in measurements
-        for c in one["contenders"]
-        if "lost" in c
-    ]
-    return ["", "; ".join(dict.fromkeys(reasons)) + "."] if reasons else []
+    reasons = lost(measurements)
+    return ["", "; ".join(reasons) + "."] if reasons else []
 
 
 def _titled(name: str, measurements: list[Result]) -> str:
@@ -185,6 +196,13 @@ def _cell(contender: Result, measurement: Result) -> str:
 def _memory(contender: Result) -> str:
     """At its peak, where that was measured."""
     return f", {contender['peak_mib']:,.0f} MiB" if "peak_mib" in contender else ""
+
+
+def _shared(contender: Result, measurement: Result) -> str:
+    """How many of its lines are ours, where both wrote some."""
+    share = measurement.get("agreeing", {}).get(contender["name"])
+    ours = contender["name"] == OURS
+    return "" if ours or share is None else f", {share:.1%} of its lines those of {OURS}"
 
 
 def _threads(measurement: Result) -> str:

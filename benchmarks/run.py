@@ -27,8 +27,9 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from checkout import commit, warning
 from readme import with_table
-from suite import Suite, keep, plain
+from suite import Suite, came_through, keep, lost, plain
 
 HERE = Path(__file__).resolve().parent
 PAGES = {
@@ -36,16 +37,17 @@ PAGES = {
     HERE / "README.md": ("search", "layers"),
 }
 LONG = ("quality",)  # only where asked for, and not in one sitting
-# What a figure depends on; the results and their tables are what comes of it.
-SOURCE = (
-    "src", "benchmarks", "pyproject.toml", "constraints.txt",
-    ":(exclude)benchmarks/results.json", ":(exclude)benchmarks/README.md",
-)  # fmt: skip
-FILES = tuple(
-    f"{stem}.{language}.gz"
-    for stem in ("train", "val", "test_2016_flickr")
-    for language in ("en", "de")
+TRAIN, VALID, TEST = (
+    (f"{stem}.en.gz", f"{stem}.de.gz") for stem in ("train", "val", "test_2016_flickr")
 )
+NEEDED = {  # of Multi30k
+    "training": TRAIN,
+    "decoding": TEST[:1],
+    "search": TRAIN,
+    "layers": (),
+    "quality": (*TRAIN, *VALID, *TEST),
+}
+INTERRUPTED = "interrupted"
 RESULTS, QUICK = HERE / "results.json", HERE / "quick.json"
 PACKAGES = ("attlas", "torch", "numpy", "transformers", "ctranslate2")
 
@@ -68,7 +70,10 @@ def suites(data: Path, trained: Path, quick: bool) -> dict[str, list[str]]:
             "training.schedule.warmup=10",
         ]
         return {
-            "training": ["training_speed.py", *pairs, *threads, *_blocks(1, 1.5)],
+            "training": [
+                "training_speed.py", *pairs, *threads, *_blocks(1, 1.5),
+                "--without", "attlas, glibc's defaults",
+            ],
             "decoding": [
                 "decoding_speed.py", *test, *threads, *_blocks(1), "--beam", "5",
                 "--batches", "64", "--every", "4",
@@ -100,7 +105,7 @@ def machine() -> dict[str, Any]:
         "system": platform.platform(),
         "python": platform.python_version(),
         "packages": {name: version(name) for name in PACKAGES},
-        "commit": _commit(),
+        "commit": commit(),
     }
 
 
@@ -113,11 +118,12 @@ def run(
 ) -> Iterator[tuple[str, Suite]]:
     """Every suite, or only some, with its name; one that fails says so, and the others are run.
 
-    Decoding is left out where nothing is trained. more: what their scripts are told besides, where
-    it goes before what is usual.
+    One that is interrupted is the last, where it has measured something; else the interrupt goes
+    on. Decoding is left out where nothing is trained. more: what their scripts are told besides,
+    where it goes before what is usual.
     """
     for name, (script, *told) in suites(data, trained, quick).items():
-        if (name in LONG and not quick) if only is None else name not in only:
+        if not asked(name, quick, only):
             continue
         if name == "decoding" and not is_run(trained):
             print(f"left out: decoding, without a run in {trained}", file=sys.stderr)
@@ -134,6 +140,13 @@ def run(
             "measurements": measurements,
         }
         yield name, plain(suite)
+        if failed == INTERRUPTED:
+            return
+
+
+def asked(name: str, quick: bool, only: Collection[str] | None) -> bool:
+    """Whether a suite is to be measured; what takes hours only where it is named."""
+    return (quick or name not in LONG) if only is None else name in only
 
 
 def is_run(folder: Path) -> bool:
@@ -147,9 +160,17 @@ def _measured(told: list[str]) -> tuple[str | None, list[dict[str, Any]]]:
     with tempfile.TemporaryDirectory() as folder:
         written = Path(folder) / "measurements.json"
         command = [sys.executable, str(HERE / script), *options, "--json", str(written)]
-        done = subprocess.run(command, check=False)
+        try:
+            code = subprocess.run(command, check=False).returncode
+            failed = f"exit code {code}" if code else None
+        except KeyboardInterrupt:
+            if not written.is_file():
+                raise
+            failed = INTERRUPTED
         found = json.loads(written.read_text(encoding="utf-8")) if written.is_file() else []
-        return (f"exit code {done.returncode}" if done.returncode else None), found
+    if failed is None and not any(came_through(one["contenders"]) for one in found):
+        failed = "no contender came through"
+    return failed, found
 
 
 def main() -> None:
@@ -157,7 +178,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--data", type=Path, help="the folder of Multi30k (task 1)")
+    parser.add_argument(
+        "--data", type=Path, default=Path("multi30k"), help="the folder of Multi30k (task 1)"
+    )
     parser.add_argument(
         "--run", type=Path, default=Path("runs/small"), help="a trained Transformer, to translate"
     )
@@ -178,21 +201,22 @@ def main() -> None:
     target = QUICK if options.quick else RESULTS
     told: list[str] = []
     failed: list[str] = []
-    asked = options.data, options.run, options.quick, options.suites, options.more
+    given = options.data, options.run, options.quick, options.suites, options.more
     try:
-        for name, suite in run(*asked):
+        for name, suite in run(*given):
             keep(target, name, suite, part=bool(options.more))
             if not options.quick:
                 write_tables()
             told.append(f"{name} {suite['seconds']:,} s")
             if suite["failed"]:
                 failed.append(f"{name} ({suite['failed']})")
+            failed += [f"{name}, {one}" for one in lost(suite["measurements"])]
     except KeyboardInterrupt:
         failed.append("the suite that was interrupted")
     print(f"\nwritten: {target.relative_to(HERE.parent)} ({', '.join(told) or 'nothing new'})")
     print(remark, end="", file=sys.stderr, flush=True)
     if failed:
-        sys.exit(f"failed: {', '.join(failed)}")
+        sys.exit(f"failed: {'; '.join(failed)}")
 
 
 def check(parser: argparse.ArgumentParser, options: argparse.Namespace) -> None:
@@ -201,12 +225,19 @@ def check(parser: argparse.ArgumentParser, options: argparse.Namespace) -> None:
         if not RESULTS.is_file():
             parser.error(f"wanted results to show; got no {RESULTS}; measure first")
         return
-    without = [name for name in FILES if not (options.data and (options.data / name).is_file())]
+    needed = dict.fromkeys(
+        file
+        for name, files in NEEDED.items()
+        if asked(name, options.quick, options.suites)
+        and (name != "decoding" or is_run(options.run))
+        for file in files
+    )
+    without = [file for file in needed if not (options.data / file).is_file()]
     if without:
-        came = f"{options.data} without {', '.join(without)}" if options.data else "no --data"
         parser.error(
-            f"wanted a folder with Multi30k's {', '.join(FILES)}; got {came}; name it (make bench "
-            "DATA=…): https://github.com/multi30k/dataset, data/task1/raw"
+            f"wanted a folder with Multi30k's {', '.join(needed)}; got {options.data} without "
+            f"{', '.join(without)}; name it (make bench DATA=…): "
+            "https://github.com/multi30k/dataset, data/task1/raw"
         )
     if "decoding" in (options.suites or ()) and not is_run(options.run):
         parser.error(
@@ -231,45 +262,6 @@ def write_tables() -> None:
 
 def _blocks(count: int, seconds: float | None = None) -> list[str]:
     return ["--blocks", str(count), *(["--seconds", str(seconds)] if seconds else [])]
-
-
-def warning() -> str:
-    """What to say where nobody could measure the same again; else nothing."""
-    commit = _commit()
-    if commit is None:
-        said = ["This is no checkout: the results cannot say which source they are of."]
-    elif commit.endswith("+"):
-        said = [
-            f"The source is not that of a commit: the results will say {commit}.",
-            "Commit these first, and measure then:",
-            *(changes := _changes())[:10],
-            *([f"and {len(changes) - 10} more"] if len(changes) > 10 else []),
-        ]
-    else:
-        return ""
-    line = "!" * 80
-    return "\n".join([line, *(f"!!! {one}" for one in said), line, ""])
-
-
-def _commit() -> str | None:
-    """Of the source; "+" where it is not as that commit has it."""
-    commit = _git("rev-parse", "--short", "HEAD")
-    return commit and commit.strip() + "+" * bool(_changes())
-
-
-def _changes() -> list[str]:
-    """What of the source is not as the commit has it."""
-    return (_git("status", "--porcelain", "--", *SOURCE) or "").splitlines()
-
-
-def _git(*words: str) -> str | None:
-    """What git says; None where there is none, or no checkout."""
-    git = ["git", "--no-optional-locks", "-C", str(HERE.parent), *words]
-    try:
-        done = subprocess.run(git, capture_output=True, encoding="utf-8", check=False)
-    except FileNotFoundError:
-        return None
-    return done.stdout if done.returncode == 0 else None
 
 
 if __name__ == "__main__":

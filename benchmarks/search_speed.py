@@ -17,7 +17,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import corpus
-from agreement import agreeing
+from agreement import OURS, agreeing
 from contest import CORPUS, HERE, Contender, contest, parser
 from measurement import write
 
@@ -46,7 +46,7 @@ def main() -> None:
         for model in options.model:
             for beam in options.beam:
                 contenders = [
-                    Contender("attlas", "attlas_search", model),
+                    Contender(OURS, "attlas_search", model),
                     Contender("JoeyNMT", "joeynmt_search", model, "joeynmt", "joeynmt"),
                 ]
                 answers = {one.name: runs[model] / f"{one.name}.json" for one in contenders}
@@ -55,7 +55,7 @@ def main() -> None:
                 title = f"{MODELS[model]}, {'greedy' if beam == 1 else f'beam {beam}'}"
                 more = ["--beam", str(beam), "--run", str(runs[model])]
                 one = contest("search", title, "sentences/s", contenders, threads, options, more)
-                found.append(one | agreeing(written(answers), "attlas"))
+                found.append(one | agreeing(written(answers), OURS))
                 write(found, options.json)  # what comes later may fail
 
 

@@ -6,10 +6,12 @@ own, and the command that measured it.
 """
 
 import json
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 Suite = dict[str, Any]
+Contender = Mapping[str, Any]
 CONDITIONS = ("date", "machine")
 
 
@@ -36,28 +38,56 @@ def keep(target: Path, name: str, suite: Suite, *, part: bool) -> None:
 
 
 def merged(old: Suite, new: Suite) -> Suite:
-    """The old measurements with what was measured anew put in, contender by contender.
+    """The old measurements with what was measured anew put in.
 
-    A measurement is the same where its name and its threads are. What was measured anew takes the
-    place of what there was of that contender, but for one that was lost and had figures before.
-    Where the new suite failed and has nothing, the old one stays.
+    A measurement is the same where its name and its threads are. The contenders of a curve are put
+    in one by one, and one that is lost leaves the curve that it had. Contenders that took turns
+    belong together, because their ratios are of these turns: all are replaced, unless all are lost
+    and had figures before. Where nothing is put in, the old suite stays.
     """
-    if old["measurements"] and not new["measurements"]:
-        return old
     own = {name: old[name] for name in CONDITIONS}
-    found = {_key(one): one for one in old["measurements"]}
-    for key, measurement in found.items():
+    before, anew = {}, {}
+    for measurement in old["measurements"]:
         told = {"conditions": own, "command": measurement["command"]}
         contenders = [told | one for one in measurement["contenders"]]
-        found[key] = measurement | {"contenders": contenders}
+        before[_key(measurement)] = measurement | {"contenders": contenders}
     for measurement in new["measurements"]:
-        before = found.get(_key(measurement), {"contenders": []})
-        named = {one["name"]: one for one in before["contenders"]}
-        for one in measurement["contenders"]:
-            if "lost" not in one or "lost" in named.get(one["name"], one):
-                named[one["name"]] = one
-        found[_key(measurement)] = measurement | {"contenders": list(named.values())}
-    return plain(new | {"measurements": list(found.values())})
+        there = before.get(_key(measurement), {"contenders": []})["contenders"]
+        put_in = _one_by_one if "moments" in measurement else _together
+        contenders = put_in(there, measurement["contenders"])
+        if contenders:
+            anew[_key(measurement)] = measurement | {"contenders": contenders}
+    if before and not anew:
+        return old
+    return plain(new | {"measurements": list((before | anew).values())})
+
+
+def came_through(contenders: Iterable[Contender]) -> bool:
+    """Whether anybody has figures."""
+    return any("lost" not in one for one in contenders)
+
+
+def lost(measurements: Iterable[Mapping[str, Any]]) -> list[str]:
+    """Who has no figures, and why; each reason once."""
+    contenders = [one for measurement in measurements for one in measurement["contenders"]]
+    reasons = [f"{one['name']}: {one['lost']}" for one in contenders if "lost" in one]
+    return list(dict.fromkeys(reasons))
+
+
+def _one_by_one(old: list[Contender], new: list[Contender]) -> list[Contender]:
+    """Both; nothing where nobody of the new has a place."""
+    there = {one["name"]: one for one in old}
+    found = {
+        one["name"]: one
+        for one in new
+        if "lost" not in one or "lost" in there.get(one["name"], one)
+    }
+    return list((there | found).values()) if found else []
+
+
+def _together(old: list[Contender], new: list[Contender]) -> list[Contender]:
+    """The new; nothing where all of them are lost and the old have figures."""
+    return new if came_through(new) or not came_through(old) else []
 
 
 def _key(measurement: dict[str, Any]) -> tuple[str, int]:

@@ -5,8 +5,8 @@ end, whether that comes before the minutes are over or after, and validates as t
 of that counts. JoeyNMT trains the model of the recipe (its widths, layers, dropout, vocabulary and
 batches) for so many minutes, with its own loop, optimisation and schedule, and does not validate.
 One after the other, each with all the threads. What was kept on the way then translates the test
-set, each with its own beam search of 5. Scored by sacreBLEU: cased, detokenised, 13a; the last
-point also as papers do it, where sacremoses is installed.
+set, each with its own beam search of 5 and the length penalty of the recipe. Scored by sacreBLEU:
+cased, detokenised, 13a; the last point also as papers do it, where sacremoses is installed.
 
 python benchmarks/time_to_bleu.py --data multi30k --courses tiny:15
 python benchmarks/time_to_bleu.py --data multi30k --courses long:120 --contenders attlas \\
@@ -20,7 +20,7 @@ import shlex
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -31,6 +31,7 @@ from curve import evenly, late
 from environments import environment
 from measurement import called, write
 from paper_bleu import paper_bleu
+from terms import check_model, check_search
 from trained_run import begun, conditions
 
 from attlas.data import FilesData, Splits
@@ -101,10 +102,12 @@ def main() -> None:
         ]
         for one in options.contenders:
             made(one)
-        found = []
+        found: list[dict[str, Any]] = []
         for plan in plans:
-            found.append(curves(options, plan))
-            write(found, options.json)  # what comes later may fail
+            for so_far in curves(options, plan):
+                write([*found, so_far], options.json)  # what comes later may fail
+            found.append(so_far)
+            say(so_far)
     except AttlasError as error:
         sys.exit(f"time_to_bleu.py: {error}")
 
@@ -133,6 +136,9 @@ def planned(options: argparse.Namespace, threads: int, name: str, minutes: float
     data = multi30k(options.data)
     splits = data.load()
     recipe = read_recipe(name, options.set).model_copy(update={"data": data})
+    check_search(name, recipe)
+    if "JoeyNMT" in options.contenders:
+        check_model(name, recipe)
     tables = dict.fromkeys(CONTENDERS, recipe.tables())
     run: Path | None = dict(options.trained).get(name)
     before = run is not None and (run / CONFIG).is_file()
@@ -145,11 +151,20 @@ def planned(options: argparse.Namespace, threads: int, name: str, minutes: float
     return Plan(name, minutes, threads, splits, recipe, tables, run, before)
 
 
-def curves(options: argparse.Namespace, plan: Plan) -> dict[str, Any]:
-    """One measurement: a curve for each contender, or why there is none."""
+def curves(options: argparse.Namespace, plan: Plan) -> Iterator[dict[str, Any]]:
+    """One measurement, told anew after each contender: its curve, or why there is none."""
     moments, splits = evenly(plan.minutes, options.points), plan.splits
     references = [pair.target for pair in splits.test.pairs]
-    contenders: list[dict[str, Any]] = []
+    changed = "".join(f", {assignment}" for assignment in options.set)
+    measurement: dict[str, Any] = {
+        "suite": "quality",
+        "name": f"`{plan.name}`{changed}, {plan.minutes:g} min",
+        "unit": "BLEU",
+        "threads": plan.threads,
+        "moments": moments,
+        "command": shlex.join(called(sys.argv)),
+        "contenders": [],
+    }
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
         pairs = {"train": splits.train.pairs, "valid": splits.valid.pairs}
@@ -166,21 +181,11 @@ def curves(options: argparse.Namespace, plan: Plan) -> dict[str, Any]:
             (folder / one).mkdir()
             trouble = played(one, told | {"recipe": plan.tables[one]}, folder / one)
             found = {"lost": trouble} if trouble else scored(folder / one, references)
-            contenders.append({"name": one, "version": versions(one), **found})
             if one == "attlas" and plan.run is not None and plan.begun and not trouble:
-                contenders[-1]["conditions"] = conditions(plan.run)
-    changed = "".join(f", {assignment}" for assignment in options.set)
-    measurement = {
-        "suite": "quality",
-        "name": f"`{plan.name}`{changed}, {plan.minutes:g} min",
-        "unit": "BLEU",
-        "threads": plan.threads,
-        "moments": moments,
-        "command": shlex.join(called(sys.argv)),
-        "contenders": contenders,
-    }
-    say(measurement)
-    return measurement
+                found["conditions"] = conditions(plan.run)
+            curve = {"name": one, "version": versions(one), **found}
+            measurement = measurement | {"contenders": [*measurement["contenders"], curve]}
+            yield measurement
 
 
 def multi30k(folder: Path) -> FilesData:

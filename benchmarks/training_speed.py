@@ -10,8 +10,8 @@ from measurement import write
 
 
 def attlas(name: str, model: str) -> Contender:
-    """Ours."""
-    return Contender(name, "attlas_training", model)
+    """Ours, as `attlas train` does it."""
+    return Contender(name, "attlas_command_training", model)
 
 
 def joeynmt(model: str) -> Contender:
@@ -35,6 +35,7 @@ MODELS: dict[str, tuple[str, list[Contender]]] = {
         "Transformer",
         [
             attlas("attlas", "transformer"),
+            Contender("attlas, glibc's defaults", "attlas_training", "transformer"),
             Contender("hand loop, nn.Transformer", "torch_training", "transformer", None, "torch"),
             Contender(
                 "hand loop, HF Marian", "marian_training", "transformer", None, "transformers"
@@ -71,11 +72,17 @@ def main() -> None:
     """Measure, print, and write JSON where asked to."""
     asked = parser(__doc__)
     asked.add_argument("--model", choices=MODELS, nargs="+", default=list(MODELS))
+    others = {one.name for _, contenders in MODELS.values() for one in contenders[1:]}
+    asked.add_argument(
+        "--without", choices=sorted(others), nargs="+", default=[], metavar="CONTENDER",
+        help="leave out (no first one, with whom the others are compared)",
+    )  # fmt: skip
     options = asked.parse_args()
     found = []
     for threads in options.threads:
         for model in options.model:
-            title, contenders = MODELS[model]
+            title, every = MODELS[model]
+            contenders = [one for one in every if one.name not in options.without]
             one = contest("training", title, "target tokens/s", contenders, threads, options)
             found.append(one)
             write(found, options.json)  # what comes later may fail

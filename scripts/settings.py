@@ -65,7 +65,10 @@ def _explanations(config: type[Config]) -> Iterator[str]:
 
 
 def _escaped(text: str) -> str:
-    return text.replace("<", "&lt;")
+    """What looks like a tag is none; in a span of code all is read as it stands."""
+    parts = text.split("`")
+    parts[::2] = [part.replace("<", "&lt;") for part in parts[::2]]
+    return "`".join(parts)
 
 
 def _is_a_name(key: str, field: FieldInfo) -> bool:
@@ -111,7 +114,7 @@ def _default(field: FieldInfo) -> str:
 def _values(field: FieldInfo) -> str:
     kinds = [_kind(one) for one in _alternatives(field.annotation) if one is not type(None)]
     bounds = [
-        f"{sign} {getattr(one, name):g}"
+        f"{sign} {getattr(one, name):,.12g}"
         for one in _constraints(field)
         for name, sign in _BOUNDS.items()
         if getattr(one, name, None) is not None

@@ -1,4 +1,4 @@
-"""attlas: `train(recipe, folder)`, as `attlas train` calls it, with a pause between blocks."""
+"""attlas: `train(recipe, folder)` and nothing more, with a pause between blocks."""
 
 from typing import Any
 
@@ -8,12 +8,10 @@ settings, pace = options.read()
 
 from attlas_models import recipe  # noqa: E402
 
-from attlas.allocator import keep_freed_memory  # noqa: E402
 from attlas.training import train  # noqa: E402
 from attlas.training.learner import Learner  # noqa: E402
 from attlas.training.update import Update  # noqa: E402
 
-keep_freed_memory()
 NEVER = 10**6  # a validation, a checkpoint
 plain = Learner.update
 

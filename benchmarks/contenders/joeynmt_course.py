@@ -36,8 +36,9 @@ cfg["training"] |= {
     "scheduling": "warmupinversesquareroot", "learning_rate": 1e-3, "learning_rate_min": 1e-9,
     "learning_rate_warmup": training["schedule"]["warmup"] or WARMUP,
 }  # fmt: skip
+search = course.told["decoding"]
 cfg["testing"] = {
-    "batch_size": ROWS, "beam_size": 5, "beam_alpha": course.told["decoding"]["length_penalty"],
+    "batch_size": ROWS, "beam_size": search["beam"], "beam_alpha": search["length_penalty"],
     "max_output_length": MOST,
 }  # fmt: skip
 translator = Translator(cfg, course.corpus)

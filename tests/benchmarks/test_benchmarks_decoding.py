@@ -16,7 +16,8 @@ BENCHMARKS = Path(__file__).resolve().parents[2] / "benchmarks"
 sys.path.append(str(BENCHMARKS))
 
 import decoding_ways  # noqa: E402
-from decoding_speed import OURS, exported, fastest, middle  # noqa: E402
+from agreement import OURS  # noqa: E402
+from decoding_speed import exported, fastest, middle  # noqa: E402
 from decoding_ways import batched  # noqa: E402
 
 

@@ -114,6 +114,19 @@ def test_a_table_says_which_batches_each_took(results: dict[str, Any]) -> None:
     assert "from left to right. Peer: 8 rows; 9 rows." in tables(results, SUITES)
 
 
+def test_a_table_says_how_many_lines_of_each_are_ours(results: dict[str, Any]) -> None:
+    measurements = results["training"]["measurements"]
+    assert "Lines that are" not in tables(results, SUITES)
+    measurements[0]["agreeing"] = {"attlas": 1.0, "Peer": 0.9876}
+    measurements[1]["agreeing"] = {"attlas": 1.0, "Peer": 0.5, "Other": 0.25}
+    lines = tables(results, SUITES).splitlines()
+    wanted = "those of attlas, from left to right. Peer: 98.8%, 50.0%; Other: –, 25.0%."
+    assert f"Lines that are {wanted}" in lines
+    results["training"]["measurements"] = measurements * 5
+    wanted = "attlas: 4,000 | Peer: 2,000 (2.00 ×), 50.0% of its lines those of attlas |"
+    assert tables(results, SUITES).count(wanted) == 5
+
+
 def test_the_table_replaces_what_is_between_the_markers_and_nothing_else(
     results: dict[str, Any],
 ) -> None:

@@ -1,7 +1,6 @@
-"""What is measured, where that is written, and what is said of the state of the source."""
+"""What is measured, and where that is written."""
 
 import json
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,8 +11,11 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.append(str(ROOT / "benchmarks"))
 
+import checkout  # noqa: E402
 import run  # noqa: E402
 from readme import BEGIN, END  # noqa: E402
+
+FIGURES: list[dict[str, Any]] = [{"contenders": [{"name": "a", "median": 1.0}]}]
 
 
 def test_what_takes_hours_is_measured_only_where_it_is_asked_for(
@@ -36,22 +38,45 @@ def test_every_suite_has_a_script(quick: bool) -> None:
         assert (ROOT / "benchmarks" / script).is_file()
 
 
+@pytest.mark.parametrize("quick", [True, False])
+def test_a_suite_needs_the_files_that_its_script_is_told_of(tmp_path: Path, quick: bool) -> None:
+    for name, (_, *told) in run.suites(tmp_path, tmp_path / "runs" / "a", quick).items():
+        if str(tmp_path) not in told:  # who gets the whole folder reads what it likes
+            files = [Path(word).name for word in told if Path(word).parent == tmp_path]
+            assert files == list(run.NEEDED[name])
+
+
+def script(path: Path, measurements: object, then: str = "") -> list[str]:
+    """A suite that writes these and then does something."""
+    path.write_text(
+        "import os, signal, sys\n"
+        f"open(sys.argv[-1], 'w').write({json.dumps(measurements)!r})\n{then}",
+        encoding="utf-8",
+    )
+    return [str(path)]
+
+
 def given(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, *words: str) -> None:
     """A command line, and a place of its own for what comes out; no page is written."""
-    for name in run.FILES:
+    for name in run.NEEDED["quality"]:
         (tmp_path / name).touch()
     monkeypatch.setattr(sys, "argv", ["run.py", "--data", str(tmp_path), *words])
     monkeypatch.setattr(run, "HERE", tmp_path / "benchmarks")
+    monkeypatch.setattr(checkout, "ROOT", tmp_path)
     monkeypatch.setattr(run, "RESULTS", tmp_path / "results.json")
     monkeypatch.setattr(run, "QUICK", tmp_path / "quick.json")
     monkeypatch.setattr(run, "write_tables", lambda: None)
 
 
-@pytest.mark.parametrize("name", run.FILES)
-def test_data_without_one_of_its_files_is_refused_before_anything_is_measured(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], name: str
-) -> None:
-    given(monkeypatch, tmp_path)
+@pytest.mark.parametrize(
+    ("suite", "name"), [(suite, name) for suite, files in run.NEEDED.items() for name in files]
+)
+def test_data_without_a_file_that_is_read_is_refused_before_anything_is_measured(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
+    suite: str, name: str,
+) -> None:  # fmt: skip
+    given(monkeypatch, tmp_path, "--run", str(tmp_path), "--suites", suite)
+    (tmp_path / "config.toml").touch()
     (tmp_path / name).unlink()
     with pytest.raises(SystemExit) as ended:
         run.main()
@@ -59,17 +84,30 @@ def test_data_without_one_of_its_files_is_refused_before_anything_is_measured(
     assert f"got {tmp_path} without {name};" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("suite", [*run.NEEDED, None])
+def test_files_that_are_not_read_need_not_be_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, suite: str | None
+) -> None:
+    given(monkeypatch, tmp_path, "--run", str(tmp_path), *(["--suites", suite] if suite else []))
+    needed = run.NEEDED[suite] if suite else run.TRAIN  # of all, but what is left out
+    if suite == "decoding":
+        (tmp_path / "config.toml").touch()
+    for name in set(run.NEEDED["quality"]) - set(needed):
+        (tmp_path / name).unlink()
+    monkeypatch.setattr(run, "run", lambda *given: iter(()))
+    run.main()
+
+
 def test_a_suite_that_fails_does_not_stop_the_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    good, bad = tmp_path / "good.py", tmp_path / "bad.py"
-    good.write_text("import sys; open(sys.argv[-1], 'w').write('[{\"contenders\": []}]')")
+    bad = tmp_path / "bad.py"
     bad.write_text("raise SystemExit(3)")
-    scripts = {"bad": [str(bad)], "good": [str(good)]}
+    scripts = {"bad": [str(bad)], "good": script(tmp_path / "good.py", FIGURES)}
     monkeypatch.setattr(run, "suites", lambda *given: scripts)
     found = dict(run.run(tmp_path, tmp_path, quick=True))
     assert (found["bad"]["failed"], found["bad"]["measurements"]) == ("exit code 3", [])
-    assert (found["good"]["failed"], found["good"]["measurements"]) == (None, [{"contenders": []}])
+    assert (found["good"]["failed"], found["good"]["measurements"]) == (None, FIGURES)
     assert found["good"]["machine"]["processor"]
     assert found["good"]["machine"]["packages"]["torch"]
     json.dumps(found)
@@ -78,13 +116,73 @@ def test_a_suite_that_fails_does_not_stop_the_run(
 def test_what_a_suite_measured_before_it_failed_is_kept(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    script = tmp_path / "half.py"
-    script.write_text(
-        "import sys; open(sys.argv[-1], 'w').write('[{\"contenders\": []}]'); sys.exit(3)"
-    )
-    monkeypatch.setattr(run, "suites", lambda *given: {"half": [str(script)]})
+    half = script(tmp_path / "half.py", FIGURES, "sys.exit(3)")
+    monkeypatch.setattr(run, "suites", lambda *given: {"half": half})
     ((_, found),) = run.run(tmp_path, tmp_path, quick=True)
-    assert (found["failed"], found["measurements"]) == ("exit code 3", [{"contenders": []}])
+    assert (found["failed"], found["measurements"]) == ("exit code 3", FIGURES)
+
+
+def test_a_suite_in_which_everybody_is_lost_has_failed_and_leaves_what_there_was(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given(monkeypatch, tmp_path, "--suites", "layers")
+    one = {"name": "T", "threads": 1, "command": "measure T"}
+    lost = [{"name": name, "lost": "no memory"} for name in "ab"]
+    layers = script(tmp_path / "one.py", [one | {"contenders": lost}])
+    monkeypatch.setattr(run, "suites", lambda *given: {"layers": layers})
+    old = {
+        "date": "2001-02-03", "machine": {"commit": "abc1234"}, "failed": None,
+        "measurements": [one | {"contenders": [{"name": "a", "median": 1.0}]}],
+    }  # fmt: skip
+    run.RESULTS.write_text(json.dumps({"layers": old}), encoding="utf-8")
+    with pytest.raises(SystemExit, match=r"layers \(no contender came through\)"):
+        run.main()
+    assert json.loads(run.RESULTS.read_text(encoding="utf-8")) == {"layers": old}
+
+
+def test_a_contender_that_is_lost_is_told_in_the_end_and_the_whole_has_failed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given(monkeypatch, tmp_path, "--suites", "layers")
+    lost = {"name": "Peer", "lost": "no wheel"}
+    both = [{"contenders": [*FIGURES[0]["contenders"], lost]}] * 2
+    layers = script(tmp_path / "one.py", both)
+    monkeypatch.setattr(run, "suites", lambda *given: {"layers": layers})
+    with pytest.raises(SystemExit, match=r"failed: layers, Peer: no wheel$"):
+        run.main()
+    found = json.loads(run.RESULTS.read_text(encoding="utf-8"))["layers"]
+    assert (found["failed"], found["measurements"]) == (None, both)
+
+
+INTERRUPT = "os.kill(os.getppid(), signal.SIGINT)"
+
+
+def test_what_was_measured_before_ctrl_c_is_kept_and_nothing_more_is_measured(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given(monkeypatch, tmp_path)
+    scripts = {
+        "training": script(tmp_path / "one.py", FIGURES, INTERRUPT),
+        "layers": script(tmp_path / "two.py", FIGURES),
+    }
+    monkeypatch.setattr(run, "suites", lambda *given: scripts)
+    with pytest.raises(SystemExit, match=r"training \(interrupted\)"):
+        run.main()
+    found = json.loads(run.RESULTS.read_text(encoding="utf-8"))
+    assert list(found) == ["training"]
+    assert found["training"]["measurements"] == FIGURES
+
+
+def test_ctrl_c_before_anything_was_measured_writes_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given(monkeypatch, tmp_path)
+    one = tmp_path / "one.py"
+    one.write_text(f"import os, signal\n{INTERRUPT}", encoding="utf-8")
+    monkeypatch.setattr(run, "suites", lambda *given: {"training": [str(one)]})
+    with pytest.raises(SystemExit, match="interrupted"):
+        run.main()
+    assert not run.RESULTS.exists()
 
 
 @pytest.mark.parametrize("words", [[], ["--suites", "layers"]], ids=["all", "some"])
@@ -93,15 +191,14 @@ def test_suites_that_are_measured_anew_leave_the_others_as_they_were(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: list[str], quick: bool
 ) -> None:
     given(monkeypatch, tmp_path, *words, *(["--quick"] if quick else []))
-    script = tmp_path / "one.py"
-    script.write_text("import sys; open(sys.argv[-1], 'w').write('[]')")
-    monkeypatch.setattr(run, "suites", lambda *given: {"layers": [str(script)]})
+    layers = script(tmp_path / "one.py", FIGURES)
+    monkeypatch.setattr(run, "suites", lambda *given: {"layers": layers})
     target = run.QUICK if quick else run.RESULTS
     target.write_text(json.dumps({"quality": "old", "layers": "old"}), encoding="utf-8")
     run.main()
     kept = json.loads(target.read_text(encoding="utf-8"))
     assert kept["quality"] == "old"
-    assert kept["layers"]["measurements"] == []
+    assert kept["layers"]["measurements"] == FIGURES
     assert [path.name for path in tmp_path.glob("*.begun")] == []
 
 
@@ -127,10 +224,9 @@ def test_where_a_suite_failed_so_does_the_whole_in_the_end(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     given(monkeypatch, tmp_path)
-    good, bad = tmp_path / "good.py", tmp_path / "bad.py"
-    good.write_text("import sys; open(sys.argv[-1], 'w').write('[]')")
+    bad = tmp_path / "bad.py"
     bad.write_text("raise SystemExit(3)")
-    scripts = {"bad": [str(bad)], "good": [str(good)]}
+    scripts = {"bad": [str(bad)], "good": script(tmp_path / "good.py", FIGURES)}
     monkeypatch.setattr(run, "suites", lambda *given: scripts)
     with pytest.raises(SystemExit, match=r"failed: bad \(exit code 3\)$"):
         run.main()
@@ -204,49 +300,6 @@ def test_options_of_curves_are_for_curves_alone(
         run.main()
     assert ended.value.code == 2
     assert "measure quality alone" in capsys.readouterr().err
-
-
-@pytest.fixture
-def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A checkout with one commit."""
-
-    def git(*words: str) -> None:
-        who = ["-c", "user.name=A", "-c", "user.email=a@example.org"]
-        subprocess.run(["git", "-C", str(tmp_path), *who, *words], check=True, capture_output=True)
-
-    git("init")
-    for name in ("src/a.py", "benchmarks/run.py", "benchmarks/results.json", "docs/page.md"):
-        (tmp_path / name).parent.mkdir(exist_ok=True)
-        (tmp_path / name).write_text("1\n", encoding="utf-8")
-    git("add", ".")
-    git("commit", "-m", "one")
-    monkeypatch.setattr(run, "HERE", tmp_path / "benchmarks")
-    return tmp_path
-
-
-def test_a_source_that_is_that_of_a_commit_needs_no_warning(checkout: Path) -> None:
-    for name in ("benchmarks/results.json", "docs/page.md"):  # no figure depends on them
-        (checkout / name).write_text("2\n", encoding="utf-8")
-    assert run.warning() == ""
-    assert not str(run.machine()["commit"]).endswith("+")
-
-
-@pytest.mark.parametrize("name", ["src/a.py", "src/new.py", "benchmarks/run.py"])
-def test_a_changed_source_is_told_loudly_and_by_name(checkout: Path, name: str) -> None:
-    (checkout / name).write_text("2\n", encoding="utf-8")
-    commit = str(run.machine()["commit"])
-    assert commit.endswith("+")
-    assert commit in run.warning()
-    assert name in run.warning()
-    assert run.warning().startswith("!" * 80)
-
-
-def test_a_source_that_is_no_checkout_is_told(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(run, "HERE", tmp_path / "benchmarks")
-    assert "no checkout" in run.warning()
-    assert run.machine()["commit"] is None
 
 
 def test_no_file_holds_two_nouns() -> None:

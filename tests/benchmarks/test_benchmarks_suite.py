@@ -11,7 +11,7 @@ import pytest
 BENCHMARKS = Path(__file__).resolve().parents[2] / "benchmarks"
 sys.path.append(str(BENCHMARKS))
 
-from suite import keep, merged, plain  # noqa: E402
+from suite import keep, lost, merged, plain  # noqa: E402
 
 
 def curve(name: str, *bleus: float) -> dict[str, Any]:
@@ -20,6 +20,12 @@ def curve(name: str, *bleus: float) -> dict[str, Any]:
 
 
 def measurement(name: str, *contenders: dict[str, Any], threads: int = 2) -> dict[str, Any]:
+    """Of curves."""
+    return turned(name, *contenders, threads=threads) | {"moments": [60.0, 120.0]}
+
+
+def turned(name: str, *contenders: dict[str, Any], threads: int = 2) -> dict[str, Any]:
+    """Of contenders that took turns."""
     return {
         "name": name, "threads": threads, "command": f"measure {name}",
         "contenders": list(contenders),
@@ -120,6 +126,42 @@ def test_a_contender_that_is_lost_keeps_the_curve_that_it_had() -> None:
     never = suite("2001-02-03", "aaaaaaa", measurement("long", lost | {"lost": "no wheel"}))
     assert told(merged(never, new))["long", 2, "ours"] == lost
     assert told(merged(new, old))["long", 2, "ours"]["points"] == curve("ours", 1.0)["points"]
+
+
+def test_where_every_curve_is_lost_the_old_suite_stays_as_it_was() -> None:
+    old = suite("2001-02-03", "aaaaaaa", measurement("long", curve("ours", 1.0), curve("p", 2.0)))
+    gone = measurement("long", {"name": "p", "lost": "no memory"})
+    assert merged(old, suite("2001-02-04", "bbbbbbb", gone)) == old
+
+
+def test_contenders_that_took_turns_are_replaced_together_because_ratios_are_of_these_turns() -> (
+    None
+):
+    ours, peer = {"name": "ours", "median": 100.0, "ratio": 1.0}, {"name": "p", "median": 50.0}
+    old = suite("2001-02-03", "aaaaaaa", turned("T", ours, peer | {"ratio": 2.0}))
+    anew = [ours | {"median": 400.0}, {"name": "q", "lost": "no wheel"}]
+    for new in (anew, [{"name": "ours", "lost": "it broke"}, peer]):
+        half = suite("2001-02-04", "bbbbbbb", turned("T", *new)) | {"failed": "exit code 1"}
+        (found,) = merged(old, half)["measurements"]
+        assert found["contenders"] == new
+
+
+def test_a_measurement_in_which_all_were_lost_leaves_the_one_before() -> None:
+    gone = [{"name": name, "lost": "no memory"} for name in ("ours", "p")]
+    old = suite("2001-02-03", "aaaaaaa", turned("T", {"name": "ours", "median": 1.0}))
+    new = suite("2001-02-04", "bbbbbbb", turned("T", *gone)) | {"failed": "nobody"}
+    assert merged(old, new) == old
+    more = merged(old, {**new, "measurements": [*new["measurements"], turned("U", *gone)]})
+    assert told(more)["T", 2, "ours"]["median"] == 1.0
+    assert told(more)["U", 2, "p"] == gone[1]  # nobody knew of it before
+    never = suite("2001-02-03", "aaaaaaa", turned("T", gone[0] | {"lost": "no wheel"}))
+    assert told(merged(never, new))["T", 2, "ours"] == gone[0]
+
+
+def test_who_was_lost_is_told_with_the_reason_once() -> None:
+    gone = {"name": "p", "lost": "no wheel"}
+    both = [turned("T", curve("ours"), gone), turned("U", gone, {"name": "q", "lost": "it broke"})]
+    assert lost(both) == ["p: no wheel", "q: it broke"]
 
 
 @pytest.mark.parametrize("part", [True, False])

@@ -2,15 +2,21 @@
 
 import gzip
 import json
+import runpy
 import sys
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
 
+from attlas.decoding import DecodingConfig
+from attlas.training import read_recipe
+
 BENCHMARKS = Path(__file__).resolve().parents[2] / "benchmarks"
 sys.path.append(str(BENCHMARKS))
 
+import run  # noqa: E402
 import time_to_bleu  # noqa: E402
 
 LINES = {"train": 60, "val": 8, "test_2016_flickr": 6}
@@ -95,9 +101,83 @@ def test_a_course_is_written_before_the_next_one_begins(
     assert one["name"].endswith("1 min")
 
 
+def test_a_contender_is_written_before_the_next_one_begins(
+    data: Path,
+    tmp_path: Path,
+    asked: list[tuple[str, dict[str, Any]]],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    found, plain = tmp_path / "found.json", time_to_bleu.played
+
+    def broken(contender: str, told: dict[str, Any], folder: Path) -> str | None:
+        if asked:
+            raise KeyboardInterrupt
+        return plain(contender, told, folder)
+
+    monkeypatch.setattr(time_to_bleu, "played", broken)
+    words = ["--courses", "tiny:1", "--contenders", "JoeyNMT", "attlas", "--set", *SMALL]
+    with pytest.raises(KeyboardInterrupt):
+        call(monkeypatch, data, *words, "--json", str(found))
+    (one,) = json.loads(found.read_text(encoding="utf-8"))
+    assert [c["name"] for c in one["contenders"]] == ["JoeyNMT"]
+    assert one["contenders"][0]["points"]
+
+
+def test_a_model_that_joeynmt_is_not_told_of_is_trained_by_attlas_alone(
+    data: Path, asked: list[tuple[str, dict[str, Any]]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = ["--courses", "multi30k:1", "--set", *SMALL]
+    with pytest.raises(SystemExit, match="JoeyNMT"):
+        call(monkeypatch, data, *words)
+    assert asked == []
+    call(monkeypatch, data, *words, "--contenders", "attlas")
+    assert [contender for contender, _ in asked] == ["attlas"]
+
+
+def test_joeynmt_searches_with_the_beam_and_the_length_penalty_of_the_recipe(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its own packages are stood in for: they are not of this environment."""
+
+    class ToldError(Exception):
+        pass
+
+    def translator(cfg: dict[str, Any], corpus: Path) -> None:
+        raise ToldError(cfg["testing"])
+
+    told = {
+        "corpus": "corpus", "moments": [60.0], "threads": 1, "sources": [],
+        "recipe": read_recipe("tiny").tables(),
+        "decoding": DecodingConfig(beam=7, length_penalty=0.3).model_dump(),
+    }  # fmt: skip
+    (tmp_path / "told.json").write_text(json.dumps(told), encoding="utf-8")
+    theirs = {"train": None, "TrainManager": None}
+    for name, members in {
+        "joeynmt": {}, "joeynmt.training": theirs, "joeynmt_translator": {"Translator": translator},
+    }.items():  # fmt: skip
+        module = ModuleType(name)
+        vars(module).update(members)
+        monkeypatch.setitem(sys.modules, name, module)
+    monkeypatch.setattr(sys, "path", [*sys.path, str(BENCHMARKS / "contenders")])
+    monkeypatch.setattr(sys, "argv", ["joeynmt_course.py", str(tmp_path)])
+    with pytest.raises(ToldError) as caught:
+        runpy.run_path(str(BENCHMARKS / "contenders" / "joeynmt_course.py"))
+    (testing,) = caught.value.args
+    assert (testing["beam_size"], testing["beam_alpha"]) == (7, 0.3)
+
+
 @pytest.mark.parametrize(
     ("words", "named"),
     [
+        (["--courses", "tiny:1", "multi30k:1"], "model.kind = 'recurrent'"),
+        (
+            ["--courses", "tiny:1", "--set", "vocabulary.joint=false", "model.tied_source=false"],
+            "vocabulary.joint = False",
+        ),
+        (["--courses", "tiny:1", "--set", "vocabulary.kind=characters"], "'characters'"),
+        (["--courses", "tiny:1", "base:1"], "base with decoding.beam = 4;"),
+        (["--courses", "tiny:1", "--set", "decoding.method=greedy"], "decoding.method = 'greedy'"),
+        (["--courses", "tiny:1", "--set", "decoding.coverage_penalty=0.2"], "penalty = 0.2"),
         (["--courses", "tiny:1", "nosuch:1"], "nosuch"),
         (["--courses", "tiny:1", "--set", "model.width=65"], "65"),
         (["--courses", "tiny:1", "--points", "0"], "--points"),
@@ -121,6 +201,14 @@ def test_what_is_wrong_is_said_before_anything_is_trained(
     assert named in said
     assert "wanted" in said or "invalid" in said
     assert asked == []
+
+
+def test_the_files_that_it_reads_are_those_that_are_asked_for_before(data: Path) -> None:
+    files = time_to_bleu.multi30k(data)
+    named = [
+        Path(name).name for one in (files.train, files.valid, files.test) for name in one or ()
+    ]
+    assert sorted(named) == sorted(run.NEEDED["quality"])
 
 
 def test_a_corpus_that_is_not_whole_is_refused(

@@ -1,8 +1,11 @@
 """The commands as a shell would call them, for the tests."""
 
+from typer.main import get_group
 from typer.testing import CliRunner
 
 from attlas.cli.application import app
+
+COMMANDS = [*get_group(app).commands]
 
 
 def called(*arguments: object, text: str | bytes | None = None) -> tuple[int, str, str]:

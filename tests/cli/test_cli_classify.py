@@ -100,9 +100,30 @@ def test_the_attention_of_a_text_is_kept(labelling: Path, tmp_path: Path, ending
         assert again[:2] == (0, out)
 
 
+@pytest.mark.parametrize("named", [True, False])
+def test_the_attention_of_many_texts_is_kept_in_a_folder(
+    labelling: Path, tmp_path: Path, named: bool
+) -> None:
+    texts = ["a great film", "a film", "a great great film"]
+    given = {"text": None} if named else {"text": "\n".join(texts)}
+    arguments = [*(texts if named else []), "--attention", tmp_path / "looks", "--window", 2]
+    code, out, told = classify(labelling, *arguments, **given)
+    assert (code, told) == (0, "")
+    assert out == classify(labelling, *texts)[1]
+    assert len(list((tmp_path / "looks").iterdir())) == 3
+    for number, text in enumerate(texts, 1):
+        trace = Trace.load(tmp_path / "looks" / f"{number}.safetensors")
+        assert trace.source == ((*text.split(), "</s>"),)
+    code, _, told = classify(labelling, *arguments, **given)
+    assert code == 2
+    assert "a new folder for a trace of each text; got" in told
+
+
 @pytest.mark.parametrize(
     ("arguments", "text", "said"),
     [
+        (["a", "b", "--attention", "m", "--layer", "e"], None, "got m: a trace holds every layer"),
+        (["a", "b", "--attention", "nowhere/m"], None, "no folder nowhere"),
         (["a", "b", "--attention", "m.png"], None, "a single text for --attention; got several"),
         (["--attention", "m.png"], "a\nb\n", "a single text for --attention; got several"),
         (["--attention", "m.png"], "", "a single text for --attention; got none"),

@@ -9,13 +9,12 @@ from pathlib import Path
 
 import pytest
 import torch
-from calling import called
+from calling import COMMANDS, called
 from typer.testing import CliRunner
 
 from attlas.cli.application import app
 
 ATTLAS = [sys.executable, "-m", "attlas"]
-COMMANDS = ["train", "translate", "evaluate", "figure", "look", "inspect"]
 
 
 def test_no_help_imports_anything_heavy() -> None:
@@ -27,7 +26,8 @@ for command in {[[], *([c] for c in COMMANDS)]!r}:
         app([*command, "--help"])
     except SystemExit as end:
         assert end.code == 0
-heavy = {{"torch", "numpy", "matplotlib", "sentencepiece", "sacrebleu", "safetensors"}}
+heavy = {{"torch", "numpy", "matplotlib", "sentencepiece", "sacrebleu", "safetensors", "onnx",
+    "ctranslate2"}}
 sys.exit(", ".join(heavy & set(sys.modules)) or 0)
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
@@ -54,10 +54,10 @@ def test_the_help_names_every_checkpoint_and_device_and_what_may_be_set() -> Non
     def said(command: str) -> str:
         return " ".join(CliRunner().invoke(app, [command, "--help"]).output.split())
 
-    for command in ("translate", "evaluate", "figure", "look"):
+    for command in ("translate", "evaluate", "figure", "look", "classify", "export"):
         assert '"best", "last", "averaged" or the number' in said(command)
-        assert '"cuda:1" or "auto"' in said(command)
-        assert "--set decoding.KEY=VALUE" in said(command)
+        assert ('"cuda:1" or "auto"' in said(command)) is (command != "export")
+        assert ("--set decoding.KEY=VALUE" in said(command)) is (command != "classify")
     for command in ("train", "inspect"):
         assert "--set TABLE.KEY=VALUE" in said(command)
 
@@ -122,7 +122,11 @@ def test_a_want_of_memory_is_no_mistake_of_ours_and_says_what_takes_less(
     assert code == 2
     assert error.startswith("attlas: wanted memory; got ")
     assert error.count("\n") == 1
-    for setting in ("batching.tokens", "--window", "decoding.longest_source"):
+    for setting in (
+        "batching.tokens",
+        "--window",
+        "decoding.longest_source for texts to translate",
+    ):
         assert setting in error
 
 

@@ -3,7 +3,6 @@
 import json
 import os
 import shutil
-from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
 
@@ -14,7 +13,7 @@ from typer.testing import CliRunner
 from attlas.cli.application import app
 from attlas.cli.evaluating import exactly_right
 from attlas.config import read_toml, write_toml
-from attlas.data import Corpus, FilterReport, Pair
+from attlas.data.listed import Listed
 from attlas.decoding import DecodingConfig, Translator
 from attlas.metrics import corpus_score
 from attlas.runs import Run
@@ -237,16 +236,13 @@ def test_a_translation_that_did_not_end_is_not_exactly_right_whatever_its_text(r
     texts = ["1 2 3", "", "4 5", "6 7 1", "0"]
     translator = Translator(run, DecodingConfig.read(short, "the test"))
     found = list(translator.many(texts))
-    pairs = tuple(Pair(text, one.text) for text, one in zip(texts, found, strict=True))
-    tested = Corpus("", pairs, (1, 2, 3, 4, 5), FilterReport("", 5, 5))
     finished = [one.finished for one in found]
-    assert exactly_right(tested, found, translator.vocabularies.target) == finished
+    vocabulary = translator.vocabularies.target
+    wanted = [vocabulary.encode(one.text) for one in found]
+    assert exactly_right(found, wanted, vocabulary) == finished
     assert len(set(finished)) == 2  # and the empty text has its empty translation
-    other = replace(
-        tested,
-        pairs=tuple(Pair(text, f"{one.text} 1") for text, one in zip(texts, found, strict=True)),
-    )
-    assert not any(exactly_right(other, found, translator.vocabularies.target))
+    longer = [vocabulary.encode(f"{one.text} 1") for one in found]
+    assert not any(exactly_right(found, longer, vocabulary))
 
 
 def test_where_nothing_is_right_the_first_examples_come_with_their_references(
@@ -314,6 +310,37 @@ def test_a_folder_where_the_translations_should_go_is_told_before_any_work(
     code, out, error = evaluate(run, "-o", f"{tmp_path}/")
     assert (code, out) == (2, "")
     assert error == f"attlas: wanted to write {tmp_path}; got a folder of that name; name a file\n"
+
+
+def test_the_translations_are_kept_where_their_scoring_fails(
+    run: Path, files: tuple[Path, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: object) -> None:
+        raise RuntimeError("a bug")
+
+    monkeypatch.setattr("attlas.cli.evaluating.corpus_score", broken)
+    both = ("--source", files[0], "--reference", files[1])
+    code, out, error = evaluate(run, *both, "-o", tmp_path / "kept")
+    assert (code, out) == (1, "")
+    assert "RuntimeError: a bug" in error
+    assert (tmp_path / "kept").read_text("utf-8") == called("translate", run, "-i", files[0])[1]
+
+
+def test_a_reference_is_divided_into_tokens_once(
+    run: Path, files: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    divided, real = [], Listed.encode
+
+    def encode(self: Listed, text: str) -> list[int]:
+        divided.append(text)
+        return real(self, text)
+
+    references = ["never", "so", "at all"]
+    files[1].write_text("".join(f"{one}\n" for one in references), encoding="utf-8")
+    monkeypatch.setattr(Listed, "encode", encode)
+    both = ("--source", files[0], "--reference", files[1])
+    assert evaluate(run, *both, "--examples", 2)[0] == 0
+    assert [divided.count(one) for one in references] == [1, 1, 1]
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="/dev/full")

@@ -231,11 +231,17 @@ def test_of_a_classifier_the_command_that_draws_is_told(labelling: Path, tmp_pat
 def test_a_place_that_cannot_be_written_is_told_before_any_work(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, option: str
 ) -> None:
-    monkeypatch.chdir(tmp_path)
-    path = tmp_path / "m.png"
-    path.mkdir()
+    monkeypatch.chdir(tmp_path)  # where map.png goes by default
+    path = tmp_path / "there" / "m.png"
+    path.mkdir(parents=True)
     command = ("figure", tmp_path / "no-run", "a", option, path)
     assert f"wanted to write {path}; got a folder of that name" in called(*command)[2]
     path.rmdir()
-    monkeypatch.setattr(os, "access", lambda path, _: str(path) != str(tmp_path))
-    assert f"wanted to write {path}; got no right to write there" in called(*command)[2]
+    for _ in range(2):  # it comes by a new name, so that what stands there makes no difference
+        with monkeypatch.context() as locked:
+            locked.setattr(os, "access", lambda asked, _: str(asked) != str(path.parent))
+            assert f"wanted to write {path}; got no right to write there" in called(*command)[2]
+        path.write_bytes(b"an older one")
+    read_only = str(path), os.W_OK
+    monkeypatch.setattr(os, "access", lambda asked, right: (str(asked), right) != read_only)
+    assert "wanted the folder of a run" in called(*command)[2]

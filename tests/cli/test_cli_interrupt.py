@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import ClassVar
 
 import pytest
-from calling import called
+from calling import COMMANDS, called
 from typer.testing import CliRunner
 
 from attlas.cli.application import app
@@ -33,13 +33,14 @@ except BaseException:
 
 @pytest.mark.skipif(os.name == "nt", reason="the signals of POSIX")
 @pytest.mark.parametrize("module", ["typer", "torch"])
-@pytest.mark.parametrize("command", ["train", "translate", "evaluate", "figure", "look", "inspect"])
+@pytest.mark.parametrize("command", COMMANDS)
 def test_ctrl_c_while_modules_are_loaded_ends_it_at_once(
     tmp_path: Path, module: str, command: str
 ) -> None:
     (tmp_path / f"{module}.py").write_text(STUBBORN, encoding="utf-8")
+    needed = ["--to", "onnx"] if command == "export" else []
     with subprocess.Popen(
-        [*ATTLAS, command, "nonsense"],
+        [*ATTLAS, command, "nonsense", *needed],
         cwd=tmp_path,
         env={**os.environ, "PYTHONPATH": str(tmp_path)},
         stdout=subprocess.PIPE,

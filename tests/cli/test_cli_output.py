@@ -11,7 +11,7 @@ from calling import called
 from hypothesis import given
 from hypothesis import strategies as st
 
-from attlas.cli.output import opened
+from attlas.cli.output import check_replaceable, opened
 from attlas.errors import AttlasError
 
 BEFORE = b"an hour of work\n"
@@ -110,6 +110,18 @@ def test_what_cannot_be_opened_is_told_with_what_helps(
 ) -> None:
     with pytest.raises(AttlasError, match=f"wanted to write .*{advice}"), ExitStack() as files:
         opened(tmp_path / name, files)
+
+
+def test_of_a_link_the_folder_counts_to_which_it_leads_and_a_device_is_written_as_it_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+    monkeypatch.setattr(os, "access", lambda path, _: not asked.append(str(path)))
+    (tmp_path / "there").mkdir()
+    (tmp_path / "link.png").symlink_to(tmp_path / "there" / "map.png")
+    for path in (tmp_path / "link.png", os.devnull, None):
+        check_replaceable(path)
+    assert asked == [str(tmp_path / "there"), os.path.realpath(os.devnull)]
 
 
 @pytest.mark.parametrize("command", ["translate", "classify", "evaluate"])

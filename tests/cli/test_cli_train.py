@@ -111,6 +111,18 @@ def test_inspecting_a_run_shows_what_is_in_it(run: Path) -> None:
     assert re.search(r"^update 3 +loss \d", out, re.MULTILINE)
 
 
+def test_inspecting_a_classifier_names_every_label_whole(labelling: Path, tmp_path: Path) -> None:
+    copied = Path(shutil.copytree(labelling, tmp_path / "run"))
+    shutil.rmtree(copied / "checkpoints")
+    for pointer in ("best", "last"):
+        (copied / pointer).unlink()
+    names = [*(f"label {n:02}" for n in range(13)), f"z{' and so on' * 9}"]
+    (copied / "labels.json").write_text(json.dumps(names), encoding="utf-8")
+    code, out, error = called("inspect", copied)
+    assert code == 0, error
+    assert f" {', '.join(names)}\n" in out
+
+
 def test_inspecting_a_recipe_shows_it_as_it_would_be_trained(recipe: Path) -> None:
     from attlas.training import Recipe, read_recipe
 
@@ -188,15 +200,20 @@ def test_a_folder_called_as_a_recipe_does_not_hide_it(
 def test_a_folder_called_as_a_recipe_hides_it_from_no_inspection(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    wanted = called("inspect", "multi30k")
+    before = called("inspect", "multi30k")
     monkeypatch.chdir(tmp_path)
     (tmp_path / "multi30k").mkdir()
     code, out, error = called("inspect", "multi30k")
     assert (code, error) == (0, "")
-    assert tomllib.loads(out)["model"] == tomllib.loads(wanted[1])["model"]
-    code, _, error = called("inspect", tmp_path)
-    assert code == 2
-    assert f"got the folder {tmp_path} without config.toml" in error
+    assert tomllib.loads(out)["model"] == tomllib.loads(before[1])["model"]
+    for command, wanted, advice in (
+        ("inspect", "a recipe, a run or a trace", "the folder of a run, or a trace's file"),
+        ("train", "a recipe or a run", "or the folder of a run"),
+    ):
+        code, _, error = called(command, tmp_path)
+        assert code == 2
+        assert f"wanted {wanted}; got the folder {tmp_path} without config.toml" in error
+        assert error.endswith(f" {advice}\n")
 
 
 @pytest.mark.parametrize("name", ["taken", "taken/run", "lost"])

@@ -314,6 +314,24 @@ def test_a_line_far_longer_than_those_of_the_training_is_told_before_it_is_trans
     assert "stop here" in last
 
 
+@pytest.mark.parametrize(
+    ("batching", "said"),
+    [
+        (3, "wanted a table [batching] in"),
+        ({"max_length": "x"}, "config.toml: a whole number; got 'x'"),
+    ],
+)
+def test_a_recipe_that_was_changed_by_hand_is_read_as_such(
+    run: Path, tmp_path: Path, batching: object, said: str
+) -> None:
+    copied = Path(shutil.copytree(run, tmp_path / "run"))
+    tables = {**Run(run).config, "batching": batching}
+    (copied / "config.toml").write_text(write_toml(tables), encoding="utf-8")
+    code, out, error = translate(copied, text="1 2\n")
+    assert (code, out) == (2, "")
+    assert said in error
+
+
 def test_a_long_line_is_told_with_its_number_also_of_a_file_and_not_where_it_is_cut(
     run: Path, tmp_path: Path
 ) -> None:

@@ -263,7 +263,24 @@ def test_of_a_single_file_the_command_that_translates_it_is_told(run: Path, tmp_
     advised, _, other = error.partition("to translate that file: ")[2].partition("; or ")
     assert shlex.split(advised) == ["attlas", "translate", str(run), "-i", str(source)]
     assert other == "add --into FOLDER\n"
-    assert translate(run, *written(tmp_path, a=1, b=1))[2].endswith("; add --into FOLDER\n")
+    several = written(tmp_path, a=1, b=1)
+    assert translate(run, *several)[2].endswith("; add --into FOLDER\n")
+    taken = "take --into FOLDER instead of --output\n"
+    assert translate(run, *several, "-o", tmp_path / "out")[2].endswith(f"; {taken}")
+
+
+def test_the_command_that_is_told_writes_where_the_one_given_did(run: Path, tmp_path: Path) -> None:
+    (source,), out, links = written(tmp_path, a=2), tmp_path / "an output", tmp_path / "links"
+    to = ("-o", out, "--alignments", links)
+    told = translate(run, source, *to)[2].partition("to translate that file: ")[2]
+    of_file = told.partition("; or ")[0]
+    of_text = translate(run, "1 2", *to)[2].partition(" | ")[2]
+    for advised, text in ((of_file, None), (of_text, "1 2\n")):
+        program, command, *words = shlex.split(advised)
+        assert (program, command) == ("attlas", "translate")
+        assert translate(*words, text=text)[0] == 0
+        assert out.read_text("utf-8") == translate(run, text=text or source.read_text("utf-8"))[1]
+        links.unlink()
 
 
 def test_of_a_folder_the_names_of_its_files_are_asked_for(run: Path, tmp_path: Path) -> None:

@@ -45,14 +45,35 @@ def test_no_source_is_on_both_sides_and_no_pair_is_lost(
 def test_pairs_are_parted_as_labelled_texts_are(
     pairs: list[tuple[str, str]], size: int, seed: int
 ) -> None:
+    alike = [(source, "one label") for source, _ in pairs]
     try:
         ours = held_back(corpus(pairs), size, seed)
     except AttlasError:
         with pytest.raises(AttlasError):
-            held_back(texts(pairs), size, seed)
+            held_back(texts(alike), size, seed)
         return
-    theirs = held_back(texts(pairs), size, seed)
+    theirs = held_back(texts(alike), size, seed)
     assert [side.lines for side in ours] == [side.places for side in theirs]
+
+
+@given(pairs=PAIRS, size=st.integers(1, 5), seed=st.integers(0, 9))
+def test_of_every_label_a_text_is_left_to_learn_it_from(
+    pairs: list[tuple[str, str]], size: int, seed: int
+) -> None:
+    try:
+        rest, part = held_back(texts(pairs), size, seed)
+    except AttlasError:
+        return  # too few different texts to part
+    assert set(part.labels) <= set(rest.labels)
+    assert sorted(rest.places + part.places) == list(range(1, len(pairs) + 1))
+
+
+def test_a_label_with_a_single_text_is_trained_on_whatever_the_seed() -> None:
+    rare = texts([*((f"text {n}", "often") for n in range(9)), ("text 9", "once")])
+    parted = [held_back(rare, 5, seed) for seed in range(20)]
+    assert all(rest.labels.count("once") == 1 and len(part) == 5 for rest, part in parted)
+    with pytest.raises(AttlasError, match="got 3 texts, all of them needed to train on"):
+        held_back(texts([("a", "x"), ("b", "y"), ("c", "z")]), 1, 1)
 
 
 @given(order=st.permutations(range(20)), seed=st.integers(0, 9))
@@ -79,7 +100,11 @@ def test_sources_that_differ_in_white_space_alone_are_on_one_side(seed: int) -> 
     ("pairs", "size", "said"),
     [
         ([("a", "b"), ("c", "d")], 2, "fewer than the 2 pairs of some to hold back; .* lower it"),
-        ([("a", "b")] * 3, 1, "different sources in some, .* got copies of 1 source alone"),
+        (
+            [("a", "b")] * 3,
+            1,
+            "different sources in some, .* got 1 source, all of them needed to train on",
+        ),
     ],
 )
 def test_what_cannot_be_parted_is_an_error(

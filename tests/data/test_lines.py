@@ -80,6 +80,22 @@ def test_a_damaged_gzip_file_is_an_error_and_not_a_shorter_text(tmp_path, damage
         read_lines(tmp_path / "a.gz")
 
 
+@pytest.mark.parametrize("word", ["gustar", "ajustarla", "ustar"])
+def test_a_text_with_ustar_where_an_archive_has_it_is_a_text(tmp_path, word):
+    line = "x" * (257 - word.index("ustar")) + word + " la vida"
+    (tmp_path / "a.txt").write_text(f"{line}\n")
+    assert read_lines(tmp_path / "a.txt").texts == (line,)
+
+
+@pytest.mark.parametrize("kind", [tarfile.USTAR_FORMAT, tarfile.GNU_FORMAT, tarfile.PAX_FORMAT])
+def test_an_archive_of_any_kind_is_known(tmp_path, kind):
+    (tmp_path / "text").write_text("a\n")
+    with tarfile.open(tmp_path / "a", "w", format=kind) as packed:
+        packed.add(tmp_path / "text", "text")
+    with pytest.raises(AttlasError, match=r"an archive \(tar\)"):
+        read_lines(tmp_path / "a")
+
+
 @pytest.mark.parametrize("name", ["a.zip", "a.tar", "a.tar.gz"])
 def test_an_archive_is_no_text_and_is_to_be_unpacked(tmp_path, name):
     (tmp_path / "train.jsonl").write_text('{"text": "a", "label": "b"}\n')

@@ -1,10 +1,20 @@
 """What a subject's settings let formats hold."""
 
-import pytest
+from pathlib import Path
 
+import pytest
+from exportable import classifier_run, small_classifier
+
+from attlas.decoding import DecodingConfig
 from attlas.errors import AttlasError
-from attlas.exporting.subject import check_sees_all
+from attlas.exporting.subject import check_sees_all, subject_of
 from attlas.models import TransformerConfig
+
+
+def test_settings_of_a_search_are_for_what_translates(tmp_path: Path) -> None:
+    run = classifier_run(tmp_path / "run", small_classifier())
+    with pytest.raises(AttlasError, match=r"got them for the classifier at .*; leave them out"):
+        subject_of(run, search=DecodingConfig())
 
 
 @pytest.mark.parametrize("pattern", ["everywhere", "causal"])

@@ -94,11 +94,27 @@ def test_the_weights_in_use_are_those_that_an_intervention_leaves():
     attention = MultiHead(8, 2, pattern=causal)
     source = torch.randn(2, 6, 8)
     memory = attention.remember(source)
-    assert torch.equal(attention.used(source, memory), attention.weigh(source, memory))
+    look = attention.look(source, memory)
+    assert torch.equal(look.used, attention.weigh(source, memory))
+    assert torch.equal(look.used, look.weights)
+    torch.testing.assert_close(look.context, attention(source, memory))
     with intervene(attention, uniform):
-        used = attention.used(source, memory)
+        look = attention.look(source, memory)
+        assert torch.equal(look.context, attention(source, memory))
     share = causal.mask(6, 6) / torch.arange(1, 7).unsqueeze(1)
-    torch.testing.assert_close(used, share.expand(2, 2, 6, 6))
+    torch.testing.assert_close(look.used, share.expand(2, 2, 6, 6))
+    assert torch.equal(look.weights, attention.weigh(source, memory))
+
+
+def test_a_look_is_noted_as_a_call_is():
+    attention = MultiHead(8, 2)
+    source = torch.randn(2, 6, 8)
+    memory = attention.remember(source)
+    with observe(attention) as called:
+        attention(source, memory)
+    with observe(attention) as looked:
+        attention.look(source, memory)
+    assert torch.equal(called[""].weights(), looked[""].weights())
 
 
 def test_weights_are_dropped_where_their_dropout_alone_is_in_training():

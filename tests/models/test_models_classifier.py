@@ -2,14 +2,22 @@
 
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 from torch import Tensor
 
 from attlas.errors import AttlasError
 from attlas.layers import fused
 from attlas.models import Classifier, ClassifierConfig, build_classifier
-from attlas.models.classifier.pooling import FirstPooling, MaxPooling, MeanPooling
+from attlas.models.classifier.pooling import (
+    AttentivePooling,
+    FirstPooling,
+    MaxPooling,
+    MeanPooling,
+)
 from attlas.patterns import parse
 from attlas.recording import observe
 
@@ -58,6 +66,36 @@ def test_the_poolings_are_their_formulas_over_the_tokens() -> None:
         torch.testing.assert_close(
             pooling(vectors, real), torch.stack([*rows, torch.zeros(5)]), msg=str(pooling)
         )
+
+
+@given(
+    lengths=st.lists(st.integers(0, 7), min_size=1, max_size=4),
+    width=st.integers(1, 6),
+    seed=st.integers(0, 999),
+)
+def test_the_attentive_pooling_is_its_formula_over_the_tokens(
+    lengths: list[int], width: int, seed: int
+) -> None:
+    torch.manual_seed(seed)
+    pooling = AttentivePooling(width).double()
+    slots = max(1, *lengths)
+    vectors = torch.randn(len(lengths), slots, width, dtype=torch.float64)
+    real = torch.stack([torch.randperm(slots) < length for length in lengths])
+    u, w, v, energy = (
+        parameter.detach().numpy()
+        for parameter in (
+            pooling.query,
+            pooling.attention.of_query.weight,
+            pooling.attention.of_key.weight,
+            pooling.attention.energy.weight[0],
+        )
+    )
+    found = pooling(vectors, real)
+    for row in range(len(lengths)):
+        x = vectors[row][real[row]].numpy()
+        powers = np.exp(np.tanh(w @ u + x @ v.T) @ energy)
+        wanted = (powers / powers.sum()) @ x if len(x) else np.zeros(width)
+        torch.testing.assert_close(found[row], torch.from_numpy(wanted))
 
 
 def test_what_it_looks_at_can_be_observed(source: Tensor, real: Tensor) -> None:
@@ -131,7 +169,7 @@ def test_one_label_is_no_choice() -> None:
 
 
 def test_a_batch_without_slots_is_the_callers_error() -> None:
-    with pytest.raises(AttlasError, match="texts of at least one slot"):
+    with pytest.raises(AttlasError, match="a source of at least one row and one slot"):
         made()(torch.zeros(2, 0, dtype=torch.long))
 
 

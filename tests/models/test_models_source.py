@@ -67,9 +67,11 @@ def test_a_mask_that_is_not_one_bool_for_each_slot_is_named(
         )
 
 
-def test_no_text_has_no_label() -> None:
+@pytest.mark.parametrize("shape", [(0, 5), (2, 0)])
+def test_a_classifier_wants_something_to_read(shape: tuple[int, int]) -> None:
     classifier = build_classifier(ClassifierConfig(width=8, heads=2, feedforward=8), 11, 3)
-    assert classifier(torch.zeros(0, 5, dtype=torch.long)).shape == (0, 3)
+    with pytest.raises(AttlasError, match="a source of at least one row and one slot"):
+        classifier(torch.zeros(*shape, dtype=torch.long))
 
 
 @pytest.mark.parametrize("rows", [1, 2, 4, 6])

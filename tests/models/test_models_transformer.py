@@ -130,6 +130,40 @@ def test_the_coverage_counts_the_weights_that_an_intervention_leaves(source, rea
     torch.testing.assert_close(state.coverage, target.shape[1] * share)
 
 
+def test_an_intervention_is_asked_once_a_step_whether_its_weights_are_counted_or_not(
+    source, real, target
+) -> None:
+    """One that draws would otherwise give the coverage other weights than those of the reading."""
+    model = made(KINDS["pre"]).eval()
+
+    def stepped_by_chance(counted: bool) -> tuple[torch.Tensor, list[torch.Tensor], torch.Tensor]:
+        chance, drawn = torch.Generator().manual_seed(3), []
+
+        def by_chance(weights, seen, layer):
+            drawn.append(
+                torch.rand(weights.shape, generator=chance, dtype=weights.dtype).masked_fill(
+                    ~seen, 0.0
+                )
+            )
+            return drawn[-1] / drawn[-1].sum(-1, keepdim=True)
+
+        last = model.decoder.layers[-1].cross_attention
+        with intervene(last, by_chance), torch.no_grad():
+            state = model.encode(source, real)
+            state = state.covered() if counted else state
+            for tokens in target.unbind(1):
+                logits, state = model.step(tokens, state)
+        return logits, drawn, state.coverage
+
+    plain, drawn, _ = stepped_by_chance(counted=False)
+    counting, again, coverage = stepped_by_chance(counted=True)
+    assert len(again) == len(drawn) == target.shape[1]
+    torch.testing.assert_close(counting, plain)
+    used = [weights / weights.sum(-1, keepdim=True) for weights in again]
+    total = torch.stack([weights.mean(1).sum(1) for weights in used]).sum(0)
+    torch.testing.assert_close(coverage.to(total.dtype), total)
+
+
 def test_long_texts_through_windows_are_what_their_masks_make_of_them(monkeypatch) -> None:
     model = made(
         small(

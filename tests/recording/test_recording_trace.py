@@ -1,5 +1,7 @@
 import json
+import os
 import re
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import pytest
@@ -46,6 +48,28 @@ def test_a_trace_comes_back_from_its_file_whole(trace, tmp_path):
     assert isinstance(factored, FactoredReading)
     assert factored.pattern == both(causal, window(2))
     assert loaded.calls("heads")[1].real is None
+
+
+def test_a_link_stays_a_link_and_what_is_beside_a_trace_stays_too(trace, tmp_path):
+    (tmp_path / "real").mkdir()
+    link, beside = tmp_path / "link.safetensors", tmp_path / "real" / "a.safetensors.tmp"
+    link.symlink_to(tmp_path / "real" / "a.safetensors")
+    beside.write_text("mine")
+    trace.save(link)
+    assert link.is_symlink()
+    assert beside.read_text() == "mine"
+    assert Trace.load(tmp_path / "real" / "a.safetensors").source == trace.source
+    assert len(list((tmp_path / "real").iterdir())) == 2
+
+
+def test_a_pipe_is_written_to_and_stays_a_pipe(trace, tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    with ThreadPoolExecutor() as pool:
+        read = pool.submit((tmp_path / "pipe").read_bytes)
+        trace.save(tmp_path / "pipe")
+        (tmp_path / "copy").write_bytes(read.result(timeout=30))
+    assert (tmp_path / "pipe").is_fifo()
+    assert Trace.load(tmp_path / "copy").source == trace.source
 
 
 def test_views_of_one_storage_are_saved_once_each(tmp_path):

@@ -22,6 +22,15 @@ def test_the_page_is_what_the_source_says(settings: dict[str, Any]) -> None:
     assert settings["PAGE"].read_text(encoding="utf-8") == settings["page"](shipped_recipes())
 
 
+def test_a_span_of_code_stands_as_it_is_and_what_is_no_tag_looks_like_none(
+    settings: dict[str, Any],
+) -> None:
+    assert settings["_escaped"]("a <b> `<br />` c < d") == "a &lt;b> `<br />` c &lt; d"
+    page = settings["page"]([])
+    assert "`<br />`" in page
+    assert "e+0" not in page
+
+
 @pytest.mark.parametrize("name", ["base", "demo", "imdb", "multi30k", "reverse"])
 def test_every_setting_of_a_shipped_recipe_is_on_the_page(
     settings: dict[str, Any], name: str

@@ -256,6 +256,17 @@ def test_half_precise_logits_lose_what_precise_ones_lose() -> None:
     assert torch.equal(found, consistent_cross_entropy(logits.float(), wanted, 0.1, 5.0))
 
 
+def test_the_gradient_under_autocast_is_that_of_float32() -> None:
+    torch.manual_seed(0)
+    logits, wanted = torch.randn(300, 2, 50), torch.randint(50, (300,))
+    logits.scatter_add_(2, wanted[:, None, None].expand(-1, 2, 1), torch.full((300, 2, 1), 12.0))
+    exact = consistent_cross_entropy_and_gradient(logits, wanted, 0.1, 5.0)
+    with torch.autocast("cpu", torch.bfloat16):
+        found = consistent_cross_entropy_and_gradient(logits, wanted, 0.1, 5.0)
+    assert torch.equal(found[0], exact[0])
+    assert torch.equal(found[1], exact[1])
+
+
 def test_a_classifier_under_autocast_sums_its_loss_in_float32(tmp_path: Path) -> None:
     begun = tables(write_lines(tmp_path / "reviews.jsonl", reviews(60)))
     for alpha in (0.0, 5.0):

@@ -3,6 +3,7 @@
 import json
 import os
 import runpy
+import shutil
 import signal
 import subprocess
 import sys
@@ -152,6 +153,38 @@ def test_a_model_in_parts_learns_the_same_within_rounding_and_saves_whole_checkp
     assert losses(folder)[-1][2] == pytest.approx(losses(one)[-1][2], rel=1e-4)
 
 
+@pytest.mark.slow
+def test_a_run_of_one_process_goes_on_with_two_and_with_three(
+    recipe: Path, one: Path, tmp_path: Path
+) -> None:
+    folder, alone = tmp_path / "run", tmp_path / "alone"
+    train(read_recipe(recipe, ["training.threads=2", "training.updates=8"]), folder)
+    together(recipe, folder, "training.updates=16")
+    assert same(weights(folder, 16), weights(one, 16))
+    shutil.copytree(folder, alone)
+    together(recipe, folder, ranks=3)
+    train(read_recipe(recipe, ["training.threads=3"]), alone)
+    # Three processes add up in another order than three threads do.
+    found, wanted = losses(folder), losses(alone)
+    assert [entry[:2] for entry in found] == [entry[:2] for entry in wanted]
+    for (_, _, loss), (_, _, expected) in zip(found, wanted, strict=True):
+        assert loss == pytest.approx(expected, rel=1e-5)
+    torch.testing.assert_close(weights(folder), weights(alone), rtol=0, atol=1e-3)
+
+
+@pytest.mark.slow
+def test_two_readings_by_a_model_in_parts_teach_what_those_by_a_whole_one_do(
+    recipe: Path, tmp_path: Path
+) -> None:
+    read_twice = ["training.consistency=5.0", "training.updates=6"]
+    together(recipe, tmp_path / "parts", "training.distribution=fsdp", *read_twice)
+    train(read_recipe(recipe, [*read_twice, "training.threads=2"]), tmp_path / "whole")
+    found, wanted = losses(tmp_path / "parts"), losses(tmp_path / "whole")
+    assert [entry[:2] for entry in found] == [entry[:2] for entry in wanted]
+    for (_, _, loss), (_, _, expected) in zip(found, wanted, strict=True):
+        assert loss == pytest.approx(expected, rel=1e-5)
+
+
 @pytest.fixture(params=["recurrent", "classifier"])
 def other(request: pytest.FixtureRequest, recipe: Path, tmp_path: Path) -> Path:
     """The recipe of another model; of eight updates, the last of which is saved."""
@@ -277,6 +310,9 @@ def test_each_process_of_a_machine_has_a_gpu_of_its_own(monkeypatch: pytest.Monk
     assert device_of_rank(torch.device("cuda")) == torch.device("cuda:3")
     assert device_of_rank(torch.device("cuda:1")) == torch.device("cuda:1")
     assert device_of_rank(torch.device("cpu")) == torch.device("cpu")
+    monkeypatch.setenv("LOCAL_WORLD_SIZE", "4")
+    with pytest.raises(AttlasError, match=r"'cuda:1' for all 4 of them; set .* = 'cuda', by which"):
+        device_of_rank(torch.device("cuda:1"))
 
 
 def test_more_processes_than_gpus_are_an_error_that_says_how_many_to_start(

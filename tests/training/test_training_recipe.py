@@ -5,13 +5,15 @@ from pathlib import Path
 from typing import Any, get_args
 
 import pytest
+import torch
 from killing import recipe
 
 from attlas.config import Config, read_toml, write_toml
-from attlas.data import FilesData
+from attlas.data import BatchingConfig, FilesData
 from attlas.decoding import DecodingConfig
 from attlas.errors import AttlasError
 from attlas.metrics import bleu_tokenizer
+from attlas.models import TransformerConfig, build
 from attlas.training import Event, Recipe, Validated, read_recipe, train
 from attlas.training.recipe import check_same
 
@@ -72,6 +74,57 @@ def test_two_vocabularies_do_not_share_an_embedding_though_they_be_of_one_size(k
     apart = {"vocabulary": {"joint": False}, "model": {"kind": kind, "tied_source": True}}
     with pytest.raises(AttlasError, match=r"vocabulary\.joint = true beside model\.tied_source"):
         Recipe.read({**TABLES, "training": {"epochs": 1}, **apart}, "the test")
+
+
+@pytest.mark.parametrize("joint", [False, True])
+def test_a_transformer_shares_embeddings_where_the_vocabulary_is_joint(joint: bool) -> None:
+    tables = {**TABLES, "vocabulary": {"joint": joint}, "model": {"kind": "transformer"}}
+    model = Recipe.read(tables, "the test").model
+    assert isinstance(model, TransformerConfig)
+    assert model.tied_source is joint
+    tables["model"] = {"kind": "transformer", "tied_source": False}
+    apart = Recipe.read(tables, "the test").model
+    assert isinstance(apart, TransformerConfig)
+    assert not apart.tied_source
+
+
+def test_texts_with_labels_are_read_whole_where_nothing_bounds_them() -> None:
+    data = {"kind": "labelled", "train": "t.jsonl", "held_back": 0.1}
+    tables = {**TABLES, "data": data, "model": {"kind": "classifier"}}
+    tables["training"] = {"epochs": 1, "validation": {"criterion": "accuracy"}}
+    assert Recipe.read(tables, "the test").batching == BatchingConfig(max_length=4094)
+    tables["batching"] = {"tokens": 1000}
+    whole = Recipe.read(tables, "the test")
+    assert whole.batching == BatchingConfig(tokens=1000, max_length=998)
+    assert Recipe.read(whole.tables(), "the test") == whole
+    tables["batching"] = {"max_length": 30}
+    assert Recipe.read(tables, "the test").batching.max_length == 30
+    assert Recipe.read({**TABLES}, "the test").batching.max_length == 256
+
+
+@pytest.mark.parametrize(
+    ("name", "layers", "width", "heads", "feedforward", "parameters"),
+    [
+        ("tiny", 3, 192, 4, 576, 3_640_000),
+        ("long", 4, 128, 4, 256, 2_620_000),
+        ("small", 3, 256, 4, 1024, 7_590_000),
+        ("base", 6, 512, 8, 2048, 60_600_000),
+    ],
+)
+def test_the_sizes_of_the_transformers_that_come_with_attlas(
+    name: str, layers: int, width: int, heads: int, feedforward: int, parameters: int
+) -> None:
+    made = read_recipe(name)
+    config = made.model
+    assert isinstance(config, TransformerConfig)
+    assert (config.encoder_layers, config.decoder_layers) == (layers, layers)
+    assert (config.width, config.heads, config.feedforward) == (width, heads, feedforward)
+    assert config.tied_source
+    assert config.tied_output
+    size = made.vocabulary.size
+    with torch.device("meta"):
+        model = build(config, size, size)
+    assert sum(p.numel() for p in model.parameters()) == pytest.approx(parameters, rel=0.005)
 
 
 @pytest.mark.parametrize("name", ["nonsense", "nonsense.toml", "folder/demo.toml"])

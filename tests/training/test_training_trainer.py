@@ -226,6 +226,32 @@ def test_a_run_that_goes_on_beyond_its_schedule_is_told_how_many_updates_teach_n
     assert "so 36 of about 40 updates teach nothing" in notes(recipe(40, **plain), tmp_path)
 
 
+def test_r_drop_that_begins_after_the_end_is_told(tmp_path: Path) -> None:
+    twice: dict[str, Any] = {
+        "consistency": 1.0, "feeding": {"kind": "constant", "p": 1.0},
+        "validation": {"translate": False},
+    }  # fmt: skip
+    tables = recipe(4, **twice).tables()
+    for after, told in ((3, False), (4, True)):
+        tables["training"]["consistency_after"] = after
+        begun = Recipe.read(tables, "the test")
+        said = "begins after update 4 of about 4, so it has no effect"
+        assert (said in notes(begun, tmp_path / str(after))) is told
+
+
+def test_sources_that_a_validation_cuts_are_told_and_need_no_positions(tmp_path: Path) -> None:
+    sizes = {"width": 8, "heads": 2, "feedforward": 8, "encoder_layers": 1, "decoder_layers": 1}
+    cut = {"method": "greedy", "longest_source": 2}
+    tables = recipe(2, validation={"sentences": 5, "decoding": cut}).tables()
+    tables["batching"]["max_length"] = 3
+    tables["model"] = {"kind": "transformer", "positions": "learned", "longest": 4, **sizes}
+    told = notes(Recipe.read(tables, "the test"), tmp_path / "cut")
+    assert "longer than training.validation.decoding.longest_source = 2: a validation" in told
+    tables["training"]["validation"]["decoding"]["longest_source"] = 4
+    with pytest.raises(AttlasError, match=r"model\.longest of 5 at least.*longest_source"):
+        train(Recipe.read(tables, "the test"), tmp_path / "whole")
+
+
 def test_a_training_with_subword_sampling_is_planned_by_the_batches_that_it_draws(
     tmp_path: Path,
 ) -> None:

@@ -27,8 +27,8 @@ def classify(
     attention: Annotated[
         Path | None,
         typer.Option(
-            help="Of a single text, where the model looked: a trace (.safetensors) or a figure "
-            "(.png, .svg, .pdf)."
+            help="Where the model looked: of a single text a trace (.safetensors) or a figure "
+            "(.png, .svg, .pdf); of several a new folder, for a trace of each."
         ),
     ] = None,
     layer: Annotated[
@@ -57,18 +57,26 @@ def classify(
       attlas classify runs/imdb --json -i reviews.txt.gz
       attlas classify runs/imdb "A lovely film." --attention map.png
       attlas classify runs/imdb "A lovely film." --attention film.safetensors
+      attlas classify runs/imdb -i reviews.txt --attention looks
+      attlas figure looks/7.safetensors -o map.png
     """
     with loading():
         from attlas.classifying import TextClassifier
-        from attlas.cli.classifying import attention_of, check_texts, classify_lines, classify_texts
+        from attlas.cli.classifying import (
+            attention_of,
+            check_texts,
+            classify_lines,
+            classify_texts,
+            is_folder,
+        )
         from attlas.cli.given import run_at
 
     check_texts(texts, input, output, attention, layer)  # better told before the work than after it
     opened, checkpoint = run_at(run, checkpoint)
     classifier = TextClassifier(opened, which=checkpoint, device=device)
-    if attention:
+    if attention and not is_folder(attention):
         attention_of(classifier, texts, input, attention, layer, output, as_json=as_json)
     elif texts:
-        classify_texts(classifier, texts, output, as_json=as_json)
+        classify_texts(classifier, texts, output, as_json=as_json, traces=attention)
     else:
-        classify_lines(classifier, input, output, window=window, as_json=as_json)
+        classify_lines(classifier, input, output, window=window, as_json=as_json, traces=attention)

@@ -11,12 +11,12 @@ from shlex import quote
 from attlas.classifying import Classification, TextClassifier
 from attlas.classifying.remarks import remarks
 from attlas.cli.drawing import draw
-from attlas.cli.given import check_distinct, check_writable
-from attlas.cli.output import STANDARD, opened, write_lines
+from attlas.cli.given import check_distinct
+from attlas.cli.output import STANDARD, check_replaceable, check_writable, opened, write_lines
 from attlas.cli.translating import at_hand
 from attlas.cli.window import windows
 from attlas.data import stream_lines
-from attlas.errors import AttlasError
+from attlas.errors import AttlasError, unwritable
 from attlas.figures.saving import suffix_of
 
 _TRACE = ".safetensors"
@@ -36,7 +36,10 @@ def check_texts(
     """
     check_distinct([source], [output, attention])
     check_writable(output)
-    check_writable(attention)
+    if attention and is_folder(attention):
+        _check_new(attention)
+    else:
+        check_replaceable(attention)
     if texts and source != STANDARD:
         raise AttlasError("TEXT, or --input, not both", "both", "leave one of them out")
     for text in texts or ():
@@ -48,31 +51,54 @@ def check_texts(
                 if kind == "file"
                 else f"to classify that very word, write: echo {quote(text)} | attlas classify …",
             )
-    if attention and attention.suffix != _TRACE:
+    traces = attention is not None and (attention.suffix == _TRACE or is_folder(attention))
+    if attention and not traces:
         _check_figure(attention)
-    if layer is not None and (attention is None or attention.suffix == _TRACE):
+    if layer is not None and (attention is None or traces):
+        came = f"{attention}: a trace holds every layer" if attention else "it alone"
         raise AttlasError(
             "--layer with --attention, which draws a figure",
-            "it alone" if attention is None else f"a trace, {attention}, which holds every layer",
+            came,
             "add --attention map.png, or leave --layer out",
         )
 
 
+def is_folder(attention: Path) -> bool:
+    """Whether the attention of each text goes into a file of its own: the name has no ending."""
+    return not attention.suffix
+
+
 def classify_texts(
-    classifier: TextClassifier, texts: Iterable[str], target: str, *, as_json: bool
+    classifier: TextClassifier,
+    texts: Iterable[str],
+    target: str,
+    *,
+    as_json: bool,
+    traces: Path | None = None,
 ) -> None:
-    """Write one line for each of these texts."""
+    """Write one line for each of these texts, and the trace of the n-th as `traces`/n.safetensors.
+
+    Errors: `AttlasError` where a file cannot be written.
+    """
     with ExitStack() as files:
         lines = opened(target, files)
         for number, found in enumerate(classifier.many(texts), 1):
             _tell(f"text {number}", found)
+            _keep(found, traces, number)
             lines.write(_line(found, as_json=as_json))
 
 
 def classify_lines(
-    classifier: TextClassifier, source: str, target: str, *, window: int, as_json: bool
+    classifier: TextClassifier,
+    source: str,
+    target: str,
+    *,
+    window: int,
+    as_json: bool,
+    traces: Path | None = None,
 ) -> None:
-    """Write one line for each line of `source`, in order, while they come in.
+    """Write one line for each line of `source`, in order, while they come in; and the trace of line
+    n as `traces`/n.safetensors.
 
     What was read before a mistake in the text is classified and written; the mistake is raised
     after it.
@@ -86,7 +112,9 @@ def classify_lines(
         lines = opened(target, files)
         for texts in windows(stream_lines(source), window, full=at_hand(source)):
             for found in classifier.many(texts, window=len(texts)):
-                _tell(f"line {next(numbers)}", found)
+                number = next(numbers)
+                _tell(f"line {number}", found)
+                _keep(found, traces, number)
                 lines.write(_line(found, as_json=as_json))
             lines.flush()
 
@@ -110,7 +138,7 @@ def attention_of(
         raise AttlasError(
             "a single text for --attention",
             "several" if given else "none",
-            'name one: attlas classify RUN "a text" --attention map.png',
+            'name one: attlas classify RUN "a text" --attention map.png; for several name a folder',
         )
     found = classifier(given[0])
     if path.suffix == _TRACE:
@@ -137,6 +165,28 @@ def _line(found: Classification, *, as_json: bool) -> bytes:
 def _tell(place: str, found: Classification) -> None:
     for remark in remarks(found):
         print(f"attlas: {place}: {remark}", file=sys.stderr)
+
+
+def _keep(found: Classification, traces: Path | None, number: int) -> None:
+    if traces is None:
+        return
+    try:
+        traces.mkdir(exist_ok=True)
+    except OSError as error:
+        raise unwritable(traces, error) from None
+    found.trace.save(traces / f"{number}{_TRACE}")
+
+
+def _check_new(folder: Path) -> None:
+    if not folder.exists():
+        check_writable(folder)
+    elif not folder.is_dir() or any(folder.iterdir()):
+        raise AttlasError(
+            "a file that ends in .png, .svg, .pdf or .safetensors, or a new folder for a trace of "
+            "each text",
+            f"{folder}, which is there already",
+            "choose another name",
+        )
 
 
 def _check_figure(path: Path) -> None:

@@ -67,10 +67,10 @@ def evaluate(
     """
     with loading():
         from attlas.cli.engine import translator_of
-        from attlas.cli.evaluating import report_of, test_set_of, tokenizer_of, told, translated
+        from attlas.cli.evaluating import scored, test_set_of, tokenizer_of, told, translated
         from attlas.cli.evaluating_labels import labels_told
-        from attlas.cli.given import check_distinct, check_used, check_writable, data_of, run_at
-        from attlas.cli.output import write_lines
+        from attlas.cli.given import check_distinct, check_used, data_of, run_at
+        from attlas.cli.output import check_writable, kept
         from attlas.cli.searching import decoding_of
 
     check_writable(output)  # better told before the work than after it
@@ -94,6 +94,8 @@ def evaluate(
             examples=examples,
             as_json=as_json,
         )
+        with kept(lines, output):
+            print(shown, flush=True)  # first: no disk that is full takes the scores away
     else:
         tested = test_set_of(opened, source, reference, valid=valid)
         config = decoding_of(opened, settings, beam)
@@ -101,12 +103,7 @@ def evaluate(
         translator = translator_of(opened, engine, config, checkpoint, device)
         with translator.forked() as faster:
             translations = translated(faster, tested)
-        report = report_of(opened, checkpoint, translator, tested, translations, tokenizer)
-        vocabulary = translator.vocabularies.target
-        shown = told(report, tested, translations, vocabulary, examples, as_json=as_json)
-        lines = [f"{one.text}\n".encode() for one in translations]
-    try:
-        print(shown, flush=True)  # first: no disk that is full takes the scores away
-    finally:
-        if output:
-            write_lines(output, lines)
+        # To score a large set takes minutes: whatever happens then, its translations are kept.
+        with kept((f"{one.text}\n".encode() for one in translations), output):
+            report, right = scored(opened, checkpoint, translator, tested, translations, tokenizer)
+            print(told(report, tested, translations, right, examples, as_json=as_json), flush=True)

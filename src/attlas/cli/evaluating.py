@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.progress import track
 
 from attlas.cli.given import instead_of_data
-from attlas.data import Corpus, FilterReport, Pair, SplitName, Vocabulary, read_lines
+from attlas.data import Corpus, FilterReport, Pair, SplitName, read_lines
 from attlas.data.amount import amount
 from attlas.data.vocabulary import UNKNOWN
 from attlas.decoding import DecodingConfig, Translation, Translator
@@ -102,15 +102,15 @@ def translated(translator: Translator, tested: Corpus) -> list[Translation]:
     return found
 
 
-def report_of(
+def scored(
     run: Run,
     checkpoint: str,
     translator: Translator,
     tested: Corpus,
     translations: Sequence[Translation],
     bleu_tokenizer: BleuTokenizer = "13a",
-) -> dict[str, Any]:
-    """The scores, and everything that they depend on.
+) -> tuple[dict[str, Any], list[bool]]:
+    """The scores with everything that they depend on, and which translations are exactly right.
 
     exactly_right: the part of them, see there. token_accuracy: of the tokens into which the
     vocabulary divides translation and reference.
@@ -118,13 +118,13 @@ def report_of(
     vocabulary = translator.vocabularies.target
     texts = [translation.text for translation in translations]
     scores = corpus_score(texts, tested.targets, bleu_tokenizer)
-    right = exactly_right(tested, translations, vocabulary)
-    tokens = [[vocabulary.encode(text) for text in side] for side in (texts, tested.targets)]
+    ours, theirs = ([*map(vocabulary.encode, side)] for side in (texts, tested.targets))
+    right = exactly_right(translations, theirs, vocabulary)
     provenance = run.provenance()
-    return {
+    report = {
         "scores": {s.name: {"value": s.value, "signature": s.signature} for s in scores},
         "exactly_right": sum(right) / len(right),
-        "token_accuracy": token_accuracy(*tokens, unknown=UNKNOWN),
+        "token_accuracy": token_accuracy(ours, theirs, unknown=UNKNOWN),
         "data": {
             "name": tested.name,
             "pairs": len(translations),
@@ -137,28 +137,28 @@ def report_of(
         **{key: provenance.get(key) for key in ("seed", "attlas", "commit", "torch")},
         "evaluated": this_attlas(),
     }
+    return report, right
 
 
 def told(
     report: dict[str, Any],
     tested: Corpus,
     translations: Sequence[Translation],
-    vocabulary: Vocabulary,
+    right: Sequence[bool],
     examples: int,
     *,
     as_json: bool,
 ) -> str:
-    """The report for a reader, or as one JSON object, with `examples` that are exactly right.
+    """The report for a reader, or as one JSON object, with `examples` that are exactly `right`.
 
     Where none is, a reader gets the first ones, each with its reference.
     """
-    which = exactly_right(tested, translations, vocabulary)
-    right = [(one.source_text, one.text) for one in compress(translations, which)]
-    shown = right[:: max(1, len(right) // examples)][:examples] if examples else []
+    exact = [(one.source_text, one.text) for one in compress(translations, right)]
+    shown = exact[:: max(1, len(exact) // examples)][:examples] if examples else []
     if as_json:
         return json.dumps({**report, "examples": shown}, ensure_ascii=False, indent=2)
     data = report["data"]
-    lines = [f"{len(shown):,} of the {sum(which):,} that are exactly right:\n"] if shown else []
+    lines = [f"{len(shown):,} of the {len(exact):,} that are exactly right:\n"] if shown else []
     lines += [f"  {source}\n  → {text}\n" for source, text in shown]
     if examples and not shown:
         lines += ["no translation is exactly right; the first ones are:\n"]

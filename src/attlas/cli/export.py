@@ -46,11 +46,13 @@ def export(
       attlas export runs/imdb --to onnx
     """
     with loading():
-        from attlas.cli.given import run_at
+        from attlas.cli.given import check_used, run_at
         from attlas.cli.searching import decoding_of
         from attlas.exporting import export as export_run
 
     opened, checkpoint = run_at(run, checkpoint)
+    if opened.classifies:
+        check_used({"--set": bool(settings)}, "a classifier", "it has no search to be set")
     name = to if quantization == "float32" else f"{to}-{quantization}"
     exported = export_run(
         opened,

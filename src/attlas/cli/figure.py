@@ -50,15 +50,16 @@ def figure(
     """
     with loading():
         from attlas.cli.drawing import draw, trace_of_run, trace_on_disk
-        from attlas.cli.given import check_distinct, check_used, check_writable, run_at
+        from attlas.cli.given import check_distinct, check_used, run_at
+        from attlas.cli.output import check_replaceable
         from attlas.cli.searching import decoding_of
         from attlas.decoding import Translator
         from attlas.errors import AttlasError
         from attlas.figures.saving import suffix_of
 
     suffix_of(output)  # better told before the work than after it
-    check_writable(output)
-    check_writable(save_trace)
+    check_replaceable(output)
+    check_replaceable(save_trace)
     check_distinct([subject], [output, save_trace])
     if subject.is_file():
         of_run = {

@@ -57,26 +57,6 @@ def trace_at(path: Path) -> Trace:
     return Trace.load(path)
 
 
-def check_writable(path: Path | str | None) -> None:
-    """That this file can be written, as far as can be known before: None and "-" always can.
-
-    Errors: `AttlasError` where there is no folder for it, where it is one itself, and without the
-    right to write there.
-    """
-    if path is None or str(path) == STANDARD:
-        return
-    folder = os.path.dirname(path) or os.curdir
-    if not os.path.isdir(folder):
-        came, advice = f"no folder {folder}", "choose a folder that exists"
-    elif os.path.isdir(path):
-        came, advice = "a folder of that name", "name a file"
-    elif not os.access(path if os.path.exists(path) else folder, os.W_OK):
-        came, advice = "no right to write there", "get that right, or choose another place"
-    else:
-        return
-    raise AttlasError(f"to write {path}", came, advice)
-
-
 def check_used(given: Mapping[str, bool], of: str, why: str) -> None:
     """That none of these options was given, for which `of` has no use.
 
@@ -89,10 +69,11 @@ def check_used(given: Mapping[str, bool], of: str, why: str) -> None:
         )
 
 
-def is_run(name: Path | str) -> bool:
+def is_run(name: Path | str, *, or_trace: bool = False) -> bool:
     """Whether it names the folder of a run; else it names a recipe, of which a folder that happens
     to be called the same hides none that comes with attlas.
 
+    or_trace: whether the file of a trace would do as well.
     Errors: `AttlasError` for any other folder.
     """
     from attlas.training.recipe import shipped_recipes
@@ -101,10 +82,13 @@ def is_run(name: Path | str) -> bool:
     if (path / CONFIG).is_file():
         return True
     if path.is_dir() and str(path) not in shipped_recipes():
+        wanted, last = "a recipe or a run", "or the folder of a run"
+        if or_trace:
+            wanted, last = "a recipe, a run or a trace", "the folder of a run, or a trace's file"
         raise AttlasError(
-            "a recipe or a run",
+            wanted,
             f"the folder {name} without {CONFIG}",
-            "name a TOML file, a recipe that comes with attlas, or the folder of a run",
+            f"name a TOML file, a recipe that comes with attlas, {last}",
         )
     return False
 

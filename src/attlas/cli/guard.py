@@ -55,7 +55,8 @@ def _told(error: Exception, debug: bool) -> int:
     if _of_memory(error):
         _say(
             f"attlas: wanted memory; got {what or 'none'}; free some, or do less at once: lower "
-            "batching.tokens for a training, --window or decoding.longest_source for texts",
+            "batching.tokens for a training, --window for texts, and decoding.longest_source for "
+            "texts to translate",
             debug,
         )
         return 2

@@ -33,7 +33,7 @@ def inspect(
 
     path = Path(subject)
     of_trace = path.suffix == ".safetensors" and not path.is_dir()
-    of_run = not of_trace and is_run(subject)
+    of_run = not of_trace and is_run(subject, or_trace=True)
     if settings and (of_run or of_trace):
         raise AttlasError("--set for a recipe", f"it for {path}, which is done", "leave --set out")
     if of_run:

@@ -65,7 +65,7 @@ def _labelled_vocabularies(run: Run) -> tuple[str, str]:
     vocabularies = run.labelled_vocabularies()
     rows = [
         ("text", f"{len(vocabularies.text):,}"),
-        ("labels", str(vocabularies.labels)),
+        ("labels", ", ".join(vocabularies.labels.names)),
     ]
     return "vocabulary and labels", _table(rows)
 

@@ -10,10 +10,48 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any, cast
 
-from attlas.errors import unwritable
+from attlas.errors import AttlasError, unwritable
 
 STANDARD = "-"
 Output = io.BufferedIOBase
+
+
+def check_writable(path: Path | str | None) -> None:
+    """That this file can be `opened`, as far as can be known before: None and "-" always can.
+
+    Errors: `AttlasError` where there is no folder for it, where it is one itself, and without the
+    right to write there.
+    """
+    if path is not None and str(path) != STANDARD:
+        _check(path, path if os.path.exists(path) else _folder(path))
+
+
+def check_replaceable(path: Path | str | None) -> None:
+    """The same of a file that comes whole, by a temporary name beside it, as figures and traces do:
+    what counts is the right to its folder, and not to what stands there. But what is no regular
+    file, such as a pipe, is written as it is.
+    """
+    if path is not None:
+        whole = os.path.realpath(path)  # a link stays a link
+        as_it_is = os.path.exists(whole) and not os.path.isfile(whole)
+        _check(path, whole if as_it_is else _folder(whole))
+
+
+def _check(path: Path | str, asked: Path | str) -> None:
+    folder = _folder(path)
+    if not os.path.isdir(folder):
+        came, advice = f"no folder {folder}", "choose a folder that exists"
+    elif os.path.isdir(path):
+        came, advice = "a folder of that name", "name a file"
+    elif not os.access(asked, os.W_OK):
+        came, advice = "no right to write there", "get that right, or choose another place"
+    else:
+        return
+    raise AttlasError(f"to write {path}", came, advice)
+
+
+def _folder(path: Path | str) -> str:
+    return os.path.dirname(path) or os.curdir
 
 
 def opened(path: Path | str, files: ExitStack) -> Output:
@@ -39,6 +77,16 @@ def write_lines(path: Path | str, lines: Iterable[bytes]) -> None:
     """All of them, into such a file. Errors: as `opened`."""
     with ExitStack() as files:
         opened(path, files).writelines(lines)
+
+
+@contextmanager
+def kept(lines: Iterable[bytes], path: Path | str | None) -> Iterator[None]:
+    """Write them after the block, however it ends; None = nowhere. Errors: as `opened`."""
+    try:
+        yield
+    finally:
+        if path is not None:
+            write_lines(path, lines)
 
 
 @contextmanager

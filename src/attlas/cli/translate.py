@@ -1,8 +1,9 @@
 """`attlas translate`: lines in, lines out."""
 
+from collections.abc import Mapping
 from os.path import exists, isfile
 from pathlib import Path
-from shlex import quote
+from shlex import join, quote
 from typing import Annotated
 
 import typer
@@ -86,25 +87,28 @@ def translate(
     """
     with loading():
         from attlas.cli.engine import translator_of
-        from attlas.cli.given import check_writable, run_at
+        from attlas.cli.given import run_at
+        from attlas.cli.output import check_writable
         from attlas.cli.searching import decoding_of
         from attlas.cli.shard import Shard
         from attlas.cli.translating import translate_lines
+        from attlas.data import BatchingConfig
         from attlas.errors import AttlasError
+        from attlas.runs import CONFIG
 
         if files:
             from attlas.cli.origin import origin_of
             from attlas.cli.translating_files import translate_files
 
     given = {"FILES": files, "--into": into, "--shard": shard}
-    lines = {"--input": input, "--output": output, "--alignments": alignments}
+    single = {"--input": input, "--output": output, "--alignments": alignments}
     named = [name for name, value in given.items() if value not in (None, [])]
-    others = [name for name, value in lines.items() if value not in ("-", None)]
+    others = {name: str(value) for name, value in single.items() if value not in ("-", None)}
     if named and (not files or into is None or others):
-        came = " ".join(named + others)
+        came = " ".join([*named, *others])
         advice = "for a single text, use --input, --output and --alignments alone"
         if files and into is None:
-            came, advice = _meant(run, files, came)
+            came, advice = _meant(run, files, others, came)
         raise AttlasError(
             "FILES --into FOLDER, and perhaps --shard, to translate files into a folder",
             came,
@@ -116,7 +120,8 @@ def translate(
     opened, checkpoint = run_at(run, checkpoint)
     config = decoding_of(opened, settings, beam, n_best)
     numbered = n_best is not None
-    trained = opened.config.get("batching", {}).get("max_length")
+    where = f"[batching] of {opened.path / CONFIG}"
+    trained = BatchingConfig.read(opened.table("batching"), where).max_length
     with translator_of(opened, engine, config, checkpoint, device).forked() as translator:
         if files and into:
             translate_files(
@@ -141,13 +146,21 @@ def translate(
         )
 
 
-def _meant(run: Path, files: list[Path], came: str) -> tuple[str, str]:
-    """Of FILES without a folder to put translations --into: what came, and what helps."""
-    command = f"attlas translate {quote(str(run))}"
+def _meant(run: Path, files: list[Path], others: Mapping[str, str], came: str) -> tuple[str, str]:
+    """Of FILES without a folder to put translations --into: what came, and what helps.
+
+    others: the options given that are for a single text.
+    """
+    written = [w for name, value in others.items() if name != "--input" for w in (name, value)]
+    command = ["attlas", "translate", str(run)]
     if not any(map(exists, files)):
         text = " ".join(map(str, files))
-        return f"{text!r}, where no file is", f"to translate a text: echo {quote(text)} | {command}"
+        advice = f"to translate a text: echo {quote(text)} | {join(command + written)}"
+        return f"{text!r}, where no file is", advice
+    into = "add --into FOLDER"
+    if others:
+        into = f"take --into FOLDER instead of {' and '.join(others)}"
     if len(files) > 1 or not isfile(files[0]):
-        return came, "add --into FOLDER"
-    file = quote(str(files[0]))
-    return came, f"to translate that file: {command} -i {file}; or add --into FOLDER"
+        return came, into
+    advised = join([*command, "-i", str(files[0]), *written])
+    return came, f"to translate that file: {advised}; or {into}"

@@ -1,7 +1,7 @@
 """A part of the training data held back, to choose the best checkpoint by."""
 
 import hashlib
-from collections import defaultdict
+from collections import Counter, defaultdict
 from dataclasses import replace
 from typing import Literal, TypeVar
 
@@ -42,7 +42,8 @@ def held_back(corpus: C, size: int | float, seed: int) -> tuple[C, C]:
 
     Texts (of pairs: the sources) come in the order of the SHA-256 of (seed, text), so that the
     choice is the same whatever their order in the file. All copies of a text are on one side; a
-    text whose copies are too many for what is still missing is passed over.
+    text whose copies are too many for what is still missing is passed over, and so is one without
+    which nothing with its label would be left to learn that label from.
     Errors: `AttlasError` where nothing would be left to train on, or nothing to hold back.
     """
     example = corpus.report.example
@@ -58,14 +59,22 @@ def held_back(corpus: C, size: int | float, seed: int) -> tuple[C, C]:
     for place, text in enumerate(corpus.sources):
         groups[_words(text)].append(place)
     chosen: set[int] = set()
+    left = Counter(corpus.labels) if isinstance(corpus, LabelledCorpus) else None
     for text in sorted(groups, key=lambda text: _lot(seed, text)):
-        if len(chosen) + len(groups[text]) <= wanted:
-            chosen.update(groups[text])
+        group = groups[text]
+        if len(chosen) + len(group) > wanted:
+            continue
+        if left is not None:
+            labels = Counter(corpus.targets[place] for place in group)
+            if any(left[label] == count for label, count in labels.items()):
+                continue
+            left.subtract(labels)
+        chosen.update(group)
     rest = [place for place in range(len(corpus)) if place not in chosen]
     if not chosen:
         raise AttlasError(
             f"different {read}s in {corpus.name}, of which some can be held back",
-            f"copies of {amount(len(groups), read)} alone",
+            f"{amount(len(groups), read)}, all of them needed to train on",
             "check the data, or name a file in data.valid",
         )
     told: list[str] = [f"{amount(len(chosen), example)} held back", *_copies(corpus, groups)]
@@ -81,8 +90,10 @@ def overlap_told(train: C, valid: C) -> C:
     """The validation set, with a remark where it has texts (sources) that are trained on as well:
     what it says of those is how well they were learned by heart.
     """
-    known = set(map(_words, train.sources))
-    again = sum(_words(text) in known for text in valid.sources)
+    asked = [_words(text) for text in valid.sources]
+    looked_for = set(asked)  # of millions to train on, no more than these need be held
+    known = {words for text in train.sources if (words := _words(text)) in looked_for}
+    again = sum(words in known for words in asked)
     if not again:
         return valid
     read, _ = _SIDES[valid.report.example]

@@ -15,7 +15,7 @@ from attlas.errors import AttlasError
 STDIN = "-"
 _GZIP = b"\x1f\x8b"
 _ZIP = b"PK\x03\x04"
-_TAR, _TAR_AT = b"ustar", 257
+_TAR, _TAR_AT = (b"ustar\x00", b"ustar  \x00"), 257  # of POSIX, of GNU
 _BYTE_ORDER_MARK = "\ufeff"
 
 
@@ -121,7 +121,7 @@ def _unzipped(file: IO[bytes] | io.BufferedIOBase, name: str) -> Iterable[bytes]
     held = file if isinstance(file, io.BufferedReader) else _peekable(file.read())
     zipped = held.peek(2)[:2] == _GZIP
     text: gzip.GzipFile | io.BufferedReader = gzip.GzipFile(fileobj=held) if zipped else held
-    begin = text.peek(_TAR_AT + len(_TAR))
+    begin = text.peek(_TAR_AT + max(map(len, _TAR)))
     if begin.startswith(_ZIP) or begin.startswith(_TAR, _TAR_AT):
         raise AttlasError(
             f"a text file, plain or gzipped, at {name}",

@@ -12,12 +12,11 @@ from attlas.exporting.graph_encoder import encoded
 from attlas.exporting.graph_layers import GraphLayers
 from attlas.exporting.graph_pooling import pooled
 from attlas.exporting.remarks import OF_LABELS, of_longest, of_vocabulary
+from attlas.exporting.seen import seen_whole
 from attlas.exporting.subject import ClassifierSubject
 from attlas.models import Classifier, ClassifierConfig
-from attlas.patterns import everywhere, parse
 
 CLASSIFIER, EXAMPLE = "classifier.onnx", "classify.py"
-_PROBED = 4096  # tokens beyond what a window sees: what is all seen until there is seen for good
 
 
 def write_onnx_classifier(subject: ClassifierSubject, folder: Path) -> list[str]:
@@ -35,7 +34,7 @@ def write_onnx_classifier(subject: ClassifierSubject, folder: Path) -> list[str]
     except ImportError:
         raise missing_extra("the export to ONNX", "onnx") from None
     graph = classifier_graph(subject.model, subject.config)
-    longest, seen = subject.model.longest, _seen(subject)
+    longest, seen = subject.model.longest, seen_whole(subject.model, subject.config)
     facts = {"longest": longest, "seen": seen}
     graph.save(folder / CLASSIFIER, {name: n for name, n in facts.items() if n is not None})
     subject.vocabularies.save(folder)
@@ -51,20 +50,6 @@ def write_onnx_classifier(subject: ClassifierSubject, folder: Path) -> list[str]
         "numpy, onnxruntime and sentencepiece alone. What a reader has to know of a text is told "
         "on the standard error.",
     ]
-
-
-def _seen(subject: ClassifierSubject) -> int | None:
-    """So many tokens of a text, and fewer, all play a part in its label; None = any number does.
-
-    Only where the first token alone is pooled can it be otherwise.
-    """
-    patterns = [parse(pattern) for pattern in subject.config.patterns]
-    if subject.config.pooling != "first" or all(pattern == everywhere for pattern in patterns):
-        return None
-    ahead = max(pattern.bound.ahead or 0 for pattern in patterns)
-    most = _PROBED + subject.config.layers * ahead
-    overlooked = subject.model.overlooked(range(1, most + 1))
-    return next((tokens for tokens, count in enumerate(overlooked) if count), None)
 
 
 def _of_seen(seen: int) -> str:

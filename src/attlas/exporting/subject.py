@@ -102,9 +102,15 @@ def subject_of(
     for a search with a run that does not translate.
     """
     run = run if isinstance(run, Run) else Run(run)
-    if run.classifies and search is None:
-        return ClassifierSubject.of(run, which)
-    return TranslatorSubject.of(run, which, search)
+    if not run.classifies:
+        return TranslatorSubject.of(run, which, search)
+    if search is not None:
+        raise AttlasError(
+            "settings of the search for a run that translates",
+            f"them for the classifier at {run.path}",
+            "leave them out",
+        )
+    return ClassifierSubject.of(run, which)
 
 
 def translating(subject: Subject, taker: str) -> TranslatorSubject:

@@ -120,9 +120,9 @@ def _check_tensor(name: str, given: object) -> None:
 class Look:
     """One read of a memory: the context, the weights, and the weights after interventions."""
 
-    context: Float[Tensor, "batch queries value_width"]
-    weights: Float[Tensor, "batch 1 queries slots"]
-    used: Float[Tensor, "batch 1 queries slots"]
+    context: Float[Tensor, "batch queries context_width"]
+    weights: Float[Tensor, "batch heads queries slots"]
+    used: Float[Tensor, "batch heads queries slots"]
 
 
 class ScoredAttention(Attention):

@@ -8,7 +8,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from attlas.errors import AttlasError
-from attlas.layers.attention import Attention
+from attlas.layers.attention import Attention, Look
 from attlas.layers.banded import band_pays, banded_attention
 from attlas.layers.dense import (
     brief_attention,
@@ -63,15 +63,16 @@ class FusedAttention(Attention):
         heads, start = self._asked(query, memory, first)
         return self._weights(heads, memory, self.seen(heads.shape[2], memory, start))
 
-    def used(
+    def look(
         self,
         query: Float[Tensor, "batch queries query_width"],
         memory: Memory,
         first: int | None = None,
-    ) -> Float[Tensor, "batch heads queries slots"]:
-        """The weights with which `forward` reads: those of `weigh`, changed by who intervenes."""
+    ) -> Look:
+        """As calling the layer, and noted alike, with the weights written out and kept."""
         heads, start = self._asked(query, memory, first)
-        return self._used(heads, memory, start)
+        self._note(heads, memory, start)
+        return self._look(heads, memory, start)
 
     def forward(
         self,
@@ -81,15 +82,10 @@ class FusedAttention(Attention):
     ) -> Float[Tensor, "batch queries context_width"]:
         """What every head reads, by a fused kernel unless somebody intervenes."""
         heads, start = self._asked(query, memory, first)
-        scale = self._scale_of(heads)
-        if self.tap.heard:
-            self.tap.note(
-                FactoredReading(
-                    heads.detach(), memory.keys.detach(), scale, self.pattern, start, memory.real
-                )
-            )
+        self._note(heads, memory, start)
         if self.tap.intervened:
-            return self._read(heads, memory, start)
+            return self._look(heads, memory, start).context
+        scale = self._scale_of(heads)
         pays = band_pays(query.shape[1], memory.slots, self.pattern, start)
         kernel = banded_attention if pays else dense_attention
         return self.merge(kernel(heads, memory, self.pattern, start, scale, self.dropout.rate))
@@ -118,7 +114,7 @@ class FusedAttention(Attention):
     ) -> Float[Tensor, "batch queries context_width"]:
         """The same as calling the layer, with the weights written out: the kernels' twin."""
         heads, start = self._asked(query, memory, first)
-        return self._read(heads, memory, start)
+        return self._look(heads, memory, start).context
 
     def _asked(
         self, query: Float[Tensor, "batch queries query_width"], memory: Memory, first: int | None
@@ -145,18 +141,27 @@ class FusedAttention(Attention):
     ) -> Float[Tensor, "batch heads queries slots"]:
         return explicit_weights(heads, memory.keys, seen, self._scale_of(heads))
 
-    def _used(
+    def _note(
         self, heads: Float[Tensor, "batch heads queries width"], memory: Memory, start: int
-    ) -> Float[Tensor, "batch heads queries slots"]:
-        seen = self.seen(heads.shape[2], memory, start)
-        weights = self._weights(heads, memory, seen)
-        return self.tap.rewrite(weights, seen) if self.tap.intervened else weights
+    ) -> None:
+        if not self.tap.heard:
+            return
+        scale = self._scale_of(heads)
+        self.tap.note(
+            FactoredReading(
+                heads.detach(), memory.keys.detach(), scale, self.pattern, start, memory.real
+            )
+        )
 
-    def _read(
+    def _look(
         self, heads: Float[Tensor, "batch heads queries width"], memory: Memory, start: int
-    ) -> Float[Tensor, "batch queries context_width"]:
-        weights = self.dropout(self._used(heads, memory, start))
-        return self.merge(weighted_values(weights, memory.values))
+    ) -> Look:
+        seen = self.seen(heads.shape[2], memory, start)
+        weights = used = self._weights(heads, memory, seen)
+        if self.tap.intervened:
+            used = self.tap.rewrite(weights, seen)
+        context = weighted_values(self.dropout(used), memory.values)
+        return Look(self.merge(context), weights, used)
 
     def _scale_of(self, heads: Float[Tensor, "batch heads queries width"]) -> float:
         return float(heads.shape[-1] ** -0.5) if self.scale is None else self.scale

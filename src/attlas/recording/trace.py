@@ -1,12 +1,15 @@
 """A trace: the readings of every attention layer while somebody observed."""
 
 import json
+import os
+import secrets
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from safetensors import SafetensorError, safe_open
+from safetensors.torch import save as serialised
 from safetensors.torch import save_file
 from torch import Tensor
 
@@ -118,9 +121,12 @@ class Trace:
         # Views of one storage are refused by safetensors; a trace owns its bytes.
         owned = {key: value.detach().cpu().contiguous().clone() for key, value in tensors.items()}
         # Whole or absent: an older trace of that name stays until the new one is written.
-        whole = Path(path)
-        part = whole.with_name(f"{whole.name}.tmp")
+        whole = Path(os.path.realpath(path))  # a link stays a link
+        part = whole.with_name(f".attlas-{secrets.token_hex(8)}.tmp")
         try:
+            if whole.exists() and not whole.is_file():  # a device or a pipe
+                whole.write_bytes(serialised(owned, metadata))
+                return
             save_file(owned, part, metadata)
             part.replace(whole)
         except (OSError, SafetensorError) as error:

@@ -48,7 +48,8 @@ def consistent_cross_entropy_and_gradient(
         (gradient[:, 0], p, q, quarter),
         (gradient[:, 1], q, p, -quarter),
     ):
-        divergence = turn * torch.linalg.vecdot(own, apart).unsqueeze(1)  # α/4 KL(own ‖ other)
+        with torch.autocast(logits.device.type, enabled=False):  # which would take 8 bits of it
+            divergence = turn * torch.linalg.vecdot(own, apart).unsqueeze(1)  # α/4 KL(own ‖ other)
         torch.add(0.5 + quarter - divergence, apart, alpha=turn, out=found)
         found.mul_(own).sub_(other, alpha=quarter)
         loss += divergence.sum()

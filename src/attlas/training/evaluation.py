@@ -58,19 +58,20 @@ def evaluate(
     model.train(was_training)
     texts = tuple(translation.text for translation in found)
     scores = corpus_score(texts, corpus.targets, bleu_tokenizer)
-    right = exactly_right(corpus, found, vocabularies.target)
+    wanted = [vocabularies.target.encode(text) for text in corpus.targets]
+    right = exactly_right(found, wanted, vocabularies.target)
     return Evaluation(texts, scores, sum(right) / len(right))
 
 
 def exactly_right(
-    corpus: Corpus, translations: Sequence[Translation], vocabulary: Vocabulary
+    translations: Sequence[Translation], wanted: Sequence[Sequence[int]], vocabulary: Vocabulary
 ) -> list[bool]:
-    """Which translations have the tokens of their reference and ended there.
+    """Which translations have the tokens of their reference, whose ids are `wanted`, and ended
+    there.
 
     What was cut off is not right, whatever its text, and a word that the vocabulary does not know
     cannot be.
     """
-    wanted = [vocabulary.encode(text) for text in corpus.targets]
     return [
         translation.finished
         and UNKNOWN not in ids

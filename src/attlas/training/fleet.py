@@ -134,9 +134,18 @@ def fleet_of(device: torch.device) -> Iterator[Fleet]:
 def device_of_rank(device: torch.device) -> torch.device:
     """Of several GPUs of a machine, the one that is this process's own.
 
-    Errors: `AttlasError` where there are more processes than GPUs.
+    Errors: `AttlasError` where there are more processes than GPUs, or one GPU is named for several.
     """
-    if device.type != "cuda" or device.index is not None:
+    if device.type != "cuda":
+        return device
+    size = int(os.environ.get("LOCAL_WORLD_SIZE", "1"))
+    if device.index is not None:
+        if size > 1:
+            raise AttlasError(
+                "a GPU for each process on this machine",
+                f"training.device = '{device}' for all {size} of them",
+                "set training.device = 'cuda', by which each takes its own",
+            )
         return device
     rank, count = int(os.environ.get("LOCAL_RANK", "0")), torch.cuda.device_count()
     if rank >= count:

@@ -169,7 +169,8 @@ def _chunks(
     vocabulary_layer: Logits, rows: Float[Tensor, "rows width"], ids: Int[Tensor, " rows"]
 ) -> Iterator[tuple[Float[Tensor, "some width"], Int[Tensor, " some"]]]:
     """An even number of rows at a time, see `_ROWS`."""
-    vocabulary = vocabulary_layer(rows[:0]).shape[1]  # the layer alone knows it: so asked of no row
+    with torch.enable_grad():  # or autocast may keep a copy of the weights that has no gradient
+        vocabulary = vocabulary_layer(rows[:0]).shape[1]  # asked of no row: the layer alone knows
     most = _ON_CPU if rows.device.type == "cpu" else _ELSEWHERE
     size = max(_ROWS, most // vocabulary) // 2 * 2
     return zip(torch.split(rows, size), torch.split(ids, size), strict=True)

@@ -12,7 +12,7 @@ from attlas.data import BatchingConfig, DataConfig, LabelledData, VocabularyConf
 from attlas.decoding import DecodingConfig
 from attlas.errors import AttlasError
 from attlas.layers.dropout import dropped_steps
-from attlas.models import ClassifierConfig, ModelConfig
+from attlas.models import ClassifierConfig, ModelConfig, TransformerConfig
 from attlas.models.idle import refuse_idle
 from attlas.training.settings import TrainingConfig
 
@@ -49,7 +49,9 @@ class Recipe(Config):
     """One TOML file: data, vocabulary, batching, model, training, decoding, and the seed.
 
     A model of kind "classifier" learns from labelled texts, every other from sentence pairs; what
-    a classifier does without, such as [decoding], is then left out.
+    a classifier does without, such as [decoding], is then left out. Two settings that are left out
+    go by the rest: batching.max_length of a classifier is what one batch can hold, so that its
+    texts are read whole, and model.tied_source of a Transformer is what vocabulary.joint is.
     """
 
     seed: int = Field(default=1, ge=0)
@@ -59,6 +61,18 @@ class Recipe(Config):
     model: ModelConfig
     training: TrainingConfig
     decoding: DecodingConfig = DecodingConfig()
+
+    @model_validator(mode="after")
+    def _by_the_rest(self) -> Self:
+        batching, model = self.batching, self.model
+        if self.classifies and "max_length" not in batching.model_fields_set:
+            batching = batching.model_copy(update={"max_length": batching.tokens - 2})
+        if isinstance(model, TransformerConfig) and "tied_source" not in model.model_fields_set:
+            model = model.model_copy(update={"tied_source": self.vocabulary.joint})
+        # A frozen model has no other way to fill itself in.
+        object.__setattr__(self, "batching", batching)
+        object.__setattr__(self, "model", model)
+        return self
 
     @model_validator(mode="after")
     def _of_one_task(self) -> Self:

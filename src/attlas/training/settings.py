@@ -71,7 +71,8 @@ class TrainingConfig(Config):
     is read twice, under different dropout, and both readings are to predict the same; 0 = it is
     read once. Both are rows of one pass, so a batch of batching.tokens slots then takes the memory
     and the time of twice as many. consistency_after: so many updates read each batch once before;
-    they are quicker, and nothing is lost while a model does not overfit. accumulate: so many
+    they are quicker and take half of that memory, and nothing is lost while a model does not
+    overfit. accumulate: so many
     batches make one update, with the gradient that all of them in one batch would give. keep: how
     many checkpoints stay beside the best. save_every counts updates; every validation saves as
     well, and both count for `keep` and for the average of the last. Left out, every hundredth
@@ -132,6 +133,16 @@ class TrainingConfig(Config):
                 "leave one of the two out",
             )
         return self
+
+    def too_late(self, planned: int | None) -> str | None:
+        """What to say where the updates planned (None: no limit) end before R-Drop begins."""
+        if not self.consistency or planned is None or self.consistency_after < planned:
+            return None
+        return (
+            f"WARNING: training.consistency begins after update {self.consistency_after:,} of "
+            f"about {planned:,}, so it has no effect: lower training.consistency_after, or leave "
+            "both out"
+        )
 
     def consistency_at(self, number: int) -> float:
         """The α of R-Drop in this update; the first is 1."""

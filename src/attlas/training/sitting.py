@@ -116,9 +116,9 @@ class Sitting:
         task, journal, settings = self.task, self.teller.journal, self.settings
         batches, order = self.course.epoch(self.state.epoch)
         notes = task.notes(batches)
-        misfit = settings.schedule.misfit(self.course.planned(self.state))
-        if misfit:
-            notes.append(misfit)
+        planned = self.course.planned(self.state)
+        misfits = (settings.schedule.misfit(planned), settings.too_late(planned))
+        notes.extend(told for told in misfits if told)
         if journal.missing:
             notes.append(
                 f"{journal.path} had lost its last {journal.missing:,} bytes: what they "

@@ -7,13 +7,12 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
-from attlas.errors import AttlasError
 from attlas.layers import Dropout, LearnedPositions, Positions
 from attlas.models.block import Encoder, EncoderLayer
 from attlas.models.classifier.pooling import FirstPooling, Pooling
 from attlas.models.classifier.reach import out_of_sight
 from attlas.models.embedding import Embedding
-from attlas.models.source import ids_of
+from attlas.models.source import check_source, ids_of
 
 
 class Classifier(nn.Module):
@@ -66,8 +65,7 @@ class Classifier(nn.Module):
 
         The position of a token is that of its slot: padding before it counts.
         """
-        if source.shape[1] == 0:
-            raise AttlasError("texts of at least one slot", "none", "end each with the end token")
+        check_source(source)
         source = ids_of(source, real)
         known = torch.ones_like(source, dtype=torch.bool) if real is None else real
         mask = None if bool(known.all()) else known

@@ -67,6 +67,13 @@ class DecoderLayer(nn.Module):
         read = self.cross_attention(asked, source).view_as(y)
         return self.around_cross_attention.leave(x, read)
 
+    def count_across(
+        self, x: Vectors, source: Memory
+    ) -> tuple[Vectors, Float[Tensor, "rows heads queries slots"]]:
+        """`look_across` with a source for each row, and the weights with which it read."""
+        look = self.cross_attention.look(self.around_cross_attention.enter(x), source)
+        return self.around_cross_attention.leave(x, look.context), look.used
+
     def step(
         self,
         x: Rows,
@@ -121,15 +128,17 @@ class Decoder(nn.Module):
         for number, (layer, behind) in enumerate(zip(self._layers, past, strict=True)):
             x, memory = layer.look_back(x, behind)
             after.append(memory)
-            # Who listens wants one batch row for each row, whoever shares a source.
-            attention = layer.cross_attention
-            listened = attention.tap.heard or attention.tap.intervened
-            source = state.source.spread(number) if listened else state.source.layers[number]
-            if coverage is not None and number == len(past) - 1:
-                asked = layer.around_cross_attention.enter(x)
-                weights = attention.used(asked, state.source.spread(number))
-                coverage = coverage + weights.mean(1).sum(1)
-            x = layer.think(layer.look_across(x, source))
+            counted = coverage is not None and number == len(past) - 1
+            tap = layer.cross_attention.tap
+            # Who listens or counts wants one batch row for each row, whoever shares a source.
+            alone = counted or tap.heard or tap.intervened
+            source = state.source.spread(number) if alone else state.source.layers[number]
+            if coverage is not None and counted:
+                x, used = layer.count_across(x, source)
+                coverage = coverage + used.mean(1).sum(1)
+            else:
+                x = layer.look_across(x, source)
+            x = layer.think(x)
         features = x if self.norm is None else self.norm(x)
         now = TargetMemory(tuple(after), state.position + x.shape[1])
         return features, replace(state, past=now, coverage=coverage)

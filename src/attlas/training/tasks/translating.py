@@ -13,7 +13,6 @@ from attlas.data import (
     Batches,
     Bucketed,
     Corpus,
-    EncodedCorpus,
     Splits,
     Vocabularies,
     build_vocabularies,
@@ -21,6 +20,7 @@ from attlas.data import (
     encode_corpus,
     sample_corpus,
 )
+from attlas.data.amount import amount
 from attlas.errors import AttlasError
 from attlas.models import ClassifierConfig, SequenceToSequence, TransformerConfig, build
 from attlas.training.consistency import consistent_sequence_loss
@@ -71,7 +71,11 @@ class Translating(Task[Splits, Vocabularies]):
         super().__init__(recipe, splits, vocabularies)
         encoded = encode_corpus(splits.valid, vocabularies)
         self.valid_batches = Batches(encoded, recipe.batching, recipe.seed)
-        self._check_positions(encoded)
+        validation = recipe.training.validation
+        self._translated = encoded.source.lengths[: validation.sentences]
+        if not validation.translate:
+            self._translated = self._translated[:0]
+        self._check_positions()
 
     @staticmethod
     def vocabularies_of(recipe: Recipe, splits: Splits) -> Vocabularies:
@@ -89,22 +93,24 @@ class Translating(Task[Splits, Vocabularies]):
             encoded = sample_corpus(train, self.vocabularies, sampling, recipe.seed, epoch)
         return Batches(encoded, recipe.batching, recipe.seed)
 
-    def _check_positions(self, valid: EncodedCorpus) -> None:
+    def _check_positions(self) -> None:
         """That no side of a pair is longer than there are positions: now, not in the middle."""
         recipe, model = self.recipe, self.recipe.model
         if not isinstance(model, TransformerConfig) or model.positions != "learned":
             return
         # Sampled subwords may be as many as are let pass.
         train = recipe.batching.max_length if recipe.vocabulary.sampling else self._plain.longest
-        translated = recipe.training.validation.translate
-        read = int(valid.source.lengths.max(initial=0)) if translated else 0
-        longest = 1 + max(train, self.valid_batches.longest, read)
+        most = recipe.training.validation.decoding.longest_source
+        read = int(self._translated.max(initial=0))
+        longest = 1 + max(train, self.valid_batches.longest, min(read, most) if most else read)
         if longest > model.longest:
             raise AttlasError(
                 f"model.longest of {longest} at least, the tokens of the longest side of a pair "
                 "with its begin or end",
                 str(model.longest),
-                "raise it, lower batching.max_length, or set model.positions = 'sinusoidal'",
+                "raise it, lower batching.max_length and "
+                "training.validation.decoding.longest_source, or set model.positions = "
+                "'sinusoidal'",
             )
 
     def build(self) -> SequenceToSequence[Any]:
@@ -158,5 +164,15 @@ class Translating(Task[Splits, Vocabularies]):
         return valid if most is None else corpus_of(valid.pairs[:most], valid.name)
 
     def notes(self, batches: Bucketed[Any]) -> list[str]:
-        left = self.valid_batches.report
-        return super().notes(batches) + ([str(left)] if left.skipped else [])
+        told, left = super().notes(batches), self.valid_batches.report
+        if left.skipped:
+            told.append(str(left))
+        most = self.recipe.training.validation.decoding.longest_source
+        cut = int((self._translated > most).sum()) if most else 0
+        if cut:
+            told.append(
+                f"{cut:,} of {amount(len(self._translated), 'source')} of {self.splits.valid.name} "
+                f"longer than training.validation.decoding.longest_source = {most:,}: a validation "
+                "translates no more than so many tokens of each"
+            )
+        return told

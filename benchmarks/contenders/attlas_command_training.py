@@ -1,0 +1,7 @@
+"""attlas as `attlas train` does it: freed memory is kept, and then `train(recipe, folder)`."""
+
+from attlas.allocator import keep_freed_memory
+
+keep_freed_memory()
+
+import attlas_training  # noqa: E402, F401

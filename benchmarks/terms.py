@@ -1,0 +1,40 @@
+"""The terms on which a recipe is trained beside JoeyNMT, found out before the first hour."""
+
+from curve import BEAM
+
+from attlas.decoding import DecodingConfig
+from attlas.errors import AttlasError
+from attlas.training import Recipe
+
+SUBWORDS = ("bpe", "unigram")  # by sentencepiece, as JoeyNMT has them
+
+
+def check_search(name: str, recipe: Recipe) -> None:
+    """That the recipe searches as the table says, and as JoeyNMT can be told to.
+
+    Errors: `AttlasError` that names the settings which say otherwise.
+    """
+    came = recipe.decoding.model_dump()
+    wanted = DecodingConfig(beam=BEAM, length_penalty=came["length_penalty"]).model_dump()
+    others = [f"decoding.{key} = {came[key]!r}" for key in wanted if came[key] != wanted[key]]
+    if others:
+        raise AttlasError(
+            f"a recipe that searches with a beam of {BEAM} and a length penalty, and nothing else",
+            f"{name} with {', '.join(others)}",
+            f"--set decoding.method=beam decoding.beam={BEAM}, and leave the others out",
+        )
+
+
+def check_model(name: str, recipe: Recipe) -> None:
+    """That JoeyNMT can be told of the model and its vocabulary (contenders/joeynmt_course.py).
+
+    Errors: `AttlasError` where it cannot.
+    """
+    model, vocabulary = recipe.model.kind, recipe.vocabulary
+    if model != "transformer" or not vocabulary.joint or vocabulary.kind not in SUBWORDS:
+        raise AttlasError(
+            "a Transformer with joint subwords, for JoeyNMT to train as well",
+            f"{name} with model.kind = {model!r}, vocabulary.kind = {vocabulary.kind!r}, "
+            f"vocabulary.joint = {vocabulary.joint}",
+            "choose another recipe, or leave JoeyNMT out: --contenders attlas",
+        )

@@ -1,0 +1,73 @@
+"""Where the dropout of a model falls, beside that of its layers: on what enters and what leaves."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+import torch
+from torch import Tensor, nn
+from transformer_kinds import made, small
+
+from attlas.models import ClassifierConfig, build_classifier
+
+
+@contextmanager
+def entering(module: nn.Module) -> Iterator[list[Tensor]]:
+    """What the module is given in the block."""
+    found: list[Tensor] = []
+    handle = module.register_forward_pre_hook(lambda _, given: found.append(given[0]))
+    yield found
+    handle.remove()
+
+
+def check_dropped(seen: Tensor, whole: Tensor) -> None:
+    """That half of the places are dropped, each by itself, and the others doubled."""
+    dropped = seen == 0
+    torch.testing.assert_close(seen[~dropped], 2.0 * whole[~dropped])
+    for share in (dropped, dropped[..., :1], dropped[:1]):  # neither whole tokens nor whole places
+        assert share.double().mean().item() == pytest.approx(0.5, abs=0.1)
+    assert not dropped.all(-1).any()
+
+
+@pytest.mark.parametrize("side", ["source", "target"])
+def test_a_transformer_drops_of_the_sum_of_embeddings_and_positions(
+    source: Tensor, target: Tensor, side: str
+) -> None:
+    model = made(small(width=64, dropout=0.5))
+    source, target = source.repeat(50, 1), target.repeat(50, 1)
+    if side == "source":
+        read, ids = model.encoder, source
+        embedding, positions = model.source_embedding, model.source_positions
+    else:
+        read, ids = model.decoder, target
+        embedding, positions = model.target_embedding, model.target_positions
+    assert embedding is not None
+    whole = positions(embedding(ids) * model.scale)
+    with entering(read) as seen:
+        model(source, None, target)
+        model.eval()
+        model(source, None, target)
+    check_dropped(seen[0], whole)
+    torch.testing.assert_close(seen[1], whole)
+
+
+def test_a_classifier_drops_of_the_sum_of_embeddings_and_positions_and_of_what_is_pooled(
+    source: Tensor,
+) -> None:
+    torch.manual_seed(5)
+    config = ClassifierConfig(width=64, heads=2, feedforward=12, dropout=0.5)
+    model = build_classifier(config, 11, 3).double()
+    many = source.repeat(50, 1)
+    whole = model.positions(model.embedding(many) * model.scale)
+    with (
+        entering(model.encoder) as read,
+        entering(model.pooling) as encoded,
+        entering(model.output) as pooled,
+    ):
+        model(many)
+        model.eval()
+        model(many)
+    check_dropped(read[0], whole)
+    check_dropped(pooled[0], encoded[0].mean(1))
+    torch.testing.assert_close(read[1], whole)
+    torch.testing.assert_close(pooled[1], encoded[1].mean(1))
