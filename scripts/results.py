@@ -106,7 +106,12 @@ def machines(results: list[Result]) -> str:
     trained: dict[str, list[str]] = {}
     for result in results:
         where = result["training"].get("machine")
-        told = f"trained on {where}" if where else "the machine of the training was not noted"
+        # "Linux-6.1.0-x86_64-with-glibc2.36": the build of a kernel says nothing to a reader.
+        told = (
+            f"trained on {where.partition('-')[0]}"
+            if where
+            else "the machine of the training was not noted"
+        )
         trained.setdefault(told, []).append(result["run"])
     several = len(trained) > 1
     places = [f"{told} ({', '.join(runs)})" if several else told for told, runs in trained.items()]
