@@ -80,20 +80,30 @@ def test_each_contender_gets_the_recipe_and_the_same_text(
     assert [c["points"][0]["seconds"] for c in one["contenders"]] == [60.0, 60.0]
 
 
+def broken_off(
+    monkeypatch: pytest.MonkeyPatch,
+    asked: list[tuple[str, dict[str, Any]]],
+    error: type[BaseException],
+) -> None:
+    """The first contender plays, and the second one ends it all."""
+    plain = time_to_bleu.played
+
+    def played(contender: str, told: dict[str, Any], folder: Path) -> str | None:
+        if asked:
+            raise error
+        return plain(contender, told, folder)
+
+    monkeypatch.setattr(time_to_bleu, "played", played)
+
+
 def test_a_course_is_written_before_the_next_one_begins(
     data: Path,
     tmp_path: Path,
     asked: list[tuple[str, dict[str, Any]]],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    found, plain = tmp_path / "found.json", time_to_bleu.played
-
-    def broken(contender: str, told: dict[str, Any], folder: Path) -> str | None:
-        if asked:
-            raise MemoryError
-        return plain(contender, told, folder)
-
-    monkeypatch.setattr(time_to_bleu, "played", broken)
+    found = tmp_path / "found.json"
+    broken_off(monkeypatch, asked, MemoryError)
     words = ["--courses", "tiny:1", "tiny:2", "--contenders", "attlas", "--set", *SMALL]
     with pytest.raises(MemoryError):
         call(monkeypatch, data, *words, "--json", str(found))
@@ -107,14 +117,8 @@ def test_a_contender_is_written_before_the_next_one_begins(
     asked: list[tuple[str, dict[str, Any]]],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    found, plain = tmp_path / "found.json", time_to_bleu.played
-
-    def broken(contender: str, told: dict[str, Any], folder: Path) -> str | None:
-        if asked:
-            raise KeyboardInterrupt
-        return plain(contender, told, folder)
-
-    monkeypatch.setattr(time_to_bleu, "played", broken)
+    found = tmp_path / "found.json"
+    broken_off(monkeypatch, asked, KeyboardInterrupt)
     words = ["--courses", "tiny:1", "--contenders", "JoeyNMT", "attlas", "--set", *SMALL]
     with pytest.raises(KeyboardInterrupt):
         call(monkeypatch, data, *words, "--json", str(found))

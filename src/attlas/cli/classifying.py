@@ -83,9 +83,7 @@ def classify_texts(
     with ExitStack() as files:
         lines = opened(target, files)
         for number, found in enumerate(classifier.many(texts), 1):
-            _tell(f"text {number}", found)
-            _keep(found, traces, number)
-            lines.write(_line(found, as_json=as_json))
+            lines.write(_answer(found, "text", number, traces, as_json=as_json))
 
 
 def classify_lines(
@@ -112,10 +110,7 @@ def classify_lines(
         lines = opened(target, files)
         for texts in windows(stream_lines(source), window, full=at_hand(source)):
             for found in classifier.many(texts, window=len(texts)):
-                number = next(numbers)
-                _tell(f"line {number}", found)
-                _keep(found, traces, number)
-                lines.write(_line(found, as_json=as_json))
+                lines.write(_answer(found, "line", next(numbers), traces, as_json=as_json))
             lines.flush()
 
 
@@ -149,6 +144,16 @@ def attention_of(
     write_lines(target, [_line(found, as_json=as_json)])
 
 
+def _answer(
+    found: Classification, what: str, number: int, traces: Path | None, *, as_json: bool
+) -> bytes:
+    """The line of one of many, once its remarks are told and its trace is kept."""
+    _tell(f"{what} {number}", found)
+    if traces:
+        _keep(found, traces, number)
+    return _line(found, as_json=as_json)
+
+
 def _line(found: Classification, *, as_json: bool) -> bytes:
     if as_json:
         facts = {
@@ -167,9 +172,7 @@ def _tell(place: str, found: Classification) -> None:
         print(f"attlas: {place}: {remark}", file=sys.stderr)
 
 
-def _keep(found: Classification, traces: Path | None, number: int) -> None:
-    if traces is None:
-        return
+def _keep(found: Classification, traces: Path, number: int) -> None:
     try:
         traces.mkdir(exist_ok=True)
     except OSError as error:
