@@ -249,7 +249,7 @@ def test_the_name_of_a_folder_is_not_taken_for_a_text(
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(os.name == "nt", reason="the signals of POSIX")
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no signals of POSIX")
 def test_ctrl_c_ends_it_with_130_and_whole_lines(labelling: Path) -> None:
     command = [sys.executable, "-m", "attlas", "classify", str(labelling)]
     pipe = subprocess.PIPE

@@ -343,7 +343,9 @@ def test_a_reference_is_divided_into_tokens_once(
     assert [divided.count(one) for one in references] == [1, 1, 1]
 
 
-@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="/dev/full")
+@pytest.mark.skipif(
+    not os.path.exists("/dev/full"), reason="no /dev/full, a disk that is always full"
+)
 def test_a_full_disk_takes_no_scores_away(
     run: Path, labelling: Path, files: tuple[Path, Path]
 ) -> None:

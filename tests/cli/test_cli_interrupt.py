@@ -31,7 +31,7 @@ except BaseException:
 """
 
 
-@pytest.mark.skipif(os.name == "nt", reason="the signals of POSIX")
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no signals of POSIX")
 @pytest.mark.parametrize("module", ["typer", "torch"])
 @pytest.mark.parametrize("command", COMMANDS)
 def test_ctrl_c_while_modules_are_loaded_ends_it_at_once(
@@ -54,7 +54,7 @@ def test_ctrl_c_while_modules_are_loaded_ends_it_at_once(
     assert error == b"attlas: interrupted\n"
 
 
-@pytest.mark.skipif(os.name == "nt", reason="the signals of POSIX")
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no signals of POSIX")
 def test_ctrl_c_after_the_last_word_changes_nothing() -> None:
     code = """
 import atexit, os, signal

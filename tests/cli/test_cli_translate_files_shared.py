@@ -118,7 +118,7 @@ def test_killed_again_and_again_it_ends_with_the_same_bytes(
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(os.name == "nt", reason="the signals of POSIX")
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no signals of POSIX")
 @THREADS
 def test_ctrl_c_ends_it_with_130_and_keeps_what_is_done(
     run: Path, tmp_path: Path, threads: int
