@@ -16,7 +16,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from attlas import figures, layers, patterns, reference
+    from attlas import analysis, figures, layers, patterns, reference
     from attlas.allocator import keep_freed_memory
     from attlas.classifying import TextClassifier
     from attlas.decoding import DecodingConfig, Translator
@@ -34,6 +34,7 @@ __all__ = [
     "TextClassifier",
     "Trace",
     "Translator",
+    "analysis",
     "attend",
     "attend_with_weights",
     "figures",

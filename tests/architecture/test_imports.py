@@ -17,6 +17,7 @@ STRATA: tuple[set[str], ...] = (
     {"runs"},
     {"decoding", "classifying"},
     {"training", "exporting"},
+    {"analysis"},
     {"figures"},
     {"explorer", "cli"},
 )

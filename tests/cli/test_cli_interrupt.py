@@ -38,9 +38,13 @@ def test_ctrl_c_while_modules_are_loaded_ends_it_at_once(
     tmp_path: Path, module: str, command: str
 ) -> None:
     (tmp_path / f"{module}.py").write_text(STUBBORN, encoding="utf-8")
-    needed = ["--to", "onnx"] if command == "export" else []
+    if command == "stats":  # it looks at what it is given first
+        (tmp_path / "texts.txt").write_text("A line.\n", encoding="utf-8")
+        (tmp_path / "nonsense").mkdir()
+        (tmp_path / "nonsense" / "config.json").write_text("{}", encoding="utf-8")
+    needed = {"export": ["--to", "onnx"], "stats": ["texts.txt", "-o", "stats.csv"]}
     with subprocess.Popen(
-        [*ATTLAS, command, "nonsense", *needed],
+        [*ATTLAS, command, "nonsense", *needed.get(command, [])],
         cwd=tmp_path,
         env={**os.environ, "PYTHONPATH": str(tmp_path)},
         stdout=subprocess.PIPE,

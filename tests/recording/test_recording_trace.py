@@ -12,7 +12,7 @@ from safetensors.torch import save_file
 
 from attlas.errors import AttlasError
 from attlas.layers import Additive, MultiHead
-from attlas.patterns import Pattern, both, causal, window
+from attlas.patterns import Pattern, both, causal, everywhere, window
 from attlas.recording import DenseReading, FactoredReading, Trace, observe
 
 
@@ -271,6 +271,16 @@ def dense(*shape, kind=torch.float32):
         (factored(keys=(1, 0, 5, 4)), facts_of(), "a whole number of heads to a key head"),
         (factored(real=torch.ones(2, 7).bool()), facts_of(), "`real` of shape (1, 5)"),
         (factored(real=torch.ones(1, 5)), facts_of(), "`real` of shape (1, 5) and torch.bool"),
+        (
+            factored() | {"0.bias": torch.zeros(1, 7, 3, 5)},
+            facts_of(),
+            "`bias` as numbers of shape",
+        ),
+        (factored() | {"0.bias": torch.zeros(3, 5)}, facts_of(), "a bias shaped"),
+        (factored(), facts_of(softcap=0.0), "a softcap above 0; got 0.0"),
+        (factored(), facts_of(softcap=float("inf")), "a softcap above 0; got inf"),
+        (factored(), facts_of(softcap="1"), "'softcap' of a reading as int or float; got '1'"),
+        (dense(1, 1, 3, 4) | {"0.allowed": torch.ones(1, 1, 3, 4)}, facts_of("dense"), "`allowed`"),
         (dense(1, 1, 3, 4), facts_of("dense", layer=5), "'layer' of a reading as str; got 5"),
         (dense(1, 1, 3, 4), facts_of("dense", layer=["a"]), "'layer' of a reading as str"),
         (dense(1, 1, 3, 4), facts_of("dense", layer="\ud800"), "valid Unicode"),
@@ -407,3 +417,26 @@ def test_a_save_that_is_interrupted_leaves_the_older_trace_and_nothing_else(
         trace.save(path)
     assert path.read_bytes() == before
     assert list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.parametrize(
+    "bias", [torch.randn(1, 2, 3, 4), torch.rand(2, 1, 3, 4) > 0.3], ids=["float", "bool"]
+)
+def test_masks_caps_and_relations_come_back_from_a_file(tmp_path, bias):
+    query, keys = torch.randn(2, 2, 3, 4), torch.randn(2, 1, 4, 4)
+    trace = Trace()
+    trace.note("biased", FactoredReading(query, keys, 0.5, everywhere, 1, None, bias, 30.0))
+    allowed = torch.rand(1, 1, 3, 4) > 0.5
+    trace.note("dense", DenseReading(torch.rand(2, 2, 3, 4), allowed))
+    trace.relate("biased", across=False)
+    trace.relate("dense", across=True)
+    trace.save(tmp_path / "trace.safetensors")
+    loaded = Trace.load(tmp_path / "trace.safetensors")
+    assert [loaded.relation(layer) for layer in loaded.layers] == ["self", "cross"]
+    reading = loaded["biased"]
+    assert isinstance(reading, FactoredReading)
+    assert torch.equal(reading.bias, bias)
+    assert reading.softcap == 30.0
+    for layer in trace.layers:
+        assert torch.equal(loaded[layer].weights(), trace[layer].weights())
+        assert torch.equal(loaded[layer].seen(0, 3), trace[layer].seen(0, 3))

@@ -4,6 +4,7 @@ from attlas.data.batch import Batch
 from attlas.data.batching import Batches, batches_by_length, padded
 from attlas.data.breaks import as_one_line
 from attlas.data.bucketing import BatchingConfig, Bucketed
+from attlas.data.conllu import Sentence, Word, read_conllu
 from attlas.data.corpus import Corpus, SplitName, Splits, corpus_of
 from attlas.data.encoded import EncodedCorpus, encode_corpus, sample_corpus
 from attlas.data.files import FilesData, read_pairs
@@ -67,6 +68,7 @@ __all__ = [
     "Lines",
     "Pair",
     "Place",
+    "Sentence",
     "ShippedData",
     "SplitName",
     "Splits",
@@ -75,6 +77,7 @@ __all__ = [
     "Vocabularies",
     "Vocabulary",
     "VocabularyConfig",
+    "Word",
     "Words",
     "as_one_line",
     "attribution",
@@ -90,6 +93,7 @@ __all__ = [
     "load_splits",
     "load_vocabulary",
     "padded",
+    "read_conllu",
     "read_labelled",
     "read_labelled_texts",
     "read_lines",

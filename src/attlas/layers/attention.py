@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from attlas.errors import AttlasError
 from attlas.layers.dropout import Dropout
 from attlas.layers.memory import Memory
-from attlas.patterns import Pattern, everywhere
+from attlas.patterns import Everywhere, Pattern, everywhere
 from attlas.recording import DenseReading, Tap
 
 
@@ -164,9 +164,22 @@ class ScoredAttention(Attention):
     ) -> Float[Tensor, "batch queries value_width"]:
         """The weighted mean of the values."""
         look = self.look(query, memory, first)
-        if self.tap.heard:
-            self.tap.note(DenseReading(look.weights.detach()))
+        self.note(look.weights, memory, first)
         return look.context
+
+    def note(
+        self,
+        weights: Float[Tensor, "batch heads queries slots"],
+        memory: Memory,
+        first: int | None = None,
+    ) -> None:
+        """Tell who listens."""
+        if not self.tap.heard:
+            return
+        seen = None
+        if memory.real is not None or not isinstance(self.pattern, Everywhere):
+            seen = self.seen(weights.shape[2], memory, first)
+        self.tap.note(DenseReading(weights.detach(), seen))
 
     def look(
         self,

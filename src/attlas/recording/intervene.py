@@ -7,7 +7,17 @@ import torch
 from torch import nn
 
 from attlas.errors import AttlasError
-from attlas.recording.tap import Listener, Rewrite, Seen, Weights, listening, taps
+from attlas.recording.compiled import check_not_compiled
+from attlas.recording.foreign.watch import watching
+from attlas.recording.tap import (
+    Listener,
+    Rewrite,
+    Seen,
+    Weights,
+    listening,
+    modules_of,
+    taps,
+)
 
 
 @contextmanager
@@ -16,28 +26,37 @@ def intervene(model: nn.Module, change: Rewrite) -> Iterator[None]:
 
     `change(weights, seen, layer) → weights` gets the weights before dropout, shaped (batch, heads,
     queries, slots), which slots each query may see, and the layer's path; what it returns is used
-    as it is. The explicit form of each mechanism runs instead of its fused kernel.
+    as it is. The explicit form of each mechanism runs instead of its fused kernel. Layers are those
+    that `observe` hears, with the same paths: of attlas, of PyTorch, of Hugging Face, one's own.
+
+    Errors: `AttlasError` for new weights of another shape, for a compiled model, and where nothing
+    was replaced, unless the block itself raised first.
     """
-    names = taps(model)
-    if not names:
-        raise AttlasError(
-            "a model with an attention layer of attlas in it",
-            f"{type(model).__name__}, which holds no tap",
-            "intervene on a model that looks",
-        )
+    names, modules = taps(model), modules_of(model)
+    check_not_compiled(model)
+    changed = False
 
     def checked(weights: Weights, seen: Seen, layer: str) -> Weights:
-        changed = change(weights, seen, layer)
-        if changed.shape != weights.shape:
+        nonlocal changed
+        changed = True
+        new = change(weights, seen, layer)
+        if new.shape != weights.shape:
             raise AttlasError(
                 f"new weights of shape {tuple(weights.shape)} for layer {layer!r}",
-                f"shape {tuple(changed.shape)}",
+                f"shape {tuple(new.shape)}",
                 "return one weight for each one received",
             )
-        return changed
+        return new
 
-    with listening(Listener(names, rewrite=checked)):
+    with listening(Listener(names, rewrite=checked, modules=modules)), watching(model):
         yield
+    if not changed:
+        raise AttlasError(
+            "at least one attention call to intervene in, inside the block",
+            f"none of {type(model).__name__}",
+            "call this very model inside the block, in this thread; `observe` says why a model "
+            "that ran was not heard",
+        )
 
 
 def uniform(weights: Weights, seen: Seen, layer: str) -> Weights:

@@ -1,38 +1,81 @@
 """`with observe(model) as trace:` — every attention of the block, without changing a kernel."""
 
-from collections.abc import Iterator
+import warnings
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from torch import nn
 
 from attlas.errors import AttlasError
-from attlas.recording.tap import Listener, listening, taps
+from attlas.recording.compiled import check_not_compiled
+from attlas.recording.foreign.watch import watching
+from attlas.recording.journal import Journal
+from attlas.recording.selection import Selection
+from attlas.recording.tap import Listener, listening, modules_of, taps
 from attlas.recording.trace import Trace
 
 
 @contextmanager
-def observe(model: nn.Module) -> Iterator[Trace]:
+def observe(
+    model: nn.Module,
+    *,
+    layers: str | Sequence[str] | None = None,
+    heads: int | Sequence[int] | None = None,
+    keep: int | None = None,
+) -> Iterator[Trace]:
     """Record a reading per attention call of `model` in this thread.
 
-    The outputs, kernels and gradients of the model are the same with and without it; readings are
-    detached from the graph. A trace that stayed empty raises and says why, unless the block itself
-    raised first.
+    Heard are layers of attlas, and whatever calls `F.scaled_dot_product_attention`, is or holds an
+    `nn.MultiheadAttention`, or multiplies a softmax with values: PyTorch's Transformers, those of
+    Hugging Face with any kernel that runs in PyTorch, one's own. Layers go by the path of the
+    module that computes them. The steps of a generation with a cache become one map.
 
-    Errors: `AttlasError` where the model holds no attention, or where none of it ran.
+    The outputs, kernels and gradients of the model are the same with and without it; readings are
+    detached from the graph. PyTorch's own Transformers leave their inference fast path while
+    somebody looks: outputs agree to 1e-6 then, but for padding, which the fast path sets to 0. A
+    trace that stayed empty raises and says why, unless the block itself raised first.
+
+    layers: paths of the layers to keep, or patterns such as "encoder.*"; heads: of each of them, by
+    number; keep: so many calls of each layer, the newest. None = all. What is not kept costs no
+    memory.
+
+    Errors: `AttlasError` where nothing was heard or kept, and for a compiled model.
     """
-    names = taps(model)
-    if not names:
+    names, modules = taps(model), modules_of(model)
+    check_not_compiled(model)
+    if keep is not None and keep < 1:
         raise AttlasError(
-            "a model with an attention layer of attlas in it",
-            f"{type(model).__name__}, which holds no tap",
-            "observe a model that looks (a recurrent model with attention = 'none' does not)",
+            "at least one call of each layer to keep", str(keep), "leave it out for all"
         )
     trace = Trace()
-    with listening(Listener(names, note=trace.note)):
+    journal = Journal(trace, Selection.of(layers, heads), keep)
+    with listening(Listener(names, journal.note, None, modules, journal)), watching(model):
         yield trace
-    if not trace.layers:
+    if journal.heard and not trace.layers:
         raise AttlasError(
-            "at least one attention call inside the block",
-            f"none, although {type(model).__name__} holds {len(names)} attention layer(s)",
-            "call this very model inside the block, in the same thread",
+            f"layers among those that were heard, {sorted(journal.heard)}",
+            f"layers={layers!r}, which none of them matches",
+            "name them by their paths, or by a pattern with *",
         )
+    if not trace.layers:
+        raise AttlasError("at least one attention call inside the block", *_why(model, journal))
+    if journal.missed:
+        warnings.warn(
+            f"attention that attlas cannot read, and that is not in the trace: {journal.missed}",
+            stacklevel=3,
+        )
+
+
+def _why(model: nn.Module, journal: Journal) -> tuple[str, str]:
+    """Why nothing was heard, and what to do."""
+    name = type(model).__name__
+    if not journal.ran:
+        return f"none: {name} did not run", "call this very model inside the block, in this thread"
+    if journal.missed:
+        told = f"a softmax in {journal.missed} that is not multiplied with values as weights are"
+        return told, "record such a layer by a Tap of its own, see attlas.recording.Tap"
+    return (
+        f"none that PyTorch's functions compute, although {name} ran",
+        "observe a model that looks; kernels of their own (flash-attn, xformers) cannot be heard: "
+        "load the model with attn_implementation='sdpa'",
+    )

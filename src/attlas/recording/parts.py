@@ -10,7 +10,9 @@ from torch import Tensor
 
 from attlas.errors import AttlasError
 from attlas.patterns import Pattern, parse
-from attlas.recording.reading import DenseReading, FactoredReading, Reading
+from attlas.recording.dense_reading import DenseReading
+from attlas.recording.factored_reading import FactoredReading
+from attlas.recording.reading import Reading
 
 _INTEGERS = {torch.bool, torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64}
 _NUMBERS = _INTEGERS | {torch.float16, torch.bfloat16, torch.float32, torch.float64}
@@ -26,19 +28,26 @@ def taken_apart(reading: Reading) -> tuple[dict[str, Tensor], dict[str, Any]]:
     that do not fit each other, as in `put_together`.
     """
     if isinstance(reading, DenseReading):
-        _check_axes("weights", "(batch, heads, queries, slots)", reading.values)
-        return {"weights": reading.values}, {"form": "dense"}
+        fields = {"weights": reading.values}
+        if reading.allowed is not None:
+            fields["allowed"] = reading.allowed
+        _check_weights(fields)
+        return fields, {"form": "dense"}
     if isinstance(reading, FactoredReading):
         fields = {"query": reading.query, "keys": reading.keys}
         if reading.real is not None:
             fields["real"] = reading.real
+        if reading.bias is not None:
+            fields["bias"] = reading.bias
         facts = {
             "form": "factored",
             "scale": reading.scale,
             "pattern": _as_text(reading.pattern),
             "first": reading.first,
         }
-        _check_fit(fields, reading.scale, reading.first)
+        if reading.softcap is not None:
+            facts["softcap"] = reading.softcap
+        _check_fit(fields, facts)
         return fields, facts
     raise AttlasError("a dense or factored reading", type(reading).__name__, "convert it to one")
 
@@ -51,15 +60,23 @@ def put_together(fields: Mapping[str, Tensor], facts: Mapping[str, Any]) -> Read
     """
     form = fact(facts, "form", str)
     if form == "dense":
-        _check_axes("weights", "(batch, heads, queries, slots)", fields["weights"])
-        return DenseReading(fields["weights"])
+        _check_weights(fields)
+        return DenseReading(fields["weights"], fields.get("allowed"))
     if form != "factored":
         raise AttlasError("a reading of form 'dense' or 'factored'", repr(form), _AGAIN)
     scale, first = float(fact(facts, "scale", int, float)), fact(facts, "first", int)
     pattern = parse(fact(facts, "pattern", str))
-    _check_fit(fields, scale, first)
+    softcap = float(fact(facts, "softcap", int, float)) if "softcap" in facts else None
+    _check_fit(fields, {**facts, "scale": scale})
     return FactoredReading(
-        fields["query"], fields["keys"], scale, pattern, first, fields.get("real")
+        query=fields["query"],
+        keys=fields["keys"],
+        scale=scale,
+        pattern=pattern,
+        first=first,
+        real=fields.get("real"),
+        bias=fields.get("bias"),
+        softcap=softcap,
     )
 
 
@@ -81,8 +98,35 @@ def _check_axes(what: str, axes: str, values: Tensor) -> None:
         )
 
 
-def _check_fit(fields: Mapping[str, Tensor], scale: float, first: int) -> None:
-    query, keys, real = fields["query"], fields["keys"], fields.get("real")
+def _check_weights(fields: Mapping[str, Tensor]) -> None:
+    weights, allowed = fields["weights"], fields.get("allowed")
+    _check_axes("weights", "(batch, heads, queries, slots)", weights)
+    if allowed is not None:
+        _check_axes("what is allowed", "(batch, heads, queries, slots), or 1 for each", allowed)
+        _check_broadcast("allowed", allowed, tuple(weights.shape), torch.bool)
+
+
+def _check_broadcast(
+    what: str, values: Tensor, shape: tuple[int, ...], *kinds: torch.dtype
+) -> None:
+    fits = all(size in (1, whole) for size, whole in zip(values.shape, shape, strict=True))
+    if not fits or (kinds and values.dtype not in kinds):
+        wanted = " or ".join(map(str, kinds)) or "numbers"
+        raise AttlasError(
+            f"`{what}` as {wanted} of shape {shape}, or with 1 in place of any of these",
+            f"shape {tuple(values.shape)} of {values.dtype}",
+            "note those of one call of one layer",
+        )
+
+
+def _check_fit(fields: Mapping[str, Tensor], facts: Mapping[str, Any]) -> None:
+    query, keys, real, bias = (
+        fields["query"],
+        fields["keys"],
+        fields.get("real"),
+        fields.get("bias"),
+    )
+    scale, first, softcap = facts["scale"], facts["first"], facts.get("softcap")
     _check_axes("queries", "(batch, heads, queries, width)", query)
     _check_axes("keys", "(batch, key_heads, slots, width)", keys)
     (batch, heads, _, width), (rows, key_heads, slots, key_width) = query.shape, keys.shape
@@ -99,6 +143,11 @@ def _check_fit(fields: Mapping[str, Tensor], scale: float, first: int) -> None:
             f"shape {tuple(real.shape)} of {real.dtype}",
             "note True for a token and False for padding, or None",
         )
+    if bias is not None:
+        _check_axes("a bias", "(batch, heads, queries, slots), or 1 for each", bias)
+        _check_broadcast("bias", bias, (batch, heads, query.shape[2], slots))
+    if softcap is not None and not (math.isfinite(softcap) and softcap > 0):
+        raise AttlasError("a softcap above 0", str(softcap), "leave it out where there is none")
     if not math.isfinite(scale):
         raise AttlasError("a finite scale", str(scale), "note e.g. width ** -0.5")
     if not -_FAR <= first < _FAR:

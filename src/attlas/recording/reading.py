@@ -2,17 +2,17 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from dataclasses import dataclass
 
-import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from attlas.errors import AttlasError
-from attlas.patterns import Pattern
+from attlas.recording.statistics import Statistics
+
+_AT_MOST = 1 << 28  # weights, a gigabyte of them
 
 
-class Reading(ABC):
+class Reading(Statistics, ABC):
     """The attention of one call of one layer; weights are those before dropout."""
 
     @property
@@ -25,12 +25,47 @@ class Reading(ABC):
         """The exact weights of queries start … stop − 1."""
 
     @abstractmethod
+    def seen(self, start: int, stop: int) -> Bool[Tensor, "#batch #heads rows slots"]:
+        """Which slots the queries start … stop − 1 may look at, as far as the model said."""
+
+    @property
+    @abstractmethod
+    def causal(self) -> bool:
+        """Whether no query looks at what comes after it; the last query stands at the last slot."""
+
+    @abstractmethod
     def select(self, rows: Int[Tensor, " chosen"]) -> "Reading":
         """The same reading for these batch rows alone."""
 
-    def weights(self) -> Float[Tensor, "batch heads queries slots"]:
-        """All weights at once: O(queries × slots) memory. For long maps stream `blocks` instead."""
-        return self.rows(0, self.shape[2])
+    @abstractmethod
+    def of_heads(self, heads: Int[Tensor, " chosen"]) -> "Reading":
+        """The same reading for these heads alone."""
+
+    @abstractmethod
+    def at(self, row: int) -> "Reading":
+        """The same reading for one batch row, which shares the numbers of this one."""
+
+    @abstractmethod
+    def kept(self) -> "Reading":
+        """The same reading with tensors of its own, out of any graph: what a model goes on to
+        write over stays as it was. Masks are shared.
+        """
+
+    def weights(self, at_most: int = _AT_MOST) -> Float[Tensor, "batch heads queries slots"]:
+        """All weights at once: O(queries × slots) memory.
+
+        Errors: `AttlasError` where there are more than `at_most` of them; what they say can be had
+        without holding them.
+        """
+        batch, heads, queries, slots = self.shape
+        count = batch * heads * queries * slots
+        if count > at_most:
+            raise AttlasError(
+                f"a map of at most {at_most:,} weights to be held whole",
+                f"{batch} × {heads} × {queries:,} × {slots:,} = {count:,}",
+                "ask for `summary`, `pooled`, `rows` or `blocks`, or pass at_most=…",
+            )
+        return self.rows(0, queries)
 
     def blocks(self, size: int) -> Iterator[Float[Tensor, "batch heads rows slots"]]:
         """All rows in order, at most `size` of them held at a time."""
@@ -50,69 +85,3 @@ class Reading(ABC):
             raise AttlasError(
                 f"rows within 0 … {self.shape[2]}", f"{start} … {stop}", "count queries from 0"
             )
-
-
-@dataclass(frozen=True, slots=True, repr=False)
-class DenseReading(Reading):
-    """The weights themselves: recurrent attention, or arrays that a user brings."""
-
-    values: Float[Tensor, "batch heads queries slots"]
-
-    @property
-    def shape(self) -> tuple[int, int, int, int]:
-        batch, heads, queries, slots = self.values.shape
-        return batch, heads, queries, slots
-
-    def rows(self, start: int, stop: int) -> Float[Tensor, "batch heads rows slots"]:
-        self._checked(start, stop)
-        return self.values[:, :, start:stop]
-
-    def select(self, rows: Int[Tensor, " chosen"]) -> "DenseReading":
-        return DenseReading(self.values[rows])
-
-
-@dataclass(frozen=True, slots=True, repr=False)
-class FactoredReading(Reading):
-    """softmax(scale · q kᵀ) over the slots that are real and in the pattern, never held whole.
-
-    Memory O((queries + slots) × width): any block of weights is computed on demand, in float32 or
-    better also where the model computed in half precision. Heads that share keys (grouped-query
-    attention) are heads // key_heads to a key head, in order.
-    """
-
-    query: Float[Tensor, "batch heads queries width"]
-    keys: Float[Tensor, "batch key_heads slots width"]
-    scale: float
-    pattern: Pattern
-    first: int
-    real: Bool[Tensor, "batch slots"] | None = None
-
-    @property
-    def shape(self) -> tuple[int, int, int, int]:
-        batch, heads, queries, _ = self.query.shape
-        return batch, heads, queries, self.keys.shape[2]
-
-    def rows(self, start: int, stop: int) -> Float[Tensor, "batch heads rows slots"]:
-        self._checked(start, stop)
-        batch, heads, _, slots = self.shape
-        key_heads, width = self.keys.shape[1], self.keys.shape[3]
-        rows = heads // key_heads * (stop - start)
-        asked = self.query[:, :, start:stop].reshape(batch, key_heads, rows, width)
-        precise = torch.promote_types(asked.dtype, torch.float32)
-        with torch.autocast(asked.device.type, enabled=False):
-            scores = asked.to(precise) @ self.keys.to(precise).transpose(-1, -2)
-        scores = scores.reshape(batch, heads, stop - start, slots)
-        seen = self.pattern.mask(stop - start, slots, self.first + start, self.query.device)
-        seen = seen.expand(batch, 1, -1, -1)
-        if self.real is not None:
-            seen = seen & self.real[:, None, None, :]
-        hidden = ~seen
-        scores = (scores * self.scale).masked_fill(hidden, float("-inf"))
-        empty = hidden.all(-1, keepdim=True)
-        return torch.softmax(scores.masked_fill(empty, 0.0), -1).masked_fill(hidden, 0.0)
-
-    def select(self, rows: Int[Tensor, " chosen"]) -> "FactoredReading":
-        real = None if self.real is None else self.real[rows]
-        return FactoredReading(
-            self.query[rows], self.keys[rows], self.scale, self.pattern, self.first, real
-        )

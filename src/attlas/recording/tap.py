@@ -3,12 +3,14 @@
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Protocol, runtime_checkable
 
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from attlas.errors import AttlasError
+from attlas.recording.place import Place
 from attlas.recording.reading import Reading
 
 Weights = Float[Tensor, "batch heads queries slots"]
@@ -16,13 +18,35 @@ Seen = Bool[Tensor, "#batch #heads queries slots"]
 Rewrite = Callable[[Weights, Seen, str], Weights]
 
 
+@runtime_checkable
+class Journal(Protocol):
+    """Where attention without a tap is written down, and whether the model ran at all."""
+
+    ran: bool
+
+    def wants(self, path: str) -> bool:
+        """Whether it is worth making a reading of a layer that looks."""
+
+    def hear(self, place: Place, reading: Reading) -> None:
+        """The reading of one call at this place."""
+
+    def expect(self, place: Place) -> None:
+        """A softmax was taken at this place; if it is attention, a reading follows."""
+
+
 @dataclass(frozen=True, slots=True)
 class Listener:
-    """Someone who listens to some taps: `names` maps each tap's identity to its layer's path."""
+    """Someone who listens to some taps: `names` maps each tap's identity to its layer's path.
+
+    modules: the same of modules, among which attention may happen that has no tap; it is written
+    down in the journal.
+    """
 
     names: Mapping[int, str]
-    note: Callable[[str, Reading], None] | None = None
+    note: Callable[[str, Reading, bool | None], None] | None = None
     rewrite: Rewrite | None = None
+    modules: Mapping[int, str] = field(default_factory=dict)
+    journal: Journal | None = None
 
 
 class _Listeners(threading.local):
@@ -40,7 +64,12 @@ class Tap(nn.Module):
 
     A layer asks `heard` before it builds a reading and `intervened` before it leaves its fused
     kernel, so that the listener, not the layer, decides what is kept and what is computed.
+    across: whether it looks at something else than what asks; a model that knows says so.
     """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.across: bool | None = None
 
     @property
     def heard(self) -> bool:
@@ -56,7 +85,7 @@ class Tap(nn.Module):
         """Hand a reading to everyone who observes this tap."""
         for who in _listeners.active:
             if who.note and id(self) in who.names:
-                who.note(who.names[id(self)], reading)
+                who.note(who.names[id(self)], reading, self.across)
 
     def rewrite(self, weights: Weights, seen: Seen) -> Weights:
         """The weights after every intervention, in the order in which they were entered."""
@@ -80,6 +109,16 @@ def taps(model: nn.Module) -> dict[int, str]:
         for path, module in model.named_modules()
         if isinstance(module, Tap)
     }
+
+
+def modules_of(model: nn.Module) -> dict[int, str]:
+    """Every module inside `model` by identity, with its path ("" = the model itself)."""
+    return {id(module): path for path, module in model.named_modules()}
+
+
+def listeners() -> tuple[Listener, ...]:
+    """Everyone who listens in this thread, in the order in which they began."""
+    return _listeners.active
 
 
 @contextmanager

@@ -6,7 +6,7 @@ import secrets
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save as serialised
@@ -33,10 +33,33 @@ class Trace:
         self.source: Tokens = ()
         self.target: Tokens = ()
         self._axes: dict[str, tuple[Tokens, Tokens]] = {}
+        self._across: dict[str, bool] = {}
 
     def note(self, layer: str, reading: Reading) -> None:
         """Append the reading of one call."""
         self._calls.setdefault(layer, []).append(reading)
+
+    def go_on(self, layer: str, call: int, reading: Reading) -> None:
+        """Replace one of the readings of a layer by what a further step has made of it."""
+        self._calls[layer][call] = reading
+
+    def forget(self, layer: str, keep: int) -> None:
+        """Drop all readings of a layer but the newest `keep`."""
+        del self._calls[layer][:-keep]
+
+    def relate(self, layer: str, *, across: bool) -> None:
+        """Say of a layer whether it looks at something else than what asks."""
+        self._across[layer] = across
+
+    def relation(self, layer: str) -> Literal["self", "cross"] | None:
+        """What a layer relates: its queries to themselves or to another source; None = unknown."""
+        self.calls(layer)
+        across = self._across.get(layer)
+        return None if across is None else "cross" if across else "self"
+
+    def causal(self, layer: str) -> bool:
+        """Whether none of its queries looks at what comes after it."""
+        return all(reading.causal for reading in self.calls(layer))
 
     def label(
         self, source: Sequence[Sequence[str]] = (), target: Sequence[Sequence[str]] = ()
@@ -115,6 +138,7 @@ class Trace:
                 tensors |= {f"{key}.{name}": value for name, value in fields.items()}
                 described.append({"layer": layer, **facts})
         labels = {"source": self.source, "target": self.target, "axes": self._axes}
+        labels |= {"across": self._across} if self._across else {}
         metadata = {"format": _FORMAT, "readings": _as_json(described)}
         metadata |= {name: _as_json(value) for name, value in labels.items()}
         self._check_labels()
@@ -179,6 +203,8 @@ class Trace:
         trace.target = rows_of(_from_json(metadata["target"]))
         for layer, (slots, queries) in _from_json(metadata.get("axes", "{}")).items():
             trace._axes[layer] = rows_of(slots), rows_of(queries)
+        for layer, across in _from_json(metadata.get("across", "{}")).items():
+            trace.relate(layer, across=bool(across))
         trace._check_labels()
         return trace
 

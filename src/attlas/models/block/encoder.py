@@ -20,6 +20,7 @@ class EncoderLayer(nn.Module):
     ) -> None:
         super().__init__()
         self.self_attention = self_attention
+        self.self_attention.tap.across = False
         self.around_self_attention = around_self_attention
         self.feedforward = feedforward
         self.around_feedforward = around_feedforward

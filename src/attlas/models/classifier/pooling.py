@@ -56,6 +56,7 @@ class AttentivePooling(Pooling):
         self.query = nn.Parameter(torch.empty(width))
         nn.init.normal_(self.query, std=width**-0.5)
         self.attention = Additive(width, width, width)
+        self.attention.tap.across = True  # a learned query looks at the text
 
     def forward(self, vectors: Vectors, real: Real) -> Pooled:
         asked = self.query.expand(len(vectors), 1, -1)

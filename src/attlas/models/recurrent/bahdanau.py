@@ -57,7 +57,7 @@ class BahdanauDecoder(LookingDecoder):
             contexts.append(context)
             weights.append(look.weights)
             coverage = coverage + look.used[:, 0, 0]
-        self.note(weights)
+        self.note(weights, memory, state.position)
         features: Tensor = self.readout(
             torch.stack(tops, dim=1), embedded, torch.stack(contexts, dim=1)
         )

@@ -17,7 +17,6 @@ from attlas.models.recurrent.encoder import Encoded
 from attlas.models.recurrent.recurrence import Recurrence
 from attlas.models.recurrent.state import RecurrentState
 from attlas.models.source_memory import SourceMemory
-from attlas.recording import DenseReading
 
 
 class LookingDecoder(Decoder, ABC):
@@ -35,6 +34,7 @@ class LookingDecoder(Decoder, ABC):
     ) -> None:
         super().__init__(bridge, recurrence)
         self.attention = attention
+        self.attention.tap.across = True
         self.coverage = coverage
 
     def start(self, encoded: Encoded, real: Bool[Tensor, "batch slots"] | None) -> RecurrentState:
@@ -71,7 +71,7 @@ class LookingDecoder(Decoder, ABC):
         at_one_place = isinstance(self.attention, LocalMonotonic) or self.coverage is not None
         if at_one_place or tap.heard or tap.intervened or source.each == 1:
             look = self.look(query.unsqueeze(1), source.spread(0), coverage, state.position)
-            self.note([look.weights])
+            self.note([look.weights], source.spread(0), state.position)
             used = look.used[:, 0, 0]
         else:
             asked = query.view(-1, source.each, query.shape[1])
@@ -95,11 +95,13 @@ class LookingDecoder(Decoder, ABC):
             )
         return state.source.layers[0], state.coverage
 
-    def note(self, weights: list[Float[Tensor, "batch 1 _ slots"]]) -> None:
-        """Tell who listens: one reading, its queries in order."""
+    def note(
+        self, weights: list[Float[Tensor, "batch 1 _ slots"]], memory: Memory, first: int
+    ) -> None:
+        """Tell who listens: one reading, its queries in order; `first` is the first one's place."""
         if self.attention.tap.heard:
             joined = torch.cat([part.detach() for part in weights], dim=2)
-            self.attention.tap.note(DenseReading(joined))
+            self.attention.note(joined, memory, first)
 
 
 def _nothing(outputs: Float[Tensor, "batch slots width"]) -> Float[Tensor, "batch slots"]:

@@ -58,7 +58,7 @@ class LuongDecoder(LookingDecoder):
         outputs = self.recurrence(embedded, state.hidden)
         if self.coverage is None:
             look = self.look(outputs, memory, coverage, state.position)
-            self.note([look.weights])
+            self.note([look.weights], memory, state.position)
             return self.attentional(look.context, outputs)
         contexts, weights = [], []
         for position, query in enumerate(outputs.split(1, dim=1), start=state.position):
@@ -66,7 +66,7 @@ class LuongDecoder(LookingDecoder):
             coverage = coverage + look.used[:, 0, 0]
             contexts.append(look.context)
             weights.append(look.weights)
-        self.note(weights)
+        self.note(weights, memory, state.position)
         return self.attentional(torch.cat(contexts, dim=1), outputs)
 
 
@@ -99,7 +99,7 @@ class InputFeedingDecoder(LuongDecoder):
             coverage = coverage + look.used[:, 0, 0]
             features.append(attended)
             weights.append(look.weights)
-        self.note(weights)
+        self.note(weights, memory, state.position)
         return torch.stack(features, dim=1)
 
     @staticmethod

@@ -35,6 +35,7 @@ class DecoderLayer(nn.Module):
         self.self_attention = self_attention
         self.around_self_attention = around_self_attention
         self.cross_attention = cross_attention
+        self.self_attention.tap.across, self.cross_attention.tap.across = False, True
         self.around_cross_attention = around_cross_attention
         self.feedforward = feedforward
         self.around_feedforward = around_feedforward

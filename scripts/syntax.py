@@ -1,0 +1,107 @@
+"""Which attention heads of a Hugging Face encoder find which dependency relations of a treebank.
+
+python scripts/syntax.py MODEL TREEBANK.conllu.gz                  a table: the best head of each
+python scripts/syntax.py MODEL TREEBANK.conllu.gz --json --sentences 200
+"""
+
+import argparse
+import json
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import torch
+
+import attlas
+from attlas.analysis.dependencies import DependencyTable, Found
+from attlas.analysis.syntax import syntax
+from attlas.analysis.wordwise import word_numbers
+from attlas.data.conllu import Sentence, read_conllu
+
+
+def table_of(
+    folder: Path, treebank: Path, sentences: int | None, batch: int
+) -> tuple[DependencyTable, int]:
+    """The table of these sentences, and how many they were.
+
+    Errors: `AttlasError` for a treebank that is none, and for a folder without such a model.
+    """
+    from transformers import AutoModel, AutoTokenizer
+
+    try:
+        tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True)
+        model = AutoModel.from_pretrained(folder, local_files_only=True).eval()
+    except (OSError, ValueError) as error:
+        told = str(error).splitlines()[0]
+        raise attlas.AttlasError(
+            f"a model of Hugging Face in {folder}", told, "name a folder with its configuration"
+        ) from None
+    table, count = DependencyTable({}, {}, {}), 0
+    for some in _batches(islice(read_conllu(treebank), sentences), batch):
+        words = [list(sentence.forms) for sentence in some]
+        encoding = tokenizer(words, is_split_into_words=True, padding=True, return_tensors="pt")
+        with torch.no_grad(), attlas.observe(model) as trace:
+            model(**encoding)
+        table += syntax(trace, some, word_numbers(encoding))
+        count += len(some)
+    if not table.pairs:
+        raise attlas.AttlasError(
+            f"sentences with dependencies in {treebank}", "none", "name a treebank in CoNLL-U"
+        )
+    return table, count
+
+
+def as_text(found: Sequence[Found]) -> str:
+    """A line for each relation; * = at least 0.1 above its baseline."""
+    lines = [
+        f"{'relation':<14}{'pairs':>7}  {'accuracy':>8}  {'baseline (offset)':>18}  head",
+        *(
+            f"{each.relation:<14}{each.pairs:>7,}  {each.accuracy:>8.3f}  "
+            f"{each.baseline:>11.3f} ({each.offset:+d})".ljust(53)
+            + f"{'*' if each.syntactic else ' '} {each.layer} {each.head}, {each.direction}"
+            for each in found
+        ),
+    ]
+    return "\n".join(lines)
+
+
+def _batches(sentences: Iterator[Sentence], size: int) -> Iterator[list[Sentence]]:
+    while some := list(islice(sentences, size)):
+        yield some
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """The program: 0 done, 2 the caller's mistake."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
+    parser.add_argument("model", type=Path, help="the folder of an encoder of Hugging Face")
+    parser.add_argument("treebank", type=Path, help="a CoNLL-U file, plain or gzipped")
+    parser.add_argument("--sentences", type=int, help="the first so many; without it, all")
+    parser.add_argument("--batch", type=int, default=16, help="sentences read at once")
+    parser.add_argument("--least", type=int, default=10, help="pairs of a relation that is shown")
+    parser.add_argument("--json", action="store_true", help="a JSON object instead of a table")
+    given = parser.parse_args(arguments)
+    if given.batch < 1 or (given.sentences is not None and given.sentences < 1):
+        parser.error("--batch and --sentences are numbers from 1")
+    try:
+        table, count = table_of(given.model, given.treebank, given.sentences, given.batch)
+    except attlas.AttlasError as error:
+        print(f"syntax.py: {error}", file=sys.stderr)
+        return 2
+    found = table.found(given.least)
+    if given.json:
+        rows: list[dict[str, Any]] = [
+            {**asdict(each), "syntactic": each.syntactic} for each in found
+        ]
+        told = {"sentences": count, "left_out": table.left_out, "relations": rows}
+        print(json.dumps(told, ensure_ascii=False, indent=1))
+        return 0
+    print(f"{count:,} sentences, {table.left_out:,} pairs left out: a word without a token")
+    print(as_text(found))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,156 @@
+"""A model of Hugging Face and its tokenizer, in a folder on this machine."""
+
+import hashlib
+import json
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+
+from attlas.analysis.corpus.run_facts import DIGITS
+from attlas.errors import AttlasError
+from attlas.runs.device import device_named
+
+_CONFIG = "config.json"
+_VOCABULARIES = ("tokenizer.json", "tokenizer_config.json", "*vocab*", "*.model", "*.spm", "*.bpe")
+_HEADS = ("pooler", "lm_head", "cls", "classifier", "score", "qa_outputs", "summary")
+
+
+class HuggingFaceFolder:
+    """What `save_pretrained` of a model and of its tokenizer wrote: opened by transformers' own
+    classes, with the kernel that they choose; no code of the folder runs, nothing is fetched.
+
+    writes: whether it is an encoder–decoder. longest: how many tokens a text may have, special ones
+    included, and how many positions a decoder has; None = any number.
+    Errors: `AttlasError` where transformers is missing, and for a folder that it cannot read, that
+    has no tokenizer, or no weights for a part of the model that looks.
+    """
+
+    def __init__(self, path: Path, device: str = "cpu") -> None:
+        transformers = _transformers()
+        self.path, self.device = path, device_named(device)
+        if not any(next(path.glob(name), None) for name in _VOCABULARIES):
+            raise AttlasError(
+                f"a model and its tokenizer in {path}",
+                "no tokenizer",
+                f"save it there: tokenizer.save_pretrained({str(path)!r})",
+            )
+        here = {"local_files_only": True, "trust_remote_code": False}
+        with _quiet(transformers), _explained(path):
+            config = transformers.AutoConfig.from_pretrained(path, **here)
+            self.writes = bool(getattr(config, "is_encoder_decoder", False))
+            kind = transformers.AutoModelForSeq2SeqLM if self.writes else transformers.AutoModel
+            opened, told = kind.from_pretrained(path, output_loading_info=True, **here)
+            self.tokenizer: Any = transformers.AutoTokenizer.from_pretrained(path, **here)
+        missing = [name for name in told["missing_keys"] if not _of_a_head(name)]
+        if missing:
+            raise AttlasError(
+                f"the weights of the whole {type(opened).__name__} in {path}",
+                f"none for {', '.join(sorted(missing)[:3])}",
+                "save the model again",
+            )
+        opened.config.use_cache = False  # each pass stands for itself
+        self.model: Any = opened.to(self.device).eval()
+        self.longest = _longest(self.model, self.tokenizer)
+        self.facts = {
+            "model": type(opened).__name__,
+            "checkpoint": f"{path.resolve().name} ({_of_weights(opened, told['missing_keys'])})",
+            "settings": _short(_settings(config)),
+            "vocabularies": _of_tokenizer(self.tokenizer),
+            "device": self.device.type,
+            "kernel": str(getattr(opened.config, "_attn_implementation", None)),
+            "transformers": str(transformers.__version__),
+        }
+
+    @staticmethod
+    def is_at(path: Path) -> bool:
+        """Whether a model of Hugging Face is in this folder."""
+        return (path / _CONFIG).is_file()
+
+
+def _transformers() -> Any:
+    try:
+        return import_module("transformers")
+    except ImportError:
+        raise AttlasError(
+            "transformers, which reads models of Hugging Face",
+            "an installation without it",
+            "run: pip install transformers",
+        ) from None
+
+
+@contextmanager
+def _quiet(transformers: Any) -> Iterator[None]:
+    """Without its remarks and bars: what matters of them is an error of ours."""
+    logging = transformers.utils.logging
+    verbosity, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
+    logging.set_verbosity_error()
+    logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        logging.set_verbosity(verbosity)
+        if bars:
+            logging.enable_progress_bar()
+
+
+@contextmanager
+def _explained(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except Exception as error:  # its many kinds of error share no base, and all mean: not readable
+        lines = str(error).strip().splitlines()
+        raise AttlasError(
+            f"a model of text that transformers itself can read, in {path}",
+            f"{type(error).__name__}: {lines[0] if lines else 'no reason'}",
+            "save it there with save_pretrained, the tokenizer too",
+        ) from error
+
+
+def _of_a_head(name: str) -> bool:
+    """Whether a weight is of what comes after all layers, and changes no attention."""
+    return any(part in _HEADS for part in name.split("."))
+
+
+def _longest(model: nn.Module, tokenizer: Any) -> int | None:
+    """The least of what the tokenizer, the configuration and learned positions say."""
+    said = [tokenizer.model_max_length, getattr(model.config, "max_position_embeddings", None)]
+    for name, module in model.named_modules():
+        if isinstance(module, nn.Embedding) and name.endswith(".position_embeddings"):
+            before = 0 if module.padding_idx is None else module.padding_idx + 1  # RoBERTa
+            said.append(module.num_embeddings - before)
+    # A tokenizer that knows no limit says 10³⁰, a model that knows none says −1.
+    return min((int(one) for one in said if one and 0 < one < 10**9), default=None)
+
+
+def _of_weights(model: nn.Module, missing: Collection[str]) -> str:
+    """The checksum of names and bytes, in the order of the names, in any type of number.
+
+    missing: what the folder does not hold, and is drawn anew each time.
+    """
+    digest = hashlib.sha256()
+    for name, tensor in sorted(model.state_dict().items()):
+        if name in missing:
+            continue
+        digest.update(f"{name} {tensor.dtype}\n".encode())
+        digest.update(tensor.detach().cpu().contiguous().view(-1).view(torch.uint8).numpy().data)
+    return digest.hexdigest()[:DIGITS]
+
+
+def _settings(config: Any) -> str:
+    named = {k: v for k, v in config.to_dict().items() if not k.startswith("_")}
+    return json.dumps(named, sort_keys=True, default=str)
+
+
+def _of_tokenizer(tokenizer: Any) -> str:
+    known = json.dumps(tokenizer.get_vocab(), sort_keys=True)
+    backend = getattr(tokenizer, "backend_tokenizer", None)
+    return _short(known if backend is None else known + backend.to_str())
+
+
+def _short(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:DIGITS]

@@ -1,0 +1,26 @@
+"""A text of a corpus, as a model reads it."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """line: where it stands in the corpus, from 1.
+
+    source: the ids that are read, special ones included. asked: the ids that a decoder has read
+    when it asks; wanted: the id that each of these queries is about to write; None = not known yet.
+    unread: how many tokens are left out because the model has no positions for them. finished:
+    whether what was written has an end.
+    """
+
+    line: int
+    source: tuple[int, ...]
+    asked: tuple[int, ...] | None = None
+    wanted: tuple[int, ...] | None = None
+    unread: int = 0
+    finished: bool = True
+
+    @property
+    def width(self) -> int:
+        """Tokens of its longer side."""
+        return max(len(self.source), len(self.asked or ()))

@@ -1,0 +1,59 @@
+"""Attention flow: how much of each input can get to each output, if edges have capacities."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from attlas.analysis.maximum_flow import Capacity, maximum_flow
+from attlas.analysis.mixing import Mixing, checked_places, mixings
+from attlas.errors import AttlasError
+from attlas.recording import Reading
+
+AT_MOST = 1 << 28
+"""Edges that may be gone through: positions × inputs × layers × length²."""
+
+
+def attention_flow(
+    readings: Sequence[Reading],
+    positions: Sequence[int] | None = None,
+    inputs: Sequence[int] | None = None,
+    residual: float = 0.5,
+    at_most: int = AT_MOST,
+) -> Float[Tensor, "positions inputs"]:
+    """max flow from position i of the last layer to input j    Abnar & Zuidema, 2020, section 3.2.
+
+    The graph has a node for each position of each layer and of the inputs; the edge from a position
+    to one of the layer below has the capacity that Ã gives it, Ã = (ρ I + (1 − ρ) A) / row sums, A
+    the mean over heads (`Mixing`). A number is the flow to this input alone, as if no other took
+    any: from 0 to 1, and those of a position need not sum to 1.
+
+    readings: self-attention from the first layer to the last, one batch row, (1, heads, length,
+    length); positions: of the outputs, inputs: that the flow may reach; None = all.
+    One flow takes about as long as `maximum_flow` says; there are positions × inputs of them.
+
+    Errors: `AttlasError` for readings that are not such layers, for positions that are not there,
+    and where more than `at_most` edges, counted once for each flow, would have to be gone through,
+    which are some minutes of a processor.
+    """
+    layers = mixings(readings, residual)
+    length = layers[0].length
+    asked, reached = checked_places(positions, length), checked_places(inputs, length)
+    count = len(asked) * len(reached) * len(layers) * length**2
+    if count > at_most:
+        raise AttlasError(
+            f"at most {at_most:,} edges to go through, of all flows together",
+            f"{len(asked):,} positions × {len(reached):,} inputs × {len(layers)} layers × "
+            f"{length:,}² = {count:,}",
+            "ask for some positions and inputs, or for `rollout`, which takes any length; or pass "
+            "at_most=… and wait",
+        )
+    capacities = [_capacity(layer) for layer in reversed(layers)]
+    flows = [[maximum_flow(capacities, i, j) for j in reached] for i in asked]
+    return torch.tensor(flows, dtype=torch.float64)
+
+
+def _capacity(layer: Mixing) -> Capacity:
+    return np.concatenate([rows.cpu().numpy() for _, rows in layer.blocks()])

@@ -1,0 +1,143 @@
+"""Where a layer of attention keeps what makes its values, and what brings its heads together."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from attlas.errors import AttlasError
+
+Layout = Literal["values", "blocks", "last", "heads"]
+
+_KNOWN: tuple[tuple[str, str, Layout], ...] = (
+    ("of_value", "of_heads", "values"),  # attlas
+    ("v_proj", "o_proj", "values"),  # Llama, Mistral, Gemma, Qwen, ViT
+    ("v_proj", "out_proj", "values"),  # BART, Marian, M2M100, OPT, CLIP, Whisper
+    ("v_proj", "dense", "values"),  # Phi
+    ("v_lin", "out_lin", "values"),  # DistilBERT, XLM
+    ("v", "o", "values"),  # T5, MPNet
+    ("value", "dense", "values"),  # ALBERT
+    ("value", "^output.dense", "values"),  # BERT, RoBERTa, ELECTRA, ESM
+    ("value_proj", "^output.dense", "values"),  # DeBERTa
+    ("qkv_proj", "o_proj", "blocks"),  # Phi-3
+    ("Wqkv", "out_proj", "blocks"),  # MPT
+    ("Wqkv", "Wo", "blocks"),  # ModernBERT
+    ("c_attn", "c_proj", "last"),  # GPT-2
+    ("query_key_value", "dense", "heads"),  # GPT-NeoX, BLOOM
+)
+_CHANGING = ("clip_qkv", "v_norm")
+
+
+@dataclass(frozen=True, slots=True)
+class Projections:
+    """The two linear maps around the weights of an attention, and how the first is laid out.
+
+    Found are modules that have one of these pairs of attributes (^ = of the module that they are
+    in): of_value, of_heads; v_proj with o_proj, out_proj or dense; v_lin, out_lin; v, o; value with
+    dense or ^output.dense; value_proj, ^output.dense; and, where queries, keys and values are made
+    at once: qkv_proj, o_proj; Wqkv with out_proj or Wo; c_attn, c_proj; query_key_value, dense.
+
+    layout: "values" = these alone; "blocks" = all queries, all keys, all values; "last" = values
+    last, and as many as heads; "heads" = query, key and value of each head in turn.
+    """
+
+    value: nn.Module
+    output: nn.Module
+    layout: Layout
+
+    def columns(self, total: int, heads: int, width: int) -> Int[Tensor, " values"] | None:
+        """Which of the `total` outputs of `value` are values, of heads this wide; None = none."""
+        every = torch.arange(total)
+        match self.layout:
+            case "values":
+                return every
+            case "last":
+                whole = total in (2 * heads * width, 3 * heads * width)
+                return every[-heads * width :] if whole else None
+            case "heads":
+                whole = total == 3 * heads * width
+                return every.reshape(heads, 3, width)[:, 2].flatten() if whole else None
+            case "blocks":
+                twice = total - heads * width  # keys and values
+                fits = twice > 0 and twice % (2 * width) == 0
+                return every[-twice // 2 :] if fits else None
+
+
+def projections_of(model: nn.Module, layer: str) -> Projections | nn.MultiheadAttention:
+    """Those of the layer at this path; PyTorch's own layer speaks for itself.
+
+    Errors: `AttlasError` for a path that leads nowhere, and where they cannot be found or do more
+    than project.
+    """
+    try:
+        module = model.get_submodule(layer)
+    except AttributeError:
+        raise AttlasError(
+            f"the path of a module of {type(model).__name__}",
+            repr(layer),
+            "name a layer of a trace of this very model",
+        ) from None
+    found = found_in(model, layer)
+    if found is None:
+        names = sorted({name for name, _, _ in _KNOWN})
+        raise AttlasError(
+            f"a value projection among {names} with its output projection, or "
+            "nn.MultiheadAttention",
+            f"{type(module).__name__} at {layer!r}",
+            "make a ValueMap of your own from the weights of this layer",
+        )
+    changing = [name for name in _CHANGING if getattr(module, name, None) is not None]
+    if changing:
+        raise AttlasError(
+            "values that are projected and nothing else",
+            f"{type(module).__name__} at {layer!r}, which has {changing[0]}",
+            "no linear map says what such a layer makes of a slot",
+        )
+    return found
+
+
+def found_in(model: nn.Module, layer: str) -> Projections | nn.MultiheadAttention | None:
+    """The same, or None where there are none that we know."""
+    module, parent = model.get_submodule(layer), model.get_submodule(layer.rpartition(".")[0])
+    if isinstance(module, nn.MultiheadAttention):
+        return module
+    for value_name, output_name, layout in _KNOWN:
+        value = _linear(module, value_name)
+        owner = parent if output_name.startswith("^") and parent is not module else module
+        output = _linear(owner, output_name.removeprefix("^"))
+        if value is None or output is None or (layout == "last") != _is_transposed(value):
+            continue
+        return Projections(value, output, layout)
+    return None
+
+
+def matrix_of(
+    linear: nn.Module,
+) -> tuple[Float[Tensor, "inputs outputs"], Float[Tensor, " outputs"] | None]:
+    """W and b of x W + b, in float32 or better, out of any graph."""
+    weight, bias = linear.get_parameter("weight"), getattr(linear, "bias", None)
+    matrix = precise(weight if _is_transposed(linear) else weight.T)
+    return matrix, None if bias is None else precise(bias)
+
+
+def precise(numbers: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
+    """The same numbers out of any graph, in float32 or better."""
+    return numbers.detach().to(torch.promote_types(numbers.dtype, torch.float32))
+
+
+def _linear(owner: nn.Module, path: str) -> nn.Module | None:
+    """The linear map at this path; None where there is something else or nothing."""
+    try:
+        found = owner.get_submodule(path)
+    except AttributeError:
+        return None
+    weight = getattr(found, "weight", None)
+    numbers = isinstance(weight, Tensor) and weight.is_floating_point()
+    return found if numbers and (isinstance(found, nn.Linear) or _is_transposed(found)) else None
+
+
+def _is_transposed(linear: nn.Module) -> bool:
+    """Whether it is GPT-2's kind of a linear map, whose weight has its inputs first."""
+    return type(linear).__name__ == "Conv1D" and hasattr(linear, "nf")

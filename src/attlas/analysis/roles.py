@@ -1,0 +1,113 @@
+"""Which roles the heads of a model have: numbers for every layer and head."""
+
+from collections.abc import Mapping, Sequence
+
+from jaxtyping import Bool, Int, Shaped
+from torch import Tensor
+
+from attlas.analysis.aims import Aim, Following, Marked, Near, Offset, firsts, rarest
+from attlas.analysis.counted import counted, device_of, fitted, real_of
+from attlas.analysis.role import Role
+from attlas.analysis.roles_table import RoleTable, Tally, empty_tally
+from attlas.analysis.tallying import tallied
+from attlas.errors import AttlasError
+from attlas.recording import Reading, Trace
+
+RADIUS = 2
+"""How far `local` looks, in slots, where nobody says otherwise."""
+
+
+def roles(
+    trace: Trace,
+    *,
+    layers: Sequence[str] | None = None,
+    real: Shaped[Tensor, "batch slots"] | None = None,
+    queries: Shaped[Tensor, "batch queries"] | None = None,
+    separators: Bool[Tensor, "batch slots"] | None = None,
+    counts: Shaped[Tensor, "batch slots"] | None = None,
+    tokens: Int[Tensor, "batch slots"] | None = None,
+    radius: int = RADIUS,
+) -> RoleTable:
+    """The score of every head in every role, the mean over all queries i that could show it:
+
+    previous, next, itself   w_i,i−1, w_i,i+1, w_i,i            (Clark et al., 2019, section 3.1)
+    first        the weight of the first real slot, a sink      (Xiao et al., 2024; Gu et al., 2025)
+    separator    Σ w_ij over the `separators`                   (Clark et al., 2019, section 3.2)
+    local        Σ w_ij over |i − j| ≤ `radius`
+    positional   max_o of the share of queries with argmax_j w_ij = i + o    (Voita et al., 2019,
+                 section 5.1; the offset is told)
+    rare         the share with argmax_j w_ij at the token with the least of the `counts` of its
+                 text                                           (Voita et al., 2019, section 5.3)
+    induction    Σ w_ij over t_(j−1) = t_i, j ≤ i, of the `tokens` t: prefix matching (Olsson et
+                 al., 2022), on what `repeated` makes
+    diagonal, antidiagonal   ±ρ, the correlation of i and j under the weights, where a layer does
+                 not look at itself
+
+    A query counts where its token is real, where it sees more than one slot, and where there is
+    what the role looks at. Roles that the layer or what is given cannot show have NaN for a score:
+    those of one's own place in cross-attention, and the diagonals in self-attention. A corpus is
+    the sum of its tables: `roles(one) + roles(other)`. The map is never held.
+
+    layers: None = all. A layer called several times has a row for each call, `layer[0]`, `layer[1]`
+    and so on. real: which slots are tokens, None = as the trace says. queries: which queries
+    are, None = those that stand at a real slot, and all of cross-attention. counts: how often each
+    token occurs in a corpus, infinity for those that are not to be looked for.
+    Errors: `AttlasError` for a layer that is not there, and for what has not the shape of its axis.
+    """
+    if radius < 0:
+        raise AttlasError("a radius from 0", str(radius), "count slots to either side")
+    known = {"real": real, "separators": separators, "counts": counts, "tokens": tokens}
+    tallies: dict[str, Tally] = {}
+    for layer in trace.layers if layers is None else layers:
+        calls, relation = trace.calls(layer), trace.relation(layer)
+        across = None if relation is None else relation == "cross"
+        for call, reading in enumerate(calls):
+            name = layer if len(calls) == 1 else f"{layer}[{call}]"
+            tallies[name] = _of_reading(reading, across, known, queries, radius, name)
+    return RoleTable(tallies)
+
+
+def role_of(table: RoleTable, layer: str, head: int) -> tuple[Role, ...]:
+    """The roles that a head holds, those above their thresholds, the greatest score first.
+
+    Errors: `AttlasError` for a layer or head that is not in the table.
+    """
+    held = [role for role in table.of_head(layer, head) if role.held]
+    return tuple(sorted(held, key=lambda role: -role.score))
+
+
+def _of_reading(
+    reading: Reading,
+    across: bool | None,
+    known: Mapping[str, Tensor | None],
+    queries: Tensor | None,
+    radius: int,
+    name: str,
+) -> Tally:
+    batch, heads, asked, slots = reading.shape
+    if not slots or not asked:
+        return empty_tally(heads)
+    device = device_of(reading)
+    given = {
+        what: fitted(f"{what} for layer {name!r}", values, (batch, slots), device)
+        for what, values in known.items()
+        if values is not None
+    }
+    real = given["real"].bool() if "real" in given else real_of(reading).to(device)
+    asking = (
+        counted(reading, real, across=across)
+        if queries is None
+        else fitted(f"queries for layer {name!r}", queries, (batch, asked), device).bool()
+    )
+    aims: dict[str, Aim] = {"first": Marked(firsts(real))}
+    if not across:
+        offsets = {"previous": -1, "next": 1, "itself": 0}
+        aims |= {role: Offset(by, real) for role, by in offsets.items()}
+        aims["local"] = Near(radius)
+        if "tokens" in given:
+            aims["induction"] = Following(given["tokens"], real)
+    if "separators" in given:
+        aims["separator"] = Marked(given["separators"].bool() & real)
+    if "counts" in given:
+        aims["rare"] = Marked(rarest(given["counts"], real), by_peak=True)
+    return tallied(reading, aims, asking, diagonals=across is not False)

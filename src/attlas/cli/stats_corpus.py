@@ -1,0 +1,130 @@
+"""The corpus of `attlas stats`: lines of a file, and perhaps the right translation of each."""
+
+import hashlib
+import os
+import shutil
+import stat
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from attlas.cli.origin import short
+from attlas.cli.output import STANDARD
+from attlas.data import stream_lines
+from attlas.data.amount import amount
+from attlas.data.lines import shown
+from attlas.errors import AttlasError
+from attlas.runs.durable import explained
+
+_EVERY = 2**20  # bytes that are copied at a time
+
+
+@dataclass(frozen=True, slots=True)
+class Corpus:
+    """A file of texts, read through once: every line of it can be read, and how many there are.
+
+    checksum: of the texts; target_checksum: of the file beside it, if there is one.
+    """
+
+    source: Path
+    target: Path | None
+    lines: int
+    checksum: str
+    target_checksum: str | None
+
+    @classmethod
+    def of(cls, source: Path, target: Path | None) -> "Corpus":
+        """Errors: `AttlasError` for a file that cannot be read, and for two of different length."""
+        checksum, lines = _read_through(source)
+        if target is None:
+            return cls(source, None, lines, checksum, None)
+        target_checksum, others = _read_through(target)
+        if others != lines:
+            raise AttlasError(
+                f"a line of {target} beside each of the {amount(lines, 'line')} of {source}",
+                amount(others, "line"),
+                "give files of as many lines",
+            )
+        return cls(source, target, lines, checksum, target_checksum)
+
+    def stream(self) -> Iterator[tuple[int, str, str | None]]:
+        """The number of each line from 1, its text and its target.
+
+        Errors: `AttlasError`, after the last one, where another text has come than before.
+        """
+        digests = hashlib.sha256(), hashlib.sha256()
+        texts = _hashed(self.source, digests[0])
+        targets = None if self.target is None else _hashed(self.target, digests[1])
+        for number, text in enumerate(texts, 1):
+            yield number, text, None if targets is None else next(targets, "")
+        found = short(digests[0]), None if targets is None else short(digests[1])
+        if found != (self.checksum, self.target_checksum):
+            raise CorpusChangedError(
+                f"{self.source} to stay as it is while it is read",
+                "another text at the end than at the start",
+                "run it again when nobody writes to that file",
+            )
+
+
+class CorpusChangedError(AttlasError):
+    """Somebody wrote to the corpus."""
+
+
+@contextmanager
+def on_disk(source: str, place: Path) -> Iterator[Path]:
+    """The path of a file that can be read again: the file itself, or what comes from a stream (the
+    standard input, a pipe), which is kept at `place` for the length of the block.
+    """
+    if not _is_stream(source):
+        yield Path(source)
+        return
+    try:
+        with explained(place), place.open("wb") as kept:
+            if source == STANDARD:
+                shutil.copyfileobj(sys.stdin.buffer, kept, _EVERY)
+            else:
+                with Path(source).open("rb") as arriving:
+                    shutil.copyfileobj(arriving, kept, _EVERY)
+        yield place
+    finally:
+        with suppress(OSError):
+            place.unlink()
+
+
+def check_begins(source: str) -> None:
+    """That a file is there, and begins with a line that can be read; a stream is left alone.
+
+    Errors: `AttlasError` that names it.
+    """
+    if not _is_stream(source):
+        next(stream_lines(source), None)
+
+
+def _is_stream(source: str) -> bool:
+    if source == STANDARD:
+        return True
+    try:
+        mode = os.stat(source).st_mode
+    except (OSError, ValueError):  # whoever reads it says so
+        return False
+    return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode))
+
+
+def name_of(source: str) -> str:
+    """How a message or a table names this file."""
+    return shown(source)
+
+
+def _read_through(path: Path) -> tuple[str, int]:
+    digest = hashlib.sha256()
+    lines = sum(1 for _ in _hashed(path, digest))
+    return short(digest), lines
+
+
+def _hashed(path: Path, digest: Any) -> Iterator[str]:
+    for line in stream_lines(path):
+        digest.update(f"{line}\n".encode())
+        yield line

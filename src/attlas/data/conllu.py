@@ -1,0 +1,129 @@
+"""Treebanks: sentences with the head and the relation of every word, in CoNLL-U files."""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from attlas.data.lines import shown, stream_lines
+from attlas.errors import AttlasError
+
+_COLUMNS = 10
+_WORD = re.compile(r"[1-9][0-9]{0,8}")
+_RANGE = re.compile(r"([1-9][0-9]{0,8})-([1-9][0-9]{0,8})")
+_EMPTY = re.compile(r"(0|[1-9][0-9]*)\.[1-9][0-9]*")
+
+
+@dataclass(frozen=True, slots=True)
+class Word:
+    """A syntactic word; head: the number of its head, from 1, or 0 for the root."""
+
+    form: str
+    lemma: str
+    part_of_speech: str
+    head: int
+    relation: str
+
+
+@dataclass(frozen=True, slots=True)
+class Multiword:
+    """A token of the text that is several words, "don't" of "do" and "n't": numbers from 1."""
+
+    form: str
+    first: int
+    last: int
+
+
+@dataclass(frozen=True, slots=True)
+class Sentence:
+    """The words of a sentence; multiwords: its tokens that are several of them.
+
+    comments: those of the form `# name = value`, such as `sent_id` and `text`.
+    """
+
+    words: tuple[Word, ...]
+    multiwords: tuple[Multiword, ...] = ()
+    comments: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def forms(self) -> tuple[str, ...]:
+        """The words as they are written."""
+        return tuple(word.form for word in self.words)
+
+
+def read_conllu(path: Path | str) -> Iterator[Sentence]:
+    """The sentences of a CoNLL-U file, plain or gzipped, one by one; "-" is the standard input.
+
+    Empty nodes (`8.1`), which belong to the enhanced graph alone, are left out, and no number
+    changes by that. https://universaldependencies.org/format.html
+    Errors: `AttlasError` with file and line for another number of columns, for numbers out of order
+    or beyond the sentence, for a word without a head, and as `stream_lines`.
+    """
+    name = shown(path)
+    block: list[tuple[int, str]] = []
+    for number, line in enumerate(stream_lines(path), 1):
+        if line:
+            block.append((number, line))
+        elif block:
+            yield from _sentences(block, name)
+            block = []
+    if block:
+        yield from _sentences(block, name)
+
+
+def _sentences(block: list[tuple[int, str]], name: str) -> Iterator[Sentence]:
+    """The sentence of these lines; none where they are comments alone."""
+    comments: dict[str, str] = {}
+    words: list[Word] = []
+    multiwords: list[Multiword] = []
+    at: list[int] = []
+    for number, line in block:
+        if line.startswith("#"):
+            key, equals, value = line[1:].partition("=")
+            comments |= {key.strip(): value.strip()} if equals else {}
+            continue
+        columns = line.split("\t")
+        if len(columns) != _COLUMNS:
+            raise _wrong(f"{_COLUMNS} columns, separated by tabs", f"{len(columns)}", name, number)
+        if _EMPTY.fullmatch(columns[0]):
+            continue
+        if both := _RANGE.fullmatch(columns[0]):
+            span = int(both[1]), int(both[2])
+            multiwords.append(_multiword(columns[1], span, len(words) + 1, name, number))
+            continue
+        words.append(_word(columns, len(words) + 1, name, number))
+        at.append(number)
+    for number, word in zip(at, words, strict=True):
+        if word.head > len(words):
+            raise _wrong(f"a head from 0 to {len(words)}", str(word.head), name, number)
+    for part in multiwords:
+        if part.last > len(words):
+            wanted = f"a token of the words 1 to {len(words)}"
+            raise _wrong(wanted, f"{part.first}-{part.last}", name, block[-1][0])
+    if words:
+        yield Sentence(tuple(words), tuple(multiwords), comments)
+
+
+def _word(columns: list[str], wanted: int, name: str, number: int) -> Word:
+    if not _WORD.fullmatch(columns[0]) or int(columns[0]) != wanted:
+        raise _wrong(f"the word number {wanted}", repr(columns[0]), name, number)
+    head = columns[6]
+    if head != "0" and not _WORD.fullmatch(head):
+        raise _wrong("the number of the head, 0 for the root", repr(head), name, number)
+    if int(head) == wanted:
+        raise _wrong("a head that is another word", f"{head}, the word itself", name, number)
+    return Word(columns[1], columns[2], columns[3], int(head), columns[7])
+
+
+def _multiword(form: str, span: tuple[int, int], wanted: int, name: str, number: int) -> Multiword:
+    first, last = span
+    if not wanted == first < last:
+        begins = f"a token that begins at the word {wanted}, of several words"
+        raise _wrong(begins, f"{first}-{last}", name, number)
+    return Multiword(form, first, last)
+
+
+def _wrong(wanted: str, came: str, name: str, number: int) -> AttlasError:
+    return AttlasError(
+        f"{wanted}, in line {number} of {name}", came, "give a whole treebank in CoNLL-U"
+    )

@@ -1,0 +1,21 @@
+"""Models that were compiled, in which nobody can listen."""
+
+from torch import nn
+
+from attlas.errors import AttlasError
+
+
+def check_not_compiled(model: nn.Module) -> None:
+    """Errors: `AttlasError` for a model that torch.compile has taken over, wholly or in part."""
+    for path, module in model.named_modules():
+        whole = hasattr(module, "_orig_mod")
+        if whole or getattr(module, "_compiled_call_impl", None) is not None:
+            where = f"its module {path!r}" if path else type(module).__name__
+            raise AttlasError(
+                "a model as it was before torch.compile: compiled code calls no function that "
+                "could be heard",
+                f"{where}, which is compiled",
+                "observe the model itself: torch.compile(model) leaves `model` as it was"
+                if whole
+                else "observe a copy of it that was not compiled",
+            )

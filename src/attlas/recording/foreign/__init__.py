@@ -1,0 +1,1 @@
+"""Attention that is not ours, seen where PyTorch computes it."""

@@ -1,0 +1,61 @@
+"""Whose call it is: the module of the observed model that is at work."""
+
+import sys
+from collections.abc import Iterator, Mapping
+from types import FrameType
+from typing import Any
+
+from torch import nn
+
+from attlas.recording.place import Place
+
+# What a module's forward calls the memory of a generation, and what else it is given to look at.
+_CACHES = ("past_key_values", "past_key_value", "layer_past", "cache")
+_SOURCES = ("key_value_states", "encoder_hidden_states")
+_QUERIES = ("hidden_states", "query_states")
+
+
+def place_of_call(names: Mapping[int, str]) -> Place | None:
+    """The innermost module among `names` (identity → path) whose method is running, in this thread.
+
+    Found by looking at who called, so that no module needs a hook: hooks would be seen by other
+    threads, and by PyTorch, which leaves its fast paths because of them.
+    """
+    module: nn.Module | None = None
+    given: dict[str, Any] = {}  # to any of its functions that are running, its forward among them
+    for who, known in _at_work():
+        if module is None and id(who) in names:
+            module = who
+        if module is not None:
+            if who is not module:
+                break
+            given |= known
+    if module is None:
+        return None
+    return Place(names[id(module)], module, _cache(given), _across(module, given))
+
+
+def _at_work() -> Iterator[tuple[nn.Module, Mapping[str, Any]]]:
+    """The modules that are first arguments of running functions, the innermost first."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None:
+        code = frame.f_code
+        if code.co_argcount:
+            known = frame.f_locals
+            who = known.get(code.co_varnames[0])
+            if isinstance(who, nn.Module):
+                yield who, known
+        frame = frame.f_back
+
+
+def _cache(given: Mapping[str, Any]) -> Any:
+    return next((given[name] for name in _CACHES if given.get(name) is not None), None)
+
+
+def _across(module: nn.Module, given: Mapping[str, Any]) -> bool | None:
+    if isinstance(module, nn.MultiheadAttention) and {"query", "key"} <= given.keys():
+        return given["key"] is not given["query"]
+    sources = [given[name] for name in _SOURCES if name in given]
+    if sources:
+        return any(source is not None for source in sources)
+    return False if any(name in given for name in _QUERIES) else None

@@ -1,0 +1,73 @@
+"""A call of `F.scaled_dot_product_attention`: its reading, and its explicit twin."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch.nn.functional as F
+from jaxtyping import Float, Shaped
+from torch import Tensor, nn
+
+from attlas.patterns import causal
+from attlas.recording.factored_reading import FactoredReading
+from attlas.recording.foreign.heads import heads_of, shared_keys, with_heads
+from attlas.recording.foreign.sight import Sight, sight_of
+
+Change = Callable[[Tensor, Tensor], Tensor]
+
+
+@dataclass(frozen=True, slots=True)
+class FusedCall:
+    """softmax(scale · q kᵀ + mask) v, with the arguments of PyTorch's function.
+
+    is_causal counts queries from the first slot, whatever the number of slots.
+    """
+
+    query: Float[Tensor, "... queries width"]
+    key: Float[Tensor, "... slots width"]
+    value: Float[Tensor, "... slots value_width"]
+    attn_mask: Shaped[Tensor, "... #queries #slots"] | None = None
+    dropout_p: float = 0.0
+    is_causal: bool = False
+    scale: float | None = None
+    enable_gqa: bool = False
+
+    def reading(self, module: nn.Module, sight: Callable[..., Sight] = sight_of) -> FactoredReading:
+        """The weights before dropout, of these very tensors; `module` made the call."""
+        heads = heads_of(self.query, module)
+        mask = None if self.attn_mask is None else with_heads(self.attn_mask, heads)
+        scale = float(self.query.shape[-1] ** -0.5) if self.scale is None else float(self.scale)
+        past = Sight(causal, 0) if self.is_causal else None
+        query, keys = with_heads(self.query, heads), with_heads(self.key, heads)
+        return factored(query, keys, scale, mask, module, lambda *given: past or sight(*given))
+
+    def changed(
+        self, module: nn.Module, change: Change
+    ) -> Float[Tensor, "... queries value_width"]:
+        """The same call with other weights: `change(weights, seen) → weights`, before dropout."""
+        reading = self.reading(module)
+        queries, slots = reading.shape[2:]
+        weights = reading.rows(0, queries).to(self.query.dtype)
+        weights = change(weights, reading.seen(0, queries))
+        values = with_heads(self.value, heads_of(self.query, module))[:, :, :slots]
+        values = values.repeat_interleave(weights.shape[1] // values.shape[1], dim=1)
+        context = F.dropout(weights, self.dropout_p) @ values
+        rows = tuple(self.query.shape[:-2])
+        if len(self.key.shape) == len(rows) + 2 and not self.enable_gqa:
+            rows = tuple(map(max, rows, self.key.shape[:-2]))
+        return context.reshape(*rows, self.query.shape[-2], values.shape[-1])
+
+
+def factored(
+    query: Float[Tensor, "#batch heads queries width"],
+    keys: Float[Tensor, "#batch key_heads slots width"],
+    scale: float,
+    mask: Shaped[Tensor, "#batch #heads #queries #slots"] | None,
+    module: nn.Module,
+    sight: Callable[..., Sight] = sight_of,
+) -> FactoredReading:
+    """softmax(scale · q kᵀ + mask) as a reading, with the heads that the module has."""
+    batch = max(query.shape[0], keys.shape[0])
+    query, keys = query.expand(batch, -1, -1, -1), keys.expand(batch, -1, -1, -1)
+    query, keys, mask = shared_keys(query, keys, mask, module)
+    seen = sight(mask, batch, query.shape[2], keys.shape[2])
+    return FactoredReading(query, keys, scale, seen.pattern, seen.first, seen.real, seen.bias)

@@ -1,0 +1,69 @@
+"""The axis of heads in other people's tensors."""
+
+from typing import Any
+
+import torch
+from jaxtyping import Float, Shaped
+from torch import Tensor, nn
+
+_HEADS = ("num_heads", "num_attention_heads", "n_heads", "n_head", "nhead", "heads")
+_WIDTHS = ("embed_dim", "hidden_size", "all_head_size", "d_model", "width", "dim")
+
+
+def heads_of(tensor: Float[Tensor, "... places width"], module: nn.Module) -> int:
+    """How many heads are folded into the first of three axes; 1 where there are not three.
+
+    The first axis is batch × heads where the module names a number of heads, and a width that so
+    many vectors of this width make.
+    """
+    if tensor.ndim != 3:
+        return 1
+    widths = [number for name in _WIDTHS if (number := _number(module, name))]
+    for name in _HEADS:
+        heads = _number(module, name)
+        if heads and tensor.shape[0] % heads == 0 and tensor.shape[-1] * heads in widths:
+            return heads
+    return 1
+
+
+def with_heads(
+    tensor: Shaped[Tensor, "..."], heads: int = 1
+) -> Shaped[Tensor, "batch heads places last"]:
+    """The tensor with axes (batch, heads, places, last): `heads` of three axes are in the first."""
+    if tensor.ndim == 3 and tensor.shape[0] % heads == 0:
+        return tensor.reshape(-1, heads, *tensor.shape[1:])
+    while tensor.ndim < 4:
+        tensor = tensor.unsqueeze(0)
+    return tensor.flatten(0, tensor.ndim - 4)
+
+
+def shared_keys(
+    query: Float[Tensor, "batch heads queries width"],
+    keys: Float[Tensor, "batch key_heads slots width"],
+    mask: Shaped[Tensor, "#batch #heads #queries #slots"] | None,
+    module: nn.Module,
+) -> tuple[Tensor, Tensor, Tensor | None]:
+    """The same with the heads of the model, and with a key head once where it was repeated.
+
+    Hugging Face's models repeat a key head for each query head that shares it; or, for a single
+    query, they pass these query heads as so many queries of the key head.
+    """
+    groups = _number(module, "num_key_value_groups") or 1
+    if groups < 2:
+        return query, keys, mask
+    if query.shape[1] == keys.shape[1] and query.shape[1] % groups == 0:
+        batch, heads, slots, width = keys.shape
+        apart = keys.reshape(batch, heads // groups, groups, slots, width)
+        if torch.equal(apart, apart[:, :, :1].expand_as(apart)):
+            return query, apart[:, :, 0], mask
+    whole = _number(getattr(module, "config", None), "num_attention_heads")
+    if query.shape[2] == groups and whole == query.shape[1] * groups:
+        query = query.flatten(1, 2).unsqueeze(2)
+        if mask is not None and mask.shape[2] == groups:
+            mask = mask.expand(-1, query.shape[1] // groups, -1, -1).flatten(1, 2).unsqueeze(2)
+    return query, keys, mask
+
+
+def _number(owner: Any, name: str) -> int | None:
+    value = getattr(owner, name, None)
+    return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else None

@@ -1,0 +1,76 @@
+"""Who listens, and what is known so far."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from torch import Tensor, nn
+
+from attlas.recording.foreign.calling import place_of_call
+from attlas.recording.foreign.lineage import Lineage
+from attlas.recording.foreign.sights import Sights
+from attlas.recording.place import Place
+from attlas.recording.reading import Reading
+from attlas.recording.tap import Listener, Tap, listeners
+
+Concerned = Sequence[tuple[Listener, Place]]
+Handler = Callable[["Hearing", Callable[..., Any], tuple[Any, ...], dict[str, Any]], Any]
+"""Runs a function of torch with its arguments, and makes something of it."""
+
+
+class Hearing:
+    """The listeners of this thread, and what is known of the tensors at hand."""
+
+    def __init__(self) -> None:
+        self.lineage = Lineage()
+        self.sights = Sights()
+        self.seen = 0  # how often attention was come upon, whoever wanted it
+
+    def places(self) -> Concerned:
+        """Who listens to the module that is at work, and where it is for them.
+
+        Layers of attlas speak for themselves; what they call is theirs.
+        """
+        found = [
+            (who, place)
+            for who in listeners()
+            if who.modules and (place := place_of_call(who.modules)) is not None
+        ]
+        return [pair for pair in found if not _ours(pair[1].module)]
+
+    def concerned(self) -> Concerned:
+        """The same of those who want the attention that happens there, or to change it."""
+        self.seen += 1
+        return [
+            (who, place)
+            for who, place in self.places()
+            if who.rewrite or (who.journal and who.journal.wants(place.path))
+        ]
+
+    def tell(self, concerned: Concerned, reading: Reading) -> None:
+        """Hand a reading to everyone who observes."""
+        for who, place in concerned:
+            if who.journal:
+                who.journal.hear(place, reading)
+
+    def change(self, concerned: Concerned) -> Callable[[Tensor, Tensor], Tensor] | None:
+        """Every intervention in turn, as one function of weights and what is seen; None = none."""
+        asked = [(who.rewrite, place) for who, place in concerned if who.rewrite]
+        if not asked:
+            return None
+
+        def change(weights: Tensor, seen: Tensor) -> Tensor:
+            for rewrite, place in asked:
+                weights = rewrite(weights, seen, place.path)
+            return weights
+
+        return change
+
+    def notice(self) -> None:
+        """Note that a model runs, until that is known of all that are listened to."""
+        for who in listeners():
+            if who.journal and not who.journal.ran and place_of_call(who.modules):
+                who.journal.ran = True
+
+
+def _ours(module: nn.Module) -> bool:
+    return any(isinstance(child, Tap) for child in module.children())

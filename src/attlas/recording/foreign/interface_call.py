@@ -1,0 +1,125 @@
+"""A call of one of transformers' attention kernels: its reading, and its explicit twin."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float, Shaped
+from torch import Tensor, nn
+
+from attlas.patterns import Pattern, both, causal, everywhere, window
+from attlas.recording.factored_reading import FactoredReading
+from attlas.recording.foreign.sight import Sight, sight_of
+
+_UNREADABLE = ("s_aux", "cache", "cu_seq_lens_q", "cu_seqlens_q")
+"""Logits of sinks, paged caches and packed texts: what a reading has no words for."""
+
+
+@dataclass(frozen=True, slots=True)
+class InterfaceCall:
+    """softmax(cap(scale · q kᵀ) + bias) v over what the mask and the module's own rule allow.
+
+    mask: bool or float over pairs. Without one the queries are the newest of the slots, and look
+    back alone where the module is causal, `sliding_window` slots at most, themselves included.
+    """
+
+    query: Float[Tensor, "batch heads queries width"]
+    keys: Float[Tensor, "batch key_heads slots width"]
+    values: Float[Tensor, "batch key_heads slots value_width"]
+    scale: float
+    pattern: Pattern
+    real: Tensor | None
+    mask: Shaped[Tensor, "#batch #heads #queries #slots"] | None
+    softcap: float | None
+    dropout: float
+
+    @classmethod
+    def of(
+        cls,
+        module: nn.Module,
+        query: Tensor,
+        key: Tensor,
+        value: Tensor,
+        mask: Any,
+        named: Mapping[str, Any],
+    ) -> "InterfaceCall | None":
+        """From the arguments of transformers' interface; None for what cannot be read."""
+        if any(named.get(name) is not None for name in _UNREADABLE):
+            return None
+        queries, slots = query.shape[2], key.shape[2]
+        real, allowed = None, _allowed(mask, query, key)
+        if isinstance(mask, Tensor) and mask.ndim == 2:
+            real, allowed = mask[:, -slots:].bool(), None
+        elif mask is not None and allowed is None:
+            return None
+        pattern: Pattern = everywhere
+        if allowed is None:
+            looks_back = named.get("is_causal")
+            looks_back = getattr(module, "is_causal", False) if looks_back is None else looks_back
+            pattern = causal if looks_back and queries > 1 else everywhere
+            width = named.get("sliding_window")
+            if width is not None and slots > width:
+                near = window(width - 1)
+                pattern = both(pattern, near) if pattern == causal else near
+        bias = named.get("position_bias")
+        if bias is not None:
+            allowed = bias if allowed is None else _together(allowed, bias)
+        scale = named.get("scaling")
+        return cls(
+            query,
+            key,
+            value,
+            float(query.shape[-1] ** -0.5 if scale is None else scale),
+            pattern,
+            real,
+            allowed,
+            named.get("softcap"),
+            float(named.get("dropout") or 0.0),
+        )
+
+    def reading(self, sight: Callable[..., Sight] = sight_of) -> FactoredReading:
+        """The weights before dropout, of these very tensors."""
+        batch, _, queries, _ = self.query.shape
+        slots = self.keys.shape[2]
+        seen = sight(self.mask, batch, queries, slots)
+        pattern, first, real = seen.pattern, seen.first, seen.real
+        if self.mask is None:
+            real = None if self.real is None or bool(self.real.all()) else self.real
+            pattern, first = self.pattern, slots - queries
+        return FactoredReading(
+            self.query, self.keys, self.scale, pattern, first, real, seen.bias, self.softcap
+        )
+
+    def changed(
+        self, change: Callable[[Tensor, Tensor], Tensor]
+    ) -> Float[Tensor, "batch queries heads value_width"]:
+        """The same call with other weights: `change(weights, seen) → weights`, before dropout."""
+        reading = self.reading()
+        queries = reading.shape[2]
+        weights = reading.rows(0, queries).to(self.query.dtype)
+        weights = F.dropout(change(weights, reading.seen(0, queries)), self.dropout)
+        shared = weights.shape[1] // self.values.shape[1]
+        return (weights @ self.values.repeat_interleave(shared, 1)).transpose(1, 2).contiguous()
+
+
+def _allowed(mask: Any, query: Tensor, key: Tensor) -> Tensor | None:
+    """A mask over pairs; None where it is none."""
+    if isinstance(mask, Tensor):
+        return mask[..., : key.shape[2]] if mask.ndim == 4 else None
+    rule = getattr(mask, "mask_mod", None)  # flex attention's BlockMask
+    if rule is None:
+        return None
+    batch, heads = (int(size) for size in mask.shape[:2])
+    row, head, asking, slot = (
+        torch.arange(count, device=query.device)
+        for count in (batch, heads, query.shape[2], key.shape[2])
+    )
+    allowed = rule(row.view(-1, 1, 1, 1), head.view(-1, 1, 1), asking.unsqueeze(-1), slot)
+    whole: Tensor = torch.as_tensor(allowed).expand(batch, heads, len(asking), len(slot))
+    return whole
+
+
+def _together(allowed: Tensor, bias: Tensor) -> Tensor:
+    return torch.where(allowed, bias, -torch.inf) if allowed.dtype == torch.bool else allowed + bias

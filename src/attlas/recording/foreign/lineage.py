@@ -1,0 +1,90 @@
+"""Where a tensor comes from, as far as that makes it scores or weights of an attention."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+from jaxtyping import Float, Shaped
+from torch import Tensor
+from torch.utils.weak import WeakIdKeyDictionary
+
+Step = tuple[Callable[..., Tensor], tuple[Any, ...], Mapping[str, Any]]
+"""A function that took the weights first, with everything else that it was given."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scored:
+    """scale · left right + Σ masks: a product, and what has been done to it since.
+
+    masks: float tensors that were added, and bool tensors (True = may see) that hid the rest.
+    """
+
+    left: Float[Tensor, "*batch queries width"]
+    right: Float[Tensor, "*batch width slots"]
+    scale: float = 1.0
+    masks: tuple[Shaped[Tensor, "..."], ...] = ()
+
+    def scaled(self, factor: float) -> "Scored | None":
+        """These scores times a number; None where a mask has been added before."""
+        return None if self.masks else replace(self, scale=self.scale * factor)
+
+    def masked(self, mask: Shaped[Tensor, "..."]) -> "Scored":
+        """These scores with one more mask."""
+        return replace(self, masks=(*self.masks, mask))
+
+    def mask(self) -> Shaped[Tensor, "..."] | None:
+        """All masks in one: bool where none of them is added, float otherwise; None = no mask."""
+        shown = [mask for mask in self.masks if mask.dtype == torch.bool]
+        added = [mask for mask in self.masks if mask.dtype != torch.bool]
+        seen: Tensor | None = None
+        for mask in shown:
+            seen = mask if seen is None else seen & mask
+        if not added:
+            return seen
+        total = added[0]
+        for mask in added[1:]:
+            total = total + mask
+        return total if seen is None else torch.where(seen, total, -torch.inf)
+
+
+@dataclass(frozen=True, slots=True)
+class Weighed:
+    """A softmax over the last axis, and what has been done to it since.
+
+    scores: of what, where that is known. origin: what the softmax gave, None = the tensor itself;
+    steps: what was done to it since, dropout and changes of type or shape.
+    """
+
+    scores: Scored | None
+    origin: Float[Tensor, "*batch queries slots"] | None = None
+    steps: tuple[Step, ...] = ()
+
+    def after(self, origin: Tensor, step: Step) -> "Weighed":
+        """What one more step makes of it; `origin` is the tensor of which this is said."""
+        kept = origin if self.origin is None else self.origin
+        return Weighed(self.scores, kept, (*self.steps, step))
+
+    def again(self, weights: Float[Tensor, "*batch queries slots"]) -> Tensor:
+        """Other weights after the same steps."""
+        for function, rest, named in self.steps:
+            weights = function(weights, *rest, **named)
+        return weights
+
+
+class Lineage:
+    """What is known of tensors that are still alive; it keeps none of them alive itself."""
+
+    def __init__(self) -> None:
+        self._known: Any = WeakIdKeyDictionary()
+
+    def of(self, tensor: Any) -> Scored | Weighed | None:
+        """What is known of this tensor."""
+        return self._known.get(tensor) if isinstance(tensor, Tensor) else None
+
+    def learn(self, tensor: Any, fact: Scored | Weighed | None) -> None:
+        """From now on this is known of it; None = nothing."""
+        if fact is not None:
+            self._known[tensor] = fact
+        elif tensor in self._known:
+            del self._known[tensor]

@@ -1,0 +1,27 @@
+"""`F.multi_head_attention_forward`, run so that what it calls can be seen."""
+
+from types import FunctionType
+from typing import Any
+
+import torch.nn.functional as F
+
+
+def _nobody(*_: Any) -> bool:
+    return False
+
+
+def _open(function: Any) -> Any:
+    """The same code, which does not hand itself over to whoever overrides torch's functions.
+
+    A function of torch that finds an override gives itself to it as a whole, and an override that
+    then calls it is out of the way while it runs. This one runs its own lines, under the override.
+    """
+    names = {**function.__globals__, "has_torch_function": _nobody}
+    twin = FunctionType(
+        function.__code__, names, function.__name__, function.__defaults__, function.__closure__
+    )
+    twin.__kwdefaults__ = function.__kwdefaults__
+    return twin
+
+
+multi_head_attention_forward = _open(F.multi_head_attention_forward)

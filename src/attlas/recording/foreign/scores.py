@@ -1,0 +1,125 @@
+"""Scores of queries and keys: a product, and what may be done to it before the softmax."""
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from attlas.recording.foreign.hearing import Handler, Hearing
+from attlas.recording.foreign.lineage import Scored
+
+_NOTHING = 800.0  # e⁻⁸⁰⁰ is 0 in every precision that there is
+
+
+def product_of(left: Any, right: Any, result: Any) -> Scored | None:
+    """What is known of a product: that it may be scores."""
+    return Scored(left.detach(), right.detach()) if _may_be_scores(left, right, result) else None
+
+
+def product_onto(
+    hearing: Hearing, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Any:
+    """torch.baddbmm: a product that is added to a mask."""
+    result = func(*args, **kwargs)
+    if len(args) == 3 and _may_be_scores(args[1], args[2], result):
+        scored = Scored(args[1].detach(), args[2].detach(), float(kwargs.get("alpha", 1)))
+        beta = kwargs.get("beta", 1)
+        if beta:
+            scored = scored.masked(args[0].detach() * beta if beta != 1 else args[0].detach())
+        hearing.lineage.learn(result, scored)
+    return result
+
+
+def scaling(factor_of: Callable[[float], float]) -> Handler:
+    """Scores times a number."""
+
+    def handler(
+        hearing: Hearing, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> Any:
+        result = func(*args, **kwargs)
+        known = hearing.lineage.of(args[0]) if len(args) == 2 else None
+        if isinstance(known, Scored):
+            factor = None if kwargs else _as_number(args[1])
+            fact = None if not factor else known.scaled(factor_of(factor))
+            hearing.lineage.learn(result, fact)
+        return result
+
+    return handler
+
+
+def adding(
+    hearing: Hearing, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Any:
+    """Scores plus a mask, from either side; a number changes no softmax."""
+    result = func(*args, **kwargs)
+    if len(args) == 2:
+        for mine, other in (args, args[::-1]):
+            known = hearing.lineage.of(mine)
+            if isinstance(known, Scored):
+                fact = _plus(known, mine, other) if not kwargs else None
+                hearing.lineage.learn(result, fact)
+                break
+    return result
+
+
+def _plus(known: Scored, scores: Tensor, other: Any) -> Scored | None:
+    if _as_number(other) is not None:
+        return known
+    if not isinstance(other, Tensor) or other.ndim > scores.ndim:
+        return None
+    return known.masked(other.detach())
+
+
+def filling(
+    hearing: Hearing, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Any:
+    """Scores with −∞ where a mask is True."""
+    result = func(*args, **kwargs)
+    if len(args) == 3 and isinstance(known := hearing.lineage.of(args[0]), Scored):
+        hearing.lineage.learn(result, _hidden(known, result, args[1], args[2], hides=True))
+    return result
+
+
+def choosing(
+    hearing: Hearing, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Any:
+    """torch.where(mask, scores, −∞)."""
+    result = func(*args, **kwargs)
+    if len(args) == 3 and isinstance(known := hearing.lineage.of(args[1]), Scored):
+        hearing.lineage.learn(result, _hidden(known, result, args[0], args[2], hides=False))
+    return result
+
+
+def _hidden(known: Scored, scores: Tensor, mask: Any, value: Any, *, hides: bool) -> Scored | None:
+    """Scores of which some were replaced by a number, which is as good as −∞; None where it isn't.
+
+    A number hides as −∞ does where it is so low that nothing is left of it beside a seen slot, and
+    where every query sees one.
+    """
+    number = _as_number(value)
+    if number is None or not isinstance(mask, Tensor) or mask.dtype != torch.bool:
+        return None
+    seen = ~mask if hides else mask
+    if number != -torch.inf:
+        lowest = float(torch.where(seen, scores.detach(), torch.inf).min())
+        if number > lowest - _NOTHING or not bool(seen.any(-1).all()):
+            return None
+    return known.masked(seen)
+
+
+def _as_number(value: Any) -> float | None:
+    if isinstance(value, Tensor):
+        return float(value) if value.numel() == 1 and value.ndim == 0 else None
+    return float(value) if isinstance(value, int | float) else None
+
+
+def _may_be_scores(left: Any, right: Any, result: Any) -> bool:
+    return (
+        isinstance(left, Tensor)
+        and isinstance(right, Tensor)
+        and left.ndim in (3, 4)
+        and left.ndim == right.ndim
+        and left.shape[-1] == right.shape[-2]
+        and torch.is_floating_point(result)
+    )

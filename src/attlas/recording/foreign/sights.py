@@ -1,0 +1,38 @@
+"""The sights of a model's masks, each looked at once."""
+
+from collections import OrderedDict
+from typing import Any
+
+from jaxtyping import Shaped
+from torch import Tensor
+
+from attlas.recording.foreign.sight import Sight, sight_of
+
+_KEPT = 8
+
+
+class Sights:
+    """`sight_of`, which remembers the last few masks: a model gives the same one to many layers."""
+
+    def __init__(self) -> None:
+        self._known: OrderedDict[Any, tuple[Tensor, Sight]] = OrderedDict()
+
+    def __call__(
+        self,
+        mask: Shaped[Tensor, "#batch #heads #queries #slots"] | None,
+        batch: int,
+        queries: int,
+        slots: int,
+    ) -> Sight:
+        """As `sight_of`; what it keeps of a mask is a copy, one for all layers."""
+        if mask is None or mask.is_inference():  # such a tensor does not tell that it was changed
+            return sight_of(None if mask is None else mask.clone(), batch, queries, slots)
+        # A tensor that is kept here keeps its memory, so that nobody else can have its address.
+        alike = mask.data_ptr(), mask._version, mask.shape, mask.stride(), mask.dtype
+        key = (*alike, batch, queries, slots)
+        if key not in self._known:
+            self._known[key] = mask, sight_of(mask.detach().clone(), batch, queries, slots)
+            if len(self._known) > _KEPT:
+                self._known.popitem(last=False)
+        self._known.move_to_end(key)
+        return self._known[key][1]

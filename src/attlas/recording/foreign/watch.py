@@ -1,0 +1,106 @@
+"""Watching PyTorch's own functions for attention, in one thread and for the length of a block."""
+
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import nn
+from torch.overrides import TorchFunctionMode
+
+from attlas.recording.foreign.fused import FusedCall
+from attlas.recording.foreign.hearing import Handler, Hearing
+from attlas.recording.foreign.interfaces import heard_interfaces
+from attlas.recording.foreign.opened import multi_head_attention_forward
+from attlas.recording.foreign.scores import adding, choosing, filling, product_onto, scaling
+from attlas.recording.foreign.weights import CASTS, einsum, part, product, softmax, step, step_or
+
+
+class Watch(TorchFunctionMode):
+    """Sees every function of torch that this thread calls from Python, and stops at a few of them.
+
+    Tensors pass through unchanged, and every function runs as it would without: what is read is
+    copied on the side. Attention is a call of `F.scaled_dot_product_attention`, or a softmax over
+    the last axis that comes to be multiplied with values.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.hearing = Hearing()
+
+    def __torch_function__(
+        self,
+        func: Callable[..., Any],
+        types: Sequence[type],
+        args: tuple[Any, ...] = (),
+        kwargs: dict[str, Any] | None = None,
+    ) -> Any:
+        self.hearing.notice()
+        if func is F.multi_head_attention_forward:
+            with self:  # what it calls is what we are here for
+                return multi_head_attention_forward(*args, **(kwargs or {}))
+        handler = _HANDLERS.get(func)
+        if handler is None:
+            return func(*args, **(kwargs or {}))
+        return handler(self.hearing, func, args, kwargs or {})
+
+
+def _fused(
+    hearing: Hearing, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Any:
+    concerned = hearing.concerned()
+    if not concerned:
+        return func(*args, **kwargs)
+    call, module = FusedCall(*args, **kwargs), concerned[0][1].module
+    hearing.tell(concerned, call.reading(module, hearing.sights))
+    change = hearing.change(concerned)
+    return func(*args, **kwargs) if change is None else call.changed(module, change)
+
+
+T = torch.Tensor
+_SHAPES = {T.view, T.reshape, T.unflatten, T.flatten, T.squeeze, T.unsqueeze, torch.reshape}
+_DROPS = {F.dropout, torch.dropout, torch.nan_to_num, T.nan_to_num, T.clone}
+_HANDLERS: Mapping[Any, Handler] = {
+    F.scaled_dot_product_attention: _fused,
+    torch.baddbmm: product_onto,
+    torch.einsum: einsum,
+    T.__getitem__: part,
+    T.masked_fill: step_or(filling),
+    torch.masked_fill: step_or(filling),
+    T.masked_fill_: step_or(filling),
+    torch.where: choosing,
+    **dict.fromkeys((F.softmax, torch.softmax, T.softmax, torch.special.softmax), softmax),
+    **dict.fromkeys((torch.matmul, T.matmul, T.__matmul__, torch.bmm, T.bmm), product),
+    **dict.fromkeys(
+        (T.mul, torch.mul, T.__mul__, T.__rmul__, T.mul_), step_or(scaling(lambda x: x))
+    ),
+    **dict.fromkeys(
+        (T.div, torch.div, T.__truediv__, T.true_divide, T.div_), step_or(scaling(lambda x: 1 / x))
+    ),
+    **dict.fromkeys((T.add, torch.add, T.__add__, T.__radd__, T.__iadd__, T.add_), adding),
+    **dict.fromkeys(CASTS | _SHAPES | _DROPS, step),
+}
+
+
+class _Here(threading.local):
+    """What this thread hears, where it watches already."""
+
+    hearing: Hearing | None = None
+
+
+_here = _Here()
+
+
+@contextmanager
+def watching(model: nn.Module) -> Iterator[None]:
+    """Watch for the length of a block, once however many blocks there are in this thread."""
+    with ExitStack() as stack:
+        if _here.hearing is None:
+            watch = Watch()
+            _here.hearing = watch.hearing
+            stack.callback(setattr, _here, "hearing", None)
+            stack.enter_context(watch)
+        stack.enter_context(heard_interfaces(list(model.modules()), lambda: _here.hearing))
+        yield

@@ -1,0 +1,79 @@
+"""What is heard of attention without a tap, and what was to be heard and was not."""
+
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from attlas.patterns import everywhere
+from attlas.recording.factored_reading import FactoredReading
+from attlas.recording.place import Place
+from attlas.recording.reading import Reading
+from attlas.recording.selection import Selection
+from attlas.recording.stitching import asked_again, grown
+from attlas.recording.trace import Trace
+
+
+@dataclass(slots=True)
+class Journal:
+    """Fills a trace; a step that goes on from an earlier call joins it.
+
+    keep: so many calls of each layer, the newest; None = all. ran: whether a module of the model
+    was at work at all. heard: the paths of all layers that looked, wanted or not; expected: those
+    of modules that took a softmax, and by their names are to do with attention.
+    """
+
+    trace: Trace
+    selection: Selection = field(default_factory=Selection)
+    keep: int | None = None
+    ran: bool = False
+    expected: set[str] = field(default_factory=set)
+    heard: set[str] = field(default_factory=set)
+    _caches: dict[str, list[Any]] = field(default_factory=dict)
+
+    def wants(self, path: str) -> bool:
+        """Whether the reading of a layer that looks is to be kept."""
+        self.heard.add(path)
+        return self.selection.wants(path)
+
+    def hear(self, place: Place, reading: Reading) -> None:
+        """One more call at this place."""
+        path, cache = place.path, place.cache
+        reading = self.selection.part(reading, path).kept()
+        if place.across and isinstance(reading, FactoredReading) and reading.pattern == everywhere:
+            reading = replace(reading, first=0)  # beside a source, the first query stands first
+        known = self._caches.setdefault(path, [])
+        if place.across is not None:
+            self.trace.relate(path, across=place.across)
+        for call in reversed(range(len(known))):
+            earlier = self.trace.calls(path)[call]
+            longer = grown(earlier, reading)
+            if longer is None and cache is not None and known[call] is cache:
+                longer = asked_again(earlier, reading)
+            if longer is not None:
+                self.trace.go_on(path, call, longer)
+                return
+        known.append(cache)
+        self._keep(path, reading)
+        del known[: len(known) - len(self.trace.calls(path))]
+
+    def note(self, path: str, reading: Reading, across: bool | None) -> None:
+        """One more call of a layer that spoke for itself."""
+        if self.wants(path):
+            if across is not None:
+                self.trace.relate(path, across=across)
+            self._keep(path, self.selection.part(reading, path))
+
+    def _keep(self, path: str, reading: Reading) -> None:
+        self.trace.note(path, reading)
+        if self.keep is not None:
+            self.trace.forget(path, self.keep)
+
+    def expect(self, place: Place) -> None:
+        """A softmax was taken here."""
+        name = type(place.module).__name__.lower()
+        if "attention" in name or "attn" in name:
+            self.expected.add(place.path)
+
+    @property
+    def missed(self) -> list[str]:
+        """The paths of modules that seem to have looked, and of which nothing is known."""
+        return sorted(self.expected - self.heard)

@@ -1,0 +1,222 @@
+"""The steps of a generation, put together to one map."""
+
+from dataclasses import replace
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from attlas.patterns import (
+    Both,
+    Causal,
+    Everywhere,
+    Pattern,
+    Window,
+    both,
+    causal,
+    everywhere,
+    window,
+)
+from attlas.recording.factored_reading import FactoredReading
+from attlas.recording.reading import Reading
+
+
+def grown(earlier: Reading, step: Reading) -> FactoredReading | None:
+    """The reading of self-attention after one more step; None where it does not go on from there.
+
+    It goes on where its keys are the earlier ones, number for number, and those of its own queries
+    behind them. A cache of a window may have dropped the oldest. Batch rows may have changed
+    places, as in a beam: then the earlier queries go with the keys from which a row went on.
+    """
+    if not isinstance(earlier, FactoredReading) or not isinstance(step, FactoredReading):
+        return None
+    return _grown(earlier, step) if _alike(earlier, step) else None
+
+
+def asked_again(earlier: Reading, step: Reading) -> FactoredReading | None:
+    """The reading of a decoder that looks at its source, after one more step; None as in `grown`.
+
+    It goes on where its keys are just the earlier ones. Whether that is one generation, or a model
+    called twice on the same source, is for the caller to know.
+    """
+    if not isinstance(earlier, FactoredReading) or not isinstance(step, FactoredReading):
+        return None
+    return _asked_again(earlier, step) if _alike(earlier, step) else None
+
+
+def _alike(earlier: FactoredReading, step: FactoredReading) -> bool:
+    return (
+        earlier.scale == step.scale
+        and earlier.softcap == step.softcap
+        and earlier.query.dtype == step.query.dtype
+        and earlier.query.shape[:2] == step.query.shape[:2]
+        and earlier.query.shape[3] == step.query.shape[3]
+        and earlier.keys.shape[:2] == step.keys.shape[:2]
+        and earlier.keys.shape[3] == step.keys.shape[3]
+    )
+
+
+def _grown(earlier: FactoredReading, step: FactoredReading) -> FactoredReading | None:
+    """Self-attention: the newest queries see what came before, and themselves."""
+    earlier = _filled(earlier)
+    step = _filled_up_to(step, earlier.shape[3] + step.shape[2])
+    queries, slots = step.shape[2:]
+    had, brought = earlier.shape[3], slots - queries
+    if not 0 < brought <= had or earlier.first + earlier.shape[2] != had:
+        return None
+    parents = _parents(earlier.keys, step.keys[:, :, :brought])
+    if parents is None:
+        return None
+    before = _after(earlier, parents)
+    if before.bias is not None or step.bias is not None:
+        return _spelled_out(before, step) if brought == had else None
+    pattern = _pattern(before, step, had + queries)
+    if pattern is None:
+        return None
+    keys = step.keys
+    if brought < had:
+        keys = torch.cat((before.keys[:, :, : had - brought], keys), 2)
+    real = _real(before, step, had - brought)
+    if real is None:
+        return None
+    query = torch.cat((before.query, step.query), 2)
+    padding = None if bool(real.all()) else real
+    return replace(before, query=query, keys=keys, pattern=pattern, real=padding)
+
+
+def _spelled_out(before: FactoredReading, step: FactoredReading) -> FactoredReading:
+    """Self-attention of which a pattern does not say what was seen: as a mask of all pairs."""
+    later = step.shape[3] - before.shape[3]
+    masks = [F.pad(_mask(before), (0, later), value=-torch.inf), _mask(step)]
+    batch, heads = (max(mask.shape[axis] for mask in masks) for axis in (0, 1))
+    bias = torch.cat([mask.expand(batch, heads, -1, -1) for mask in masks], 2)
+    query = torch.cat((before.query, step.query), 2)
+    return replace(before, query=query, keys=step.keys, pattern=everywhere, real=None, bias=bias)
+
+
+def _mask(reading: FactoredReading) -> Float[Tensor, "#batch #heads queries slots"]:
+    """What is added to the scores of each pair; −∞ where a query does not see a slot."""
+    _, _, queries, slots = reading.shape
+    allowed = replace(reading, bias=None).seen(0, queries)
+    nothing = torch.zeros((), dtype=torch.float32, device=allowed.device)
+    bias = reading.bias
+    if bias is not None and bias.dtype == torch.bool:
+        allowed, bias = allowed & bias, None
+    bias = nothing if bias is None else bias
+    return torch.where(allowed, bias, -torch.inf).expand(-1, -1, queries, slots)
+
+
+def _asked_again(earlier: FactoredReading, step: FactoredReading) -> FactoredReading | None:
+    """Cross-attention: more queries of the same slots."""
+    same = (
+        earlier.bias is None
+        and step.bias is None
+        and earlier.keys.shape == step.keys.shape
+        and isinstance(earlier.pattern, Everywhere)
+        and isinstance(step.pattern, Everywhere)
+    )
+    parents = _parents(earlier.keys, step.keys) if same else None
+    if parents is None:
+        return None
+    before = _after(earlier, parents)
+    one, other = before.real, step.real
+    if (one is None) != (other is None) or (
+        one is not None and other is not None and not torch.equal(one, other)
+    ):
+        return None
+    return replace(before, query=torch.cat((before.query, step.query), 2))
+
+
+def _filled(reading: FactoredReading) -> FactoredReading:
+    """The reading without the room that a cache has made and not filled yet, behind its queries."""
+    newest = reading.first + reading.shape[2]
+    looks_back = reading.pattern.bound.ahead == 0
+    return _cut(reading, newest) if looks_back and newest < reading.shape[3] else reading
+
+
+def _filled_up_to(step: FactoredReading, slots: int) -> FactoredReading:
+    """The same of one query that sees all there is, of which there should be so many slots."""
+    if step.shape[2] != 1 or step.real is None or bool(step.real[:, slots:].any()):
+        return _filled(step)
+    return replace(_cut(step, slots), first=slots - 1)
+
+
+def _cut(reading: FactoredReading, slots: int) -> FactoredReading:
+    real = None if reading.real is None else reading.real[:, :slots]
+    return replace(reading, keys=reading.keys[:, :, :slots], real=real)
+
+
+def _after(earlier: FactoredReading, parents: Int[Tensor, " batch"]) -> FactoredReading:
+    same = torch.equal(parents, torch.arange(len(parents), device=parents.device))
+    return earlier if same else earlier.select(parents)
+
+
+def _pattern(earlier: FactoredReading, step: FactoredReading, slots: int) -> Pattern | None:
+    """What pattern the earlier queries and those of the step have together, of so many slots."""
+    held = step.shape[3]
+    radius = held - step.shape[2] if held < slots else None  # of a cache that drops the oldest
+    if radius is None:
+        if not _looks_back(step) or not _looks_back(earlier):
+            same = earlier.pattern == step.pattern and _is_windowed(step.pattern)
+            return step.pattern if same else None
+        return causal
+    if step.shape[2] != 1 or not _looks_back(step):
+        return None
+    windowed = both(causal, window(radius))
+    within = _looks_back(earlier) and earlier.shape[3] <= radius + 1
+    return windowed if within or earlier.pattern == windowed else None
+
+
+def _looks_back(reading: FactoredReading) -> bool:
+    """Whether each query sees all slots up to its own: one newest query does if it sees all."""
+    queries, slots = reading.shape[2:]
+    if reading.first + queries != slots:
+        return False
+    return isinstance(reading.pattern, Causal) or (
+        queries == 1 and isinstance(reading.pattern, Everywhere)
+    )
+
+
+def _is_windowed(pattern: Pattern) -> bool:
+    return (
+        isinstance(pattern, Both)
+        and isinstance(pattern.left, Causal)
+        and isinstance(pattern.right, Window)
+    )
+
+
+def _parents(
+    keys: Float[Tensor, "batch key_heads had width"],
+    brought: Float[Tensor, "batch key_heads brought width"],
+) -> Int[Tensor, " batch"] | None:
+    """From which row each row of a step goes on: the last of its keys are what the step brought."""
+    held = keys[:, :, keys.shape[2] - brought.shape[2] :]
+    rows = torch.arange(held.shape[0], device=held.device)
+    if torch.equal(held, brought):
+        return rows
+    # Rows that share their last key may still differ before it: a word that two sentences end with.
+    alike = (held[None, :, :, -1] == brought[:, None, :, -1]).flatten(2).all(-1)
+    parents = []
+    for row, one in enumerate(brought):
+        candidates = alike[row].nonzero().flatten().tolist()
+        found = next((old for old in candidates if torch.equal(held[old], one)), None)
+        if found is None:
+            return None
+        parents.append(found)
+    return torch.tensor(parents, device=held.device)
+
+
+def _real(
+    before: FactoredReading, step: FactoredReading, dropped: int
+) -> Bool[Tensor, "batch slots"] | None:
+    """Which slots of both are no padding; None where they contradict each other."""
+    batch, _, _, slots = step.shape
+    everything = torch.ones((), dtype=torch.bool, device=step.keys.device)
+    mine = everything.expand(batch, slots) if step.real is None else step.real
+    theirs = before.real
+    if theirs is None:
+        theirs = everything.expand(batch, before.shape[3])
+    if not torch.equal(mine[:, : before.shape[3] - dropped], theirs[:, dropped:]):
+        return None
+    return torch.cat((theirs[:, :dropped], mine), 1)

@@ -1,0 +1,1 @@
+"""What a reading says, found out block by block: no more of a map than a few rows is ever held."""

@@ -1,0 +1,130 @@
+"""The blocks of a reading, one after the other in the same memory."""
+
+from collections.abc import Iterator
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from attlas.recording.dense_reading import DenseReading
+from attlas.recording.factored_reading import FactoredReading
+from attlas.recording.reading import Reading
+from attlas.recording.streaming.block import Block, Fringe
+from attlas.recording.streaming.fringe import fringes_of, reach_of, stretch_of
+
+AT_ONCE = 1 << 19
+"""Weights that a block holds, unless a few rows have more: what a cache of 2 MiB has room for."""
+
+_LEAST_ROWS = 16
+_MOST_ROWS = 256
+_FAINT = -80.0  # e⁻⁸⁰ is nothing beside 1; below, exp is ten times as slow on a CPU
+
+
+def blocks_of(
+    reading: Reading, *, within: tuple[int, int] | None = None, at_once: int = AT_ONCE
+) -> Iterator[Block]:
+    """Every row of every map once; a block is good until the next one is asked for.
+
+    within: the rows that matter, first and one past the last; None = all.
+    """
+    within = (0, reading.shape[2]) if within is None else within
+    for batch in range(reading.shape[0]):
+        row = reading.at(batch)
+        if isinstance(row, FactoredReading):
+            yield from _of_factored(row, batch, within, at_once)
+        else:
+            yield from _of_weights(row, batch, within, at_once)
+
+
+def _cuts(
+    reading: Reading, within: tuple[int, int], at_once: int
+) -> Iterator[tuple[slice, int, int]]:
+    """Heads, first row and the one after the last of each block."""
+    _, heads, _, slots = reading.shape
+    queries = within[1] - within[0]
+    rows = min(max(_LEAST_ROWS, at_once // max(1, slots)), _MOST_ROWS, max(1, queries))
+    together = min(max(1, at_once // max(1, rows * slots)), max(1, heads))
+    for head in range(0, heads, together):
+        for start in range(within[0], within[1], rows):
+            yield slice(head, min(head + together, heads)), start, min(start + rows, within[1])
+
+
+def _of_weights(row: Reading, batch: int, within: tuple[int, int], at_once: int) -> Iterator[Block]:
+    """Blocks of a reading that is asked for its weights."""
+    _, _, queries, slots = row.shape
+    known = not (isinstance(row, DenseReading) and row.allowed is None)
+    for heads, start, stop in _cuts(row, within, at_once):
+        weights = row.rows(start, stop)[0, heads]
+        weights = weights.to(torch.promote_types(weights.dtype, torch.float32))
+        fringes: tuple[Fringe, ...] = ()
+        if known and slots:
+            seen = row.seen(start, stop)[0]
+            fringes = (Fringe(0, slots, seen[heads] if seen.shape[0] > 1 else seen),)
+        logs = weights.clamp(min=torch.finfo(weights.dtype).tiny).log()
+        mass = (weights > 0).any(-1).to(weights.dtype)
+        position = slots - queries + start
+        place = batch, heads, start, stop, 0, slots, position
+        yield Block(*place, logs, weights, mass, fringes, (0, slots - 1))
+
+
+def _of_factored(
+    row: FactoredReading, batch: int, within: tuple[int, int], at_once: int
+) -> Iterator[Block]:
+    """softmax(q kᵀ) without its denominator, only where the pattern may look."""
+    precise = torch.promote_types(row.query.dtype, torch.float32)
+    left, right, holes = stretch_of(row)
+    # Two rooms for all blocks: what has just been freed is slow to be had again.
+    room = row.query.new_empty((2, 0), dtype=precise)
+    ready, keys = slice(0, 0), row.keys
+    for heads, start, stop in _cuts(row, within, at_once):
+        if ready != heads:
+            ready, keys = heads, _keys_of(row, heads).to(precise).mT
+        first = row.first + start
+        low, high = reach_of(row.pattern, first, row.first + stop - 1, left, right)
+        query = row.query[0, heads, start:stop].to(precise) * row.scale
+        shape = (query.shape[0], stop - start, high - low)
+        size = shape[0] * shape[1] * shape[2]
+        if room.shape[1] < size:
+            room = room.new_empty((2, size))
+        logs, parts = room[0, :size].view(shape), room[1, :size].view(shape)
+        _score(row, heads, query, keys[..., low:high], (start, stop), (low, high), logs)
+        fringes = fringes_of(row, heads, (start, stop), (low, high), holes=holes)
+        for fringe in fringes:
+            logs[..., fringe.low - low : fringe.high - low].masked_fill_(~fringe.seen, -torch.inf)
+        if high > low:
+            greatest = logs.amax(-1, keepdim=True)
+            logs.sub_(greatest.masked_fill_(greatest == -torch.inf, 0.0)).clamp_(min=_FAINT)
+        torch.exp(logs, out=parts)
+        for fringe in fringes:
+            parts[..., fringe.low - low : fringe.high - low].mul_(fringe.seen)
+        mass = parts.sum(-1)
+        place = batch, heads, start, stop, low, high, first
+        yield Block(*place, logs, parts, mass, fringes, (left, right - 1))
+
+
+def _score(
+    row: FactoredReading,
+    heads: slice,
+    query: Float[Tensor, "heads rows width"],
+    keys: Float[Tensor, "heads width slots"],
+    rows: tuple[int, int],
+    slots: tuple[int, int],
+    out: Float[Tensor, "heads rows slots"],
+) -> None:
+    """cap(q kᵀ) + bias, written into `out`."""
+    with torch.autocast(query.device.type, enabled=False):
+        torch.bmm(query, keys, out=out)
+    if row.softcap is not None:
+        out.div_(row.softcap).tanh_().mul_(row.softcap)
+    if row.bias is not None and row.bias.dtype != torch.bool:
+        bias = row.bias[0]
+        bias = bias[heads] if bias.shape[0] > 1 else bias
+        bias = bias[:, slice(*rows)] if bias.shape[1] > 1 else bias
+        out.add_(bias[..., slice(*slots)] if bias.shape[2] > 1 else bias)
+
+
+def _keys_of(row: FactoredReading, heads: slice) -> Float[Tensor, "heads slots width"]:
+    shared = row.shape[1] // row.keys.shape[1]
+    if shared == 1:
+        return row.keys[0, heads]
+    return row.keys[0, torch.arange(heads.start, heads.stop) // shared]

@@ -1,0 +1,54 @@
+"""Several statistics of a reading, from one pass over it."""
+
+from collections.abc import Callable, Mapping
+
+from torch import Tensor
+
+from attlas.errors import AttlasError
+from attlas.recording.reading import Reading
+from attlas.recording.streaming import rows
+from attlas.recording.streaming.gathering import Gathering, Received, Rows, gather
+from attlas.recording.streaming.summary import Summary
+
+_OF_ROWS: Mapping[str, rows.OfRow] = {
+    "entropy": rows.entropy,
+    "evenness": rows.evenness,
+    "effective": rows.effective,
+    "visible": rows.visible,
+    "peak": rows.peak,
+    "argmax": rows.argmax,
+    "distance": rows.distance,
+    "on_first": rows.on_first,
+    "on_last": rows.on_last,
+    "on_itself": rows.on_offset(0),
+    "on_previous": rows.on_offset(-1),
+    "on_next": rows.on_offset(1),
+    "concentration": rows.concentration,
+}
+NAMES = (*_OF_ROWS, "above", "received")
+QUICK = tuple(name for name in NAMES if name != "concentration")
+"""All but what has to sort every row."""
+
+
+def summarise(reading: Reading, names: tuple[str, ...], threshold: float) -> Summary:
+    """These statistics, or all the quick ones where none is named.
+
+    Errors: `AttlasError` for a name that there is not, and for a threshold that is no weight.
+    """
+    unknown = [name for name in names if name not in NAMES]
+    if unknown:
+        raise AttlasError(
+            f"statistics among {list(NAMES)}", str(unknown), "leave out for the quick"
+        )
+    if not 0 <= threshold <= 1:
+        raise AttlasError("a threshold from 0 to 1", str(threshold), "weights are at most 1")
+    return Summary(
+        **gather(reading, {n: _gathering(reading, n, threshold) for n in names or QUICK})
+    )
+
+
+def _gathering(reading: Reading, name: str, threshold: float) -> Gathering:
+    if name == "received":
+        return Received(reading)
+    of_row: Callable[..., Tensor] = rows.above(threshold) if name == "above" else _OF_ROWS[name]
+    return Rows(reading, of_row)

@@ -1,0 +1,87 @@
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from attlas.analysis.rollout import rollout
+from attlas.errors import AttlasError
+from attlas.patterns import both, causal, everywhere, window
+from attlas.recording import DenseReading, FactoredReading
+
+
+def dense(rows) -> DenseReading:
+    return DenseReading(torch.tensor([[rows]]))
+
+
+def test_two_layers_are_rolled_out_by_hand() -> None:
+    first, second = dense([[0.5, 0.5], [0.0, 1.0]]), dense([[1.0, 0.0], [0.8, 0.2]])
+    # Ã₁ = [[.75, .25], [0, 1]], Ã₂ = [[1, 0], [.4, .6]]; Ã₂ Ã₁ = [[.75, .25], [.3, .7]]
+    expected = torch.tensor([[0.75, 0.25], [0.3, 0.7]], dtype=torch.float64)
+    torch.testing.assert_close(rollout([first, second]), expected, atol=1e-7, rtol=0)
+    torch.testing.assert_close(rollout([first, second], [1]), expected[1:], atol=1e-7, rtol=0)
+    # Without the residual connection it is the product of the maps.
+    product = torch.tensor([[0.5, 0.5], [0.4, 0.6]], dtype=torch.float64)
+    torch.testing.assert_close(rollout([first, second], residual=0.0), product, atol=1e-7, rtol=0)
+    torch.testing.assert_close(
+        rollout([first, second], residual=1.0), torch.eye(2, dtype=torch.float64)
+    )
+
+
+@given(
+    st.integers(0, 2**31),
+    st.integers(1, 4),
+    st.integers(1, 9),
+    st.sampled_from([everywhere, causal, window(1)]),
+    st.booleans(),
+    st.booleans(),
+)
+def test_rolled_out_in_blocks_it_is_the_product_of_dense_maps(
+    seed, layers, length, pattern, padded, tiny
+) -> None:
+    torch.manual_seed(seed)
+    real = torch.rand(1, length) > 0.3 if padded else None
+    readings = [
+        FactoredReading(
+            *torch.randn(2, 1, 3, length, 4), scale=1.0, pattern=pattern, first=0, real=real
+        )
+        for _ in range(layers)
+    ]
+    expected = torch.eye(length, dtype=torch.float64)
+    for reading in readings:
+        mixed = 0.5 * torch.eye(length) + 0.5 * reading.weights()[0].double().mean(0)
+        expected = (mixed / mixed.sum(-1, keepdim=True)) @ expected
+    with pytest.MonkeyPatch.context() as patch:
+        if tiny:
+            patch.setattr("attlas.analysis.mixing._AT_ONCE", 1)
+        found = rollout(readings)
+    torch.testing.assert_close(found, expected, atol=1e-6, rtol=0)
+    torch.testing.assert_close(found.sum(-1), torch.ones(length, dtype=torch.float64))
+    some = torch.randint(length, (3,)).tolist()
+    torch.testing.assert_close(rollout(readings, some), found[some])
+
+
+def test_all_of_a_long_text_is_refused_and_one_position_of_it_is_not() -> None:
+    length = 20_000
+    torch.manual_seed(0)
+    query, keys = torch.randn(2, 1, 1, length, 2)
+    readings = [FactoredReading(query, keys, 1.0, causal, 0)]
+    with pytest.raises(AttlasError, match="at most 134,217,728 shares; got 20,000 positions"):
+        rollout(readings)
+    near = FactoredReading(query[:, :, :5000], keys[:, :, :5000], 1.0, both(causal, window(9)), 0)
+    shares = rollout([near, near], [4000])
+    # Two steps of at most nine.
+    assert shares[0].nonzero().flatten().tolist() == list(range(4000 - 18, 4001))
+    assert float(shares.sum()) == pytest.approx(1)
+
+
+def test_what_is_no_stack_of_self_attention_says_why() -> None:
+    square, wide = DenseReading(torch.ones(1, 1, 2, 2)), DenseReading(torch.ones(1, 1, 2, 3))
+    for wrong in ([], [wide], [square, DenseReading(torch.ones(1, 1, 3, 3))]):
+        with pytest.raises(AttlasError, match="layers of self-attention over one text"):
+            rollout(wrong)
+    with pytest.raises(AttlasError, match=r"reading.at\(row\)"):
+        rollout([DenseReading(torch.ones(2, 1, 2, 2))])
+    with pytest.raises(AttlasError, match=r"positions from 0 to 1; got \[2\]"):
+        rollout([square], [0, 2])
+    with pytest.raises(AttlasError, match=r"a residual share from 0 to 1; got 1\.5"):
+        rollout([square], residual=1.5)

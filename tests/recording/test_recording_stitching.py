@@ -1,0 +1,126 @@
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from attlas.patterns import both, causal, everywhere, window
+from attlas.recording import DenseReading, FactoredReading
+from attlas.recording.stitching import asked_again, grown
+
+
+def whole(batch=2, heads=2, places=7, pattern=causal, real=None):
+    query, keys = torch.randn(2, batch, heads, places, 4)
+    return FactoredReading(query, keys, 0.5, pattern, 0, real)
+
+
+def part(reading, start, stop, back=None):
+    """The call that asks for these queries with a cache, of the last `back` slots."""
+    oldest = 0 if back is None else max(0, stop - back)
+    real = None if reading.real is None else reading.real[:, oldest:stop]
+    single = stop - start == 1
+    return FactoredReading(
+        reading.query[:, :, start:stop],
+        reading.keys[:, :, oldest:stop],
+        reading.scale,
+        everywhere if single else causal,
+        start - oldest,
+        real,
+    )
+
+
+@given(st.lists(st.integers(1, 3), min_size=1, max_size=5), st.booleans(), st.integers(0, 2**31))
+def test_the_steps_of_a_generation_are_one_causal_map(steps, padded, seed):
+    torch.manual_seed(seed)
+    places = sum(steps)
+    real = torch.ones(2, places, dtype=torch.bool)
+    real[0, 0] = places == 1
+    reading = whole(places=places, real=real if padded else None)
+    together, stop = part(reading, 0, steps[0]), steps[0]
+    for step in steps[1:]:
+        together = grown(together, part(reading, stop, stop + step))
+        stop += step
+        assert together is not None
+    torch.testing.assert_close(together.weights(), reading.weights())
+    assert together.pattern == causal or places == 1
+
+
+def test_a_cache_of_a_window_that_drops_the_oldest_makes_a_windowed_map():
+    reading = whole(places=9, pattern=both(causal, window(3)))
+    together = part(reading, 0, 2)
+    for place in range(2, 9):
+        together = grown(together, part(reading, place, place + 1, back=4))
+    assert together.pattern == both(causal, window(3))
+    torch.testing.assert_close(together.weights(), reading.weights())
+
+
+@pytest.mark.parametrize("padded", [False, True])
+def test_room_that_a_cache_has_not_filled_is_no_part_of_the_map(padded):
+    real = torch.ones(2, 6, dtype=torch.bool)
+    real[1, 0] = not padded
+    reading = whole(places=6, real=real if padded else None)
+    room = torch.zeros(2, 2, 3, 4)
+    before = part(reading, 0, 4)
+    keys = torch.cat((before.keys, room), 2)
+    before = FactoredReading(before.query, keys, 0.5, causal, 0, torch.cat((real, real[:, 5:]), 1))
+    for place in (4, 5):
+        keys = torch.cat((reading.keys[:, :, : place + 1], room), 2)[:, :, :7]
+        seen = (torch.arange(7) <= place) & torch.cat((real, real[:, 5:]), 1)
+        step = FactoredReading(
+            reading.query[:, :, place : place + 1], keys, 0.5, everywhere, 6, seen
+        )
+        before = grown(before, step)
+    torch.testing.assert_close(before.weights(), reading.weights())
+
+
+def test_queries_go_with_the_row_from_which_a_beam_went_on():
+    reading = whole(batch=3, places=4)
+    before = part(reading, 0, 3)
+    parents = torch.tensor([2, 0, 0])
+    moved = reading.select(parents)
+    together = grown(before, part(moved, 3, 4))
+    torch.testing.assert_close(together.weights(), moved.weights())
+
+
+def test_a_decoder_that_asks_the_same_source_again_makes_one_map():
+    query, keys = torch.randn(2, 2, 5, 4), torch.randn(2, 2, 6, 4)
+    real = torch.arange(6) < torch.tensor([[6], [4]])
+    reading = FactoredReading(query, keys, 0.5, everywhere, 0, real)
+    steps = [
+        FactoredReading(query[:, :, i : i + 1], keys, 0.5, everywhere, 5, real) for i in range(5)
+    ]
+    together = steps[0]
+    for step in steps[1:]:
+        together = asked_again(together, step)
+    torch.testing.assert_close(together.weights(), reading.weights())
+
+
+@pytest.mark.parametrize("what", ["scale", "keys", "heads", "gap", "dense", "padding", "future"])
+def test_what_does_not_go_on_is_left_apart(what):
+    reading = whole(places=6)
+    before, step = part(reading, 0, 3), part(reading, 3, 4)
+    if what == "scale":
+        step = FactoredReading(step.query, step.keys, 0.7, everywhere, 3)
+    elif what == "keys":
+        step = part(whole(places=6), 3, 4)
+    elif what == "heads":
+        step = step.of_heads(torch.tensor([0]))
+    elif what == "gap":
+        step = part(reading, 4, 5)
+    elif what == "dense":
+        before = DenseReading(before.weights())
+    elif what == "padding":
+        real = torch.ones(2, 4, dtype=torch.bool)
+        real[0, 1] = False
+        step = FactoredReading(step.query, step.keys, 0.5, everywhere, 3, real)
+    else:
+        before = FactoredReading(before.query, before.keys, 0.5, everywhere, 0)
+    assert grown(before, step) is None
+    assert asked_again(before, step) is None
+
+
+def test_what_was_read_before_stays_as_it_was():
+    reading = whole(places=5)
+    before = part(reading, 0, 4)
+    weights = before.weights()
+    assert grown(before, part(reading, 4, 5)) is not None
+    assert torch.equal(before.weights(), weights)
