@@ -5,11 +5,11 @@ sees more, and is there to show what a window saves. "forward" keeps nothing for
 and backward" makes those of the inputs and of the weights.
 """
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable
 
 import torch
 import torch.nn.functional as F
+from cases import Shape, Suite, Work, drawn
 from torch import Tensor, nn
 
 import attlas
@@ -17,37 +17,6 @@ from attlas.layers import Additive, MultiHead
 from attlas.patterns import window
 
 RADIUS = 64  # of the windows: 129 slots
-PASSES = ("forward", "forward and backward")
-Shape = tuple[int, ...]
-
-
-@dataclass(frozen=True)
-class Work:
-    """What is timed, and the tensors whose gradients count."""
-
-    run: Callable[[], Tensor]
-    leaves: Sequence[Tensor]
-
-    def forward(self) -> Tensor:
-        """No gradients."""
-        with torch.no_grad():
-            return self.run()
-
-    def backward(self) -> Tensor:
-        """All gradients."""
-        out = self.run()
-        torch.autograd.grad(out, self.leaves, torch.ones_like(out))
-        return out
-
-    def once(self, which: str) -> Callable[[], Tensor]:
-        """The function of this pass."""
-        return self.forward if which == PASSES[0] else self.backward
-
-
-def drawn(*shapes: Shape) -> list[Tensor]:
-    """Leaves, the same in every process."""
-    torch.manual_seed(1)
-    return [torch.randn(shape, requires_grad=True) for shape in shapes]
 
 
 # --- softmax(q kᵀ / √d) v: (batch, heads, length, width) -----------------------------------------
@@ -163,27 +132,6 @@ def masked(shape: Shape) -> Work:
 def banded(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
     """Ours."""
     return attlas.attend(query, key, value, pattern=window(RADIUS))
-
-
-@dataclass(frozen=True)
-class Suite:
-    """Contenders, ours first; the shapes of --quick, and those that come beside them otherwise.
-
-    formula: what all contenders compute, but `others`. memory: the shapes whose peak is measured.
-    """
-
-    axes: str
-    contenders: dict[str, Callable[[Shape], Work]]
-    formula: Callable[[Shape], Work]
-    quick: tuple[Shape, ...]
-    more: tuple[Shape, ...] = ()
-    memory: tuple[Shape, ...] = ()
-    others: tuple[str, ...] = ()
-
-    def cells(self, *, quick: bool) -> list[tuple[Shape, str]]:
-        """All that is timed."""
-        shapes = self.quick if quick else (*self.quick, *self.more)
-        return [(shape, which) for shape in shapes for which in PASSES]
 
 
 SUITES = {

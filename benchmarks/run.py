@@ -34,7 +34,7 @@ from suite import Suite, came_through, keep, lost, plain
 HERE = Path(__file__).resolve().parent
 PAGES = {
     HERE.parent / "README.md": ("training", "decoding", "quality"),
-    HERE / "README.md": ("search", "layers"),
+    HERE / "README.md": ("search", "layers", "observe"),
 }
 LONG = ("quality",)  # only where asked for, and not in one sitting
 TRAIN, VALID, TEST = (
@@ -45,6 +45,7 @@ NEEDED = {  # of Multi30k
     "decoding": TEST[:1],
     "search": TRAIN,
     "layers": (),
+    "observe": (),
     "quality": (*TRAIN, *VALID, *TEST),
 }
 INTERRUPTED = "interrupted"
@@ -83,6 +84,7 @@ def suites(data: Path, trained: Path, quick: bool) -> dict[str, list[str]]:
                 "search_speed.py", *pairs, *threads, *_blocks(1, 0.5), "--model", "additive",
             ],
             "layers": ["layers_speed.py", "--quick", *threads, *_blocks(1)],
+            "observe": ["observe_speed.py", "--quick", *threads, *_blocks(1)],
             "quality": [
                 *bleu, "--courses", "tiny:1", "--points", "1", "--contenders", "attlas",
                 "--set", *few,
@@ -93,6 +95,7 @@ def suites(data: Path, trained: Path, quick: bool) -> dict[str, list[str]]:
         "decoding": ["decoding_speed.py", *test, *threads, *_blocks(3)],
         "search": ["search_speed.py", *pairs, *threads, *_blocks(5, 2)],
         "layers": ["layers_speed.py", *threads],
+        "observe": ["observe_speed.py", "--threads", str(cores)],
         "quality": [*bleu, "--courses", "tiny:15", "long:120", "--points", "12"],
     }
 

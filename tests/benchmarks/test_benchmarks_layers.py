@@ -14,9 +14,9 @@ from torch import Tensor
 BENCHMARKS = Path(__file__).resolve().parents[2] / "benchmarks"
 sys.path.append(str(BENCHMARKS))
 
-import layers_speed  # noqa: E402
-from layers_speed import MARK, _peak_of, check, contend, played, table  # noqa: E402
-from layers_suites import PASSES, SUITES, Work  # noqa: E402
+import cases  # noqa: E402
+from cases import MARK, PASSES, Work, _peak_of, check, contend, played, table  # noqa: E402
+from layers_suites import SUITES  # noqa: E402
 from turns import Turns  # noqa: E402
 
 EVERY = [(name, one) for name, suite in SUITES.items() for one in suite.contenders]
@@ -82,9 +82,9 @@ def test_every_case_gets_its_own_blocks_and_a_line_for_each_contender(
         figures = {name: [1.0 + n for n in range(count)] for name in commands if name != lost}
         return Turns(figures, {lost: "no memory"})
 
-    monkeypatch.setattr(layers_speed, "turns", turns)
-    monkeypatch.setattr(layers_speed, "SUITES", {"dot": TINY})
-    found: list[dict[str, Any]] = played("dot", 1, quick=True, blocks=blocks, seconds=0.1)
+    monkeypatch.setattr(cases, "turns", turns)
+    settings = {"quick": True, "blocks": blocks, "seconds": 0.1}
+    found: list[dict[str, Any]] = played("layers", "dot", TINY, 1, **settings)
     assert [(tuple(one["shape"]), one["pass"]) for one in found] == cells
     for place, one in enumerate(found, start=1):
         first, other, gone = one["contenders"]

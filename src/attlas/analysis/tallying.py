@@ -58,7 +58,7 @@ def choosing(block: Block, asking: Bool[Tensor, "batch queries"]) -> Bool[Tensor
     Who sees a single slot gives it everything, whatever the head has learnt.
     """
     here = asking[block.batch, block.start : block.stop]
-    return here & (block.visible > 1) & (block.mass > 0)
+    return here & (block.visible > 1) & block.sees
 
 
 class _Aimed(Gathering):
@@ -73,21 +73,21 @@ class _Aimed(Gathering):
     def take(self, block: Block) -> None:
         if block.high == block.low:
             return  # no slot is seen by any of these queries
-        device = block.parts.device
+        device = block.weights.device
         query = block.position + torch.arange(block.stop - block.start, device=device)
         slot = torch.arange(block.low, block.high, device=device)
         choice, seen = choosing(block, self._asking), block.seen
-        shape = block.parts.shape
+        shape = block.weights.shape
         for place, aim in enumerate(self._aims):
             here = choice & aim.exists(block.batch, query)
             aimed = aim(block.batch, query, slot).expand(shape[1:])
             even = (aimed & seen).sum(-1) / block.visible.clamp(min=1)
             if aim.by_peak:
-                best = block.parts.argmax(-1, keepdim=True)
+                best = block.greatest.unsqueeze(-1)
                 score = aimed.expand(shape).gather(-1, best).squeeze(-1).to(even.dtype)
             else:
-                weights = aimed.to(block.parts.dtype)
-                score = torch.linalg.vecdot(block.parts, weights) * block.share
+                weights = aimed.to(block.weights.dtype)
+                score = torch.linalg.vecdot(block.weights, weights)
             sums = torch.stack([(part * here).sum(-1) for part in (score, even, here.to(even))])
             self._sums[:, block.heads, place] += sums.cpu().to(torch.float64)
 
@@ -137,11 +137,11 @@ class Correlation(Gathering):
     def take(self, block: Block) -> None:
         if block.high == block.low:
             return
-        device = block.parts.device
+        device = block.weights.device
         choice = choosing(block, self._asking).to(torch.float64).cpu()
         slot = torch.arange(block.low, block.high, device=device) / self._slots
-        moments = torch.stack((slot, slot * slot), -1).to(block.parts.dtype)
-        found = (block.parts @ moments) * block.share.unsqueeze(-1)
+        moments = torch.stack((slot, slot * slot), -1).to(block.weights.dtype)
+        found = block.weights @ moments
         mean, square = found.cpu().to(torch.float64).unbind(-1)
         query = torch.arange(block.start, block.stop, dtype=torch.float64) / self._queries
         terms = torch.ones_like(mean), query, query * query, mean, square, query * mean

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 
@@ -21,9 +21,10 @@ class Fringe:
 class Block:
     """Rows start … stop − 1 of some heads of one batch row, at the slots low … high − 1.
 
-    Outside of these slots the rows have no weight. The weights are parts / mass; `parts` are
-    exp(logs), but 0 where a slot is hidden. position: of the first query, counted as slots are;
-    ends: the first real slot of the batch row, and the last.
+    Outside of these slots the rows have no weight; the weights of a row that sees nothing are 0.
+    scores: log w, up to a constant of each row; anything finite where w is 0. position: of the
+    first query, counted as slots are; ends: the first real slot of the batch row, and the last;
+    scratch: to write into, until the next who does.
     """
 
     batch: int
@@ -33,33 +34,47 @@ class Block:
     low: int
     high: int
     position: int
-    logs: Float[Tensor, "heads rows slots"]
-    parts: Float[Tensor, "heads rows slots"]
-    mass: Float[Tensor, "heads rows"]
+    scores: Float[Tensor, "heads rows slots"]
+    weights: Float[Tensor, "heads rows slots"]
+    scratch: Float[Tensor, "heads rows slots"]
     fringes: tuple[Fringe, ...]
+    sees: Bool[Tensor, "heads rows"]
     ends: tuple[int, int]
 
     @cached_property
-    def share(self) -> Float[Tensor, "heads rows"]:
-        """What a part is to be multiplied with to be a weight: 1 / mass, 0 for an empty row."""
-        return torch.where(self.mass > 0, 1 / torch.where(self.mass > 0, self.mass, 1.0), 0.0)
+    def greatest(self) -> Int[Tensor, "heads rows"]:
+        """Where in `weights` the greatest weight of each row is, the first of equals.
+
+        There has to be a slot.
+        """
+        if self.weights.device.type != "cpu":
+            return self.weights.argmax(-1)
+        return torch.from_numpy(self.weights.numpy().argmax(-1))  # ten times as quick as torch's
+
+    @cached_property
+    def peak(self) -> Float[Tensor, "heads rows"]:
+        """The greatest weight of each row."""
+        return self.weights.gather(-1, self.greatest.unsqueeze(-1)).squeeze(-1)
 
     @cached_property
     def entropy(self) -> Float[Tensor, "heads rows"]:
-        """−Σ w log w = log Z − Σ e log e / Z, in nats; 0 for a row that sees nothing."""
-        surprise: Tensor = torch.linalg.vecdot(self.parts, self.logs) * self.share
-        return torch.where(self.mass > 0, self.mass, 1.0).log() - surprise
+        """−Σ w log w, in nats; 0 for a row that sees nothing.
 
-    @property
-    def weights(self) -> Float[Tensor, "heads rows slots"]:
-        """The weights themselves."""
-        return self.parts * self.share.unsqueeze(-1)
+        With log w = s − s* + log w*, where s* and w* are those of the greatest weight: such terms
+        are small where weights are great, and lose no digits.
+        """
+        if self.high == self.low:
+            return self.weights.sum(-1)
+        best = self.scores.gather(-1, self.greatest.unsqueeze(-1))
+        below = torch.sub(self.scores, best, out=self.scratch).mul_(self.weights).sum(-1)
+        log = torch.where(self.peak > 0, self.peak, 1.0).log()
+        return -below - log * self.weights.sum(-1)
 
     @cached_property
     def visible(self) -> Float[Tensor, "#heads rows"]:
         """How many slots each query may see."""
         all_seen = self.high - self.low - sum(part.high - part.low for part in self.fringes)
-        counts = self.mass.new_full((1, self.stop - self.start), all_seen)
+        counts = self.weights.new_full((1, self.stop - self.start), all_seen)
         for part in self.fringes:
             counts = counts + part.seen.sum(-1, dtype=counts.dtype)
         return counts
@@ -69,7 +84,7 @@ class Block:
         """Which of the slots each query may see."""
         heads = max((part.seen.shape[0] for part in self.fringes), default=1)
         shape = heads, self.stop - self.start, self.high - self.low
-        seen = torch.ones(shape, dtype=torch.bool, device=self.mass.device)
+        seen = torch.ones(shape, dtype=torch.bool, device=self.weights.device)
         for part in self.fringes:
             seen[..., part.low - self.low : part.high - self.low] = part.seen
         return seen

@@ -1,9 +1,9 @@
 """The blocks of a reading, one after the other in the same memory."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from torch import Tensor
 
 from attlas.recording.dense_reading import DenseReading
@@ -12,12 +12,11 @@ from attlas.recording.reading import Reading
 from attlas.recording.streaming.block import Block, Fringe
 from attlas.recording.streaming.fringe import fringes_of, reach_of, stretch_of
 
-AT_ONCE = 1 << 19
-"""Weights that a block holds, unless a few rows have more: what a cache of 2 MiB has room for."""
+AT_ONCE = 1 << 21
+"""Weights that a block holds, unless a few rows have more: fewer are not worth the calls."""
 
 _LEAST_ROWS = 16
 _MOST_ROWS = 256
-_FAINT = -80.0  # e⁻⁸⁰ is nothing beside 1; below, exp is ten times as slow on a CPU
 
 
 def blocks_of(
@@ -49,6 +48,10 @@ def _cuts(
             yield slice(head, min(head + together, heads)), start, min(start + rows, within[1])
 
 
+def _size(heads: slice, start: int, stop: int) -> int:
+    return int(heads.stop - heads.start) * (stop - start)
+
+
 def _of_weights(row: Reading, batch: int, within: tuple[int, int], at_once: int) -> Iterator[Block]:
     """Blocks of a reading that is asked for its weights."""
     _, _, queries, slots = row.shape
@@ -60,21 +63,21 @@ def _of_weights(row: Reading, batch: int, within: tuple[int, int], at_once: int)
         if known and slots:
             seen = row.seen(start, stop)[0]
             fringes = (Fringe(0, slots, seen[heads] if seen.shape[0] > 1 else seen),)
-        logs = weights.clamp(min=torch.finfo(weights.dtype).tiny).log()
-        mass = (weights > 0).any(-1).to(weights.dtype)
-        position = slots - queries + start
-        place = batch, heads, start, stop, 0, slots, position
-        yield Block(*place, logs, weights, mass, fringes, (0, slots - 1))
+        scores = weights.clamp(min=torch.finfo(weights.dtype).tiny).log()
+        place = batch, heads, start, stop, 0, slots, slots - queries + start
+        numbers = scores, weights, torch.empty_like(weights)
+        yield Block(*place, *numbers, fringes, (weights > 0).any(-1), (0, slots - 1))
 
 
 def _of_factored(
     row: FactoredReading, batch: int, within: tuple[int, int], at_once: int
 ) -> Iterator[Block]:
-    """softmax(q kᵀ) without its denominator, only where the pattern may look."""
+    """softmax(q kᵀ), only where the pattern may look."""
     precise = torch.promote_types(row.query.dtype, torch.float32)
     left, right, holes = stretch_of(row)
-    # Two rooms for all blocks: what has just been freed is slow to be had again.
-    room = row.query.new_empty((2, 0), dtype=precise)
+    # Three rooms for all blocks: what has just been freed is slow to be had again.
+    largest = max((_size(*cut) * row.shape[3] for cut in _cuts(row, within, at_once)), default=0)
+    room = row.query.new_empty((3, largest), dtype=precise)
     ready, keys = slice(0, 0), row.keys
     for heads, start, stop in _cuts(row, within, at_once):
         if ready != heads:
@@ -83,23 +86,38 @@ def _of_factored(
         low, high = reach_of(row.pattern, first, row.first + stop - 1, left, right)
         query = row.query[0, heads, start:stop].to(precise) * row.scale
         shape = (query.shape[0], stop - start, high - low)
-        size = shape[0] * shape[1] * shape[2]
-        if room.shape[1] < size:
-            room = room.new_empty((2, size))
-        logs, parts = room[0, :size].view(shape), room[1, :size].view(shape)
-        _score(row, heads, query, keys[..., low:high], (start, stop), (low, high), logs)
+        size = _size(heads, start, stop) * (high - low)
+        scores, weights, scratch = room[:, :size].view(3, *shape)
+        _score(row, heads, query, keys[..., low:high], (start, stop), (low, high), scores)
         fringes = fringes_of(row, heads, (start, stop), (low, high), holes=holes)
-        for fringe in fringes:
-            logs[..., fringe.low - low : fringe.high - low].masked_fill_(~fringe.seen, -torch.inf)
+        _hide(scores, fringes, low, -torch.inf)
+        sees = _seeing(scores, fringes)
         if high > low:
-            greatest = logs.amax(-1, keepdim=True)
-            logs.sub_(greatest.masked_fill_(greatest == -torch.inf, 0.0)).clamp_(min=_FAINT)
-        torch.exp(logs, out=parts)
-        for fringe in fringes:
-            parts[..., fringe.low - low : fringe.high - low].mul_(fringe.seen)
-        mass = parts.sum(-1)
+            torch.softmax(scores, -1, out=weights)
+        if not bool(sees.all()):
+            weights.masked_fill_(~sees.unsqueeze(-1), 0.0)
+        _hide(scores, fringes, low, 0.0)  # 0 · −∞ is no number
         place = batch, heads, start, stop, low, high, first
-        yield Block(*place, logs, parts, mass, fringes, (left, right - 1))
+        yield Block(*place, scores, weights, scratch, fringes, sees, (left, right - 1))
+
+
+def _hide(
+    scores: Float[Tensor, "heads rows slots"], fringes: Sequence[Fringe], low: int, value: float
+) -> None:
+    for fringe in fringes:
+        scores[..., fringe.low - low : fringe.high - low].masked_fill_(~fringe.seen, value)
+
+
+def _seeing(
+    scores: Float[Tensor, "heads rows slots"], fringes: Sequence[Fringe]
+) -> Bool[Tensor, "heads rows"]:
+    """Which rows see a slot at all: every one, where there are slots that all of them see."""
+    heads, rows, slots = scores.shape
+    by_all = slots > sum(fringe.high - fringe.low for fringe in fringes)
+    sees = torch.full((1, rows), by_all, device=scores.device)
+    for fringe in () if by_all else fringes:
+        sees = sees | fringe.seen.any(-1)
+    return sees.expand(heads, rows)
 
 
 def _score(
@@ -113,7 +131,10 @@ def _score(
 ) -> None:
     """cap(q kᵀ) + bias, written into `out`."""
     with torch.autocast(query.device.type, enabled=False):
-        torch.bmm(query, keys, out=out)
+        if len(query) == 1:  # the same, and quicker
+            torch.mm(query[0], keys[0], out=out[0])
+        else:
+            torch.bmm(query, keys, out=out)
     if row.softcap is not None:
         out.div_(row.softcap).tanh_().mul_(row.softcap)
     if row.bias is not None and row.bias.dtype != torch.bool:

@@ -7,6 +7,7 @@ from typing import Any
 import torch
 from jaxtyping import Float, Int, Shaped
 from torch import Tensor
+from torch.nn.functional import linear
 
 from attlas.recording.reading import Reading
 from attlas.recording.streaming.block import Block
@@ -55,8 +56,9 @@ class Received(Gathering):
         self._like = torch.float32
 
     def take(self, block: Block) -> None:
-        self._like = block.mass.dtype
-        sums = torch.bmm(block.share.unsqueeze(1), block.parts).squeeze(1)
+        self._like = block.weights.dtype
+        every = block.weights.new_ones((1, 1, block.stop - block.start))
+        sums = torch.bmm(every.expand(len(block.weights), -1, -1), block.weights).squeeze(1)
         self._sums[block.batch, block.heads, block.low : block.high] += sums.cpu()
 
     @property
@@ -73,8 +75,7 @@ class Top(Gathering):
 
     def take(self, block: Block) -> None:
         count = min(self._weights.shape[-1], block.high - block.low)
-        weights, slots = block.parts.topk(count, -1)
-        weights = weights * block.share.unsqueeze(-1)
+        weights, slots = block.weights.topk(count, -1)
         if self._weights.dtype != weights.dtype:
             self._weights = self._weights.to(weights.dtype)
         rows = block.batch, block.heads, slice(block.start, block.stop), slice(count)
@@ -97,10 +98,10 @@ class Mass(Gathering):
         self._masses = torch.zeros((*reading.shape[:3], count))
 
     def take(self, block: Block) -> None:
-        mine = self._groups[block.batch, block.low : block.high].to(block.parts.device)
+        mine = self._groups[block.batch, block.low : block.high].to(block.weights.device)
         numbers = torch.arange(self._masses.shape[-1], device=mine.device)
-        member = (mine.unsqueeze(-1) == numbers).to(block.parts.dtype)
-        masses = (block.parts @ member) * block.share.unsqueeze(-1)
+        member = (numbers.unsqueeze(-1) == mine).to(block.weights.dtype)
+        masses = linear(block.weights, member)
         if self._masses.dtype != masses.dtype:
             self._masses = self._masses.to(masses.dtype)
         self._masses[block.batch, block.heads, block.start : block.stop] = masses.cpu()

@@ -1,5 +1,7 @@
 """A window of a map, pooled to the size of a picture."""
 
+from itertools import pairwise
+
 import numpy as np
 import torch
 from jaxtyping import Float
@@ -43,6 +45,7 @@ class Pooled(Gathering):
             np.arange(cells + 1, dtype=np.int64) * (high - low) // cells + low
             for (low, high), cells in zip((rows, slots), shape, strict=True)
         )
+        self._reduce = np.maximum if how == "max" else np.add
         self._cells = np.zeros((batch, heads, *shape))
 
     def take(self, block: Block) -> None:
@@ -50,26 +53,25 @@ class Pooled(Gathering):
         low, high = max(block.low, self._slots[0]), min(block.high, self._slots[1])
         if first >= last or low >= high:
             return
-        inside = slice(first - block.start, last - block.start)
-        parts = block.parts[:, inside, low - block.low : high - block.low]
-        share = block.share[:, inside, None].cpu().numpy()
-        values, (left, right) = self._reduced(parts.cpu().numpy(), self._slot_edges, low, high, 2)
-        rows, (top, bottom) = self._reduced(values * share, self._row_edges, first, last, 1)
+        weights = block.weights[..., low - block.low : high - block.low]
+        (top, bottom), row_edges = _cells(self._row_edges, first, last)
+        (left, right), slot_edges = _cells(self._slot_edges, low, high)
+        # Rows first, and by torch: that leaves few numbers to go through slot by slot.
+        stripes = [
+            self._of_rows(weights[:, begin - block.start : end - block.start])
+            for begin, end in pairwise(row_edges)
+        ]
+        found = self._reduce.reduceat(
+            torch.stack(stripes, 1).cpu().numpy(), slot_edges[:-1] - low, axis=2
+        )
         cells = self._cells[block.batch, block.heads, top:bottom, left:right]
         if self._how == "max":
-            np.maximum(cells, rows, out=cells)
+            np.maximum(cells, found, out=cells)
         else:
-            cells += rows
+            cells += found
 
-    def _reduced(
-        self, values: np.ndarray, edges: np.ndarray, low: int, high: int, axis: int
-    ) -> tuple[np.ndarray, tuple[int, int]]:
-        """Cells of one axis from places low … high − 1 of it, and which cells they are."""
-        first = int(np.searchsorted(edges, low, "right")) - 1
-        last = int(np.searchsorted(edges, high, "left"))
-        starts = np.maximum(edges[first:last], low) - low
-        reduce = np.maximum if self._how == "max" else np.add
-        return reduce.reduceat(values, starts, axis=axis), (first, last)
+    def _of_rows(self, weights: Float[Tensor, "heads rows slots"]) -> Float[Tensor, "heads slots"]:
+        return weights.amax(1) if self._how == "max" else weights.sum(1)
 
     @property
     def result(self) -> Float[Tensor, "batch heads rows slots"]:
@@ -78,3 +80,10 @@ class Pooled(Gathering):
             sizes = np.outer(np.diff(self._row_edges), np.diff(self._slot_edges))
             cells = cells / sizes
         return torch.from_numpy(cells).to(torch.float32)
+
+
+def _cells(edges: np.ndarray, low: int, high: int) -> tuple[tuple[int, int], np.ndarray]:
+    """Which cells have one of the places low … high − 1, and the edges of what they have."""
+    first = int(np.searchsorted(edges, low, "right")) - 1
+    last = int(np.searchsorted(edges, high, "left"))
+    return (first, last), edges[first : last + 1].clip(low, high)

@@ -1,0 +1,186 @@
+"""What is asked of one map: (batch, heads, length, width).
+
+Beside it what a model's own kernel takes for such a map, and what holding the matrix would take.
+"""
+
+from collections.abc import Callable
+
+import torch
+import torch.nn.functional as F
+from cases import PASSES, Shape, Suite, Work, drawn
+from torch import Tensor
+
+from attlas.patterns import causal, everywhere
+from attlas.recording import FactoredReading
+
+THRESHOLD = 0.01
+CELLS = 1024
+
+
+def reading(shape: Shape, *, ahead: bool) -> FactoredReading:
+    """A map of random vectors, as wide as those of trained models are."""
+    query, key, _ = (leaf.detach() for leaf in drawn(shape, shape, shape))
+    return FactoredReading(query, key, shape[-1] ** -0.5, everywhere if ahead else causal, 0)
+
+
+def asked(question: Callable[[FactoredReading], Tensor], *, ahead: bool) -> Callable[[Shape], Work]:
+    """A reading is asked."""
+
+    def work(shape: Shape) -> Work:
+        one = reading(shape, ahead=ahead)
+        return Work(lambda: question(one), [])
+
+    return work
+
+
+def every_statistic(one: FactoredReading) -> Tensor:
+    """What the dense way has as well, in one pass."""
+    summary = one.summary(threshold=THRESHOLD)
+    return torch.stack([torch.as_tensor(getattr(summary, name)) for name in NAMES]).float()
+
+
+NAMES = (
+    "entropy", "evenness", "effective", "visible", "above", "peak", "argmax", "distance",
+    "on_first", "on_last", "on_itself", "on_previous", "on_next", "received",
+)  # fmt: skip
+
+
+def dense_statistics(weights: Tensor, *, ahead: bool) -> Tensor:
+    """The same of a matrix that is held."""
+    length = weights.shape[-1]
+    place = torch.arange(length)
+    entropy = torch.special.entr(weights).sum(-1)
+    seen = torch.full((length,), length) if ahead else place + 1
+    visible = seen.float().expand_as(entropy)
+    peak, argmax = weights.max(-1)
+    far = [
+        torch.linalg.vecdot(some, (rows.unsqueeze(-1) - place).abs().float())
+        for some, rows in zip(weights.split(256, -2), place.split(256), strict=True)
+    ]
+    diagonal = [
+        F.pad(weights.diagonal(shift, -2, -1), (max(0, -shift), max(0, shift)))
+        for shift in (0, -1, 1)
+    ]
+    found = (
+        entropy, entropy / visible.log().clamp(min=1e-30), entropy.exp(), visible,
+        (weights > THRESHOLD).sum(-1).float(), peak, argmax.float(), torch.cat(far, -1),
+        weights[..., 0], weights[..., -1], *diagonal, weights.sum(-2),
+    )  # fmt: skip
+    return torch.stack(found)
+
+
+def of_matrix(question: Callable[[Tensor], Tensor], *, ahead: bool) -> Callable[[Shape], Work]:
+    """The matrix is made, and then asked."""
+
+    def work(shape: Shape) -> Work:
+        one = reading(shape, ahead=ahead)
+
+        def run() -> Tensor:
+            scores = one.query @ one.keys.mT * one.scale
+            if not ahead:
+                scores.masked_fill_(
+                    one.pattern.mask(shape[2], shape[2], 0).logical_not(), -torch.inf
+                )
+            return question(torch.softmax(scores, -1))
+
+        return Work(run, [])
+
+    return work
+
+
+def pooled_by_hand(weights: Tensor) -> Tensor:
+    """Means of square cells."""
+    side = weights.shape[-1] // CELLS
+    return F.avg_pool2d(weights, side)
+
+
+def fused(*, ahead: bool) -> Callable[[Shape], Work]:
+    """The model's own work: one call of the fused kernel."""
+
+    def work(shape: Shape) -> Work:
+        leaves = [leaf.detach() for leaf in drawn(shape, shape, shape)]
+        return Work(lambda: F.scaled_dot_product_attention(*leaves, is_causal=not ahead), [])
+
+    return work
+
+
+def by_hand(*, ahead: bool) -> Callable[[Shape], Work]:
+    """softmax(q kᵀ / √d) v, written down."""
+
+    def work(shape: Shape) -> Work:
+        value = drawn(shape, shape, shape)[2].detach()
+        return of_matrix(lambda weights: weights @ value, ahead=ahead)(shape)
+
+    return work
+
+
+FUSED, HAND = "F.scaled_dot_product_attention", "softmax(q kᵀ) v by hand"
+
+
+def summaries(*, ahead: bool) -> Suite:
+    """All quick statistics at once."""
+    dense = of_matrix(lambda weights: dense_statistics(weights, ahead=ahead), ahead=ahead)
+    return Suite(
+        "batch × heads × length × width",
+        {
+            "reading.summary()": asked(every_statistic, ahead=ahead),
+            FUSED: fused(ahead=ahead),
+            HAND: by_hand(ahead=ahead),
+            "the same statistics of the held matrix": dense,
+        },
+        dense,
+        quick=((1, 1, 4096, 64),),
+        more=((1, 8, 4096, 64), (1, 1, 16384, 64), (1, 1, 32768, 64)),
+        memory=((1, 8, 4096, 64), (1, 1, 16384, 64), (1, 1, 32768, 64)),
+        others=(FUSED, HAND),
+        passes=PASSES[:1],
+        blocks=7,
+    )
+
+
+def overview(one: FactoredReading) -> Tensor:
+    """The whole map in 1,024 × 1,024 cells."""
+    return one.pooled(shape=(CELLS, CELLS))
+
+
+def zoomed(one: FactoredReading) -> Tensor:
+    """A window of it, cell by cell."""
+    middle = one.shape[2] // 2
+    return one.pooled((middle, middle + CELLS), (middle - CELLS, middle), (CELLS, CELLS))
+
+
+MAPS = {
+    "summary": summaries(ahead=True),
+    "causal summary": summaries(ahead=False),
+    "overview": Suite(
+        "batch × heads × length × width",
+        {
+            "reading.pooled()": asked(overview, ahead=True),
+            FUSED: fused(ahead=True),
+            "pooling the held matrix": of_matrix(pooled_by_hand, ahead=True),
+        },
+        of_matrix(pooled_by_hand, ahead=True),
+        quick=((1, 1, 4096, 64),),
+        more=((1, 1, 16384, 64),),
+        memory=((1, 1, 16384, 64),),
+        others=(FUSED,),
+        passes=PASSES[:1],
+        blocks=7,
+    ),
+    "very long": Suite(
+        "batch × heads × length × width",
+        {
+            "reading.summary()": asked(every_statistic, ahead=True),
+            FUSED: fused(ahead=True),
+            "reading.pooled()": asked(overview, ahead=True),
+            "reading.pooled(), zoomed": asked(zoomed, ahead=True),
+        },
+        fused(ahead=True),
+        quick=((1, 1, 8192, 64),),
+        more=((1, 1, 131072, 64),),
+        memory=((1, 1, 131072, 64),),
+        others=("reading.summary()", FUSED, "reading.pooled()", "reading.pooled(), zoomed"),
+        passes=PASSES[:1],
+        blocks=1,
+    ),
+}
