@@ -107,8 +107,8 @@ def contend(suite: Suite, contender: str, *, quick: bool, seconds: float) -> Non
         if number:
             return 1 / timed((number - 1) % len(cells))
         for cell in range(len(cells)):
-            timed(cell)  # the first call sets things up
-            repeats[cell] = max(1, round(seconds / timed(cell)))
+            if timed(cell) < seconds:  # the first call sets things up
+                repeats[cell] = max(1, round(seconds / timed(cell)))
         return 0.0
 
     serve(block)

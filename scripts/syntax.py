@@ -16,6 +16,7 @@ from typing import Any
 import torch
 
 import attlas
+from attlas.analysis.corpus import HuggingFaceFolder, Text
 from attlas.analysis.dependencies import DependencyTable, Found
 from attlas.analysis.syntax import syntax
 from attlas.analysis.wordwise import word_numbers
@@ -27,24 +28,26 @@ def table_of(
 ) -> tuple[DependencyTable, int]:
     """The table of these sentences, and how many they were.
 
-    Errors: `AttlasError` for a treebank that is none, and for a folder without such a model.
+    Of an encoder–decoder the encoder alone reads them.
+    Errors: `AttlasError` for a treebank that is none, for a folder without such a model, for a
+    sentence that is longer than the model reads, and for a tokenizer that does not know words.
     """
-    from transformers import AutoModel, AutoTokenizer
-
-    try:
-        tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True)
-        model = AutoModel.from_pretrained(folder, local_files_only=True).eval()
-    except (OSError, ValueError) as error:
-        told = str(error).splitlines()[0]
+    if not HuggingFaceFolder.is_at(folder):
         raise attlas.AttlasError(
-            f"a model of Hugging Face in {folder}", told, "name a folder with its configuration"
-        ) from None
+            f"a model of Hugging Face in {folder}",
+            "no config.json",
+            "name a folder where save_pretrained of a model and of its tokenizer put them",
+        )
+    model = HuggingFaceFolder(folder)
+    reading = model.model.get_encoder() if model.writes else model.model
+    spaced = _spaced(model.tokenizer)
     table, count = DependencyTable({}, {}, {}), 0
     for some in _batches(islice(read_conllu(treebank), sentences), batch):
-        words = [list(sentence.forms) for sentence in some]
-        encoding = tokenizer(words, is_split_into_words=True, padding=True, return_tensors="pt")
-        with torch.no_grad(), attlas.observe(model) as trace:
-            model(**encoding)
+        words = [_words(sentence.forms, spaced) for sentence in some]
+        encoding = model.tokenizer(words, is_split_into_words=True, verbose=False)
+        texts = _texts(model, encoding, count)
+        with torch.no_grad(), attlas.observe(reading) as trace, model.reading():
+            reading(**model.inputs(texts))
         table += syntax(trace, some, word_numbers(encoding))
         count += len(some)
     if not table.pairs:
@@ -66,6 +69,47 @@ def as_text(found: Sequence[Found]) -> str:
         ),
     ]
     return "\n".join(lines)
+
+
+def _spaced(tokenizer: Any) -> bool:
+    """Whether words after the first are to be given with the space before them.
+
+    Byte-level BPE (GPT-2, RoBERTa, BART) writes that space into its tokens; given word lists as
+    they are, such as `word_numbers` needs, it would glue the words together, "thedog". What is
+    right makes of words the tokens of their text.
+    Errors: `AttlasError` where neither does.
+    """
+    words = ("the", "dog")
+    right = tokenizer(" ".join(words), verbose=False)["input_ids"]
+    for spaced in (False, True):
+        if tokenizer(_words(words, spaced), is_split_into_words=True)["input_ids"] == right:
+            return spaced
+    raise attlas.AttlasError(
+        "a tokenizer that makes the same tokens of words and of their text",
+        f"other tokens for {words}",
+        "name a model with another tokenizer",
+    )
+
+
+def _words(forms: Sequence[str], spaced: bool) -> list[str]:
+    return [f" {form}" if place and spaced else form for place, form in enumerate(forms)]
+
+
+def _texts(model: HuggingFaceFolder, encoding: Any, before: int) -> list[Text]:
+    """The sentences of a batch; before: how many have been read."""
+    texts = []
+    for row, ids in enumerate(encoding["input_ids"]):
+        number = before + row + 1
+        if model.longest is not None and len(ids) > model.longest:
+            before_it = f", or what comes before: --sentences {number - 1}" if number > 1 else ""
+            raise attlas.AttlasError(
+                f"sentences of at most {model.longest:,} tokens, which this model can read",
+                f"{len(ids):,} in sentence {number:,}",
+                f"name another model{before_it}",
+            )
+        types = encoding["token_type_ids"][row] if "token_type_ids" in encoding else None
+        texts.append(Text(number, tuple(ids), types=model.types(types)))
+    return texts
 
 
 def _batches(sentences: Iterator[Sentence], size: int) -> Iterator[list[Sentence]]:

@@ -17,6 +17,7 @@ from attlas.analysis.corpus import (
     Look,
     Text,
     TranslatorReader,
+    batches_of,
     frames,
     measured,
     windows_of,
@@ -166,6 +167,20 @@ def test_a_classifier_has_one_query_of_its_pooling_for_each_text(classifying):
     first = [i for i in range(len(found["line"])) if found["line"][i] == 2 and not found["head"][i]]
     assert [found["token"][i] for i in first][:5] == ["the", "plot", "was", "dull", "</s>"]
     assert_same(rows(reader, texts), joined([rows(reader, [text]) for text in texts]))
+
+
+def test_begin_and_end_are_what_is_special_in_a_run(translating, classifying):
+    search = DecodingConfig.read({"method": "greedy"}, "the test")
+    reader = TranslatorReader(Run(translating), search)
+    found = {look.layer: look.special for look in reader.looks([reader.read(1, "1 2 3", "3 2")])}
+    assert found == {
+        "encoder.layers.0.self_attention": (3,),
+        "decoder.layers.0.self_attention": (0,),
+        "decoder.layers.0.cross_attention": (3,),
+    }
+    reader = ClassifierReader(Run(classifying))
+    text = reader.read(1, "a very great film")
+    assert {look.special for look in reader.looks([text])} == {(len(text.source) - 1,)}
 
 
 @pytest.mark.parametrize("kind", ["bert", "gpt2", "llama"])
@@ -323,7 +338,7 @@ def test_who_goes_on_after_a_window_finds_the_windows_of_who_never_stopped(
     for window in windows:
         assert window.lines <= lines
         assert len(window.texts) < 2 or sum(t.width for t in window.texts) <= tokens
-        batches = window.batches(13)
+        batches = batches_of(window.texts, 13)
         assert sorted(t.line for b in batches for t in b) == [t.line for t in window.texts]
     stopped = data.draw(st.integers(0, len(windows)))
     done = sum(window.lines for window in windows[:stopped])
@@ -361,7 +376,7 @@ def test_what_an_encoder_decoder_writes_is_its_own_greedy_text(folders):
     for kind in WRITING:
         reader = HuggingFaceReader(HuggingFaceFolder(folders[kind]))
         text = reader.read(1, TEXTS[0])
-        (done,) = reader._completed([text])
+        (done,) = reader.completed([text])
         plain = AutoModelForSeq2SeqLM.from_pretrained(folders[kind]).eval()
         ids = torch.tensor([text.source])
         asked, state = [2], plain.get_encoder()(ids)

@@ -90,6 +90,20 @@ def test_the_score_is_the_mean_of_absolute_slopes_over_the_examples():
         torch.testing.assert_close(mean.scores[layer], found.scores[layer])
 
 
+def test_the_score_of_a_corpus_is_that_of_its_batches_weighted_by_their_sizes():
+    torch.manual_seed(0)
+    model, texts, labels = classifier(), torch.randint(4, 11, (3, 5)), torch.tensor([2, 0, 1])
+
+    def scores(some):
+        return head_importance(
+            model, lambda: F.cross_entropy(model(texts[some]), labels[some])
+        ).scores
+
+    whole, first, rest = scores(slice(3)), scores(slice(2)), scores(slice(2, 3))
+    for layer, score in whole.items():
+        torch.testing.assert_close((2 * first[layer] + rest[layer]) / 3, score)
+
+
 def test_heads_are_ranked_by_what_is_normalised_in_their_layers():
     # 3-4-5 triangles: (0.6, 0.8) in one layer, (1, 0) in the other.
     found = HeadImportance(

@@ -41,6 +41,7 @@ FAMILIES = {
     "modernbert": {},
     "gpt2": GPT,
     "llama": GROUPED,
+    "olmo": {},
     "gemma2": {**GROUPED, "head_dim": 6, "query_pre_attn_scalar": 6},
     "phi": {},
     "phi3": GROUPED,
@@ -211,6 +212,27 @@ def test_a_layer_whose_projections_nobody_knows_says_so() -> None:
     known.clip_qkv = 8.0
     with pytest.raises(AttlasError, match="projected and nothing else; got ModuleDict at ''"):
         value_map(known, "", 2)
+
+
+MORE = {
+    "olmo": ({"clip_qkv": 0.5}, "clip_qkv"),
+    "bitnet": ({}, "attn_sub_norm"),
+    "diffllama": ({}, "groupnorm"),
+    "qwen3_next": (
+        {"layer_types": ["full_attention"] * 2, "head_dim": 4, "num_experts": 2},
+        "more than queries in q_proj",
+    ),
+    "afmoe": ({"head_dim": 4, "num_experts": 2, "num_dense_layers": 2}, "gate_proj"),
+}
+
+
+@pytest.mark.parametrize("family", MORE)
+def test_a_layer_that_clips_norms_or_gates_is_refused(family: str) -> None:
+    settings, told = MORE[family]
+    model = AutoModel.from_config(AutoConfig.for_model(family, **COMMON | GROUPED | settings))
+    layer = next(path for path, module in model.named_modules() if hasattr(module, "v_proj"))
+    with pytest.raises(AttlasError, match=f"projected and nothing else; got .* which has {told}"):
+        value_map(model, layer, 4)
 
 
 def test_what_is_not_of_one_call_says_so() -> None:

@@ -296,6 +296,26 @@ def test_padding_that_only_a_bias_hides_is_no_text():
     assert one.role("layer", 0, "first").queries == 9
 
 
+def test_padding_of_the_target_is_left_out_where_the_target_is_told():
+    torch.manual_seed(0)
+    trace = traced(DenseReading(torch.randn(2, 1, 4, 4).softmax(-1)), across=True, layer="cross")
+    trace.note("self", DenseReading(torch.randn(2, 1, 3, 3).softmax(-1)))
+    trace.relate("self", across=False)
+    target = torch.tensor([[1, 1, 1, 1], [1, 1, 0, 0]])
+    table = roles(trace, target_real=target)
+    assert table.role("cross", 0, "first").queries == 6
+    assert table.role("self", 0, "first").queries == 6
+    given = roles(trace, layers=["cross"], queries=target)
+    assert scores(table, layer="cross") == pytest.approx(scores(given, layer="cross"), nan_ok=True)
+    assert scores(roles(trace), layer="cross")["first"] != scores(table, layer="cross")["first"]
+    with pytest.raises(AttlasError, match="cross-attention, which the tokens of the target are"):
+        roles(trace, layers=["self"], target_real=target)
+    with pytest.raises(AttlasError, match="queries or target_real; got both"):
+        roles(trace, layers=["cross"], target_real=target, queries=target)
+    with pytest.raises(AttlasError, match=r"queries for layer 'cross' of shape \(2, 4\)"):
+        roles(trace, target_real=target[:, :3])
+
+
 def test_calls_of_one_layer_have_a_row_each():
     trace = traced(dense(MAP), across=False)
     trace.note("layer", DenseReading(torch.eye(3)[None, None]))

@@ -3,10 +3,11 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from attlas.analysis.flow import attention_flow
 from attlas.analysis.rollout import rollout
 from attlas.errors import AttlasError
 from attlas.patterns import both, causal, everywhere, window
-from attlas.recording import DenseReading, FactoredReading
+from attlas.recording import DenseReading, FactoredReading, Trace
 
 
 def dense(rows) -> DenseReading:
@@ -85,3 +86,67 @@ def test_what_is_no_stack_of_self_attention_says_why() -> None:
         rollout([square], [0, 2])
     with pytest.raises(AttlasError, match=r"a residual share from 0 to 1; got 1\.5"):
         rollout([square], residual=1.5)
+
+
+def maps(batch=1, length=3, ahead=True) -> DenseReading:
+    scores = torch.randn(batch, 2, length, length)
+    later = torch.ones(length, length, dtype=torch.bool).triu(1) & (not ahead)
+    return DenseReading(scores.masked_fill(later, -torch.inf).softmax(-1))
+
+
+def translated(encoder: str, decoder: str, batch=1) -> Trace:
+    """As a translator would be traced whose source is as long as its target."""
+    torch.manual_seed(0)
+    trace = Trace()
+    for layer, across, ahead in (
+        *((f"{encoder}.{number}.self", False, True) for number in range(2)),
+        *((f"{decoder}.{number}.self", False, False) for number in range(2)),
+        (f"{decoder}.0.cross", True, True),
+    ):
+        trace.note(layer, maps(batch, ahead=ahead))
+        trace.relate(layer, across=across)
+    return trace
+
+
+@pytest.mark.parametrize(("encoder", "decoder"), [("encoder", "decoder"), ("a", "b")])
+def test_of_a_trace_one_side_is_rolled_out_and_two_are_refused(encoder: str, decoder: str) -> None:
+    trace = translated(encoder, decoder)
+    for side in (encoder, decoder):
+        chosen = [f"{side}.0.self", f"{side}.1.self"]
+        by_hand = [trace[layer] for layer in chosen]
+        torch.testing.assert_close(rollout(trace, layers=chosen), rollout(by_hand))
+        flow = attention_flow(trace, layers=chosen)
+        torch.testing.assert_close(flow, attention_flow(by_hand))
+    for mixed in (rollout, attention_flow):
+        with pytest.raises(AttlasError, match=rf"\['{decoder}.0.cross'\], which look across; name"):
+            mixed(trace)
+        with pytest.raises(AttlasError, match=rf"of two sides; .* layers=\['{encoder}.0.self'\]"):
+            mixed(trace, layers=[f"{encoder}.0.self", f"{decoder}.1.self"])
+        with pytest.raises(AttlasError, match="observe a model that looks at itself"):
+            mixed(trace, layers=[f"{decoder}.0.cross"])
+
+
+def test_a_text_of_a_batch_is_rolled_out_by_its_row() -> None:
+    trace = translated("encoder", "decoder", batch=2)
+    chosen = ["encoder.0.self", "encoder.1.self"]
+    readings = [trace[layer] for layer in chosen]
+    expected = rollout([reading.at(1) for reading in readings])
+    torch.testing.assert_close(rollout(trace, layers=chosen, row=1), expected)
+    torch.testing.assert_close(rollout(readings, row=1), expected)
+    with pytest.raises(AttlasError, match=r"choose the text by row=…"):
+        rollout(trace, layers=chosen)
+    with pytest.raises(AttlasError, match=r"a text from 0 to 1; got row=2"):
+        rollout(trace, layers=chosen, row=2)
+    with pytest.raises(AttlasError, match="a trace, of which layers can be named; got readings"):
+        rollout(readings, layers=chosen, row=0)
+
+
+def test_a_layer_that_is_called_again_and_again_is_as_many_layers() -> None:
+    torch.manual_seed(0)
+    trace, calls = Trace(), [maps(), maps()]
+    for reading in calls:
+        trace.note("shared", reading)
+    torch.testing.assert_close(rollout(trace), rollout(calls))
+    trace.note("other", calls[0])
+    with pytest.raises(AttlasError, match="a single call of layer 'shared'; got 2 calls"):
+        rollout(trace)

@@ -121,3 +121,20 @@ def test_what_cannot_be_compared_says_why() -> None:
         head_divergences([])
     with pytest.raises(AttlasError, match=r"asked as bool of shape \(1, 2\)"):
         head_divergences([one], torch.ones(1, 3, dtype=torch.bool))
+
+
+def test_queries_of_padding_are_left_out_where_nobody_says_who_asks() -> None:
+    torch.manual_seed(0)
+    query, keys = torch.randn(2, 1, 2, 5, 4)
+    alone = FactoredReading(query, keys, 1.0, everywhere, 0)
+    junk = torch.randn(1, 2, 3, 4)
+    real = torch.tensor([[True] * 5 + [False] * 3])
+    longer = torch.cat((query, junk), 2), torch.cat((keys, junk), 2)
+    padded = FactoredReading(*longer, 1.0, everywhere, 0, real)
+    for divergences in (head_divergences, layer_divergences):
+        plain = divergences([alone, alone])
+        torch.testing.assert_close(divergences([padded, padded]), plain, atol=1e-6, rtol=0)
+    # Between two texts a query's own slot says nothing of it.
+    every = head_divergences([padded], torch.ones(1, 8, dtype=torch.bool))
+    torch.testing.assert_close(head_divergences([padded], across=True), every)
+    assert not torch.allclose(every, head_divergences([padded]))

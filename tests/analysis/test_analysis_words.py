@@ -58,6 +58,32 @@ def test_what_many_look_at_a_little_is_no_sink():
     assert "sink" not in told
 
 
+def test_what_is_neither_first_nor_a_separator_is_no_sink():
+    for slot, sink in ((0, True), (3, False), (6, True), (7, True)):
+        told = in_words(looking_at([slot] * 8, 8, 0.8), 0, 0, tokens=WORDS)
+        assert f"Most look at slot {slot} " in told
+        assert ("as a sink does" in told) == sink
+    # Less than what a separator gets, more than what a first slot needs.
+    assert "sink" in in_words(looking_at([0] * 8, 8, 0.4), 0, 0, tokens=WORDS)
+    assert "sink" not in in_words(looking_at([7] * 8, 8, 0.4), 0, 0, tokens=WORDS)
+
+
+def test_half_is_not_most():
+    half = looking_at([3, 3, 3, 3, 0, 7, 5, 1], 8, 0.9)
+    for across in (True, False):
+        told = in_words(half, 0, 0, across=across)
+        assert "They look at no one place; the commonest place is slot 3: 50 % have" in told
+        assert "Most" not in told
+    aside = looking_at([0, 1, 2, 3, 1, 0, 0, 2], 8, 0.9)
+    assert "Most" not in in_words(aside, 0, 0, across=False)
+
+
+def test_two_words_that_answer_two_words_are_a_diagonal():
+    told = in_words(DenseReading(torch.eye(2)[None, None]), 0, 0, across=True)
+    assert "They look along the diagonal: query and slot correlate with 1.00." in told
+    assert "Most" not in told
+
+
 def test_an_even_map_has_no_place_that_stands_out():
     even = DenseReading(torch.full((1, 1, 5, 9), 1 / 9))
     told = in_words(even, 0, 0)

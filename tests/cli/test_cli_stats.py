@@ -346,6 +346,7 @@ def test_mistakes_are_told_in_one_sentence(
         ([bert, corpus, "-o", tmp_path / "no" / "t.csv"], f"no folder {tmp_path / 'no'}"),
         ([bert, corpus, "-o", table], "a file there that attlas stats did not write"),
         ([bert, corpus, "--by", "line", "-o", out], "--by head or --by token; got 'line'"),
+        ([bert, corpus, "--also", "line", "-o", out], "on_special or concentration; got 'line'"),
         ([bert, corpus, "--target", short, "-o", out], "which reads one text"),
         ([labelling, corpus, "--target", short, "-o", out], "which reads one text"),
         ([bert, corpus, "--beam", "3", "-o", out], "got --beam"),
@@ -365,6 +366,7 @@ def test_mistakes_are_told_in_one_sentence(
         assert expected in error, (arguments, error)
     assert table.read_text(encoding="utf-8") == "mine"
     assert not out.exists()
+    assert stats(bert, corpus, "-o", out)[0] == 0  # what is right then, is done
     assert stats(bert, corpus, "--threshold", "2", "-o", out)[0] == 2
     assert stats(bert, table, "-o", table)[0] == 2
 

@@ -287,3 +287,31 @@ def test_of_a_folder_the_names_of_its_files_are_asked_for(run: Path, tmp_path: P
     (tmp_path / "a corpus").mkdir()
     error = translate(run, tmp_path / "a corpus", "--into", tmp_path / "out")[2]
     assert error.endswith(f"; name the files in it: '{tmp_path / 'a corpus'}'/*\n")
+
+
+def test_what_was_begun_without_a_line_is_begun_anew_by_the_command_that_was_meant(
+    run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (source,) = written(tmp_path, a=3)
+    with monkeypatch.context() as patched:
+        patched.setattr(part.Part, "add", lambda *_: 1 / 0)
+        assert translate(run, source, "--into", tmp_path / "out", "--window", 2)[0] == 1
+    assert part.books(tmp_path / "out" / "a.txt").is_dir()
+    code, _, error = translate(run, source, "--into", tmp_path / "out", "--window", 3)
+    assert code == 0, error
+    wanted = translate(run, "-i", source, "--window", 3)[1].encode()
+    assert contents(tmp_path / "out") == {"a.txt": wanted}
+
+
+def test_an_output_that_is_a_link_stays_one(run: Path, tmp_path: Path) -> None:
+    (source,) = written(tmp_path, a=3)
+    real, link = tmp_path / "elsewhere" / "b.txt", tmp_path / "out" / "a.txt"
+    for path in (real, link):
+        path.parent.mkdir()
+    link.symlink_to(real)
+    code, _, error = translate(run, source, "--into", link.parent)
+    assert code == 0, error
+    assert link.is_symlink()
+    assert real.read_bytes() == translate(run, "-i", source)[1].encode()
+    code, _, error = translate(run, source, "--into", link.parent)
+    assert (code, "1, 1 of them before" in error) == (0, True)

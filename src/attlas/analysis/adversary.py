@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from math import log
 
 import torch
 from jaxtyping import Bool, Float
@@ -27,9 +26,10 @@ _Weights = Float[Tensor, "batch rows slots"]
 class Adversary:
     """The most different weights found of each example, and what they do.
 
-    divergence: mean_r JSD(α_r, α̃_r) in nats, 0 … ln 2, over the rows that see two slots at least;
-    distance: of the outputs in total variation, at most ε. Both are measured on `weights`. Where
-    nothing was found, the weights are the model's own, at divergence 0.
+    divergence: mean_r JSD(α_r, α̃_r) in nats, 0 … ln 2, over the rows of tokens (`Rows`) that see
+    two slots at least; rows of padding keep their weights. distance: of the outputs in total
+    variation, at most ε. Both are measured on `weights`. Where nothing was found, the weights are
+    the model's own, at divergence 0.
     """
 
     weights: Float[Tensor, "batch rows slots"]
@@ -51,7 +51,10 @@ def adversary(
 
     Jain & Wallace, Attention is not Explanation, 2019, section 4.2.2: ε = 0.01 for texts and 0.05
     for questions. A large divergence says that a map which looks quite otherwise would have led to
-    the same answer. What is found is a lower bound: that nothing was found proves nothing.
+    the same answer. What is found is a lower bound: that nothing was found proves nothing. As in
+    that paper, weights are sought for each text by itself, and the model stays as it is. Wiegreffe
+    & Pinter, Attention is not not Explanation, 2019, section 4, object to that, and train a model
+    to look elsewhere and to answer alike: their adversary is not here.
 
     Sought by Adam on the logits of α̃, from `starts` places: first the slots of least weight, where
     the divergence is greatest, then random ones. What is beyond ε costs the objective; at last each
@@ -81,7 +84,8 @@ def adversary(
 
 def _starts(rows: Rows, starts: int, seed: int) -> Iterator[_Weights]:
     """The logits of the weights to start with."""
-    sharp = 3.0 + log(rows.weights.shape[-1])  # 95 % of the weight, however many slots there are
+    # 95 % of the weight, however many slots there are to see.
+    sharp = 3.0 + rows.seen.sum(-1, keepdim=True).clamp(min=1).to(rows.weights).log()
     least = rows.weights.masked_fill(~rows.seen, torch.inf).argmin(-1, keepdim=True)
     yield torch.zeros_like(rows.weights).scatter(-1, least, sharp)
     generator = torch.Generator().manual_seed(seed)
@@ -111,8 +115,12 @@ def _ascent(
 
 
 def _weights_of(rows: Rows, logits: _Weights) -> _Weights:
-    """softmax over the slots that are seen, times what the row sums to: 1, but beside a sink."""
-    return masked_softmax(logits, rows.seen) * rows.weights.sum(-1, keepdim=True)
+    """softmax over the slots that are seen, times what the row sums to: 1, but beside a sink.
+
+    Rows of padding keep their own: nobody reads them, so they are free, and say nothing.
+    """
+    changed = masked_softmax(logits, rows.seen) * rows.weights.sum(-1, keepdim=True)
+    return torch.where(rows.asked[..., None], changed, rows.weights)
 
 
 def _drawn_back(rows: Rows, target: _Weights, within: float) -> Adversary:
@@ -141,7 +149,7 @@ def _between(own: _Weights, target: _Weights, share: Float[Tensor, " batch"]) ->
 
 def _measured(rows: Rows, weights: _Weights) -> Adversary:
     """What these weights do."""
-    some = (rows.seen.sum(-1) > 1) & (rows.weights.sum(-1) > 0)
+    some = rows.asked & (rows.seen.sum(-1) > 1) & (rows.weights.sum(-1) > 0)
     apart = jensen_shannon(_normal(rows.weights), _normal(weights)).masked_fill(~some, 0.0)
     return Adversary(
         weights,

@@ -10,13 +10,6 @@ from attlas.recording import DenseReading, FactoredReading, Reading
 _AT_ONCE = 1 << 22  # pairs that are looked at together
 
 
-def first_of(reading: Reading) -> int:
-    """The position of the first query, counted as slots are."""
-    if isinstance(reading, FactoredReading):
-        return reading.first
-    return reading.shape[3] - reading.shape[2]
-
-
 def device_of(reading: Reading) -> torch.device:
     """Where its weights are computed."""
     return reading.rows(0, 0).device
@@ -53,7 +46,7 @@ def counted(
     batch, _, queries, slots = reading.shape
     if across or (across is None and queries != slots) or not slots:
         return torch.ones((batch, queries), dtype=torch.bool, device=real.device)
-    place = first_of(reading) + torch.arange(queries, device=real.device)
+    place = reading.position + torch.arange(queries, device=real.device)
     return real[:, place.clamp(0, slots - 1)] & (place >= 0) & (place < slots)
 
 

@@ -17,7 +17,8 @@ class Focus:
 
     layer: its path; None = the only one that the model has. heads, queries: by number, None = all;
     a query may be counted from the end, −1 = the last. call: which of the layer's calls, from 0,
-    where it is called more than once; None = the only one.
+    where it is called more than once; None = the only one. across: whether the map relates two
+    texts; None = it does unless it is square. Where it does not, queries of padding do not count.
 
     A model that pools by attention has one row per example. One that classifies by its first token
     looks there with the query 0, one that goes on writing with the query −1.
@@ -27,6 +28,7 @@ class Focus:
     heads: int | Sequence[int] | None = None
     queries: int | Sequence[int] | None = None
     call: int | None = None
+    across: bool | None = None
 
     def rows(self, heads: int, queries: int, layer: str) -> Bool[Tensor, "heads queries"]:
         """Which rows are meant of a map with so many heads and queries.

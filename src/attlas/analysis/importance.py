@@ -67,7 +67,8 @@ def head_importance(
 
     loss: runs the model on a batch and returns its losses, one of each example or their mean. It
     runs once, in eval mode; the model's own gradients are left alone. Heads that were not chosen
-    have a derivative of 0. Of a larger corpus, take the mean of the scores of its batches.
+    have a derivative of 0. Of a larger corpus, take the mean of the scores of its batches, each
+    weighted by the examples it has.
     Memory: that of explicit attention, with what the pass back needs.
     Errors: `AttlasError` for a loss that is none, or that has no gradient; as of `Experiment` too.
     """

@@ -6,8 +6,8 @@ import torch
 from jaxtyping import Bool, Int
 from torch import Tensor
 
-from attlas.analysis.counted import counted, first_of
-from attlas.analysis.tallying import Correlation
+from attlas.analysis.counted import counted
+from attlas.analysis.tallying import Slope
 from attlas.errors import AttlasError
 from attlas.recording import Reading
 from attlas.recording.streaming.gathering import Mass, Rows, gather
@@ -73,7 +73,7 @@ def impression_of(
     if not queries:
         return Impression(asked, queries, slots)
     visible, effective, evenness, peak = rows[:, choice].to(torch.float64).mean(-1).tolist()
-    place = first_of(reading) + torch.arange(len(best), device=device)
+    place = reading.position + torch.arange(len(best), device=device)
     slot, on_slot = _commonest(best[choice])
     offset, on_offset_ = _commonest((best - place)[choice])
     marks = torch.full((1, reading.shape[3]), -1, device=device)
@@ -83,7 +83,7 @@ def impression_of(
         {
             "slot": Mass(reading, marks, 1),
             "offset": Rows(reading, on_offset(offset)),
-            "slope": Correlation(reading, asking),
+            "slope": Slope(reading, asking),
         },
     )
     moves = best[choice].diff()

@@ -8,7 +8,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from attlas.errors import AttlasError
-from attlas.recording import Reading
+from attlas.recording import Reading, Trace
 
 _AT_ONCE = 1 << 20  # weights
 
@@ -42,6 +42,65 @@ class Mixing:
             yield slice(start, stop), rows / torch.where(mass > 0, mass, 1.0)
 
 
+def layers_of(
+    given: Trace | Sequence[Reading], layers: Sequence[str] | None, row: int | None
+) -> tuple[Reading, ...]:
+    """The readings of a stack of layers, of one text, from the first to the last.
+
+    A layer that is called more than once, alone, is as many layers.
+    Errors: `AttlasError` for layers of a trace that look across, or that are not of one side of a
+    model; for `layers` where there is no trace; for a text that is not there.
+    """
+    if isinstance(given, Trace):
+        chosen = given.layers if layers is None else tuple(layers)
+        _check_side(given, chosen)
+        if len(chosen) == 1:
+            readings = given.calls(chosen[0])
+        else:
+            readings = tuple(given[layer] for layer in chosen)
+    elif layers is None:
+        readings = tuple(given)
+    else:
+        raise AttlasError(
+            "a trace, of which layers can be named",
+            f"readings, and layers={list(layers)}",
+            "give the trace, or the readings of these layers alone",
+        )
+    if row is None:
+        return readings
+    batch = min((reading.shape[0] for reading in readings), default=0)
+    if not 0 <= row < batch:
+        raise AttlasError(f"a text from 0 to {batch - 1}", f"row={row}", "count batch rows from 0")
+    return tuple(reading.at(row) for reading in readings)
+
+
+def _check_side(trace: Trace, layers: Sequence[str]) -> None:
+    """An encoder and a decoder may be as long as each other: shapes do not tell them apart."""
+    across = [layer for layer in layers if trace.relation(layer) == "cross"]
+    sides: dict[str, list[str]] = {}
+    for layer in layers:
+        if layer not in across:
+            sides.setdefault(_side(trace, layer), []).append(layer)
+    if across or len(sides) > 1:
+        one = next(iter(sides.values()), None)
+        raise AttlasError(
+            "layers that look at one text, their own",
+            f"{across}, which look across" if across else f"{list(sides.values())}, of two sides",
+            "observe a model that looks at itself"
+            if one is None
+            else f"name those of one side: layers={one}",
+        )
+
+
+def _side(trace: Trace, layer: str) -> str:
+    """Whose layer it is, by its name; else, where some look across, by whether it looks ahead."""
+    for side in ("encoder", "decoder"):
+        if side in layer.split("."):
+            return side
+    two = any(trace.relation(other) == "cross" for other in trace.layers)
+    return "decoder" if two and trace.causal(layer) else ""
+
+
 def mixings(readings: Sequence[Reading], residual: float) -> tuple[Mixing, ...]:
     """One for each layer, from the first to the last.
 
@@ -53,7 +112,7 @@ def mixings(readings: Sequence[Reading], residual: float) -> tuple[Mixing, ...]:
         raise AttlasError(
             "layers of self-attention over one text, (1, heads, length, length) each",
             ", ".join(str(reading.shape) for reading in readings) or "none",
-            "choose the batch row with reading.at(row), and the layers of one stack, first to last",
+            "choose the text by row=… or reading.at(row), and layers of one stack, first to last",
         )
     if not 0 <= residual <= 1:
         raise AttlasError("a residual share from 0 to 1", str(residual), "the paper's is 0.5")

@@ -27,7 +27,19 @@ _KNOWN: tuple[tuple[str, str, Layout], ...] = (
     ("c_attn", "c_proj", "last"),  # GPT-2
     ("query_key_value", "dense", "heads"),  # GPT-NeoX, BLOOM
 )
-_CHANGING = ("clip_qkv", "v_norm")
+_CHANGING = (
+    "clip_qkv",  # OLMo, in its configuration; MPT, DBRX
+    "v_norm",  # Gemma 3n
+    "o_norm",  # linear attentions
+    "attn_sub_norm",  # BitNet
+    "inner_attn_ln",  # Kosmos-2
+    "groupnorm",  # DiffLlama
+    "g_proj",  # Laguna, a gate
+)
+_QUERIES = (
+    *(("of_query", "of_key"), ("q_proj", "k_proj"), ("q_lin", "k_lin")),
+    *(("q", "k"), ("query", "key"), ("query_proj", "key_proj")),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,12 +100,12 @@ def projections_of(model: nn.Module, layer: str) -> Projections | nn.MultiheadAt
             f"{type(module).__name__} at {layer!r}",
             "make a ValueMap of your own from the weights of this layer",
         )
-    changing = [name for name in _CHANGING if getattr(module, name, None) is not None]
-    if changing:
+    changing = _changing(module, found)
+    if changing is not None:
         raise AttlasError(
             "values that are projected and nothing else",
-            f"{type(module).__name__} at {layer!r}, which has {changing[0]}",
-            "no linear map says what such a layer makes of a slot",
+            f"{type(module).__name__} at {layer!r}, which has {changing}",
+            "no linear map says what such a layer makes of a slot: ask for weights, not for norms",
         )
     return found
 
@@ -111,6 +123,38 @@ def found_in(model: nn.Module, layer: str) -> Projections | nn.MultiheadAttentio
             continue
         return Projections(value, output, layout)
     return None
+
+
+def _changing(module: nn.Module, found: Projections | nn.MultiheadAttention) -> str | None:
+    """What a layer does beside projecting: it clips, norms or gates values or what heads read.
+
+    Some keep a gate in queries that are twice as wide. Of h heads, g of them with keys of their
+    own, queries, keys, values and what heads read are h a, g a, g b and h b wide: else there is
+    something more.
+    """
+    if isinstance(found, nn.MultiheadAttention):
+        return None
+    for owner in (module, getattr(module, "config", None)):
+        for name in _CHANGING:
+            if getattr(owner, name, None) is not None:
+                return name
+    for name, _ in (*module.named_children(), *module.named_parameters(recurse=False)):
+        if "gate" in name.split("_"):
+            return name
+    value, read = _size(found.value)[1], _size(found.output)[0]
+    for query_name, key_name in _QUERIES if found.layout == "values" else ():
+        query, key = _linear(module, query_name), _linear(module, key_name)
+        if query is None or key is None:
+            continue
+        if _size(query)[1] * value != _size(key)[1] * read:
+            return f"more than queries in {query_name}"
+    return None
+
+
+def _size(linear: nn.Module) -> tuple[int, int]:
+    """How many inputs and outputs it has."""
+    rows, columns = linear.get_parameter("weight").shape
+    return (rows, columns) if _is_transposed(linear) else (columns, rows)
 
 
 def matrix_of(

@@ -23,6 +23,7 @@ def roles(
     layers: Sequence[str] | None = None,
     real: Shaped[Tensor, "batch slots"] | None = None,
     queries: Shaped[Tensor, "batch queries"] | None = None,
+    target_real: Shaped[Tensor, "batch target"] | None = None,
     separators: Bool[Tensor, "batch slots"] | None = None,
     counts: Shaped[Tensor, "batch slots"] | None = None,
     tokens: Int[Tensor, "batch slots"] | None = None,
@@ -33,7 +34,7 @@ def roles(
     previous, next, itself   w_i,i−1, w_i,i+1, w_i,i            (Clark et al., 2019, section 3.1)
     first        the weight of the first real slot, a sink      (Xiao et al., 2024; Gu et al., 2025)
     separator    Σ w_ij over the `separators`                   (Clark et al., 2019, section 3.2)
-    local        Σ w_ij over |i − j| ≤ `radius`
+    local        Σ w_ij over |i − j| ≤ `radius`: ours; of windows see Luong et al., 2015
     positional   max_o of the share of queries with argmax_j w_ij = i + o    (Voita et al., 2019,
                  section 5.1; the offset is told)
     rare         the share with argmax_j w_ij at the token with the least of the `counts` of its
@@ -41,7 +42,9 @@ def roles(
     induction    Σ w_ij over t_(j−1) = t_i, j ≤ i, of the `tokens` t: prefix matching (Olsson et
                  al., 2022), on what `repeated` makes
     diagonal, antidiagonal   ±ρ, the correlation of i and j under the weights, where a layer does
-                 not look at itself
+                 not look at itself: ours; a monotonic alignment (Raffel et al., 2017) of even pace
+                 has 1. 0 where all look at one place: where the standard deviation of the slots
+                 is below a thousandth of the axis
 
     A query counts where its token is real, where it sees more than one slot, and where there is
     what the role looks at. Roles that the layer or what is given cannot show have NaN for a score:
@@ -49,21 +52,36 @@ def roles(
     the sum of its tables: `roles(one) + roles(other)`. The map is never held.
 
     layers: None = all. A layer called several times has a row for each call, `layer[0]`, `layer[1]`
-    and so on. real: which slots are tokens, None = as the trace says. queries: which queries
-    are, None = those that stand at a real slot, and all of cross-attention. counts: how often each
-    token occurs in a corpus, infinity for those that are not to be looked for.
-    Errors: `AttlasError` for a layer that is not there, and for what has not the shape of its axis.
+    and so on. real: which slots are tokens, None = as the trace says. queries: which queries are,
+    of every layer; None = those that stand at a real slot. Of cross-attention no slot tells it:
+    there, those of `target_real`, the tokens of the target; None = all, padding too. counts: how
+    often a token occurs in a corpus, infinity for those that are not to be looked for.
+    Errors: `AttlasError` for a layer that is not there, for what has not the shape of its axis, and
+    for a `target_real` beside `queries`, or without any cross-attention.
     """
     if radius < 0:
         raise AttlasError("a radius from 0", str(radius), "count slots to either side")
+    chosen = trace.layers if layers is None else tuple(layers)
+    if queries is not None and target_real is not None:
+        raise AttlasError("queries or target_real", "both", "queries are those of every layer")
     known = {"real": real, "separators": separators, "counts": counts, "tokens": tokens}
     tallies: dict[str, Tally] = {}
-    for layer in trace.layers if layers is None else layers:
+    looking = False
+    for layer in chosen:
         calls, relation = trace.calls(layer), trace.relation(layer)
         across = None if relation is None else relation == "cross"
         for call, reading in enumerate(calls):
             name = layer if len(calls) == 1 else f"{layer}[{call}]"
-            tallies[name] = _of_reading(reading, across, known, queries, radius, name)
+            asked = target_real if _looks_across(reading, across) else None
+            asked = queries if asked is None else asked
+            looking = looking or asked is target_real
+            tallies[name] = _of_reading(reading, across, known, asked, radius, name)
+    if target_real is not None and not looking:
+        raise AttlasError(
+            "cross-attention, which the tokens of the target are for",
+            f"none of it among {list(chosen)}",
+            "leave target_real out",
+        )
     return RoleTable(tallies)
 
 
@@ -74,6 +92,10 @@ def role_of(table: RoleTable, layer: str, head: int) -> tuple[Role, ...]:
     """
     held = [role for role in table.of_head(layer, head) if role.held]
     return tuple(sorted(held, key=lambda role: -role.score))
+
+
+def _looks_across(reading: Reading, across: bool | None) -> bool:
+    return reading.shape[2] != reading.shape[3] if across is None else across
 
 
 def _of_reading(

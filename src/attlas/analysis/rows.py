@@ -18,7 +18,10 @@ from attlas.recording.tap import Seen, Weights
 class Rows:
     """The weights of the rows in focus, what they may see, and the output of each example.
 
-    rows: every head and query in focus. The examples of a batch do not see each other.
+    rows: every head and query in focus. asked: which of them a token asks, and not padding: in a
+    map that looks at itself, a slot that no query sees is padding, and so is its query. Those rows
+    alone count and are changed, so that a text is told the same in any company. The examples of a
+    batch do not see each other.
     """
 
     experiment: Experiment[Tensor]
@@ -27,14 +30,16 @@ class Rows:
     chosen: Bool[Tensor, "heads queries"]
     weights: Float[Tensor, "batch rows slots"]
     seen: Bool[Tensor, "batch rows slots"]
+    asked: Bool[Tensor, "batch rows"]
     output: Float[Tensor, "batch labels"]
 
     @classmethod
     def of(cls, model: nn.Module, call: Callable[[], Tensor], focus: Focus) -> "Rows":
         """Run the call three times, and keep what it says.
 
-        Errors: `AttlasError` where the focus does not fit the model, or the logits are not one
-        distribution for each row of the batch; as of `Experiment` and `distribution` too.
+        Errors: `AttlasError` where the focus does not fit the model, or is on padding alone in some
+        text, and where the logits are not one distribution for each row of the batch; as of
+        `Experiment` and `distribution` too.
         """
         experiment = Experiment(model, call)
         heard: dict[str, list[tuple[Weights, Seen] | None]] = {}
@@ -61,20 +66,22 @@ class Rows:
                 "return those of one position of each text, such as model(**batch).logits[:, -1]",
             )
         precise = torch.promote_types(weights.dtype, torch.float32)
+        seen = seen.expand_as(weights)
+        asked = _asked(seen, focus)[:, chosen]
+        _check_asked(asked, seen, layer)
         rows = weights[:, chosen].to(precise)
-        return cls(
-            experiment, layer, number, chosen, rows, seen.expand_as(weights)[:, chosen], output
-        )
+        return cls(experiment, layer, number, chosen, rows, seen[:, chosen], asked, output)
 
     @property
     def vector(self) -> Float[Tensor, "batch slots"]:
-        """a_j = mean_r α_rj: the weight of a slot."""
-        return self.weights.mean(1)
+        """a_j = mean_r α_rj over the rows that are asked: the weight of a slot."""
+        count = self.asked.sum(1, keepdim=True).clamp(min=1)
+        return (self.weights * self.asked[..., None]).sum(1) / count
 
     @property
     def visible(self) -> Bool[Tensor, "batch slots"]:
-        """Which slots any of the rows may see."""
-        return self.seen.any(1)
+        """Which slots any of the rows that are asked may see."""
+        return (self.seen & self.asked[..., None]).any(1)
 
     @property
     def decision(self) -> Float[Tensor, "batch labels"]:
@@ -108,22 +115,25 @@ class Rows:
     def without(self, gone: Bool[Tensor, "batch slots"]) -> Float[Tensor, "batch rows slots"]:
         """α_rj / Σ_kept α_rk · Σ α_rk on the slots that are kept, 0 on those that are gone.
 
-        A row of which nothing is kept reads nothing.
+        A row of which nothing is kept reads nothing; one of padding stays as it is.
         """
         kept = self.weights.masked_fill(gone[:, None], 0.0)
         total = self.weights.sum(-1, keepdim=True)
         left = kept.sum(-1, keepdim=True)
-        return torch.where(left > 0, kept / left, 0.0) * total
+        changed = torch.where(left > 0, kept / left, 0.0) * total
+        return torch.where(self.asked[..., None], changed, self.weights)
 
     def gradients(self) -> Float[Tensor, "batch rows slots"]:
-        """∂ p(ŷ) / ∂ α_rj, ŷ the label that is decided for; the other weights stay as they are.
+        """∂ p(ŷ) / ∂ α_rj, ŷ the label that is decided for.
 
-        0 on slots that the row does not see, which can get no weight.
+        The other weights of the map stay as they are; those of later layers move with what they
+        read. 0 on slots that the row does not see, which can get no weight, and in rows of padding.
         """
         with differentiable():
             weights = self.weights.clone().requires_grad_()
             decided = (self.output_of(weights) * self.decision).sum()
-            return slope(decided, weights).masked_fill(~self.seen, 0.0)
+            counts = self.seen & self.asked[..., None]
+            return slope(decided, weights).masked_fill(~counts, 0.0)
 
 
 def slope(value: Float[Tensor, ""], weights: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
@@ -165,3 +175,27 @@ def _call(focus: Focus, calls: int, layer: str) -> int:
             "choose it: Focus(call=…)",
         )
     return focus.call
+
+
+def _asked(
+    seen: Bool[Tensor, "batch heads queries slots"], focus: Focus
+) -> Bool[Tensor, "batch heads queries"]:
+    """Which queries stand at a slot that some query sees; all of them, of a map that is across."""
+    queries, slots = seen.shape[2:]
+    if focus.across or queries != slots:
+        return torch.ones_like(seen[..., 0])
+    return seen.flatten(1, 2).any(1)[:, None].expand(seen.shape[:3])
+
+
+def _check_asked(
+    asked: Bool[Tensor, "batch rows"], seen: Bool[Tensor, "batch heads queries slots"], layer: str
+) -> None:
+    """Errors: `AttlasError` for a text that has tokens, and none of them in focus."""
+    silent = seen.flatten(1).any(1) & ~asked.any(1)
+    if bool(silent.any()):
+        raise AttlasError(
+            f"a query of a token in every text, in layer {layer!r}",
+            f"padding alone in text {int(silent.int().argmax())}",
+            "choose other queries, pad on the other side, or say Focus(across=True) where the map "
+            "does not look at itself",
+        )

@@ -6,6 +6,8 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
+from attlas.analysis.counted import counted, real_of
+from attlas.analysis.output import jensen_shannon
 from attlas.errors import AttlasError
 from attlas.recording import Reading
 
@@ -15,25 +17,24 @@ Asked = Bool[Tensor, "batch queries"]
 
 
 def divergence(
-    one: Float[Tensor, "*#rows slots"],
-    other: Float[Tensor, "*#rows slots"],
-    shared: Bool[Tensor, "*#rows slots"] | None = None,
+    one: Float[Tensor, "*rows slots"],
+    other: Float[Tensor, "*rows slots"],
+    shared: Bool[Tensor, "*rows slots"] | None = None,
 ) -> Float[Tensor, "*rows"]:
-    """JS(p, q) = H((p + q) / 2) − (H(p) + H(q)) / 2, in nats: 0 = alike … ln 2 = nothing shared.
+    """JS(p, q) in nats, see `jensen_shannon`: 0 = alike … ln 2 = nothing shared.
 
-    Lin, 1991. p, q: the rows on the slots that are shared (None = all), divided by their sums, in
-    float64. NaN where one of them has no weight there: nothing can be said of it.
+    p, q: the rows on the slots that are shared (None = all), divided by their sums, in float64. NaN
+    where one of them has no weight there: nothing can be said of it.
     """
     p, q = (rows.to(torch.float64) for rows in (one, other))
     if shared is not None:
         p, q = p * shared, q * shared
     p, q = p / p.sum(-1, keepdim=True), q / q.sum(-1, keepdim=True)
-    between = _entropy((p + q) / 2) - (_entropy(p) + _entropy(q)) / 2
-    return between.clamp(min=0.0)  # rounding may take it below
+    return jensen_shannon(p, q).clamp(min=0.0)  # rounding may take it below
 
 
 def head_divergences(
-    readings: Sequence[Reading], asked: Asked | None = None
+    readings: Sequence[Reading], asked: Asked | None = None, *, across: bool | None = None
 ) -> Float[Tensor, "all_heads all_heads"]:
     """D_ab = mean over queries i of JS(a_i, b_i), of all heads of all readings (Clark et al., 2019,
     section 6), in nats.
@@ -43,18 +44,19 @@ def head_divergences(
     of these. √D is a distance (Endres & Schindelin, 2003). Symmetric, 0 on the diagonal, at most
     ln 2; NaN where no query can be compared.
 
-    asked: which queries count, (batch, queries): leave padding out, which looks as well. None =
-    all. Two heads are held a few rows at a time; time O(heads² × queries × slots).
+    asked: which queries count, (batch, queries); None = as in `roles`, those that stand at a token,
+    and all that look across. across: whether the maps relate two texts; None = they do unless they
+    are square. Two heads are held a few rows at a time; time O(heads² × queries × slots).
     Errors: `AttlasError` for readings of different texts, and an `asked` of another shape.
     """
-    return _divergences(readings, asked, mean=False)
+    return _divergences(readings, asked, across, mean=False)
 
 
 def layer_divergences(
-    readings: Sequence[Reading], asked: Asked | None = None
+    readings: Sequence[Reading], asked: Asked | None = None, *, across: bool | None = None
 ) -> Float[Tensor, "layers layers"]:
     """The same between the maps of layers, each the mean over its heads."""
-    return _divergences(readings, asked, mean=True)
+    return _divergences(readings, asked, across, mean=True)
 
 
 def diversity(divergences: Float[Tensor, "heads heads"]) -> float:
@@ -76,7 +78,7 @@ def diversity(divergences: Float[Tensor, "heads heads"]) -> float:
 
 
 def _divergences(
-    readings: Sequence[Reading], asked: Asked | None, *, mean: bool
+    readings: Sequence[Reading], asked: Asked | None, across: bool | None, *, mean: bool
 ) -> Float[Tensor, "all_heads all_heads"]:
     batch, queries, slots = _one_shape(readings)
     if asked is not None and (tuple(asked.shape) != (batch, queries) or asked.dtype != torch.bool):
@@ -85,6 +87,8 @@ def _divergences(
             f"{asked.dtype} of shape {tuple(asked.shape)}",
             "True = this query counts",
         )
+    if asked is None:
+        asked = _of_tokens(readings, across)
     count = len(readings) if mean else sum(reading.shape[1] for reading in readings)
     sums = torch.zeros((count, count), dtype=torch.float64)
     compared = torch.zeros((count, count), dtype=torch.float64)
@@ -92,15 +96,13 @@ def _divergences(
     for start in range(0, queries, size):
         stop = min(start + size, queries)
         rows, seen = _of_all(readings, start, stop, mean=mean)
-        counts = None if asked is None else asked[:, start:stop].to(rows.device)
+        counts = asked[:, start:stop].to(rows.device)
         alike = bool((seen == seen[:, :1]).all())
         for head in range(count):
             rest = rows[:, head:]
             shared = None if alike else seen[:, head : head + 1] & seen[:, head:]
-            between = divergence(rows[:, head : head + 1], rest, shared)
-            known = ~between.isnan()
-            if counts is not None:
-                known = known & counts[:, None]
+            between = divergence(rows[:, head : head + 1].expand_as(rest), rest, shared)
+            known = ~between.isnan() & counts[:, None]
             sums[head, head:] += between.where(known, 0.0).sum((0, 2)).cpu()
             compared[head, head:] += known.sum((0, 2)).cpu()
     found = sums / compared
@@ -108,6 +110,12 @@ def _divergences(
     # A row and itself differ by rounding at most.
     found.diagonal()[~found.diagonal().isnan()] = 0.0
     return found
+
+
+def _of_tokens(readings: Sequence[Reading], across: bool | None) -> Asked:
+    """The queries that stand at a token in every one of the readings."""
+    found = [counted(one, real_of(one), across=across).cpu() for one in readings]
+    return torch.stack(found).all(0)
 
 
 def _of_all(
@@ -136,8 +144,3 @@ def _one_shape(readings: Sequence[Reading]) -> tuple[int, int, int]:
             "compare layers, or models, that read the same tokens",
         )
     return next(iter(shapes))
-
-
-def _entropy(rows: Float[Tensor, "*rows slots"]) -> Float[Tensor, "*rows"]:
-    entropy: Tensor = torch.special.entr(rows).sum(-1)
-    return entropy

@@ -8,7 +8,6 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from attlas.analysis.aims import Aim
-from attlas.analysis.counted import first_of
 from attlas.analysis.role import ROLES
 from attlas.analysis.roles_table import Tally, empty_tally
 from attlas.recording import Reading
@@ -36,7 +35,7 @@ def tallied(
         "offsets": _Offsets(reading, asking),
     }
     if diagonals:
-        gatherings["diagonal"] = Correlation(reading, asking)
+        gatherings["diagonal"] = Slope(reading, asking)
     found: dict[str, Any] = gather(reading, gatherings)
     sums = empty_tally(reading.shape[1]).sums
     sums[..., [ROLES.index(name) for name in aims]] = found["aimed"]
@@ -101,7 +100,7 @@ class _Offsets(Gathering):
 
     def __init__(self, reading: Reading, asking: Bool[Tensor, "batch queries"]) -> None:
         _, heads, queries, slots = reading.shape
-        first = first_of(reading)
+        first = reading.position
         self._low, self._asking = -(first + queries - 1), asking
         span = max(0, slots - first - self._low)
         self._counts = torch.zeros((heads, span), dtype=torch.long)
@@ -121,7 +120,7 @@ class _Offsets(Gathering):
         return self._counts, self._low, self._even
 
 
-class Correlation(Gathering):
+class Slope(Gathering):
     """Pearson's ρ of query and slot, the map taken as what is probable of both together.
 
     ρ = (Σ w ij − n ī j̄) / (n σ_i σ_j) over the n queries that count, Σ w = n; 1 for a diagonal that

@@ -13,14 +13,17 @@ from attlas.recording import Reading
 
 CAUTION = (
     "Weights show where the model looks, not why it answers as it does: other weights may give the "
-    "same answer (Jain & Wallace, 2019; Wiegreffe & Pinter, 2019)."
+    "same answer (Jain & Wallace, 2019; how often they can is disputed: Wiegreffe & Pinter, 2019)."
 )
 """What every text ends with."""
 
 MOST = 0.5
 EVEN = 0.95
 STEADY = 0.9
-"""Shares from which on the text says most, evenly, steadily."""
+"""Shares: more than MOST are most; from EVEN and STEADY on the text says evenly and steadily."""
+
+SEPARATORS = frozenset({"[SEP]", "</s>", "<sep>", "<eos>", "<|endoftext|>", ".", ","})
+"""Tokens that may be a sink wherever they stand    Clark et al., 2019, section 3.2."""
 
 
 def in_words(
@@ -34,8 +37,10 @@ def in_words(
     """A few sentences about the map of one head for one text, each from a number of it.
 
     Told are: the place at which most of the queries have their greatest weight (a slot that is
-    everyone's, or an offset from their own place), how wide they look (exp of the entropy), which
-    way the greatest weight moves from query to query; and the caution that this is no explanation.
+    everyone's, or an offset from their own place; of two texts, before that, a diagonal), whether
+    it is a sink, as the first slot and `SEPARATORS` can be, how wide they look (exp of the
+    entropy), which way the greatest weight moves from query to query; and the caution that this is
+    no explanation.
     Queries of padding are left out, and those that see one slot, as they have no choice.
 
     tokens: of the slots, padding included or not. across: whether the map relates two texts
@@ -59,34 +64,46 @@ def in_words(
     named = places if len(tokens) == len(places) else range(slots)
     names = dict(zip(named, tokens, strict=True)) if tokens else {}
     across = queries != slots if across is None else across
-    return " ".join(_told(impression_of(map_, real, across=across), names, across=across))
+    seen = impression_of(map_, real, across=across)
+    return " ".join(_told(seen, names, sink=_sink(seen, places, names), across=across))
 
 
-def _told(seen: Impression, names: dict[int, str], *, across: bool) -> list[str]:
+def _sink(seen: Impression, places: list[int], names: dict[int, str]) -> bool:
+    """Whether the slot that most look at is first or a separator, and gets what such a role has."""
+    first = seen.slot == (places[0] if places else -1)
+    if not first and names.get(seen.slot) not in SEPARATORS:
+        return False
+    threshold = THRESHOLDS["first" if first else "separator"]
+    return seen.slot_weight >= threshold and seen.slot_weight > 2 / seen.visible
+
+
+def _told(seen: Impression, names: dict[int, str], *, sink: bool, across: bool) -> list[str]:
     several = _amount(seen.asked, "query", "queries"), _amount(seen.slots, "slot", "slots")
     told = [f"{several[0]} {'looks' if seen.asked == 1 else 'look'} at {several[1]}."]
     if not seen.queries:
         return [*told, "None of them sees more than one slot, so there is no choice.", CAUTION]
     if seen.queries < seen.asked:
         told.append(f"{seen.queries:,} of them see more than one slot; of these:")
-    told += [_where(seen, names, across=across), _spread(seen)]
+    told += [_where(seen, names, sink=sink, across=across), _spread(seen)]
     if seen.steps > 1:
         told.append(_direction(seen))
     return [*told, CAUTION]
 
 
-def _where(seen: Impression, names: dict[int, str], *, across: bool) -> str:
+def _where(seen: Impression, names: dict[int, str], *, sink: bool, across: bool) -> str:
     if seen.evenness >= EVEN:
         return "They look almost evenly at all that they see: no place stands out."
+    if across and abs(seen.slope) >= THRESHOLDS["diagonal"]:
+        way = "diagonal" if seen.slope > 0 else "anti-diagonal"
+        return f"They look along the {way}: query and slot correlate with {seen.slope:.2f}."
     slot = _named(seen.slot, names)
     held = f"{_percent(seen.on_slot)} have their greatest weight there, and it gets " + (
         f"{_percent(seen.slot_weight)} of all weight"
     )
-    everywhere = seen.queries > 1 and seen.on_slot >= MOST
+    everywhere = seen.queries > 1 and seen.on_slot > MOST
     if everywhere and (across or seen.on_slot >= seen.on_offset):
-        sink = seen.slot_weight >= THRESHOLDS["first"] and seen.slot_weight > 2 / seen.visible
         return f"Most look at {slot}: {held}{', as a sink does' if sink else ''}."
-    if not across and seen.on_offset >= MOST:
+    if not across and seen.on_offset > MOST:
         return (
             f"Most look {_aside(seen.offset)}: {_percent(seen.on_offset)} have their greatest "
             f"weight there, and give it {_percent(seen.offset_weight)} on average."
@@ -94,9 +111,6 @@ def _where(seen: Impression, names: dict[int, str], *, across: bool) -> str:
     if seen.queries == 1:
         return f"It looks most at {slot}, with {_percent(seen.slot_weight)} of its weight."
     commonest = f"the commonest place is {slot}: {held}"
-    if across and abs(seen.slope) >= THRESHOLDS["diagonal"]:
-        way = "diagonal" if seen.slope > 0 else "anti-diagonal"
-        return f"They look along the {way}: query and slot correlate with {seen.slope:.2f}."
     return f"They look at no one place; {commonest}."
 
 

@@ -6,18 +6,17 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
 from attlas.analysis.corpus import (
     Measured,
     Reader,
     Text,
     Window,
+    batches_of,
     frames,
     measured,
     windows_of,
 )
+from attlas.cli.bar import Bar
 from attlas.cli.stats_corpus import Corpus, CorpusChangedError
 from attlas.cli.stats_part import StatsPart
 from attlas.cli.stats_table import Facts, Table
@@ -27,10 +26,10 @@ _LINES = 512  # of a window, at most
 _BATCHES = 8  # of a window, about: among so many batches texts are sorted by length
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Measuring:
     """How a corpus is measured. tokens: of a batch, at most; layers: paths or patterns, None = all.
-    threshold: of `above`. by_token: one row for each query.
+    threshold: of `above`. by_token: one row for each query. also: further columns.
     """
 
     reader: Reader
@@ -38,6 +37,7 @@ class Measuring:
     threshold: float
     layers: tuple[str, ...] | None
     by_token: bool
+    also: tuple[str, ...]
 
     def windows(self, texts: Iterable[Text | None]) -> Iterator[Window]:
         """The same windows each time, as long as these settings are the same."""
@@ -45,10 +45,16 @@ class Measuring:
         tokens = self.tokens * (1 if self.by_token else _BATCHES)
         return windows_of(texts, lines=_LINES, tokens=tokens)
 
-    def of(self, window: Window) -> Iterable[Measured]:
-        """The numbers of a window, line by line; of a single text as they come."""
-        found = self._of_batches(window.batches(self.tokens))
-        if len(window.texts) < 2:
+    def texts(self, window: Window) -> list[Text]:
+        """The texts of a window, with what the model itself writes."""
+        batches = batches_of(window.texts, self.tokens)
+        return [text for batch in batches for text in self.reader.completed(batch)]
+
+    def of(self, texts: Sequence[Text]) -> Iterable[Measured]:
+        """The numbers of these texts, line by line; of a single text as they come."""
+        # What was written may be longer than what was read, so that these are other batches.
+        found = self._of_batches(batches_of(texts, self.tokens))
+        if len(texts) < 2:
             return found
         return sorted(found, key=lambda one: one.line)  # stable: layers stay in their order
 
@@ -56,7 +62,7 @@ class Measuring:
         for batch in batches:
             for look in self.reader.looks(batch, self.layers):
                 named = self.reader.named(look) if self.by_token else None
-                yield measured(look, self.threshold, named)
+                yield measured(look, self.threshold, named, self.also)
 
 
 def measure(
@@ -69,19 +75,19 @@ def measure(
     begun, start = part.progress.lines, time.monotonic()
     if begun:
         _say(f"{part.output}: goes on after line {begun:,} of {corpus.lines:,}")
-    remarks = _Remarks()
+    remarks = _Remarks(begun)
     try:
-        with _bar(part.output.name) as bar:
-            task = bar.add_task(part.output.name, total=corpus.lines, completed=begun)
+        with Bar(part.output, corpus.lines, begun) as bar:
             arriving = corpus.stream()
             for _ in islice(arriving, begun):
                 pass
             read = measuring.reader.read
             for window in measuring.windows(read(*line) for line in arriving):
-                remarks.tell(window.texts)
-                rows = frames(measuring.of(window), by_token=measuring.by_token)
+                texts = measuring.texts(window)
+                remarks.tell(texts)
+                rows = frames(measuring.of(texts), by_token=measuring.by_token, also=measuring.also)
                 part.add_rows(window.lines, map(table.rows, rows))
-                bar.update(task, completed=part.progress.lines)
+                bar.tell(part.progress.lines)
     except KeyboardInterrupt as interrupt:
         interrupt.add_note("the same command goes on where it stopped")
         raise
@@ -89,38 +95,44 @@ def measure(
         part.forget()
         raise
     part.put_together(facts)
+    remarks.sum_up()
     seconds = time.monotonic() - start
     _say(f"{part.output}: {amount(corpus.lines - begun, 'line')} in {seconds:,.1f} s")
 
 
-def _bar(name: str) -> Progress:
-    console = Console(stderr=True)
-    return Progress(
-        TextColumn("{task.description}", markup=False),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeRemainingColumn(),
-        console=console,
-        transient=True,
-        disable=not console.is_terminal,
-    )
-
-
 class _Remarks:
-    """What a reader has to know, told once: the table has it of every line."""
+    """What a reader has to know, told once: the table has it of every line.
 
-    def __init__(self) -> None:
+    begun: lines that were done before, of which an earlier command has told.
+    """
+
+    def __init__(self, begun: int) -> None:
+        self._begun = begun
         self._told = False
+        self._cut, self._first_cut = 0, 0
 
     def tell(self, texts: Sequence[Text]) -> None:
         """Of the first text that is longer than the model reads."""
-        longer = next((text for text in texts if text.unread), None)
+        if cut := [text.line for text in texts if not text.finished]:
+            self._first_cut = self._first_cut or min(cut)
+            self._cut += len(cut)
+        longer = [text for text in texts if text.unread]
         if longer and not self._told:
             self._told = True
-            tokens = amount(longer.unread, "token")
+            first = min(longer, key=lambda text: text.line)
+            tokens = amount(first.unread, "token")
             _say(
-                f"line {longer.line} is longer than the model can read: {tokens} of it are left "
+                f"line {first.line} is longer than the model can read: {tokens} of it are left "
                 "out; of each text, the column unread counts them"
+            )
+
+    def sum_up(self) -> None:
+        """Of all texts that the model did not write to their end."""
+        if self._cut:
+            after = f", after line {self._begun:,}" if self._begun else ""
+            _say(
+                f"{amount(self._cut, 'text')} that the model wrote came to no end within its "
+                f"limit, the first in line {self._first_cut}{after}: finished is false there"
             )
 
 

@@ -44,6 +44,9 @@ class Part:
     holds at least what that tells of. What comes after it is of a write that was killed, and is cut
     off by who goes on. The output itself is whole or absent.
 
+    Of what was begun and has no line yet nothing is kept: a command that was mended begins anew. A
+    link stays a link: books and output are where it leads.
+
     Errors: `AttlasError` where the output was begun from another origin, where it is not ours, and
     where the books are damaged.
     """
@@ -52,6 +55,7 @@ class Part:
         self.output = output
         self._books = books(output)
         self._lines, self._record = self._books / "lines", _record(output)
+        self._place = _real(output)
         found = _recorded(output)
         there = _there(output)
         if found is None and there:
@@ -62,6 +66,8 @@ class Part:
             )
         if found and found.whole and not there:
             found = None  # whoever took it away wants it anew
+        if found and not found.whole and not found.lines:
+            found = None  # perhaps of a mistake in the command
         if found:
             self._check(found, origin)
         self.progress = found or Progress(origin=dict(origin))
@@ -103,8 +109,8 @@ class Part:
                     files.enter_context(self._lines.open("rb")), opened(whole, files), _EVERY
                 )
             sync(whole)
-            os.replace(whole, self.output)
-            sync(self.output.parent)
+            os.replace(whole, self._place)
+            sync(self._place.parent)
         self._keep(self.progress.model_copy(update={"whole": True, "stamp": stamp}))
         self._drop_lines()
 
@@ -153,7 +159,12 @@ class Part:
 
 def books(output: Path) -> Path:
     """The folder where the progress of this output is kept."""
-    return output.parent / BOOKS / output.name
+    place = _real(output)
+    return place.parent / BOOKS / place.name
+
+
+def _real(output: Path) -> Path:
+    return Path(os.path.realpath(output))
 
 
 def text_of(output: Path, stamp: Stamp | None) -> str | None:

@@ -31,6 +31,10 @@ def stats(
     threshold: Annotated[
         float, typer.Option(min=0.0, max=1.0, help="A greater weight counts in the column above.")
     ] = 0.01,
+    also: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME", help="A further column: on_special or concentration."),
+    ] = None,
     layers: Annotated[
         list[str] | None,
         typer.Option(
@@ -58,12 +62,16 @@ def stats(
       relation, causal          self or cross; whether no query looks at what comes after it
       queries, slots, unread    tokens that look, that are looked at, and that were left out because
                                 the model has no positions for them
+      finished                  false where what the model wrote itself came to no end
       entropy, evenness         in nats; and divided by log of the slots that a query may see
-      effective, peak, above    exp(entropy); the greatest weight; weights greater than --threshold
+      effective, visible        exp(entropy); the slots that a query may see
+      peak, above               the greatest weight; weights greater than --threshold
       distance                  in slots, between a query and what it looks at
       on_first, on_last         the weight on the first slot, and on the last
       on_itself, on_previous, on_next   the weight on the query's own slot, and on those beside it
       received                  the greatest share of all attention that one slot gets
+      on_special                with --also: the weight on tokens that stand for no text, as [CLS]
+      concentration             with --also: Gini's coefficient of the weights
     Each is the mean over the queries of the text. --by token has one row for each query, with its
     position from 0, its token, and argmax, the slot of the greatest weight; received is then the
     share of its own slot, and there is none where relation is cross. docs/statistics.md has the
@@ -94,6 +102,7 @@ def stats(
             target=target,
             by=by,
             threshold=threshold,
+            also=tuple(dict.fromkeys(also or ())),
             layers=tuple(layers) if layers else None,
             tokens=tokens,
             beam=beam,

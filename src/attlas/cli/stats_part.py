@@ -62,8 +62,8 @@ class StatsPart(Part):
             sync(whole)
         self.tell_beside(facts)
         with explained(self.output):
-            os.replace(whole, self.output)
-            sync(self.output.parent)
+            os.replace(whole, self._place)
+            sync(self._place.parent)
         self._keep(self.progress.model_copy(update={"whole": True}))
         self._drop_lines()
 

@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import os
 import shutil
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
@@ -141,8 +142,9 @@ def table_at(output: Path, columns: Sequence[Column]) -> Table:
 
 
 def write_beside(path: Path, facts: Facts) -> None:
-    """The facts as JSON, in one step."""
-    write_durably(path, f"{json.dumps(facts, ensure_ascii=False, indent=1)}\n".encode())
+    """The facts as JSON, in one step; a link stays a link."""
+    written = f"{json.dumps(facts, ensure_ascii=False, indent=1)}\n"
+    write_durably(Path(os.path.realpath(path)), written.encode())
 
 
 def _as_csv(rows: Sequence[Sequence[Any]]) -> bytes:

@@ -10,13 +10,13 @@ import torch
 
 from attlas.allocator import keep_freed_memory
 from attlas.analysis.corpus import (
-    COLUMNS,
-    TOKEN_COLUMNS,
+    ALSO,
     ClassifierReader,
     HuggingFaceFolder,
     HuggingFaceReader,
     Reader,
     TranslatorReader,
+    columns_of,
 )
 from attlas.cli.given import check_distinct, check_used, run_at
 from attlas.cli.measuring import Measuring, measure
@@ -44,6 +44,7 @@ class Asked:
     target: str | None
     by: str
     threshold: float
+    also: tuple[str, ...]
     layers: tuple[str, ...] | None
     tokens: int
     beam: int | None
@@ -80,7 +81,12 @@ def _checked(asked: Asked) -> tuple[Path, Table]:
         raise AttlasError("--by head or --by token", repr(asked.by), "choose one of them")
     if asked.output is None:
         raise AttlasError("an output for the table", "none", "add one: --output stats.csv")
-    table = table_at(asked.output, TOKEN_COLUMNS if asked.by == "token" else COLUMNS)
+    if unknown := [name for name in asked.also if name not in ALSO]:
+        raise AttlasError(
+            f"--also with {' or '.join(ALSO)}", repr(unknown[0]), "choose one of them"
+        )
+    columns = columns_of(by_token=asked.by == "token", also=asked.also)
+    table = table_at(asked.output, columns)
     check_replaceable(asked.output)
     check_distinct([asked.corpus, asked.target], [asked.output, table.beside(asked.output)])
     if asked.corpus == asked.target == STANDARD:
@@ -110,6 +116,7 @@ def _work(asked: Asked, output: Path, table: Table, reader: Reader, search: Orig
             **search,
             "by": asked.by,
             "threshold": asked.threshold,
+            "also": ", ".join(sorted(asked.also)) or "none",
             "layers": ", ".join(asked.layers or ("all",)),
             "tokens": asked.tokens,
         }
@@ -128,7 +135,12 @@ def _work(asked: Asked, output: Path, table: Table, reader: Reader, search: Orig
             )
             return
         measuring = Measuring(
-            reader, asked.tokens, asked.threshold, asked.layers, asked.by == "token"
+            reader=reader,
+            tokens=asked.tokens,
+            threshold=asked.threshold,
+            layers=asked.layers,
+            by_token=asked.by == "token",
+            also=asked.also,
         )
         measure(measuring, corpus, part, table, facts)
 

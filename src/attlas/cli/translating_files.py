@@ -12,9 +12,7 @@ from pathlib import Path
 from shlex import quote
 from typing import Any
 
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
+from attlas.cli.bar import Bar
 from attlas.cli.given import check_distinct
 from attlas.cli.origin import short
 from attlas.cli.part import BOOKS, TEXT, Origin, Part, books, text_of
@@ -27,8 +25,6 @@ from attlas.decoding import Translation, Translator
 from attlas.errors import AttlasError
 from attlas.runs import held
 from attlas.runs.durable import explained
-
-_PATIENCE = 60.0  # seconds between two words about one file, where no bar shows how far it is
 
 
 def translate_files(
@@ -105,7 +101,7 @@ class _Work:
         try:
             _check_file(source)
             with explained(output):
-                books(output).mkdir(exist_ok=True)
+                books(output).mkdir(parents=True, exist_ok=True)
             with held(books(output) / "lock", wait=wait) as ours:
                 if ours:
                     self._translate(source, output)
@@ -130,7 +126,7 @@ class _Work:
         before = f", {begun:,} of them before" if begun else ""
         _say(f"{source}: {amount(total, 'line')}{before}")
         digest = hashlib.sha256()
-        with _Told(source, total, begun) as told:
+        with Bar(source, total, begun) as bar:
             arriving = _hashed(stream_lines(source), digest)
             for _ in islice(arriving, begun):
                 pass
@@ -143,7 +139,7 @@ class _Work:
                     for number, translation in enumerate(found, first)
                 ]
                 part.add(len(texts), b"".join(written))
-                told.tell(part.progress.lines)
+                bar.tell(part.progress.lines)
         if short(digest) != checksum:
             part.forget()
             raise AttlasError(
@@ -160,39 +156,6 @@ class _Work:
         if self.numbered:
             return b"".join(n_best_lines(number, translation))
         return line_of(translation)
-
-
-class _Told:
-    """How far a file is: a bar on a terminal, elsewhere a line now and then."""
-
-    def __init__(self, source: Path, total: int, begun: int) -> None:
-        console = Console(stderr=True)
-        self._source, self._total = source, total
-        self._bar = Progress(
-            TextColumn("{task.description}", markup=False),
-            BarColumn(),
-            MofNCompleteColumn(),
-            TimeRemainingColumn(),
-            console=console,
-            transient=True,
-            disable=not console.is_terminal,
-        )
-        self._task = self._bar.add_task(source.name, total=total, completed=begun)
-        self._last = time.monotonic()
-
-    def tell(self, lines: int) -> None:
-        """So many lines are done."""
-        self._bar.update(self._task, completed=lines)
-        if self._bar.disable and time.monotonic() - self._last > _PATIENCE:
-            self._last = time.monotonic()
-            _say(f"{self._source}: {lines:,} of {self._total:,} lines")
-
-    def __enter__(self) -> "_Told":
-        self._bar.start()
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self._bar.stop()
 
 
 def _outputs(sources: Sequence[Path], folder: Path) -> dict[Path, Path]:

@@ -179,7 +179,7 @@ class ScoredAttention(Attention):
         seen = None
         if memory.real is not None or not isinstance(self.pattern, Everywhere):
             seen = self.seen(weights.shape[2], memory, first)
-        self.tap.note(DenseReading(weights.detach(), seen))
+        self.tap.note(DenseReading(weights.detach(), seen, first))
 
     def look(
         self,

@@ -1,6 +1,6 @@
 """A reading that holds the weights."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -13,16 +13,22 @@ from attlas.recording.reading import Reading
 class DenseReading(Reading):
     """The weights themselves: recurrent attention, or arrays that a user brings.
 
-    allowed: which slots each query may look at; None = all of them, as far as anybody knows.
+    allowed: which slots each query may look at; None = all of them, as far as anybody knows. first:
+    where the first query stands, counted as slots are; None = the queries are the newest of them.
     """
 
     values: Float[Tensor, "batch heads queries slots"]
     allowed: Bool[Tensor, "#batch #heads #queries slots"] | None = None
+    first: int | None = None
 
     @property
     def shape(self) -> tuple[int, int, int, int]:
         batch, heads, queries, slots = self.values.shape
         return batch, heads, queries, slots
+
+    @property
+    def position(self) -> int:
+        return self.shape[3] - self.shape[2] if self.first is None else self.first
 
     def rows(self, start: int, stop: int) -> Float[Tensor, "batch heads rows slots"]:
         self._checked(start, stop)
@@ -37,27 +43,26 @@ class DenseReading(Reading):
 
     @property
     def causal(self) -> bool:
-        _, _, queries, slots = self.shape
-        return not bool(self.values.triu(slots - queries + 1).any())
+        return not bool(self.values.triu(self.position + 1).any())
 
     def select(self, rows: Int[Tensor, " chosen"]) -> "DenseReading":
         allowed = self.allowed
         if allowed is not None and allowed.shape[0] > 1:
             allowed = allowed[rows]
-        return DenseReading(self.values[rows], allowed)
+        return replace(self, values=self.values[rows], allowed=allowed)
 
     def of_heads(self, heads: Int[Tensor, " chosen"]) -> "DenseReading":
         allowed = self.allowed
         if allowed is not None and allowed.shape[1] > 1:
             allowed = allowed[:, heads]
-        return DenseReading(self.values[:, heads], allowed)
+        return replace(self, values=self.values[:, heads], allowed=allowed)
 
     def at(self, row: int) -> "DenseReading":
         allowed = self.allowed
         if allowed is not None and allowed.shape[0] > 1:
             allowed = allowed[row : row + 1]
-        return DenseReading(self.values[row : row + 1], allowed)
+        return replace(self, values=self.values[row : row + 1], allowed=allowed)
 
     def kept(self) -> "DenseReading":
         allowed = None if self.allowed is None else self.allowed.clone()
-        return DenseReading(self.values.detach().clone(), allowed)
+        return replace(self, values=self.values.detach().clone(), allowed=allowed)

@@ -10,6 +10,7 @@ from attlas.patterns import Pattern
 from attlas.recording.reading import Reading
 
 _AT_ONCE = 1 << 22  # pairs that are looked at together
+_FAR = 1e8  # beyond any bias that is meant to weigh
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -40,6 +41,10 @@ class FactoredReading(Reading):
         batch, heads, queries, _ = self.query.shape
         return batch, heads, queries, self.keys.shape[2]
 
+    @property
+    def position(self) -> int:
+        return self.first
+
     def rows(self, start: int, stop: int) -> Float[Tensor, "batch heads rows slots"]:
         self._checked(start, stop)
         hidden = ~self._allowed(start, stop)
@@ -68,8 +73,10 @@ class FactoredReading(Reading):
         bias = self._bias_of(start, stop)
         if bias is None or bias.dtype == torch.bool:
             return allowed
-        # Half of the least number and less is what models hide with where they do not take −∞.
+        # What models hide with where they do not take −∞: half of the least number and less, or
+        # what is far below the rest of its row.
         shown = allowed & (bias > torch.finfo(bias.dtype).min / 2)
+        shown = shown & (bias > bias.masked_fill(~shown, -torch.inf).amax(-1, keepdim=True) - _FAR)
         drowned = ~shown.any(-1, keepdim=True) & (bias > -torch.inf)
         return shown | (allowed & drowned)
 

@@ -4,6 +4,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from attlas.patterns import everywhere
+from attlas.recording.dense_reading import DenseReading
 from attlas.recording.factored_reading import FactoredReading
 from attlas.recording.place import Place
 from attlas.recording.reading import Reading
@@ -38,13 +39,15 @@ class Journal:
         """One more call at this place."""
         path, cache = place.path, place.cache
         reading = self.selection.part(reading, path).kept()
-        if place.across and isinstance(reading, FactoredReading) and reading.pattern == everywhere:
-            reading = replace(reading, first=0)  # beside a source, the first query stands first
+        if place.across:
+            reading = _beside(reading)
         known = self._caches.setdefault(path, [])
         if place.across is not None:
             self.trace.relate(path, across=place.across)
-        for call in reversed(range(len(known))):
-            earlier = self.trace.calls(path)[call]
+        goes_on = reading.shape[2] < reading.shape[3] or cache is not None
+        calls = self.trace.calls(path) if goes_on and known else []
+        for call in reversed(range(len(calls))):
+            earlier = calls[call]
             longer = grown(earlier, reading)
             if longer is None and cache is not None and known[call] is cache:
                 longer = asked_again(earlier, reading)
@@ -60,7 +63,8 @@ class Journal:
         if self.wants(path):
             if across is not None:
                 self.trace.relate(path, across=across)
-            self._keep(path, self.selection.part(reading, path))
+            reading = self.selection.part(reading, path)
+            self._keep(path, _beside(reading) if across else reading)
 
     def _keep(self, path: str, reading: Reading) -> None:
         self.trace.note(path, reading)
@@ -77,3 +81,13 @@ class Journal:
     def missed(self) -> list[str]:
         """The paths of modules that seem to have looked, and of which nothing is known."""
         return sorted(self.expected - self.heard)
+
+
+def _beside(reading: Reading) -> Reading:
+    """The reading of another text than one's own: there the first query stands at the first slot,
+    unless it says where it stands."""
+    if isinstance(reading, FactoredReading) and reading.pattern == everywhere:
+        return replace(reading, first=0)
+    if isinstance(reading, DenseReading) and reading.first is None:
+        return replace(reading, first=0)
+    return reading

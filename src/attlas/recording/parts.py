@@ -32,7 +32,9 @@ def taken_apart(reading: Reading) -> tuple[dict[str, Tensor], dict[str, Any]]:
         if reading.allowed is not None:
             fields["allowed"] = reading.allowed
         _check_weights(fields)
-        return fields, {"form": "dense"}
+        return fields, {"form": "dense"} | (
+            {} if reading.first is None else {"first": reading.first}
+        )
     if isinstance(reading, FactoredReading):
         fields = {"query": reading.query, "keys": reading.keys}
         if reading.real is not None:
@@ -61,7 +63,8 @@ def put_together(fields: Mapping[str, Tensor], facts: Mapping[str, Any]) -> Read
     form = fact(facts, "form", str)
     if form == "dense":
         _check_weights(fields)
-        return DenseReading(fields["weights"], fields.get("allowed"))
+        first = fact(facts, "first", int) if "first" in facts else None
+        return DenseReading(fields["weights"], fields.get("allowed"), first)
     if form != "factored":
         raise AttlasError("a reading of form 'dense' or 'factored'", repr(form), _AGAIN)
     scale, first = float(fact(facts, "scale", int, float)), fact(facts, "first", int)

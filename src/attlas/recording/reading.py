@@ -20,6 +20,11 @@ class Reading(Statistics, ABC):
     def shape(self) -> tuple[int, int, int, int]:
         """(batch, heads, queries, slots)."""
 
+    @property
+    @abstractmethod
+    def position(self) -> int:
+        """Where the first query stands, counted as slots are."""
+
     @abstractmethod
     def rows(self, start: int, stop: int) -> Float[Tensor, "batch heads rows slots"]:
         """The exact weights of queries start … stop − 1."""

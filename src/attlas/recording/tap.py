@@ -124,9 +124,8 @@ def listeners() -> tuple[Listener, ...]:
 @contextmanager
 def listening(listener: Listener) -> Iterator[None]:
     """Enter a listener for the length of a block, in this thread."""
-    before = _listeners.active
-    _listeners.active = (*before, listener)
+    _listeners.active = (*_listeners.active, listener)
     try:
         yield
-    finally:
-        _listeners.active = before
+    finally:  # blocks of generators need not end in the order in which they began
+        _listeners.active = tuple(who for who in _listeners.active if who is not listener)

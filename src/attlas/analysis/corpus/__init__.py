@@ -1,7 +1,7 @@
 """What a whole corpus says about a model: every text read once, its statistics row by row."""
 
 from attlas.analysis.corpus.classifier_reader import ClassifierReader
-from attlas.analysis.corpus.columns import COLUMNS, TOKEN_COLUMNS, Column, Kind
+from attlas.analysis.corpus.columns import ALSO, COLUMNS, TOKEN_COLUMNS, Column, Kind, columns_of
 from attlas.analysis.corpus.frames import Frame, frames
 from attlas.analysis.corpus.huggingface_folder import HuggingFaceFolder
 from attlas.analysis.corpus.huggingface_reader import HuggingFaceReader
@@ -9,9 +9,10 @@ from attlas.analysis.corpus.measured import Measured, measured
 from attlas.analysis.corpus.reader import Look, Reader
 from attlas.analysis.corpus.text import Text
 from attlas.analysis.corpus.translator_reader import TranslatorReader
-from attlas.analysis.corpus.windows import Window, windows_of
+from attlas.analysis.corpus.windows import Window, batches_of, windows_of
 
 __all__ = [
+    "ALSO",
     "COLUMNS",
     "TOKEN_COLUMNS",
     "ClassifierReader",
@@ -26,6 +27,8 @@ __all__ = [
     "Text",
     "TranslatorReader",
     "Window",
+    "batches_of",
+    "columns_of",
     "frames",
     "measured",
     "windows_of",

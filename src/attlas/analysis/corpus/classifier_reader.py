@@ -21,6 +21,7 @@ class ClassifierReader(Reader):
     def __init__(self, run: Run, *, which: str = BEST, device: str = "cpu") -> None:
         self._classifier = TextClassifier(run, which=which, device=device)
         self.model = self._classifier.model
+        self.special = {END}
         self.facts = run_facts(
             run,
             which,
@@ -44,7 +45,7 @@ class ClassifierReader(Reader):
             return ("text",)
         return tuple(self._classifier.vocabularies.text.pieces(look.ids))
 
-    def _completed(self, texts: Sequence[Text]) -> Sequence[Text]:
+    def completed(self, texts: Sequence[Text]) -> Sequence[Text]:
         return texts
 
     def _run(self, texts: Sequence[Text]) -> None:

@@ -22,7 +22,8 @@ def cut(reading: Reading, row: int, queries: int, slots: int, *, across: bool = 
     one = reading.at(row)
     if isinstance(one, DenseReading):
         allowed = None if one.allowed is None else _part(one.allowed, queries, slots)
-        return DenseReading(one.values[:, :, :queries, :slots], allowed)
+        first = 0 if across and one.first is None else one.first
+        return DenseReading(one.values[:, :, :queries, :slots], allowed, first)
     if not isinstance(one, FactoredReading):
         raise AttlasError("a reading of attlas", type(one).__name__, "observe with attlas.observe")
     real = None if one.real is None else one.real[:, :slots]

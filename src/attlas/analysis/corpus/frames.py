@@ -1,9 +1,9 @@
 """Rows of a table, column by column, a bounded number of them at a time."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from typing import Any
 
-from attlas.analysis.corpus.columns import COLUMNS, NUMBERS, RECEIVED, TOKEN_COLUMNS
+from attlas.analysis.corpus.columns import RECEIVED, columns_of
 from attlas.analysis.corpus.measured import Measured
 
 Frame = dict[str, list[Any]]
@@ -13,9 +13,18 @@ AT_ONCE = 1 << 14
 """Rows of a frame, unless one head of one layer has more."""
 
 
-def frames(found: Iterable[Measured], *, by_token: bool, at_once: int = AT_ONCE) -> Iterator[Frame]:
-    """One row for each head, or each of its queries, in their order; no frame is empty."""
-    names = [column.name for column in (TOKEN_COLUMNS if by_token else COLUMNS)]
+def frames(
+    found: Iterable[Measured],
+    *,
+    by_token: bool,
+    also: Collection[str] = (),
+    at_once: int = AT_ONCE,
+) -> Iterator[Frame]:
+    """One row for each head, or each of its queries, in their order; no frame is empty.
+
+    also: further columns, which were measured.
+    """
+    names = [column.name for column in columns_of(by_token=by_token, also=also)]
     frame: Frame = {name: [] for name in names}
     for one in found:
         for head in range(len(one.of_heads[RECEIVED])):
@@ -31,6 +40,7 @@ def frames(found: Iterable[Measured], *, by_token: bool, at_once: int = AT_ONCE)
                 "queries": one.queries,
                 "slots": one.slots,
                 "unread": one.unread,
+                "finished": one.finished,
             }
             for name in names:
                 frame[name] += rows[name] if name in rows else [place[name]] * count
@@ -48,9 +58,9 @@ def _of_head(one: Measured, head: int) -> Frame:
 def _of_queries(one: Measured, head: int) -> Frame:
     assert one.of_queries is not None
     assert one.argmax is not None
-    rows: Frame = {name: one.of_queries[name][head].tolist() for name in NUMBERS}
-    shares = one.of_queries[RECEIVED][head].tolist()
-    rows[RECEIVED] = [None if share != share else share for share in shares]  # NaN: no such slot
+    rows: Frame = {name: numbers[head].tolist() for name, numbers in one.of_queries.items()}
+    # NaN: no such slot
+    rows[RECEIVED] = [None if share != share else share for share in rows[RECEIVED]]
     rows["position"] = list(range(one.queries))
     rows["token"] = list(one.tokens)
     rows["argmax"] = one.argmax[head].tolist()

@@ -2,16 +2,19 @@
 
 import hashlib
 import json
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from importlib import import_module
+from inspect import signature
 from pathlib import Path
 from typing import Any
 
 import torch
-from torch import nn
+from jaxtyping import Int
+from torch import Tensor, nn
 
 from attlas.analysis.corpus.run_facts import DIGITS
+from attlas.analysis.corpus.text import Text
 from attlas.errors import AttlasError
 from attlas.runs.device import device_named
 
@@ -24,8 +27,10 @@ class HuggingFaceFolder:
     """What `save_pretrained` of a model and of its tokenizer wrote: opened by transformers' own
     classes, with the kernel that they choose; no code of the folder runs, nothing is fetched.
 
-    writes: whether it is an encoder–decoder. longest: how many tokens a text may have, special ones
-    included, and how many positions a decoder has; None = any number.
+    writes: whether it is an encoder–decoder. body: the model without its head, as far as that is
+    apart. longest: how many tokens a text may have, special ones included, and how many positions a
+    decoder has; None = any number. special: the ids of tokens that stand for no text; an unknown
+    word is a word.
     Errors: `AttlasError` where transformers is missing, and for a folder that it cannot read, that
     has no tokenizer, or no weights for a part of the model that looks.
     """
@@ -55,16 +60,69 @@ class HuggingFaceFolder:
             )
         opened.config.use_cache = False  # each pass stands for itself
         self.model: Any = opened.to(self.device).eval()
+        # A vocabulary of logits for each token would be most of the memory, and nobody looks at it.
+        self.body: Any = self.model.base_model if self.writes else self.model
         self.longest = _longest(self.model, self.tokenizer)
-        self.facts = {
+        self.special = _special(self.tokenizer)
+        self.facts: dict[str, str | int] = {
             "model": type(opened).__name__,
             "checkpoint": f"{path.resolve().name} ({_of_weights(opened, told['missing_keys'])})",
             "settings": _short(_settings(config)),
             "vocabularies": _of_tokenizer(self.tokenizer),
+            "longest": "any" if self.longest is None else self.longest,
             "device": self.device.type,
             "kernel": str(getattr(opened.config, "_attn_implementation", None)),
             "transformers": str(transformers.__version__),
         }
+        if self.writes:
+            self.facts["generation"] = _short(_settings(self.model.generation_config))
+
+    def types(self, told: Sequence[int] | None) -> tuple[int, ...] | None:
+        """The `token_type_ids` of a text, where they say something that the model listens to."""
+        if not told or not any(told):
+            return None
+        return tuple(told) if "token_type_ids" in signature(self.model.forward).parameters else None
+
+    def inputs(self, texts: Sequence[Text]) -> dict[str, Int[Tensor, "batch slots"]]:
+        """The sources of these texts as the model takes them, padded on the right."""
+        given = {
+            "input_ids": self.padded([text.source for text in texts]),
+            "attention_mask": self._filled([[1] * len(text.source) for text in texts], 0),
+        }
+        if any(text.types for text in texts):
+            types = [text.types or (0,) * len(text.source) for text in texts]
+            given["token_type_ids"] = self._filled(types, self.tokenizer.pad_token_type_id)
+        return given
+
+    def padded(self, rows: Sequence[Sequence[int]]) -> Int[Tensor, "batch slots"]:
+        """Ids side by side, short rows filled on the right with the padding of the tokenizer."""
+        padding = self.tokenizer.pad_token_id
+        return self._filled(rows, 0 if padding is None else padding)
+
+    def _filled(self, rows: Sequence[Sequence[int]], filling: int) -> Int[Tensor, "batch slots"]:
+        longest = max(map(len, rows))
+        whole = [[*row, *[filling] * (longest - len(row))] for row in rows]
+        return torch.tensor(whole, device=self.device)
+
+    @contextmanager
+    def reading(self) -> Iterator[None]:
+        """Turn what the model says of texts that it cannot read into an `AttlasError`.
+
+        A want of memory stays what it is: it has another remedy.
+        """
+        try:
+            yield
+        except AttlasError:
+            raise
+        except (IndexError, KeyError, RuntimeError, TypeError, ValueError) as error:
+            told = " ".join(str(error).split())
+            if isinstance(error, RuntimeError) and "memory" in told:
+                raise
+            raise AttlasError(
+                f"a model that reads these texts with their tokenizer, in {self.path}",
+                f"{type(error).__name__}: {told}",
+                "check that the tokenizer is that of the model, and that the model reads text",
+            ) from error
 
     @staticmethod
     def is_at(path: Path) -> bool:
@@ -127,6 +185,14 @@ def _longest(model: nn.Module, tokenizer: Any) -> int | None:
     return min((int(one) for one in said if one and 0 < one < 10**9), default=None)
 
 
+def _special(tokenizer: Any) -> frozenset[int]:
+    named = tokenizer.special_tokens_map
+    unknown = named.get("unk_token")
+    if unknown in [token for name, token in named.items() if name != "unk_token"]:
+        return frozenset(tokenizer.all_special_ids)  # GPT-2 has one token for everything
+    return frozenset(tokenizer.all_special_ids) - {tokenizer.unk_token_id}
+
+
 def _of_weights(model: nn.Module, missing: Collection[str]) -> str:
     """The checksum of names and bytes, in the order of the names, in any type of number.
 
@@ -147,7 +213,8 @@ def _settings(config: Any) -> str:
 
 
 def _of_tokenizer(tokenizer: Any) -> str:
-    known = json.dumps(tokenizer.get_vocab(), sort_keys=True)
+    side = tokenizer.truncation_side  # of which a text that is too long loses its tokens
+    known = json.dumps([side, tokenizer.get_vocab()], sort_keys=True)
     backend = getattr(tokenizer, "backend_tokenizer", None)
     return _short(known if backend is None else known + backend.to_str())
 

@@ -1,12 +1,15 @@
 """The numbers of one text, one layer, one call."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 import numpy as np
+import torch
+from jaxtyping import Float
 from numpy.typing import NDArray
+from torch import Tensor
 
-from attlas.analysis.corpus.columns import NUMBERS, RECEIVED
+from attlas.analysis.corpus.columns import NUMBERS, ON_SPECIAL, RECEIVED
 from attlas.analysis.corpus.reader import Look
 
 
@@ -21,6 +24,7 @@ class Measured:
 
     line: int
     unread: int
+    finished: bool
     layer: str
     call: int
     relation: str
@@ -33,31 +37,50 @@ class Measured:
     argmax: NDArray[np.int64] | None = None
 
 
-def measured(look: Look, threshold: float, tokens: tuple[str, ...] | None = None) -> Measured:
-    """The statistics of a look, from one pass over blocks of its rows.
+def measured(
+    look: Look,
+    threshold: float,
+    tokens: tuple[str, ...] | None = None,
+    also: Collection[str] = (),
+) -> Measured:
+    """The statistics of a look, from one pass over blocks of its rows; `on_special` takes another.
 
     Of a head the mean over the queries of each statistic, a query that sees nothing with its 0; of
     `received` its greatest share. tokens: names of the queries, where each of them is to have
     numbers too. In self-attention the `received` of a query is the share of the slot at its place;
-    else it is NaN. threshold: of `above`.
+    else it is NaN. threshold: of `above`. also: further ones, of `ALSO`.
     """
-    reading = look.reading
+    reading, text = look.reading, look.text
     _, heads, queries, slots = reading.shape
-    asked = (*NUMBERS, RECEIVED) if tokens is None else (*NUMBERS, RECEIVED, "argmax")
+    plain = (*NUMBERS, *(name for name in also if name != ON_SPECIAL), RECEIVED)
+    asked = plain if tokens is None else (*plain, "argmax")
     summary = reading.summary(*asked, threshold=threshold)
     numbers = {name: getattr(summary, name)[0].cpu() for name in asked}
+    if ON_SPECIAL in also:
+        numbers[ON_SPECIAL] = _on_special(look)
     sums = numbers.pop(RECEIVED).double()
     shares = sums / sums.sum(-1, keepdim=True).clamp(min=np.finfo(np.float64).tiny)
-    of_heads = {name: numbers[name].double().mean(-1).numpy() for name in NUMBERS}
+    names = (*NUMBERS, *also)
+    of_heads = {name: numbers[name].double().mean(-1).numpy() for name in names}
     of_heads[RECEIVED] = shares.amax(-1).numpy()
     across = look.relation == "cross"
     place = (
-        *(look.text.line, look.text.unread, look.layer, look.call, look.relation),
+        *(text.line, text.unread, text.finished, look.layer, look.call, look.relation),
         *(not across and reading.causal, queries, slots),
     )
     if tokens is None:
         return Measured(*place, of_heads)
-    of_queries = {name: numbers[name].float().numpy() for name in NUMBERS}
+    of_queries = {name: numbers[name].float().numpy() for name in names}
     own = np.full((heads, queries), np.nan) if across else shares.numpy()
     of_queries[RECEIVED] = own.astype(np.float32)
     return Measured(*place, of_heads, of_queries, tokens, numbers["argmax"].numpy())
+
+
+def _on_special(look: Look) -> Float[Tensor, "heads queries"]:
+    """Σ_{j special} w_ij."""
+    _, heads, queries, slots = look.reading.shape
+    if not look.special:
+        return torch.zeros(heads, queries)
+    groups = torch.full((slots,), -1)
+    groups[list(look.special)] = 0
+    return look.reading.mass(groups)[0, ..., 0].cpu()

@@ -1,7 +1,7 @@
 """What can be looked into: a model that reads the texts of a corpus."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -23,6 +23,7 @@ class Look:
     call: which one of this text, from 0; a module that a model shares among its layers is called
     several times. relation: whether queries look at themselves or at another source. reading: of
     this text alone, (1, heads, queries, slots). ids: of its queries; None where they are no tokens.
+    special: the slots whose tokens stand for no text.
     """
 
     text: Text
@@ -31,16 +32,19 @@ class Look:
     relation: Literal["self", "cross"]
     reading: Reading
     ids: tuple[int, ...] | None
+    special: tuple[int, ...] = ()
 
 
 class Reader(ABC):
     """A model that reads texts in batches, and is observed as it does.
 
     What comes of a text does not depend on the texts beside it, but for the rounding of floats.
-    facts: what its numbers depend on, beside the texts.
+    facts: what its numbers depend on, beside the texts. special: the ids of tokens that stand for
+    no text; an unknown word is a word.
     """
 
     model: Any
+    special: Collection[int]
     facts: Mapping[str, Fact]
 
     @abstractmethod
@@ -56,8 +60,11 @@ class Reader(ABC):
         """The tokens of the queries, as a person reads them."""
 
     @abstractmethod
-    def _completed(self, texts: Sequence[Text]) -> Sequence[Text]:
-        """The same texts, with what the model itself writes where no target was given."""
+    def completed(self, texts: Sequence[Text]) -> Sequence[Text]:
+        """The same texts, with what the model itself writes where no target was given: one batch.
+
+        Such a text may be longer than its source, and than the batch was made for.
+        """
 
     @abstractmethod
     def _run(self, texts: Sequence[Text]) -> None:
@@ -71,10 +78,11 @@ class Reader(ABC):
     def looks(self, texts: Sequence[Text], layers: Sequence[str] | None = None) -> Iterator[Look]:
         """Read a batch once, and say where the model looked: layer by layer, text by text.
 
-        layers: paths of the layers, or patterns such as "encoder.*"; None = all.
+        What is not yet `completed` is, before. layers: paths of the layers, or patterns such as
+        "encoder.*"; None = all.
         Errors: as `observe`; `AttlasError` for a layer whose axes are not the tokens of a text.
         """
-        texts = self._completed(texts)
+        texts = self.completed(texts)
         with observe(self.model, layers=layers) as trace:
             self._run(texts)
         for layer in trace.layers:
@@ -89,11 +97,21 @@ class Reader(ABC):
                 for row, text in enumerate(texts):
                     own = lengths[0][row], lengths[1][row]
                     alone = cut(reading, row, *own, across=relation == "cross")
-                    yield Look(text, layer, call, relation, alone, _ids(text, sides[0]))
+                    ids, special = _ids(text, sides[0]), self._special(text, sides[1])
+                    yield Look(text, layer, call, relation, alone, ids, special)
+
+    def _special(self, text: Text, side: Side) -> tuple[int, ...]:
+        read = enumerate(_read(text, side))
+        return tuple(place for place, id_ in read if id_ in self.special)
+
+
+def _read(text: Text, side: Side) -> tuple[int, ...]:
+    """The ids that have been read on a side."""
+    return text.source if side == "source" else text.asked or ()
 
 
 def _length(text: Text, side: Side) -> int:
-    return 1 if side == "text" else len(text.source if side == "source" else text.asked or ())
+    return 1 if side == "text" else len(_read(text, side))
 
 
 def _ids(text: Text, side: Side) -> tuple[int, ...] | None:

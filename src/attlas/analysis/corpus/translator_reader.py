@@ -34,6 +34,7 @@ class TranslatorReader(Reader):
     ) -> None:
         self._translator = Translator(run, search, which=which, device=device)
         self.model = self._translator.model
+        self.special = {BEGIN, END}
         if not taps(self.model):
             raise AttlasError(
                 "a model with attention",
@@ -66,7 +67,7 @@ class TranslatorReader(Reader):
         side = vocabularies.source if of_source else vocabularies.target
         return tuple(side.pieces(look.ids or ()))
 
-    def _completed(self, texts: Sequence[Text]) -> Sequence[Text]:
+    def completed(self, texts: Sequence[Text]) -> Sequence[Text]:
         alone = [text for text in texts if text.asked is None]
         if not alone:
             return texts

@@ -14,12 +14,14 @@ class Window:
     lines: int
     texts: tuple[Text, ...]
 
-    def batches(self, tokens: int) -> list[list[Text]]:
-        """Its texts by length, at most `tokens` padded ones together; a longer text is alone."""
-        widths: Sequence[range] = [range(text.width) for text in self.texts]
-        return [
-            [self.texts[place] for place in places] for places in batches_by_length(widths, tokens)
-        ]
+
+def batches_of(texts: Sequence[Text], tokens: int) -> list[list[Text]]:
+    """These by length, at most `tokens` padded ones together; a longer text is alone.
+
+    The length is that of the longer side, as far as it is known.
+    """
+    widths: Sequence[range] = [range(text.width) for text in texts]
+    return [[texts[place] for place in places] for places in batches_by_length(widths, tokens)]
 
 
 def windows_of(texts: Iterable[Text | None], *, lines: int, tokens: int) -> Iterator[Window]:

@@ -5,13 +5,13 @@ from collections.abc import Iterator, Mapping
 from types import FrameType
 from typing import Any
 
-from torch import nn
+from torch import Tensor, nn
 
 from attlas.recording.place import Place
 
 # What a module's forward calls the memory of a generation, and what else it is given to look at.
 _CACHES = ("past_key_values", "past_key_value", "layer_past", "cache")
-_SOURCES = ("key_value_states", "encoder_hidden_states")
+_SOURCES = ("key_value_states", "encoder_hidden_states", "cross_attention_states")
 _QUERIES = ("hidden_states", "query_states")
 
 
@@ -54,8 +54,16 @@ def _cache(given: Mapping[str, Any]) -> Any:
 
 def _across(module: nn.Module, given: Mapping[str, Any]) -> bool | None:
     if isinstance(module, nn.MultiheadAttention) and {"query", "key"} <= given.keys():
-        return given["key"] is not given["query"]
+        return not _same(given["key"], given["query"])
     sources = [given[name] for name in _SOURCES if name in given]
     if sources:
         return any(source is not None for source in sources)
     return False if any(name in given for name in _QUERIES) else None
+
+
+def _same(one: Tensor, other: Tensor) -> bool:
+    """Whether both are one and the same memory: a tensor may have been transposed twice."""
+    if one is other:
+        return True
+    alike = one.shape == other.shape and one.stride() == other.stride()
+    return alike and one.numel() > 0 and one.data_ptr() == other.data_ptr()

@@ -2,14 +2,13 @@
 
 from collections.abc import Callable
 
-import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
 from attlas.recording.dense_reading import DenseReading
 from attlas.recording.foreign.fused import factored
-from attlas.recording.foreign.heads import heads_of, with_heads
-from attlas.recording.foreign.lineage import Weighed
+from attlas.recording.foreign.heads import heads_of, mask_with_heads, with_heads
+from attlas.recording.foreign.lineage import Scored, Weighed
 from attlas.recording.foreign.sight import Sight, sight_of
 from attlas.recording.reading import Reading
 
@@ -17,7 +16,7 @@ from attlas.recording.reading import Reading
 def explicit_reading(
     known: Weighed,
     weights: Float[Tensor, "*batch queries slots"],
-    values: Float[Tensor, "*batch slots width"],
+    values: Float[Tensor, "..."],
     module: nn.Module,
     sight: Callable[..., Sight] = sight_of,
 ) -> Reading:
@@ -28,19 +27,32 @@ def explicit_reading(
     """
     origin = weights if known.origin is None else known.origin
     scores = known.scores
-    if scores is None or scores.left.ndim != origin.ndim:
+    if scores is None or not _makes(scores, origin):
         heads = heads_of(values, module) if origin.ndim == 3 else 1
-        return DenseReading(with_heads(origin, heads))
+        return _held(with_heads(origin, heads))
     heads = heads_of(scores.left, module)
     mask = scores.mask()
     return factored(
         with_heads(scores.left, heads),
         with_heads(scores.right.transpose(-1, -2), heads),
         scores.scale,
-        None if mask is None else with_heads(mask, heads),
+        None if mask is None else mask_with_heads(mask, scores.left, heads),
         module,
         sight,
     )
+
+
+def _makes(scores: Scored, weights: Tensor) -> bool:
+    """Whether these scores have a row for each row of the weights."""
+    left, right = scores.left.shape[:-2], scores.right.shape[:-2]
+    one_each = len(left) == weights.ndim - 2 == len(right)
+    return one_each and tuple(map(max, left, right)) == weights.shape[:-2]
+
+
+def _held(weights: Float[Tensor, "batch heads queries slots"]) -> DenseReading:
+    """The map itself: a slot that no head looks at, exactly 0 after a softmax, was hidden."""
+    shown = (weights > 0).any(1, keepdim=True)
+    return DenseReading(weights, None if bool(shown.all()) else shown)
 
 
 def rewritten(
@@ -57,7 +69,9 @@ def rewritten(
     return known.again(changed.reshape(origin.shape).to(origin.dtype))
 
 
-def is_weights(result: Tensor, dim: int | None) -> bool:
-    """Whether a softmax over this axis may be one over slots."""
+def is_softmax_of_rows(result: Tensor, dim: int | None, scores: Scored | None) -> bool:
+    """Whether a softmax over this axis may be one over slots: of two axes only where it is known
+    to be of queries and keys."""
     last = dim in (-1, result.ndim - 1)
-    return last and result.ndim in (3, 4) and torch.is_floating_point(result)
+    axes = result.ndim > 2 or (result.ndim == 2 and scores is not None)
+    return last and axes and result.is_floating_point()

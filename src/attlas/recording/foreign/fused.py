@@ -6,10 +6,16 @@ from dataclasses import dataclass
 import torch.nn.functional as F
 from jaxtyping import Float, Shaped
 from torch import Tensor, nn
+from torch.nn.attention.bias import CausalBias
 
 from attlas.patterns import causal
 from attlas.recording.factored_reading import FactoredReading
-from attlas.recording.foreign.heads import heads_of, shared_keys, with_heads
+from attlas.recording.foreign.heads import (
+    heads_of,
+    mask_with_heads,
+    shared_keys,
+    with_heads,
+)
 from attlas.recording.foreign.sight import Sight, sight_of
 
 Change = Callable[[Tensor, Tensor], Tensor]
@@ -34,7 +40,10 @@ class FusedCall:
     def reading(self, module: nn.Module, sight: Callable[..., Sight] = sight_of) -> FactoredReading:
         """The weights before dropout, of these very tensors; `module` made the call."""
         heads = heads_of(self.query, module)
-        mask = None if self.attn_mask is None else with_heads(self.attn_mask, heads)
+        mask = self.attn_mask
+        if isinstance(mask, CausalBias):  # a tensor by name alone
+            mask = mask._materialize(self.query.device)
+        mask = None if mask is None else mask_with_heads(mask, self.query, heads)
         scale = float(self.query.shape[-1] ** -0.5) if self.scale is None else float(self.scale)
         past = Sight(causal, 0) if self.is_causal else None
         query, keys = with_heads(self.query, heads), with_heads(self.key, heads)
@@ -47,7 +56,7 @@ class FusedCall:
         reading = self.reading(module)
         queries, slots = reading.shape[2:]
         weights = reading.rows(0, queries).to(self.query.dtype)
-        weights = change(weights, reading.seen(0, queries))
+        weights = change(weights, reading.seen(0, queries)).to(self.query.dtype)
         values = with_heads(self.value, heads_of(self.query, module))[:, :, :slots]
         values = values.repeat_interleave(weights.shape[1] // values.shape[1], dim=1)
         context = F.dropout(weights, self.dropout_p) @ values
@@ -67,7 +76,8 @@ def factored(
 ) -> FactoredReading:
     """softmax(scale · q kᵀ + mask) as a reading, with the heads that the module has."""
     batch = max(query.shape[0], keys.shape[0])
-    query, keys = query.expand(batch, -1, -1, -1), keys.expand(batch, -1, -1, -1)
+    heads = max(query.shape[1], keys.shape[1])
+    query, keys = query.expand(batch, heads, -1, -1), keys.expand(batch, -1, -1, -1)
     query, keys, mask = shared_keys(query, keys, mask, module)
     seen = sight(mask, batch, query.shape[2], keys.shape[2])
     return FactoredReading(query, keys, scale, seen.pattern, seen.first, seen.real, seen.bias)

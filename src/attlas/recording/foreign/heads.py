@@ -14,11 +14,14 @@ def heads_of(tensor: Float[Tensor, "... places width"], module: nn.Module) -> in
     """How many heads are folded into the first of three axes; 1 where there are not three.
 
     The first axis is batch × heads where the module names a number of heads, and a width that so
-    many vectors of this width make.
+    many vectors of this width make: its own, or that of a linear map which it holds.
     """
     if tensor.ndim != 3:
         return 1
     widths = [number for name in _WIDTHS if (number := _number(module, name))]
+    for child in module.children():
+        if isinstance(child, nn.Linear):
+            widths += child.in_features, child.out_features
     for name in _HEADS:
         heads = _number(module, name)
         if heads and tensor.shape[0] % heads == 0 and tensor.shape[-1] * heads in widths:
@@ -35,6 +38,20 @@ def with_heads(
     while tensor.ndim < 4:
         tensor = tensor.unsqueeze(0)
     return tensor.flatten(0, tensor.ndim - 4)
+
+
+def mask_with_heads(
+    mask: Shaped[Tensor, "..."], like: Shaped[Tensor, "... queries width"], heads: int = 1
+) -> Shaped[Tensor, "#batch #heads #queries #slots"]:
+    """A mask beside `like`, whose axes it is broadcast to from the last one on, as torch does."""
+    if like.ndim < 4:
+        return with_heads(mask, heads)
+    while mask.ndim < like.ndim:
+        mask = mask.unsqueeze(0)
+    folded = like.ndim - 3
+    if folded > 1:
+        mask = mask.expand(*like.shape[:folded], *mask.shape[folded:])
+    return mask.flatten(0, folded - 1)
 
 
 def shared_keys(

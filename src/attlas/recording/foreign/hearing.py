@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import torch
 from torch import Tensor, nn
 
 from attlas.recording.foreign.calling import place_of_call
@@ -43,13 +44,13 @@ class Hearing:
         return [
             (who, place)
             for who, place in self.places()
-            if who.rewrite or (who.journal and who.journal.wants(place.path))
+            if who.rewrite or (who.journal and not _again() and who.journal.wants(place.path))
         ]
 
     def tell(self, concerned: Concerned, reading: Reading) -> None:
         """Hand a reading to everyone who observes."""
         for who, place in concerned:
-            if who.journal:
+            if who.journal and not _again():
                 who.journal.hear(place, reading)
 
     def change(self, concerned: Concerned) -> Callable[[Tensor, Tensor], Tensor] | None:
@@ -70,6 +71,11 @@ class Hearing:
         for who in listeners():
             if who.journal and not who.journal.ran and place_of_call(who.modules):
                 who.journal.ran = True
+
+
+def _again() -> bool:
+    """Whether a backward pass computes anew what gradient checkpointing has let go."""
+    return torch._C._current_graph_task_id() != -1
 
 
 def _ours(module: nn.Module) -> bool:

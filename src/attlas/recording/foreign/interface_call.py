@@ -48,6 +48,8 @@ class InterfaceCall:
         """From the arguments of transformers' interface; None for what cannot be read."""
         if any(named.get(name) is not None for name in _UNREADABLE):
             return None
+        if mask is None and _packed(named.get("position_ids")):
+            return None
         queries, slots = query.shape[2], key.shape[2]
         real, allowed = None, _allowed(mask, query, key)
         if isinstance(mask, Tensor) and mask.ndim == 2:
@@ -102,6 +104,12 @@ class InterfaceCall:
         weights = F.dropout(change(weights, reading.seen(0, queries)), self.dropout)
         shared = weights.shape[1] // self.values.shape[1]
         return (weights @ self.values.repeat_interleave(shared, 1)).transpose(1, 2).contiguous()
+
+
+def _packed(positions: Any) -> bool:
+    """Whether several texts follow each other in one row, which kernels keep apart by position."""
+    rows = isinstance(positions, Tensor) and positions.ndim == 2
+    return rows and bool((positions.diff() != 1).any())
 
 
 def _allowed(mask: Any, query: Tensor, key: Tensor) -> Tensor | None:

@@ -65,6 +65,16 @@ class Weighed:
         kept = origin if self.origin is None else self.origin
         return Weighed(self.scores, kept, (*self.steps, step))
 
+    def turned(self, query: int) -> "Weighed":
+        """The same of weights whose queries are another axis than the last but one."""
+        if query == -2:
+            return self
+        origin = None if self.origin is None else self.origin.movedim(query, -2)
+        steps = tuple(
+            (_turned_back(function, query), rest, named) for function, rest, named in self.steps
+        )
+        return Weighed(None, origin, steps)
+
     def again(self, weights: Float[Tensor, "*batch queries slots"]) -> Tensor:
         """Other weights after the same steps."""
         for function, rest, named in self.steps:
@@ -72,19 +82,46 @@ class Weighed:
         return weights
 
 
+def _turned_back(function: Callable[..., Tensor], query: int) -> Callable[..., Tensor]:
+    """The function, of weights whose queries were moved to the last but one axis."""
+    return lambda weights, *rest, **named: function(
+        weights.movedim(-2, query), *rest, **named
+    ).movedim(query, -2)
+
+
+_NOTHING = None, 0
+
+
+def in_place(function: Callable[..., Any]) -> bool:
+    """Whether a function of torch changes its first argument, by its name."""
+    name = getattr(function, "__name__", "")
+    return name == "__setitem__" or name.startswith("__i") or (name[-1:] == "_" != name[-2:-1])
+
+
+def _version(tensor: Tensor) -> int:
+    """How often it, or what shares its memory, was changed in its place; inference forgets that."""
+    return 0 if tensor.is_inference() else tensor._version
+
+
 class Lineage:
-    """What is known of tensors that are still alive; it keeps none of them alive itself."""
+    """What is known of tensors that are still alive; it keeps none of them alive itself.
+
+    Of a tensor that was changed in its place, by whomever, nothing is known any more.
+    """
 
     def __init__(self) -> None:
         self._known: Any = WeakIdKeyDictionary()
 
     def of(self, tensor: Any) -> Scored | Weighed | None:
         """What is known of this tensor."""
-        return self._known.get(tensor) if isinstance(tensor, Tensor) else None
+        fact, version = (
+            self._known.get(tensor, _NOTHING) if isinstance(tensor, Tensor) else _NOTHING
+        )
+        return fact if fact is not None and version == _version(tensor) else None
 
     def learn(self, tensor: Any, fact: Scored | Weighed | None) -> None:
         """From now on this is known of it; None = nothing."""
         if fact is not None:
-            self._known[tensor] = fact
-        elif tensor in self._known:
+            self._known[tensor] = fact, _version(tensor)
+        elif isinstance(tensor, Tensor) and tensor in self._known:
             del self._known[tensor]

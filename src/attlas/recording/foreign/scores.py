@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from attlas.recording.foreign.hearing import Handler, Hearing
 from attlas.recording.foreign.lineage import Scored
@@ -37,8 +37,8 @@ def scaling(factor_of: Callable[[float], float]) -> Handler:
     def handler(
         hearing: Hearing, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> Any:
-        result = func(*args, **kwargs)
         known = hearing.lineage.of(args[0]) if len(args) == 2 else None
+        result = func(*args, **kwargs)
         if isinstance(known, Scored):
             factor = None if kwargs else _as_number(args[1])
             fact = None if not factor else known.scaled(factor_of(factor))
@@ -48,37 +48,65 @@ def scaling(factor_of: Callable[[float], float]) -> Handler:
     return handler
 
 
-def adding(
-    hearing: Hearing, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
-) -> Any:
-    """Scores plus a mask, from either side; a number changes no softmax."""
-    result = func(*args, **kwargs)
-    if len(args) == 2:
-        for mine, other in (args, args[::-1]):
-            known = hearing.lineage.of(mine)
-            if isinstance(known, Scored):
-                fact = _plus(known, mine, other) if not kwargs else None
-                hearing.lineage.learn(result, fact)
-                break
-    return result
+def adding(sign: int) -> Handler:
+    """Scores plus a mask, from either side, or minus one; a number changes no softmax."""
+
+    def handler(
+        hearing: Hearing, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> Any:
+        sides = [args, args[::-1]][: 2 if sign > 0 else 1] if len(args) > 1 else []
+        found = [
+            (known, mine, other)
+            for mine, other, *_ in sides
+            if isinstance(known := hearing.lineage.of(mine), Scored)
+        ]
+        result = func(*args, **kwargs)
+        if found:
+            alone = len(args) == 2 and not kwargs
+            hearing.lineage.learn(result, _plus(*found[0], sign) if alone else None)
+        return result
+
+    return handler
 
 
-def _plus(known: Scored, scores: Tensor, other: Any) -> Scored | None:
+def _plus(known: Scored, scores: Tensor, other: Any, sign: int) -> Scored | None:
     if _as_number(other) is not None:
         return known
     if not isinstance(other, Tensor) or other.ndim > scores.ndim:
         return None
-    return known.masked(other.detach())
+    other = other.detach()
+    mask = other if other.is_floating_point() else other.to(scores.dtype)  # bools count as 0 and 1
+    return known.masked(mask if sign > 0 else -mask)
 
 
 def filling(
     hearing: Hearing, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> Any:
     """Scores with −∞ where a mask is True."""
+    known = hearing.lineage.of(args[0]) if args else None
+    fact = None
+    if isinstance(known, Scored):
+        told = [*args[1:], *(kwargs[name] for name in ("mask", "value") if name in kwargs)]
+        if len(told) == 2:
+            fact = _hidden(known, args[0], *told, hides=True)
     result = func(*args, **kwargs)
-    if len(args) == 3 and isinstance(known := hearing.lineage.of(args[0]), Scored):
-        hearing.lineage.learn(result, _hidden(known, result, args[1], args[2], hides=True))
+    if isinstance(known, Scored):
+        hearing.lineage.learn(result, fact)
     return result
+
+
+def assigning(
+    hearing: Hearing, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> None:
+    """`scores[mask] = −∞`."""
+    known, fact = hearing.lineage.of(args[0]), None
+    # An index is aligned from the first axis on, a mask from the last.
+    of_all = isinstance(args[1], Tensor) and args[1].shape == args[0].shape
+    if isinstance(known, Scored) and of_all:
+        fact = _hidden(known, args[0], args[1], args[2], hides=True)
+    func(*args, **kwargs)
+    if known is not None:
+        hearing.lineage.learn(args[0], fact)
 
 
 def choosing(
@@ -87,7 +115,7 @@ def choosing(
     """torch.where(mask, scores, −∞)."""
     result = func(*args, **kwargs)
     if len(args) == 3 and isinstance(known := hearing.lineage.of(args[1]), Scored):
-        hearing.lineage.learn(result, _hidden(known, result, args[0], args[2], hides=False))
+        hearing.lineage.learn(result, _hidden(known, args[1], args[0], args[2], hides=False))
     return result
 
 
@@ -101,6 +129,8 @@ def _hidden(known: Scored, scores: Tensor, mask: Any, value: Any, *, hides: bool
     if number is None or not isinstance(mask, Tensor) or mask.dtype != torch.bool:
         return None
     seen = ~mask if hides else mask
+    if mask.ndim > scores.ndim:
+        return None
     if number != -torch.inf:
         lowest = float(torch.where(seen, scores.detach(), torch.inf).min())
         if number > lowest - _NOTHING or not bool(seen.any(-1).all()):
@@ -118,7 +148,8 @@ def _may_be_scores(left: Any, right: Any, result: Any) -> bool:
     return (
         isinstance(left, Tensor)
         and isinstance(right, Tensor)
-        and left.ndim in (3, 4)
+        and left.ndim in (2, 3, 4)
+        and not isinstance(right, nn.Parameter)
         and left.ndim == right.ndim
         and left.shape[-1] == right.shape[-2]
         and torch.is_floating_point(result)

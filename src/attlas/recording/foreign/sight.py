@@ -9,6 +9,7 @@ from torch import Tensor
 from attlas.patterns import Pattern, both, causal, everywhere, window
 
 _AT_ONCE = 1 << 22  # pairs that are compared at a time
+_FAR = 9e3  # e⁻⁹⁰⁰⁰ is nothing beside 1, whatever the scores are
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,12 +75,13 @@ def _allowed(
     """A mask as truth values; None where it says more than that."""
     if mask.dtype == torch.bool:
         return mask
-    # What models add to hide a slot: −∞, or the least number there is (or half of it, or a sum).
-    allowed = mask > torch.finfo(mask.dtype).min / 2
-    if bool(torch.where(allowed, mask, 0.0).any()):
+    # What models add to hide a slot: −∞, the least number there is, −10⁹, −10⁴. A row of which
+    # all is hidden by one finite number sees everything: nothing is far below its greatest.
+    greatest = mask.amax(-1, keepdim=True)
+    allowed = mask > greatest - _FAR
+    if bool((torch.where(allowed, mask, greatest) != greatest).any()):
         return None  # it weighs what it shows
-    drowned = ~allowed.any(-1, keepdim=True) & (mask > -torch.inf).any(-1, keepdim=True)
-    return None if bool(drowned.any()) else allowed  # a row hidden by finite numbers sees all
+    return allowed
 
 
 def _pattern_of(

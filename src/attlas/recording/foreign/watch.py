@@ -13,8 +13,16 @@ from torch.overrides import TorchFunctionMode
 from attlas.recording.foreign.fused import FusedCall
 from attlas.recording.foreign.hearing import Handler, Hearing
 from attlas.recording.foreign.interfaces import heard_interfaces
+from attlas.recording.foreign.lineage import in_place
 from attlas.recording.foreign.opened import multi_head_attention_forward
-from attlas.recording.foreign.scores import adding, choosing, filling, product_onto, scaling
+from attlas.recording.foreign.scores import (
+    adding,
+    assigning,
+    choosing,
+    filling,
+    product_onto,
+    scaling,
+)
 from attlas.recording.foreign.weights import CASTS, einsum, part, product, softmax, step, step_or
 
 
@@ -43,7 +51,10 @@ class Watch(TorchFunctionMode):
                 return multi_head_attention_forward(*args, **(kwargs or {}))
         handler = _HANDLERS.get(func)
         if handler is None:
-            return func(*args, **(kwargs or {}))
+            result = func(*args, **(kwargs or {}))
+            if args and in_place(func):
+                self.hearing.lineage.learn(args[0], None)
+            return result
         return handler(self.hearing, func, args, kwargs or {})
 
 
@@ -67,6 +78,7 @@ _HANDLERS: Mapping[Any, Handler] = {
     torch.baddbmm: product_onto,
     torch.einsum: einsum,
     T.__getitem__: part,
+    T.__setitem__: assigning,
     T.masked_fill: step_or(filling),
     torch.masked_fill: step_or(filling),
     T.masked_fill_: step_or(filling),
@@ -74,20 +86,25 @@ _HANDLERS: Mapping[Any, Handler] = {
     **dict.fromkeys((F.softmax, torch.softmax, T.softmax, torch.special.softmax), softmax),
     **dict.fromkeys((torch.matmul, T.matmul, T.__matmul__, torch.bmm, T.bmm), product),
     **dict.fromkeys(
-        (T.mul, torch.mul, T.__mul__, T.__rmul__, T.mul_), step_or(scaling(lambda x: x))
+        (T.mul, torch.mul, T.__mul__, T.__rmul__, T.mul_, T.__imul__), step_or(scaling(lambda x: x))
     ),
     **dict.fromkeys(
-        (T.div, torch.div, T.__truediv__, T.true_divide, T.div_), step_or(scaling(lambda x: 1 / x))
+        (T.div, torch.div, T.__truediv__, T.true_divide, T.div_, T.__itruediv__),
+        step_or(scaling(lambda x: 1 / x)),
     ),
-    **dict.fromkeys((T.add, torch.add, T.__add__, T.__radd__, T.__iadd__, T.add_), adding),
+    **dict.fromkeys((T.add, torch.add, T.__add__, T.__radd__, T.__iadd__, T.add_), adding(1)),
+    **dict.fromkeys((T.sub, torch.sub, T.__sub__, T.__isub__, T.sub_), adding(-1)),
     **dict.fromkeys(CASTS | _SHAPES | _DROPS, step),
 }
 
 
 class _Here(threading.local):
-    """What this thread hears, where it watches already."""
+    """What this thread hears, for how many blocks, and what is open meanwhile."""
 
-    hearing: Hearing | None = None
+    def __init__(self) -> None:
+        self.hearing: Hearing | None = None
+        self.blocks = 0
+        self.open = ExitStack()
 
 
 _here = _Here()
@@ -96,11 +113,16 @@ _here = _Here()
 @contextmanager
 def watching(model: nn.Module) -> Iterator[None]:
     """Watch for the length of a block, once however many blocks there are in this thread."""
-    with ExitStack() as stack:
-        if _here.hearing is None:
-            watch = Watch()
-            _here.hearing = watch.hearing
-            stack.callback(setattr, _here, "hearing", None)
-            stack.enter_context(watch)
-        stack.enter_context(heard_interfaces(list(model.modules()), lambda: _here.hearing))
-        yield
+    if not _here.blocks:
+        watch = Watch()
+        _here.hearing = watch.hearing
+        _here.open.enter_context(watch)
+    _here.blocks += 1
+    try:
+        with heard_interfaces(list(model.modules()), lambda: _here.hearing):
+            yield
+    finally:
+        _here.blocks -= 1
+        if not _here.blocks:  # the last of them, whichever that is
+            _here.open.close()
+            _here.hearing = None

@@ -4,14 +4,20 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
-from attlas.recording.foreign.explicit import explicit_reading, is_weights, rewritten
+from attlas.recording.foreign.contraction import Contraction
+from attlas.recording.foreign.explicit import (
+    explicit_reading,
+    is_softmax_of_rows,
+    rewritten,
+)
 from attlas.recording.foreign.hearing import Handler, Hearing
-from attlas.recording.foreign.lineage import Scored, Weighed
+from attlas.recording.foreign.lineage import Scored, Weighed, in_place
 from attlas.recording.foreign.scores import product_of
 
 T = torch.Tensor
+_MOST_AXES = 4  # windows that have an axis of their own are not read
 CASTS = {T.to, T.type, T.float, T.half, T.double, T.bfloat16, T.type_as, T.contiguous}
 
 
@@ -21,12 +27,15 @@ def softmax(
     """A softmax over the last axis, which may be weights; at a place that is about attention."""
     result = func(*args, **kwargs)
     dim = kwargs.get("dim", args[1] if len(args) > 1 else None)
-    if is_weights(result, dim):
-        scores = hearing.lineage.of(args[0] if args else kwargs.get("input"))
-        hearing.lineage.learn(result, Weighed(scores if isinstance(scores, Scored) else None))
-        for who, place in hearing.places():
-            if who.journal:
-                who.journal.expect(place)
+    scores = hearing.lineage.of(args[0] if args else kwargs.get("input"))
+    known = scores if isinstance(scores, Scored) else None
+    if not is_softmax_of_rows(result, dim, known):
+        return result
+    if result.ndim <= _MOST_AXES:
+        hearing.lineage.learn(result, Weighed(known))
+    for who, place in hearing.places():
+        if who.journal:
+            who.journal.expect(place)
     return result
 
 
@@ -49,26 +58,42 @@ def product(
 def einsum(
     hearing: Hearing, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> Any:
-    """Einstein's sum of weights and values; one of queries and keys is left alone."""
-    given = list(args)
-    if len(given) == 3:
-        for mine, other in ((1, 2), (2, 1)):
-            known = hearing.lineage.of(given[mine])
-            if isinstance(known, Weighed):
-                given[mine] = _read(hearing, known, given[mine], given[other])
-    return func(*given, **kwargs)
+    """Einstein's sum of weights and values, or of queries and keys, in whatever order of axes."""
+    asked = Contraction.of(args)
+    if asked is None:
+        return func(*args, **kwargs)
+    tensors = list(asked.tensors)
+    for mine in (0, 1):
+        known = hearing.lineage.of(tensors[mine])
+        if isinstance(known, Weighed) and (query := asked.query_axis(mine)) is not None:
+            weights, values = tensors[mine].movedim(query, -2), tensors[1 - mine]
+            turned = known.turned(query)
+            tensors[mine] = _read(hearing, turned, weights, values).movedim(-2, query)
+            return func(asked.equation, *tensors, **kwargs)
+    result = func(*args, **kwargs)
+    scored = asked.product()
+    if scored is not None:
+        hearing.lineage.learn(result, product_of(*scored, result))
+    return result
 
 
 def _read(hearing: Hearing, known: Weighed, weights: Tensor, values: Tensor) -> Tensor:
     """Weights are about to be multiplied with values: tell, and change them where somebody does."""
+    if not isinstance(values, Tensor) or _is_table(values, weights):
+        return weights
     concerned = hearing.concerned()
-    if not concerned or not isinstance(values, Tensor):
+    if not concerned:
         return weights
     module = concerned[0][1].module
     reading = explicit_reading(known, weights, values, module, hearing.sights)
     hearing.tell(concerned, reading)
     change = hearing.change(concerned)
     return weights if change is None else rewritten(known, weights, module, reading, change)
+
+
+def _is_table(values: Tensor, weights: Tensor) -> bool:
+    """Whether these are no values of a text but rows that are the same for every one."""
+    return isinstance(values, nn.Parameter) or (values.ndim == 2 and weights.ndim > 2)
 
 
 def part(
@@ -78,7 +103,7 @@ def part(
     result = func(*args, **kwargs)
     if isinstance(hearing.lineage.of(args[0]), Weighed) and isinstance(result, Tensor):
         apart = args[1] if isinstance(args[1], tuple) else (args[1],)
-        if apart[0] is Ellipsis and len(apart) == 2 and isinstance(apart[1], slice):
+        if len(apart) == 2 and apart[0] is Ellipsis and isinstance(apart[1], slice):
             hearing.lineage.learn(result, Weighed(None))
     return result
 
@@ -87,12 +112,14 @@ def step(
     hearing: Hearing, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> Any:
     """What may be done to weights before they meet values: dropout, another type, another shape."""
-    result = func(*args, **kwargs)
     if not args:
-        return result
-    known = hearing.lineage.of(args[0])
-    if isinstance(known, Weighed) and isinstance(result, Tensor) and result is not args[0]:
-        fact = known.after(args[0], (func, args[1:], kwargs))
+        return func(*args, **kwargs)
+    known, before = hearing.lineage.of(args[0]), args[0]
+    if isinstance(known, Weighed) and (kwargs.get("inplace") or in_place(func)):
+        before = args[0].detach().clone()
+    result = func(*args, **kwargs)
+    if isinstance(known, Weighed) and isinstance(result, Tensor) and result is not before:
+        fact = known.after(before, (func, args[1:], kwargs))
         hearing.lineage.learn(result, fact)
     elif isinstance(known, Scored) and isinstance(result, Tensor) and func in CASTS:
         hearing.lineage.learn(result, known)

@@ -12,7 +12,7 @@ from attlas.recording.reading import Reading
 from attlas.recording.streaming.block import Block, Fringe
 from attlas.recording.streaming.fringe import fringes_of, reach_of, stretch_of
 
-AT_ONCE = 1 << 21
+AT_ONCE = 1 << 22
 """Weights that a block holds, unless a few rows have more: fewer are not worth the calls."""
 
 _LEAST_ROWS = 16
@@ -54,7 +54,7 @@ def _size(heads: slice, start: int, stop: int) -> int:
 
 def _of_weights(row: Reading, batch: int, within: tuple[int, int], at_once: int) -> Iterator[Block]:
     """Blocks of a reading that is asked for its weights."""
-    _, _, queries, slots = row.shape
+    slots = row.shape[3]
     known = not (isinstance(row, DenseReading) and row.allowed is None)
     for heads, start, stop in _cuts(row, within, at_once):
         weights = row.rows(start, stop)[0, heads]
@@ -64,7 +64,7 @@ def _of_weights(row: Reading, batch: int, within: tuple[int, int], at_once: int)
             seen = row.seen(start, stop)[0]
             fringes = (Fringe(0, slots, seen[heads] if seen.shape[0] > 1 else seen),)
         scores = weights.clamp(min=torch.finfo(weights.dtype).tiny).log()
-        place = batch, heads, start, stop, 0, slots, slots - queries + start
+        place = batch, heads, start, stop, 0, slots, row.position + start
         numbers = scores, weights, torch.empty_like(weights)
         yield Block(*place, *numbers, fringes, (weights > 0).any(-1), (0, slots - 1))
 

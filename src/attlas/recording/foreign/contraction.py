@@ -1,0 +1,63 @@
+"""An Einstein sum of two tensors: which of its axes are queries and slots."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from torch import Tensor
+
+
+@dataclass(frozen=True, slots=True)
+class Contraction:
+    """`torch.einsum(equation, *tensors)` of two tensors, every axis of which has a letter."""
+
+    equation: str
+    tensors: tuple[Tensor, Tensor]
+    terms: tuple[str, str]
+    out: str
+
+    @classmethod
+    def of(cls, args: Sequence[Any]) -> "Contraction | None":
+        """From the arguments; None where it is of another kind."""
+        if not args or not isinstance(args[0], str):
+            return None
+        given = args[1] if len(args) == 2 and isinstance(args[1], list | tuple) else args[1:]
+        terms, arrow, out = args[0].replace(" ", "").partition("->")
+        left, comma, right = terms.partition(",")
+        if len(given) != 2 or not arrow or not comma or "," in right or "." in args[0]:
+            return None
+        return cls(args[0], (given[0], given[1]), (left, right), out)
+
+    def query_axis(self, mine: int) -> int | None:
+        """Which axis of these weights has queries, counted from the last; None where none has.
+
+        The last one has slots: summed over, as of the values. Queries are kept, and the values have
+        none; where heads share their values, these have none of heads either, which come before.
+        """
+        letters, values = self.terms[mine], self.terms[1 - mine]
+        if letters[-1] in self.out or letters[-1] not in values:
+            return None
+        asking = [letter for letter in letters[:-1] if letter in self.out and letter not in values]
+        if not asking or (len(asking) > 1 and asking[-1] != letters[-2]):
+            return None
+        return letters.index(asking[-1]) - len(letters)
+
+    def product(self) -> tuple[Tensor, Tensor] | None:
+        """Two tensors of which the result is the matrix product; None where it is none."""
+        if len(self.out) < 2:
+            return None
+        batch, query, slot = self.out[:-2], self.out[-2], self.out[-1]
+        left, right = self.tensors
+        mine, theirs = self.terms
+        if query not in mine:
+            left, right, mine, theirs = right, left, theirs, mine
+        summed = [letter for letter in mine if letter in theirs and letter not in self.out]
+        if len(summed) != 1:
+            return None
+        wanted = batch + query + summed[0], batch + summed[0] + slot
+        if sorted(mine) != sorted(wanted[0]) or sorted(theirs) != sorted(wanted[1]):
+            return None
+        return (
+            left.permute([mine.index(letter) for letter in wanted[0]]),
+            right.permute([theirs.index(letter) for letter in wanted[1]]),
+        )

@@ -1,0 +1,163 @@
+"""Models of Hugging Face in a corpus: what they write, what stops them, what they look at."""
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+from attlas.analysis.corpus import ALSO, HuggingFaceFolder, HuggingFaceReader, frames, measured
+from attlas.errors import AttlasError
+from small_models import SIZE, model, saved, tokenizer
+
+
+def reader_of(folder):
+    return HuggingFaceReader(HuggingFaceFolder(folder))
+
+
+def translating(folder):
+    """A model whose class does not say how its decoder's input is made of its target."""
+    import transformers as hf
+
+    torch.manual_seed(11)
+    config = hf.M2M100Config(
+        vocab_size=SIZE, pad_token_id=0, bos_token_id=2, eos_token_id=3, decoder_start_token_id=3,
+        d_model=16, encoder_layers=1, decoder_layers=1, encoder_attention_heads=2,
+        decoder_attention_heads=2, encoder_ffn_dim=24, decoder_ffn_dim=24,
+        max_position_embeddings=24,
+    )  # fmt: skip
+    hf.M2M100ForConditionalGeneration(config).save_pretrained(folder)
+    tokenizer().save_pretrained(folder)
+    return folder
+
+
+def other_facts(one, other):
+    return {name for name in {**one, **other} if one.get(name) != other.get(name)}
+
+
+def test_the_facts_tell_other_settings_of_generation_and_another_longest(tmp_path):
+    folder = saved(tmp_path / "bart", "bart")
+    one = HuggingFaceFolder(folder).facts
+    path = folder / "generation_config.json"
+    told = json.loads(path.read_text(encoding="utf-8"))
+    path.write_text(json.dumps({**told, "no_repeat_ngram_size": 2}), encoding="utf-8")
+    other = HuggingFaceFolder(folder).facts
+    assert other_facts(one, other) == {"generation"}
+    tokenizer(model_max_length=10).save_pretrained(folder)
+    shorter = HuggingFaceFolder(folder).facts
+    assert other_facts(other, shorter) == {"longest"}
+    assert shorter["longest"] == 10
+
+
+def test_a_target_is_shifted_behind_the_token_that_begins_it_where_the_model_cannot(tmp_path):
+    reader = reader_of(translating(tmp_path / "m2m"))
+    assert not hasattr(reader.model, "prepare_decoder_input_ids_from_labels")
+    text = reader.read(1, "the cat", "a big dog")
+    assert text.asked == (3, *text.wanted[:-1])
+    looks = [look for look in reader.looks([text]) if look.relation == "cross"]
+    assert [look.reading.shape[2:] for look in looks] == [(5, 4)]
+    for settings in (reader.model.config, reader.model.generation_config):
+        settings.decoder_start_token_id = None
+    with pytest.raises(AttlasError, match="got no decoder_start_token_id in"):
+        reader.read(1, "the cat", "a big dog")
+
+
+def test_a_tokenizer_of_another_model_is_explained_where_it_writes_and_where_it_reads(tmp_path):
+    small = model("bart")
+    small.resize_token_embeddings(6)
+    small.save_pretrained(tmp_path / "bart")
+    tokenizer().save_pretrained(tmp_path / "bart")
+    reader = reader_of(tmp_path / "bart")
+    for target in (None, "a dog"):
+        with pytest.raises(AttlasError, match="check that the tokenizer is that of the model"):
+            list(reader.looks([reader.read(1, "the cat", target)]))
+
+
+def test_a_want_of_memory_is_no_mistake_in_the_texts(tmp_path, monkeypatch):
+    reader = reader_of(saved(tmp_path / "bart", "bart"))
+    told = "[enforce fail] DefaultCPUAllocator: can't allocate memory: you tried to …"
+
+    def failing(**_):
+        raise RuntimeError(told)
+
+    monkeypatch.setattr(reader.model, "generate", failing)
+    with pytest.raises(RuntimeError, match="allocate memory"):
+        reader.completed([reader.read(1, "the cat")])
+    told = "mat1 and mat2 shapes cannot be multiplied"
+    with pytest.raises(AttlasError, match="shapes cannot be multiplied"):
+        reader.completed([reader.read(1, "the cat")])
+
+
+def test_no_logits_are_made_of_a_text_that_is_read_and_layers_keep_their_names(tmp_path):
+    reader = reader_of(saved(tmp_path / "bart", "bart"))
+    made = []
+    reader.model.lm_head.register_forward_hook(lambda *_: made.append("logits"))
+    text = reader.read(1, "the cat", "a dog")
+    assert {look.layer for look in reader.looks([text])} == {
+        "model.encoder.layers.0.self_attn",
+        "model.decoder.layers.0.self_attn",
+        "model.decoder.layers.0.encoder_attn",
+    }
+    assert made == []
+
+
+@pytest.mark.parametrize("kind", ["bert", "gpt2", "bart"])
+def test_further_columns_are_what_the_weights_say(tmp_path, kind):
+    reader = reader_of(saved(tmp_path / kind, kind))
+    target = "a nonsense dog" if kind == "bart" else None
+    text = reader.read(1, "the cat sat on a nonsense mat", target)
+    looks = list(reader.looks([text]))
+    for look in looks:
+        side = text.asked if "decoder" in look.layer and look.relation == "self" else text.source
+        special = [place for place, id_ in enumerate(side) if id_ in (0, 2, 3)]
+        assert look.special == tuple(special)
+        weights = look.reading.weights()[0].double()
+        one = measured(look, 0.01, reader.named(look), ALSO)
+        on_special = weights[..., special].sum(-1)
+        np.testing.assert_allclose(one.of_queries["on_special"], on_special, atol=1e-6)
+        np.testing.assert_allclose(one.of_heads["on_special"], on_special.mean(-1), atol=1e-6)
+        gini = look.reading.concentration()[0]
+        np.testing.assert_allclose(one.of_queries["concentration"], gini, atol=1e-6)
+        visible = look.reading.visible()[0].double().mean(-1)
+        np.testing.assert_allclose(one.of_heads["visible"], visible)
+        (frame,) = frames([one], by_token=True, also=ALSO)
+        assert list(frame)[-2:] == list(ALSO)
+        assert {len(values) for values in frame.values()} == {on_special.numel()}
+
+
+def test_a_token_for_everything_is_special_though_it_is_the_unknown_one_too(tmp_path):
+    model("gpt2").save_pretrained(tmp_path)
+    one = tokenizer()
+    one.add_special_tokens({"unk_token": "[SEP]"})
+    one.save_pretrained(tmp_path)
+    assert 3 in reader_of(tmp_path).special
+    tokenizer().save_pretrained(tmp_path)
+    assert reader_of(tmp_path).special == {0, 2, 3}  # without [UNK]
+
+
+def test_the_types_of_tokens_are_read_and_padded_where_the_model_tells_them_apart(tmp_path):
+    from tokenizers.processors import TemplateProcessing
+
+    folders = {}
+    for kind, options in (("bert", {"type_vocab_size": 3}), ("bart", {})):
+        folders[kind] = saved(tmp_path / kind, kind, **options)
+        names = ["input_ids", "token_type_ids", "attention_mask"]
+        typed = tokenizer(model_input_names=names)
+        typed.backend_tokenizer.post_processor = TemplateProcessing(
+            single="[CLS]:2 $A:0 [SEP]:0", special_tokens=[("[CLS]", 2), ("[SEP]", 3)]
+        )
+        typed.save_pretrained(folders[kind])
+    folder = HuggingFaceFolder(folders["bert"])
+    folder.tokenizer._pad_token_type_id = 1
+    reader = HuggingFaceReader(folder)
+    texts = [reader.read(1, "the cat ran"), reader.read(2, "red")]
+    assert [text.types for text in texts] == [(2, 0, 0, 0, 0), (2, 0, 0)]
+    told = folder.inputs(texts)["token_type_ids"].tolist()
+    assert told == [[2, 0, 0, 0, 0], [2, 0, 0, 1, 1]]
+
+    def peaks(text):
+        return [float(look.reading.peak().sum()) for look in reader.looks([text])]
+
+    assert peaks(texts[0]) != pytest.approx(peaks(replace(texts[0], types=None)), abs=1e-6)
+    assert reader_of(folders["bart"]).read(1, "the cat").types is None

@@ -1,0 +1,158 @@
+"""`attlas stats` where something was not as it should be: cut texts, mistakes, links."""
+
+import csv
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from calling import called
+
+from attlas.analysis.corpus import HuggingFaceReader
+from attlas.cli import measuring, part
+from small_models import saved
+
+TEXT = "the cat\na dog ran\nred\nthe mat\nvery big\n"
+
+
+def stats(*arguments: object) -> tuple[int, str, str]:
+    return called("stats", *arguments)
+
+
+def rows_of(path: Path) -> list[dict[str, str]]:
+    with path.open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+@pytest.fixture(scope="session")
+def bert(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return saved(tmp_path_factory.mktemp("models") / "bert", "bert")
+
+
+@pytest.fixture(scope="session")
+def endless(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An encoder–decoder that may not write the end of a text."""
+    folder = saved(tmp_path_factory.mktemp("models") / "bart", "bart")
+    path = folder / "generation_config.json"
+    told = json.loads(path.read_text(encoding="utf-8"))
+    path.write_text(json.dumps({**told, "suppress_tokens": [3]}), encoding="utf-8")
+    return folder
+
+
+@pytest.fixture
+def corpus(tmp_path: Path) -> Path:
+    path = tmp_path / "corpus.txt"
+    path.write_text(TEXT, encoding="utf-8")
+    return path
+
+
+def test_texts_that_came_to_no_end_are_counted_and_marked(
+    endless: Path, corpus: Path, tmp_path: Path
+) -> None:
+    corpus.write_text(f"\n{TEXT}", encoding="utf-8")
+    out = tmp_path / "t.csv"
+    code, _, error = stats(endless, corpus, "-o", out)
+    assert code == 0
+    told = (
+        "attlas: 5 texts that the model wrote came to no end within its limit, the first in line 2"
+    )
+    assert error.startswith(f"{told}: finished is false there\n")
+    rows = rows_of(out)
+    assert {row["finished"] for row in rows} == {"false"}
+    assert {row["queries"] for row in rows if row["relation"] == "cross"} == {"23"}
+    code, _, error = stats(endless, corpus, "--target", corpus, "-o", tmp_path / "given.csv")
+    assert (code, error.count("\n")) == (0, 1)
+    assert {row["finished"] for row in rows_of(tmp_path / "given.csv")} == {"true"}
+
+
+def test_who_goes_on_is_told_of_the_texts_after_those_that_were_done(
+    endless: Path, corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(measuring, "_LINES", 2)
+    out = tmp_path / "t.csv"
+    real = measuring.StatsPart.add_rows
+
+    def once(self: measuring.StatsPart, lines: int, rows: Any) -> None:
+        if self.progress.lines:
+            raise KeyboardInterrupt
+        real(self, lines, rows)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(measuring.StatsPart, "add_rows", once)
+        assert stats(endless, corpus, "-o", out)[0] == 130
+    code, _, error = stats(endless, corpus, "-o", out)
+    assert code == 0
+    assert "attlas: 3 texts that the model wrote" in error
+    assert "the first in line 3, after line 2: finished is false there" in error
+
+
+def test_tokens_bounds_what_a_model_writes_too(
+    endless: Path, corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert stats(endless, corpus, "-o", tmp_path / "whole.csv")[0] == 0
+    read: list[tuple[int, int]] = []
+    real = HuggingFaceReader._run
+
+    def run(self: HuggingFaceReader, texts: Any) -> None:
+        read.append((len(texts), max(text.width for text in texts)))
+        real(self, texts)
+
+    monkeypatch.setattr(HuggingFaceReader, "_run", run)
+    assert stats(endless, corpus, "--tokens", "50", "-o", tmp_path / "t.csv")[0] == 0
+    assert sorted(read) == [(1, 23), (2, 23), (2, 23)]
+    found, wanted = (
+        [(row["line"], row["layer"], row["head"]) for row in rows_of(tmp_path / name)]
+        for name in ("t.csv", "whole.csv")
+    )
+    assert found == wanted
+
+
+def test_a_mended_command_begins_anew_what_the_mistake_in_it_began(
+    bert: Path, corpus: Path, tmp_path: Path
+) -> None:
+    for name in ("t.csv", "t.parquet"):
+        out = tmp_path / name
+        code, _, error = stats(bert, corpus, "--layer", "nonsense", "-o", out)
+        assert (code, "which none of them matches" in error) == (2, True)
+        code, _, error = stats(bert, corpus, "-o", out)
+        assert code == 0, error
+
+
+def test_a_link_stays_a_link_and_is_the_table_that_it_leads_to(
+    bert: Path, corpus: Path, tmp_path: Path
+) -> None:
+    real, link = tmp_path / "tables" / "stats-5.csv", tmp_path / "latest.csv"
+    real.parent.mkdir()
+    link.symlink_to(real)
+    code, _, error = stats(bert, corpus, "-o", link)
+    assert code == 0, error
+    assert link.is_symlink()
+    assert len(rows_of(real)) == 5 * 2 * 4
+    assert part.books(link) == part.books(real) == real.parent / ".attlas" / real.name
+    for name in (link, real):
+        code, _, error = stats(bert, corpus, "-o", name)
+        assert (code, error) == (
+            0,
+            f"attlas: {name} is there already, of this model and this corpus\n",
+        )
+
+
+def test_further_columns_are_there_where_they_are_asked_for(
+    bert: Path, corpus: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "t.csv"
+    both = ("--also", "concentration", "--also", "on_special")
+    assert stats(bert, corpus, *both, "-o", out)[0] == 0
+    rows = rows_of(out)
+    assert list(rows[0])[-2:] == ["on_special", "concentration"]
+    assert {row["visible"] for row in rows if row["line"] == "1"} == {"4.0"}
+    assert all(0 < float(row["on_special"]) < 1 for row in rows)
+    assert json.loads((tmp_path / "t.csv.json").read_text(encoding="utf-8"))["also"] == (
+        "concentration, on_special"
+    )
+    assert stats(bert, corpus, *both[2:], *both[:2], "-o", out)[0] == 0  # in any order
+    code, _, error = stats(bert, corpus, "--also", "nonsense", "-o", tmp_path / "u.csv")
+    assert (code, "wanted --also with on_special or concentration; got 'nonsense'" in error) == (
+        2,
+        True,
+    )

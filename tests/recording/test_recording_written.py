@@ -1,0 +1,395 @@
+"""Attention as people write it: whatever they do on the way, what is read is what was computed."""
+
+import math
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import nn
+from torch.nn.attention.bias import causal_lower_right
+from torch.utils.checkpoint import checkpoint
+
+from attlas.errors import AttlasError
+from attlas.patterns import causal
+from attlas.recording import DenseReading, FactoredReading, intervene, observe, uniform
+from attlas.recording.foreign.interface_call import InterfaceCall
+
+QUERIES = 5
+
+
+class Calling(nn.Module):
+    """Runs a function that it is given."""
+
+    def __init__(self, function):
+        super().__init__()
+        self.function = function
+
+    def forward(self, *given):
+        return self.function(*given)
+
+
+def vectors(*shape, count=3):
+    torch.manual_seed(0)
+    return torch.randn(count, *shape)
+
+
+def same(weights, seen, layer):
+    return weights
+
+
+def check(function, expected, *given, kind=FactoredReading):
+    """What is read of it is as expected; looking, and putting the same weights, changes nothing."""
+    model = Calling(function)
+    plain = model(*given)
+    with observe(model) as trace:
+        seen = model(*given)
+    assert torch.equal(plain, seen)
+    assert isinstance(trace[""], kind)
+    torch.testing.assert_close(trace[""].weights(), expected, atol=1e-6, rtol=1e-5)
+    with intervene(model, same):
+        torch.testing.assert_close(model(*given), plain, atol=1e-5, rtol=1e-5)
+    return trace[""]
+
+
+@pytest.mark.parametrize("batch", [1, 2, 3])
+@pytest.mark.parametrize("kind", ["float", "bool"])
+@pytest.mark.parametrize("fused", [False, True])
+def test_a_mask_of_three_axes_beside_four_is_one_of_heads(batch, kind, fused):
+    query, key, value = vectors(batch, 2, QUERIES, 4)
+    mask = vectors(2, QUERIES, QUERIES, count=1)[0]
+    if kind == "bool":
+        mask = (mask > 0) | torch.eye(QUERIES, dtype=torch.bool)
+    added = mask if kind == "float" else torch.zeros(()).masked_fill(~mask, -math.inf)
+    expected = (query @ key.mT / 2 + added).softmax(-1)
+
+    def written(query, key, value):
+        scores = query @ key.mT / 2
+        scores = scores + mask if kind == "float" else scores.masked_fill(~mask, -math.inf)
+        return scores.softmax(-1) @ value
+
+    def called(query, key, value):
+        return F.scaled_dot_product_attention(query, key, value, attn_mask=mask)
+
+    reading = check(called if fused else written, expected, query, key, value)
+    for row in range(batch):
+        torch.testing.assert_close(reading.at(row).entropy(), reading.entropy()[row : row + 1])
+
+
+HIDDEN = ~causal.mask(QUERIES, QUERIES, 0)
+
+
+def assigned(scores):
+    scores[HIDDEN.expand_as(scores)] = -math.inf
+    return scores
+
+
+def subtracted(scores):
+    return scores - HIDDEN * 1e9
+
+
+def subtracted_in_place(scores):
+    scores -= HIDDEN * 1e9
+    return scores
+
+
+def added_whole_numbers(scores):
+    return scores + HIDDEN.long() * -10_000
+
+
+def filled_by_name(scores):
+    return scores.masked_fill(mask=HIDDEN, value=-math.inf)
+
+
+def filled_in_place_by_name(scores):
+    return scores.masked_fill_(mask=HIDDEN, value=-math.inf)
+
+
+KNOWN = (assigned, subtracted, subtracted_in_place, added_whole_numbers, filled_by_name)
+
+
+@pytest.mark.parametrize("hide", [*KNOWN, filled_in_place_by_name])
+@pytest.mark.parametrize("inference", [False, True])
+def test_however_it_is_hidden_the_future_is_hidden(hide, inference):
+    def written(query, key, value):
+        return hide(query @ key.mT).softmax(-1) @ value
+
+    with torch.inference_mode(inference):
+        query, key, value = vectors(2, 2, QUERIES, 4)
+        expected = (query @ key.mT).masked_fill(HIDDEN, -math.inf).softmax(-1)
+        reading = check(written, expected, query, key, value)
+        assert reading.pattern == causal
+        assert reading.bias is None
+        assert reading.visible()[0, 0].tolist() == [1, 2, 3, 4, 5]
+
+
+def through_a_view(scores):
+    scores.view(-1, QUERIES, QUERIES).masked_fill_(HIDDEN, -math.inf)
+    return scores
+
+
+def partly_assigned(scores):
+    scores[..., 0] = 3.0
+    return scores
+
+
+def bounded_in_place(scores):
+    return scores.clamp_(-0.5, 0.5)
+
+
+@pytest.mark.parametrize("change", [through_a_view, partly_assigned, bounded_in_place])
+@pytest.mark.parametrize("inference", [False, True])
+def test_scores_that_were_changed_in_their_place_are_not_taken_for_what_they_were(
+    change, inference
+):
+    if inference and change is through_a_view:
+        pytest.xfail("tensors of inference mode do not tell that a view of them was changed")
+
+    def written(query, key, value):
+        return change(query @ key.mT).softmax(-1) @ value
+
+    with torch.inference_mode(inference):
+        query, key, value = vectors(2, 2, QUERIES, 4)
+        expected = change(query @ key.mT).softmax(-1)
+        check(written, expected, query, key, value, kind=DenseReading)
+
+
+@pytest.mark.parametrize("inference", [False, True])
+def test_dropout_in_place_leaves_the_weights_before_it_in_the_reading(inference):
+    drop = nn.Dropout(0.5, inplace=True)
+
+    def written(query, key, value):
+        torch.manual_seed(1)
+        return drop((query @ key.mT).softmax(-1)) @ value
+
+    with torch.inference_mode(inference):
+        query, key, value = vectors(2, 2, QUERIES, 4)
+        model = Calling(written)
+        plain = model(query, key, value)
+        with observe(model) as trace:
+            assert torch.equal(model(query, key, value), plain)
+        torch.testing.assert_close(trace[""].weights(), (query @ key.mT).softmax(-1))
+
+
+@pytest.mark.parametrize("number", [-1e4, -1e9, -65504.0, torch.finfo(torch.float32).min])
+@pytest.mark.parametrize("fused", [False, True])
+def test_a_low_number_hides_as_infinity_does(number, fused):
+    added = HIDDEN * number
+
+    def written(query, key, value):
+        return (query @ key.mT / 2 + added).softmax(-1) @ value
+
+    def called(query, key, value):
+        return F.scaled_dot_product_attention(query, key, value, attn_mask=added)
+
+    query, key, value = vectors(2, 2, QUERIES, 4)
+    expected = (query @ key.mT / 2).masked_fill(HIDDEN, -math.inf).softmax(-1)
+    reading = check(called if fused else written, expected, query, key, value)
+    assert reading.pattern == causal
+    assert reading.bias is None
+
+
+def test_a_low_number_beside_a_bias_hides_too():
+    query, key, value = vectors(2, 2, QUERIES, 4)
+    added = vectors(1, 2, QUERIES, QUERIES, count=1)[0] + HIDDEN * -1e9
+
+    def called(query, key, value):
+        return F.scaled_dot_product_attention(query, key, value, attn_mask=added)
+
+    reading = check(called, (query @ key.mT / 2 + added).softmax(-1), query, key, value)
+    assert torch.equal(reading.seen(0, QUERIES)[0, 0], ~HIDDEN)
+
+
+def test_a_held_map_knows_what_was_hidden_so_that_nobody_looks_there():
+    def capped(query, key, value):
+        scores = torch.tanh(query @ key.mT).masked_fill(HIDDEN, -math.inf)
+        return scores.softmax(-1) @ value
+
+    query, key, value = vectors(2, 2, QUERIES, 4)
+    expected = torch.tanh(query @ key.mT).masked_fill(HIDDEN, -math.inf).softmax(-1)
+    reading = check(capped, expected, query, key, value, kind=DenseReading)
+    assert reading.visible()[0, 0].tolist() == [1, 2, 3, 4, 5]
+    model = Calling(capped)
+    with intervene(model, uniform):
+        found = model(query, key, value)
+    means = value.cumsum(-2) / torch.arange(1, QUERIES + 1).unsqueeze(-1)
+    torch.testing.assert_close(found, means)
+
+
+SUMS = {
+    "heads in front": ("bhqd,bhkd->bhqk", "bhqk,bhkd->bhqd", "bhnd"),
+    "heads behind": ("bqhd,bkhd->bhqk", "bhqk,bkhd->bqhd", "bnhd"),
+    "queries in front of heads": ("bqhd,bkhd->bqhk", "bqhk,bkhd->bqhd", "bnhd"),
+    "queries first": ("bqhd,bkhd->qbhk", "qbhk,bkhd->bqhd", "bnhd"),
+    "keys asked first": ("bkhd,bqhd->bhqk", "bkhd,bhqk->bqhd", "bnhd"),
+    "values shared by heads": ("bhqd,bhkd->bhqk", "bhqk,bkd->bhqd", "bhnd"),
+}
+
+
+@pytest.mark.parametrize("way", SUMS)
+@pytest.mark.parametrize("listed", [False, True])
+def test_the_letters_of_a_sum_say_what_is_a_query(way, listed):
+    scores, context, axes = SUMS[way]
+    query, key, value = vectors(*({"b": 2, "h": 3, "n": QUERIES, "d": 4}[axis] for axis in axes))
+    if way == "values shared by heads":
+        value = value[:, 0]
+
+    def einsum(equation, *tensors):
+        return torch.einsum(equation, tensors) if listed else torch.einsum(equation, *tensors)
+
+    def written(query, key, value):
+        given = (key, query) if scores.startswith("bk") else (query, key)
+        weights = einsum(scores, *given).softmax(-1)
+        pair = (value, weights) if context.startswith("bk") else (weights, value)
+        return einsum(context, *pair)
+
+    asked, keys = (t if axes == "bhnd" else t.transpose(1, 2) for t in (query, key))
+    expected = (asked @ keys.mT).softmax(-1)
+    model = Calling(written)
+    plain = model(query, key, value)
+    with observe(model) as trace:
+        assert torch.equal(model(query, key, value), plain)
+    torch.testing.assert_close(trace[""].weights(), expected, atol=1e-6, rtol=1e-5)
+    with intervene(
+        model, lambda weights, seen, layer: weights * torch.tensor([1.0, 0.0, 1.0])[:, None, None]
+    ):
+        changed = model(query, key, value)
+    of_head = changed[:, 1] if context.endswith("bhqd") else changed[:, :, 1]
+    assert not of_head.any()
+    assert changed.any()
+
+
+@pytest.mark.parametrize("equation", ["bhqs,bhqs->bh", "bte,bted->btd"])
+def test_a_sum_without_queries_is_no_attention(equation):
+    letters = dict(zip("bhqstedk", [2, 3, 4, 5, 4, 5, 6, 7], strict=True))
+    terms = equation.split("->")[0].split(",")
+
+    def written(first, second):
+        return torch.einsum(equation, first.softmax(-1), second)
+
+    model = Calling(written)
+    with pytest.raises(AttlasError, match="at least one attention call"), observe(model):
+        model(*(torch.randn([letters[letter] for letter in term]) for term in terms))
+
+
+def test_a_distribution_over_a_table_is_no_attention():
+    table = nn.Embedding(11, 4)
+
+    class Soft(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.table = table
+
+        def forward(self, logits):
+            return logits.softmax(-1) @ self.table.weight
+
+    model = Soft()
+    with pytest.raises(AttlasError, match="at least one attention call"), observe(model):
+        model(torch.randn(2, 3, 11))
+
+
+def test_one_text_without_a_batch_is_read():
+    query, key, value = vectors(QUERIES, 4)
+
+    def written(query, key, value):
+        return (query @ key.T / 2).softmax(-1) @ value
+
+    check(written, (query @ key.T / 2).softmax(-1)[None, None], query, key, value)
+
+
+def test_the_mask_that_torch_calls_causal_is_read():
+    query, key, value = vectors(1, 2, QUERIES, 4)
+    query = query[:, :, -3:]
+
+    def called(query, key, value):
+        mask = causal_lower_right(3, QUERIES)
+        return F.scaled_dot_product_attention(query, key, value, attn_mask=mask)
+
+    expected = (query @ key.mT / 2).masked_fill(HIDDEN[-3:], -math.inf).softmax(-1)
+    model = Calling(called)
+    plain = model(query, key, value)
+    with observe(model) as trace:
+        assert torch.equal(model(query, key, value), plain)
+    torch.testing.assert_close(trace[""].weights(), expected)
+    assert trace[""].pattern == causal
+
+
+@pytest.mark.parametrize("batch_first", [False, True])
+def test_positions_added_to_queries_and_keys_alone_leave_it_self_attention(batch_first):
+    model = nn.MultiheadAttention(8, 2, batch_first=batch_first)
+    source, positions = torch.randn(2, 4, 3, 8)
+    asking = source + positions
+    with observe(model) as trace:
+        model(asking, asking, source)
+    assert trace.relation("") == "self"
+    with observe(model) as trace:
+        model(asking, source, source)
+    assert trace.relation("") == "cross"
+
+
+@pytest.mark.parametrize("reentrant", [False, True])
+def test_what_a_backward_pass_computes_again_is_not_heard_again(reentrant):
+    def written(query, key, value):
+        return checkpoint(
+            F.scaled_dot_product_attention, query, key, value, use_reentrant=reentrant
+        )
+
+    model = Calling(written)
+    query, key, value = vectors(1, 2, QUERIES, 4).requires_grad_().unbind()
+    with observe(model) as trace:
+        model(query, key, value).sum().backward()
+    assert len(trace.calls("")) == 1
+
+
+def test_blocks_of_two_generators_may_end_in_the_order_in_which_they_began():
+    query, key, value = vectors(1, 2, QUERIES, 4)
+    model = Calling(F.scaled_dot_product_attention)
+
+    def looking():
+        with observe(model) as trace:
+            yield trace
+            model(query, key, value)
+            yield trace
+
+    one, other = looking(), looking()
+    next(one), next(other)
+    assert len(next(one).calls("")) == 1
+    one.close()
+    assert len(next(other).calls("")) == 2
+    other.close()
+    with observe(model) as trace:
+        model(query, key, value)
+    assert len(trace.calls("")) == 1
+
+
+def test_heads_in_the_first_axis_are_found_by_the_width_of_a_map():
+    class Folded(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.heads, self.to_q = 2, nn.Linear(6, 8)
+
+        def forward(self, source):
+            query = self.to_q(source).unflatten(-1, (2, 4)).transpose(1, 2).flatten(0, 1)
+            return (query @ query.mT).softmax(-1) @ query
+
+    model, source = Folded(), torch.randn(3, QUERIES, 6)
+    with observe(model) as trace:
+        model(source)
+    assert trace[""].shape == (3, 2, QUERIES, QUERIES)
+
+
+def test_several_texts_in_one_row_are_not_read_as_one():
+    query, key, value = vectors(1, 2, QUERIES, 4)
+    module = nn.Module()
+    packed, one = torch.tensor([[0, 1, 2, 0, 1]]), torch.arange(5)[None]
+    given = module, query, key, value, None
+    assert InterfaceCall.of(*given, {"is_causal": True, "position_ids": packed}) is None
+    assert InterfaceCall.of(*given, {"is_causal": True, "position_ids": one}) is not None
+
+
+def test_beside_a_source_the_first_query_stands_at_the_first_slot():
+    weights = torch.eye(3, 5)[None, None]
+    newest, first = DenseReading(weights), DenseReading(weights, first=0)
+    assert newest.position == 2
+    assert first.distance().tolist() == [[[0, 0, 0]]]
+    assert newest.distance().tolist() == [[[2, 2, 2]]]
+    assert first.of_heads(torch.tensor([0])).at(0).kept().position == 0
