@@ -200,19 +200,100 @@ def test_a_low_number_beside_a_bias_hides_too():
 
 
 def test_a_held_map_knows_what_was_hidden_so_that_nobody_looks_there():
-    def capped(query, key, value):
-        scores = torch.tanh(query @ key.mT).masked_fill(HIDDEN, -math.inf)
+    def bent(query, key, value):
+        scores = F.relu(query @ key.mT).masked_fill(HIDDEN, -math.inf)
         return scores.softmax(-1) @ value
 
     query, key, value = vectors(2, 2, QUERIES, 4)
-    expected = torch.tanh(query @ key.mT).masked_fill(HIDDEN, -math.inf).softmax(-1)
-    reading = check(capped, expected, query, key, value, kind=DenseReading)
+    expected = F.relu(query @ key.mT).masked_fill(HIDDEN, -math.inf).softmax(-1)
+    reading = check(bent, expected, query, key, value, kind=DenseReading)
     assert reading.visible()[0, 0].tolist() == [1, 2, 3, 4, 5]
-    model = Calling(capped)
+    model = Calling(bent)
     with intervene(model, uniform):
         found = model(query, key, value)
     means = value.cumsum(-2) / torch.arange(1, QUERIES + 1).unsqueeze(-1)
     torch.testing.assert_close(found, means)
+
+
+def test_scores_that_are_capped_are_read_as_factors():
+    def capped(query, key, value):
+        scores = torch.tanh(query @ key.mT / 2 / 3.0) * 3.0
+        return scores.masked_fill(HIDDEN, -math.inf).softmax(-1) @ value
+
+    query, key, value = vectors(2, 2, QUERIES, 4)
+    scores = torch.tanh(query @ key.mT / 6.0) * 3.0
+    reading = check(capped, scores.masked_fill(HIDDEN, -math.inf).softmax(-1), query, key, value)
+    assert reading.softcap == 3.0
+    assert reading.pattern == causal
+
+
+def test_what_is_capped_after_it_was_masked_is_held():
+    def written(query, key, value):
+        return (torch.tanh(query @ key.mT + HIDDEN * -2.0) * 3.0).softmax(-1) @ value
+
+    query, key, value = vectors(2, 2, QUERIES, 4)
+    scores = torch.tanh(query @ key.mT + HIDDEN * -2.0) * 3.0
+    check(written, scores.softmax(-1), query, key, value, kind=DenseReading)
+
+
+def test_a_softmax_that_is_a_module_is_its_holders():
+    class ReadingAttention(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.softmax = nn.Softmax(-1)
+
+        def forward(self, query, key, value):
+            weights = self.softmax(query @ key.mT)
+            return value.mT @ weights.mT  # nobody reads it this way round
+
+    class Model(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.one, self.other = ReadingAttention(), Calling(F.scaled_dot_product_attention)
+
+        def forward(self, *given):
+            return self.one(*given), self.other(*given)
+
+    model = Model()
+    with pytest.warns(UserWarning, match=r"cannot read.*\['one'\]"), observe(model) as trace:
+        model(*vectors(1, 2, QUERIES, 4))
+    assert trace.layers == ("other",)
+
+
+def test_layers_that_were_not_heard_are_told():
+    model = nn.Sequential(Calling(F.scaled_dot_product_attention))
+    model.forward = lambda *given: model[0](*given)
+    with (
+        pytest.warns(UserWarning, match=r"layers=\['typo'\] match none"),
+        observe(model, layers=["0", "typo"]) as trace,
+    ):
+        model(*vectors(1, 2, QUERIES, 4))
+    assert list(trace.layers) == ["0"]
+
+
+@pytest.mark.filterwarnings("ignore:.*torch.jit.*:DeprecationWarning")
+def test_a_scripted_model_says_that_nobody_can_hear_it():
+    scripted = torch.jit.trace(nn.Softmax(-1), torch.zeros(2, 3))
+    with pytest.raises(AttlasError, match="scripted"), observe(scripted):
+        pass
+
+
+def test_a_forward_that_was_compiled_says_so():
+    model = Calling(F.scaled_dot_product_attention)
+    model.forward = torch.compile(model.forward, backend="eager")
+    with pytest.raises(AttlasError, match="compiled"), observe(model):
+        pass
+
+
+def test_a_mask_that_is_the_same_for_all_heads_is_kept_once():
+    query, key, value = vectors(2, 3, QUERIES, 4)
+    mask = vectors(2, 1, QUERIES, QUERIES, count=1)[0]
+    with torch.inference_mode():
+        model = Calling(F.scaled_dot_product_attention)
+        with observe(model) as trace:
+            model(query, key, value, mask.clone().expand(2, 3, -1, -1))
+    assert trace[""].bias.shape == (2, 1, QUERIES, QUERIES)
+    torch.testing.assert_close(trace[""].weights(), (query @ key.mT / 2 + mask).softmax(-1))
 
 
 SUMS = {

@@ -98,7 +98,12 @@ def made(kind, name, settings, implementation):
     """A small model of that family with random weights."""
     torch.manual_seed(0)
     config = AutoConfig.for_model(name, **COMMON, **settings)
-    return kind.from_config(config, attn_implementation=implementation).eval()
+    try:
+        return kind.from_config(config, attn_implementation=implementation).eval()
+    except ValueError as error:
+        if "does not support an attention implementation" not in str(error):
+            raise
+        pytest.skip("this release of transformers computes it eagerly alone")
 
 
 def compared(trace, expected, real=None):

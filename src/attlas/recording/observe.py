@@ -48,20 +48,28 @@ def observe(
             "at least one call of each layer to keep", str(keep), "leave it out for all"
         )
     trace = Trace()
-    journal = Journal(trace, Selection.of(layers, heads), keep)
+    selection = Selection.of(layers, heads)
+    journal = Journal(trace, selection, keep)
     with listening(Listener(names, journal.note, None, modules, journal)), watching(model):
         yield trace
+    unmatched = selection.unmatched(journal.heard)
     if journal.heard and not trace.layers:
         raise AttlasError(
             f"layers among those that were heard, {sorted(journal.heard)}",
             f"layers={layers!r}, which none of them matches",
             "name them by their paths, or by a pattern with *",
         )
+    if trace.layers and unmatched:
+        warnings.warn(
+            f"layers={unmatched} match none of those that were heard, {sorted(journal.heard)}",
+            stacklevel=3,
+        )
     if not trace.layers:
         raise AttlasError("at least one attention call inside the block", *_why(model, journal))
-    if journal.missed:
+    missed = [path for path in journal.missed if selection.wants(path)]
+    if missed:
         warnings.warn(
-            f"attention that attlas cannot read, and that is not in the trace: {journal.missed}",
+            f"attention that attlas cannot read, and that is not in the trace: {missed}",
             stacklevel=3,
         )
 

@@ -1,6 +1,6 @@
 """What of a model is kept by who observes it."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
@@ -34,6 +34,11 @@ class Selection:
     def wants(self, layer: str) -> bool:
         """Whether a layer of this path is kept."""
         return self.layers is None or any(fnmatchcase(layer, path) for path in self.layers)
+
+    def unmatched(self, layers: Iterable[str]) -> list[str]:
+        """The paths and patterns that stand for none of these layers."""
+        there = list(layers)
+        return [p for p in self.layers or () if not any(fnmatchcase(one, p) for one in there)]
 
     def part(self, reading: Reading, layer: str) -> Reading:
         """The chosen heads of a reading.

@@ -39,6 +39,7 @@ def explicit_reading(
         None if mask is None else mask_with_heads(mask, scores.left, heads),
         module,
         sight,
+        scores.softcap,
     )
 
 

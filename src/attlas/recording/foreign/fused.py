@@ -73,11 +73,14 @@ def factored(
     mask: Shaped[Tensor, "#batch #heads #queries #slots"] | None,
     module: nn.Module,
     sight: Callable[..., Sight] = sight_of,
+    softcap: float | None = None,
 ) -> FactoredReading:
-    """softmax(scale · q kᵀ + mask) as a reading, with the heads that the module has."""
+    """softmax(cap(scale · q kᵀ) + mask) as a reading, with the heads that the module has."""
     batch = max(query.shape[0], keys.shape[0])
     heads = max(query.shape[1], keys.shape[1])
     query, keys = query.expand(batch, heads, -1, -1), keys.expand(batch, -1, -1, -1)
     query, keys, mask = shared_keys(query, keys, mask, module)
     seen = sight(mask, batch, query.shape[2], keys.shape[2])
-    return FactoredReading(query, keys, scale, seen.pattern, seen.first, seen.real, seen.bias)
+    return FactoredReading(
+        query, keys, scale, seen.pattern, seen.first, seen.real, seen.bias, softcap
+    )

@@ -15,19 +15,28 @@ Step = tuple[Callable[..., Tensor], tuple[Any, ...], Mapping[str, Any]]
 
 @dataclass(frozen=True, slots=True)
 class Scored:
-    """scale · left right + Σ masks: a product, and what has been done to it since.
+    """cap(scale · left right) + Σ masks: a product, and what has been done to it since.
 
-    masks: float tensors that were added, and bool tensors (True = may see) that hid the rest.
+    softcap: cap(s) = softcap · tanh(s / softcap), None = no cap. masks: float tensors that were
+    added, and bool tensors (True = may see) that hid the rest.
     """
 
     left: Float[Tensor, "*batch queries width"]
     right: Float[Tensor, "*batch width slots"]
     scale: float = 1.0
+    softcap: float | None = None
     masks: tuple[Shaped[Tensor, "..."], ...] = ()
 
     def scaled(self, factor: float) -> "Scored | None":
         """These scores times a number; None where a mask has been added before."""
-        return None if self.masks else replace(self, scale=self.scale * factor)
+        if self.masks:
+            return None
+        cap = None if self.softcap is None else self.softcap * factor
+        return replace(self, scale=self.scale * factor, softcap=cap)
+
+    def capped(self) -> "Scored | None":
+        """tanh of these scores; None where something was done before that it does not go with."""
+        return None if self.masks or self.softcap is not None else replace(self, softcap=1.0)
 
     def masked(self, mask: Shaped[Tensor, "..."]) -> "Scored":
         """These scores with one more mask."""

@@ -48,6 +48,17 @@ def scaling(factor_of: Callable[[float], float]) -> Handler:
     return handler
 
 
+def capping(
+    hearing: Hearing, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Any:
+    """tanh of scores: between a division and a multiplication it is a soft cap (Gemma 2, 2024)."""
+    known = hearing.lineage.of(args[0]) if args else None
+    result = func(*args, **kwargs)
+    if known is not None:
+        hearing.lineage.learn(result, known.capped() if isinstance(known, Scored) else None)
+    return result
+
+
 def adding(sign: int) -> Handler:
     """Scores plus a mask, from either side, or minus one; a number changes no softmax."""
 

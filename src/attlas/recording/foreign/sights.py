@@ -3,6 +3,7 @@
 from collections import OrderedDict
 from typing import Any
 
+import torch
 from jaxtyping import Shaped
 from torch import Tensor
 
@@ -25,8 +26,14 @@ class Sights:
         slots: int,
     ) -> Sight:
         """As `sight_of`; what it keeps of a mask is a copy, one for all layers."""
-        if mask is None or mask.is_inference():  # such a tensor does not tell that it was changed
-            return sight_of(None if mask is None else mask.clone(), batch, queries, slots)
+        if mask is None:
+            return sight_of(None, batch, queries, slots)
+        for axis in (0, 1):
+            if mask.stride(axis) == 0:  # the same again and again; a copy would spell it out
+                mask = mask.narrow(axis, 0, 1)
+        if mask.is_inference() or torch._C._functorch.is_functorch_wrapped_tensor(mask):
+            # Such a tensor does not tell that it was changed, or where it is.
+            return sight_of(mask.detach().clone(), batch, queries, slots)
         # A tensor that is kept here keeps its memory, so that nobody else can have its address.
         alike = mask.data_ptr(), mask._version, mask.shape, mask.stride(), mask.dtype
         key = (*alike, batch, queries, slots)

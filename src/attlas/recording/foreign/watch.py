@@ -18,6 +18,7 @@ from attlas.recording.foreign.opened import multi_head_attention_forward
 from attlas.recording.foreign.scores import (
     adding,
     assigning,
+    capping,
     choosing,
     filling,
     product_onto,
@@ -83,6 +84,7 @@ _HANDLERS: Mapping[Any, Handler] = {
     torch.masked_fill: step_or(filling),
     T.masked_fill_: step_or(filling),
     torch.where: choosing,
+    **dict.fromkeys((torch.tanh, T.tanh, T.tanh_, F.tanh), capping),
     **dict.fromkeys((F.softmax, torch.softmax, T.softmax, torch.special.softmax), softmax),
     **dict.fromkeys((torch.matmul, T.matmul, T.__matmul__, torch.bmm, T.bmm), product),
     **dict.fromkeys(
