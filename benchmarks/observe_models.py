@@ -123,6 +123,7 @@ def looking(model: Model, more: dict[str, Callable[[Shape], Work]] | None = None
         more=((1, 4096),),
         memory=((1, 2048), (1, 4096)),
         passes=PASSES[:1],
+        blocks=7,
     )
 
 
