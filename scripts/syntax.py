@@ -17,9 +17,9 @@ import torch
 
 import attlas
 from attlas.analysis.corpus import HuggingFaceFolder, Text
-from attlas.analysis.dependencies import DependencyTable, Found
-from attlas.analysis.syntax import syntax
-from attlas.analysis.wordwise import word_numbers
+from attlas.analysis.treebank.dependencies import DependencyTable, Found
+from attlas.analysis.treebank.syntax import syntax
+from attlas.analysis.treebank.wordwise import word_numbers
 from attlas.data.conllu import Sentence, read_conllu
 
 

@@ -4,9 +4,9 @@ import pytest
 import torch
 from explained_models import REAL, TEXTS, MultiheadPooling, classifier, llama
 
-from attlas.analysis.ablation import head_ablation
-from attlas.analysis.importance import head_importance
-from attlas.analysis.pruning import pruning_curve
+from attlas.analysis.heads.ablation import head_ablation
+from attlas.analysis.heads.importance import head_importance
+from attlas.analysis.heads.pruning import pruning_curve
 from attlas.errors import AttlasError
 
 FIRST, SECOND = (f"encoder.layers.{n}.self_attention" for n in range(2))

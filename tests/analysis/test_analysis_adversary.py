@@ -7,9 +7,9 @@ from explained_models import REAL, TEXTS, MultiheadPooling, Pooled, classifier, 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from attlas.analysis.adversary import adversary
-from attlas.analysis.focus import Focus
-from attlas.analysis.output import distribution, jensen_shannon, total_variation
+from attlas.analysis.explanation.adversary import adversary
+from attlas.analysis.explanation.focus import Focus
+from attlas.analysis.explanation.output import distribution, jensen_shannon, total_variation
 from attlas.errors import AttlasError
 from attlas.recording import intervene
 

@@ -3,8 +3,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from attlas.analysis.alignment import argmax_links, argmax_links_of_sources, threshold_links
-from attlas.analysis.symmetrisation import intersection
+from attlas.analysis.alignment.links import argmax_links, argmax_links_of_sources, threshold_links
+from attlas.analysis.alignment.symmetrisation import intersection
 from attlas.errors import AttlasError
 from attlas.patterns import everywhere
 from attlas.recording import DenseReading, FactoredReading
@@ -79,7 +79,7 @@ def test_links_made_in_blocks_are_those_of_the_whole_map(seed, queries, slots, r
     step = "reads" if reads else "writes"
     with pytest.MonkeyPatch.context() as patch:
         if tiny:
-            patch.setattr("attlas.analysis.alignment._AT_ONCE", 1)
+            patch.setattr("attlas.analysis.alignment.links._AT_ONCE", 1)
         forward = argmax_links(looked, sources, step=step)
         backward = argmax_links_of_sources(looked, sources, step=step)
         above = threshold_links(looked, 0.25, sources, step=step)

@@ -3,7 +3,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from attlas.analysis.clustering import Merge, clustered
+from attlas.analysis.similarity.clustering import Merge, clustered
 from attlas.errors import AttlasError
 
 

@@ -6,13 +6,13 @@ from explained_models import MultiheadPooling, Pooled, classifier, llama, told
 from hypothesis import given
 from hypothesis import strategies as st
 
-from attlas.analysis.correlation import (
+from attlas.analysis.explanation.correlation import (
     gradient_correlation,
     leave_one_out_correlation,
     product_correlation,
 )
-from attlas.analysis.focus import Focus
-from attlas.analysis.kendall import kendall_tau
+from attlas.analysis.explanation.focus import Focus
+from attlas.analysis.explanation.kendall import kendall_tau
 from attlas.errors import AttlasError
 
 

@@ -6,9 +6,9 @@ from explained_models import REAL, TEXTS, Pooled, classifier, llama, told
 from hypothesis import given
 from hypothesis import strategies as st
 
-from attlas.analysis.erasure import flips, multi_erasure, single_erasure
-from attlas.analysis.focus import Focus
-from attlas.analysis.rows import Rows
+from attlas.analysis.explanation.erasure import flips, multi_erasure, single_erasure
+from attlas.analysis.explanation.focus import Focus
+from attlas.analysis.explanation.rows import Rows
 from attlas.errors import AttlasError
 
 

@@ -6,9 +6,9 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from attlas.analysis.flow import attention_flow
-from attlas.analysis.maximum_flow import maximum_flow
-from attlas.analysis.rollout import rollout
+from attlas.analysis.flow.attention_flow import attention_flow
+from attlas.analysis.flow.maximum_flow import maximum_flow
+from attlas.analysis.flow.rollout import rollout
 from attlas.errors import AttlasError
 from attlas.recording import DenseReading
 

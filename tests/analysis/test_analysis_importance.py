@@ -4,8 +4,8 @@ import torch.nn.functional as F
 from explained_models import REAL, TEXTS, MultiheadPooling, bert, classifier, llama
 from torch import nn
 
-from attlas.analysis.gate import gated
-from attlas.analysis.importance import HeadImportance, head_importance
+from attlas.analysis.heads.gate import gated
+from attlas.analysis.heads.importance import HeadImportance, head_importance
 from attlas.errors import AttlasError
 from attlas.recording import intervene, without
 

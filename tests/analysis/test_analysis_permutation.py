@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import nn
 
-from attlas.analysis.output import distribution, jensen_shannon, total_variation
-from attlas.analysis.permutation import permutation_distance
+from attlas.analysis.explanation.output import distribution, jensen_shannon, total_variation
+from attlas.analysis.explanation.permutation import permutation_distance
 from attlas.errors import AttlasError
 
 

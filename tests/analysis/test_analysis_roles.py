@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from transformers import AutoModel, AutoTokenizer
 
-from attlas.analysis.repeated import repeated
-from attlas.analysis.role import ROLES, Role
-from attlas.analysis.roles import role_of, roles
+from attlas.analysis.habits.repeated import repeated
+from attlas.analysis.habits.role import ROLES, Role
+from attlas.analysis.habits.roles import role_of, roles
 from attlas.errors import AttlasError
 from attlas.patterns import both, causal, everywhere, window
 from attlas.recording import DenseReading, FactoredReading, Trace, observe

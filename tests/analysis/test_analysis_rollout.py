@@ -3,8 +3,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from attlas.analysis.flow import attention_flow
-from attlas.analysis.rollout import rollout
+from attlas.analysis.flow.attention_flow import attention_flow
+from attlas.analysis.flow.rollout import rollout
 from attlas.errors import AttlasError
 from attlas.patterns import both, causal, everywhere, window
 from attlas.recording import DenseReading, FactoredReading, Trace
@@ -53,7 +53,7 @@ def test_rolled_out_in_blocks_it_is_the_product_of_dense_maps(
         expected = (mixed / mixed.sum(-1, keepdim=True)) @ expected
     with pytest.MonkeyPatch.context() as patch:
         if tiny:
-            patch.setattr("attlas.analysis.mixing._AT_ONCE", 1)
+            patch.setattr("attlas.analysis.flow.mixing._AT_ONCE", 1)
         found = rollout(readings)
     torch.testing.assert_close(found, expected, atol=1e-6, rtol=0)
     torch.testing.assert_close(found.sum(-1), torch.ones(length, dtype=torch.float64))

@@ -6,16 +6,16 @@ import torch.nn.functional as F
 from explained_models import REAL, TEXTS, classifier
 from torch import nn
 
-from attlas.analysis.adversary import adversary
-from attlas.analysis.correlation import (
+from attlas.analysis.explanation.adversary import adversary
+from attlas.analysis.explanation.correlation import (
     gradient_correlation,
     leave_one_out_correlation,
     product_correlation,
 )
-from attlas.analysis.erasure import multi_erasure, single_erasure
-from attlas.analysis.focus import Focus
-from attlas.analysis.rows import Rows
-from attlas.analysis.uniformity import uniform_distance
+from attlas.analysis.explanation.erasure import multi_erasure, single_erasure
+from attlas.analysis.explanation.focus import Focus
+from attlas.analysis.explanation.rows import Rows
+from attlas.analysis.explanation.uniformity import uniform_distance
 from attlas.errors import AttlasError
 
 PATH = "encoder.layers.0.self_attention"

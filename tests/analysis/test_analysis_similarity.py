@@ -5,7 +5,12 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from attlas.analysis.similarity import divergence, diversity, head_divergences, layer_divergences
+from attlas.analysis.similarity.divergences import (
+    divergence,
+    diversity,
+    head_divergences,
+    layer_divergences,
+)
 from attlas.errors import AttlasError
 from attlas.patterns import causal, everywhere, window
 from attlas.recording import DenseReading, FactoredReading
@@ -63,7 +68,7 @@ def test_streamed_over_blocks_it_is_the_mean_over_dense_rows(
     asked = torch.rand(batch, length) > 0.3 if some else None
     with pytest.MonkeyPatch.context() as patch:
         if tiny:
-            patch.setattr("attlas.analysis.similarity._AT_ONCE", 1)
+            patch.setattr("attlas.analysis.similarity.divergences._AT_ONCE", 1)
         found = head_divergences(readings, asked)
     heads = [
         (reading.weights()[:, head], reading.seen(0, length).expand(reading.shape)[:, head])

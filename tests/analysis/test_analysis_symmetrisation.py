@@ -7,14 +7,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from attlas.analysis.pharaoh import (
+from attlas.analysis.alignment.pharaoh import (
     parse_links,
     parse_reference,
     read_links,
     read_reference,
     write_links,
 )
-from attlas.analysis.symmetrisation import (
+from attlas.analysis.alignment.symmetrisation import (
     METHODS,
     NEIGHBOURS,
     flipped,

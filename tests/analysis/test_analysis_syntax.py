@@ -13,9 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from transformers import AutoTokenizer
 
-from attlas.analysis.dependencies import DIRECTIONS, Found
-from attlas.analysis.syntax import syntax
-from attlas.analysis.wordwise import between_words, word_numbers
+from attlas.analysis.treebank.dependencies import DIRECTIONS, Found
+from attlas.analysis.treebank.syntax import syntax
+from attlas.analysis.treebank.wordwise import between_words, word_numbers
 from attlas.data.conllu import Sentence, Word
 from attlas.errors import AttlasError
 from attlas.patterns import causal, everywhere

@@ -2,8 +2,8 @@ import pytest
 import torch
 from explained_models import REAL, TEXTS, MultiheadPooling, Pooled, bert, classifier, told
 
-from attlas.analysis.output import distribution, total_variation
-from attlas.analysis.uniformity import uniform_distance
+from attlas.analysis.explanation.output import distribution, total_variation
+from attlas.analysis.explanation.uniformity import uniform_distance
 from attlas.errors import AttlasError
 
 

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from attlas.analysis.counted import real_of
-from attlas.analysis.impression import impression_of
-from attlas.analysis.words import CAUTION, in_words
+from attlas.analysis.wording.impression import impression_of
+from attlas.analysis.wording.words import CAUTION, in_words
 from attlas.errors import AttlasError
 from attlas.patterns import causal, everywhere
 from attlas.recording import DenseReading, FactoredReading

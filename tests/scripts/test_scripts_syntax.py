@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from attlas.analysis.wordwise import word_numbers
+from attlas.analysis.treebank.wordwise import word_numbers
 from small_models import model, saved, tokenizer
 
 SCRIPT = Path(__file__).resolve().parents[2] / "scripts" / "syntax.py"

@@ -1,26 +1,7 @@
 """What a trace says about a model: roles, similarity, flow, explanation, alignment."""
 
-from attlas.analysis.ablation import AblatedHead, HeadAblation, head_ablation
-from attlas.analysis.adversary import Adversary, adversary
-from attlas.analysis.alignment import argmax_links, argmax_links_of_sources, threshold_links
-from attlas.analysis.clustering import Merge, Tree, clustered
-from attlas.analysis.correlation import (
-    Correlation,
-    gradient_correlation,
-    leave_one_out_correlation,
-    product_correlation,
-)
-from attlas.analysis.dependencies import DependencyTable, Found
-from attlas.analysis.erasure import Erased, Flips, SingleErasure, multi_erasure, single_erasure
-from attlas.analysis.flow import attention_flow
-from attlas.analysis.focus import Focus
-from attlas.analysis.gate import gated
-from attlas.analysis.importance import HeadImportance, head_importance
-from attlas.analysis.kendall import kendall_tau
-from attlas.analysis.norms import ValueNorms
-from attlas.analysis.output import jensen_shannon, total_variation
-from attlas.analysis.permutation import PermutationDistance, permutation_distance
-from attlas.analysis.pharaoh import (
+from attlas.analysis.alignment.links import argmax_links, argmax_links_of_sources, threshold_links
+from attlas.analysis.alignment.pharaoh import (
     Reference,
     parse_links,
     parse_reference,
@@ -28,16 +9,7 @@ from attlas.analysis.pharaoh import (
     read_reference,
     write_links,
 )
-from attlas.analysis.projections import Projections
-from attlas.analysis.pruning import Pruned, pruning_curve
-from attlas.analysis.repeated import repeated
-from attlas.analysis.role import ROLES, THRESHOLDS, Role
-from attlas.analysis.roles import role_of, roles
-from attlas.analysis.roles_table import RoleTable
-from attlas.analysis.rollout import rollout
-from attlas.analysis.similarity import diversity, head_divergences, layer_divergences
-from attlas.analysis.sources import hearing_sources
-from attlas.analysis.symmetrisation import (
+from attlas.analysis.alignment.symmetrisation import (
     flipped,
     grow_diagonal,
     grow_diagonal_final,
@@ -45,11 +17,45 @@ from attlas.analysis.symmetrisation import (
     symmetrised,
     union,
 )
-from attlas.analysis.syntax import syntax
-from attlas.analysis.uniformity import uniform_distance
-from attlas.analysis.value_map import ValueMap, value_map
-from attlas.analysis.words import CAUTION, in_words
-from attlas.analysis.wordwise import between_words, word_numbers
+from attlas.analysis.explanation.adversary import Adversary, adversary
+from attlas.analysis.explanation.correlation import (
+    Correlation,
+    gradient_correlation,
+    leave_one_out_correlation,
+    product_correlation,
+)
+from attlas.analysis.explanation.erasure import (
+    Erased,
+    Flips,
+    SingleErasure,
+    multi_erasure,
+    single_erasure,
+)
+from attlas.analysis.explanation.focus import Focus
+from attlas.analysis.explanation.kendall import kendall_tau
+from attlas.analysis.explanation.output import jensen_shannon, total_variation
+from attlas.analysis.explanation.permutation import PermutationDistance, permutation_distance
+from attlas.analysis.explanation.uniformity import uniform_distance
+from attlas.analysis.flow.attention_flow import attention_flow
+from attlas.analysis.flow.rollout import rollout
+from attlas.analysis.habits.repeated import repeated
+from attlas.analysis.habits.role import ROLES, THRESHOLDS, Role
+from attlas.analysis.habits.roles import role_of, roles
+from attlas.analysis.habits.roles_table import RoleTable
+from attlas.analysis.heads.ablation import AblatedHead, HeadAblation, head_ablation
+from attlas.analysis.heads.gate import gated
+from attlas.analysis.heads.importance import HeadImportance, head_importance
+from attlas.analysis.heads.pruning import Pruned, pruning_curve
+from attlas.analysis.norms.projections import Projections
+from attlas.analysis.norms.sources import hearing_sources
+from attlas.analysis.norms.value_map import ValueMap, value_map
+from attlas.analysis.norms.value_norms import ValueNorms
+from attlas.analysis.similarity.clustering import Merge, Tree, clustered
+from attlas.analysis.similarity.divergences import diversity, head_divergences, layer_divergences
+from attlas.analysis.treebank.dependencies import DependencyTable, Found
+from attlas.analysis.treebank.syntax import syntax
+from attlas.analysis.treebank.wordwise import between_words, word_numbers
+from attlas.analysis.wording.words import CAUTION, in_words
 
 __all__ = [
     "CAUTION",

@@ -1,0 +1,1 @@
+"""Whether weights explain an answer: experiments on one layer."""

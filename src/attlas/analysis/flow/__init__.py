@@ -1,0 +1,1 @@
+"""What reaches the top of several layers: rollout and flow."""

@@ -1,0 +1,1 @@
+"""Where heads look by habit: roles, and what they are counted from."""

@@ -1,0 +1,160 @@
+"""What is counted of the heads of one reading, in one pass over its blocks."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from attlas.analysis.habits.aims import Aim
+from attlas.analysis.habits.role import ROLES
+from attlas.analysis.habits.roles_table import Tally, empty_tally
+from attlas.recording import Reading
+from attlas.recording.streaming.block import Block
+from attlas.recording.streaming.gathering import Gathering, gather
+from attlas.recording.streaming.rows import argmax
+
+_ONE_PLACE = 1e-6  # a variance: a thousandth of the axis, and what float32 makes of none
+
+
+def tallied(
+    reading: Reading,
+    aims: Mapping[str, Aim],
+    asking: Bool[Tensor, "batch queries"],
+    *,
+    diagonals: bool,
+) -> Tally:
+    """The sums of one reading over the queries that count.
+
+    aims: by the names of their roles; asking: the queries of real tokens; diagonals: whether to ask
+    for the direction of the whole map, too.
+    """
+    gatherings: dict[str, Gathering] = {
+        "aimed": _Aimed(reading, aims, asking),
+        "offsets": _Offsets(reading, asking),
+    }
+    if diagonals:
+        gatherings["diagonal"] = Slope(reading, asking)
+    found: dict[str, Any] = gather(reading, gatherings)
+    sums = empty_tally(reading.shape[1]).sums
+    sums[..., [ROLES.index(name) for name in aims]] = found["aimed"]
+    offsets, low, even = found["offsets"]
+    sums[1, :, ROLES.index("positional")] = even
+    sums[2, :, ROLES.index("positional")] = offsets.sum(-1)
+    if diagonals:
+        slopes, counts = found["diagonal"]
+        total = torch.where(counts > 0, slopes * counts, 0.0).sum(0)
+        for name, sign in (("diagonal", 1), ("antidiagonal", -1)):
+            sums[0, :, ROLES.index(name)] = sign * total
+            sums[2, :, ROLES.index(name)] = counts.sum(0)
+    return Tally(sums, offsets, low)
+
+
+def choosing(block: Block, asking: Bool[Tensor, "batch queries"]) -> Bool[Tensor, "heads rows"]:
+    """The queries of a block that count: of a real token, and with more than one slot to choose of.
+
+    Who sees a single slot gives it everything, whatever the head has learnt.
+    """
+    here = asking[block.batch, block.start : block.stop]
+    return here & (block.visible > 1) & block.sees
+
+
+class _Aimed(Gathering):
+    """Sums for each head and aim: of the score, of its chance, and of the queries that count."""
+
+    def __init__(
+        self, reading: Reading, aims: Mapping[str, Aim], asking: Bool[Tensor, "batch queries"]
+    ) -> None:
+        self._aims, self._asking = tuple(aims.values()), asking
+        self._sums = torch.zeros((3, reading.shape[1], len(aims)), dtype=torch.float64)
+
+    def take(self, block: Block) -> None:
+        if block.high == block.low:
+            return  # no slot is seen by any of these queries
+        device = block.weights.device
+        query = block.position + torch.arange(block.stop - block.start, device=device)
+        slot = torch.arange(block.low, block.high, device=device)
+        choice, seen = choosing(block, self._asking), block.seen
+        shape = block.weights.shape
+        for place, aim in enumerate(self._aims):
+            here = choice & aim.exists(block.batch, query)
+            aimed = aim(block.batch, query, slot).expand(shape[1:])
+            even = (aimed & seen).sum(-1) / block.visible.clamp(min=1)
+            if aim.by_peak:
+                best = block.greatest.unsqueeze(-1)
+                score = aimed.expand(shape).gather(-1, best).squeeze(-1).to(even.dtype)
+            else:
+                weights = aimed.to(block.weights.dtype)
+                score = torch.linalg.vecdot(block.weights, weights)
+            sums = torch.stack([(part * here).sum(-1) for part in (score, even, here.to(even))])
+            self._sums[:, block.heads, place] += sums.cpu().to(torch.float64)
+
+    @property
+    def result(self) -> Float[Tensor, "3 heads aims"]:
+        return self._sums
+
+
+class _Offsets(Gathering):
+    """How many queries have their greatest weight at each offset, and the sum of their chances."""
+
+    def __init__(self, reading: Reading, asking: Bool[Tensor, "batch queries"]) -> None:
+        _, heads, queries, slots = reading.shape
+        first = reading.position
+        self._low, self._asking = -(first + queries - 1), asking
+        span = max(0, slots - first - self._low)
+        self._counts = torch.zeros((heads, span), dtype=torch.long)
+        self._even = torch.zeros(heads, dtype=torch.float64)
+
+    def take(self, block: Block) -> None:
+        choice, best = choosing(block, self._asking), argmax(block)
+        place = block.position + torch.arange(block.stop - block.start, device=best.device)
+        column = (best - place - self._low).clamp(min=0)
+        counts = self._counts[block.heads]  # a view
+        counts.scatter_add_(1, column.cpu(), choice.to(torch.long).cpu())
+        even = (choice / block.visible.clamp(min=1)).sum(-1)
+        self._even[block.heads] += even.cpu().to(torch.float64)
+
+    @property
+    def result(self) -> tuple[Int[Tensor, "heads span"], int, Float[Tensor, " heads"]]:
+        return self._counts, self._low, self._even
+
+
+class Slope(Gathering):
+    """Pearson's ρ of query and slot, the map taken as what is probable of both together.
+
+    ρ = (Σ w ij − n ī j̄) / (n σ_i σ_j) over the n queries that count, Σ w = n; 1 for a diagonal that
+    rises evenly, −1 for an anti-diagonal. 0 where all queries look at one place, and for an even
+    gaze; the count is 0 where there is a single query.
+    """
+
+    def __init__(self, reading: Reading, asking: Bool[Tensor, "batch queries"]) -> None:
+        batch, heads, self._queries, self._slots = reading.shape
+        self._asking = asking
+        self._sums = torch.zeros((6, batch, heads), dtype=torch.float64)
+
+    def take(self, block: Block) -> None:
+        if block.high == block.low:
+            return
+        device = block.weights.device
+        choice = choosing(block, self._asking).to(torch.float64).cpu()
+        slot = torch.arange(block.low, block.high, device=device) / self._slots
+        moments = torch.stack((slot, slot * slot), -1).to(block.weights.dtype)
+        found = block.weights @ moments
+        mean, square = found.cpu().to(torch.float64).unbind(-1)
+        query = torch.arange(block.start, block.stop, dtype=torch.float64) / self._queries
+        terms = torch.ones_like(mean), query, query * query, mean, square, query * mean
+        sums = torch.stack([(term * choice).sum(-1) for term in terms])
+        self._sums[:, block.batch, block.heads] += sums
+
+    @property
+    def result(self) -> tuple[Float[Tensor, "batch heads"], Float[Tensor, "batch heads"]]:
+        """ρ of each map, and how many queries it is of."""
+        count = self._sums[0]
+        query, query_2, slot, slot_2, both = self._sums[1:] / count.clamp(min=1)
+        of_query, of_slot = query_2 - query**2, slot_2 - slot**2
+        spread = (of_query.clamp(min=0) * of_slot.clamp(min=0)).sqrt()
+        still = (of_slot < _ONE_PLACE) | (spread <= 0)
+        slope = torch.where(still, 0.0, (both - query * slot) / torch.where(still, 1.0, spread))
+        slope = slope.clamp(-1.0, 1.0)  # float32 may have gone a little beyond
+        return slope, torch.where(count > 1, count, 0.0)

@@ -1,0 +1,1 @@
+"""What single heads are worth: gates, ablation, pruning."""

@@ -1,0 +1,1 @@
+"""Weights times what they weigh."""

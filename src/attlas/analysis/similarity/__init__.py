@@ -1,0 +1,1 @@
+"""How alike heads, layers and models look."""

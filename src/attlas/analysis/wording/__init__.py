@@ -1,0 +1,1 @@
+"""What a map shows, said in words."""

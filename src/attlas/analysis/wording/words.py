@@ -1,0 +1,162 @@
+"""A map in words: where its queries look, how widely, in which direction; and what that is not."""
+
+import json
+from collections.abc import Sequence
+
+import torch
+
+from attlas.analysis.counted import real_of
+from attlas.analysis.habits.role import THRESHOLDS
+from attlas.analysis.wording.impression import Impression, impression_of
+from attlas.errors import AttlasError
+from attlas.recording import Reading
+
+CAUTION = (
+    "Weights show where the model looks, not why it answers as it does: other weights may give the "
+    "same answer (Jain & Wallace, 2019; how often they can is disputed: Wiegreffe & Pinter, 2019)."
+)
+"""What every text ends with."""
+
+MOST = 0.5
+EVEN = 0.95
+STEADY = 0.9
+"""Shares: more than MOST are most; from EVEN and STEADY on the text says evenly and steadily."""
+
+SEPARATORS = frozenset({"[SEP]", "</s>", "<sep>", "<eos>", "<|endoftext|>", ".", ","})
+"""Tokens that may be a sink wherever they stand    Clark et al., 2019, section 3.2."""
+
+
+def in_words(
+    reading: Reading,
+    row: int,
+    head: int,
+    *,
+    tokens: Sequence[str] = (),
+    across: bool | None = None,
+) -> str:
+    """A few sentences about the map of one head for one text, each from a number of it.
+
+    Told are: the place at which most of the queries have their greatest weight (a slot that is
+    everyone's, or an offset from their own place; of two texts, before that, a diagonal), whether
+    it is a sink, as the first slot and `SEPARATORS` can be, how wide they look (exp of the
+    entropy), which way the greatest weight moves from query to query; and the caution that this is
+    no explanation.
+    Queries of padding are left out, and those that see one slot, as they have no choice.
+
+    tokens: of the slots, padding included or not. across: whether the map relates two texts
+    (`trace.relation(layer) == "cross"`); None = it does unless it is square.
+    Errors: `AttlasError` for a row or head that is not there, and for tokens that do not fit.
+    """
+    batch, heads, queries, slots = reading.shape
+    if not (0 <= row < batch and 0 <= head < heads):
+        raise AttlasError(
+            f"a text of {batch} and a head of {heads}", f"row {row}, head {head}", "count from 0"
+        )
+    map_ = reading.at(row).of_heads(torch.tensor([head]))
+    real = real_of(map_)
+    places = real[0].nonzero().flatten().tolist()
+    if len(tokens) not in (0, slots, len(places)):
+        raise AttlasError(
+            f"a token for each of {slots:,} slots, or of the {len(places):,} that are not padding",
+            f"{len(tokens):,}",
+            "give the tokens of this very text, special ones included",
+        )
+    named = places if len(tokens) == len(places) else range(slots)
+    names = dict(zip(named, tokens, strict=True)) if tokens else {}
+    across = queries != slots if across is None else across
+    seen = impression_of(map_, real, across=across)
+    return " ".join(_told(seen, names, sink=_sink(seen, places, names), across=across))
+
+
+def _sink(seen: Impression, places: list[int], names: dict[int, str]) -> bool:
+    """Whether the slot that most look at is first or a separator, and gets what such a role has."""
+    first = seen.slot == (places[0] if places else -1)
+    if not first and names.get(seen.slot) not in SEPARATORS:
+        return False
+    threshold = THRESHOLDS["first" if first else "separator"]
+    return seen.slot_weight >= threshold and seen.slot_weight > 2 / seen.visible
+
+
+def _told(seen: Impression, names: dict[int, str], *, sink: bool, across: bool) -> list[str]:
+    several = _amount(seen.asked, "query", "queries"), _amount(seen.slots, "slot", "slots")
+    told = [f"{several[0]} {'looks' if seen.asked == 1 else 'look'} at {several[1]}."]
+    if not seen.queries:
+        return [*told, "None of them sees more than one slot, so there is no choice.", CAUTION]
+    if seen.queries < seen.asked:
+        told.append(f"{seen.queries:,} of them see more than one slot; of these:")
+    told += [_where(seen, names, sink=sink, across=across), _spread(seen)]
+    if seen.steps > 1:
+        told.append(_direction(seen))
+    return [*told, CAUTION]
+
+
+def _where(seen: Impression, names: dict[int, str], *, sink: bool, across: bool) -> str:
+    if seen.evenness >= EVEN:
+        return "They look almost evenly at all that they see: no place stands out."
+    if across and abs(seen.slope) >= THRESHOLDS["diagonal"]:
+        way = "diagonal" if seen.slope > 0 else "anti-diagonal"
+        return f"They look along the {way}: query and slot correlate with {seen.slope:.2f}."
+    slot = _named(seen.slot, names)
+    held = f"{_percent(seen.on_slot)} have their greatest weight there, and it gets " + (
+        f"{_percent(seen.slot_weight)} of all weight"
+    )
+    everywhere = seen.queries > 1 and seen.on_slot > MOST
+    if everywhere and (across or seen.on_slot >= seen.on_offset):
+        return f"Most look at {slot}: {held}{', as a sink does' if sink else ''}."
+    if not across and seen.on_offset > MOST:
+        return (
+            f"Most look {_aside(seen.offset)}: {_percent(seen.on_offset)} have their greatest "
+            f"weight there, and give it {_percent(seen.offset_weight)} on average."
+        )
+    if seen.queries == 1:
+        return f"It looks most at {slot}, with {_percent(seen.slot_weight)} of its weight."
+    commonest = f"the commonest place is {slot}: {held}"
+    return f"They look at no one place; {commonest}."
+
+
+def _spread(seen: Impression) -> str:
+    """How wide the gaze is: exp(entropy) beside what could be seen."""
+    share = seen.effective / seen.visible
+    how = "narrow" if share <= 0.25 or seen.peak >= 0.75 else "wide" if share >= 0.75 else "neither"
+    kind = "neither narrow nor wide" if how == "neither" else how
+    return (
+        f"The gaze is {kind}: on average as if spread evenly over {seen.effective:.1f} of "
+        f"{seen.visible:.1f} slots in sight, with a greatest weight of {seen.peak:.2f}."
+    )
+
+
+def _direction(seen: Impression) -> str:
+    moves = (
+        f"from query to query the greatest weight moves forward in {_percent(seen.forward)} of the "
+        f"steps, stays in {_percent(seen.still)} and moves backward in {_percent(seen.backward)}"
+    )
+    if seen.still >= STEADY:
+        return f"It stays where it is: {moves}."
+    for way, going, against in (
+        ("forward", seen.forward, seen.backward),
+        ("backward", seen.backward, seen.forward),
+    ):
+        if against <= 1 - STEADY and going >= MOST:
+            return f"It runs steadily {way}: {moves}."
+    return f"It has no steady direction: {moves}."
+
+
+def _aside(offset: int) -> str:
+    if offset == 0:
+        return "at their own place"
+    count = "one slot" if abs(offset) == 1 else f"{abs(offset):,} slots"
+    return f"{count} {'ahead' if offset > 0 else 'back'}"
+
+
+def _named(slot: int, names: dict[int, str]) -> str:
+    # Quoted as JSON, so that no token can break the line.
+    name = f" ({json.dumps(names[slot], ensure_ascii=False)})" if slot in names else ""
+    return f"slot {slot:,}{name}"
+
+
+def _amount(number: int, one: str, many: str) -> str:
+    return f"{number:,} {one if number == 1 else many}"
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.0f} %"
