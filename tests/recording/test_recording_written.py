@@ -1,6 +1,8 @@
 """Attention as people write it: whatever they do on the way, what is read is what was computed."""
 
 import math
+import subprocess
+import sys
 
 import pytest
 import torch
@@ -294,6 +296,62 @@ def test_a_mask_that_is_the_same_for_all_heads_is_kept_once():
             model(query, key, value, mask.clone().expand(2, 3, -1, -1))
     assert trace[""].bias.shape == (2, 1, QUERIES, QUERIES)
     torch.testing.assert_close(trace[""].weights(), (query @ key.mT / 2 + mask).softmax(-1))
+
+
+def gated(weights):
+    return weights * torch.tensor([1.0, 0.5])[:, None, None]
+
+
+def renormalised(weights):
+    weights = weights * (weights > 0.1)
+    return weights / weights.sum(-1, keepdim=True)
+
+
+def emptied_in_place(weights):
+    return weights.masked_fill_(HIDDEN, 0.0)
+
+
+@pytest.mark.parametrize("change", [gated, renormalised, emptied_in_place])
+def test_what_multiplies_the_values_is_read_where_weights_were_changed(change):
+    def written(query, key, value):
+        return change((query @ key.mT).softmax(-1)) @ value
+
+    query, key, value = vectors(2, 2, QUERIES, 4)
+    expected = change((query @ key.mT).softmax(-1))
+    check(written, expected, query, key, value, kind=DenseReading)
+
+
+def test_a_softmax_that_no_product_follows_is_told():
+    model = Calling(lambda scores, values: (scores.softmax(-1)[..., None] * values).sum(-2))
+    with pytest.raises(AttlasError, match="no product with values followed"), observe(model):
+        model(torch.randn(2, 3, 5), torch.randn(2, 3, 5, 4))
+
+
+@pytest.mark.parametrize("wrong", ["torch.ones(2, 3)", "torch.ones(1, 1, 2, 2).numpy()"])
+def test_weights_that_are_no_tensor_of_four_axes_are_refused(wrong):
+    code = f"import torch; from attlas.recording import DenseReading; DenseReading({wrong})"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert "AttlasError: wanted weights as a tensor (batch, heads, queries, slots)" in done.stderr
+
+
+def test_a_change_that_returns_nothing_is_told():
+    query, key, value = vectors(1, 2, QUERIES, 4)
+    model = Calling(F.scaled_dot_product_attention)
+    with (
+        pytest.raises(AttlasError, match="return them from the function"),
+        intervene(model, lambda weights, seen, layer: None),
+    ):
+        model(query, key, value)
+
+
+def test_a_saved_trace_may_be_read_by_whom_the_users_mask_allows(tmp_path):
+    model = Calling(F.scaled_dot_product_attention)
+    with observe(model) as trace:
+        model(*vectors(1, 2, QUERIES, 4))
+    trace.save(tmp_path / "trace.safetensors")
+    (tmp_path / "other").touch()
+    modes = {path.stat().st_mode for path in tmp_path.iterdir()}
+    assert len(modes) == 1
 
 
 SUMS = {

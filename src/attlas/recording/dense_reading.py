@@ -6,6 +6,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
+from attlas.errors import AttlasError
 from attlas.recording.reading import Reading
 
 
@@ -20,6 +21,16 @@ class DenseReading(Reading):
     values: Float[Tensor, "batch heads queries slots"]
     allowed: Bool[Tensor, "#batch #heads #queries slots"] | None = None
     first: int | None = None
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.values, Tensor) or self.values.ndim != 4:
+            shape = getattr(self.values, "shape", None)
+            raise AttlasError(
+                "weights as a tensor (batch, heads, queries, slots)",
+                f"a {type(self.values).__name__}"
+                + ("" if shape is None else f" of shape {tuple(shape)}"),
+                "torch.as_tensor(weights).reshape(batch, heads, queries, slots)",
+            )
 
     @property
     def shape(self) -> tuple[int, int, int, int]:

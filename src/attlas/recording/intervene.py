@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from attlas.errors import AttlasError
 from attlas.recording.compiled import check_not_compiled
@@ -40,6 +40,12 @@ def intervene(model: nn.Module, change: Rewrite) -> Iterator[None]:
         nonlocal changed
         changed = True
         new = change(weights, seen, layer)
+        if not isinstance(new, Tensor):
+            raise AttlasError(
+                f"new weights for layer {layer!r}, a tensor",
+                f"a {type(new).__name__}",
+                "return them from the function: (weights, seen, layer) → weights",
+            )
         if new.shape != weights.shape:
             raise AttlasError(
                 f"new weights of shape {tuple(weights.shape)} for layer {layer!r}",

@@ -19,7 +19,8 @@ class Journal:
 
     keep: so many calls of each layer, the newest; None = all. ran: whether a module of the model
     was at work at all. heard: the paths of all layers that looked, wanted or not; expected: those
-    of modules that took a softmax, and by their names are to do with attention.
+    of modules that took a softmax, and by their names are to do with attention; softmaxed: those of
+    all that took one.
     """
 
     trace: Trace
@@ -28,6 +29,7 @@ class Journal:
     ran: bool = False
     expected: set[str] = field(default_factory=set)
     heard: set[str] = field(default_factory=set)
+    softmaxed: set[str] = field(default_factory=set)
     _caches: dict[str, list[Any]] = field(default_factory=dict)
 
     def wants(self, path: str) -> bool:
@@ -73,6 +75,7 @@ class Journal:
 
     def expect(self, place: Place) -> None:
         """A softmax was taken here."""
+        self.softmaxed.add(place.path)
         name = type(place.module).__name__.lower()
         if "attention" in name or "attn" in name:
             self.expected.add(place.path)

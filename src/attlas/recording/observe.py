@@ -82,6 +82,12 @@ def _why(model: nn.Module, journal: Journal) -> tuple[str, str]:
     if journal.missed:
         told = f"a softmax in {journal.missed} that is not multiplied with values as weights are"
         return told, "record such a layer by a Tap of its own, see attlas.recording.Tap"
+    if journal.softmaxed:
+        return (
+            f"a softmax in {sorted(journal.softmaxed)}, which no product with values followed",
+            "heard is softmax(…) @ values, by matmul, bmm or einsum, with an axis of queries; for "
+            "what is written otherwise hold a Tap, see attlas.recording.Tap",
+        )
     return (
         f"none that PyTorch's functions compute, although {name} ran",
         "observe a model that looks; kernels of their own (flash-attn, xformers) cannot be heard: "

@@ -25,7 +25,7 @@ class Trace:
     """Readings by layer path, in the order of the calls, and the tokens that label the axes.
 
     `source` (slots) and `target` (queries) hold one list of tokens per batch row, where known.
-    `attlas.figures.figure_of(trace)` draws it, `attlas figure` and the explorer show a saved one.
+    `attlas.figures.figure_of(trace)` draws it, `attlas figure` a saved one.
     """
 
     def __init__(self) -> None:
@@ -151,7 +151,10 @@ class Trace:
             if whole.exists() and not whole.is_file():  # a device or a pipe
                 whole.write_bytes(serialised(owned, metadata))
                 return
+            part.touch()
+            mode = part.stat().st_mode  # what the user's mask allows; safetensors goes below it
             save_file(owned, part, metadata)
+            part.chmod(mode)
             part.replace(whole)
         except (OSError, SafetensorError) as error:
             raise unwritable(path, error) from None

@@ -127,12 +127,20 @@ def step(
 
 
 def step_or(handler: Handler) -> Handler:
-    """What is a step where it is done to weights, and something else where it is not."""
+    """What makes other weights of weights, and something else of what is none.
+
+    A gate, a mask of heads, a threshold and a sum to 1: what comes of it is what is read, and not
+    what the softmax gave.
+    """
 
     def either(
         hearing: Hearing, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> Any:
-        weights = args and isinstance(hearing.lineage.of(args[0]), Weighed)
-        return (step if weights else handler)(hearing, func, args, kwargs)
+        if not (args and isinstance(hearing.lineage.of(args[0]), Weighed)):
+            return handler(hearing, func, args, kwargs)
+        result = func(*args, **kwargs)
+        if isinstance(result, Tensor):
+            hearing.lineage.learn(result, Weighed(None))
+        return result
 
     return either
