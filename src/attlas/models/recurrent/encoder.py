@@ -8,6 +8,7 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from attlas.errors import AttlasError
+from attlas.models.recurrent.precision import computable
 from attlas.models.source import check_source
 
 
@@ -55,7 +56,8 @@ class Encoder(nn.Module):
         """Read every row from its first to its last real token; padding is on the right."""
         check_source(embedded)
         if real is None or real.all():
-            outputs, final = self.rnn(embedded)
+            with computable(embedded):
+                outputs, final = self.rnn(embedded)
             return Encoded(outputs, self._apart(final))
         if (real[:, 1:] & ~real[:, :-1]).any():
             raise AttlasError(
@@ -68,7 +70,8 @@ class Encoder(nn.Module):
         packed = pack_padded_sequence(
             embedded, lengths.clamp(min=1).cpu(), batch_first=True, enforce_sorted=False
         )
-        outputs, final = self.rnn(packed)
+        with computable(embedded):
+            outputs, final = self.rnn(packed)
         outputs, _ = pad_packed_sequence(outputs, batch_first=True, total_length=embedded.shape[1])
         empty = (lengths == 0)[:, None, None]
         wiped = tuple(p.masked_fill(empty.unsqueeze(-1), 0.0) for p in self._apart(final))

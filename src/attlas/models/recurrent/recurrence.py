@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from attlas.layers import Dropout
 from attlas.layers.deferred import DeferredLinear
+from attlas.models.recurrent.precision import computable
 from attlas.models.recurrent.state import Hidden
 
 Gates = Float[Tensor, "batch gates"]
@@ -42,7 +43,11 @@ class Recurrence(nn.Module):
     ) -> Float[Tensor, "batch steps hidden"]:
         """The top layer's state after every step."""
         before = tuple(part.transpose(0, 1).contiguous() for part in hidden)
-        outputs: Tensor = self.rnn(inputs, before if len(before) > 1 else before[0])[0]
+        with computable(inputs):
+            if not torch.is_autocast_enabled(inputs.device.type):
+                own = next(self.rnn.parameters()).dtype
+                inputs, before = inputs.to(own), tuple(part.to(own) for part in before)
+            outputs: Tensor = self.rnn(inputs, before if len(before) > 1 else before[0])[0]
         return outputs
 
     def step(
