@@ -67,6 +67,7 @@ def assert_sums_to(out, reading, values: ValueMap, source) -> None:
     torch.testing.assert_close(norms.rows(0, queries), each.norm(dim=-1), atol=1e-6, rtol=1e-4)
     whole = each.double().sum(1).norm(dim=-1)
     torch.testing.assert_close(norms.summed_rows(0, queries), whole, atol=1e-6, rtol=1e-4)
+    # Blocks of other sizes multiply queries and keys in float32 in another order.
     parts = torch.cat(list(norms.summed_blocks(2)), 1)
     torch.testing.assert_close(parts, norms.summed_rows(0, queries), atol=1e-6, rtol=1e-5)
     heads = torch.cat(list(norms.blocks(2)), 2)

@@ -56,8 +56,8 @@ class Encoder(nn.Module):
         """Read every row from its first to its last real token; padding is on the right."""
         check_source(embedded)
         if real is None or real.all():
-            with computable(embedded):
-                outputs, final = self.rnn(embedded)
+            with computable(embedded) as fit:
+                outputs, final = self.rnn(fit(embedded))
             return Encoded(outputs, self._apart(final))
         if (real[:, 1:] & ~real[:, :-1]).any():
             raise AttlasError(
@@ -67,10 +67,10 @@ class Encoder(nn.Module):
             )
         lengths = real.sum(1)
         # Packing refuses empty rows: they read one slot of padding, and it is wiped out after.
-        packed = pack_padded_sequence(
-            embedded, lengths.clamp(min=1).cpu(), batch_first=True, enforce_sorted=False
-        )
-        with computable(embedded):
+        with computable(embedded) as fit:
+            packed = pack_padded_sequence(
+                fit(embedded), lengths.clamp(min=1).cpu(), batch_first=True, enforce_sorted=False
+            )
             outputs, final = self.rnn(packed)
         outputs, _ = pad_packed_sequence(outputs, batch_first=True, total_length=embedded.shape[1])
         empty = (lengths == 0)[:, None, None]

@@ -43,11 +43,9 @@ class Recurrence(nn.Module):
     ) -> Float[Tensor, "batch steps hidden"]:
         """The top layer's state after every step."""
         before = tuple(part.transpose(0, 1).contiguous() for part in hidden)
-        with computable(inputs):
-            if not torch.is_autocast_enabled(inputs.device.type):
-                own = next(self.rnn.parameters()).dtype
-                inputs, before = inputs.to(own), tuple(part.to(own) for part in before)
-            outputs: Tensor = self.rnn(inputs, before if len(before) > 1 else before[0])[0]
+        with computable(inputs) as fit:
+            start = tuple(map(fit, before))
+            outputs: Tensor = self.rnn(fit(inputs), start if len(start) > 1 else start[0])[0]
         return outputs
 
     def step(
