@@ -20,7 +20,7 @@ settings.register_profile(
     "quick", max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.register_profile(
-    "thorough", max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+    "thorough", max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.load_profile(os.environ.get("ATTLAS_HYPOTHESIS", "quick"))
 

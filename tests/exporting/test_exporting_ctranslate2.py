@@ -19,7 +19,9 @@ from attlas.runs import Run
 KINDS = {**MARIAN, **OTHERS}
 
 
-def probabilities(run: Run, folder: Path) -> tuple[torch.Tensor, torch.Tensor]:
+def probabilities(
+    run: Run, folder: Path, computed_in: str = "default"
+) -> tuple[torch.Tensor, torch.Tensor]:
     """log P of every token of some targets: CTranslate2's and ours."""
     vocabularies = run.vocabularies()
     source, real = sentences(len(vocabularies.source), (8, 5, 2))
@@ -29,7 +31,8 @@ def probabilities(run: Run, folder: Path) -> tuple[torch.Tensor, torch.Tensor]:
     ends = (real.sum(1) - 1).tolist()
     sources = [[of_source[i] for i in row[:n]] for row, n in zip(source, ends, strict=True)]
     targets = [[of_target[i] for i in row] for row in target]
-    scores = ctranslate2.Translator(str(folder), intra_threads=1).score_batch(sources, targets)
+    engine = ctranslate2.Translator(str(folder), compute_type=computed_in, intra_threads=1)
+    scores = engine.score_batch(sources, targets)
     found = torch.tensor([score.log_probs for score in scores])
     begin, end = torch.full((3, 1), 2), torch.full((3, 1), 3)
     logits = logits_of(run.model(), source, real, torch.cat([begin, target], 1))
@@ -52,8 +55,9 @@ def test_8_bits_are_smaller_and_near(tmp_path: Path, kind: str) -> None:
     export(run, "ctranslate2", tmp_path / "int8", quantization="int8")
     sizes = [(tmp_path / name / "model.bin").stat().st_size for name in ("int8", "whole")]
     assert sizes[0] < sizes[1]
-    found, wanted = probabilities(run, tmp_path / "int8")
-    assert 0 < (found - wanted).abs().mean() < 0.1 * wanted.abs().mean()
+    # In float32: not every CPU multiplies 8 bits as it should.
+    found, wanted = probabilities(run, tmp_path / "int8", "float32")
+    assert 0 < (found - wanted).abs().mean() < 0.02 * wanted.abs().mean()
 
 
 @pytest.mark.parametrize("quantization", ["float32", "int8"])

@@ -204,6 +204,28 @@ def test_what_is_too_long_for_ctranslate2_is_translated_as_attlas_does_and_stops
         assert one.cut == 0
 
 
+@pytest.mark.parametrize(
+    ("known", "wanted"),
+    [
+        ({"architecture": "x86_64", "avx2": True}, "float32"),
+        ({"architecture": "x86_64", "avx512_f": True, "avx512_vnni": False}, "float32"),
+        ({}, "float32"),
+        ({"architecture": "x86_64", "avx512_vnni": True}, "int8"),
+        ({"architecture": "x86_64", "avx_vnni": True}, "int8"),
+        ({"architecture": "aarch64"}, "int8"),
+    ],
+    ids=str,
+)
+def test_8_bits_are_computed_with_in_32_where_their_products_would_be_cut_off(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, known: dict[str, Any], wanted: str
+) -> None:
+    run = run_of(tmp_path / "run", small(tied_source=True))
+    export(run, "ctranslate2", tmp_path / "int8", quantization="int8")
+    monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: known, raising=False)
+    engine = FastTranslator(run, tmp_path / "int8")._engine
+    assert engine.compute_type.split("_")[0] == wanted
+
+
 def test_the_folder_has_to_be_an_export_of_this_checkpoint(
     exported: Callable[..., tuple[Run, Path]], tmp_path: Path
 ) -> None:

@@ -57,7 +57,12 @@ def write_ctranslate2(
     spec.optimize(quantization=quantization)
     spec.save(str(folder))
     subject.vocabularies.save(folder)
+    cut = (
+        "On an x86 CPU without VNNI products of 8 bits are cut off, and translations go wrong: "
+        "load it there with compute_type='float32', as attlas translate --engine does."
+    )
     return [
+        *([cut] if quantization == "int8" else []),
         f"The weights are {quantization}. Sources are lists of tokens, as in the vocabulary files "
         "of CTranslate2 here; it adds the end itself.",
         *_of_positions(config),

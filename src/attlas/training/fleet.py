@@ -1,5 +1,6 @@
 """Processes that train together, on one machine or on many."""
 
+import gc
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -128,6 +129,9 @@ def fleet_of(device: torch.device) -> Iterator[Fleet]:
             "checkpoint",
         ) from None
     finally:
+        # What averages gradients has to be gone before the group is: if it outlives it, it ends
+        # gloo's thread while it holds Python's lock, for which that thread may wait: for ever.
+        gc.collect()
         dist.destroy_process_group()
 
 

@@ -10,7 +10,7 @@ from attlas.runs import device_named, locked
 from attlas.runs.durable import explained
 from attlas.training.crew import crew_of
 from attlas.training.events import Outcome, Report, silent
-from attlas.training.fleet import device_of_rank, fleet_of, launched
+from attlas.training.fleet import Fleet, device_of_rank, fleet_of, launched
 from attlas.training.following import follow
 from attlas.training.learner import Learner
 from attlas.training.material import check_folder, joined, prepared
@@ -41,9 +41,16 @@ def train(recipe: Recipe, folder: Path | str, *, report: Report = silent) -> Out
             "name files instead",
         )
     device = device_of_rank(device_named(recipe.training.device))
+    with fleet_of(device) as fleet:
+        return _trained(recipe, folder, report, device, fleet)
+
+
+def _trained(
+    recipe: Recipe, folder: Path, report: Report, device: torch.device, fleet: Fleet
+) -> Outcome:
+    """The same, in a frame whose learner is gone before the fleet is."""
     graphics = [device] if device.type == "cuda" else []
     with ExitStack() as held:
-        fleet = held.enter_context(fleet_of(device))
         if fleet.leads:
             splits = None if folder.exists() else recipe.data.load()  # if that fails, no new folder
             with explained(folder):
