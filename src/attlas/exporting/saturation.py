@@ -1,5 +1,7 @@
 """Where products of numbers of 8 bits are not what they should be."""
 
+from typing import Any
+
 import torch
 
 
@@ -9,7 +11,8 @@ def saturates() -> bool:
     An x86 without VNNI adds pairs of such products in 16 bits, and what does not fit is cut off:
     log P of a translation was off by a tenth and more. Where nobody can tell, it may be so.
     """
-    known = getattr(torch.cpu, "get_capabilities", dict)()  # older releases of torch have none
+    # Older releases of torch have none.
+    known: dict[str, Any] = getattr(torch.cpu, "get_capabilities", dict)()
     if known.get("architecture", "x86_64") not in ("x86_64", "i386"):
         return False
     return not (known.get("avx512_vnni") or known.get("avx_vnni"))
