@@ -91,7 +91,7 @@ def test_results_do_not_depend_on_the_size_of_the_batch(kind: str, way: str) -> 
     source, real = sources(*LENGTHS)
     alone = in_batches(model, source, real, WAYS[way], 1)
     assert len({hypotheses[0].tokens for hypotheses in alone}) > 15  # they do depend on the source
-    for size in (2, 3, 7, 16, 33, 63, 64):
+    for size in (3, 16, 63, 64):
         same(in_batches(model, source, real, WAYS[way], size), alone)
 
 

@@ -16,7 +16,7 @@ from matplotlib.axes import Axes
 from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 
-from attlas import figures
+from attlas import figures, observe
 from attlas.errors import AttlasError
 from attlas.figures import Map
 from attlas.figures.grid import MOST_CELLS, Grid
@@ -294,6 +294,25 @@ def test_who_looks_at_another_has_source_and_target_and_who_looks_at_itself_key_
     assert named == dict.fromkeys(["source", "target", "pooled", "alone"], within)
 
 
+def test_where_source_and_target_are_as_long_each_layer_has_its_own_tokens() -> None:
+    model = torch.nn.Transformer(8, 2, 1, 1, 16, batch_first=True).eval()
+    source, target = torch.randn(1, 3, 8), torch.randn(1, 3, 8)
+    hidden = torch.nn.Transformer.generate_square_subsequent_mask(3)
+    with observe(model) as trace:
+        model(source, target, tgt_mask=hidden)
+    trace.label([["a", "b", "c"]], [["x", "y", "z"]])
+    found = {name: (m.source, m.target, m.axes) for name, m in figures.maps_of(trace).items()}
+    read, written = ("a", "b", "c"), ("x", "y", "z")
+    assert found["encoder.layers.0.self_attn, head 0"] == (read, read, ("key", "query"))
+    assert found["decoder.layers.0.self_attn, head 0"] == (written, written, ("key", "query"))
+    across = found["decoder.layers.0.multihead_attn, head 0"]
+    assert across == (read, written, ("source", "target"))
+    trace.label([["a", "b", "c"]])  # and never those of another text
+    found = {name: (m.source, m.target, m.axes) for name, m in figures.maps_of(trace).items()}
+    across = found["decoder.layers.0.multihead_attn, head 0"]
+    assert across == (read, ("0", "1", "2"), ("source", "target"))
+
+
 def test_queries_of_one_name_and_other_axes_are_named_again() -> None:
     trace = Trace()
     trace.note("across", DenseReading(torch.rand(1, 1, 2, 3)))
@@ -334,7 +353,7 @@ def test_the_example_of_a_traces_figure_runs(
 
 TRACE_AS_MAP = """
 import torch
-from attlas import figures
+from attlas import figures, observe
 from attlas.errors import AttlasError
 from attlas.recording import DenseReading, Trace
 

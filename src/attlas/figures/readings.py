@@ -71,16 +71,21 @@ def _all_maps(trace: Trace, row: int) -> dict[str, Map]:
 def _heads(reading: Reading, trace: Trace, layer: str, row: int) -> list[Map]:
     _, heads, queries, slots = reading.shape
     source, target = (rows[row] if row < len(rows) else () for rows in trace.tokens(layer))
-    if queries == len(target) and slots == len(source):
-        names, slot_names = target, source
-        axes = ACROSS if trace.looks_across(layer) else WITHIN
-    else:  # one side looking at itself
-        own = next((own for own in (source, target) if queries == slots == len(own)), ())
-        names, slot_names = own or _positions(queries), own or _positions(slots)
+    relation, named_itself = trace.relation(layer), not trace.looks_across(layer)
+    fit = queries == len(target) and slots == len(source)
+    if named_itself or relation == "cross" or (relation is None and fit):
+        names, slot_names = _fitting(target, queries), _fitting(source, slots)
+        axes = WITHIN if named_itself and relation != "cross" else ACROSS
+    else:  # one side looking at itself, or what has no names
+        sides = (source, target)
+        if len(source) == len(target) and trace.causal(layer):
+            sides = (target, source)  # it is the decoder that does not look ahead
+        own = next((own for own in sides if queries == slots == len(own)), ())
+        names, slot_names = _fitting(own, queries), _fitting(own, slots)
         axes = WITHIN
     maps = [Map.of(reading, slot_names, names, row=row, head=head) for head in range(heads)]
     return [replace(map_, axes=axes) for map_ in maps]
 
 
-def _positions(count: int) -> tuple[str, ...]:
-    return tuple(map(str, range(count)))
+def _fitting(tokens: tuple[str, ...], count: int) -> tuple[str, ...]:
+    return tokens if len(tokens) == count else tuple(map(str, range(count)))
