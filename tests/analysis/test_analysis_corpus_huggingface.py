@@ -9,6 +9,7 @@ import torch
 
 from attlas.analysis.corpus import ALSO, HuggingFaceFolder, HuggingFaceReader, frames, measured
 from attlas.errors import AttlasError
+from attlas.recording import observe
 from small_models import SIZE, model, saved, tokenizer
 
 
@@ -89,17 +90,102 @@ def test_a_want_of_memory_is_no_mistake_in_the_texts(tmp_path, monkeypatch):
         reader.completed([reader.read(1, "the cat")])
 
 
-def test_no_logits_are_made_of_a_text_that_is_read_and_layers_keep_their_names(tmp_path):
-    reader = reader_of(saved(tmp_path / "bart", "bart"))
+def put_together(folder, decoder):
+    """An encoder–decoder of a BERT and a decoder of 18 positions."""
+    import transformers as hf
+
+    torch.manual_seed(11)
+    of = {"vocab_size": SIZE, "pad_token_id": 0, "bos_token_id": 2, "eos_token_id": 3}
+    wide = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 4}
+    writes = {"is_decoder": True, "add_cross_attention": True}
+    if decoder == "bert":
+        bert = hf.BertConfig(
+            **of, **wide, **writes, intermediate_size=24, max_position_embeddings=18
+        )
+        second = hf.BertLMHeadModel(bert)
+    else:
+        gpt2 = hf.GPT2Config(**of, **writes, n_embd=16, n_layer=2, n_head=4, n_positions=18)
+        second = hf.GPT2LMHeadModel(gpt2)
+    first = hf.BertModel(
+        hf.BertConfig(**of, **wide, intermediate_size=24, max_position_embeddings=24)
+    )
+    whole = hf.EncoderDecoderModel(encoder=first, decoder=second)
+    for settings in (whole.config, whole.generation_config):
+        settings.decoder_start_token_id, settings.pad_token_id, settings.eos_token_id = 2, 0, 3
+    whole.save_pretrained(folder)
+    tokenizer().save_pretrained(folder)
+    return folder
+
+
+def folder_of(place, kind):
+    return put_together(place, kind[5:]) if kind.startswith("bert+") else saved(place, kind)
+
+
+@pytest.mark.parametrize("kind", ["t5", "bart", "bert+bert", "bert+gpt2"])
+def test_the_whole_model_looks_where_it_looks_without_its_logits(tmp_path, kind):
+    folder = folder_of(tmp_path / "model", kind)
+    reader = reader_of(folder)
+    head = reader.model.get_output_embeddings()
     made = []
-    reader.model.lm_head.register_forward_hook(lambda *_: made.append("logits"))
-    text = reader.read(1, "the cat", "a dog")
-    assert {look.layer for look in reader.looks([text])} == {
-        "model.encoder.layers.0.self_attn",
-        "model.decoder.layers.0.self_attn",
-        "model.decoder.layers.0.encoder_attn",
+    watching = head.register_forward_hook(lambda *found: made.append(found[-1].numel()))
+    text = reader.read(1, "the cat sat", "a dog ran in")
+    looks = list(reader.looks([text]))
+    assert sum(made) == 0
+    watching.remove()
+    source, asked = torch.tensor([text.source]), torch.tensor([text.asked])
+    with torch.no_grad(), observe(reader.model) as trace:
+        logits = reader.model(input_ids=source, decoder_input_ids=asked).logits
+    assert logits.shape == (1, len(text.asked), SIZE)  # and the head has its tokens again
+    assert [look.layer for look in looks] == list(trace.layers)
+    for look in looks:
+        (whole,) = trace.calls(look.layer)
+        torch.testing.assert_close(look.reading.weights(), whole.weights())
+    assert {look.relation for look in looks} == {"self", "cross"}
+
+
+@pytest.mark.parametrize("kind", ["t5", "bart", "bert+bert", "bert+gpt2"])
+def test_an_encoder_decoder_looks_where_transformers_itself_says(tmp_path, kind):
+    from transformers import AutoModelForSeq2SeqLM
+
+    folder = folder_of(tmp_path / "model", kind)
+    reader = reader_of(folder)
+    text = reader.read(1, "the cat sat", "a dog ran in")
+    found = [look.reading.weights() for look in reader.looks([text])]
+    eager = AutoModelForSeq2SeqLM.from_pretrained(folder, attn_implementation="eager").eval()
+    source, asked = torch.tensor([text.source]), torch.tensor([text.asked])
+    with torch.no_grad():
+        told = eager(input_ids=source, decoder_input_ids=asked, output_attentions=True)
+    both = zip(told.decoder_attentions, told.cross_attentions, strict=True)
+    wanted = [*told.encoder_attentions, *(one for layer in both for one in layer)]
+    assert len(found) == len(wanted)
+    for mine, theirs in zip(found, wanted, strict=True):
+        torch.testing.assert_close(mine, theirs, atol=1e-5, rtol=1e-4)
+
+
+def test_a_decoder_alone_is_read_without_its_head(tmp_path):
+    from transformers import AutoModelForCausalLM
+
+    folder = saved(tmp_path / "gpt2", "gpt2")
+    reader = reader_of(folder)
+    text = reader.read(1, "the cat sat")
+    found = {look.layer: look.reading.weights() for look in reader.looks([text])}
+    whole = AutoModelForCausalLM.from_pretrained(folder).eval()
+    with torch.no_grad(), observe(whole) as trace:
+        whole(torch.tensor([text.source]))
+    assert [f"transformer.{layer}" for layer in found] == list(trace.layers)
+    for layer, weights in found.items():
+        torch.testing.assert_close(weights, trace[f"transformer.{layer}"].weights())
+    assert reader.model.get_output_embeddings() is None
+
+
+@pytest.mark.parametrize("decoder", ["bert", "gpt2"])
+def test_a_target_is_cut_to_the_positions_of_a_decoder_with_settings_of_its_own(tmp_path, decoder):
+    reader = reader_of(put_together(tmp_path / "model", decoder))
+    text = reader.read(1, "red", "a dog " * 20)
+    assert (len(text.wanted), text.unread) == (18, 42 - 18)
+    assert {look.reading.shape[2] for look in reader.looks([text]) if "decoder" in look.layer} == {
+        18
     }
-    assert made == []
 
 
 @pytest.mark.parametrize("kind", ["bert", "gpt2", "bart"])

@@ -18,7 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from attlas.analysis.corpus import COLUMNS, TOKEN_COLUMNS, Column
-from attlas.cli import measuring, part, stats_work
+from attlas.cli import part, stats_measuring, stats_work
 from attlas.cli.stats_table import CsvTable, ParquetTable
 from attlas.errors import AttlasError
 from attlas.runs import held
@@ -71,7 +71,8 @@ def test_csv_and_parquet_say_the_same(bert: Path, corpus: Path, tmp_path: Path, 
     for name in ("t.csv", "t.csv.gz", "t.parquet"):
         code, out, error = stats(bert, corpus, "--by", by, "-o", tmp_path / name)
         assert (code, out) == (0, ""), error
-        assert error.startswith(f"attlas: {tmp_path / name}: 6 lines in ")
+        told = f"attlas: {tmp_path / name}: 6 lines, 2 of them without a word, in "
+        assert error.startswith(told)
         assert error.count("\n") == 1  # quiet where nobody sees a bar
     rows = of_csv(tmp_path / "t.csv", columns)
     assert rows == of_parquet(tmp_path / "t.parquet") == of_csv(tmp_path / "t.csv.gz", columns)
@@ -154,19 +155,21 @@ def test_what_is_done_is_not_done_again(
     assert json.loads((tmp_path / "t.csv.json").read_text(encoding="utf-8"))["lines"] == 6
 
 
-def dying_after(windows: int, monkeypatch: pytest.MonkeyPatch, what: BaseException) -> None:
-    """Of windows of two lines, so many are kept."""
-    monkeypatch.setattr(measuring, "_LINES", 2)
-    real, kept = measuring.StatsPart.add_rows, 0
+IN_TWOS = ("--tokens", "32")  # windows of two lines
 
-    def add_rows(self: measuring.StatsPart, lines: int, rows: Any) -> None:
+
+def dying_after(windows: int, monkeypatch: pytest.MonkeyPatch, what: BaseException) -> None:
+    """So many windows are kept."""
+    real, kept = stats_measuring.StatsPart.add_rows, 0
+
+    def add_rows(self: stats_measuring.StatsPart, lines: int, rows: Any) -> None:
         nonlocal kept
         if kept == windows:
             raise what
         kept += 1
         real(self, lines, rows)
 
-    monkeypatch.setattr(measuring.StatsPart, "add_rows", add_rows)
+    monkeypatch.setattr(stats_measuring.StatsPart, "add_rows", add_rows)
 
 
 @pytest.mark.parametrize("name", ["t.csv", "t.csv.gz", "t.parquet"])
@@ -180,20 +183,16 @@ def test_what_was_begun_goes_on_and_ends_alike(
     windows: int,
 ) -> None:
     out, whole = tmp_path / name, tmp_path / f"whole-{name}"
-    with monkeypatch.context() as patched:
-        patched.setattr(measuring, "_LINES", 2)
-        assert stats(bert, corpus, "-o", whole)[0] == 0
+    assert stats(bert, corpus, *IN_TWOS, "-o", whole)[0] == 0
     with monkeypatch.context() as patched:
         dying_after(windows, patched, KeyboardInterrupt())
-        code, _, error = stats(bert, corpus, "-o", out)
+        code, _, error = stats(bert, corpus, *IN_TWOS, "-o", out)
     assert code == 130
     assert error.endswith("attlas: interrupted; the same command goes on where it stopped\n")
     assert not out.exists()
     with (part.books(out) / "lines").open("ab") as file:
         file.write(b"half of a wri")  # killed in the middle of one
-    with monkeypatch.context() as patched:
-        patched.setattr(measuring, "_LINES", 2)
-        code, _, error = stats(bert, corpus, "-o", out)
+    code, _, error = stats(bert, corpus, *IN_TWOS, "-o", out)
     assert code == 0, error
     assert (f"goes on after line {windows * 2} of 6" in error) is bool(windows)
     if name == "t.parquet":
@@ -208,22 +207,22 @@ def test_another_model_corpus_or_setting_is_refused_with_the_reason(
     out = tmp_path / "t.csv"
     with monkeypatch.context() as patched:
         dying_after(1, patched, KeyboardInterrupt())
-        assert stats(bert, corpus, "-o", out)[0] == 130
+        assert stats(bert, corpus, *IN_TWOS, "-o", out)[0] == 130
     other = saved(tmp_path / "bert", "bert", num_hidden_layers=1)
-    code, _, error = stats(other, corpus, "-o", out)
+    code, _, error = stats(other, corpus, *IN_TWOS, "-o", out)
     assert code == 2
     assert error.startswith(f"attlas: wanted {out}, begun and done as far as line 2, to be of ")
     assert "checkpoint = bert (" in error
     assert f"take away {part.books(out)}" in error
-    code, _, error = stats(bert, corpus, "--threshold", "0.5", "-o", out)
+    code, _, error = stats(bert, corpus, *IN_TWOS, "--threshold", "0.5", "-o", out)
     assert (code, "to be of threshold = 0.01; got threshold = 0.5;" in error) == (2, True)
     corpus.write_text(TEXT.replace("dog", "cat"), encoding="utf-8")
-    code, _, error = stats(bert, corpus, "-o", out)
+    code, _, error = stats(bert, corpus, *IN_TWOS, "-o", out)
     assert (code, "to be of text = " in error) == (2, True)
     corpus.write_text(TEXT, encoding="utf-8")
-    assert stats(bert, corpus, "-o", out)[0] == 0
+    assert stats(bert, corpus, *IN_TWOS, "-o", out)[0] == 0
     corpus.write_text(TEXT + "more\n", encoding="utf-8")
-    code, _, error = stats(bert, corpus, "-o", out)
+    code, _, error = stats(bert, corpus, *IN_TWOS, "-o", out)
     assert code == 2
     assert error.startswith(f"attlas: wanted {out}, finished, to be of text = ")
 
@@ -246,7 +245,7 @@ def test_a_process_that_is_killed_goes_on_and_ends_alike(
 
     def started(output: Path) -> "subprocess.Popen[str]":
         return subprocess.Popen(
-            [sys.executable, "-m", "attlas", "stats", run, corpus, "--tokens", "24", "-o", output],
+            [sys.executable, "-m", "attlas", "stats", run, corpus, "--tokens", "256", "-o", output],
             env={**os.environ, "OMP_NUM_THREADS": "1"},
             stderr=subprocess.PIPE,
             text=True,
@@ -281,19 +280,6 @@ def lines_of(output: Path) -> int:
         return int(json.loads((part.books(output) / "progress.json").read_bytes())["lines"])
     except FileNotFoundError:
         return 0
-
-
-def test_a_corpus_of_nothing_has_a_table_of_no_rows(bert: Path, tmp_path: Path) -> None:
-    for text in ("", "\n \n"):
-        corpus = tmp_path / "corpus.txt"
-        corpus.write_text(text, encoding="utf-8")
-        for name in ("t.csv", "t.parquet"):
-            out = tmp_path / f"{len(text)}{name}"
-            assert stats(bert, corpus, "-o", out)[0] == 0
-            assert (of_csv(out) if name == "t.csv" else of_parquet(out)) == []
-        assert (tmp_path / f"{len(text)}t.csv").read_text() == (
-            ",".join(column.name for column in COLUMNS) + "\n"
-        )
 
 
 def test_an_odd_text_is_read_line_by_line_as_other_commands_read_it(

@@ -9,7 +9,7 @@ import pytest
 from calling import called
 
 from attlas.analysis.corpus import HuggingFaceReader
-from attlas.cli import measuring, part
+from attlas.cli import part, stats_measuring
 from small_models import saved
 
 TEXT = "the cat\na dog ran\nred\nthe mat\nvery big\n"
@@ -68,19 +68,18 @@ def test_texts_that_came_to_no_end_are_counted_and_marked(
 def test_who_goes_on_is_told_of_the_texts_after_those_that_were_done(
     endless: Path, corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(measuring, "_LINES", 2)
-    out = tmp_path / "t.csv"
-    real = measuring.StatsPart.add_rows
+    out, in_twos = tmp_path / "t.csv", ("--tokens", "32")
+    real = stats_measuring.StatsPart.add_rows
 
-    def once(self: measuring.StatsPart, lines: int, rows: Any) -> None:
+    def once(self: stats_measuring.StatsPart, lines: int, rows: Any) -> None:
         if self.progress.lines:
             raise KeyboardInterrupt
         real(self, lines, rows)
 
     with monkeypatch.context() as patched:
-        patched.setattr(measuring.StatsPart, "add_rows", once)
-        assert stats(endless, corpus, "-o", out)[0] == 130
-    code, _, error = stats(endless, corpus, "-o", out)
+        patched.setattr(stats_measuring.StatsPart, "add_rows", once)
+        assert stats(endless, corpus, *in_twos, "-o", out)[0] == 130
+    code, _, error = stats(endless, corpus, *in_twos, "-o", out)
     assert code == 0
     assert "attlas: 3 texts that the model wrote" in error
     assert "the first in line 3, after line 2: finished is false there" in error
@@ -99,7 +98,8 @@ def test_tokens_bounds_what_a_model_writes_too(
 
     monkeypatch.setattr(HuggingFaceReader, "_run", run)
     assert stats(endless, corpus, "--tokens", "50", "-o", tmp_path / "t.csv")[0] == 0
-    assert sorted(read) == [(1, 23), (2, 23), (2, 23)]
+    assert sum(texts for texts, _ in read) == 5
+    assert all(texts * (width + 1) <= 50 for texts, width in read)
     found, wanted = (
         [(row["line"], row["layer"], row["head"]) for row in rows_of(tmp_path / name)]
         for name in ("t.csv", "whole.csv")
@@ -156,3 +156,92 @@ def test_further_columns_are_there_where_they_are_asked_for(
         2,
         True,
     )
+
+
+@pytest.mark.parametrize("text", ["", "\n \n\u2003\n"])
+def test_a_corpus_without_a_word_is_told_before_anything_is_written(
+    bert: Path, tmp_path: Path, text: str
+) -> None:
+    path, place = tmp_path / "corpus.txt", tmp_path / "out"
+    path.write_text(text, encoding="utf-8")
+    place.mkdir()
+    came = "3 lines, none of them with a word" if text else "nothing"
+    for name in ("t.csv", "t.parquet"):
+        code, printed, error = called("stats", bert, path, "-o", place / name)
+        assert (code, printed, error.count("\n")) == (2, "", 1)
+        assert f"wanted a line with a word in {path}; got {came}; " in error
+        assert list(place.iterdir()) == []
+    code, _, error = called("stats", bert, "-", "-o", place / "t.csv", text=text)
+    assert (code, f"a line with a word in the standard input; got {came}; " in error) == (2, True)
+    assert list(place.glob("*.csv*")) == []
+    path.write_text(TEXT, encoding="utf-8")
+    assert stats(bert, path, "-o", place / "t.csv")[0] == 0  # the mistake leaves nothing behind
+
+
+def test_a_corpus_of_which_no_line_has_a_word_on_both_sides_is_told(
+    endless: Path, tmp_path: Path
+) -> None:
+    source, target, out = (tmp_path / name for name in ("source.txt", "target.txt", "t.csv"))
+    source.write_text("the cat\n\n", encoding="utf-8")
+    target.write_text("\na dog\n", encoding="utf-8")
+    code, _, error = stats(endless, source, "--target", target, "-o", out)
+    assert (code, "got 2 lines, none of them with a word on both sides; " in error) == (2, True)
+    assert not out.exists()
+
+
+def test_a_corpus_of_which_the_model_reads_no_token_is_told_and_forgotten(
+    labelling: Path, tmp_path: Path
+) -> None:
+    path, out = tmp_path / "corpus.txt", tmp_path / "t.csv"
+    path.write_text("<br />\n<br>\n", encoding="utf-8")
+    code, _, error = stats(labelling, path, "-o", out)
+    assert (code, f"a line of {path} with a token" in error, "got 2 lines" in error) == (
+        2,
+        True,
+        True,
+    )
+    assert not out.exists()
+    path.write_text("a great film\n", encoding="utf-8")
+    assert stats(labelling, path, "-o", out)[0] == 0
+
+
+@pytest.mark.parametrize("kind", ["bert", "endless"])
+def test_a_command_that_is_stopped_loses_no_more_than_a_window_of_lines(
+    request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    """Lines so short that 2,048 tokens would be hundreds of them."""
+    model: Path = request.getfixturevalue(kind)
+    path = tmp_path / "corpus.txt"
+    path.write_text("red\n" * 300, encoding="utf-8")
+    out, whole = tmp_path / "t.csv", tmp_path / "whole.csv"
+    given = ("--target", path) if kind == "endless" else ()
+    assert stats(model, path, *given, "-o", whole)[0] == 0
+    real = HuggingFaceReader._run
+    for stop in (150, 290):
+
+        def run(self: HuggingFaceReader, texts: Any, stop: int = stop) -> None:
+            if any(text.line >= stop for text in texts):
+                raise KeyboardInterrupt
+            real(self, texts)
+
+        with monkeypatch.context() as patched:
+            patched.setattr(HuggingFaceReader, "_run", run)
+            assert stats(model, path, *given, "-o", out)[0] == 130
+        told = json.loads((part.books(out) / "progress.json").read_text(encoding="utf-8"))
+        assert stop - 128 <= told["lines"] < stop
+    assert stats(model, path, *given, "-o", out)[0] == 0
+    assert out.read_bytes() == whole.read_bytes()
+
+
+def test_runs_and_translations_tell_vocabularies_by_one_checksum(run: Path) -> None:
+    from attlas.analysis.corpus import TranslatorReader
+    from attlas.cli.origin import origin_of
+    from attlas.decoding import DecodingConfig, Translator
+    from attlas.runs import Run
+
+    search = DecodingConfig.read({"method": "greedy"}, "the test")
+    facts = TranslatorReader(Run(run), search).facts
+    origin = origin_of(Run(run), "best", Translator(run, search), numbered=False, window=3)
+    assert facts["vocabularies"] == origin["vocabularies"]
+    assert facts["checkpoint"] == origin["checkpoint"]
+    assert facts["settings"] == origin["model"]

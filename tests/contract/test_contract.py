@@ -1,6 +1,7 @@
 """The contract: what holds for every mechanism, whatever the sizes, the padding and the pattern."""
 
 import inspect
+from copy import deepcopy
 from dataclasses import replace
 
 import pytest
@@ -240,7 +241,15 @@ def test_half_precision_stays_finite(mechanism, layout, dtype, size):
         scene.seen().any(-1).double().expand_as(scene.weigh()[..., 0]),
         2e-2,
     )
-    assert all(value.isfinite().all() for value in scene.outcome())
+    whole = replace(
+        scene,
+        attention=deepcopy(scene.attention).float(),
+        query=scene.query.float(),
+        source=scene.source.float(),
+    )
+    for value, exact in zip(scene.outcome(), whole.outcome(), strict=True):
+        fits = exact.abs() < torch.finfo(dtype).max / 2  # a gradient may be greater than a number
+        assert value[fits].isfinite().all()
 
 
 @of_every_mechanism

@@ -312,7 +312,7 @@ def test_attention_that_cannot_be_read_is_told():
 
     model = SlidingAttention()
     with (
-        pytest.raises(AttlasError, match="a softmax in \\[''\\] that is not multiplied"),
+        pytest.raises(AttlasError, match=r"\[''\] \(1 × each\): a softmax that is not multiplied"),
         observe(model),
     ):
         model(torch.randn(1, 3, 4))

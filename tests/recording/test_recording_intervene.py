@@ -1,6 +1,8 @@
 import pytest
 import torch
+import torch.nn.functional as F
 from torch import nn
+from written import QUERIES, Calling, vectors
 
 from attlas.errors import AttlasError
 from attlas.layers import Dot, MultiHead
@@ -120,3 +122,13 @@ def test_an_observer_hears_the_layers_own_weights_beside_an_intervention():
     with observe(dot) as trace, intervene(dot, uniform):
         dot(source, memory)
     torch.testing.assert_close(trace[""].weights(), dot.weigh(source, memory))
+
+
+def test_a_change_that_returns_nothing_is_told():
+    query, key, value = vectors(1, 2, QUERIES, 4)
+    model = Calling(F.scaled_dot_product_attention)
+    with (
+        pytest.raises(AttlasError, match="return them from the function"),
+        intervene(model, lambda weights, seen, layer: None),
+    ):
+        model(query, key, value)

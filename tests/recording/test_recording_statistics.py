@@ -285,3 +285,15 @@ def test_a_summary_has_what_was_asked_for_and_nothing_else():
     torch.testing.assert_close(found.entropy[0, 0], torch.arange(1, 5).log())
     assert reading.summary().concentration is None
     assert reading.summary().above is not None
+
+
+@pytest.mark.parametrize("shape", [(1, 2, 0, 4), (0, 2, 3, 4), (2, 0, 3, 4)])
+def test_of_no_queries_every_statistic_has_the_type_that_it_has_of_some(shape):
+    none, some = DenseReading(torch.ones(shape)), DenseReading(torch.ones(1, 1, 2, 3) / 3)
+    empty, full = none.summary(*NAMES), some.summary(*NAMES)
+    for name in NAMES:
+        found = getattr(empty, name)
+        assert found.dtype == getattr(full, name).dtype
+        assert found.shape[:2] == shape[:2]
+        if name != "received":
+            assert found.shape == shape[:3]

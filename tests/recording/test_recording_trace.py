@@ -6,9 +6,11 @@ from dataclasses import dataclass
 
 import pytest
 import torch
+import torch.nn.functional as F
 from hypothesis import given
 from hypothesis import strategies as st
 from safetensors.torch import save_file
+from written import QUERIES, Calling, vectors
 
 from attlas.errors import AttlasError
 from attlas.layers import Additive, MultiHead
@@ -30,7 +32,8 @@ def trace():
         for layer in layers.values():
             layer(source, layer.remember(source, real))
         layers["heads"](source, layers["heads"].remember(source))
-    trace.label(source=[["ein", "Hund", "。", "</s>", "x"], ["a"]], target=[["a", "dog"], []])
+    source = ["ein", "Hund", "。", "</s>", "x"]
+    trace.label(source=[source, ["a"]], target=[["a", "dog", ".", "</s>", "x"], []])
     return trace
 
 
@@ -185,7 +188,7 @@ def test_a_pattern_that_no_file_can_hold_is_refused_before_anything_is_written(t
 
 
 def label(trace):
-    trace.label(source=[["Hund", "a\ud800"]])
+    trace.label(source=[["a\ud800"]])
 
 
 def label_layer(trace):
@@ -317,7 +320,7 @@ def test_a_reading_that_does_not_fit_together_is_an_error_that_names_the_file(
         ({"source": "7"}, "a whole trace file"),
         ({"source": '[["a"]]'}, "labels of the source, one to each place of an axis"),
         ({"target": '[["a", "b", "c", "d", "e"]]'}, "labels of the target, one to each place"),
-        ({"source": '[["a", "b", "c", "d"], []]'}, "a list for each of at most 1 batch rows"),
+        ({"source": '[["a", "b", "c", "d"], []]'}, "a list for each of 1 batch rows; got 2"),
         ({"source": '[["a", "b", "c", "\\ud800"]]'}, "labels of valid Unicode"),
         ({"axes": '{"a": [[["a", "b", "c"]], []]}'}, "labels of the slots of layer 'a'"),
         ({"axes": '{"a": [[], [["a", "b"]]]}'}, "labels of the queries of layer 'a'"),
@@ -345,10 +348,50 @@ def test_a_label_that_is_no_string_is_refused_where_it_is_given(source, target):
         trace.label_layer("a", source, target)
 
 
+@pytest.mark.parametrize(
+    ("rows", "wanted"),
+    [
+        ([["a", "b", "c"]] * 2, "one to each place of an axis, which has 4 or 5; got 3"),
+        ([["a"] * 6] * 2, "one to each place of an axis, which has 4 or 5; got 6"),
+        ([["a"] * 4], "a list for each of 2 batch rows; got 1 list"),
+        ([["a"] * 4] * 3, "a list for each of 2 batch rows; got 3 lists"),
+    ],
+)
+def test_labels_that_do_not_fit_are_refused_where_they_are_given_and_leave_the_old_ones(
+    rows, wanted
+):
+    trace = Trace()
+    trace.note("a", DenseReading(torch.ones(2, 1, 4, 5) / 5))
+    source, target = [list("abcde")] * 2, [list("wxyz")] * 2
+    trace.label(source, target)
+    with pytest.raises(AttlasError, match=re.escape(wanted)):
+        trace.label(source, rows)
+    with pytest.raises(AttlasError, match=re.escape(wanted)):
+        trace.label(rows, target)
+    assert trace.tokens("a") == ((tuple("abcde"),) * 2, (tuple("wxyz"),) * 2)
+
+
+def test_labels_of_a_layer_are_of_its_own_axes_where_they_are_given():
+    trace = Trace()
+    trace.note("a", DenseReading(torch.ones(2, 1, 4, 5) / 5))
+    slots, queries = [list("abcde")] * 2, [list("wxyz")] * 2
+    with pytest.raises(AttlasError, match=r"labels of the slots of layer 'a'.*has 5; got 4"):
+        trace.label_layer("a", queries, queries)
+    with pytest.raises(AttlasError, match=r"labels of the queries of layer 'a'.*has 4; got 5"):
+        trace.label_layer("a", slots, slots)
+    with pytest.raises(AttlasError, match=r"labels of the slots of layer 'a'.*2 batch rows; got 1"):
+        trace.label_layer("a", slots[:1], queries)
+    with pytest.raises(AttlasError, match=r"one of the layers \['a'\]; got 'b'"):
+        trace.label_layer("b", slots, queries)
+    assert trace.looks_across("a")
+    trace.label_layer("a", slots, queries)
+    assert trace.tokens("a") == ((tuple("abcde"),) * 2, (tuple("wxyz"),) * 2)
+
+
 def test_what_could_not_be_read_back_is_not_saved(tmp_path):
     trace = Trace()
     trace.note("a", DenseReading(torch.ones(1, 1, 3, 4) / 4))
-    trace.label([["too", "short"]])
+    trace.source = (("too", "short"),)
     with pytest.raises(AttlasError, match="labels of the source, one to each place of an axis"):
         trace.save(tmp_path / "trace")
     assert list(tmp_path.iterdir()) == []
@@ -367,17 +410,17 @@ def test_labels_come_back_where_the_longest_fits_an_axis_or_the_steps_and_else_a
     for _ in range(calls):
         trace.note("a", DenseReading(torch.full((3, 1, queries, slots), 1 / slots)))
     rows = [["t"] * length for length in lengths]
-    trace.label(rows)
     longest = max(lengths, default=0)
-    steps = calls * queries if calls > 1 else 0
-    fits = longest in (0, queries, slots) or longest <= steps
+    fits = longest in (0, queries, slots, calls * queries) or (queries == 1 and longest <= calls)
     path = tmp_path_factory.mktemp("trace") / "trace"
-    if fits and (len(rows) <= 3 or not longest):
+    if fits and (len(rows) == 3 or not longest):
+        trace.label(rows)
         trace.save(path)
         assert [len(row) for row in Trace.load(path).source] == lengths
     else:
         with pytest.raises(AttlasError, match="wanted labels of the source"):
-            trace.save(path)
+            trace.label(rows)
+        assert trace.source == ()
 
 
 def test_the_steps_of_a_growing_memory_keep_the_labels_of_all_of_them(tmp_path):
@@ -440,3 +483,13 @@ def test_masks_caps_and_relations_come_back_from_a_file(tmp_path, bias):
     for layer in trace.layers:
         assert torch.equal(loaded[layer].weights(), trace[layer].weights())
         assert torch.equal(loaded[layer].seen(0, 3), trace[layer].seen(0, 3))
+
+
+def test_a_saved_trace_may_be_read_by_whom_the_users_mask_allows(tmp_path):
+    model = Calling(F.scaled_dot_product_attention)
+    with observe(model) as trace:
+        model(*vectors(1, 2, QUERIES, 4))
+    trace.save(tmp_path / "trace.safetensors")
+    (tmp_path / "other").touch()
+    modes = {path.stat().st_mode for path in tmp_path.iterdir()}
+    assert len(modes) == 1

@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from attlas.cli.origin import short
 from attlas.cli.output import STANDARD
 from attlas.data import stream_lines
 from attlas.data.amount import amount
 from attlas.data.lines import shown
 from attlas.errors import AttlasError
+from attlas.exporting.checksums import short
 from attlas.runs.durable import explained
 
 _EVERY = 2**20  # bytes that are copied at a time
@@ -68,6 +68,11 @@ class Corpus:
                 "run it again when nobody writes to that file",
             )
 
+    def check_has_words(self, name: str) -> None:
+        """That a line has a word, and its target too; `AttlasError` otherwise."""
+        if not any(_has_words(text, target) for _, text, target in self.stream()):
+            raise _wordless(name, self.lines, paired=self.target is not None)
+
 
 class CorpusChangedError(AttlasError):
     """Somebody wrote to the corpus."""
@@ -94,13 +99,19 @@ def on_disk(source: str, place: Path) -> Iterator[Path]:
             place.unlink()
 
 
-def check_begins(source: str) -> None:
-    """That a file is there, and begins with a line that can be read; a stream is left alone.
+def check_has_words(source: str) -> None:
+    """That a file is there, and can be read up to a line with a word; a stream is left alone.
 
     Errors: `AttlasError` that names it.
     """
-    if not _is_stream(source):
-        next(stream_lines(source), None)
+    if _is_stream(source):
+        return
+    lines = 0
+    for text in stream_lines(source):
+        lines += 1
+        if _has_words(text, None):
+            return
+    raise _wordless(name_of(source), lines, paired=False)
 
 
 def _is_stream(source: str) -> bool:
@@ -116,6 +127,20 @@ def _is_stream(source: str) -> bool:
 def name_of(source: str) -> str:
     """How a message or a table names this file."""
     return shown(source)
+
+
+def _has_words(text: str, target: str | None) -> bool:
+    return bool(text.strip()) and (target is None or bool(target.strip()))
+
+
+def _wordless(name: str, lines: int, *, paired: bool) -> AttlasError:
+    came = f"{amount(lines, 'line')}, none of them with a word" if lines else "nothing"
+    beside = ""
+    if paired:
+        came, beside = f"{came} on both sides", ", and one in its target"
+    return AttlasError(
+        f"a line with a word in {name}{beside}", came, "check that this is the text that was meant"
+    )
 
 
 def _read_through(path: Path) -> tuple[str, int]:

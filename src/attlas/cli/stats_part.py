@@ -54,6 +54,11 @@ class StatsPart(Part):
         }
         self._keep(self.progress.model_copy(update=found))
 
+    @property
+    def has_rows(self) -> bool:
+        """Whether anything stands below the head."""
+        return self.progress.bytes > len(self._table.head)
+
     def put_together(self, facts: Facts) -> None:
         """Put the output in its place, whole, with its facts in it or beside it."""
         whole = self._books / f"whole{''.join(self.output.suffixes[-2:])}"

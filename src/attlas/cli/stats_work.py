@@ -19,11 +19,11 @@ from attlas.analysis.corpus import (
     columns_of,
 )
 from attlas.cli.given import check_distinct, check_used, run_at
-from attlas.cli.measuring import Measuring, measure
 from attlas.cli.output import STANDARD, check_replaceable
 from attlas.cli.part import TEXT, Origin, books
 from attlas.cli.searching import decoding_of
-from attlas.cli.stats_corpus import Corpus, check_begins, name_of, on_disk
+from attlas.cli.stats_corpus import Corpus, check_has_words, name_of, on_disk
+from attlas.cli.stats_measuring import Measuring, measure
 from attlas.cli.stats_part import StatsPart
 from attlas.cli.stats_table import Table, table_at
 from attlas.decoding.config import idle_settings
@@ -97,7 +97,7 @@ def _checked(asked: Asked) -> tuple[Path, Table]:
         )
     for name in (asked.corpus, asked.target):
         if name is not None:
-            check_begins(name)
+            check_has_words(name)
     return asked.output, table
 
 
@@ -107,6 +107,7 @@ def _work(asked: Asked, output: Path, table: Table, reader: Reader, search: Orig
         on_disk(asked.target or os.devnull, books(output) / "target") as beside,
     ):
         corpus = Corpus.of(source, None if asked.target is None else beside)
+        corpus.check_has_words(name_of(asked.corpus))
         origin: Origin = {
             "attlas": version("attlas"),
             "torch": str(torch.__version__),

@@ -14,7 +14,6 @@ from typing import Any
 
 from attlas.cli.bar import Bar
 from attlas.cli.given import check_distinct
-from attlas.cli.origin import short
 from attlas.cli.part import BOOKS, TEXT, Origin, Part, books, text_of
 from attlas.cli.shard import Shard
 from attlas.cli.stamp import Stamp
@@ -23,6 +22,7 @@ from attlas.data import stream_lines
 from attlas.data.amount import amount
 from attlas.decoding import Translation, Translator
 from attlas.errors import AttlasError
+from attlas.exporting.checksums import short
 from attlas.runs import held
 from attlas.runs.durable import explained
 

@@ -1,5 +1,6 @@
 """What is heard of attention without a tap, and what was to be heard and was not."""
 
+from collections import Counter
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -12,25 +13,26 @@ from attlas.recording.selection import Selection
 from attlas.recording.stitching import asked_again, grown
 from attlas.recording.trace import Trace
 
+_NOT_MULTIPLIED = "a softmax that is not multiplied with values as weights of at most four axes are"
 
-@dataclass(slots=True)
+
+@dataclass(eq=False, slots=True)
 class Journal:
     """Fills a trace; a step that goes on from an earlier call joins it.
 
     keep: so many calls of each layer, the newest; None = all. ran: whether a module of the model
-    was at work at all. heard: the paths of all layers that looked, wanted or not; expected: those
-    of modules that took a softmax, and by their names are to do with attention; softmaxed: those of
-    all that took one.
+    was at work at all. heard: the paths of all layers that looked, wanted or not; softmaxed:
+    those of all modules that took a softmax.
     """
 
     trace: Trace
     selection: Selection = field(default_factory=Selection)
     keep: int | None = None
     ran: bool = False
-    expected: set[str] = field(default_factory=set)
     heard: set[str] = field(default_factory=set)
     softmaxed: set[str] = field(default_factory=set)
     _caches: dict[str, list[Any]] = field(default_factory=dict)
+    _missed: Counter[tuple[str, str]] = field(default_factory=Counter)  # by path and reason
 
     def wants(self, path: str) -> bool:
         """Whether the reading of a layer that looks is to be kept."""
@@ -74,16 +76,32 @@ class Journal:
             self.trace.forget(path, self.keep)
 
     def expect(self, place: Place) -> None:
-        """A softmax was taken here."""
+        """A softmax was taken here, of a module whose name may say that it is about attention."""
         self.softmaxed.add(place.path)
-        name = type(place.module).__name__.lower()
-        if "attention" in name or "attn" in name:
-            self.expected.add(place.path)
+        if _by_name(place):
+            self._missed[place.path, _NOT_MULTIPLIED] += 1
 
-    @property
+    def meet(self, place: Place) -> None:
+        """What was expected here has come."""
+        if _by_name(place):
+            self._missed[place.path, _NOT_MULTIPLIED] -= 1
+
+    def miss(self, place: Place, why: str) -> None:
+        """One more call of which no reading can be made."""
+        self._missed[place.path, why] += 1
+
     def missed(self) -> list[str]:
-        """The paths of modules that seem to have looked, and of which nothing is known."""
-        return sorted(self.expected - self.heard)
+        """What seems to have looked and is not in the trace: where, how often and why."""
+        alike: dict[tuple[str, int], list[str]] = {}
+        for (path, why), count in sorted(self._missed.items()):
+            if count and self.selection.wants(path):
+                alike.setdefault((why, count), []).append(path)
+        return [f"{paths} ({count} × each): {why}" for (why, count), paths in alike.items()]
+
+
+def _by_name(place: Place) -> bool:
+    name = type(place.module).__name__.lower()
+    return "attention" in name or "attn" in name
 
 
 def _beside(reading: Reading) -> Reading:

@@ -33,32 +33,39 @@ def check_slots(what: str, rows: Tokens, readings: Sequence[Reading]) -> None:
 
 def check_queries(what: str, rows: Tokens, readings: Sequence[Reading]) -> None:
     """That these tokens name the queries of a layer with these readings; see `check_either`."""
-    _check(what, rows, readings, {reading.shape[2] for reading in readings}, _steps(readings))
+    lengths = {reading.shape[2] for reading in readings} | {_together(readings)}
+    _check(what, rows, readings, lengths, _steps(readings))
 
 
 def check_either(what: str, rows: Tokens, layers: Sequence[Sequence[Reading]]) -> None:
     """That these tokens name the slots or the queries of one of the layers.
 
-    The longest row is as long as that axis, since shorter ones were padded to it. A model that asks
-    step by step may go on after its last token: the calls of its layer have at least so many
-    queries together.
-    Errors: `AttlasError` for tokens of another length, and for more rows than there are.
+    The longest row is as long as that axis, since shorter ones were padded to it, or as all calls
+    of a layer together have queries. A model that asks one query at a time may go on after its last
+    token: the calls of its layer have at least so many queries together.
+    Errors: `AttlasError` for tokens of another length, and for another number of rows.
     """
     readings = [reading for calls in layers for reading in calls]
     lengths = {length for reading in readings for length in reading.shape[2:]}
+    lengths |= set(map(_together, layers))
     _check(what, rows, readings, lengths, max(map(_steps, layers), default=0))
 
 
 def _steps(readings: Sequence[Reading]) -> int:
-    """The queries of all calls together, where there are several."""
-    return sum(reading.shape[2] for reading in readings) if len(readings) > 1 else 0
+    """How many calls of one query each there are, where there are no others."""
+    return len(readings) if all(reading.shape[2] == 1 for reading in readings) else 0
+
+
+def _together(readings: Sequence[Reading]) -> int:
+    """The queries of all calls."""
+    return sum(reading.shape[2] for reading in readings)
 
 
 def _check(
     what: str, rows: Tokens, readings: Sequence[Reading], lengths: set[int], most: int = 0
 ) -> None:
     longest = max(map(len, rows), default=0)
-    batch = max((reading.shape[0] for reading in readings), default=0)
+    batches = {reading.shape[0] for reading in readings}
     advice = "label with the tokens of this very trace, special ones included"
     if longest and longest not in lengths and longest > most:
         axes = [f"{length:,}" for length in sorted(lengths)]
@@ -68,11 +75,12 @@ def _check(
             f"{longest:,} of them",
             advice,
         )
-    if longest and len(rows) > batch:
+    if longest and len(rows) not in batches:
+        told = " or ".join(f"{batch:,}" for batch in sorted(batches))
         raise AttlasError(
-            f"labels of the {what}, a list for each of at most {batch:,} batch rows",
-            f"{len(rows):,} lists",
-            advice,
+            f"labels of the {what}, a list for each of {told} batch rows",
+            f"{len(rows):,} list{'s' if len(rows) > 1 else ''}",
+            "give each batch row a list of its own, an empty one for a row without labels",
         )
 
 

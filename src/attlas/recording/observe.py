@@ -33,7 +33,8 @@ def observe(
     The outputs, kernels and gradients of the model are the same with and without it; readings are
     detached from the graph. PyTorch's own Transformers leave their inference fast path while
     somebody looks: outputs agree to 1e-6 then, but for padding, which the fast path sets to 0. A
-    trace that stayed empty raises and says why, unless the block itself raised first.
+    trace that stayed empty raises and says why, unless the block itself raised first. What looked
+    beside others and could not be read is told in a warning: where, how often and why.
 
     layers: paths of the layers to keep, or patterns such as "encoder.*"; heads: of each of them, by
     number; keep: so many calls of each layer, the newest. None = all. What is not kept costs no
@@ -66,10 +67,10 @@ def observe(
         )
     if not trace.layers:
         raise AttlasError("at least one attention call inside the block", *_why(model, journal))
-    missed = [path for path in journal.missed if selection.wants(path)]
+    missed = journal.missed()
     if missed:
         warnings.warn(
-            f"attention that attlas cannot read, and that is not in the trace: {missed}",
+            "attention that attlas cannot read, and that is not in the trace: " + "; ".join(missed),
             stacklevel=3,
         )
 
@@ -79,8 +80,9 @@ def _why(model: nn.Module, journal: Journal) -> tuple[str, str]:
     name = type(model).__name__
     if not journal.ran:
         return f"none: {name} did not run", "call this very model inside the block, in this thread"
-    if journal.missed:
-        told = f"a softmax in {journal.missed} that is not multiplied with values as weights are"
+    missed = journal.missed()
+    if missed:
+        told = "what attlas cannot read: " + "; ".join(missed)
         return told, "record such a layer by a Tap of its own, see attlas.recording.Tap"
     if journal.softmaxed:
         return (

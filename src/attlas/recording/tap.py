@@ -31,7 +31,13 @@ class Journal(Protocol):
         """The reading of one call at this place."""
 
     def expect(self, place: Place) -> None:
-        """A softmax was taken at this place; if it is attention, a reading follows."""
+        """A softmax was taken at this place, which may be attention."""
+
+    def meet(self, place: Place) -> None:
+        """It was: what was expected there has come."""
+
+    def miss(self, place: Place, why: str) -> None:
+        """Attention happened at this place of which no reading can be made, and why."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -66,18 +66,27 @@ class Trace:
     ) -> None:
         """Name the slots and the queries of each batch row.
 
-        Errors: `AttlasError` for anything but lists of strings.
+        Errors: `AttlasError` for anything but lists of strings; for another number of lists than of
+        batch rows, and for more or fewer tokens in the longest than an axis has places (see
+        `attlas.recording.labels`). Of a trace without readings `save` finds the latter.
         """
-        self.source, self.target = rows_of(source), rows_of(target)
+        slots, queries = rows_of(source), rows_of(target)
+        if self._calls:
+            self._check("source", slots)
+            self._check("target", queries)
+        self.source, self.target = slots, queries
 
     def label_layer(
         self, layer: str, slots: Sequence[Sequence[str]], queries: Sequence[Sequence[str]]
     ) -> None:
         """Name them for one layer whose axes are not source and target: self-attention.
 
-        Errors: as `label`.
+        Errors: as `label`; and for a layer that the trace has not.
         """
-        self._axes[layer] = rows_of(slots), rows_of(queries)
+        named = rows_of(slots), rows_of(queries)
+        if self._calls:
+            self._check_layer(layer, *named)
+        self._axes[layer] = named
 
     def tokens(self, layer: str) -> tuple[Tokens, Tokens]:
         """The slots and the queries of a layer: its own, or else source and target."""
@@ -213,12 +222,17 @@ class Trace:
 
     def _check_labels(self) -> None:
         """Errors: `AttlasError` for labels that name no axis: nobody would ever see them."""
-        layers = list(self._calls.values())
-        check_either("source", self.source, layers)
-        check_either("target", self.target, layers)
+        self._check("source", self.source)
+        self._check("target", self.target)
         for layer, (slots, queries) in self._axes.items():
-            check_slots(f"slots of layer {layer!r}", slots, self.calls(layer))
-            check_queries(f"queries of layer {layer!r}", queries, self.calls(layer))
+            self._check_layer(layer, slots, queries)
+
+    def _check(self, side: str, tokens: Tokens) -> None:
+        check_either(side, tokens, list(self._calls.values()))
+
+    def _check_layer(self, layer: str, slots: Tokens, queries: Tokens) -> None:
+        check_slots(f"slots of layer {layer!r}", slots, self.calls(layer))
+        check_queries(f"queries of layer {layer!r}", queries, self.calls(layer))
 
 
 def _as_json(value: Any) -> str:

@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib import import_module
 from inspect import signature
@@ -13,9 +13,10 @@ import torch
 from jaxtyping import Int
 from torch import Tensor, nn
 
-from attlas.analysis.corpus.run_facts import DIGITS
+from attlas.analysis.corpus.huggingface_head import no_logits
 from attlas.analysis.corpus.text import Text
 from attlas.errors import AttlasError
+from attlas.exporting.checksums import of_text, short
 from attlas.runs.device import device_named
 
 _CONFIG = "config.json"
@@ -27,10 +28,9 @@ class HuggingFaceFolder:
     """What `save_pretrained` of a model and of its tokenizer wrote: opened by transformers' own
     classes, with the kernel that they choose; no code of the folder runs, nothing is fetched.
 
-    writes: whether it is an encoder–decoder. body: the model without its head, as far as that is
-    apart. longest: how many tokens a text may have, special ones included, and how many positions a
-    decoder has; None = any number. special: the ids of tokens that stand for no text; an unknown
-    word is a word.
+    writes: whether it is an encoder–decoder. longest: how many tokens a text may have, special ones
+    included, and how many positions a decoder has; None = any number. special: the ids of tokens
+    that stand for no text; an unknown word is a word.
     Errors: `AttlasError` where transformers is missing, and for a folder that it cannot read, that
     has no tokenizer, or no weights for a part of the model that looks.
     """
@@ -60,14 +60,13 @@ class HuggingFaceFolder:
             )
         opened.config.use_cache = False  # each pass stands for itself
         self.model: Any = opened.to(self.device).eval()
-        # A vocabulary of logits for each token would be most of the memory, and nobody looks at it.
-        self.body: Any = self.model.base_model if self.writes else self.model
+        self._body: Any = self.model.base_model if self.writes else self.model
         self.longest = _longest(self.model, self.tokenizer)
         self.special = _special(self.tokenizer)
         self.facts: dict[str, str | int] = {
             "model": type(opened).__name__,
             "checkpoint": f"{path.resolve().name} ({_of_weights(opened, told['missing_keys'])})",
-            "settings": _short(_settings(config)),
+            "settings": of_text(_settings(config)),
             "vocabularies": _of_tokenizer(self.tokenizer),
             "longest": "any" if self.longest is None else self.longest,
             "device": self.device.type,
@@ -75,7 +74,16 @@ class HuggingFaceFolder:
             "transformers": str(transformers.__version__),
         }
         if self.writes:
-            self.facts["generation"] = _short(_settings(self.model.generation_config))
+            self.facts["generation"] = of_text(_settings(self.model.generation_config))
+
+    def look(self, given: Mapping[str, Int[Tensor, "batch slots"]]) -> None:
+        """One pass through all layers.
+
+        No logits are made: for each token a vocabulary of them would be most of the memory, and
+        nobody looks at it.
+        """
+        with self.reading(), no_logits(self._body):
+            self._body(**given)
 
     def types(self, told: Sequence[int] | None) -> tuple[int, ...] | None:
         """The `token_type_ids` of a text, where they say something that the model listens to."""
@@ -111,7 +119,8 @@ class HuggingFaceFolder:
         A want of memory stays what it is: it has another remedy.
         """
         try:
-            yield
+            with _quiet(_transformers()):
+                yield
         except AttlasError:
             raise
         except (IndexError, KeyError, RuntimeError, TypeError, ValueError) as error:
@@ -176,7 +185,11 @@ def _of_a_head(name: str) -> bool:
 
 def _longest(model: nn.Module, tokenizer: Any) -> int | None:
     """The least of what the tokenizer, the configuration and learned positions say."""
-    said = [tokenizer.model_max_length, getattr(model.config, "max_position_embeddings", None)]
+    config: Any = model.config
+    # A model that is put together of two has a configuration for each.
+    parts = (config, getattr(config, "encoder", None), getattr(config, "decoder", None))
+    said = [tokenizer.model_max_length]
+    said += [getattr(part, "max_position_embeddings", None) for part in parts]
     for name, module in model.named_modules():
         if isinstance(module, nn.Embedding) and name.endswith(".position_embeddings"):
             before = 0 if module.padding_idx is None else module.padding_idx + 1  # RoBERTa
@@ -204,7 +217,7 @@ def _of_weights(model: nn.Module, missing: Collection[str]) -> str:
             continue
         digest.update(f"{name} {tensor.dtype}\n".encode())
         digest.update(tensor.detach().cpu().contiguous().view(-1).view(torch.uint8).numpy().data)
-    return digest.hexdigest()[:DIGITS]
+    return short(digest)
 
 
 def _settings(config: Any) -> str:
@@ -216,8 +229,4 @@ def _of_tokenizer(tokenizer: Any) -> str:
     side = tokenizer.truncation_side  # of which a text that is too long loses its tokens
     known = json.dumps([side, tokenizer.get_vocab()], sort_keys=True)
     backend = getattr(tokenizer, "backend_tokenizer", None)
-    return _short(known if backend is None else known + backend.to_str())
-
-
-def _short(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()[:DIGITS]
+    return of_text(known if backend is None else known + backend.to_str())

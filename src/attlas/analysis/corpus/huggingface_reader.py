@@ -100,8 +100,7 @@ class HuggingFaceReader(Reader):
         given = self._folder.inputs(texts)
         if self._folder.writes:
             given["decoder_input_ids"] = self._folder.padded([text.asked or () for text in texts])
-        with self._folder.reading():
-            self._folder.body(**given)
+        self._folder.look(given)
 
     def _between(self, layer: str, trace: Trace) -> tuple[Side, Side]:
         if not self._folder.writes or layer.startswith(self._encoder):

@@ -1,13 +1,16 @@
 """Who listens, and what is known so far."""
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
+from attlas.errors import AttlasError
 from attlas.recording.foreign.calling import place_of_call
 from attlas.recording.foreign.lineage import Lineage
+from attlas.recording.foreign.news import News
 from attlas.recording.foreign.sights import Sights
 from attlas.recording.place import Place
 from attlas.recording.reading import Reading
@@ -52,6 +55,31 @@ class Hearing:
         for who, place in concerned:
             if who.journal and not _again():
                 who.journal.hear(place, reading)
+
+    def expect(self) -> News:
+        """A softmax was taken, which may be attention: who is told so waits until it is heard."""
+        news = News()
+        for who, place in [] if _again() else self.places():
+            if who.journal:
+                who.journal.expect(place)
+                news.waiting.append(partial(who.journal.meet, place))
+        return news
+
+    def miss(self, why: str) -> None:
+        """Attention happened of which no reading can be made: tell everyone who observes.
+
+        Errors: `AttlasError` where somebody wants to change it.
+        """
+        self.seen += 1
+        for who, place in self.places():
+            if who.rewrite:
+                raise AttlasError(
+                    f"attention that can be changed, in layer {place.path!r}",
+                    why,
+                    "intervene where attlas can read",
+                )
+            if who.journal and not _again():
+                who.journal.miss(place, why)
 
     def change(self, concerned: Concerned) -> Callable[[Tensor, Tensor], Tensor] | None:
         """Every intervention in turn, as one function of weights and what is seen; None = none."""

@@ -10,7 +10,12 @@ from torch import Tensor, nn
 
 from attlas.recording.foreign.hearing import Hearing
 from attlas.recording.foreign.interface_call import InterfaceCall
+from attlas.recording.foreign.unreadable import unreadable
 
+_WORDLESS = (
+    "a kernel that is given logits of sinks, a paged cache, packed texts or a mask of its own; "
+    "load the model with attn_implementation='eager'"
+)
 _SHOWN = {None, "eager", "sdpa"}  # these run in functions that are watched anyway
 
 _lock = threading.Lock()
@@ -98,14 +103,13 @@ def _tell(
     named: Mapping[str, Any],
     result: Any,
 ) -> Any:
+    why = unreadable(*given)
+    call = InterfaceCall.of(module, *given, named) if why is None else None
+    if call is None:
+        here.miss(why or _WORDLESS)
+        return result
     concerned = here.concerned()
     if not concerned:
-        return result
-    call = InterfaceCall.of(module, *given, named)
-    if call is None:
-        for who, place in concerned:
-            if who.journal:
-                who.journal.expect(place)
         return result
     here.tell(concerned, call.reading(here.sights))
     change = here.change(concerned)

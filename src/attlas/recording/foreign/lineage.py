@@ -1,13 +1,15 @@
 """Where a tensor comes from, as far as that makes it scores or weights of an attention."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
 from jaxtyping import Float, Shaped
 from torch import Tensor
 from torch.utils.weak import WeakIdKeyDictionary
+
+from attlas.recording.foreign.news import News
 
 Step = tuple[Callable[..., Tensor], tuple[Any, ...], Mapping[str, Any]]
 """A function that took the weights first, with everything else that it was given."""
@@ -62,17 +64,23 @@ class Weighed:
     """A softmax over the last axis, and what has been done to it since.
 
     scores: of what, where that is known. origin: what the softmax gave, None = the tensor itself;
-    steps: what was done to it since, dropout and changes of type or shape.
+    steps: what was done to it since, dropout and changes of type or shape. news: who is to hear
+    of it.
     """
 
     scores: Scored | None
     origin: Float[Tensor, "*batch queries slots"] | None = None
     steps: tuple[Step, ...] = ()
+    news: News = field(default_factory=News)
 
     def after(self, origin: Tensor, step: Step) -> "Weighed":
         """What one more step makes of it; `origin` is the tensor of which this is said."""
         kept = origin if self.origin is None else self.origin
-        return Weighed(self.scores, kept, (*self.steps, step))
+        return replace(self, origin=kept, steps=(*self.steps, step))
+
+    def altered(self) -> "Weighed":
+        """What is known of other weights that were made of these."""
+        return Weighed(None, news=self.news.of_another())
 
     def turned(self, query: int) -> "Weighed":
         """The same of weights whose queries are another axis than the last but one."""
@@ -82,7 +90,7 @@ class Weighed:
         steps = tuple(
             (_turned_back(function, query), rest, named) for function, rest, named in self.steps
         )
-        return Weighed(None, origin, steps)
+        return Weighed(None, origin, steps, self.news)
 
     def again(self, weights: Float[Tensor, "*batch queries slots"]) -> Tensor:
         """Other weights after the same steps."""

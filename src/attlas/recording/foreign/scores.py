@@ -8,6 +8,7 @@ from torch import Tensor, nn
 
 from attlas.recording.foreign.hearing import Handler, Hearing
 from attlas.recording.foreign.lineage import Scored
+from attlas.recording.foreign.unreadable import unreadable
 
 _NOTHING = 800.0  # e⁻⁸⁰⁰ is 0 in every precision that there is
 
@@ -139,6 +140,8 @@ def _hidden(known: Scored, scores: Tensor, mask: Any, value: Any, *, hides: bool
     number = _as_number(value)
     if number is None or not isinstance(mask, Tensor) or mask.dtype != torch.bool:
         return None
+    if unreadable(scores, mask):
+        return None
     seen = ~mask if hides else mask
     if mask.ndim > scores.ndim:
         return None
@@ -151,7 +154,7 @@ def _hidden(known: Scored, scores: Tensor, mask: Any, value: Any, *, hides: bool
 
 def _as_number(value: Any) -> float | None:
     if isinstance(value, Tensor):
-        return float(value) if value.numel() == 1 and value.ndim == 0 else None
+        return float(value) if value.ndim == 0 and not unreadable(value) else None
     return float(value) if isinstance(value, int | float) else None
 
 
@@ -159,6 +162,7 @@ def _may_be_scores(left: Any, right: Any, result: Any) -> bool:
     return (
         isinstance(left, Tensor)
         and isinstance(right, Tensor)
+        and not unreadable(left, right)
         and left.ndim in (2, 3, 4)
         and not isinstance(right, nn.Parameter)
         and left.ndim == right.ndim

@@ -76,9 +76,10 @@ def _allowed(
     if mask.dtype == torch.bool:
         return mask
     # What models add to hide a slot: −∞, the least number there is, −10⁹, −10⁴. A row of which
-    # all is hidden by one finite number sees everything: nothing is far below its greatest.
+    # all is hidden by −10⁹ or −10⁴ sees everything: nothing is far below its greatest. The least
+    # number of a type is meant as −∞, and a row that has nothing else, of padding, sees nothing.
     greatest = mask.amax(-1, keepdim=True)
-    allowed = mask > greatest - _FAR
+    allowed = (mask > greatest - _FAR) & (mask > torch.finfo(mask.dtype).min)
     if bool((torch.where(allowed, mask, greatest) != greatest).any()):
         return None  # it weighs what it shows
     return allowed

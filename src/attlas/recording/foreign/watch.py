@@ -10,6 +10,7 @@ import torch.nn.functional as F
 from torch import nn
 from torch.overrides import TorchFunctionMode
 
+from attlas.errors import AttlasError
 from attlas.recording.foreign.fused import FusedCall
 from attlas.recording.foreign.hearing import Handler, Hearing
 from attlas.recording.foreign.interfaces import heard_interfaces
@@ -24,6 +25,7 @@ from attlas.recording.foreign.scores import (
     product_onto,
     scaling,
 )
+from attlas.recording.foreign.unreadable import unreadable
 from attlas.recording.foreign.weights import CASTS, einsum, part, product, softmax, step, step_or
 
 
@@ -62,13 +64,32 @@ class Watch(TorchFunctionMode):
 def _fused(
     hearing: Hearing, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> Any:
-    concerned = hearing.concerned()
+    call = FusedCall(*args, **kwargs)
+    why = unreadable(call.query, call.key, call.attn_mask)
+    if why is not None:
+        hearing.miss(why)
+    concerned = hearing.concerned() if why is None else ()
     if not concerned:
         return func(*args, **kwargs)
-    call, module = FusedCall(*args, **kwargs), concerned[0][1].module
+    module = concerned[0][1].module
     hearing.tell(concerned, call.reading(module, hearing.sights))
     change = hearing.change(concerned)
     return func(*args, **kwargs) if change is None else call.changed(module, change)
+
+
+def _nested(
+    hearing: Hearing, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Any:
+    """Nested tensors in `nn.MultiheadAttention`, which takes them on its fast path alone."""
+    nested = func(*args, **kwargs)
+    for _, place in hearing.places() if nested else ():
+        if type(place.module).forward is nn.MultiheadAttention.forward:
+            raise AttlasError(
+                f"padded tensors in layer {place.path!r}",
+                "nested tensors, which nn.MultiheadAttention takes only while nobody looks",
+                "pad them, and pass src_key_padding_mask or key_padding_mask",
+            )
+    return nested
 
 
 T = torch.Tensor
@@ -77,6 +98,7 @@ _DROPS = {F.dropout, torch.dropout, torch.nan_to_num, T.nan_to_num, T.clone}
 _HANDLERS: Mapping[Any, Handler] = {
     F.scaled_dot_product_attention: _fused,
     torch.baddbmm: product_onto,
+    vars(torch._C.TensorBase)["is_nested"].__get__: _nested,
     torch.einsum: einsum,
     T.__getitem__: part,
     T.__setitem__: assigning,

@@ -15,6 +15,7 @@ from attlas.recording.foreign.explicit import (
 from attlas.recording.foreign.hearing import Handler, Hearing
 from attlas.recording.foreign.lineage import Scored, Weighed, in_place
 from attlas.recording.foreign.scores import product_of
+from attlas.recording.foreign.unreadable import unreadable
 
 T = torch.Tensor
 _MOST_AXES = 4  # windows that have an axis of their own are not read
@@ -32,10 +33,9 @@ def softmax(
     if not is_softmax_of_rows(result, dim, known):
         return result
     if result.ndim <= _MOST_AXES:
-        hearing.lineage.learn(result, Weighed(known))
-    for who, place in hearing.places():
-        if who.journal:
-            who.journal.expect(place)
+        hearing.lineage.learn(result, Weighed(known, news=hearing.expect()))
+    else:
+        hearing.expect()
     return result
 
 
@@ -68,7 +68,7 @@ def einsum(
         if isinstance(known, Weighed) and (query := asked.query_axis(mine)) is not None:
             weights, values = tensors[mine].movedim(query, -2), tensors[1 - mine]
             turned = known.turned(query)
-            tensors[mine] = _read(hearing, turned, weights, values).movedim(-2, query)
+            tensors[mine] = _read(hearing, turned, weights, values, query).movedim(-2, query)
             return func(asked.equation, *tensors, **kwargs)
     result = func(*args, **kwargs)
     scored = asked.product()
@@ -77,16 +77,26 @@ def einsum(
     return result
 
 
-def _read(hearing: Hearing, known: Weighed, weights: Tensor, values: Tensor) -> Tensor:
-    """Weights are about to be multiplied with values: tell, and change them where somebody does."""
+def _read(
+    hearing: Hearing, known: Weighed, weights: Tensor, values: Tensor, query: int = -2
+) -> Tensor:
+    """Weights are about to be multiplied with values: tell, and change them where somebody does.
+
+    query: which axis their queries were.
+    """
     if not isinstance(values, Tensor) or _is_table(values, weights):
+        return weights
+    known.news.arrive()
+    why = unreadable(weights)
+    if why is not None:
+        hearing.miss(why)
         return weights
     concerned = hearing.concerned()
     if not concerned:
         return weights
     module = concerned[0][1].module
     reading = explicit_reading(known, weights, values, module, hearing.sights)
-    hearing.tell(concerned, reading)
+    hearing.tell([pair for pair in concerned if known.news.first_for(*pair, query)], reading)
     change = hearing.change(concerned)
     return weights if change is None else rewritten(known, weights, module, reading, change)
 
@@ -101,10 +111,11 @@ def part(
 ) -> Any:
     """Weights without their last slots, which were no slots: logits of a sink."""
     result = func(*args, **kwargs)
-    if isinstance(hearing.lineage.of(args[0]), Weighed) and isinstance(result, Tensor):
+    known = hearing.lineage.of(args[0])
+    if isinstance(known, Weighed) and isinstance(result, Tensor):
         apart = args[1] if isinstance(args[1], tuple) else (args[1],)
         if len(apart) == 2 and apart[0] is Ellipsis and isinstance(apart[1], slice):
-            hearing.lineage.learn(result, Weighed(None))
+            hearing.lineage.learn(result, known.altered())
     return result
 
 
@@ -136,11 +147,12 @@ def step_or(handler: Handler) -> Handler:
     def either(
         hearing: Hearing, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> Any:
-        if not (args and isinstance(hearing.lineage.of(args[0]), Weighed)):
+        known = hearing.lineage.of(args[0]) if args else None
+        if not isinstance(known, Weighed):
             return handler(hearing, func, args, kwargs)
         result = func(*args, **kwargs)
         if isinstance(result, Tensor):
-            hearing.lineage.learn(result, Weighed(None))
+            hearing.lineage.learn(result, known.altered())
         return result
 
     return either

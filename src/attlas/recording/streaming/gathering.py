@@ -31,9 +31,10 @@ class Gathering(ABC):
 class Rows(Gathering):
     """A number for each query: (batch, heads, queries)."""
 
-    def __init__(self, reading: Reading, of_row: OfRow) -> None:
+    def __init__(self, reading: Reading, of_row: OfRow, like: torch.dtype = torch.float32) -> None:
         self._shape = reading.shape[:3]
         self._of_row = of_row
+        self._like = like  # of a reading without a block
         self._numbers: Tensor | None = None
 
     def take(self, block: Block) -> None:
@@ -44,7 +45,9 @@ class Rows(Gathering):
 
     @property
     def result(self) -> Shaped[Tensor, "batch heads queries"]:
-        return torch.zeros(self._shape) if self._numbers is None else self._numbers
+        if self._numbers is None:
+            return torch.zeros(self._shape, dtype=self._like)
+        return self._numbers
 
 
 class Received(Gathering):

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 
+import torch
 from torch import Tensor
 
 from attlas.errors import AttlasError
@@ -51,4 +52,4 @@ def _gathering(reading: Reading, name: str, threshold: float) -> Gathering:
     if name == "received":
         return Received(reading)
     of_row: Callable[..., Tensor] = rows.above(threshold) if name == "above" else _OF_ROWS[name]
-    return Rows(reading, of_row)
+    return Rows(reading, of_row, torch.int64 if name == "argmax" else torch.float32)

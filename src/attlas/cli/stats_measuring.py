@@ -21,9 +21,10 @@ from attlas.cli.stats_corpus import Corpus, CorpusChangedError
 from attlas.cli.stats_part import StatsPart
 from attlas.cli.stats_table import Facts, Table
 from attlas.data.amount import amount
+from attlas.errors import AttlasError
 
-_LINES = 512  # of a window, at most
-_BATCHES = 8  # of a window, about: among so many batches texts are sorted by length
+_BATCHES = 4  # of a window, about: among so many texts are sorted by length
+_SHARE = 16  # tokens of a batch for each line of a window: a model may write as many, or more
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,10 +41,13 @@ class Measuring:
     also: tuple[str, ...]
 
     def windows(self, texts: Iterable[Text | None]) -> Iterator[Window]:
-        """The same windows each time, as long as these settings are the same."""
+        """The same windows each time, as long as these settings are the same.
+
+        A window is what a kill undoes at most, so it is a few batches, and of short lines fewer.
+        """
         # Rows of single tokens are so many that a window of them is a batch.
         tokens = self.tokens * (1 if self.by_token else _BATCHES)
-        return windows_of(texts, lines=_LINES, tokens=tokens)
+        return windows_of(texts, lines=max(1, self.tokens // _SHARE), tokens=tokens)
 
     def texts(self, window: Window) -> list[Text]:
         """The texts of a window, with what the model itself writes."""
@@ -70,7 +74,8 @@ def measure(
 ) -> None:
     """Go on with the table from where it is, and put it in its place.
 
-    Errors: `AttlasError` where the corpus changes meanwhile; what is done of it is then forgotten.
+    Errors: `AttlasError` where the corpus changes meanwhile, and where no line of it has a row;
+    what is done of it is then forgotten.
     """
     begun, start = part.progress.lines, time.monotonic()
     if begun:
@@ -84,35 +89,49 @@ def measure(
             read = measuring.reader.read
             for window in measuring.windows(read(*line) for line in arriving):
                 texts = measuring.texts(window)
-                remarks.tell(texts)
+                remarks.tell(window.lines, texts)
                 rows = frames(measuring.of(texts), by_token=measuring.by_token, also=measuring.also)
                 part.add_rows(window.lines, map(table.rows, rows))
                 bar.tell(part.progress.lines)
+        if not part.has_rows:
+            raise _NothingReadError(
+                f"a line of {facts['corpus']} with a token for the model to read",
+                f"{amount(corpus.lines, 'line')} without one",
+                "check that this is the text that was meant",
+            )
     except KeyboardInterrupt as interrupt:
         interrupt.add_note("the same command goes on where it stopped")
         raise
-    except CorpusChangedError:
+    except (CorpusChangedError, _NothingReadError):
         part.forget()
         raise
     part.put_together(facts)
     remarks.sum_up()
     seconds = time.monotonic() - start
-    _say(f"{part.output}: {amount(corpus.lines - begun, 'line')} in {seconds:,.1f} s")
+    without = f", {remarks.unread:,} of them without a word," if remarks.unread else ""
+    _say(f"{part.output}: {amount(corpus.lines - begun, 'line')}{without} in {seconds:,.1f} s")
+
+
+class _NothingReadError(AttlasError):
+    """No text of the corpus has a token."""
 
 
 class _Remarks:
     """What a reader has to know, told once: the table has it of every line.
 
-    begun: lines that were done before, of which an earlier command has told.
+    begun: lines that were done before, of which an earlier command has told. unread: lines so far
+    of which nothing was read.
     """
 
     def __init__(self, begun: int) -> None:
         self._begun = begun
         self._told = False
+        self.unread = 0
         self._cut, self._first_cut = 0, 0
 
-    def tell(self, texts: Sequence[Text]) -> None:
-        """Of the first text that is longer than the model reads."""
+    def tell(self, lines: int, texts: Sequence[Text]) -> None:
+        """Of the first text that is longer than the model reads. texts: of so many lines."""
+        self.unread += lines - len(texts)
         if cut := [text.line for text in texts if not text.finished]:
             self._first_cut = self._first_cut or min(cut)
             self._cut += len(cut)

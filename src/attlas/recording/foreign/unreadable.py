@@ -1,0 +1,27 @@
+"""Tensors without numbers of their own, of which no reading can be made."""
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+IN_VMAP = "a call inside torch.func.vmap, which shows one text for many; call it without vmap"
+NESTED = "a call with nested tensors; pad them, with a mask"
+
+
+def unreadable(*tensors: Any) -> str | None:
+    """Why no reading can be made of these, of which some may be no tensors; None where one can."""
+    given = [tensor for tensor in tensors if isinstance(tensor, Tensor)]
+    if any(tensor.is_nested for tensor in given):
+        return NESTED
+    return IN_VMAP if any(map(_in_vmap, given)) else None
+
+
+def _in_vmap(tensor: Tensor) -> bool:
+    """Whether it stands for one of many: below it there may be others, of gradients."""
+    functorch = torch._C._functorch
+    while functorch.is_functorch_wrapped_tensor(tensor):
+        if functorch.is_batchedtensor(tensor):
+            return True
+        tensor = functorch.get_unwrapped(tensor)
+    return False

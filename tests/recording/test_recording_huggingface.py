@@ -1,0 +1,239 @@
+"""Models of Hugging Face whose attention is of a kind of its own: read exactly, or told."""
+
+import re
+
+import pytest
+import torch
+from transformers import (
+    AttentionInterface,
+    GptOssConfig,
+    GptOssForCausalLM,
+    LEDConfig,
+    LEDModel,
+    LlamaConfig,
+    LlamaForCausalLM,
+    LongformerConfig,
+    LongformerModel,
+    LongT5Config,
+    LongT5Model,
+    StaticCache,
+)
+
+from attlas.errors import AttlasError
+from attlas.patterns import causal
+from attlas.recording import DenseReading, intervene, observe, uniform
+
+
+def gpt_oss():
+    """Two layers, of which the first looks through a window; every head has a logit of its own."""
+    torch.manual_seed(0)
+    config = GptOssConfig(
+        vocab_size=40,
+        hidden_size=32,
+        intermediate_size=32,
+        num_hidden_layers=2,
+        num_attention_heads=4,
+        num_key_value_heads=2,
+        head_dim=8,
+        num_local_experts=2,
+        num_experts_per_tok=1,
+        sliding_window=4,
+    )
+    model = GptOssForCausalLM._from_config(config, attn_implementation="eager").eval()
+    for layer in model.model.layers:
+        torch.nn.init.normal_(layer.self_attn.sinks)
+    return model
+
+
+def test_a_sink_takes_its_share_so_that_rows_sum_to_less_than_one():
+    model, text = gpt_oss(), torch.randint(1, 40, (2, 7))
+    with torch.no_grad():
+        plain = model(text, output_attentions=True)
+        with observe(model) as trace:
+            assert torch.equal(model(text).logits, plain.logits)
+    assert trace.layers == ("model.layers.0.self_attn", "model.layers.1.self_attn")
+    for layer, expected in zip(trace.layers, plain.attentions, strict=True):
+        assert isinstance(trace[layer], DenseReading)
+        weights = trace[layer].weights()
+        torch.testing.assert_close(weights, expected, atol=1e-5, rtol=0)
+        assert bool((weights.sum(-1) < 1).all())
+
+
+def sinking(module, query, key, value, attention_mask, scaling, s_aux, **named):
+    """A kernel with sinks that no function of torch shows: it reckons in NumPy."""
+    groups = query.shape[1] // key.shape[1]
+    q, k, v = (part.detach().double().numpy() for part in (query, key, value))
+    k, v = k.repeat(groups, 1), v.repeat(groups, 1)
+    scores = q @ k.swapaxes(-1, -2) * scaling
+    if attention_mask is None:
+        back = torch.ones(scores.shape[-2:], dtype=torch.bool).tril()
+        attention_mask = (
+            back if module.sliding_window is None else back.triu(1 - module.sliding_window)
+        )
+    scores[~attention_mask.expand(scores.shape).numpy()] = -1e30
+    sinks = s_aux.detach().double().numpy().reshape(1, -1, 1, 1)
+    shares = 2.718281828459045**scores
+    shares /= shares.sum(-1, keepdims=True) + 2.718281828459045**sinks
+    return torch.from_numpy(shares @ v).to(query.dtype).transpose(1, 2).contiguous(), None
+
+
+@pytest.fixture
+def kernel():
+    AttentionInterface.register("sinking", sinking)
+    yield "sinking"
+    del AttentionInterface._global_mapping["sinking"]
+
+
+def test_a_kernel_that_is_given_sinks_is_told_with_the_way_to_read_them(kernel):
+    model, text = gpt_oss(), torch.randint(1, 40, (2, 7))
+    with torch.no_grad():
+        plain = model(text).logits
+        model.set_attn_implementation(kernel)
+        seen = []
+        told = r"layers.0.self_attn', 'model.layers.1.self_attn'\] \(1 × each\).*sinks.*'eager'"
+        with pytest.raises(AttlasError, match=told), observe(model):
+            seen.append(model(text).logits)
+        torch.testing.assert_close(seen[0], plain, atol=1e-5, rtol=0)
+        with pytest.raises(AttlasError, match="logits of sinks"), intervene(model, uniform):
+            model(text)
+
+
+SMALL = {"vocab_size": 40, "attention_window": 4}
+
+
+def longformer():
+    config = LongformerConfig(
+        **SMALL,
+        hidden_size=16,
+        num_hidden_layers=2,
+        num_attention_heads=2,
+        intermediate_size=16,
+        max_position_embeddings=64,
+    )
+    return LongformerModel(config)
+
+
+def led():
+    config = LEDConfig(
+        **SMALL,
+        d_model=16,
+        encoder_layers=2,
+        decoder_layers=2,
+        encoder_attention_heads=2,
+        decoder_attention_heads=2,
+        encoder_ffn_dim=16,
+        decoder_ffn_dim=16,
+        max_encoder_position_embeddings=64,
+        max_decoder_position_embeddings=64,
+    )
+    return LEDModel(config)
+
+
+def long_t5(kind):
+    config = LongT5Config(
+        vocab_size=40,
+        d_model=16,
+        d_kv=8,
+        d_ff=16,
+        num_layers=2,
+        num_heads=2,
+        local_radius=3,
+        global_block_size=4,
+        encoder_attention_type=kind,
+    )
+    return LongT5Model(config)
+
+
+LONG = {
+    "Longformer": (longformer, "encoder.layer.{}.attention.self"),
+    "LED": (led, "encoder.layers.{}.self_attn.longformer_self_attn"),
+    "LongT5, local": (lambda: long_t5("local"), "encoder.block.{}.layer.0.LocalSelfAttention"),
+    "LongT5, global": (
+        lambda: long_t5("transient-global"),
+        "encoder.block.{}.layer.0.TransientGlobalSelfAttention",
+    ),
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "looks_everywhere"),
+    [*((name, False) for name in LONG), ("Longformer", True), ("LED", True)],
+)
+def test_local_attention_is_told_by_its_layer_and_all_else_is_read(name, looks_everywhere):
+    torch.manual_seed(0)
+    make, path = LONG[name]
+    model, text = make().eval(), torch.randint(3, 40, (1, 16))
+    local = [path.format(layer) for layer in range(2)]
+    named = {"input_ids": text, "output_attentions": True}
+    if name != "Longformer":
+        named["decoder_input_ids"] = text[:, :5]
+    if looks_everywhere:
+        named["global_attention_mask"] = torch.zeros_like(text)
+        named["global_attention_mask"][0, [0, 3]] = 1
+    told, seen = f"{local} (1 × each): a softmax that is not multiplied with values", []
+    with torch.no_grad():
+        plain = model(**named)
+        if name == "Longformer" and not looks_everywhere:
+            with pytest.raises(AttlasError, match=re.escape(told)), observe(model):
+                seen.append(model(**named))
+            trace = None
+        else:
+            with pytest.warns(UserWarning, match=re.escape(told)), observe(model) as trace:
+                seen.append(model(**named))
+    assert torch.equal(plain[0], seen[0][0])
+    if trace is None:
+        return
+    expected = {}
+    if looks_everywhere:  # the rows of what looks everywhere, which the model gives as columns
+        everywhere = plain.get("global_attentions") or plain.encoder_global_attentions
+        expected |= {layer: rows.mT for layer, rows in zip(local, everywhere, strict=True)}
+    read = [layer for layer in trace.layers if layer not in local]
+    both = zip(plain.get("decoder_attentions", ()), plain.get("cross_attentions", ()), strict=True)
+    expected |= dict(zip(read, (each for pair in both for each in pair), strict=True))
+    assert set(trace.layers) == set(expected)
+    for layer, weights in expected.items():
+        torch.testing.assert_close(trace[layer].weights(), weights, atol=1e-6, rtol=1e-5)
+
+
+@pytest.mark.parametrize("implementation", ["eager", "sdpa"])
+@pytest.mark.parametrize("kind", [torch.float32, torch.float16, torch.bfloat16])
+@pytest.mark.parametrize("room", [None, 8, 20])
+def test_a_padded_generation_is_one_map_whatever_cache_and_numbers_it_has(
+    implementation, kind, room
+):
+    torch.manual_seed(0)
+    config = LlamaConfig(
+        vocab_size=99,
+        hidden_size=32,
+        intermediate_size=32,
+        num_hidden_layers=2,
+        num_attention_heads=4,
+        num_key_value_heads=2,
+        pad_token_id=0,
+        eos_token_id=98,
+    )
+    model = LlamaForCausalLM._from_config(config, attn_implementation=implementation)
+    model = model.eval().to(kind)
+    text, real = torch.randint(3, 90, (2, 5)), torch.ones(2, 5, dtype=torch.long)
+    text[0, :2] = real[0, :2] = 0
+    named = {"max_new_tokens": 4, "min_new_tokens": 4, "do_sample": False, "attention_mask": real}
+    if room is not None:
+        named["past_key_values"] = StaticCache(config=model.config, max_cache_len=room)
+    with torch.no_grad(), observe(model) as trace:
+        written = model.generate(text, **named)
+    model = model.float()
+    model.set_attn_implementation("eager")
+    seen = torch.cat((real, torch.ones(2, 3, dtype=torch.long)), 1)
+    with torch.no_grad():
+        positions = (seen.cumsum(-1) - 1).clamp(min=0)
+        whole = model(
+            written[:, :-1], attention_mask=seen, position_ids=positions, output_attentions=True
+        )
+    for layer, expected in zip(trace.layers, whole.attentions, strict=True):
+        reading = trace[layer]
+        assert reading.shape == (2, 4, 8, 8)
+        assert reading.pattern == causal
+        close = {torch.float32: 1e-5, torch.float16: 1e-3, torch.bfloat16: 1e-2}[kind]
+        asked = seen.bool()[:, None, :, None]
+        torch.testing.assert_close(reading.weights() * asked, expected * asked, atol=close, rtol=0)
+        assert not reading.weights()[0, :, :2].any()  # padding, which sees nothing
