@@ -8,7 +8,6 @@ from torch import Tensor
 
 from attlas.errors import AttlasError
 from attlas.recording.reading import Reading
-from attlas.recording.streaming.blocks import blocks_of
 from attlas.recording.streaming.gathering import Mass, Top, gather
 from attlas.recording.streaming.pooled import Pooled
 
@@ -64,6 +63,5 @@ def pooled(
     if shape is None:
         shape = min(_CELLS, rows[1] - rows[0]), min(_CELLS, slots[1] - slots[0])
     cells = Pooled(reading, rows, slots, shape, how)
-    for block in blocks_of(reading, within=rows):
-        cells.take(block)
-    return cells.result
+    found: Tensor = gather(reading, {"pooled": cells}, within=rows)["pooled"]
+    return found

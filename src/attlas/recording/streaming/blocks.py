@@ -1,6 +1,7 @@
 """The blocks of a reading, one after the other in the same memory."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
 
 import torch
 from jaxtyping import Bool, Float
@@ -15,29 +16,35 @@ from attlas.recording.streaming.fringe import fringes_of, reach_of, stretch_of
 AT_ONCE = 1 << 22
 """Weights that a block holds, unless a few rows have more: fewer are not worth the calls."""
 
+Cut = tuple[slice, int, int]
+
 _LEAST_ROWS = 16
 _MOST_ROWS = 256
 
 
 def blocks_of(
-    reading: Reading, *, within: tuple[int, int] | None = None, at_once: int = AT_ONCE
+    reading: Reading,
+    *,
+    within: tuple[int, int] | None = None,
+    at_once: int = AT_ONCE,
+    share: tuple[int, int] = (0, 1),
 ) -> Iterator[Block]:
     """Every row of every map once; a block is good until the next one is asked for.
 
-    within: the rows that matter, first and one past the last; None = all.
+    within: the rows that matter, first and one past the last; None = all. share: (n, of): of each
+    `of` blocks only the one with number n.
     """
     within = (0, reading.shape[2]) if within is None else within
+    every = share[0], None, share[1]
     for batch in range(reading.shape[0]):
         row = reading.at(batch)
         if isinstance(row, FactoredReading):
-            yield from _of_factored(row, batch, within, at_once)
+            yield from _of_factored(row, batch, list(islice(_cuts(row, within, at_once), *every)))
         else:
-            yield from _of_weights(row, batch, within, at_once)
+            yield from _of_weights(row, batch, islice(_cuts(row, within, at_once), *every))
 
 
-def _cuts(
-    reading: Reading, within: tuple[int, int], at_once: int
-) -> Iterator[tuple[slice, int, int]]:
+def _cuts(reading: Reading, within: tuple[int, int], at_once: int) -> Iterator[Cut]:
     """Heads, first row and the one after the last of each block."""
     _, heads, _, slots = reading.shape
     queries = within[1] - within[0]
@@ -52,11 +59,11 @@ def _size(heads: slice, start: int, stop: int) -> int:
     return int(heads.stop - heads.start) * (stop - start)
 
 
-def _of_weights(row: Reading, batch: int, within: tuple[int, int], at_once: int) -> Iterator[Block]:
+def _of_weights(row: Reading, batch: int, cuts: Iterable[Cut]) -> Iterator[Block]:
     """Blocks of a reading that is asked for its weights."""
     slots = row.shape[3]
     known = not (isinstance(row, DenseReading) and row.allowed is None)
-    for heads, start, stop in _cuts(row, within, at_once):
+    for heads, start, stop in cuts:
         weights = row.rows(start, stop)[0, heads]
         weights = weights.to(torch.promote_types(weights.dtype, torch.float32))
         fringes: tuple[Fringe, ...] = ()
@@ -69,17 +76,15 @@ def _of_weights(row: Reading, batch: int, within: tuple[int, int], at_once: int)
         yield Block(*place, *numbers, fringes, (weights > 0).any(-1), (0, slots - 1))
 
 
-def _of_factored(
-    row: FactoredReading, batch: int, within: tuple[int, int], at_once: int
-) -> Iterator[Block]:
+def _of_factored(row: FactoredReading, batch: int, cuts: Sequence[Cut]) -> Iterator[Block]:
     """softmax(q kᵀ), only where the pattern may look."""
     precise = torch.promote_types(row.query.dtype, torch.float32)
     left, right, holes = stretch_of(row)
     # Three rooms for all blocks: what has just been freed is slow to be had again.
-    largest = max((_size(*cut) * row.shape[3] for cut in _cuts(row, within, at_once)), default=0)
+    largest = max((_size(*cut) * row.shape[3] for cut in cuts), default=0)
     room = row.query.new_empty((3, largest), dtype=precise)
     ready, keys = slice(0, 0), row.keys
-    for heads, start, stop in _cuts(row, within, at_once):
+    for heads, start, stop in cuts:
         if ready != heads:
             ready, keys = heads, _keys_of(row, heads).to(precise).mT
         first = row.first + start

@@ -1,26 +1,41 @@
 """What is gathered from the blocks of a reading, in one pass."""
 
+import math
+import threading
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import takewhile
+from typing import Any, ClassVar
 
 import torch
 from jaxtyping import Float, Int, Shaped
 from torch import Tensor
 from torch.nn.functional import linear
 
+from attlas.recording.dense_reading import DenseReading
+from attlas.recording.factored_reading import FactoredReading
 from attlas.recording.reading import Reading
 from attlas.recording.streaming.block import Block
-from attlas.recording.streaming.blocks import blocks_of
+from attlas.recording.streaming.blocks import AT_ONCE, blocks_of
 from attlas.recording.streaming.rows import OfRow
+from attlas.recording.streaming.threads import side_by_side
 
 
 class Gathering(ABC):
-    """Takes every block once, and has a result in the end."""
+    """Takes every block once, and has a result in the end.
+
+    shared: whether several threads may bring blocks, each to what is `apart` for it.
+    """
+
+    shared: ClassVar[bool] = False
 
     @abstractmethod
     def take(self, block: Block) -> None:
         """One more block."""
+
+    def apart(self) -> "Gathering":
+        """What one of several threads gives its blocks to, so that they count here."""
+        return self
 
     @property
     @abstractmethod
@@ -31,16 +46,20 @@ class Gathering(ABC):
 class Rows(Gathering):
     """A number for each query: (batch, heads, queries)."""
 
+    shared = True
+
     def __init__(self, reading: Reading, of_row: OfRow, like: torch.dtype = torch.float32) -> None:
         self._shape = reading.shape[:3]
         self._of_row = of_row
         self._like = like  # of a reading without a block
         self._numbers: Tensor | None = None
+        self._lock = threading.Lock()
 
     def take(self, block: Block) -> None:
         numbers = self._of_row(block)
-        if self._numbers is None:
-            self._numbers = numbers.new_zeros(self._shape)
+        with self._lock:
+            if self._numbers is None:
+                self._numbers = numbers.new_zeros(self._shape)
         self._numbers[block.batch, block.heads, block.start : block.stop] = numbers
 
     @property
@@ -53,10 +72,18 @@ class Rows(Gathering):
 class Received(Gathering):
     """Σ_i w_ij: how much each slot is looked at by all queries together, (batch, heads, slots)."""
 
+    shared = True
+
     def __init__(self, reading: Reading) -> None:
         batch, heads, _, slots = reading.shape
         self._sums = torch.zeros((batch, heads, slots), dtype=torch.float64)
         self._like = torch.float32
+        self._reading = reading
+        self._apart: list[Received] = []
+
+    def apart(self) -> "Received":
+        self._apart.append(Received(self._reading))
+        return self._apart[-1]
 
     def take(self, block: Block) -> None:
         self._like = block.weights.dtype
@@ -65,21 +92,29 @@ class Received(Gathering):
 
     @property
     def result(self) -> Float[Tensor, "batch heads slots"]:
+        for other in self._apart:
+            self._sums += other._sums
+            self._like = torch.promote_types(self._like, other._like)
+        self._apart.clear()
         return self._sums.to(self._like)
 
 
 class Top(Gathering):
     """The k greatest weights of each query and their slots; 0 and −1 where there are fewer."""
 
+    shared = True
+
     def __init__(self, reading: Reading, k: int) -> None:
         shape = (*reading.shape[:3], k)
         self._weights, self._slots = torch.zeros(shape), torch.full(shape, -1)
+        self._lock = threading.Lock()
 
     def take(self, block: Block) -> None:
         count = min(self._weights.shape[-1], block.high - block.low)
         weights, slots = block.weights.topk(count, -1)
-        if self._weights.dtype != weights.dtype:
-            self._weights = self._weights.to(weights.dtype)
+        with self._lock:
+            if self._weights.dtype != weights.dtype:
+                self._weights = self._weights.to(weights.dtype)
         rows = block.batch, block.heads, slice(block.start, block.stop), slice(count)
         self._weights[rows] = weights.cpu()
         self._slots[rows] = torch.where(weights > 0, slots + block.low, -1).cpu()
@@ -95,17 +130,21 @@ class Mass(Gathering):
     groups: the number of the group of each slot, (slots,) or (batch, slots); below 0 = of none.
     """
 
+    shared = True
+
     def __init__(self, reading: Reading, groups: Int[Tensor, "#batch slots"], count: int) -> None:
         self._groups = groups.expand(reading.shape[0], -1)
         self._masses = torch.zeros((*reading.shape[:3], count))
+        self._lock = threading.Lock()
 
     def take(self, block: Block) -> None:
         mine = self._groups[block.batch, block.low : block.high].to(block.weights.device)
         numbers = torch.arange(self._masses.shape[-1], device=mine.device)
         member = (numbers.unsqueeze(-1) == mine).to(block.weights.dtype)
         masses = linear(block.weights, member)
-        if self._masses.dtype != masses.dtype:
-            self._masses = self._masses.to(masses.dtype)
+        with self._lock:
+            if self._masses.dtype != masses.dtype:
+                self._masses = self._masses.to(masses.dtype)
         self._masses[block.batch, block.heads, block.start : block.stop] = masses.cpu()
 
     @property
@@ -113,9 +152,43 @@ class Mass(Gathering):
         return self._masses
 
 
-def gather(reading: Reading, gatherings: Mapping[str, Gathering]) -> dict[str, Any]:
-    """The results of them all, from one pass over the blocks."""
-    for block in blocks_of(reading):
-        for gathering in gatherings.values():
+def gather(
+    reading: Reading, gatherings: Mapping[str, Gathering], *, within: tuple[int, int] | None = None
+) -> dict[str, Any]:
+    """The results of them all, from one pass over the blocks.
+
+    within: the rows that matter, as of `blocks_of`.
+    """
+    every = list(gatherings.values())
+    if all(one.shared for one in every) and _may_be_shared(reading):
+
+        def work(number: int, count: int, stop: threading.Event) -> None:
+            with lock:
+                own = [one.apart() for one in every]
+            share = number, count
+            blocks = blocks_of(reading, within=within, at_once=AT_ONCE // count, share=share)
+            _take(takewhile(lambda _: not stop.is_set(), blocks), own)
+
+        lock = threading.Lock()
+        side_by_side(work)
+    else:
+        _take(blocks_of(reading, within=within), every)
+    return {name: one.result for name, one in gatherings.items()}
+
+
+def _may_be_shared(reading: Reading) -> bool:
+    """Whether it is of a kind that threads may ask at the same time, on a CPU, and large enough."""
+    if isinstance(reading, FactoredReading):
+        device = reading.query.device
+    elif isinstance(reading, DenseReading):
+        device = reading.values.device
+    else:
+        return False
+    large = math.prod(reading.shape) > AT_ONCE
+    return large and device.type == "cpu" and torch.get_num_threads() > 1
+
+
+def _take(blocks: Iterable[Block], gatherings: Sequence[Gathering]) -> None:
+    for block in blocks:
+        for gathering in gatherings:
             gathering.take(block)
-    return {name: gathering.result for name, gathering in gatherings.items()}

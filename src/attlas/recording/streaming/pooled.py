@@ -1,5 +1,6 @@
 """A window of a map, pooled to the size of a picture."""
 
+from copy import copy
 from itertools import pairwise
 
 import numpy as np
@@ -19,6 +20,8 @@ class Pooled(Gathering):
     rows, slots: the window, first and one past the last; shape: of the grid, in cells. Cell (r, s)
     has rows ⌊r·n / shape⌋ … of the n rows, and slots likewise, so that cells differ by one at most.
     """
+
+    shared = True
 
     def __init__(
         self,
@@ -45,8 +48,15 @@ class Pooled(Gathering):
             np.arange(cells + 1, dtype=np.int64) * (high - low) // cells + low
             for (low, high), cells in zip((rows, slots), shape, strict=True)
         )
-        self._reduce = np.maximum if how == "max" else np.add
+        self._join = np.maximum if how == "max" else np.add
         self._cells = np.zeros((batch, heads, *shape))
+        self._apart: list[Pooled] = []
+
+    def apart(self) -> "Pooled":
+        other = copy(self)
+        other._cells, other._apart = np.zeros_like(self._cells), []
+        self._apart.append(other)
+        return other
 
     def take(self, block: Block) -> None:
         first, last = max(block.start, self._rows[0]), min(block.stop, self._rows[1])
@@ -61,14 +71,11 @@ class Pooled(Gathering):
             self._of_rows(weights[:, begin - block.start : end - block.start])
             for begin, end in pairwise(row_edges)
         ]
-        found = self._reduce.reduceat(
+        found = self._join.reduceat(
             torch.stack(stripes, 1).cpu().numpy(), slot_edges[:-1] - low, axis=2
         )
         cells = self._cells[block.batch, block.heads, top:bottom, left:right]
-        if self._how == "max":
-            np.maximum(cells, found, out=cells)
-        else:
-            cells += found
+        self._join(cells, found, out=cells)
 
     def _of_rows(self, weights: Float[Tensor, "heads rows slots"]) -> Float[Tensor, "heads slots"]:
         return weights.amax(1) if self._how == "max" else weights.sum(1)
@@ -76,6 +83,8 @@ class Pooled(Gathering):
     @property
     def result(self) -> Float[Tensor, "batch heads rows slots"]:
         cells = self._cells
+        for other in self._apart:
+            cells = self._join(cells, other._cells)
         if self._how == "mean":
             sizes = np.outer(np.diff(self._row_edges), np.diff(self._slot_edges))
             cells = cells / sizes

@@ -1,0 +1,133 @@
+"""Several threads ask one reading at the same time."""
+
+import threading
+from collections.abc import Iterator
+
+import pytest
+import torch
+
+from attlas.patterns import causal, everywhere, window
+from attlas.recording import DenseReading, FactoredReading, Reading
+from attlas.recording.streaming import gathering, threads
+from attlas.recording.streaming.block import Block
+from attlas.recording.streaming.gathering import Rows, gather
+from attlas.recording.streaming.summarising import NAMES
+
+READINGS = {
+    "everywhere": lambda q, k: FactoredReading(q, k, 0.5, everywhere, 0),
+    "causal": lambda q, k: FactoredReading(q, k, 0.5, causal, 0),
+    "window": lambda q, k: FactoredReading(q, k, 0.5, window(4), 0),
+    "double": lambda q, k: FactoredReading(q.double(), k.double(), 0.5, causal, 0),
+    "dense": lambda q, k: DenseReading((q @ k.mT).softmax(-1)),
+}
+
+
+@pytest.fixture(params=READINGS)
+def reading(request: pytest.FixtureRequest) -> Reading:
+    torch.manual_seed(3)
+    query, keys = torch.randn(2, 3, 90, 8), torch.randn(2, 3, 90, 8)
+    return READINGS[request.param](query, keys)
+
+
+@pytest.fixture(params=[2, 3])
+def several(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """So many threads, and blocks so small that each has some."""
+    monkeypatch.setattr(gathering, "AT_ONCE", 4_000)
+    before = torch.get_num_threads()
+    torch.set_num_threads(request.param)
+    yield
+    assert torch.get_num_threads() == request.param  # as it was
+    torch.set_num_threads(before)
+
+
+def answers(reading: Reading) -> dict[str, torch.Tensor]:
+    """What a reading can be asked that threads share, of the same blocks by whoever takes them."""
+    summary = reading.summary(*NAMES)
+    groups = torch.arange(reading.shape[3]) % 5
+    return {
+        **{name: getattr(summary, name) for name in NAMES},
+        "top": reading.top(3)[0],
+        "top slots": reading.top(3)[1],
+        "mass": reading.mass(groups),
+        "sums": reading.pooled((5, 80), (3, 70), (9, 11)),
+        "greatest": reading.pooled((5, 80), (3, 70), (9, 11), how="max"),
+        "means": reading.pooled(shape=(4, 4), how="mean"),
+    }
+
+
+@pytest.mark.usefixtures("several")
+def test_they_find_what_one_thread_finds(reading: Reading) -> None:
+    found = answers(reading)
+    count = torch.get_num_threads()
+    torch.set_num_threads(1)
+    wanted = answers(reading)
+    torch.set_num_threads(count)
+    for name, values in wanted.items():
+        assert found[name].dtype == values.dtype, name
+        torch.testing.assert_close(found[name], values, rtol=1e-5, atol=1e-6, msg=name)
+
+
+@pytest.mark.usefixtures("several")
+def test_they_find_the_same_each_time(reading: Reading) -> None:
+    first, second = answers(reading), answers(reading)
+    assert all(torch.equal(first[name], second[name]) for name in first)
+
+
+@pytest.mark.usefixtures("several")
+def test_each_of_them_is_at_work_with_kernels_of_one_thread() -> None:
+    reading = READINGS["causal"](torch.randn(1, 1, 300, 8), torch.randn(1, 1, 300, 8))
+    count = torch.get_num_threads()
+    together = threading.Barrier(count, timeout=60)
+    seen: dict[int, int] = {}
+
+    def of_row(block: Block) -> torch.Tensor:
+        if threading.get_ident() not in seen:
+            seen[threading.get_ident()] = torch.get_num_threads()
+            together.wait()  # none of them goes on before all are here
+        return block.peak
+
+    gather(reading, {"peak": Rows(reading, of_row)})
+    assert list(seen.values()) == [1] * count
+    assert threading.get_ident() not in seen
+
+
+@pytest.mark.usefixtures("several")
+def test_an_error_of_one_of_them_ends_all_and_is_raised() -> None:
+    reading = READINGS["causal"](torch.randn(1, 1, 2000, 8), torch.randn(1, 1, 2000, 8))
+    blocks: list[int] = []
+
+    def of_row(block: Block) -> torch.Tensor:
+        blocks.append(block.start)
+        if block.start == 0:
+            raise ZeroDivisionError
+        return block.peak
+
+    with pytest.raises(ZeroDivisionError):
+        gather(reading, {"peak": Rows(reading, of_row)})
+    assert not [one for one in threading.enumerate() if one.name.startswith("attlas-blocks")]
+
+
+def test_two_who_ask_at_the_same_time_leave_the_number_of_threads_as_it_was() -> None:
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    inside, leave = threading.Barrier(3, timeout=60), [threading.Event() for _ in range(2)]
+    seen: list[int] = []
+
+    def ask(number: int) -> None:
+        with threads._kernels_of_one_thread() as count:
+            seen.append(count)
+            inside.wait()
+            leave[number].wait(60)
+
+    asking = [threading.Thread(target=ask, args=(number,)) for number in range(2)]
+    for one in asking:
+        one.start()
+    inside.wait()
+    for one, event in zip(asking, leave, strict=True):
+        event.set()
+        one.join()
+    assert seen == [2, 2]
+    with threads._kernels_of_one_thread() as count:
+        assert count == 2
+    assert torch.get_num_threads() == 2
+    torch.set_num_threads(before)
