@@ -90,7 +90,7 @@ def of_matrix(question: Callable[[Tensor], Tensor], *, ahead: bool) -> Callable[
 
 def pooled_by_hand(weights: Tensor) -> Tensor:
     """Means of square cells."""
-    side = weights.shape[-1] // CELLS
+    side = max(1, weights.shape[-1] // CELLS)
     return F.avg_pool2d(weights, side)
 
 
@@ -144,13 +144,15 @@ def summaries(*, ahead: bool) -> Suite:
 
 def overview(one: FactoredReading) -> Tensor:
     """The whole map in 1,024 × 1,024 cells."""
-    return one.pooled(shape=(CELLS, CELLS))
+    cells = min(CELLS, one.shape[2])
+    return one.pooled(shape=(cells, cells))
 
 
 def zoomed(one: FactoredReading) -> Tensor:
     """A window of it, cell by cell."""
     middle = one.shape[2] // 2
-    return one.pooled((middle, middle + CELLS), (middle - CELLS, middle), (CELLS, CELLS))
+    cells = min(CELLS, middle)
+    return one.pooled((middle, middle + cells), (middle - cells, middle), (cells, cells))
 
 
 def largest() -> Suite:
