@@ -11,7 +11,7 @@ def saturates() -> bool:
     An x86 without VNNI adds pairs of such products in 16 bits, and what does not fit is cut off:
     log P of a translation was off by a tenth and more. Where nobody can tell, it may be so.
     """
-    # Older releases of torch have none.
+    # Older releases of torch cannot say.
     known: dict[str, Any] = getattr(torch.cpu, "get_capabilities", dict)()
     if known.get("architecture", "x86_64") not in ("x86_64", "i386"):
         return False
