@@ -2,12 +2,13 @@
 
 import os
 import signal
+import threading
 from collections.abc import Generator
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
-from jaxtyping import install_import_hook
+from jaxtyping import config, install_import_hook
 
 # One thread a process: the tests run in parallel, and small products are faster on one.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
@@ -34,6 +35,25 @@ def shared_data() -> Path:
     if not SHARED.is_dir():
         pytest.skip(NOT_SHARED)
     return SHARED
+
+
+CHECKED = 2.0  # seconds
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, bool, bool]:
+    """Shapes are checked for the first seconds of each test: what takes longer repeats itself, and
+    checked it would take five times as long.
+    """
+    config.update("jaxtyping_disable", False)
+    enough = threading.Timer(CHECKED, config.update, ("jaxtyping_disable", True))
+    enough.daemon = True
+    enough.start()
+    try:
+        return (yield)
+    finally:
+        enough.cancel()
+        enough.join()
 
 
 @pytest.hookimpl(wrapper=True)

@@ -197,14 +197,17 @@ def test_two_readings_by_a_model_in_parts_teach_what_those_by_a_whole_one_do(
         assert loss == pytest.approx(expected, rel=1e-5)
 
 
-@pytest.fixture(params=["recurrent", "classifier"])
+@pytest.fixture(params=["recurrent", "classifier", "muon"])
 def other(request: pytest.FixtureRequest, recipe: Path, tmp_path: Path) -> Path:
-    """The recipe of another model; of eight updates, the last of which is saved."""
+    """The recipe of another model or optimiser; of eight updates, the last of which is saved."""
     begun = read_toml(recipe)
-    begun["model"] = {
-        "kind": "recurrent", "embedding": 8, "hidden": 8, "encoder_hidden": 8, "dropout": 0.2,
-        "attention_dropout": 0.1, "coverage": True,
-    }  # fmt: skip
+    if request.param == "muon":
+        begun["training"]["optimiser"] = {"kind": "muon", "weight_decay": 0.1}
+    else:
+        begun["model"] = {
+            "kind": "recurrent", "embedding": 8, "hidden": 8, "encoder_hidden": 8, "dropout": 0.2,
+            "attention_dropout": 0.1, "coverage": True,
+        }  # fmt: skip
     if request.param == "classifier":
         begun = tables(write_lines(tmp_path / "reviews.jsonl", reviews(120)))
     begun["training"] |= {"updates": 8, "log_every": 1, "accumulate": 2, "threads": 1}

@@ -95,12 +95,12 @@ def test_ctrl_c_saves_this_very_update_and_the_run_goes_on_to_the_same_bits(
 
 
 def everything(updates: int) -> Recipe:
-    """What `recipe` leaves out: LSTM, subwords drawn anew, the mean of the last, AdamW."""
+    """What `recipe` leaves out: LSTM, subwords drawn anew, the mean of the last, Muon."""
     tables = recipe(
         updates,
         save_every=2,
         keep=3,
-        optimiser={"kind": "adamw", "weight_decay": 0.01},
+        optimiser={"kind": "muon", "weight_decay": 0.01},
         averaging={"kind": "last", "count": 2},
         feeding={"kind": "linear", "start": 0.9, "slope": 0.05, "floor": 0.4},
         validation={"every": 3, "decoding": {"max_length_factor": 1.0}},

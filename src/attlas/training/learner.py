@@ -24,6 +24,7 @@ from attlas.training.optimiser import moments, restore_moments
 from attlas.training.precision import Precision
 from attlas.training.seeds import seed_of
 from attlas.training.settings import TrainingConfig
+from attlas.training.sharing import Sharing
 from attlas.training.spreading import Spread
 from attlas.training.update import Update
 
@@ -63,7 +64,8 @@ class Learner(Generic[M, B]):
             objective = Objective(self.model, loss)
             self._spread = Spread(objective, settings.distribution, self.fleet)
         self.parameters = [p for p in self.model.parameters() if p.requires_grad]
-        self.optimiser = settings.optimiser.build(self.model, settings.rate)
+        sharing = Sharing(self.crew.all_of, self._whole, self._part)
+        self.optimiser = settings.optimiser.build(self.model, settings.rate, sharing)
         self.average: dict[str, Tensor] | None = None
         if isinstance(settings.averaging, MovingAveraging):
             self.average = {n: t.detach().clone() for n, t in self.model.state_dict().items()}

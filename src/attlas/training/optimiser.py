@@ -1,42 +1,26 @@
 """The optimiser, and its state by the names of the parameters."""
 
 from collections.abc import Callable, Mapping
-from typing import Annotated, Literal
+from typing import Annotated, Any
 
 import torch
-from pydantic import Field
+from pydantic import BeforeValidator, Field
 from torch import Tensor, nn
 
-from attlas.config import Config
 from attlas.errors import AttlasError
-
-_Beta = Annotated[float, Field(ge=0.0, lt=1.0)]
-
-_KINDS: dict[str, type[torch.optim.Adam]] = {"adam": torch.optim.Adam, "adamw": torch.optim.AdamW}
-_FUSED = {"cpu", "cuda"}  # where torch has a fused step
+from attlas.training.adam import AdamConfig, AdamWConfig
+from attlas.training.muon import MuonConfig
 
 
-class OptimiserConfig(Config):
-    """Adam (Kingma & Ba, 2015), or AdamW, whose weight decay is decoupled (Loshchilov & Hutter,
-    2019).
-    """
+def _adam_unless_said(optimiser: Any) -> Any:
+    return {"kind": "adam", **optimiser} if isinstance(optimiser, Mapping) else optimiser
 
-    kind: Literal["adam", "adamw"] = "adam"
-    betas: tuple[_Beta, _Beta] = (0.9, 0.999)
-    eps: float = Field(default=1e-8, gt=0.0)
-    weight_decay: float = Field(default=0.0, ge=0.0)
 
-    def build(self, model: nn.Module, rate: float) -> torch.optim.Adam:
-        """The optimiser of all parameters of a model that is already on its device."""
-        parameters = list(model.parameters())
-        return _KINDS[self.kind](
-            parameters,
-            lr=rate,
-            betas=self.betas,
-            eps=self.eps,
-            weight_decay=self.weight_decay,
-            fused=parameters[0].device.type in _FUSED,
-        )
+OptimiserConfig = Annotated[
+    AdamConfig | AdamWConfig | MuonConfig,
+    Field(discriminator="kind"),
+    BeforeValidator(_adam_unless_said),
+]
 
 
 def moments(optimiser: torch.optim.Optimizer, model: nn.Module) -> dict[str, Tensor]:
@@ -58,7 +42,8 @@ def restore_moments(
 
     Errors: `AttlasError` for the state of a parameter that the model does not have.
     """
-    places = {name: place for place, (name, _) in enumerate(model.named_parameters())}
+    order = [id(p) for group in optimiser.param_groups for p in group["params"]]
+    places = {name: order.index(id(p)) for name, p in model.named_parameters()}
     state: dict[int, dict[str, Tensor]] = {}
     for name, value in saved.items():
         parameter, _, key = name.rpartition("/")

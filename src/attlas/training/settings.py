@@ -9,6 +9,7 @@ from attlas.config import Config
 from attlas.decoding import DecodingConfig
 from attlas.errors import AttlasError
 from attlas.metrics import BleuTokenizer, check_tokenizer
+from attlas.training.adam import AdamConfig
 from attlas.training.averaging import AveragingConfig, LastAveraging, NoAveraging
 from attlas.training.feeding import ConstantFeeding, FeedingConfig
 from attlas.training.optimiser import OptimiserConfig
@@ -99,7 +100,7 @@ class TrainingConfig(Config):
     threads: int | None = Field(default=None, ge=1)
     distribution: Distribution = "ddp"
     tensorboard: bool = False
-    optimiser: OptimiserConfig = OptimiserConfig()
+    optimiser: OptimiserConfig = AdamConfig()
     schedule: ScheduleConfig = ConstantSchedule()
     feeding: FeedingConfig = ConstantFeeding()
     averaging: AveragingConfig = NoAveraging()

@@ -1,0 +1,167 @@
+"""Muon: steps that turn a matrix in all of its directions alike."""
+
+from collections.abc import Iterable
+from typing import Any, Literal
+
+import torch
+from jaxtyping import Float
+from pydantic import Field
+from torch import Tensor, nn
+from torch.optim.adam import adam
+
+from attlas.config import Config
+from attlas.training.adam import Beta, fused
+from attlas.training.sharing import Sharing
+
+_A, _B, _C = 3.4445, -4.7750, 2.0315  # of the iteration, from Jordan et al.
+_LEAST = 1e-7  # a norm; below it a gradient is none
+_LIKE_ADAM = 0.2  # the root mean square of Adam's steps, measured by Liu et al.
+
+
+class MuonConfig(Config):
+    """Muon    Jordan et al., 2024: steps of matrices that have all directions of the gradient, each
+    as long.
+
+    The matrices within a model; its embeddings, its map to words or labels, norms and biases are
+    stepped by AdamW, with these betas and eps. A step of either is about as large, so the rate is
+    as of Adam, and may be higher. momentum: how much of the gradients before stays in their
+    average. iterations: how close the directions come to being as long; fewer are quicker. It
+    costs rows² × columns × 4 × iterations multiplications and additions for each matrix, however
+    small the batch, so batches should not be too small.
+    """
+
+    kind: Literal["muon"] = "muon"
+    momentum: float = Field(default=0.95, ge=0.0, lt=1.0)
+    iterations: int = Field(default=5, ge=1, le=20)
+    betas: tuple[Beta, Beta] = (0.9, 0.999)
+    eps: float = Field(default=1e-8, gt=0.0)
+    weight_decay: float = Field(default=0.0, ge=0.0)
+
+    def build(
+        self, model: nn.Module, rate: float, sharing: Sharing | None = None
+    ) -> torch.optim.Optimizer:
+        """The optimiser of all parameters of a model that is already on its device."""
+        return Muon(model, rate, self, sharing or Sharing())
+
+
+class Muon(torch.optim.Optimizer):
+    """W ← (1 − η λ) W − 0.2 √max(rows, columns) η O,  O = orthogonalised((1 − μ) G + μ M),
+    M ← μ M + (1 − μ) G
+
+    of every matrix that maps one hidden vector to another: O has the directions of the averaged
+    gradient, all as long. η: the rate, λ: the weight decay, μ: the momentum (Nesterov's). Muon is
+    of Jordan et al. (2024, "Muon: an optimizer for hidden layers in neural networks"), the factor
+    of Liu et al. (2025, "Muon is scalable for LLM training"): it makes a step as large as Adam's,
+    so that one rate serves both.
+
+    What is left, which is embeddings, the map to the vocabulary or the labels, norms and biases,
+    is stepped by AdamW.
+
+    sharing: the matrices are shared by a crew, and put together where a process holds parts.
+    """
+
+    def __init__(
+        self, model: nn.Module, rate: float, settings: MuonConfig, sharing: Sharing
+    ) -> None:
+        matrices = hidden_matrices(model)
+        known = set(map(id, matrices))
+        others = [p for p in model.parameters() if id(p) not in known]
+        groups = [
+            {"params": others, "turned": False, "fused": fused(model)},
+            {"params": matrices, "turned": True},
+        ]
+        defaults = {"lr": rate, "weight_decay": settings.weight_decay}
+        super().__init__([group for group in groups if group["params"]], defaults)
+        self._settings, self._sharing = settings, sharing
+
+    @torch.no_grad()
+    def step(self, closure: Any = None) -> None:  # type: ignore[override]
+        """One step of every parameter that has a gradient."""
+        for group in self.param_groups:
+            learning = [parameter for parameter in group["params"] if parameter.grad is not None]
+            if group["turned"]:
+                self._turn(learning, group["lr"], group["weight_decay"])
+            else:
+                self._adam(learning, group["lr"], group["weight_decay"], group["fused"])
+
+    def _turn(self, matrices: list[Tensor], rate: float, decay: float) -> None:
+        for matrix in matrices:  # here, because threads come in any order
+            if not self.state[matrix]:
+                self.state[matrix]["momentum"] = torch.zeros_like(matrix)
+
+        @torch.no_grad()  # it is a setting of each thread
+        def turned(matrix: Tensor) -> None:
+            gradient = matrix.grad
+            assert gradient is not None
+            average = self.state[matrix]["momentum"].lerp_(gradient, 1.0 - self._settings.momentum)
+            towards = self._sharing.whole(gradient.lerp(average, self._settings.momentum))
+            direction = self._sharing.part(
+                orthogonalised(towards, self._settings.iterations), matrix
+            )
+            matrix.mul_(1.0 - rate * decay)
+            matrix.add_(direction, alpha=-rate * _LIKE_ADAM * max(towards.shape) ** 0.5)
+
+        self._sharing.all_of(turned, matrices)
+
+    def _adam(self, parameters: list[Tensor], rate: float, decay: float, fused: bool) -> None:
+        for parameter in parameters:
+            state = self.state[parameter]
+            if not state:
+                state["step"] = torch.zeros((), device=parameter.device if fused else "cpu")
+                state["exp_avg"] = torch.zeros_like(parameter)
+                state["exp_avg_sq"] = torch.zeros_like(parameter)
+        states = [self.state[parameter] for parameter in parameters]
+        adam(
+            parameters,
+            [parameter.grad for parameter in parameters if parameter.grad is not None],
+            [state["exp_avg"] for state in states],
+            [state["exp_avg_sq"] for state in states],
+            [],
+            [state["step"] for state in states],
+            fused=fused,
+            amsgrad=False,
+            beta1=self._settings.betas[0],
+            beta2=self._settings.betas[1],
+            lr=rate,
+            weight_decay=decay,
+            eps=self._settings.eps,
+            maximize=False,
+            decoupled_weight_decay=True,
+        )
+
+
+def orthogonalised(
+    matrix: Float[Tensor, "rows columns"], iterations: int = 5
+) -> Float[Tensor, "rows columns"]:
+    """About U Vᵀ of matrix = U Σ Vᵀ: the same directions, all about as long.
+
+    X ← X / ‖X‖, and then so many times  X ← a X + b (X Xᵀ) X + c (X Xᵀ)² X, a Newton–Schulz
+    iteration whose polynomial lifts small singular values so fast that five bring those above a
+    hundredth of the norm to 0.7 … 1.2 (Jordan et al., 2024). A matrix of zeros stays one.
+    """
+    rows, columns = matrix.shape
+    x = matrix if rows <= columns else matrix.mT  # X Xᵀ is the smaller one
+    x = x / x.norm().clamp(min=_LEAST)
+    for _ in range(iterations):
+        square = x @ x.mT
+        x = torch.addmm(x, torch.addmm(square, square, square, beta=_B, alpha=_C), x, beta=_A)
+    return x if rows <= columns else x.mT
+
+
+def hidden_matrices(model: nn.Module) -> list[nn.Parameter]:
+    """The parameters with rows and columns that are no embedding, and not the model's last map.
+
+    That is what a model calls `output`: its rows are words or labels, as those of an embedding
+    are, and have lengths of their own.
+    """
+    last = getattr(model, "output", None)
+    kept = _of(m for m in model.modules() if isinstance(m, nn.Embedding) or m is last)
+    return [
+        parameter
+        for parameter in model.parameters()
+        if parameter.ndim == 2 and min(parameter.shape) > 1 and id(parameter) not in kept
+    ]
+
+
+def _of(modules: Iterable[nn.Module]) -> set[int]:
+    return {id(parameter) for module in modules for parameter in module.parameters()}

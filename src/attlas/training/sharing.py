@@ -1,0 +1,29 @@
+"""How the work of an optimiser's step is shared."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from torch import Tensor
+
+
+def _one_by_one(work: Callable[[Tensor], None], parts: Sequence[Tensor]) -> None:
+    for part in parts:
+        work(part)
+
+
+def _itself(tensor: Tensor, like: Tensor | None = None) -> Tensor:
+    return tensor
+
+
+@dataclass(frozen=True)
+class Sharing:
+    """Among the threads of a crew, and the processes of a fleet that holds a model in parts.
+
+    all_of: does one thing for each of many, side by side where it can (`Crew.all_of`). whole, part:
+    of a tensor of which this process may hold a part alone (`Spread`). By default nobody shares.
+    """
+
+    all_of: Callable[[Callable[[Tensor], None], Sequence[Tensor]], Any] = _one_by_one
+    whole: Callable[[Tensor], Tensor] = _itself
+    part: Callable[[Tensor, Tensor], Tensor] = _itself
