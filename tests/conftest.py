@@ -13,6 +13,8 @@ from jaxtyping import config, install_import_hook
 # One thread a process: the tests run in parallel, and small products are faster on one.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 install_import_hook("attlas", "shape_checker.checked")
+# A child of a fork has not the thread that would end the checking, see below.
+os.register_at_fork(after_in_child=lambda: config.update("jaxtyping_disable", True))
 # In the background of a shell Ctrl-C is ignored, and so by every process that a test starts.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
