@@ -39,7 +39,7 @@ def shared_data() -> Path:
     return SHARED
 
 
-CHECKED = 2.0  # seconds
+CHECKED = 1.0  # seconds
 
 
 @pytest.hookimpl(wrapper=True)

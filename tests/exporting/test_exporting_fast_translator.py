@@ -79,6 +79,7 @@ def equal(ours: list[Any], theirs: list[Any]) -> float:
 
 
 @pytest.mark.slow
+@pytest.mark.xdist_group("learned")  # once
 @pytest.mark.parametrize(
     "settings",
     [

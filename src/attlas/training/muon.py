@@ -1,7 +1,7 @@
 """Muon: steps that turn a matrix in all of its directions alike."""
 
 from collections.abc import Iterable
-from typing import Any, Literal
+from typing import Literal
 
 import torch
 from jaxtyping import Float
@@ -75,7 +75,7 @@ class Muon(torch.optim.Optimizer):
         self._settings, self._sharing = settings, sharing
 
     @torch.no_grad()
-    def step(self, closure: Any = None) -> None:  # type: ignore[override]
+    def step(self) -> None:  # type: ignore[override]
         """One step of every parameter that has a gradient."""
         for group in self.param_groups:
             learning = [parameter for parameter in group["params"] if parameter.grad is not None]
