@@ -1,8 +1,7 @@
 """JoeyNMT on the way to a good translation: `joeynmt.training.train`, as `joeynmt train` calls it.
 
-The model, the vocabulary and the batches are the recipe's; Adam, and a rate that rises for as many
-updates as the recipe's and then falls with the square root, as in its own Transformer
-configurations. It does not validate.
+The model, the vocabulary and the batches are the recipe's; Adam, and a rate that rises and then
+falls with the square root, as in its own Transformer configurations. It does not validate.
 """
 
 from typing import Any
@@ -18,7 +17,9 @@ from joeynmt_config import config  # noqa: E402
 from joeynmt_translator import Translator  # noqa: E402
 
 ROWS, MOST = 64, 100  # of a batch in the search; tokens of a translation
-WARMUP = 2000  # updates, where the recipe's rate does not rise
+# Its own configurations rise to less and for longer, which a quarter of an hour would not see. The
+# recipe's own would do it no good: they may be of another optimiser.
+RATE, WARMUP = 2e-3, 400  # the highest rate, after so many updates
 shape, training = course.recipe["model"], course.recipe["training"]
 cfg = config("transformer", course.corpus, course.folder, course.recipe["batching"]["tokens"])
 for part, layers in (("encoder", "encoder_layers"), ("decoder", "decoder_layers")):
@@ -33,8 +34,8 @@ for part, layers in (("encoder", "encoder_layers"), ("decoder", "decoder_layers"
 cfg["training"] |= {
     "label_smoothing": training["smoothing"], "epochs": 10**6,
     "validation_freq": 2, "logging_freq": 2,
-    "scheduling": "warmupinversesquareroot", "learning_rate": 1e-3, "learning_rate_min": 1e-9,
-    "learning_rate_warmup": training["schedule"]["warmup"] or WARMUP,
+    "scheduling": "warmupinversesquareroot", "learning_rate": RATE, "learning_rate_min": 1e-9,
+    "learning_rate_warmup": WARMUP,
 }  # fmt: skip
 search = course.told["decoding"]
 cfg["testing"] = {
