@@ -44,7 +44,7 @@ CHECKED = 1.0  # seconds
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, bool, bool]:
-    """Shapes are checked for the first seconds of each test: what takes longer repeats itself, and
+    """Shapes are checked for the first second of each test: what takes longer repeats itself, and
     checked it would take five times as long.
     """
     config.update("jaxtyping_disable", False)

@@ -1,6 +1,5 @@
 """Muon: steps that turn a matrix in all of its directions alike."""
 
-from collections.abc import Iterable
 from typing import Literal
 
 import torch
@@ -98,7 +97,8 @@ class Muon(torch.optim.Optimizer):
             direction = self._sharing.part(
                 orthogonalised(towards, self._settings.iterations), matrix
             )
-            matrix.mul_(1.0 - rate * decay)
+            if decay:
+                matrix.mul_(1.0 - rate * decay)
             matrix.add_(direction, alpha=-rate * _LIKE_ADAM * max(towards.shape) ** 0.5)
 
         self._sharing.all_of(turned, matrices)
@@ -155,13 +155,10 @@ def hidden_matrices(model: nn.Module) -> list[nn.Parameter]:
     are, and have lengths of their own.
     """
     last = getattr(model, "output", None)
-    kept = _of(m for m in model.modules() if isinstance(m, nn.Embedding) or m is last)
+    apart = [m for m in model.modules() if isinstance(m, nn.Embedding) or m is last]
+    kept = {id(parameter) for module in apart for parameter in module.parameters()}
     return [
         parameter
         for parameter in model.parameters()
         if parameter.ndim == 2 and min(parameter.shape) > 1 and id(parameter) not in kept
     ]
-
-
-def _of(modules: Iterable[nn.Module]) -> set[int]:
-    return {id(parameter) for module in modules for parameter in module.parameters()}

@@ -42,8 +42,9 @@ def restore_moments(
 
     Errors: `AttlasError` for the state of a parameter that the model does not have.
     """
-    order = [id(p) for group in optimiser.param_groups for p in group["params"]]
-    places = {name: order.index(id(p)) for name, p in model.named_parameters()}
+    ordered = (id(p) for group in optimiser.param_groups for p in group["params"])
+    order = {known: place for place, known in enumerate(ordered)}
+    places = {name: order[id(p)] for name, p in model.named_parameters()}
     state: dict[int, dict[str, Tensor]] = {}
     for name, value in saved.items():
         parameter, _, key = name.rpartition("/")

@@ -1,15 +1,12 @@
 """How the work of an optimiser's step is shared."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from torch import Tensor
 
-
-def _one_by_one(work: Callable[[Tensor], None], parts: Sequence[Tensor]) -> None:
-    for part in parts:
-        work(part)
+from attlas.training.crew import Crew
 
 
 def _itself(tensor: Tensor, like: Tensor | None = None) -> Tensor:
@@ -24,6 +21,8 @@ class Sharing:
     of a tensor of which this process may hold a part alone (`Spread`). By default nobody shares.
     """
 
-    all_of: Callable[[Callable[[Tensor], None], Sequence[Tensor]], Any] = _one_by_one
+    all_of: Callable[[Callable[[Tensor], None], Sequence[Tensor]], Any] = field(
+        default_factory=lambda: Crew().all_of
+    )
     whole: Callable[[Tensor], Tensor] = _itself
     part: Callable[[Tensor, Tensor], Tensor] = _itself
