@@ -1,3 +1,4 @@
+import type { Excerpt } from "./excerpt.ts";
 import type { Tile } from "./tile.ts";
 
 /** What is known of the model; a fact that is not known is left out or null. */
@@ -13,23 +14,26 @@ export interface Facts {
   readonly example?: string | null;
 }
 
+/** What is shown. `texts` = how those of a trace begin; null where a model translates. */
 export interface Model {
   readonly facts: Facts;
+  readonly texts: readonly string[] | null;
 }
 
+/** `within` = one side looks at itself; else the target looks at the source. */
 export interface Layer {
   readonly name: string;
+  readonly within: boolean;
   readonly heads: number;
   readonly queries: number;
   readonly slots: number;
 }
 
-/** One translation; `map` names its weights, null where the model has no attention. */
+/** One translation, or one text of a trace, which has no `text`. */
 export interface Answer {
-  readonly text: string;
+  readonly text: string | null;
   readonly score: number | null;
-  readonly source: readonly string[];
-  readonly target: readonly string[];
+  /** Names the weights; null where the model has no attention. */
   readonly map: string | null;
   /** Why there is no map; "" where there is one. */
   readonly blank: string;
@@ -37,9 +41,23 @@ export interface Answer {
   readonly remarks: readonly string[];
 }
 
+/** The tokens of a part of a map; none where nobody named them. */
+export interface Tokens {
+  readonly rows: readonly string[];
+  readonly slots: readonly string[];
+}
+
+/** A part of a map, of one head or (null) of all. */
+export interface Part {
+  readonly excerpt: Excerpt;
+  readonly head: number | null;
+}
+
 /** Where translations and weights come from: a server here, a file of one's own elsewhere. */
 export interface Door {
   model(): Promise<Model>;
   translate(text: string, signal: AbortSignal): Promise<Answer>;
-  tile(map: string, layer: number, signal: AbortSignal): Promise<Tile>;
+  text(row: number, signal: AbortSignal): Promise<Answer>;
+  tile(map: string, layer: number, part: Part, signal: AbortSignal): Promise<Tile>;
+  tokens(map: string, layer: number, excerpt: Excerpt, signal: AbortSignal): Promise<Tokens>;
 }

@@ -16,6 +16,16 @@ export interface Picture {
   readonly largest: number;
   readonly ramp: Ramp;
   readonly active: Place | null;
+  /** Whether a cell is the largest of several weights. */
+  readonly coarse: boolean;
+}
+
+/** What a reader can do with a cell, or with two of them that are the corners of a part. */
+export interface Handling {
+  point(cell: Cell): void;
+  click(cell: Cell): void;
+  drag(from: Cell, to: Cell): void;
+  leave(): void;
 }
 
 /** The colours and letters of the page, looked up once per drawing. */
@@ -27,20 +37,23 @@ interface Style {
   readonly family: string;
 }
 
-/** The weights as a picture: the translation down the side, the source along the top. */
+/** The weights as a picture: what looks down the side, what is looked at along the top. */
 export class Heatmap {
   private picture: Picture | null = null;
   private layout: Layout | null = null;
   private painted: HTMLCanvasElement | null = null;
   private drawnIn = "";
+  private dragged: { from: Cell; to: Cell } | null = null;
 
   constructor(
     private readonly canvas: HTMLCanvasElement,
     private readonly room: HTMLElement,
-    private readonly handling: { point(cell: Cell): void; pin(cell: Cell): void; leave(): void },
+    private readonly handling: Handling,
   ) {
-    canvas.addEventListener("pointermove", (event) => this.under(event, handling.point));
-    canvas.addEventListener("click", (event) => this.under(event, handling.pin));
+    canvas.addEventListener("pointermove", (event) => this.moved(event));
+    canvas.addEventListener("pointerdown", (event) => this.pressed(event));
+    canvas.addEventListener("pointerup", (event) => this.released(event));
+    canvas.addEventListener("pointercancel", () => this.letGo());
     canvas.addEventListener("pointerleave", () => handling.leave());
     new ResizeObserver(() => this.redraw()).observe(room);
   }
@@ -54,11 +67,42 @@ export class Heatmap {
     this.redraw();
   }
 
-  private under(event: MouseEvent, tell: (cell: Cell) => void): void {
-    if (this.layout === null) return;
+  private under(event: MouseEvent): Cell | null {
+    if (this.layout === null) return null;
     const box = this.canvas.getBoundingClientRect();
-    const cell = cellAt(this.layout, event.clientX - box.left, event.clientY - box.top);
-    if (cell !== null) tell.call(this.handling, cell);
+    return cellAt(this.layout, event.clientX - box.left, event.clientY - box.top);
+  }
+
+  private moved(event: PointerEvent): void {
+    const cell = this.under(event);
+    if (cell === null) return;
+    if (this.dragged !== null) {
+      this.dragged = { from: this.dragged.from, to: cell };
+      this.redraw();
+    }
+    this.handling.point(cell);
+  }
+
+  private pressed(event: PointerEvent): void {
+    const cell = this.under(event);
+    if (cell === null || event.button !== 0) return;
+    // A finger that moves scrolls; a mouse or a pen draws the frame of a part.
+    if (event.pointerType !== "touch") this.canvas.setPointerCapture(event.pointerId);
+    this.dragged = { from: cell, to: cell };
+  }
+
+  private released(event: PointerEvent): void {
+    const dragged = this.dragged;
+    this.letGo();
+    if (dragged === null) return;
+    const { from, to } = dragged;
+    if (from.row !== to.row || from.column !== to.column) this.handling.drag(from, to);
+    else if (this.under(event) !== null) this.handling.click(from);
+  }
+
+  private letGo(): void {
+    this.dragged = null;
+    this.redraw();
   }
 
   private redraw(): void {
@@ -85,6 +129,7 @@ export class Heatmap {
     this.painted ??= painted(picture);
     cells(pen, picture.matrix, this.painted, plan, style);
     marks(pen, picture, plan, style);
+    if (this.dragged !== null) selection(pen, this.dragged, plan, style);
     names(pen, picture, plan, style);
   }
 }
@@ -105,7 +150,7 @@ function planned(
   const width = (label: Label) => Math.min(pen.measureText(label.text).width, LONGEST_LABEL);
   const row = picture.rows.reduce((most, label) => Math.max(most, width(label)), 0);
   const widths = { row, columns: picture.columns.map(width) };
-  return layout(picture.matrix.rows, room, widths, pixels);
+  return layout(picture.matrix.rows, room, widths, pixels, picture.coarse);
 }
 
 function font(bold: boolean, style: Style): string {
@@ -169,6 +214,23 @@ function marks(
   const [row, column] = target ? [active.index, active.partner] : [active.partner, active.index];
   pen.lineWidth = 3;
   pen.strokeRect(left + column * cell, top + row * cell, cell, cell);
+}
+
+/** Around the part that is being chosen. */
+function selection(
+  pen: CanvasRenderingContext2D,
+  { from, to }: { from: Cell; to: Cell },
+  { cell, left, top }: Layout,
+  style: Style,
+): void {
+  const [row, column] = [Math.min(from.row, to.row), Math.min(from.column, to.column)];
+  const width = (Math.abs(to.column - from.column) + 1) * cell;
+  const height = (Math.abs(to.row - from.row) + 1) * cell;
+  pen.strokeStyle = style.accent;
+  pen.lineWidth = 2;
+  pen.setLineDash([6, 4]);
+  pen.strokeRect(left + column * cell, top + row * cell, width, height);
+  pen.setLineDash([]);
 }
 
 function names(

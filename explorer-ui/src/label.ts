@@ -7,6 +7,8 @@ export interface Label {
 }
 
 const SPACE = "▁"; // how subword vocabularies write the space before a word
+const MARKS = [SPACE, "Ġ"]; // that of GPT-2 and its kin is the byte of a space
+const PIECE = "##"; // how WordPiece writes that a token goes on with a word
 
 const SPECIAL = new Map([
   ["<pad>", "⟨padding⟩"],
@@ -15,30 +17,44 @@ const SPECIAL = new Map([
   ["</s>", "⟨end⟩"],
 ]);
 
+/** A label that is a place or several. */
+export function numbered(text: string): Label {
+  return word(text);
+}
+
 /**
  * The tokens on one axis as labels.
  *
- * Where any token carries the mark "▁", the mark says where words begin and is not shown; a token
- * that is nothing but the mark stays visible. Where none carries it, every token is a word of its
- * own. An axis without (matching) tokens is numbered from 1.
+ * Where any token carries the mark "▁" (or GPT-2's "Ġ"), the mark says where words begin and is not
+ * shown; a token that is nothing but the mark stays visible. WordPiece's "##" says the opposite.
+ * Where none carries a mark, every token is a word of its own. An axis without (matching) tokens is numbered, from 1; `first` is the place of the first
+ * token, from 0.
  */
-export function labels(tokens: readonly string[], count: number): Label[] {
+export function labels(tokens: readonly string[], count: number, first = 0): Label[] {
   if (tokens.length !== count) {
-    return Array.from({ length: count }, (_, index) => word(String(index + 1)));
+    return Array.from({ length: count }, (_, index) => numbered(String(first + index + 1)));
   }
-  const marked = tokens.some((token) => token.startsWith(SPACE));
+  const mark = MARKS.find((one) => tokens.some((token) => token.startsWith(one)));
+  const pieces = tokens.some((token) => token.startsWith(PIECE) && token !== PIECE);
   return tokens.map((token, index) => {
     const named = SPECIAL.get(token);
     if (named !== undefined) return { text: named, begins: true, special: true };
-    if (!marked) return word(visible(token));
-    const begins = index === 0 || token.startsWith(SPACE);
-    const bare = token.startsWith(SPACE) ? token.slice(SPACE.length) : token;
+    if (mark === undefined) return pieces ? piece(token, index) : word(visible(token));
+    const begins = index === 0 || token.startsWith(mark);
+    const bare = token.startsWith(mark) ? token.slice(mark.length) : token;
     return { text: bare === "" ? SPACE : visible(bare), begins, special: false };
   });
 }
 
 function word(text: string): Label {
   return { text, begins: true, special: false };
+}
+
+/** A token of WordPiece's. */
+function piece(token: string, index: number): Label {
+  const goesOn = token.startsWith(PIECE) && token !== PIECE;
+  const text = visible(goesOn ? token.slice(PIECE.length) : token);
+  return { text, begins: index === 0 || !goesOn, special: false };
 }
 
 // Hebrew, Arabic, Syriac, Thaana, N'Ko and their kin, in the order of Unicode's blocks.

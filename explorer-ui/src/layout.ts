@@ -21,6 +21,9 @@ const LARGEST = 38;
 const SLANTED = 19; // the smallest cells over which slanted labels do not touch
 const UPRIGHT = 14; // the same for upright ones; below it only some labels are shown
 const SMALLEST = 6; // of what a pointer can hit; a longer map is wider than the room and scrolls
+// Where no single cell is to be hit, but a part of the map: it fits a phone and a screen's height.
+const SMALLEST_COARSE = 0.25;
+const WIDEST_COARSE = 640;
 const WIDEST_CANVAS = 4096; // device pixels a side; browsers draw nothing on a much larger one
 
 /** The widths of the labels: of the widest row, and of each column. */
@@ -30,13 +33,21 @@ export interface Widths {
 }
 
 /**
- * Cells as large as the room allows, from 6 to 38 px, or what a canvas can hold if that is less.
+ * Cells as large as the room allows, from 6 to 38 px, or what a canvas can hold if that is less; where
+ * a cell stands for many weights, all of them together take at most 640 px.
  * The labels over the columns lean to the right where the cells are wide, and stand where they are
  * narrow.
  */
-export function layout(rows: number, room: number, widths: Widths, pixels = 1): Layout {
-  const leaning = placed(rows, room, widths, Math.PI / 4, pixels);
-  return leaning.cell >= SLANTED ? leaning : placed(rows, room, widths, Math.PI / 2, pixels);
+export function layout(
+  rows: number,
+  room: number,
+  widths: Widths,
+  pixels = 1,
+  coarse = false,
+): Layout {
+  const leaning = placed(rows, room, widths, Math.PI / 4, pixels, coarse);
+  if (leaning.cell >= SLANTED) return leaning;
+  return placed(rows, room, widths, Math.PI / 2, pixels, coarse);
 }
 
 function placed(
@@ -45,6 +56,7 @@ function placed(
   widths: Widths,
   angle: number,
   pixels: number,
+  coarse: boolean,
 ): Layout {
   const columns = widths.columns.length;
   const highest = widths.columns.reduce((most, width) => Math.max(most, width), 0);
@@ -57,7 +69,9 @@ function placed(
   const right = Math.ceil(Math.max(2, ...lean));
   const fitting = (room - left - right) / Math.max(columns, 1);
   const most = (WIDEST_CANVAS / pixels - left - top - right) / Math.max(rows, columns, 1);
-  const cell = Math.min(Math.max(Math.floor(fitting), SMALLEST), LARGEST, most);
+  const cell = coarse
+    ? Math.min(Math.max(fitting, SMALLEST_COARSE), WIDEST_COARSE / Math.max(rows, columns), most)
+    : Math.min(Math.max(Math.floor(fitting), SMALLEST), LARGEST, most);
   return {
     rows,
     columns,

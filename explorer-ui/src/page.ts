@@ -1,22 +1,27 @@
 import { Bars } from "./bars.ts";
+import { Choices, type Choosing } from "./choices.ts";
+import { element } from "./element.ts";
+import { type Excerpt, between, closer } from "./excerpt.ts";
+import { Frame } from "./frame.ts";
 import { Heatmap, weightAt } from "./heatmap.ts";
-import { type Label, isolated, labels } from "./label.ts";
+import { isolated } from "./label.ts";
+import type { Cell } from "./layout.ts";
 import { type Matrix, column, largest, row } from "./matrix.ts";
-import { colour, css } from "./ramp.ts";
+import { type Ramp, colour, css } from "./ramp.ts";
 import { percent } from "./share.ts";
-import { type Order, type Place, type State, active, matrix } from "./state.ts";
+import type { Sheet } from "./sheet.ts";
+import { type Order, type Place, type State, active, layer, matrix } from "./state.ts";
 import { type Shades, TokenRow } from "./token-row.ts";
 import * as theme from "./theme.ts";
-import { absence, note, phrases, signature, summary, title } from "./wording.ts";
+import * as wording from "./wording.ts";
 
 /** What the reader can want of the page. */
-export interface Wishes {
+export interface Wishes extends Choosing {
   translate(text: string): void;
   point(place: Place): void;
   pin(place: Place): void;
   unpin(): void;
-  layer(index: number): void;
-  head(index: number | null): void;
+  view(excerpt: Excerpt): void;
   order(order: Order): void;
 }
 
@@ -26,10 +31,11 @@ export class Page {
   private readonly rows: { source: TokenRow; target: TokenRow };
   private readonly bars = new Bars(element("bars", HTMLElement));
   private readonly heatmap: Heatmap;
+  private readonly choices: Choices;
+  private readonly frame: Frame;
   private shown: State | null = null;
   private weights: Matrix | null = null;
   private most = 0;
-  private axes: { source: Label[]; target: Label[] } = { source: [], target: [] };
 
   constructor(private readonly wishes: Wishes) {
     this.rows = {
@@ -37,14 +43,23 @@ export class Page {
       target: new TokenRow(element("target", HTMLElement), "target", wishes),
     };
     const canvas = element("heatmap", HTMLCanvasElement);
-    const place = (cell: { row: number; column: number }): Place => ({
-      side: "target",
-      index: cell.row,
-      partner: cell.column,
-    });
+    const place = ({ row: index, column: partner }: Cell): Place => {
+      return { side: "target", index, partner };
+    };
+    this.choices = new Choices(wishes);
+    this.frame = new Frame((excerpt) => wishes.view(excerpt));
     this.heatmap = new Heatmap(canvas, element("scroll", HTMLElement), {
       point: (cell) => wishes.point(place(cell)),
-      pin: (cell) => wishes.pin(place(cell)),
+      click: (cell) => {
+        const sheet = this.shown?.sheet;
+        if (sheet?.coarse) wishes.view(closer(sheet.excerpt, cell.row, cell.column));
+        else wishes.pin(place(cell));
+      },
+      drag: (from, to) => {
+        const { excerpt } = this.shown?.sheet ?? {};
+        if (excerpt === undefined) return;
+        wishes.view(between(excerpt, [from.row, to.row], [from.column, to.column]));
+      },
       leave: () => {
         const last = this.shown?.pointed;
         if (last) wishes.point({ side: last.side, index: last.index });
@@ -60,7 +75,7 @@ export class Page {
     if (state.model !== before?.model) this.introduce(state);
     this.report(state, before);
     if (state.answer !== before?.answer) this.tell(state);
-    if (state.tile !== before?.tile || state.head !== before.head) this.lay(state);
+    if (state.sheet !== before?.sheet || state.head !== before.head) this.lay(state);
     if (this.weights !== null) this.look(state);
   }
 
@@ -81,13 +96,6 @@ export class Page {
     document.addEventListener("keydown", (event) => {
       if (event.key === "Escape") this.wishes.unpin();
     });
-    element("layer", HTMLSelectElement).addEventListener("change", (event) => {
-      this.wishes.layer(Number((event.target as HTMLSelectElement).value));
-    });
-    element("head", HTMLSelectElement).addEventListener("change", (event) => {
-      const { value } = event.target as HTMLSelectElement;
-      this.wishes.head(value === "" ? null : Number(value));
-    });
     element("order", HTMLElement).addEventListener("change", (event) => {
       this.wishes.order((event.target as HTMLInputElement).value as Order);
     });
@@ -100,36 +108,35 @@ export class Page {
   }
 
   private introduce(state: State): void {
-    const facts = state.model?.facts ?? {};
-    const items = phrases(facts).map((phrase) => {
+    const { facts, texts } = state.model ?? { facts: {}, texts: null };
+    element("ask", HTMLElement).hidden = texts !== null;
+    this.choices.offerTexts(texts ?? []);
+    const items = wording.phrases(facts).map((phrase) => {
       const item = document.createElement("span");
       item.textContent = phrase;
       return item;
     });
     element("facts", HTMLElement).replaceChildren(...items);
-    element("facts", HTMLElement).title = signature(facts);
+    element("facts", HTMLElement).title = wording.signature(facts);
     speak(["translation", "target"], facts.target_language);
     speak(["sentence", "source"], facts.source_language);
   }
 
   /** What is under way, and what went wrong. */
   private report(state: State, before: State | null): void {
-    const { asking, slow, problem, answer } = state;
-    const news = asking !== before?.asking || slow !== before.slow || answer !== before.answer;
+    const { asking, reading, slow, problem, answer } = state;
+    const waits = asking !== before?.asking || reading !== before.reading || slow !== before.slow;
+    const news = waits || answer !== before.answer;
     if (!news && problem === before.problem) return; // else it would be read aloud once more
     const busy = asking !== null;
     const result = element("result", HTMLElement);
-    result.hidden = answer === null && !busy;
+    result.hidden = answer?.text == null;
     result.classList.toggle("stale", busy && answer !== null);
-    element("looking", HTMLElement).classList.toggle("stale", busy);
+    element("looking", HTMLElement).classList.toggle("stale", busy || reading);
     element("ask", HTMLElement).classList.toggle("busy", busy);
     const progress = element("progress", HTMLElement);
-    progress.hidden = !busy;
-    progress.textContent = !busy
-      ? ""
-      : slow
-        ? "Still translating. A long sentence or a large model takes its time…"
-        : "Translating…";
+    progress.textContent = wording.progress(state);
+    progress.hidden = progress.textContent === "";
     const complaint = element("problem", HTMLElement);
     complaint.hidden = problem === null;
     complaint.textContent = problem?.message ?? "";
@@ -141,86 +148,103 @@ export class Page {
     if (answer === null) return;
     element("translation", HTMLElement).textContent =
       answer.text === "" ? "(The model wrote nothing.)" : answer.text;
-    const remarks = [...answer.remarks, absence(answer)].filter((said) => said !== "");
+    const remarks = [...answer.remarks, wording.absence(answer)].filter((said) => said !== "");
     const remark = element("remark", HTMLElement);
     remark.hidden = remarks.length === 0;
     remark.textContent = remarks.join(" ");
-    element("looking", HTMLElement).hidden = state.tile === null;
-    options(
-      element("layer", HTMLSelectElement),
-      answer.layers.map((layer, index) => [String(index), layer.name]),
-    );
+    element("looking", HTMLElement).hidden = state.sheet === null;
+    this.choices.offerLayers(answer);
   }
 
   /** New weights: new rows of tokens, and a new map. */
   private lay(state: State): void {
     this.weights = matrix(state);
-    if (this.weights === null || state.answer === null || state.tile === null) return;
-    this.most = largest(this.weights);
-    const { answer, tile } = state;
-    this.axes = {
-      source: labels(answer.source, this.weights.columns),
-      target: labels(answer.target, this.weights.rows),
-    };
-    const { source, target } = this.axes;
-    const [from, to] = [source.map((label) => label.text), target.map((label) => label.text)];
+    const { sheet } = state;
+    const shown = layer(state);
+    if (this.weights === null || sheet === null || shown === null) return;
     const weights = this.weights;
-    this.rows.source.fill(
-      source,
-      from.map((word, i) => summary({ side: "source", index: i }, word, column(weights, i), to)),
-    );
-    this.rows.target.fill(
-      target,
-      to.map((word, i) => summary({ side: "target", index: i }, word, row(weights, i), from)),
-    );
-    const heads = Array.from({ length: tile.heads }, (_, i): [string, string] => [
-      String(i),
-      `${i + 1} of ${tile.heads}`,
-    ]);
-    options(element("head", HTMLSelectElement), [["", "mean of all"], ...heads]);
-    element("head", HTMLSelectElement).value = state.head === null ? "" : String(state.head);
-    element("layer", HTMLSelectElement).value = String(state.layer);
-    show("choices", answer.layers.length > 1 || tile.heads > 1);
+    this.most = largest(weights);
+    this.choices.show(state);
+    this.frame.show(shown, sheet.excerpt);
+    const kind = kindOf(state);
+    const names = wording.sides(kind);
+    element("source-title", HTMLElement).textContent = names.source;
+    element("target-title", HTMLElement).textContent = names.target;
+    for (const id of ["rows", "distribution", "hint"]) {
+      element(id, HTMLElement).hidden = sheet.coarse;
+    }
+    const coarse = element("coarse", HTMLElement);
+    coarse.textContent = wording.hint(sheet.coarse ? sheet.excerpt : null);
+    coarse.hidden = !sheet.coarse;
+    this.fill(sheet, weights);
     element("heatmap", HTMLElement).setAttribute(
       "aria-label",
-      `A map of the weights: ${weights.rows} words of the translation down the side, ` +
-        `${weights.columns} source tokens along the top. The rows of words above and the list ` +
-        "of numbers beside it say the same.",
+      wording.spoken(weights.rows, weights.columns, kind, sheet.coarse),
+    );
+  }
+
+  /** The rows of words; a coarse map has none. */
+  private fill({ coarse, rows, slots }: Sheet, weights: Matrix): void {
+    const [from, to] = [slots.map((label) => label.text), rows.map((label) => label.text)];
+    const spoken = (place: Place, word: string, across: string[]) =>
+      wording.summary(place, word, toward(weights, place), across);
+    this.rows.source.fill(
+      coarse ? [] : slots,
+      coarse ? [] : from.map((word, index) => spoken({ side: "source", index }, word, to)),
+    );
+    this.rows.target.fill(
+      coarse ? [] : rows,
+      coarse ? [] : to.map((word, index) => spoken({ side: "target", index }, word, from)),
     );
   }
 
   /** What is pointed at, in every view at once. */
   private look(state: State): void {
     const weights = this.weights;
-    if (weights === null) return;
+    const { sheet } = state;
+    if (weights === null || sheet === null) return;
     const place = active(state);
-    const ramp = theme.ramp();
+    const ramp = theme.ramp(sheet.coarse);
     const most = this.most;
     this.heatmap.draw({
       matrix: weights,
-      rows: this.axes.target,
-      columns: this.axes.source,
+      rows: sheet.rows,
+      columns: sheet.slots,
       largest: most,
       ramp,
       active: place,
+      coarse: sheet.coarse,
     });
     for (const side of ["source", "target"] as const) {
       this.rows[side].shade(shades(side, place, state.pinned, weights, most), ramp);
     }
-    legend(most);
-    if (place === null) return;
-    const own = this.axes[place.side][place.index]?.text ?? "";
-    const across = this.axes[place.side === "target" ? "source" : "target"];
-    element("distribution-title", HTMLElement).textContent = title(place, own);
-    element("distribution-note", HTMLElement).textContent = note(place);
+    legend(most, ramp);
+    const readout = element("readout", HTMLElement);
+    if (place === null) {
+      readout.textContent = "";
+      return;
+    }
+    const target = place.side === "target";
+    const [axis, across] = target ? [sheet.rows, sheet.slots] : [sheet.slots, sheet.rows];
+    const own = axis[place.index]?.text ?? "";
     const partner = place.partner ?? null;
-    this.bars.draw(across, toward(weights, place), state.order, { ramp, largest: most, partner });
     const weight = weightAt(weights, place);
-    element("readout", HTMLElement).textContent =
+    readout.textContent =
       weight === null || partner === null
         ? ""
         : `${isolated(own)} → ${isolated(across[partner]?.text ?? "")}: ${percent(weight)}`;
+    if (sheet.coarse) return;
+    const numbers = toward(weights, place);
+    const kind = kindOf(state);
+    element("distribution-title", HTMLElement).textContent = wording.title(place, own, kind);
+    element("distribution-note", HTMLElement).textContent = wording.note(place, kind, numbers);
+    this.bars.draw(across, numbers, state.order, { ramp, largest: most, partner });
   }
+}
+
+function kindOf(state: State): wording.Kind {
+  const translated = state.asked !== null;
+  return { translated, within: layer(state)?.within ?? false };
 }
 
 /** The weights of a place towards the other side. */
@@ -246,10 +270,9 @@ function shades(
 }
 
 /** The colours from 0 to the largest weight of the map. */
-function legend(most: number): void {
+function legend(most: number, ramp: Ramp): void {
   const canvas = element("legend", HTMLCanvasElement);
   const pen = canvas.getContext("2d");
-  const ramp = theme.ramp();
   for (let x = 0; pen !== null && x < canvas.width; x++) {
     pen.fillStyle = css(colour(ramp, x / (canvas.width - 1)));
     pen.fillRect(x, 0, 1, canvas.height);
@@ -257,21 +280,7 @@ function legend(most: number): void {
   element("most", HTMLElement).textContent = percent(most);
 }
 
-function options(select: HTMLSelectElement, items: readonly (readonly [string, string])[]): void {
-  select.replaceChildren(...items.map(([value, text]) => new Option(text, value)));
-}
-
-function show(id: string, shown: boolean): void {
-  element(id, HTMLElement).hidden = !shown;
-}
-
 /** Say in which language the text of these elements is: fonts and voices depend on it. */
 function speak(ids: readonly string[], language: string | null | undefined): void {
   if (language) ids.forEach((id) => (element(id, HTMLElement).lang = language));
-}
-
-function element<E extends HTMLElement>(id: string, kind: abstract new () => E): E {
-  const found = document.getElementById(id);
-  if (!(found instanceof kind)) throw new Error(`the page has no #${id}`);
-  return found;
 }

@@ -1,4 +1,5 @@
-import type { Answer, Door, Model } from "./door.ts";
+import type { Answer, Door, Model, Part, Tokens } from "./door.ts";
+import { type Excerpt, type Span, cells } from "./excerpt.ts";
 import { Problem } from "./problem.ts";
 import { type Tile, unpack } from "./tile.ts";
 
@@ -14,9 +15,20 @@ export class Served implements Door {
     return (await this.json("api/translate", asked)) as Answer;
   }
 
-  async tile(map: string, layer: number, signal: AbortSignal): Promise<Tile> {
-    const came = await this.fetched(`api/maps/${encodeURIComponent(map)}/${layer}`, { signal });
-    return unpack(await came.arrayBuffer());
+  async text(row: number, signal: AbortSignal): Promise<Answer> {
+    return (await this.json(`api/texts/${row}`, { signal })) as Answer;
+  }
+
+  async tile(map: string, layer: number, part: Part, signal: AbortSignal): Promise<Tile> {
+    const { excerpt, head } = part;
+    const heads = head === null ? "" : `&heads=${head}:${head + 1}`;
+    const shape = `&shape=${cells(excerpt.rows)},${cells(excerpt.slots)}`;
+    const asked = `${path(map, layer)}?${ranges(excerpt)}${shape}${heads}`;
+    return unpack(await (await this.fetched(asked, { signal })).arrayBuffer());
+  }
+
+  async tokens(map: string, layer: number, excerpt: Excerpt, signal: AbortSignal): Promise<Tokens> {
+    return (await this.json(`${path(map, layer)}/tokens?${ranges(excerpt)}`, { signal })) as Tokens;
   }
 
   private async json(path: string, asked: RequestInit): Promise<unknown> {
@@ -42,4 +54,13 @@ export class Served implements Door {
       new Problem("an answer from attlas", `status ${came.status}`, "try again")
     );
   }
+}
+
+function path(map: string, layer: number): string {
+  return `api/maps/${encodeURIComponent(map)}/${layer}`;
+}
+
+function ranges({ rows, slots }: Excerpt): string {
+  const range = ({ from, to }: Span) => `${from}:${to}`;
+  return `rows=${range(rows)}&slots=${range(slots)}`;
 }

@@ -1,12 +1,16 @@
-import type { Answer, Model } from "./door.ts";
+import type { Answer, Layer, Model } from "./door.ts";
+import { same as sameExcerpt } from "./excerpt.ts";
 import { type Matrix, head, mean } from "./matrix.ts";
 import type { Problem } from "./problem.ts";
-import type { Tile } from "./tile.ts";
+import type { Sheet } from "./sheet.ts";
 
 export type Side = "source" | "target";
 export type Order = "sentence" | "weight";
 
-/** A token on one of the two axes; `partner` is the one across, where a cell is pointed at. */
+/**
+ * A token on one of the two axes: the target's are the rows, which look, the source's the columns,
+ * which are looked at. `partner` is the one across, where a cell is pointed at.
+ */
 export interface Place {
   readonly side: Side;
   readonly index: number;
@@ -16,13 +20,15 @@ export interface Place {
 /** Everything the page shows. A change is a new state. */
 export interface State {
   readonly model: Model | null;
-  /** The text that is being translated, and whether that is taking long. */
+  /** The text that is being translated. */
   readonly asking: string | null;
+  /** Whether weights are being read, and whether either is taking long. */
+  readonly reading: boolean;
   readonly slow: boolean;
-  /** The latest translation, the text it is of, and the weights of the chosen layer. */
+  /** The latest answer, the text it is of (null: a trace's), and the weights in view. */
   readonly asked: string | null;
   readonly answer: Answer | null;
-  readonly tile: Tile | null;
+  readonly sheet: Sheet | null;
   readonly problem: Problem | null;
   readonly layer: number;
   /** A head, counted from 0, or null for the mean of all. */
@@ -36,10 +42,11 @@ export interface State {
 export const empty: State = {
   model: null,
   asking: null,
+  reading: false,
   slow: false,
   asked: null,
   answer: null,
-  tile: null,
+  sheet: null,
   problem: null,
   layer: 0,
   head: null,
@@ -48,37 +55,44 @@ export const empty: State = {
   order: "sentence",
 };
 
+const idle = { asking: null, reading: false, slow: false, problem: null } as const;
+
 /** A translation was asked for; the one before stays in view until this one comes. */
 export function asking(state: State, text: string): State {
-  return { ...state, asking: text, slow: false, problem: null };
+  return { ...state, ...idle, asking: text };
 }
 
-/** It came. The first word is pointed at, so that the page shows what pointing does. */
-export function answered(state: State, text: string, answer: Answer, tile: Tile | null): State {
-  const layer = Math.min(state.layer, Math.max(answer.layers.length - 1, 0));
-  return {
-    ...state,
-    asking: null,
-    slow: false,
-    problem: null,
-    asked: text,
-    answer,
-    tile,
-    layer,
-    head: headWithin(state.head, tile),
-    pointed: tile !== null && tile.rows > 0 ? { side: "target", index: 0 } : null,
-    pinned: null,
-  };
+/** Weights were asked for; those before stay in view until these come. */
+export function reading(state: State): State {
+  return { ...state, reading: true, problem: null };
+}
+
+/** An answer came. The first word is pointed at, so that the page shows what pointing does. */
+export function answered(
+  state: State,
+  text: string | null,
+  answer: Answer,
+  sheet: Sheet | null,
+): State {
+  const layer = sheet?.layer ?? 0;
+  const head = sheet?.head ?? headWithin(state.head, answer.layers[layer]);
+  const now = { asked: text, answer, sheet, layer, head };
+  return { ...state, ...idle, ...now, pointed: first(sheet), pinned: null };
 }
 
 /** It did not come. What was there before stays. */
 export function failed(state: State, problem: Problem): State {
-  return { ...state, asking: null, slow: false, problem };
+  return { ...state, ...idle, problem };
 }
 
-/** Another layer of the same translation. */
-export function relayered(state: State, layer: number, tile: Tile): State {
-  return { ...state, layer, tile, head: headWithin(state.head, tile), problem: null };
+/** Other weights of the same answer. What was kept stays kept where the places are the same. */
+export function laid(state: State, head: number | null, sheet: Sheet): State {
+  const own = sheet.head ?? headWithin(head, state.answer?.layers[sheet.layer]);
+  const now = { layer: sheet.layer, head: own };
+  const kept = state.sheet !== null && alike(state.sheet, sheet);
+  const view = kept ? {} : { pointed: first(sheet), pinned: null };
+  const calm = { reading: false, slow: state.slow && state.asking !== null, problem: null };
+  return { ...state, ...calm, ...now, ...view, sheet };
 }
 
 export function pointedAt(state: State, place: Place): State {
@@ -101,12 +115,35 @@ export function active(state: State): Place | null {
 
 /** The weights in view. */
 export function matrix(state: State): Matrix | null {
-  if (state.tile === null) return null;
-  return state.head === null ? mean(state.tile) : head(state.tile, state.head);
+  if (state.sheet === null) return null;
+  const { tile, head: only } = state.sheet;
+  if (only !== null) return head(tile, 0);
+  return state.head === null ? mean(tile) : head(tile, state.head);
 }
 
-function headWithin(head: number | null, tile: Tile | null): number | null {
-  return head === null || tile === null || head >= tile.heads ? null : head;
+/** The layer in view. */
+export function layer(state: State): Layer | null {
+  return state.answer?.layers[state.layer] ?? null;
+}
+
+/** Whether this head can be shown of the weights that are there. */
+export function holds(state: State, head: number | null): boolean {
+  if (state.sheet === null) return false;
+  return state.sheet.head === null || state.sheet.head === head;
+}
+
+function headWithin(head: number | null, layer: Layer | undefined): number | null {
+  return head === null || layer === undefined || head >= layer.heads ? null : head;
+}
+
+function first(sheet: Sheet | null): Place | null {
+  if (sheet === null || sheet.coarse || sheet.tile.rows === 0) return null;
+  return { side: "target", index: 0 };
+}
+
+function alike(one: Sheet, other: Sheet): boolean {
+  const sizes = one.tile.rows === other.tile.rows && one.tile.slots === other.tile.slots;
+  return sizes && sameExcerpt(one.excerpt, other.excerpt);
 }
 
 function same(a: Place | null, b: Place): boolean {

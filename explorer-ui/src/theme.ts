@@ -1,10 +1,12 @@
-import { type Ramp, onDark, onLight } from "./ramp.ts";
+import { type Ramp, onDark, onLight, rooted } from "./ramp.ts";
 
+const faint = { onDark: rooted(onDark), onLight: rooted(onLight) };
 const dark = matchMedia("(prefers-color-scheme: dark)");
 
-/** The ramp that suits the page as it is now. */
-export function ramp(): Ramp {
-  return dark.matches ? onDark : onLight;
+/** The ramp that suits the page as it is now, and a map as coarse as this. */
+export function ramp(coarse: boolean): Ramp {
+  const ramps = coarse ? faint : { onDark, onLight };
+  return dark.matches ? ramps.onDark : ramps.onLight;
 }
 
 /** A colour of the page's own, as its style sheet names it. */

@@ -1,8 +1,9 @@
 import type { Answer, Facts } from "./door.ts";
+import { type Excerpt, type Span, cells, length } from "./excerpt.ts";
 import { isolated } from "./label.ts";
 import { top } from "./matrix.ts";
 import { percent } from "./share.ts";
-import type { Place } from "./state.ts";
+import type { Place, State } from "./state.ts";
 
 /** The facts about a model as short phrases; what is not known is not said. */
 export function phrases(facts: Facts): string[] {
@@ -57,16 +58,72 @@ export function summary(place: Place, word: string, weights: readonly number[], 
   return `${isolated(word)}: ${verb} ${most.length > 0 ? most.join(", ") : "nothing in particular"}`;
 }
 
+/** What is looked at, and by whom: in a translation words, elsewhere tokens. */
+export interface Kind {
+  readonly translated: boolean;
+  readonly within: boolean;
+}
+
+/** The names of the two axes: what is looked at, and what looks. */
+export function sides({ translated, within }: Kind): { source: string; target: string } {
+  if (within) return { source: "Looked at", target: "Looking" };
+  return { source: "Source", target: translated ? "Translation" : "Target" };
+}
+
 /** The heading over the numbers. */
-export function title(place: Place, word: string): string {
+export function title(place: Place, word: string, kind: Kind): string {
   return place.side === "target"
     ? `Where “${isolated(word)}” looked`
-    : `Which words looked at “${isolated(word)}”`;
+    : `Which ${one(kind)}s looked at “${isolated(word)}”`;
 }
 
 /** What the numbers add up to, which is not the same in both directions. */
-export function note(place: Place): string {
-  return place.side === "target"
-    ? "Of each source token, the share of this word’s attention; together 100 %."
-    : "Of each word of the translation, the share of its own attention that went here.";
+export function note(place: Place, kind: Kind, weights: readonly number[]): string {
+  if (place.side === "target") {
+    const slot = kind.within ? "token" : "source token";
+    const sum = percent(weights.reduce((total, weight) => total + weight, 0));
+    return `Of each ${slot} here, the share of this ${one(kind)}’s attention; together ${sum}.`;
+  }
+  const query = kind.translated && !kind.within ? "word of the translation" : "token";
+  return `Of each ${query} here, the share of its own attention that went to this one.`;
+}
+
+/** What can be done with the map in view. */
+export function hint(coarse: Excerpt | null): string {
+  if (coarse === null) return "";
+  const size = (span: Span) => Math.ceil(length(span) / cells(span)).toLocaleString("en");
+  return (
+    `Each cell shows the largest weight of up to ${size(coarse.rows)} × ${size(coarse.slots)}. ` +
+    "Colours go by the root of a weight. Click a cell, or drag over a part of the map, to see it closer."
+  );
+}
+
+/** What is said while nothing new is there yet. */
+export function progress({ asking, reading, slow }: State): string {
+  if (asking !== null) {
+    return slow
+      ? "Still translating. A long sentence or a large model takes its time…"
+      : "Translating…";
+  }
+  return reading && slow ? "Reading the weights. A long map takes its time…" : "";
+}
+
+/** A text of a trace, in the list of all of them. */
+export function listed(row: number, count: number, text: string): string {
+  const place = `${row + 1} of ${count}`;
+  return text === "" ? place : `${place}: ${text}`;
+}
+
+/** What a map is, for those who do not see it. */
+export function spoken(rows: number, columns: number, kind: Kind, coarse: boolean): string {
+  const { source, target } = sides(kind);
+  const size = `${rows} rows (${target.toLowerCase()}), ${columns} columns (${source.toLowerCase()})`;
+  return coarse
+    ? `A map of the largest weights: ${size}. The numbers above it show a part of it closer.`
+    : `A map of the weights: ${size}. The rows of words above and the list of numbers beside it ` +
+        "say the same.";
+}
+
+function one(kind: Kind): string {
+  return kind.translated && !kind.within ? "word" : "token";
 }

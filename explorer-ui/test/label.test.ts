@@ -19,6 +19,13 @@ test("a piece that is nothing but the mark can be seen", () => {
   assert.deepEqual(texts(["▁", "▁a"]), ["▁", "a"]);
 });
 
+test("the marks of GPT-2 and of WordPiece say where words begin, too", () => {
+  assert.deepEqual(texts(["The", "Ġclimb", "ing", "Ġrock"]), ["The", "climb", "ing", "rock"]);
+  assert.deepEqual(begins(["The", "Ġclimb", "ing", "Ġrock"]), [true, true, false, true]);
+  assert.deepEqual(texts(["[CLS]", "climb", "##ing", "##"]), ["[CLS]", "climb", "ing", "##"]);
+  assert.deepEqual(begins(["[CLS]", "climb", "##ing", "##"]), [true, true, false, true]);
+});
+
 test("a token of white space can be seen", () => {
   assert.deepEqual(texts(["a", " ", "b"]), ["a", "␣", "b"]);
 });
@@ -31,6 +38,7 @@ test("markup is text, and is not taken for a mark of the model's own", () => {
 
 test("an axis whose tokens are not known is numbered", () => {
   assert.deepEqual(labels(["a", "b"], 3).map((label) => label.text), ["1", "2", "3"]);
+  assert.deepEqual(labels([], 2, 511).map((label) => label.text), ["512", "513"]);
 });
 
 test("a sentence runs the way of its first letter", () => {

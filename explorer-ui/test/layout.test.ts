@@ -39,6 +39,14 @@ test("a huge map stays within what a canvas can hold", () => {
   assert.ok(plan.width * 2 <= 4098 && plan.height * 2 <= 4098, `${plan.width} × ${plan.height}`);
 });
 
+test("a map whose cells stand for many weights fits into the room", () => {
+  const plan = layout(512, 700, widths(512), 1, true);
+  assert.ok(plan.width <= 700 && plan.cell >= 1, `${plan.width}`);
+  assert.ok(layout(512, 300, widths(512), 1, true).width <= 300);
+  assert.ok(layout(512, 2_000, widths(512), 1, true).height < 760);
+  assert.ok(layout(512, 700, widths(512)).width > 700);
+});
+
 test("labels over wide cells lean, over narrow ones they stand, over tiny ones some are left out", () => {
   assert.equal(layout(5, 600, widths(6)).angle, Math.PI / 4);
   const narrow = layout(15, 330, widths(15));

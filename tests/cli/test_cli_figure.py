@@ -124,9 +124,13 @@ def test_a_damaged_trace_is_the_callers_mistake(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_look_prints_where_it_listens_serves_and_ends_with_ctrl_c(run: Path) -> None:
+@pytest.mark.parametrize("kind", ["run", "trace"])
+def test_look_prints_where_it_listens_serves_and_ends_with_ctrl_c(
+    kind: str, run: Path, trace: Path
+) -> None:
+    subject = {"run": run, "trace": trace}[kind]
     with subprocess.Popen(
-        [sys.executable, "-m", "attlas", "look", str(run), "--port", "0", "--no-browser"],
+        [sys.executable, "-m", "attlas", "look", str(subject), "--port", "0", "--no-browser"],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -134,11 +138,26 @@ def test_look_prints_where_it_listens_serves_and_ends_with_ctrl_c(run: Path) -> 
         assert process.stdout
         url = process.stdout.readline().split()[0]
         with urllib.request.urlopen(f"{url}api/model", timeout=60) as answer:
-            assert json.load(answer)
+            told = json.load(answer)
         process.send_signal(signal.SIGINT)
         _, error = process.communicate(timeout=60)
+    assert told["facts"]["name"] == subject.name
+    assert told["texts"] == (["1 2 3 </s>"] if kind == "trace" else None)
     assert process.returncode == 0
     assert error == ""
+
+
+def test_of_a_trace_nothing_is_searched(trace: Path) -> None:
+    code, _, error = called("look", trace, "--beam", 3, "--no-browser")
+    assert code == 2
+    assert "options that a trace has a use for; got --beam" in error
+
+
+def test_looking_at_a_file_that_is_no_trace_says_what_is_wanted(tmp_path: Path) -> None:
+    (tmp_path / "m.png").write_bytes(b"\x89PNG and so on")
+    code, _, error = called("look", tmp_path / "m.png", "--no-browser")
+    assert code == 2
+    assert "wanted a trace" in error
 
 
 def test_the_text_stands_beside_its_translation(run: Path, tmp_path: Path) -> None:

@@ -1,16 +1,14 @@
 """The explorer in a real browser: what a reader sees, reaches with keys, and is protected from."""
 
-import json
 import struct
 import threading
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 import pytest
 import torch
-import uvicorn
-from webdriver import END, ENTER, ESCAPE, LEFT, RIGHT, TAB, Driver, browser, installed
+from visiting import Reader, serving, well_behaved
+from webdriver import END, ENTER, ESCAPE, LEFT, RIGHT, TAB, Driver
 
 from attlas.explorer import app
 from attlas.recording import DenseReading, Trace
@@ -66,18 +64,14 @@ class Shouting:
 
 
 @dataclass(frozen=True)
-class Visit:
-    """A browser at the explorer's page, and what stands behind the page."""
+class Visit(Reader):
+    """A reader, and what stands behind the page."""
 
-    driver: Driver
-    url: str
     translator: Shouting
 
     def open(self, sentence: str = "") -> None:
         """The page anew, with this sentence translated."""
-        self.driver.open("about:blank")
-        self.driver.open(self.url)
-        self.driver.wait("document.querySelector('#facts span')")
+        self.enter()
         if sentence:
             self.translate(sentence)
 
@@ -90,18 +84,6 @@ class Visit:
         trace = self.translator.told[sentence].trace
         assert trace is not None
         return trace[layer].weights()[0]
-
-    def bars(self) -> list[tuple[str, float]]:
-        """The words of the list of numbers, with their shares, as a reader sees them."""
-        lines = self.driver.run(
-            "return [...document.querySelectorAll('#bars li')].map(line =>"
-            " [line.querySelector('.word').textContent, line.querySelector('.number').textContent])"
-        )
-        return [(word, float(share.strip("<% ")) / 100) for word, share in lines]
-
-    def text(self, selector: str) -> str:
-        said = self.driver.run("return document.querySelector(arguments[0]).textContent", selector)
-        return str(said).replace("\u2068", "").replace("\u2069", "")
 
     def focused(self) -> str:
         """The word in focus, and whether it is kept."""
@@ -116,51 +98,15 @@ class Visit:
 @pytest.fixture(scope="module")
 def served() -> Iterator[tuple[str, Shouting]]:
     translator = Shouting()
-    config = uvicorn.Config(app(translator), port=0, log_level="warning", lifespan="off")
-    server = uvicorn.Server(config)
-    thread = threading.Thread(target=server.run)
-    thread.start()
-    while not server.started:
-        assert thread.is_alive()
-        time.sleep(0.02)
-    port = server.servers[0].sockets[0].getsockname()[1]
-    yield f"http://127.0.0.1:{port}/", translator
-    server.should_exit = True
-    translator.wait.set()
-    thread.join(timeout=30)
-
-
-@pytest.fixture(scope="module")
-def driver() -> Iterator[Driver]:
-    if installed() is None:
-        pytest.skip("chromium and chromedriver are not installed")
-    with browser() as opened:
-        yield opened
+    with serving(app(translator)) as url:
+        yield url, translator
+        translator.wait.set()
 
 
 @pytest.fixture
 def visit(served: tuple[str, Shouting], driver: Driver) -> Iterator[Visit]:
-    """A visit, after which the page must have kept to its own server and complained of nothing."""
-    driver.log("browser")
-    driver.log("performance")
-    driver.view(1200, 900)
-    driver.prefer()
-    yield Visit(driver, *served)
-    complaints = [
-        entry["message"]
-        for entry in driver.log("browser")
-        if entry["level"] in ("SEVERE", "WARNING")
-    ]
-    assert [said for said in complaints if "status of 400" not in said] == []
-    asked = [json.loads(entry["message"])["message"] for entry in driver.log("performance")]
-    requests = [
-        event["params"]["request"]["url"]
-        for event in asked
-        if event["method"] == "Network.requestWillBeSent"
-        and event["params"]["documentURL"].startswith(served[0])  # not the browser's own first page
-    ]
-    assert requests
-    assert [url for url in requests if not url.startswith((served[0], "data:"))] == []
+    with well_behaved(driver, served[0]):
+        yield Visit(driver, *served)
 
 
 def test_a_sentence_becomes_a_translation(visit: Visit) -> None:
@@ -357,23 +303,15 @@ def test_layers_and_heads_can_be_chosen_where_there_are_several(visit: Visit) ->
     visit.open(sentence)
     assert visit.driver.run("return document.querySelector('#choices').hidden") is False
 
-    def choose(selector: str, value: str) -> None:
-        visit.driver.run(
-            "const s = document.querySelector(arguments[0]); s.value = arguments[1];"
-            " s.dispatchEvent(new Event('change'))",
-            selector,
-            value,
-        )
-
     def shares() -> list[float]:
         return [share for _, share in visit.bars()]
 
     first = visit.weights(sentence)
     assert shares() == pytest.approx(first.mean(0)[0].tolist(), abs=0.00101)
-    choose("#head", "1")
+    visit.choose("#head", "1")
     assert shares() == pytest.approx(first[1, 0].tolist(), abs=0.00101)
     before = shares()
-    choose("#layer", "1")
+    visit.choose("#layer", "1")
     visit.driver.wait(
         "document.querySelector('#bars .number').textContent !== args[0]",
         f"{before[0] * 100:.1f} %",

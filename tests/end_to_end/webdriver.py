@@ -91,14 +91,29 @@ class Driver:
 
     def hover(self, selector: str, x: int = 0, y: int = 0) -> None:
         """Move the pointer to the middle of an element, or so far from its middle."""
+        self._mouse(selector, [(x, y)])
+
+    def press(self, selector: str, *places: tuple[int, int]) -> None:
+        """Press the mouse at the first of these places, let go at the last."""
+        self._mouse(selector, places, pressed=True)
+
+    def _mouse(
+        self, selector: str, places: Sequence[tuple[int, int]], *, pressed: bool = False
+    ) -> None:
         where = {_ELEMENT: self.find(selector)}
         self.run("arguments[0].scrollIntoView({block: 'center'})", where)
-        move = {"type": "pointerMove", "duration": 0, "x": x, "y": y, "origin": where}
+        actions: list[dict[str, Any]] = [
+            {"type": "pointerMove", "duration": 0, "x": x, "y": y, "origin": where}
+            for x, y in places
+        ]
+        if pressed:
+            actions.insert(1, {"type": "pointerDown", "button": 0})
+            actions.append({"type": "pointerUp", "button": 0})
         source = {
             "type": "pointer",
             "id": "mouse",
             "parameters": {"pointerType": "mouse"},
-            "actions": [move],
+            "actions": actions,
         }
         self.ask("POST", "/actions", {"actions": [source]})
 

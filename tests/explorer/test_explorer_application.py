@@ -29,7 +29,8 @@ def test_a_text_comes_back_translated_with_its_tokens(client: TestClient) -> Non
     assert told["text"] == "der esuoh"
     assert told["source"] == ["▁red", "▁house", "</s>"]
     assert told["target"] == ["▁der", "▁esuoh", "</s>"]
-    assert told["layers"] == [{"name": "decoder.attention", "heads": 3, "queries": 3, "slots": 3}]
+    shape = {"heads": 3, "queries": 3, "slots": 3}
+    assert told["layers"] == [{"name": "decoder.attention", "within": False, **shape}]
     assert told["remarks"] == []
 
 
@@ -45,6 +46,13 @@ def test_a_window_of_the_weights_comes_alone(client: TestClient) -> None:
     tile = client.get(f"/api/maps/{told['map']}/0?heads=1:2&rows=2:5&slots=0:4&bits=8")
     expected = weights(3, 6)[1:2, 2:5, 0:4]
     torch.testing.assert_close(unpack(tile.content), expected, atol=0.002, rtol=0)
+
+
+def test_the_tokens_of_a_window_come_beside_it(client: TestClient) -> None:
+    told = ask(client, "a b c d e").json()
+    named = client.get(f"/api/maps/{told['map']}/0/tokens?rows=2:5&slots=0:2").json()
+    assert named == {"rows": ["▁c", "▁d", "▁e"], "slots": ["▁a", "▁b"]}
+    assert client.get(f"/api/maps/{told['map']}/0/tokens").json()["rows"][-1] == "</s>"
 
 
 def test_a_prefix_reaches_the_translator(client: TestClient, translator: Backwards) -> None:
@@ -159,7 +167,7 @@ def test_a_map_that_is_no_longer_kept_says_so(client: TestClient) -> None:
     first = ask(client, "red").json()["map"]
     for _ in range(40):
         last = ask(client, "red").json()["map"]
-    assert "translate the sentence again" in complaint(client.get(f"/api/maps/{first}/0"), 404)
+    assert "load the page again" in complaint(client.get(f"/api/maps/{first}/0"), 404)
     assert client.get(f"/api/maps/{last}/0").status_code == 200
 
 

@@ -1,3 +1,5 @@
+import threading
+
 import pytest
 import torch
 from hypothesis import given
@@ -8,10 +10,14 @@ from attlas.explorer.atlas import Layer
 from attlas.explorer.view import MOST_WEIGHTS, View
 from attlas.patterns import causal
 from attlas.recording import DenseReading, FactoredReading
+from attlas.recording.axes import Axes
+from attlas.recording.streaming.abandoning import AbandonedError
+
+NAMELESS = Axes((), (), within=True)
 
 
 def layer_of(weights: torch.Tensor) -> Layer:
-    return Layer("a", (DenseReading(weights[None]),))
+    return Layer("a", DenseReading(weights[None]), NAMELESS)
 
 
 def random(heads: int, rows: int, slots: int, seed: int = 0) -> torch.Tensor:
@@ -59,12 +65,30 @@ def test_a_smaller_shape_holds_the_largest_weight_of_each_group(
             assert torch.equal(pooled[:, i, j], weights[:, down, across].amax((1, 2)))
 
 
-def test_pooling_works_a_block_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("attlas.explorer.view._AT_ONCE", 16)
-    weights = random(2, 30, 7)
-    layer = layer_of(weights)
-    pooled = View.read({"shape": "2,7"}, layer).of(layer)
-    assert torch.equal(pooled, torch.stack([weights[:, :15].amax(1), weights[:, 15:].amax(1)], 1))
+@pytest.mark.parametrize("threads", [1, 2])
+def test_weights_that_nobody_waits_for_any_more_are_given_up(threads: int) -> None:
+    generator = torch.Generator().manual_seed(3)
+    query, keys = torch.randn(2, 1, 1, 6_000, 4, generator=generator)
+    layer = Layer("a", FactoredReading(query, keys, 0.5, causal, 0), NAMELESS)
+    stop = threading.Event()
+    stop.set()
+    before = torch.get_num_threads()
+    torch.set_num_threads(threads)
+    try:
+        with pytest.raises(AbandonedError):
+            View.read({"shape": "4,4"}, layer).of(layer, stop)
+    finally:
+        torch.set_num_threads(before)
+
+
+def test_a_head_alone_is_that_head_of_all() -> None:
+    generator = torch.Generator().manual_seed(3)
+    query, keys = torch.randn(1, 4, 9, 4, generator=generator), torch.randn(1, 2, 9, 4)
+    layer = Layer("a", FactoredReading(query, keys, 0.5, causal, 0), NAMELESS)
+    whole = View.read({}, layer).of(layer)
+    for head in range(4):
+        alone = View.read({"heads": f"{head}:{head + 1}"}, layer).of(layer)
+        torch.testing.assert_close(alone, whole[head : head + 1], atol=1e-6, rtol=0)
 
 
 def test_a_long_map_is_pooled_without_ever_being_held_whole() -> None:
@@ -72,7 +96,7 @@ def test_a_long_map_is_pooled_without_ever_being_held_whole() -> None:
     generator = torch.Generator().manual_seed(3)
     query = torch.randn(1, 1, length, 4, generator=generator)
     keys = torch.randn(1, 1, length, 4, generator=generator)
-    layer = Layer("a", (FactoredReading(query, keys, 0.5, causal, 0),))
+    layer = Layer("a", FactoredReading(query, keys, 0.5, causal, 0), NAMELESS)
     pooled = View.read({"shape": "4,4"}, layer).of(layer)
     above = torch.triu(torch.ones(4, 4, dtype=torch.bool), 1)
     assert bool((pooled[0][above] == 0).all())
@@ -107,25 +131,7 @@ def test_a_tile_too_large_to_send_is_refused_and_a_smaller_shape_is_not() -> Non
     size = 5_000
     assert size * size > MOST_WEIGHTS
     wide = torch.zeros(1, 1, 1, size).expand(1, 1, size, size)
-    layer = Layer("a", (DenseReading(wide),))
+    layer = Layer("a", DenseReading(wide), NAMELESS)
     with pytest.raises(AttlasError, match="at most 16,777,216 weights"):
         View.read({}, layer)
     assert View.read({"shape": "10,10"}, layer).of(layer).shape == (1, 10, 10)
-
-
-def test_the_calls_of_a_layer_follow_one_another() -> None:
-    weights = random(2, 4, 3)
-    calls = tuple(DenseReading(weights[None, :, t : t + 1]) for t in range(4))
-    layer = Layer("a", calls)
-    assert (layer.heads, layer.queries, layer.slots) == (2, 4, 3)
-    assert torch.equal(layer.rows(0, 4), weights)
-    assert torch.equal(layer.rows(1, 3), weights[:, 1:3])
-    assert layer.rows(2, 2).shape == (2, 0, 3)
-
-
-def test_what_a_growing_memory_did_not_hold_yet_was_not_looked_at() -> None:
-    calls = tuple(DenseReading(torch.full((1, 1, 1, n), 1 / n)) for n in (1, 2, 3))
-    layer = Layer("a", calls)
-    third = 1 / 3
-    expected = torch.tensor([[[1, 0, 0], [0.5, 0.5, 0], [third, third, third]]])
-    torch.testing.assert_close(layer.rows(0, 3), expected)

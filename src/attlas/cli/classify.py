@@ -59,6 +59,7 @@ def classify(
       attlas classify runs/imdb "A lovely film." --attention film.safetensors
       attlas classify runs/imdb -i reviews.txt --attention looks
       attlas figure looks/7.safetensors -o map.png
+      attlas look film.safetensors
     """
     with loading():
         from attlas.classifying import TextClassifier

@@ -50,7 +50,7 @@ def figure(
     """
     with loading():
         from attlas.cli.drawing import draw, trace_of_run, trace_on_disk
-        from attlas.cli.given import check_distinct, check_used, run_at
+        from attlas.cli.given import check_distinct, check_nothing_searched, run_at
         from attlas.cli.output import check_replaceable
         from attlas.cli.searching import decoding_of
         from attlas.decoding import Translator
@@ -62,13 +62,7 @@ def figure(
     check_replaceable(save_trace)
     check_distinct([subject], [output, save_trace])
     if subject.is_file():
-        of_run = {
-            "--beam": beam is not None,
-            "--set": bool(settings),
-            "--checkpoint": checkpoint != "best",
-            "--device": device != "cpu",
-        }
-        check_used(of_run, "a trace", "what it shows was found before it was saved")
+        check_nothing_searched(beam, settings, checkpoint, device)
         trace = trace_on_disk(subject, text)
     else:
         opened, checkpoint = run_at(subject, checkpoint)

@@ -69,6 +69,19 @@ def check_used(given: Mapping[str, bool], of: str, why: str) -> None:
         )
 
 
+def check_nothing_searched(
+    beam: int | None, settings: list[str] | None, checkpoint: str, device: str
+) -> None:
+    """That no option of a search was given beside a trace, for which all was found before."""
+    given = {
+        "--beam": beam is not None,
+        "--set": bool(settings),
+        "--checkpoint": checkpoint != BEST,
+        "--device": device != "cpu",
+    }
+    check_used(given, "a trace", "what it shows was found before it was saved")
+
+
 def is_run(name: Path | str, *, or_trace: bool = False) -> bool:
     """Whether it names the folder of a run; else it names a recipe, of which a folder that happens
     to be called the same hides none that comes with attlas.

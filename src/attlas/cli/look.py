@@ -1,15 +1,19 @@
 """`attlas look`: the explorer in the browser."""
 
+from pathlib import Path
+from shlex import quote
 from typing import Annotated
 
 import typer
 
 from attlas.cli.interrupt import loading
-from attlas.cli.options import Beam, Checkpoint, Device, RunFolder, SearchSettings
+from attlas.cli.options import Beam, Checkpoint, Device, SearchSettings
 
 
 def look(
-    run: RunFolder,
+    subject: Annotated[
+        Path, typer.Argument(metavar="RUN|TRACE", help="A run, or a trace that was saved.")
+    ],
     port: Annotated[
         int, typer.Option(min=0, max=65535, help="Where to listen; 0 = any free port.")
     ] = 8642,
@@ -26,28 +30,45 @@ def look(
 ) -> None:
     """Open the explorer in the browser.
 
-    Type a sentence, read its translation, see where the model looked. Everything stays on this
+    Of a run: type a sentence, read its translation, see where the model looked. Of a trace, which
+    any model can leave: see where it looked, however long the text. Everything stays on this
     machine. Ctrl-C ends it.
 
     \b
     Examples:
       attlas look runs/demo
       attlas look runs/demo --port 0 --no-browser
+      attlas look trace.safetensors
     """
     with loading():
-        from attlas.cli.given import run_at
+        from attlas.cli.given import check_nothing_searched, run_at, trace_at
         from attlas.cli.searching import decoding_of
         from attlas.decoding import Translator
+        from attlas.errors import AttlasError
         from attlas.explorer import serve
+        from attlas.explorer.looking import Looking
+        from attlas.recording import Trace
 
-    opened, checkpoint = run_at(run, checkpoint)
-    translator = Translator(
-        opened, decoding_of(opened, settings, beam), which=checkpoint, device=device
-    )
+    shown: Looking | Trace
+    if subject.is_file():
+        check_nothing_searched(beam, settings, checkpoint, device)
+        shown = trace_at(subject)
+    else:
+        opened, checkpoint = run_at(subject, checkpoint)
+        if opened.classifies:
+            keep = f'attlas classify {quote(str(subject))} "a text" --attention text.safetensors'
+            raise AttlasError(
+                "a run that translates, or a trace",
+                f"a classifier at {subject}",
+                f"run: {keep}; then: attlas look text.safetensors",
+            )
+        config = decoding_of(opened, settings, beam)
+        shown = Translator(opened, config, which=checkpoint, device=device)
     serve(
-        translator,
+        shown,
+        name=subject.name,
         host=host,
         port=port,
         open_browser=browser,
-        ready=lambda url: print(f"{url} shows {run}; Ctrl-C ends it", flush=True),
+        ready=lambda url: print(f"{url} shows {subject}; Ctrl-C ends it", flush=True),
     )

@@ -1,4 +1,4 @@
-"""The explorer: a web page of one's own that shows where a model looks while it translates."""
+"""The explorer: a web page of one's own that shows where a model looks."""
 
 from attlas.explorer.application import app
 from attlas.explorer.server import serve

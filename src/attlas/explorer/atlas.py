@@ -1,73 +1,77 @@
-"""The maps of one translation, layer by layer."""
+"""The maps of one text, layer by layer."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import torch
-from jaxtyping import Float
-from torch import Tensor
 
 from attlas.errors import AttlasError
-from attlas.recording import Reading, Trace
+from attlas.recording import DenseReading, Reading, Trace
+from attlas.recording.axes import Axes, axes_of
 
 
 @dataclass(frozen=True, slots=True)
 class Layer:
-    """One layer's map of one sentence: its calls, one after another.
-
-    A model that asks token by token makes one call per query; their rows follow one another.
-    """
+    """One layer's map of one text: a reading of a single batch row, and what its axes are."""
 
     name: str
-    calls: tuple[Reading, ...]
+    reading: Reading
+    axes: Axes
 
     @property
     def heads(self) -> int:
         """How many heads look."""
-        return self.calls[0].shape[1]
+        return self.reading.shape[1]
 
     @property
     def queries(self) -> int:
         """How many positions ask."""
-        return sum(call.shape[2] for call in self.calls)
+        return self.reading.shape[2]
 
     @property
     def slots(self) -> int:
-        """How many positions can be looked at; a memory that grew counts at its largest."""
-        return max(call.shape[3] for call in self.calls)
-
-    def rows(self, start: int, stop: int) -> Float[Tensor, "heads rows slots"]:
-        """The weights of queries start … stop − 1 of the first sentence in the batch."""
-        parts = []
-        first = 0
-        for call in self.calls:
-            count = call.shape[2]
-            a, b = max(start - first, 0), min(stop - first, count)
-            if a < b:
-                block = call.rows(a, b)[0]
-                # What a growing memory did not hold yet could not be looked at.
-                parts.append(torch.nn.functional.pad(block, (0, self.slots - block.shape[-1])))
-            first += count
-        if not parts:
-            return self.calls[0].rows(0, 0)[0].new_zeros((self.heads, 0, self.slots))
-        return torch.cat(parts, dim=1)
+        """How many positions can be looked at."""
+        return self.reading.shape[3]
 
 
 @dataclass(frozen=True, slots=True)
 class Atlas:
-    """Every map of one translation."""
+    """Every map of one text."""
 
     layers: tuple[Layer, ...]
 
     @classmethod
-    def of(cls, trace: Trace) -> "Atlas":
-        """The maps of target × source for the first sentence of a trace."""
-        across = filter(trace.looks_across, trace.layers)
-        return cls(tuple(Layer(name, trace.calls(name)) for name in across))
+    def of(cls, trace: Trace, row: int = 0) -> "Atlas":
+        """The maps of this batch row; those of target × source come first."""
+        layers = [layer for name in trace.layers for layer in _layers(trace, name, row)]
+        return cls(tuple(sorted(layers, key=lambda layer: layer.axes.within)))
 
     def layer(self, index: int) -> Layer:
-        """One layer, counted from 0 in the order in which they were heard."""
+        """One layer, counted from 0."""
         if not 0 <= index < len(self.layers):
             raise AttlasError(
                 f"a layer from 0 to {len(self.layers) - 1}", str(index), "count layers from 0"
             )
         return self.layers[index]
+
+
+def _layers(trace: Trace, name: str, row: int) -> Iterator[Layer]:
+    """A layer for each of its calls; calls of one query each are the rows of one map."""
+    calls = [call.at(row) for call in trace.calls(name) if row < call.shape[0]]
+    steps = len(calls) > 1 and all(call.shape[2] == 1 for call in calls)
+    if steps and len({call.shape[1] for call in calls}) == 1:
+        calls = [_together(calls)]
+    for number, call in enumerate(calls):
+        _, _, queries, slots = call.shape
+        if queries and slots:
+            of = f", call {number + 1} of {len(calls)}" if len(calls) > 1 else ""
+            axes = axes_of(trace, name, row, queries, slots)
+            yield Layer(f"{name or 'model'}{of}", call, axes)
+
+
+def _together(calls: list[Reading]) -> Reading:
+    """One reading; what a memory that grew did not hold yet could not be looked at."""
+    most = max(call.shape[3] for call in calls)
+    rows = [call.rows(0, 1) for call in calls]
+    padded = [torch.nn.functional.pad(row, (0, most - row.shape[-1])) for row in rows]
+    return DenseReading(torch.cat(padded, dim=2))

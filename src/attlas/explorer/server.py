@@ -13,24 +13,27 @@ import uvicorn
 from attlas.errors import AttlasError
 from attlas.explorer.application import app
 from attlas.explorer.looking import Looking
+from attlas.recording import Trace
 
 PORT = 8642
 
 
 def serve(
-    translator: Looking,
+    shown: Looking | Trace,
     *,
+    name: str | None = None,
     host: str = "127.0.0.1",
     port: int = PORT,
     open_browser: bool = True,
     ready: Callable[[str], None] | None = None,
 ) -> None:
-    """Serve until Ctrl-C, and then return; a translation under way is finished first.
+    """Serve a translator, or a trace, until Ctrl-C; a translation under way is finished first.
 
-    port: 0 = any free one. ready: called once with the URL, when the server listens.
+    name: what the page calls a trace. port: 0 = any free one. ready: called once with the URL, when
+    the server listens.
     Errors: `AttlasError` where the host is unknown, or the port is taken or not allowed.
     """
-    application = app(translator, hosts=[host])
+    application = app(shown, hosts=[host], name=name)
     config = uvicorn.Config(
         application,
         log_level="warning",

@@ -1,9 +1,9 @@
 """Which part of a map is asked for, and how coarsely: the heads, rows and slots of one tile."""
 
 import re
-from collections.abc import Iterator, Mapping
+import threading
+from collections.abc import Mapping
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Self
 
 import torch
@@ -12,9 +12,9 @@ from torch import Tensor
 
 from attlas.errors import AttlasError
 from attlas.explorer.atlas import Layer
+from attlas.recording.streaming.asking import pooled
 
 MOST_WEIGHTS = 1 << 24  # of one tile: 16 million levels are 32 MB before they are deflated
-_AT_ONCE = 1 << 22  # weights computed at a time while a tile is pooled
 
 _NAMES = ("heads", "rows", "slots", "shape", "bits")
 
@@ -61,43 +61,19 @@ class View:
             )
         return cls(heads, rows, slots, height, width, int(bits))
 
-    def of(self, layer: Layer) -> Float[Tensor, "heads height width"]:
-        """The weights in this window: exact ones, or the largest of each group."""
-        rows = self.rows[1] - self.rows[0]
-        if (self.height, self.width) == (rows, self._columns):
-            return torch.cat(list(self._blocks(layer, *self.rows)), 1)
-        group = torch.repeat_interleave(
-            torch.arange(self.width),
-            torch.tensor([stop - start for start, stop in _groups(*self.slots, self.width)]),
-        )
-        lines = []
-        for start, stop in _groups(*self.rows, self.height):
-            line = torch.stack([block.amax(1) for block in self._blocks(layer, start, stop)]).amax(
-                0
-            )
-            pooled = line.new_zeros(line.shape[0], self.width)
-            index = group.to(line.device).expand_as(line)
-            lines.append(pooled.scatter_reduce(-1, index, line, "amax", include_self=False))
-        return torch.stack(lines, 1)
+    def of(
+        self, layer: Layer, stop: threading.Event | None = None
+    ) -> Float[Tensor, "heads height width"]:
+        """The weights in this window: exact ones, or the largest of each group.
 
-    @property
-    def _columns(self) -> int:
-        return self.slots[1] - self.slots[0]
-
-    def _blocks(
-        self, layer: Layer, start: int, stop: int
-    ) -> Iterator[Float[Tensor, "heads rows columns"]]:
-        """The rows start … stop − 1 of the window; whole rows are held a few at a time."""
-        step = max(1, _AT_ONCE // max(1, layer.heads * layer.slots))
-        heads, slots = slice(*self.heads), slice(*self.slots)
-        for row in range(start, stop, step):
-            yield layer.rows(row, min(row + step, stop))[heads, :, slots].clone()
-
-
-def _groups(start: int, stop: int, count: int) -> list[tuple[int, int]]:
-    size = stop - start
-    edges = [start + i * size // count for i in range(count + 1)]
-    return list(pairwise(edges))
+        stop: set by another thread when nobody waits for them any more.
+        Errors: `AbandonedError` soon after it is set.
+        """
+        reading = layer.reading
+        if self.heads != (0, layer.heads):
+            reading = reading.of_heads(torch.arange(*self.heads))
+        shape = self.height, self.width
+        return pooled(reading, self.rows, self.slots, shape, "max", stop)[0]
 
 
 def _range(query: Mapping[str, str], name: str, size: int) -> tuple[int, int]:

@@ -8,6 +8,7 @@ from attlas.errors import AttlasError
 from attlas.figures.heatmap import side_by_side
 from attlas.figures.map import ACROSS, WITHIN, Map
 from attlas.recording import Reading, Trace
+from attlas.recording.axes import axes_of
 
 
 def figure_of(trace: Trace, *, layer: str | None = None, row: int = 0) -> Figure:
@@ -70,22 +71,11 @@ def _all_maps(trace: Trace, row: int) -> dict[str, Map]:
 
 def _heads(reading: Reading, trace: Trace, layer: str, row: int) -> list[Map]:
     _, heads, queries, slots = reading.shape
-    source, target = (rows[row] if row < len(rows) else () for rows in trace.tokens(layer))
-    relation, named_itself = trace.relation(layer), not trace.looks_across(layer)
-    fit = queries == len(target) and slots == len(source)
-    if named_itself or relation == "cross" or (relation is None and fit):
-        names, slot_names = _fitting(target, queries), _fitting(source, slots)
-        axes = WITHIN if named_itself and relation != "cross" else ACROSS
-    else:  # one side looking at itself, or what has no names
-        sides = (source, target)
-        if len(source) == len(target) and trace.causal(layer):
-            sides = (target, source)  # it is the decoder that does not look ahead
-        own = next((own for own in sides if queries == slots == len(own)), ())
-        names, slot_names = _fitting(own, queries), _fitting(own, slots)
-        axes = WITHIN
+    axes = axes_of(trace, layer, row, queries, slots)
+    names, slot_names = axes.queries or _numbers(queries), axes.slots or _numbers(slots)
     maps = [Map.of(reading, slot_names, names, row=row, head=head) for head in range(heads)]
-    return [replace(map_, axes=axes) for map_ in maps]
+    return [replace(map_, axes=WITHIN if axes.within else ACROSS) for map_ in maps]
 
 
-def _fitting(tokens: tuple[str, ...], count: int) -> tuple[str, ...]:
-    return tokens if len(tokens) == count else tuple(map(str, range(count)))
+def _numbers(count: int) -> tuple[str, ...]:
+    return tuple(map(str, range(count)))

@@ -1,5 +1,6 @@
 """Questions that have an answer of another shape than a number for each query."""
 
+import threading
 from collections.abc import Sequence
 
 import torch
@@ -8,7 +9,8 @@ from torch import Tensor
 
 from attlas.errors import AttlasError
 from attlas.recording.reading import Reading
-from attlas.recording.streaming.gathering import Mass, Top, gather
+from attlas.recording.streaming.abandoning import Abandoning
+from attlas.recording.streaming.gathering import Gathering, Mass, Top, gather
 from attlas.recording.streaming.pooled import Pooled
 
 _CELLS = 1024
@@ -56,12 +58,15 @@ def pooled(
     slots: tuple[int, int] | None,
     shape: tuple[int, int] | None,
     how: str,
+    stop: threading.Event | None = None,
 ) -> Float[Tensor, "batch heads cell_rows cell_slots"]:
-    """See `Reading.pooled`."""
+    """See `Reading.pooled`. stop: once it is set, `AbandonedError` is raised soon."""
     rows = (0, reading.shape[2]) if rows is None else rows
     slots = (0, reading.shape[3]) if slots is None else slots
     if shape is None:
         shape = min(_CELLS, rows[1] - rows[0]), min(_CELLS, slots[1] - slots[0])
-    cells = Pooled(reading, rows, slots, shape, how)
-    found: Tensor = gather(reading, {"pooled": cells}, within=rows)["pooled"]
+    gatherings: dict[str, Gathering] = {"pooled": Pooled(reading, rows, slots, shape, how)}
+    if stop is not None:
+        gatherings["stop"] = Abandoning(stop)
+    found: Tensor = gather(reading, gatherings, within=rows)["pooled"]
     return found

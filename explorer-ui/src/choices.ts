@@ -1,0 +1,58 @@
+import { element } from "./element.ts";
+import type { Answer } from "./door.ts";
+import type { State } from "./state.ts";
+import { listed } from "./wording.ts";
+
+/** What the reader can choose of an answer. */
+export interface Choosing {
+  text(row: number): void;
+  layer(index: number): void;
+  head(index: number | null): void;
+}
+
+/** The lists from which a text of a trace, a layer and a head are chosen. */
+export class Choices {
+  private readonly text = element("text", HTMLSelectElement);
+  private readonly layer = element("layer", HTMLSelectElement);
+  private readonly head = element("head", HTMLSelectElement);
+
+  constructor(choosing: Choosing) {
+    this.text.addEventListener("change", () => choosing.text(Number(this.text.value)));
+    this.layer.addEventListener("change", () => choosing.layer(Number(this.layer.value)));
+    this.head.addEventListener("change", () => {
+      choosing.head(this.head.value === "" ? null : Number(this.head.value));
+    });
+  }
+
+  /** The texts of a trace, by how they begin. */
+  offerTexts(texts: readonly string[]): void {
+    const named = texts.map((text, row): Item => [String(row), listed(row, texts.length, text)]);
+    options(this.text, named);
+    element("texts", HTMLElement).hidden = texts.length < 2;
+  }
+
+  offerLayers(answer: Answer): void {
+    options(
+      this.layer,
+      answer.layers.map((layer, index) => [String(index), layer.name]),
+    );
+  }
+
+  /** What is chosen now; where a cell is the largest of several weights, no mean of heads is. */
+  show({ answer, sheet, layer, head }: State): void {
+    if (answer === null || sheet === null) return;
+    const heads = answer.layers[layer]?.heads ?? 0;
+    const each = Array.from({ length: heads }, (_, i): Item => [String(i), `${i + 1} of ${heads}`]);
+    options(this.head, sheet.head === null ? [["", "mean of all"], ...each] : each);
+    const shown = sheet.head ?? head;
+    this.head.value = shown === null ? "" : String(shown);
+    this.layer.value = String(layer);
+    element("choices", HTMLElement).hidden = answer.layers.length < 2 && heads < 2;
+  }
+}
+
+type Item = readonly [value: string, text: string];
+
+function options(select: HTMLSelectElement, items: readonly Item[]): void {
+  select.replaceChildren(...items.map(([value, text]) => new Option(text, value)));
+}

@@ -1,0 +1,67 @@
+import type { Layer } from "./door.ts";
+import { element } from "./element.ts";
+import { type Excerpt, type Span, farther, same, whole } from "./excerpt.ts";
+
+const SMALL = 40; // places of each axis, up to which nobody needs a part of a map
+
+/** The numbers that say which part of the map is in view, and by which another is asked for. */
+export class Frame {
+  private readonly form = element("frame", HTMLFormElement);
+  private readonly rows = new Ends("rows");
+  private readonly slots = new Ends("slots");
+  private shown: { layer: Layer; excerpt: Excerpt } | null = null;
+
+  constructor(private readonly view: (excerpt: Excerpt) => void) {
+    this.form.addEventListener("submit", (event) => {
+      event.preventDefault();
+      view({ rows: this.rows.span, slots: this.slots.span });
+    });
+    element("farther", HTMLButtonElement).addEventListener("click", () => this.change(farther));
+    element("whole", HTMLButtonElement).addEventListener("click", () =>
+      this.change((_, layer) => whole(layer)),
+    );
+  }
+
+  show(layer: Layer, excerpt: Excerpt): void {
+    this.shown = { layer, excerpt };
+    this.rows.show(excerpt.rows, layer.queries);
+    this.slots.show(excerpt.slots, layer.slots);
+    const all = same(excerpt, whole(layer));
+    this.form.hidden = all && Math.max(layer.queries, layer.slots) <= SMALL;
+    for (const id of ["farther", "whole"]) element(id, HTMLButtonElement).disabled = all;
+  }
+
+  private change(to: (excerpt: Excerpt, layer: Layer) => Excerpt): void {
+    if (this.shown !== null) this.view(to(this.shown.excerpt, this.shown.layer));
+  }
+}
+
+/** The first and the last place of one axis, counted from 1. */
+class Ends {
+  private readonly first: HTMLInputElement;
+  private readonly last: HTMLInputElement;
+  private readonly most: HTMLElement;
+
+  constructor(axis: string) {
+    this.first = element(`${axis}-first`, HTMLInputElement);
+    this.last = element(`${axis}-last`, HTMLInputElement);
+    this.most = element(`${axis}-most`, HTMLElement);
+    for (const input of [this.first, this.last]) {
+      input.addEventListener("input", () => {
+        const swapped = Number(this.last.value) < Number(this.first.value);
+        this.last.setCustomValidity(swapped ? "The last place comes before the first." : "");
+      });
+    }
+  }
+
+  get span(): Span {
+    return { from: Number(this.first.value) - 1, to: Number(this.last.value) };
+  }
+
+  show({ from, to }: Span, most: number): void {
+    for (const input of [this.first, this.last]) input.max = String(most);
+    [this.first.value, this.last.value] = [String(from + 1), String(to)];
+    this.last.setCustomValidity("");
+    this.most.textContent = most.toLocaleString("en");
+  }
+}

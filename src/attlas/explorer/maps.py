@@ -1,0 +1,75 @@
+"""The maps that the page asks for, piece by piece."""
+
+import asyncio
+import threading
+from typing import Any
+
+from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from attlas.explorer.atlas import Atlas, Layer
+from attlas.explorer.cabinet import Cabinet
+from attlas.explorer.fresh import fresh
+from attlas.explorer.tile import MEDIA_TYPE, pack
+from attlas.explorer.view import View
+from attlas.recording.streaming.abandoning import AbandonedError
+
+_GLANCE = 0.2  # seconds between looks whether the page still waits
+
+
+class Maps:
+    """Keeps the latest atlases, tells what is in them, and answers for their weights and tokens."""
+
+    def __init__(self) -> None:
+        self._cabinet = Cabinet()
+
+    @property
+    def routes(self) -> list[Route]:
+        """Where the page asks for weights and for tokens."""
+        return [
+            Route("/maps/{id}/{layer:int}", self._tile),
+            Route("/maps/{id}/{layer:int}/tokens", self._tokens),
+        ]
+
+    def told(self, atlas: Atlas | None) -> dict[str, Any]:
+        """Keep an atlas; under which name the page can ask for it, and what is in it."""
+        return {
+            "map": self._cabinet.put(atlas) if atlas and atlas.layers else None,
+            "layers": [_described(layer) for layer in (atlas.layers if atlas else ())],
+        }
+
+    def _asked(self, request: Request) -> tuple[Layer, View]:
+        atlas = self._cabinet.get(request.path_params["id"])
+        if atlas is None:
+            raise HTTPException(404, "a map that is still kept")
+        layer = atlas.layer(request.path_params["layer"])
+        return layer, View.read(request.query_params, layer)
+
+    async def _tile(self, request: Request) -> Response:
+        layer, view = self._asked(request)
+        stop = threading.Event()
+        work = asyncio.create_task(run_in_threadpool(lambda: pack(view.of(layer, stop), view.bits)))
+        try:
+            while not (await asyncio.wait([work], timeout=_GLANCE))[0]:
+                if await request.is_disconnected():  # the page asked for something else meanwhile
+                    stop.set()
+            return fresh(Response(work.result(), media_type=MEDIA_TYPE))
+        except AbandonedError:
+            raise ClientDisconnect from None
+        finally:
+            stop.set()
+
+    async def _tokens(self, request: Request) -> Response:
+        layer, view = self._asked(request)
+        queries, slots = layer.axes.queries, layer.axes.slots
+        return fresh(
+            JSONResponse({"rows": queries[slice(*view.rows)], "slots": slots[slice(*view.slots)]})
+        )
+
+
+def _described(layer: Layer) -> dict[str, Any]:
+    shape = {"heads": layer.heads, "queries": layer.queries, "slots": layer.slots}
+    return {"name": layer.name, "within": layer.axes.within, **shape}

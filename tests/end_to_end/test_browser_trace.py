@@ -1,0 +1,213 @@
+"""A trace in a real browser: every layer of any model, and the parts of a map of any length."""
+
+import re
+from collections.abc import Iterator
+
+import pytest
+import torch
+from visiting import Reader, serving, well_behaved
+from webdriver import ENTER, TAB, Driver
+
+from attlas.explorer import app
+from attlas.patterns import everywhere
+from attlas.recording import FactoredReading, Trace
+
+pytestmark = [
+    pytest.mark.browser,
+    pytest.mark.slow,
+    pytest.mark.timeout(180),
+    pytest.mark.xdist_group("browser"),
+]
+
+LENGTH = 3_000
+WORDS = [["the", "cat", "sat", "down"], ["a", "dog", "ran", "off"]]
+
+
+def made() -> Trace:
+    """Two texts of four words, and a layer that has seen three thousand."""
+    generator = torch.Generator().manual_seed(2)
+    trace = Trace()
+    for name, batch, heads, size in (
+        ("short.0", 2, 2, 4),
+        ("short.1", 2, 2, 4),
+        ("long", 1, 3, LENGTH),
+    ):
+        query, keys = 2 * torch.randn(2, batch, heads, size, 8, generator=generator)
+        trace.note(name, FactoredReading(query, keys, 8**-0.5, everywhere, 0))
+    for name in ("short.0", "short.1"):
+        trace.label_layer(name, WORDS, WORDS)
+    numbered = [[f"w{place}" for place in range(LENGTH)]]
+    trace.label_layer("long", numbered, numbered)
+    return trace
+
+
+@pytest.fixture(scope="module")
+def served() -> Iterator[tuple[str, Trace]]:
+    trace = made()
+    with serving(app(trace, name="seen.safetensors")) as url:
+        yield url, trace
+
+
+@pytest.fixture
+def reader(served: tuple[str, Trace], driver: Driver) -> Iterator[Reader]:
+    with well_behaved(driver, served[0]):
+        opened = Reader(driver, served[0])
+        opened.enter()
+        opened.driver.wait("document.querySelectorAll('#target .token').length === 4")
+        yield opened
+
+
+def shown(reader: Reader) -> tuple[int, ...]:
+    """The part in view, as its numbers say it: first and last of rows and of slots, from 1."""
+    ids = ("rows-first", "rows-last", "slots-first", "slots-last")
+    return tuple(
+        int(reader.driver.run("return document.getElementById(arguments[0]).value", one))
+        for one in ids
+    )
+
+
+def to_the_long_one(reader: Reader) -> None:
+    reader.choose("#layer", "2")
+    reader.driver.wait("!document.querySelector('#coarse').hidden")
+
+
+def looking_at(reader: Reader, *numbers: int) -> None:
+    """Ask for a part by its numbers."""
+    for one, number in zip(
+        ("rows-first", "rows-last", "slots-first", "slots-last"), numbers, strict=True
+    ):
+        reader.driver.type(f"#{one}", str(number))
+    reader.driver.click("#frame button[type=submit]")
+
+
+def weights(trace: Trace, layer: str, head: int, row: int = 0) -> torch.Tensor:
+    return trace[layer].rows(0, trace[layer].shape[2])[row, head]
+
+
+def mean_of_heads(trace: Trace, layer: str, row: int) -> torch.Tensor:
+    return trace[layer].weights()[row].mean(0)
+
+
+def test_a_trace_shows_its_first_text_without_a_field_for_sentences(
+    reader: Reader, served: tuple[str, Trace]
+) -> None:
+    assert reader.text("#facts") == "seen.safetensors"
+    assert reader.hidden("#ask")
+    assert reader.hidden("#result")
+    assert reader.words("source") == reader.words("target") == WORDS[0]
+    assert (reader.text("#source-title"), reader.text("#target-title")) == ("Looked at", "Looking")
+    mean = mean_of_heads(served[1], "short.0", 0)
+    assert [share for _, share in reader.bars()] == pytest.approx(mean[0].tolist(), abs=0.00101)
+
+
+def test_another_text_is_chosen_by_how_it_begins(reader: Reader, served: tuple[str, Trace]) -> None:
+    listed = reader.driver.run(
+        "return [...document.querySelector('#text').options].map(o => o.text)"
+    )
+    assert listed == ["1 of 2: the cat sat down", "2 of 2: a dog ran off"]
+    reader.choose("#text", "1")
+    reader.driver.wait("document.querySelector('#target bdi').textContent === 'a'")
+    assert reader.words("source") == WORDS[1]
+    mean = mean_of_heads(served[1], "short.0", 1)
+    assert [share for _, share in reader.bars()] == pytest.approx(mean[0].tolist(), abs=0.00101)
+
+
+def test_a_long_map_is_seen_whole_by_its_largest_weights(
+    reader: Reader, served: tuple[str, Trace]
+) -> None:
+    to_the_long_one(reader)
+    assert shown(reader) == (1, LENGTH, 1, LENGTH)
+    assert "largest weight of up to 6 × 6" in reader.text("#coarse")
+    assert reader.hidden("#rows")
+    assert reader.hidden("#distribution")
+    heads = reader.driver.run(
+        "return [...document.querySelector('#head').options].map(o => o.text)"
+    )
+    assert heads == ["1 of 3", "2 of 3", "3 of 3"]
+    reader.driver.hover("#heatmap", 20, 30)
+    reader.driver.wait("document.querySelector('#readout').textContent !== ''")
+    rows, slots, share = re.fullmatch(r"(.+) → (.+): (.+)", reader.text("#readout")).groups()  # type: ignore[union-attr]
+    (top, bottom), (left, right) = (map(int, span.split("–")) for span in (rows, slots))
+    largest = float(weights(served[1], "long", 0)[top - 1 : bottom, left - 1 : right].max())
+    assert share == ("<1 %" if largest < 0.01 else f"{largest * 100:.0f} %")
+
+
+def test_a_click_comes_closer_until_single_weights_are_seen(
+    reader: Reader, served: tuple[str, Trace]
+) -> None:
+    to_the_long_one(reader)
+    reader.driver.press("#heatmap", (20, 30))
+    reader.driver.wait("document.querySelector('#coarse').hidden")
+    top, bottom, left, right = shown(reader)
+    assert bottom - top + 1 == right - left + 1 == 375  # an eighth of 3,000
+    assert reader.words("target") == [f"w{place}" for place in range(top - 1, bottom)]
+    reader.driver.hover("#target .token:nth-child(1)")
+    reader.driver.wait("document.querySelector('#target .token:nth-child(1).active')")
+    bars = reader.bars()
+    assert [word for word, _ in bars] == [f"w{place}" for place in range(left - 1, right)]
+    assert reader.driver.run("return document.querySelector('#head').value") == "0"
+    row = weights(served[1], "long", 0)[top - 1, left - 1 : right]
+    for (_, share), weight in zip(bars, row.tolist(), strict=True):
+        assert share == pytest.approx(weight, abs=0.00101)
+    assert f"together {float(row.sum()) * 100:.0f} %" in reader.text("#distribution-note")
+
+
+def test_a_part_is_chosen_by_drawing_a_frame_and_left_by_a_button(reader: Reader) -> None:
+    to_the_long_one(reader)
+    reader.driver.press("#heatmap", (0, 0), (10, 10), (40, 30))
+    reader.driver.wait("document.querySelector('#rows-first').value !== '1'")
+    top, bottom, left, right = shown(reader)
+    assert 0 < bottom - top < right - left < LENGTH / 4
+    reader.driver.click("#farther")
+    reader.driver.wait("document.querySelector('#rows-first').value !== args[0]", str(top))
+    reader.driver.click("#whole")
+    reader.driver.wait("document.querySelector('#whole').disabled")
+    assert shown(reader) == (1, LENGTH, 1, LENGTH)
+
+
+def test_a_part_is_chosen_with_keys_alone(reader: Reader) -> None:
+    to_the_long_one(reader)
+    reader.driver.run("document.querySelector('#rows-first').focus()")
+    for number in (2_001, 2_003, 5, 9):
+        reader.driver.run("document.activeElement.select()")
+        reader.driver.keys([*str(number), TAB])
+    assert reader.driver.run("return document.activeElement.textContent") == "Show"
+    reader.driver.keys([ENTER])
+    reader.driver.wait("document.querySelectorAll('#target .token').length === 3")
+    assert reader.words("target") == ["w2000", "w2001", "w2002"]
+    assert reader.words("source") == ["w4", "w5", "w6", "w7", "w8"]
+
+
+@pytest.mark.parametrize("numbers", [(10, 5, 1, 9), (0, 5, 1, 9), (1, LENGTH + 1, 1, 9)])
+def test_a_part_that_is_not_there_is_not_asked_for(
+    reader: Reader, numbers: tuple[int, ...]
+) -> None:
+    to_the_long_one(reader)
+    looking_at(reader, *numbers)
+    assert reader.driver.run("return document.querySelector('#frame').checkValidity()") is False
+    assert reader.hidden("#rows")
+
+
+def test_the_same_part_of_another_head_comes_when_it_is_chosen(
+    reader: Reader, served: tuple[str, Trace]
+) -> None:
+    to_the_long_one(reader)
+    legend = reader.text("#most")
+    largest = [float(weights(served[1], "long", head).max()) for head in range(3)]
+    assert legend == f"{largest[0] * 100:.0f} %"
+    reader.choose("#head", "2")
+    reader.driver.wait(
+        "document.querySelector('#most').textContent === args[0]", f"{largest[2] * 100:.0f} %"
+    )
+    assert shown(reader) == (1, LENGTH, 1, LENGTH)
+
+
+@pytest.mark.parametrize("width", [320, 1200])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_a_long_map_fits_the_page(reader: Reader, width: int, scheme: str) -> None:
+    reader.driver.view(width, 900)
+    reader.driver.prefer(scheme)
+    to_the_long_one(reader)
+    assert reader.driver.run("return document.documentElement.scrollWidth") <= width
+    map_width = reader.driver.run("return document.querySelector('#heatmap').clientWidth")
+    assert map_width >= 512 or width < 600
