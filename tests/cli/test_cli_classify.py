@@ -190,7 +190,8 @@ def test_what_only_a_translation_has_is_an_error_that_names_the_way(
     name, *others = arguments
     code, _, told = called(name, labelling, *others, text="a text\n")
     assert code == 2
-    assert f"a run that translates; got a classifier at {labelling}" in told
+    assert told.startswith("attlas: wanted a run that translates")
+    assert f"got a classifier at {labelling}" in told
     assert "attlas classify" in told
 
 
