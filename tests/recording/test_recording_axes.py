@@ -59,6 +59,22 @@ def test_positions_added_to_queries_and_keys_alone_leave_it_self_attention(batch
     assert trace.relation("") == "cross"
 
 
+def test_what_may_be_self_attention_is_not_called_cross():
+    model, source = nn.MultiheadAttention(8, 2, batch_first=True), torch.randn(2, 4, 8)
+    norm, positions = nn.LayerNorm(8), torch.randn(2, 4, 8)
+    for given in (
+        (norm(source), norm(source), norm(source)),
+        (norm(source) + positions, norm(source) + positions, source),
+        (source[:, -1:], source, source),
+    ):
+        with observe(model) as trace:
+            model(*given)
+        assert trace.relation("") is None
+    with observe(model) as trace:
+        model(source, torch.randn(2, 7, 8), torch.randn(2, 7, 8))
+    assert trace.relation("") == "cross"
+
+
 @pytest.mark.parametrize("wrong", ["torch.ones(2, 3)", "torch.ones(1, 1, 2, 2).numpy()"])
 def test_weights_that_are_no_tensor_of_four_axes_are_refused(wrong):
     code = f"import torch; from attlas.recording import DenseReading; DenseReading({wrong})"

@@ -36,6 +36,42 @@ def explicit(query, key, mask=None, causal_too=False, scale=None):
     return scores.softmax(-1).nan_to_num(0.0)
 
 
+@pytest.mark.parametrize(
+    ("query", "key", "shared"),
+    [
+        ((2, 3, 4, 5, 8), (1, 3, 4, 6, 8), False),
+        ((2, 4, 5, 8), (4, 6, 8), False),
+        ((4, 5, 8), (2, 4, 6, 8), False),
+        ((1, 4, 5, 8), (2, 1, 6, 8), False),
+        ((5, 8), (3, 6, 8), False),
+        ((4, 5, 8), (2, 6, 8), True),
+    ],
+)
+def test_axes_that_torch_broadcasts_are_read_and_can_be_changed(query, key, shared):
+    torch.manual_seed(0)
+    query, key = torch.randn(query), torch.randn(key)
+    value, model = torch.randn(*key.shape[:-1], 7), Fused()
+    named = {"enable_gqa": True} if shared else {}
+    plain = model(query, key, value, **named)
+    with observe(model) as trace:
+        assert torch.equal(model(query, key, value, **named), plain)
+    keys = key.repeat_interleave(2, dim=0) if shared else key
+    weights = explicit(query, keys)
+    torch.testing.assert_close(
+        trace[""].weights().reshape(weights.shape), weights, atol=1e-6, rtol=1e-5
+    )
+    with intervene(model, lambda weights, seen, layer: weights):
+        changed = model(query, key, value, **named)
+    torch.testing.assert_close(changed, plain, atol=1e-6, rtol=1e-5)
+
+
+def test_values_of_more_texts_than_queries_can_be_changed():
+    query, key, value = torch.randn(1, 2, 5, 8), torch.randn(1, 2, 6, 8), torch.randn(3, 2, 6, 8)
+    plain = Fused()(query, key, value)
+    with intervene(model := Fused(), lambda weights, seen, layer: weights):
+        torch.testing.assert_close(model(query, key, value), plain, atol=1e-6, rtol=1e-5)
+
+
 @given(
     st.integers(0, 2**31),
     st.integers(1, 3),

@@ -297,3 +297,35 @@ def test_of_no_queries_every_statistic_has_the_type_that_it_has_of_some(shape):
         assert found.shape[:2] == shape[:2]
         if name != "received":
             assert found.shape == shape[:3]
+
+
+@pytest.mark.parametrize("kind", ["factored", "dense"])
+@pytest.mark.parametrize("queries", [40, 2500])
+def test_statistics_ignore_autocast_and_leave_no_graph(kind, queries):
+    """2,500 queries are enough for several threads."""
+    generator = torch.Generator().manual_seed(0)
+    query = torch.randn(1, 1, queries, 8, generator=generator)
+    keys = torch.randn(1, 1, 2000, 8, generator=generator)
+    plain = FactoredReading(query, keys, 0.5, everywhere, 0)
+    traced = FactoredReading(query.clone().requires_grad_(), keys, 0.5, everywhere, 0)
+    if kind == "dense":
+        plain, traced = DenseReading(plain.weights()), DenseReading(traced.weights())
+        assert traced.values.requires_grad
+    groups = torch.arange(2000) // 500
+    expected = plain.summary(*NAMES), plain.mass(groups), plain.pooled(shape=(4, 4))
+    with torch.autocast("cpu", torch.bfloat16):
+        found = traced.summary(*NAMES), traced.mass(groups), traced.pooled(shape=(4, 4))
+    for name in NAMES:
+        one, other = (getattr(answer[0], name) for answer in (found, expected))
+        assert not one.requires_grad
+        torch.testing.assert_close(one, other, equal_nan=True, atol=1e-5, rtol=1e-5)
+    for one, other in zip(found[1:], expected[1:], strict=True):
+        torch.testing.assert_close(one, other, atol=1e-6, rtol=1e-5)
+
+
+def test_a_reading_is_found_among_others():
+    readings = [DenseReading(torch.rand(1, 1, 3, 3)) for _ in range(3)]
+    assert readings.index(readings[1]) == 1
+    factored = FactoredReading(torch.randn(1, 1, 3, 2), torch.randn(1, 1, 3, 2), 1.0, causal, 0)
+    assert factored not in readings
+    assert len({*readings, factored}) == 4

@@ -10,7 +10,7 @@ from attlas.errors import AttlasError
 from attlas.recording.reading import Reading
 
 
-@dataclass(frozen=True, slots=True, repr=False)
+@dataclass(frozen=True, slots=True, repr=False, eq=False)
 class DenseReading(Reading):
     """The weights themselves: recurrent attention, or arrays that a user brings.
 

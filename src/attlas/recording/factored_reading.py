@@ -13,7 +13,7 @@ _AT_ONCE = 1 << 22  # pairs that are looked at together
 _FAR = 1e8  # beyond any bias that is meant to weigh
 
 
-@dataclass(frozen=True, slots=True, repr=False)
+@dataclass(frozen=True, slots=True, repr=False, eq=False)
 class FactoredReading(Reading):
     """softmax(cap(scale · q kᵀ) + bias) over the slots that are real and in the pattern.
 

@@ -60,11 +60,23 @@ def _across(module: nn.Module, given: Mapping[str, Any]) -> bool | None:
         if _same(asked, asking):
             return False
         if isinstance(module, nn.MultiheadAttention):
-            return True
+            return _across_places(asking, asked, given.get("value"))
     sources = [given[name] for name in _SOURCES if name in given]
     if sources:
         return any(source is not None for source in sources)
     return False if any(name in given for name in _QUERIES) else None
+
+
+def _across_places(query: Tensor, key: Tensor, value: Any) -> bool | None:
+    """Whether a query of other memory than its key is of another text; None = nobody can know.
+
+    attn(norm(x), norm(x), norm(x)), attn(x + positions, x + positions, x) and attn(x[:, -1:], x, x)
+    look at their own text, and are not seen from attn(x, memory + positions, memory).
+    """
+    if query.numel() and query.untyped_storage().data_ptr() == key.untyped_storage().data_ptr():
+        return None
+    made_apart = isinstance(value, Tensor) and not _same(value, key)
+    return None if made_apart and query.shape == key.shape else True
 
 
 def _same(one: Tensor, other: Tensor) -> bool:

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
+import torch
 import torch.nn.functional as F
 from jaxtyping import Float, Shaped
 from torch import Tensor, nn
@@ -39,14 +40,15 @@ class FusedCall:
 
     def reading(self, module: nn.Module, sight: Callable[..., Sight] = sight_of) -> FactoredReading:
         """The weights before dropout, of these very tensors; `module` made the call."""
-        heads = heads_of(self.query, module)
+        query, keys = self._aligned()
+        heads = heads_of(query, module)
         mask = self.attn_mask
         if isinstance(mask, CausalBias):  # a tensor by name alone
             mask = mask._materialize(self.query.device)
-        mask = None if mask is None else mask_with_heads(mask, self.query, heads)
+        mask = None if mask is None else mask_with_heads(mask, query, heads)
         scale = float(self.query.shape[-1] ** -0.5) if self.scale is None else float(self.scale)
         past = Sight(causal, 0) if self.is_causal else None
-        query, keys = with_heads(self.query, heads), with_heads(self.key, heads)
+        query, keys = with_heads(query, heads), with_heads(keys, heads)
         return factored(query, keys, scale, mask, module, lambda *given: past or sight(*given))
 
     def changed(
@@ -57,13 +59,32 @@ class FusedCall:
         queries, slots = reading.shape[2:]
         weights = reading.rows(0, queries).to(self.query.dtype)
         weights = change(weights, reading.seen(0, queries)).to(self.query.dtype)
-        values = with_heads(self.value, heads_of(self.query, module))[:, :, :slots]
+        query, _ = self._aligned()
+        rows = self.query.shape[:-2]
+        value = self.value
+        if self.enable_gqa:
+            value = value[(None,) * max(0, 4 - value.ndim)]
+        else:
+            rows = torch.broadcast_shapes(rows, self.key.shape[:-2], value.shape[:-2])  # type: ignore[no-untyped-call]
+            if query.ndim != 4 or value.ndim != 4:
+                value = value.expand(*query.shape[:-2], *value.shape[-2:])
+        values = with_heads(value, heads_of(query, module))[:, :, :slots]
         values = values.repeat_interleave(weights.shape[1] // values.shape[1], dim=1)
         context = F.dropout(weights, self.dropout_p) @ values
-        rows = tuple(self.query.shape[:-2])
-        if len(self.key.shape) == len(rows) + 2 and not self.enable_gqa:
-            rows = tuple(map(max, rows, self.key.shape[:-2]))
         return context.reshape(*rows, self.query.shape[-2], values.shape[-1])
+
+    def _aligned(
+        self,
+    ) -> tuple[Float[Tensor, "... queries width"], Float[Tensor, "... slots width"]]:
+        """Queries and keys with as many axes, all of one size where these are not four."""
+        query, keys = self.query, self.key
+        if self.enable_gqa:
+            missing = (None,) * max(0, 4 - query.ndim)
+            return query[missing], keys[missing]
+        if query.ndim == keys.ndim == 4 or query.shape[:-2] == keys.shape[:-2]:
+            return query, keys
+        rows = torch.broadcast_shapes(query.shape[:-2], keys.shape[:-2])  # type: ignore[no-untyped-call]
+        return query.expand(*rows, *query.shape[-2:]), keys.expand(*rows, *keys.shape[-2:])
 
 
 def factored(

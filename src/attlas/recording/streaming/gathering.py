@@ -157,8 +157,16 @@ def gather(
 ) -> dict[str, Any]:
     """The results of them all, from one pass over the blocks.
 
-    within: the rows that matter, as of `blocks_of`.
+    Numbers without a graph, in full precision, whatever autocast and grad mode say here. within:
+    the rows that matter, as of `blocks_of`.
     """
+    with torch.no_grad(), torch.autocast(_device(reading).type, enabled=False):
+        return _gathered(reading, gatherings, within)
+
+
+def _gathered(
+    reading: Reading, gatherings: Mapping[str, Gathering], within: tuple[int, int] | None
+) -> dict[str, Any]:
     every = list(gatherings.values())
     if all(one.shared for one in every) and _may_be_shared(reading):
 
@@ -166,6 +174,7 @@ def gather(
             with lock:
                 own = [one.apart() for one in every]
             share = number, count
+            torch.set_grad_enabled(False)  # of this thread, which ends here
             blocks = blocks_of(reading, within=within, at_once=AT_ONCE // count, share=share)
             _take(takewhile(lambda _: not stop.is_set(), blocks), own)
 
@@ -178,14 +187,16 @@ def gather(
 
 def _may_be_shared(reading: Reading) -> bool:
     """Whether it is of a kind that threads may ask at the same time, on a CPU, and large enough."""
-    if isinstance(reading, FactoredReading):
-        device = reading.query.device
-    elif isinstance(reading, DenseReading):
-        device = reading.values.device
-    else:
+    if not isinstance(reading, FactoredReading | DenseReading):
         return False
     large = math.prod(reading.shape) > AT_ONCE
-    return large and device.type == "cpu" and torch.get_num_threads() > 1
+    return large and _device(reading).type == "cpu" and torch.get_num_threads() > 1
+
+
+def _device(reading: Reading) -> torch.device:
+    if isinstance(reading, FactoredReading):
+        return reading.query.device
+    return reading.values.device if isinstance(reading, DenseReading) else torch.device("cpu")
 
 
 def _take(blocks: Iterable[Block], gatherings: Sequence[Gathering]) -> None:
