@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+import transformers
 from transformers import (
     AutoConfig,
     AutoModel,
@@ -282,3 +283,67 @@ def test_a_real_bert_is_observed_without_eager_attention():
     length = int(batch["attention_mask"][1].sum())
     looking = trace["encoder.layer.0.attention.self"].weights()[1, 2, 1:length]
     assert looking[:, :length].diagonal().mean() > 0.5
+
+
+SMALL = {"vocab_size": 99, "d_model": 64, "eos_token_id": None, "decoder_start_token_id": 2}
+LISTENERS = {
+    "bart": lambda: transformers.BartForConditionalGeneration(
+        transformers.BartConfig(
+            encoder_layers=1,
+            decoder_layers=2,
+            encoder_attention_heads=4,
+            decoder_attention_heads=4,
+            encoder_ffn_dim=96,
+            decoder_ffn_dim=96,
+            forced_eos_token_id=None,
+            pad_token_id=1,
+            **SMALL,
+        )
+    ),
+    "t5": lambda: transformers.T5ForConditionalGeneration(
+        transformers.T5Config(
+            num_layers=2, num_heads=4, d_kv=16, d_ff=96, pad_token_id=0, dropout_rate=0.0, **SMALL
+        )
+    ),
+}
+
+
+@pytest.mark.parametrize("name", LISTENERS)
+@pytest.mark.parametrize("texts", [1, 2])
+def test_a_beams_queries_of_the_source_go_with_the_hypothesis_that_asked(name, texts, monkeypatch):
+    """All hypotheses of a text look at the same keys: self-attention says which went on."""
+    torch.manual_seed(0)
+    model = LISTENERS[name]().eval()
+    for parameter in model.parameters():
+        parameter.data.mul_(4 if parameter.ndim > 1 else 1)
+    source = torch.randint(3, 90, (texts, 8))
+    asked: list[torch.Tensor] = []  # what each row has been asked so far, as the search moves it
+    last: list[torch.Tensor] = []  # the same when the model was asked last
+    kind = transformers.EncoderDecoderCache
+    reorder = kind.reorder_cache
+
+    def moved(cache, rows):
+        asked[0] = asked[0][rows]
+        reorder(cache, rows)
+
+    def heard(module, args, kwargs):
+        tokens = kwargs["input_ids"]
+        asked[:] = last[:] = [torch.cat((asked[0], tokens), 1) if asked else tokens]
+
+    monkeypatch.setattr(kind, "reorder_cache", moved)
+    hook = model.get_decoder().register_forward_pre_hook(heard, with_kwargs=True)
+    with torch.no_grad(), observe(model) as trace:
+        model.generate(source, num_beams=3, max_new_tokens=7, min_new_tokens=7, do_sample=False)
+    hook.remove()
+    model.set_attn_implementation("eager")
+    with torch.no_grad():
+        told = model(
+            source.repeat_interleave(3, 0),
+            decoder_input_ids=last[0],
+            output_attentions=True,
+            use_cache=False,
+        )
+    crossing = [layer for layer in trace.layers if trace.relation(layer) == "cross"]
+    assert len(crossing) == 2
+    for layer, expected in zip(crossing, told.cross_attentions, strict=True):
+        torch.testing.assert_close(trace[layer].weights(), expected, atol=1e-5, rtol=1e-4)

@@ -2,7 +2,9 @@
 
 from collections import Counter
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple
+
+from torch import Tensor
 
 from attlas.patterns import everywhere
 from attlas.recording.dense_reading import DenseReading
@@ -32,6 +34,7 @@ class Journal:
     heard: set[str] = field(default_factory=set)
     softmaxed: set[str] = field(default_factory=set)
     _caches: dict[str, list[Any]] = field(default_factory=dict)
+    _lineage: "_Lineage | None" = None
     _missed: Counter[tuple[str, str]] = field(default_factory=Counter)  # by path and reason
 
     def wants(self, path: str) -> bool:
@@ -53,14 +56,27 @@ class Journal:
         for call in reversed(range(len(calls))):
             earlier = calls[call]
             longer = grown(earlier, reading)
-            if longer is None and cache is not None and known[call] is cache:
-                longer = asked_again(earlier, reading)
             if longer is not None:
-                self.trace.go_on(path, call, longer)
+                if cache is not None:
+                    self._lineage = _Lineage(cache, longer.reading.shape[2], longer.parents)
+                self.trace.go_on(path, call, longer.reading)
                 return
+            if cache is not None and known[call] is cache:
+                asked = earlier.shape[2] + reading.shape[2]
+                again = asked_again(earlier, reading, self._parents(cache, asked))
+                if again is not None:
+                    self.trace.go_on(path, call, again)
+                    return
         known.append(cache)
         self._keep(path, reading)
         del known[: len(known) - len(self.trace.calls(path))]
+
+    def _parents(self, cache: Any, queries: int) -> Tensor | None:
+        """From which rows those of this cache may have gone on to so many queries; None = not
+        known."""
+        known = self._lineage
+        fits = known is not None and known.cache is cache and known.queries == queries
+        return known.parents if known is not None and fits else None
 
     def note(self, path: str, reading: Reading, across: bool | None) -> None:
         """One more call of a layer that spoke for itself."""
@@ -97,6 +113,14 @@ class Journal:
             if count and self.selection.wants(path):
                 alike.setdefault((why, count), []).append(path)
         return [f"{paths} ({count} × each): {why}" for (why, count), paths in alike.items()]
+
+
+class _Lineage(NamedTuple):
+    """From which rows each row of a step may have gone on, by the keys of self-attention."""
+
+    cache: Any
+    queries: int
+    parents: Tensor
 
 
 def _by_name(place: Place) -> bool:

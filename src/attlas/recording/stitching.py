@@ -1,6 +1,7 @@
 """The steps of a generation, put together to one map."""
 
 from dataclasses import replace
+from typing import NamedTuple
 
 import torch
 import torch.nn.functional as F
@@ -22,7 +23,15 @@ from attlas.recording.factored_reading import FactoredReading
 from attlas.recording.reading import Reading
 
 
-def grown(earlier: Reading, step: Reading) -> FactoredReading | None:
+class Longer(NamedTuple):
+    """A reading after one more step, and from which rows of before each of its rows may have gone
+    on: those whose keys are just what the step brought."""
+
+    reading: FactoredReading
+    parents: Bool[Tensor, "batch before"]
+
+
+def grown(earlier: Reading, step: Reading) -> Longer | None:
     """The reading of self-attention after one more step; None where it does not go on from there.
 
     It goes on where its keys are the earlier ones, number for number, and those of its own queries
@@ -34,15 +43,19 @@ def grown(earlier: Reading, step: Reading) -> FactoredReading | None:
     return _grown(earlier, step) if _alike(earlier, step) else None
 
 
-def asked_again(earlier: Reading, step: Reading) -> FactoredReading | None:
+def asked_again(
+    earlier: Reading, step: Reading, parents: Bool[Tensor, "batch before"] | None = None
+) -> FactoredReading | None:
     """The reading of a decoder that looks at its source, after one more step; None as in `grown`.
 
     It goes on where its keys are just the earlier ones. Whether that is one generation, or a model
-    called twice on the same source, is for the caller to know.
+    called twice on the same source, is for the caller to know. parents: from which rows each row
+    may have gone on, as self-attention knows it; without it, rows of the same source are not told
+    apart, and such a step does not go on.
     """
     if not isinstance(earlier, FactoredReading) or not isinstance(step, FactoredReading):
         return None
-    return _asked_again(earlier, step) if _alike(earlier, step) else None
+    return _asked_again(earlier, step, parents) if _alike(earlier, step) else None
 
 
 def _alike(earlier: FactoredReading, step: FactoredReading) -> bool:
@@ -57,7 +70,7 @@ def _alike(earlier: FactoredReading, step: FactoredReading) -> bool:
     )
 
 
-def _grown(earlier: FactoredReading, step: FactoredReading) -> FactoredReading | None:
+def _grown(earlier: FactoredReading, step: FactoredReading) -> Longer | None:
     """Self-attention: the newest queries see what came before, and themselves."""
     earlier = _filled(earlier)
     step = _filled_up_to(step, earlier.shape[3] + step.shape[2])
@@ -65,12 +78,13 @@ def _grown(earlier: FactoredReading, step: FactoredReading) -> FactoredReading |
     had, brought = earlier.shape[3], slots - queries
     if not 0 < brought <= had or earlier.first + earlier.shape[2] != had:
         return None
-    parents = _parents(earlier.keys, step.keys[:, :, :brought])
+    alike = _alike_rows(earlier.keys[:, :, had - brought :], step.keys[:, :, :brought])
+    parents = _parents(alike)
     if parents is None:
         return None
     before = _after(earlier, parents)
     if before.bias is not None or step.bias is not None:
-        return _spelled_out(before, step) if brought == had else None
+        return Longer(_spelled_out(before, step), alike) if brought == had else None
     pattern = _pattern(before, step, had + queries)
     if pattern is None:
         return None
@@ -82,7 +96,8 @@ def _grown(earlier: FactoredReading, step: FactoredReading) -> FactoredReading |
         return None
     query = torch.cat((before.query, step.query), 2)
     padding = None if bool(real.all()) else real
-    return replace(before, query=query, keys=keys, pattern=pattern, real=padding)
+    longer = replace(before, query=query, keys=keys, pattern=pattern, real=padding)
+    return Longer(longer, alike)
 
 
 def _spelled_out(before: FactoredReading, step: FactoredReading) -> FactoredReading:
@@ -107,7 +122,9 @@ def _mask(reading: FactoredReading) -> Float[Tensor, "#batch #heads queries slot
     return torch.where(allowed, bias, -torch.inf).expand(-1, -1, queries, slots)
 
 
-def _asked_again(earlier: FactoredReading, step: FactoredReading) -> FactoredReading | None:
+def _asked_again(
+    earlier: FactoredReading, step: FactoredReading, known: Bool[Tensor, "batch before"] | None
+) -> FactoredReading | None:
     """Cross-attention: more queries of the same slots."""
     same = (
         earlier.bias is None
@@ -116,7 +133,12 @@ def _asked_again(earlier: FactoredReading, step: FactoredReading) -> FactoredRea
         and isinstance(earlier.pattern, Everywhere)
         and isinstance(step.pattern, Everywhere)
     )
-    parents = _parents(earlier.keys, step.keys) if same else None
+    if not same:
+        return None
+    alike = _alike_rows(earlier.keys, step.keys)
+    if known is None and bool((alike.sum(1) > 1).any()):
+        return None  # hypotheses of one text, of which nobody knows which went on
+    parents = _parents(alike if known is None else alike & known)
     if parents is None:
         return None
     before = _after(earlier, parents)
@@ -186,25 +208,26 @@ def _is_windowed(pattern: Pattern) -> bool:
     )
 
 
-def _parents(
-    keys: Float[Tensor, "batch key_heads had width"],
-    brought: Float[Tensor, "batch key_heads brought width"],
-) -> Int[Tensor, " batch"] | None:
-    """From which row each row of a step goes on: the last of its keys are what the step brought."""
-    held = keys[:, :, keys.shape[2] - brought.shape[2] :]
-    rows = torch.arange(held.shape[0], device=held.device)
-    if torch.equal(held, brought):
-        return rows
+def _alike_rows(
+    held: Float[Tensor, "batch key_heads slots width"],
+    brought: Float[Tensor, "batch key_heads slots width"],
+) -> Bool[Tensor, "batch before"]:
+    """[i, j]: whether row i of a step brought, number for number, the keys of row j of before."""
     # Rows that share their last key may still differ before it: a word that two sentences end with.
-    alike = (held[None, :, :, -1] == brought[:, None, :, -1]).flatten(2).all(-1)
-    parents = []
-    for row, one in enumerate(brought):
-        candidates = alike[row].nonzero().flatten().tolist()
-        found = next((old for old in candidates if torch.equal(held[old], one)), None)
-        if found is None:
-            return None
-        parents.append(found)
-    return torch.tensor(parents, device=held.device)
+    last = held[:, :, -1]
+    alike = torch.stack([(last == row[:, -1]).flatten(1).all(1) for row in brought])
+    for row, old in alike.nonzero().tolist():
+        alike[row, old] = torch.equal(held[old], brought[row])
+    return alike
+
+
+def _parents(alike: Bool[Tensor, "batch before"]) -> Int[Tensor, " batch"] | None:
+    """From which row each row of a step goes on: from itself where it may, else from the first."""
+    if not bool(alike.any(1).all()):
+        return None
+    first = alike.to(torch.uint8).argmax(1)
+    own = torch.arange(len(alike), device=alike.device)
+    return torch.where(alike.diagonal(), own, first)
 
 
 def _real(
