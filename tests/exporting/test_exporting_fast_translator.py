@@ -205,6 +205,35 @@ def test_what_is_too_long_for_ctranslate2_is_translated_as_attlas_does_and_stops
         assert one.cut == 0
 
 
+def test_a_translation_ends_with_the_learned_positions_as_that_of_attlas_does(
+    exported: Callable[..., tuple[Run, Path]],
+) -> None:
+    """With a length penalty the sums of such a hypothesis are asked for, begin token and all."""
+    run, folder = exported(positions="learned", longest=12)
+    for settings in ({"method": "greedy"}, {"beam": 3, "n_best": 2, "length_penalty": 1.0}):
+        config = DecodingConfig(max_length_constant=40, min_length=11, **settings)
+        texts = ["b1 b2 b3", "b5 b9"]
+        found = lists(FastTranslator(run, folder, config), texts)
+        if config.method == "greedy":
+            assert found == lists(Translator(run, config), texts)
+        assert {len(text.split()) for each in found for text in each} <= {10, 11}  # END or none
+
+
+def test_a_translation_that_may_be_longer_than_ctranslate2_can_write_is_left_to_attlas(
+    exported: Callable[..., tuple[Run, Path]],
+) -> None:
+    run, folder = exported()
+    config = DecodingConfig(
+        beam=2, length_penalty=1.0, max_length_factor=0.0, max_length_constant=1030, min_length=1026
+    )
+    ours, fast = (
+        lists(kind(run, *given, config), ["b5 b9"])
+        for kind, given in ((Translator, ()), (FastTranslator, (folder,)))
+    )
+    assert fast == ours
+    assert len(fast[0][0].split()) > 1024
+
+
 @pytest.mark.parametrize(
     ("known", "wanted"),
     [

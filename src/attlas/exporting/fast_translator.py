@@ -71,7 +71,8 @@ class FastTranslator(Translator):
             raise AttlasError(
                 f'a model of kind "transformer" for {_TAKER}', repr(kind), "use engine attlas"
             )
-        self._longest = longest(subject.transformer(_TAKER)[1])
+        exported = subject.transformer(_TAKER)[1]
+        self._longest, self._learned = longest(exported), exported.positions == "learned"
         quantization = _checked(Path(folder), subject).quantization
         engine = "ctranslate2" if quantization == "float32" else f"ctranslate2-{quantization}"
         origin = {"run": str(subject.run.path), "checkpoint": which, "engine": engine}
@@ -109,18 +110,27 @@ class FastTranslator(Translator):
         for size in sorted({len(ids) for ids in sources}):  # each has a greatest length of its own
             places = [place for place, ids in enumerate(sources) if len(ids) == size]
             some = [sources[place] for place in places]
-            if self._longest is None or size < self._longest:  # its end has a position too
+            if self._has_room(size + 1):
                 lists = self._of_size(size + 1, some)
             else:
                 lists = super().search(some, [[]] * len(some))
             found.update(zip(places, lists, strict=True))
         return [found[place] for place in range(len(sources))]
 
+    def _has_room(self, size: int) -> bool:
+        """Whether there are positions for so many source tokens, and for all that attlas would
+        write; learned ones bound what attlas writes as well."""
+        if self._longest is None:
+            return True
+        return size <= self._longest and (
+            self._learned or self.config.max_length(size) < self._longest
+        )
+
     def _of_size(self, size: int, sources: Sequence[Sequence[int]]) -> list[list[Hypothesis]]:
         """The n-best lists of sources that all have `size` tokens, END included."""
         most = self.config.max_length(size)
         if self._longest is not None:
-            most = min(most, self._longest)
+            most = min(most, self._longest - 1)  # the begin token has a position, too
         width = 1 if self.config.method == "greedy" else self.config.beam
         patient = width > 1 and self.config.length_penalty > 0.0
         enough = width * _PATIENCE if patient else width

@@ -25,8 +25,8 @@ class MuonConfig(Config):
     stepped by AdamW, with these betas and eps. A step of either is about as large, so the rate is
     as of Adam, and may be higher. momentum: how much of the gradients before stays in their
     average. iterations: how close the directions come to being as long; fewer are quicker. It
-    costs rows² × columns × 4 × iterations multiplications and additions for each matrix, however
-    small the batch, so batches should not be too small.
+    costs (4 rows² × columns + 2 rows³) × iterations multiplications and additions for each matrix
+    with no more rows than columns, however small the batch, so batches should not be too small.
     """
 
     kind: Literal["muon"] = "muon"
@@ -44,8 +44,8 @@ class MuonConfig(Config):
 
 
 class Muon(torch.optim.Optimizer):
-    """W ← (1 − η λ) W − 0.2 √max(rows, columns) η O,  O = orthogonalised((1 − μ) G + μ M),
-    M ← μ M + (1 − μ) G
+    """M ← μ M + (1 − μ) G,  O = orthogonalised((1 − μ) G + μ M),
+    W ← (1 − η λ) W − 0.2 √max(rows, columns) η O
 
     of every matrix that maps one hidden vector to another: O has the directions of the averaged
     gradient, all as long. η: the rate, λ: the weight decay, μ: the momentum (Nesterov's). Muon is
