@@ -195,12 +195,8 @@ def test_local_attention_is_told_by_its_layer_and_all_else_is_read(name, looks_e
         torch.testing.assert_close(trace[layer].weights(), weights, atol=1e-6, rtol=1e-5)
 
 
-@pytest.mark.parametrize("implementation", ["eager", "sdpa"])
-@pytest.mark.parametrize("kind", [torch.float32, torch.float16, torch.bfloat16])
-@pytest.mark.parametrize("room", [None, 8, 20])
-def test_a_padded_generation_is_one_map_whatever_cache_and_numbers_it_has(
-    implementation, kind, room
-):
+def llama(implementation):
+    """Two layers whose four heads share two keys."""
     torch.manual_seed(0)
     config = LlamaConfig(
         vocab_size=99,
@@ -212,8 +208,34 @@ def test_a_padded_generation_is_one_map_whatever_cache_and_numbers_it_has(
         pad_token_id=0,
         eos_token_id=98,
     )
-    model = LlamaForCausalLM._from_config(config, attn_implementation=implementation)
-    model = model.eval().to(kind)
+    return LlamaForCausalLM._from_config(config, attn_implementation=implementation).eval()
+
+
+@pytest.mark.parametrize("implementation", ["eager", "sdpa"])
+@pytest.mark.parametrize("new", [1, 5])
+def test_a_generation_with_a_static_cache_may_begin_with_a_single_token(implementation, new):
+    model, text = llama(implementation), torch.tensor([[3], [7]])
+    named = {"max_new_tokens": new, "min_new_tokens": new, "do_sample": False}
+    cache = StaticCache(config=model.config, max_cache_len=12)
+    with torch.no_grad(), observe(model) as trace:
+        written = model.generate(text, past_key_values=cache, **named)
+    model.set_attn_implementation("eager")
+    with torch.no_grad():
+        whole = model(written[:, :-1], output_attentions=True)
+    for layer, expected in zip(trace.layers, whole.attentions, strict=True):
+        reading = trace[layer]
+        assert reading.first == 0
+        assert reading.shape == (2, 4, new, new)
+        torch.testing.assert_close(reading.weights(), expected, atol=1e-5, rtol=0)
+
+
+@pytest.mark.parametrize("implementation", ["eager", "sdpa"])
+@pytest.mark.parametrize("kind", [torch.float32, torch.float16, torch.bfloat16])
+@pytest.mark.parametrize("room", [None, 8, 20])
+def test_a_padded_generation_is_one_map_whatever_cache_and_numbers_it_has(
+    implementation, kind, room
+):
+    model = llama(implementation).to(kind)
     text, real = torch.randint(3, 90, (2, 5)), torch.ones(2, 5, dtype=torch.long)
     text[0, :2] = real[0, :2] = 0
     named = {"max_new_tokens": 4, "min_new_tokens": 4, "do_sample": False, "attention_mask": real}

@@ -14,6 +14,8 @@ SUMS = {
     "queries first": ("bqhd,bkhd->qbhk", "qbhk,bkhd->bqhd", "bnhd"),
     "keys asked first": ("bkhd,bqhd->bhqk", "bkhd,bhqk->bqhd", "bnhd"),
     "values shared by heads": ("bhqd,bhkd->bhqk", "bhqk,bkd->bhqd", "bhnd"),
+    "dots for batch and heads": ("...qd,...kd->...qk", "...qk,...kd->...qd", "bhnd"),
+    "dots for heads, in between": ("bq...d,bk...d->b...qk", "b...qk,bk...d->bq...d", "bnhd"),
 }
 
 
@@ -45,7 +47,7 @@ def test_the_letters_of_a_sum_say_what_is_a_query(way, listed):
         model, lambda weights, seen, layer: weights * torch.tensor([1.0, 0.0, 1.0])[:, None, None]
     ):
         changed = model(query, key, value)
-    of_head = changed[:, 1] if context.endswith("bhqd") else changed[:, :, 1]
+    of_head = changed[:, 1] if axes == "bhnd" else changed[:, :, 1]
     assert not of_head.any()
     assert changed.any()
 

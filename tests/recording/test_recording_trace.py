@@ -473,9 +473,12 @@ def test_masks_caps_and_relations_come_back_from_a_file(tmp_path, bias):
     trace.note("dense", DenseReading(torch.rand(2, 2, 3, 4), allowed))
     trace.relate("biased", across=False)
     trace.relate("dense", across=True)
+    trace.note("both", DenseReading(torch.rand(2, 2, 3, 3), None))
+    for across in (True, False, True):  # by call
+        trace.relate("both", across=across)
     trace.save(tmp_path / "trace.safetensors")
     loaded = Trace.load(tmp_path / "trace.safetensors")
-    assert [loaded.relation(layer) for layer in loaded.layers] == ["self", "cross"]
+    assert [loaded.relation(layer) for layer in loaded.layers] == ["self", "cross", None]
     reading = loaded["biased"]
     assert isinstance(reading, FactoredReading)
     assert torch.equal(reading.bias, bias)

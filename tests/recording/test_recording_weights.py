@@ -25,6 +25,21 @@ def test_dropout_in_place_leaves_the_weights_before_it_in_the_reading(inference)
         torch.testing.assert_close(trace[""].weights(), (query @ key.mT).softmax(-1))
 
 
+def test_products_may_name_their_tensors():
+    def written(query, key, value):
+        scores = torch.matmul(input=query, other=key.mT)
+        return torch.matmul(scores.softmax(-1), other=value)
+
+    query, key, value = vectors(2, 2, QUERIES, 4)
+    check(written, (query @ key.mT).softmax(-1), query, key, value)
+
+    def folded(query, key, value):
+        return torch.bmm(torch.bmm(query, mat2=key.mT).softmax(-1), mat2=value)
+
+    query, key, value = query[0], key[0], value[0]
+    check(folded, (query @ key.mT).softmax(-1)[:, None], query, key, value)
+
+
 def gated(weights):
     return weights * torch.tensor([1.0, 0.5])[:, None, None]
 

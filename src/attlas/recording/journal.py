@@ -12,7 +12,7 @@ from attlas.recording.factored_reading import FactoredReading
 from attlas.recording.place import Place
 from attlas.recording.reading import Reading
 from attlas.recording.selection import Selection
-from attlas.recording.stitching import asked_again, grown
+from attlas.recording.stitching import asked_again, grown, without_room
 from attlas.recording.trace import Trace
 
 _NOT_MULTIPLIED = "a softmax that is not multiplied with values as weights of at most four axes are"
@@ -48,6 +48,8 @@ class Journal:
         reading = self.selection.part(reading, path).kept()
         if place.across:
             reading = _beside(reading)
+        elif place.across is False and cache is not None:
+            reading = without_room(reading)
         known = self._caches.setdefault(path, [])
         if place.across is not None:
             self.trace.relate(path, across=place.across)

@@ -157,6 +157,19 @@ def _filled(reading: FactoredReading) -> FactoredReading:
     return _cut(reading, newest) if looks_back and newest < reading.shape[3] else reading
 
 
+def without_room(step: Reading) -> Reading:
+    """A single query of self-attention, of all there is: the newest of its slots is its own.
+
+    What lies behind that is room which a cache has made and not filled yet.
+    """
+    if not isinstance(step, FactoredReading) or step.shape[2] != 1 or step.real is None:
+        return step
+    if step.pattern != everywhere or not bool(step.real.any()):
+        return step
+    slots = 1 + int(step.real.any(0).nonzero().max())
+    return _filled_up_to(step, slots) if slots < step.shape[3] else step
+
+
 def _filled_up_to(step: FactoredReading, slots: int) -> FactoredReading:
     """The same of one query that sees all there is, of which there should be so many slots."""
     if step.shape[2] != 1 or step.real is None or bool(step.real[:, slots:].any()):

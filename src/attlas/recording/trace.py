@@ -33,7 +33,7 @@ class Trace:
         self.source: Tokens = ()
         self.target: Tokens = ()
         self._axes: dict[str, tuple[Tokens, Tokens]] = {}
-        self._across: dict[str, bool] = {}
+        self._across: dict[str, bool | None] = {}
 
     def note(self, layer: str, reading: Reading) -> None:
         """Append the reading of one call."""
@@ -48,11 +48,15 @@ class Trace:
         del self._calls[layer][:-keep]
 
     def relate(self, layer: str, *, across: bool) -> None:
-        """Say of a layer whether it looks at something else than what asks."""
-        self._across[layer] = across
+        """Say of a call of a layer whether it looks at something else than what asks.
+
+        Nothing can be said of a layer whose calls differ in that.
+        """
+        self._across[layer] = across if self._across.get(layer, across) == across else None
 
     def relation(self, layer: str) -> Literal["self", "cross"] | None:
-        """What a layer relates: its queries to themselves or to another source; None = unknown."""
+        """What a layer relates: its queries to themselves or to another source; None = unknown, or
+        now the one and now the other."""
         self.calls(layer)
         across = self._across.get(layer)
         return None if across is None else "cross" if across else "self"
@@ -216,7 +220,7 @@ class Trace:
         for layer, (slots, queries) in _from_json(metadata.get("axes", "{}")).items():
             trace._axes[layer] = rows_of(slots), rows_of(queries)
         for layer, across in _from_json(metadata.get("across", "{}")).items():
-            trace.relate(layer, across=bool(across))
+            trace._across[layer] = None if across is None else bool(across)
         trace._check_labels()
         return trace
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from string import ascii_letters
 from typing import Any
 
 from torch import Tensor
@@ -9,7 +10,10 @@ from torch import Tensor
 
 @dataclass(frozen=True, slots=True)
 class Contraction:
-    """`torch.einsum(equation, *tensors)` of two tensors, every axis of which has a letter."""
+    """`torch.einsum(equation, *tensors)` of two tensors, every axis of which has a letter.
+
+    Axes that the equation leaves to dots have letters of their own here.
+    """
 
     equation: str
     tensors: tuple[Tensor, Tensor]
@@ -24,9 +28,10 @@ class Contraction:
         given = args[1] if len(args) == 2 and isinstance(args[1], list | tuple) else args[1:]
         terms, arrow, out = args[0].replace(" ", "").partition("->")
         left, comma, right = terms.partition(",")
-        if len(given) != 2 or not arrow or not comma or "," in right or "." in args[0]:
+        if len(given) != 2 or not arrow or not comma or "," in right:
             return None
-        return cls(args[0], (given[0], given[1]), (left, right), out)
+        named = _spelled_out((left, right), out, given)
+        return None if named is None else cls(args[0], (given[0], given[1]), *named)
 
     def query_axis(self, mine: int) -> int | None:
         """Which axis of these weights has queries, counted from the last; None where none has.
@@ -61,3 +66,30 @@ class Contraction:
             left.permute([mine.index(letter) for letter in wanted[0]]),
             right.permute([theirs.index(letter) for letter in wanted[1]]),
         )
+
+
+_DOTS = "..."
+
+
+def _spelled_out(
+    terms: tuple[str, str], out: str, tensors: Sequence[Tensor]
+) -> tuple[tuple[str, str], str] | None:
+    """The terms with letters in place of dots; None where the two have other axes there."""
+    if not any(_DOTS in term for term in terms):
+        return terms, out
+    left, right = (_behind_dots(term, tensor) for term, tensor in zip(terms, tensors, strict=True))
+    if left != right and left and right:  # one of them is repeated for the other
+        return None
+    unused = [letter for letter in ascii_letters if letter not in "".join(terms)]
+    axes = "".join(unused[: max(len(left), len(right))])
+    spelled = [
+        term.replace(_DOTS, axes if sizes else "")
+        for term, sizes in zip(terms, (left, right), strict=True)
+    ]
+    return (spelled[0], spelled[1]), out.replace(_DOTS, axes)
+
+
+def _behind_dots(term: str, tensor: Tensor) -> tuple[int, ...]:
+    """The sizes of the axes that stand behind the dots of a term."""
+    before, dots, after = term.partition(_DOTS)
+    return tuple(tensor.shape[len(before) : tensor.ndim - len(after)]) if dots else ()

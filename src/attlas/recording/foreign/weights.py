@@ -43,9 +43,10 @@ def product(
     hearing: Hearing, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> Any:
     """A matrix product: of weights with values, or of what may be queries and keys."""
-    if len(args) != 2 or kwargs:
-        return func(*args, **kwargs)
-    left, right = args
+    given = [*args, *(kwargs[name] for name in ("input", "other", "mat2") if name in kwargs)]
+    if len(given) != 2 or len(given) < len(args) + len(kwargs):
+        return func(*args, **kwargs)  # with an `out` of its own
+    left, right = given
     known = hearing.lineage.of(left)
     if isinstance(known, Weighed):
         left = _read(hearing, known, left, right)
