@@ -1,5 +1,6 @@
 import math
 
+import numpy as np
 import pytest
 import torch
 from explained_models import REAL, TEXTS, MultiheadPooling, classifier, llama
@@ -109,7 +110,14 @@ def test_heads_that_cost_the_same_stand_in_the_order_of_the_model():
 
 @pytest.mark.parametrize(
     ("metric", "told_of"),
-    [(math.nan, "a number; got nan"), ("good", "got a str"), (torch.ones(2), "got a Tensor")],
+    [
+        (math.nan, "a finite number; got nan"),
+        (-math.inf, "a finite number; got -inf"),
+        (np.float32(math.inf), "a finite number; got inf"),
+        ("good", "got a str"),
+        (torch.ones(2), "got a Tensor"),
+        (np.ones(2), "got a ndarray"),
+    ],
 )
 def test_a_metric_that_is_no_number_is_told(metric, told_of):
     model = classifier()
@@ -120,6 +128,27 @@ def test_a_metric_that_is_no_number_is_told(metric, told_of):
 
     with pytest.raises(AttlasError, match=told_of):
         head_ablation(model, call)
+
+
+@pytest.mark.parametrize(
+    "metric", [2, 2.0, np.float32(2), np.int64(2), np.array([2.0]), torch.tensor([2])]
+)
+def test_a_metric_may_be_any_one_number(metric):
+    model = classifier()
+
+    def call():
+        model(TEXTS, REAL)
+        return metric
+
+    assert head_ablation(model, call).metric == 2.0
+
+
+def test_a_layer_that_is_not_there_is_told_beside_one_that_is():
+    model = classifier()
+    with pytest.raises(AttlasError, match=r"layers=\['encoder.typo'\], which none of them matches"):
+        head_ablation(
+            model, lambda: float(model(TEXTS, REAL).sum()), layers=[FIRST, "encoder.typo"]
+        )
 
 
 def test_the_curve_goes_from_the_whole_model_to_one_without_attention():

@@ -186,3 +186,14 @@ def test_a_focus_that_fits_nothing_is_told():
         adversary(model, lambda: call()[0], Focus(path), seed=0)
     with pytest.raises(AttlasError, match=r"one of the 2 calls .*got none"):
         adversary(model, lambda: call() + call(), Focus(path), seed=0)
+
+
+def test_a_divergence_is_never_below_zero_and_keeps_its_gradient():
+    torch.manual_seed(0)
+    one = torch.randn(5000, 6).softmax(-1)
+    other = (one + 1e-4 * torch.rand_like(one)).requires_grad_()
+    found = jensen_shannon(one, other / other.sum(-1, keepdim=True))
+    assert (found >= 0).all()
+    assert not found.sqrt().isnan().any()
+    (slope,) = torch.autograd.grad(found.sum(), other)
+    assert (slope != 0).any(-1).all()

@@ -59,6 +59,15 @@ def test_layers_and_heads_are_averaged() -> None:
     assert argmax_links([one, other]) == {(1, 0)}  # 0.4, 0.6
 
 
+def test_heads_of_half_precision_are_averaged_without_ties() -> None:
+    torch.manual_seed(0)
+    weights = (2 * torch.randn(50, 8, 20, 20)).softmax(-1).to(torch.bfloat16)
+    for map_ in weights:
+        means = map_.float().mean(0)
+        expected = {(int(best), t) for t, best in enumerate(means.argmax(-1))}
+        assert argmax_links(DenseReading(map_[None])) == expected
+
+
 def test_a_word_whose_query_saw_no_word_has_no_link() -> None:
     looked = reading([0.0, 0.0, 1.0], [0.3, 0.7, 0.0])
     assert argmax_links(looked, [(0,), (1,), ()]) == {(1, 1)}

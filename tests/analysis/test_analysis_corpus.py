@@ -356,7 +356,7 @@ def test_layers_are_chosen_by_path_or_pattern(folders):
     texts = [reader.read(1, TEXTS[0])]
     chosen = {look.layer for look in reader.looks(texts, ["*encoder_attn"])}
     assert chosen == {"model.decoder.layers.0.encoder_attn"}
-    with pytest.raises(AttlasError, match="none of them matches"):
+    with pytest.raises(AttlasError, match="of which it has none"):
         list(reader.looks(texts, ["nonsense"]))
 
 

@@ -51,6 +51,24 @@ def test_the_facts_tell_other_settings_of_generation_and_another_longest(tmp_pat
     assert shorter["longest"] == 10
 
 
+def test_settings_of_generation_that_shape_its_answer_alone_change_nothing(tmp_path):
+    folder = saved(tmp_path / "bart", "bart")
+    reader = reader_of(folder)
+    texts = [reader.read(1, "a b c")]
+    plain = reader.completed(texts)
+    path = folder / "generation_config.json"
+    told = json.loads(path.read_text(encoding="utf-8"))
+    more = {"return_dict_in_generate": True, "output_scores": True}
+    path.write_text(json.dumps({**told, **more}), encoding="utf-8")
+    assert reader_of(folder).completed(texts) == plain
+
+
+def test_a_path_that_no_module_has_is_told_before_anything_is_read(tmp_path):
+    reader = reader_of(saved(tmp_path / "bart", "bart"))
+    with pytest.raises(AttlasError, match=r"got \['typo.\*'\], of which it has none"):
+        list(reader.looks([reader.read(1, "a b c")], ["model.encoder.*", "typo.*"]))
+
+
 def test_a_target_is_shifted_behind_the_token_that_begins_it_where_the_model_cannot(tmp_path):
     reader = reader_of(translating(tmp_path / "m2m"))
     assert not hasattr(reader.model, "prepare_decoder_input_ids_from_labels")

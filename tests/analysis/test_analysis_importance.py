@@ -138,6 +138,17 @@ def test_layers_and_heads_can_be_chosen_and_gradients_may_be_off_around_it():
     slopes = found.derivatives["encoder.layers.1.self_attention"]
     torch.testing.assert_close(slopes[:, 1], whole["encoder.layers.1.self_attention"][:, 1])
     assert (slopes[:, 0] == 0).all()
+    assert found.ranked() == [("encoder.layers.1.self_attention", 1)]
+
+
+def test_a_loss_of_two_batches_of_different_sizes_is_told():
+    model, _ = texts()
+
+    def losses():
+        return torch.cat([model(TEXTS, REAL), model(TEXTS[:1], REAL[:1])])[:, 0]
+
+    with pytest.raises(AttlasError, match=rf"one batch, of {len(TEXTS)}; got one of 1; let it run"):
+        head_importance(model, losses)
 
 
 def test_a_closed_gate_is_a_head_that_reads_nothing():

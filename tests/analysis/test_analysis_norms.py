@@ -194,6 +194,16 @@ def test_slots_are_taken_some_at_a_time_without_a_difference(monkeypatch) -> Non
         list(whole.blocks(0))
 
 
+def test_a_trace_of_some_heads_is_told_from_one_of_all() -> None:
+    model = AutoModel.from_config(AutoConfig.for_model("llama", **COMMON | GROUPED)).eval()
+    ids = torch.randint(1, 40, (1, 5))
+    with observe(model, heads=[0, 3]) as trace:
+        model(ids)
+    layer = trace.layers[0]
+    with pytest.raises(AttlasError, match=r"the 4 heads that layer .* has; got 2; observe all"):
+        value_map(model, layer, trace[layer].shape[1])
+
+
 def test_a_layer_whose_projections_nobody_knows_says_so() -> None:
     model = nn.ModuleDict({"odd": nn.Linear(2, 2)})
     with pytest.raises(AttlasError, match=r"v_proj.*got Linear at 'odd'; make a ValueMap"):

@@ -327,7 +327,7 @@ def test_what_does_not_fit_is_told():
     trace = traced(dense(MAP), across=False)
     with pytest.raises(AttlasError, match=r"separators for layer 'layer' of shape \(1, 4\)"):
         roles(trace, separators=torch.zeros(1, 5, dtype=torch.bool))
-    with pytest.raises(AttlasError, match="one of the layers"):
+    with pytest.raises(AttlasError, match="some of the layers"):
         roles(trace, layers=["other"])
     with pytest.raises(AttlasError, match="a radius from 0; got -1"):
         roles(trace, radius=-1)
@@ -382,3 +382,41 @@ def test_head_2_of_layer_0_of_minilm_is_found_as_the_previous_token_head():
             ours, other = (one.role(place, each, "previous") for one in (table, alone))
             assert ours.queries == other.queries
             assert ours.score == pytest.approx(other.score, abs=1e-4)
+
+
+def blind(queries, slots, pattern, heads=2, first=0):
+    """Queries that look evenly at all that they see."""
+    return FactoredReading(
+        torch.zeros(1, heads, queries, 4), torch.zeros(1, heads, slots, 4), 1.0, pattern, first
+    )
+
+
+def test_a_map_that_may_be_of_one_text_has_no_diagonals():
+    table = roles(traced(blind(12, 12, causal)))
+    assert math.isnan(scores(table)["diagonal"])
+    assert not role_of(table, "layer", 0)
+
+
+def test_what_a_mask_alone_makes_diagonal_is_chance():
+    table = roles(traced(blind(12, 12, causal), across=True))
+    diagonal = table.role("layer", 0, "diagonal")
+    assert diagonal.score == pytest.approx(diagonal.chance)
+    assert diagonal.score > 0.5
+    assert not diagonal.held
+    assert table.role("layer", 0, "antidiagonal").chance == pytest.approx(-diagonal.chance)
+
+
+def test_a_single_query_has_no_offset_of_its_own():
+    for reading, across in ((blind(2, 2, causal), False), (blind(1, 9, everywhere), True)):
+        positional = roles(traced(reading, across=across)).role("layer", 0, "positional")
+        assert positional.queries == 1
+        assert math.isnan(positional.score)
+
+
+def test_offsets_of_a_map_of_two_texts_are_counted_from_the_first_slot():
+    def diagonal(queries, slots):
+        return traced(DenseReading(torch.eye(queries, slots)[None, None]), across=True)
+
+    table = roles(diagonal(4, 6)) + roles(diagonal(4, 4))
+    positional = table.role("layer", 0, "positional")
+    assert (positional.score, positional.offset) == (1.0, 0)

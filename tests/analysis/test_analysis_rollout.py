@@ -141,12 +141,31 @@ def test_a_text_of_a_batch_is_rolled_out_by_its_row() -> None:
         rollout(readings, layers=chosen, row=0)
 
 
-def test_a_layer_that_is_called_again_and_again_is_as_many_layers() -> None:
+def test_calls_of_one_layer_are_layers_where_the_caller_says_so() -> None:
     torch.manual_seed(0)
     trace, calls = Trace(), [maps(), maps()]
     for reading in calls:
         trace.note("shared", reading)
-    torch.testing.assert_close(rollout(trace), rollout(calls))
-    trace.note("other", calls[0])
-    with pytest.raises(AttlasError, match="a single call of layer 'shared'; got 2 calls"):
+    with pytest.raises(AttlasError, match=r"got 2 calls; of a layer .* trace.calls\('shared'\)"):
         rollout(trace)
+    torch.testing.assert_close(rollout(trace.calls("shared")), rollout(calls))
+
+
+def test_layers_may_be_named_by_a_pattern() -> None:
+    torch.manual_seed(0)
+    trace = Trace()
+    for layer in ("encoder.0", "encoder.1", "other"):
+        trace.note(layer, maps())
+    torch.testing.assert_close(
+        rollout(trace, layers="encoder.*"), rollout([trace["encoder.0"], trace["encoder.1"]])
+    )
+    with pytest.raises(AttlasError, match=r"some of the layers .* got 'decoder.\*'"):
+        rollout(trace, layers=["encoder.*", "decoder.*"])
+
+
+def test_a_query_that_sees_nothing_keeps_what_it_has_without_a_residual_too() -> None:
+    weights = torch.tensor([[[[0.5, 0.5, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 0.0]]]])
+    shares = rollout([DenseReading(weights)] * 2, residual=0.0)
+    torch.testing.assert_close(
+        shares, torch.tensor([[0.25, 0.75, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]).double()
+    )

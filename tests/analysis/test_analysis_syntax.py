@@ -202,6 +202,8 @@ def test_tokenizers_tell_the_words_of_their_tokens():
     assert numbers[1].tolist() == [-1, 0, -1] + [-1] * (numbers.shape[1] - 3)
     with pytest.raises(AttlasError, match="a fast tokenizer"):
         word_numbers({"input_ids": [[1, 2]]})
+    with pytest.raises(AttlasError, match="tokenise a list of word lists"):
+        word_numbers(tokenizer(texts[0], is_split_into_words=True))
 
 
 def test_what_does_not_fit_is_told():
@@ -212,8 +214,10 @@ def test_what_does_not_fit_is_told():
         syntax(trace, [PLAYERS, PLAYERS], PARTS[None])
     with pytest.raises(AttlasError, match="a sentence for each of 1 batch rows"):
         syntax(trace, [PLAYERS, PLAYERS], PARTS[None].expand(2, -1))
-    with pytest.raises(AttlasError, match="the number of its word, below 3"):
+    with pytest.raises(AttlasError, match="the number of its word, from -1 to below 3"):
         syntax(trace, [PLAYERS], PARTS[None] + 1)
+    with pytest.raises(AttlasError, match=r"below 3; got \(6,\), from -100 to"):
+        syntax(trace, [PLAYERS], PARTS[None].clamp(min=0).index_fill(1, torch.tensor(0), -100))
     with pytest.raises(AttlasError, match="for each of 6 tokens"):
         syntax(trace, [PLAYERS], PARTS[None, :5])
     across = Trace()

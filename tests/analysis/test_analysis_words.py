@@ -8,7 +8,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from attlas.analysis.counted import real_of
+from attlas.analysis.counted import counted, real_of
 from attlas.analysis.wording.impression import impression_of
 from attlas.analysis.wording.words import CAUTION, in_words
 from attlas.errors import AttlasError
@@ -188,7 +188,8 @@ def test_the_numbers_of_the_text_are_those_of_the_map(queries, slots, seed):
     generator = torch.Generator().manual_seed(seed)
     weights = torch.softmax(2 * torch.randn(queries, slots, generator=generator).double(), -1)
     reading = DenseReading(weights[None, None])
-    seen = impression_of(reading, real_of(reading), across=True)
+    real = real_of(reading)
+    seen = impression_of(reading, real, counted(reading, real, across=True))
     best = weights.argmax(-1)
     entropy = -(weights * weights.log()).sum(-1)
     assert seen.queries == seen.asked == queries
@@ -208,7 +209,32 @@ def test_what_does_not_fit_is_told():
         in_words(reading, 0, 1)
     with pytest.raises(AttlasError, match="a token for each of 3 slots, or of the 3 that are not"):
         in_words(reading, 0, 0, tokens=["a", "b"])
+    all_of_them = torch.ones(1, 3, dtype=torch.bool)
     with pytest.raises(AttlasError, match="one map; got 1 × 2 of them"):
-        impression_of(
-            DenseReading(torch.ones(1, 2, 3, 3) / 3), torch.ones(1, 3).bool(), across=None
-        )
+        impression_of(DenseReading(torch.ones(1, 2, 3, 3) / 3), all_of_them, all_of_them)
+
+
+def test_padding_is_left_out_of_a_map_of_two_texts_where_it_is_told():
+    weights = torch.full((1, 1, 7, 9), 1 / 9)
+    whole = in_words(DenseReading(weights), 0, 0)
+    assert whole.startswith("7 queries look at 9 slots.")
+    real, queries = torch.arange(9) < 6, torch.arange(7) < 2
+    told = in_words(DenseReading(weights), 0, 0, real=real, queries=queries)
+    assert told.startswith("2 queries look at 6 slots.")
+    with pytest.raises(AttlasError, match=r"real queries of shape \(1, 7\)"):
+        in_words(DenseReading(weights), 0, 0, queries=real)
+
+
+@pytest.mark.parametrize("mark", ["。", "،", "▁.", "<|im_end|>"])
+def test_separators_of_other_writings_are_sinks_too(mark):
+    words = [*WORDS[:6], mark, WORDS[7]]
+    assert "as a sink does" in in_words(looking_at([6] * 8, 8, 0.9), 0, 0, tokens=words)
+
+
+@pytest.mark.parametrize("sign", ["\u2028", "\x85", "\n", "\u200b"])
+def test_no_token_breaks_the_line_or_hides_in_it(sign):
+    words = [*WORDS[:3], f"a{sign}b", *WORDS[4:]]
+    told = in_words(looking_at([3] * 8, 8, 0.9), 0, 0, tokens=words)
+    assert sign not in told
+    assert len(told.splitlines()) == 1
+    assert "slot 3" in told

@@ -217,3 +217,10 @@ def test_a_model_at_hand_answers_as_the_run_does(run: Path, classifier: TextClas
     assert "run" not in other.facts
     assert classifier.facts["labels"] == "neg, pos"
     assert classifier.facts["run"] == str(run)
+
+
+def test_a_model_in_training_mode_is_told(run: Path) -> None:
+    classifier = TextClassifier(run)
+    classifier.model.train()
+    with pytest.raises(AttlasError, match="a model in evaluation mode; got one in training mode"):
+        classifier("the film was great")

@@ -3,6 +3,7 @@
 import json
 import os
 import shutil
+from contextlib import nullcontext
 from importlib.metadata import version
 from pathlib import Path
 
@@ -354,3 +355,37 @@ def test_a_full_disk_takes_no_scores_away(
         assert code == 2
         assert "No space left on device" in error
         assert out == evaluate(*command)[1]
+
+
+def test_scores_as_json_and_translations_do_not_share_the_standard_output(run: Path) -> None:
+    code, out, error = called("evaluate", run, "--json", "-o", "-")
+    assert (code, out) == (2, "")
+    assert "name a file for -o" in error
+
+
+def test_a_table_of_settings_is_no_setting(run: Path) -> None:
+    code, _, error = called("evaluate", run, "--set", "decoding=greedy")
+    assert code == 2
+    assert "got decoding='greedy'; name the setting behind a dot" in error
+
+
+def test_the_report_names_the_checkpoint_that_was_scored(
+    run: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shelf = Run(run).shelf
+    before = shelf.named("best")
+    other = next(name for name in shelf.names() if name != before)
+    whole = Translator.many
+
+    def meanwhile(self, *given, **named):
+        Run(run).shelf.point("best", other)
+        return whole(self, *given, **named)
+
+    monkeypatch.setattr(Translator, "many", meanwhile)
+    monkeypatch.setattr(Translator, "forked", lambda self: nullcontext(self))
+    try:
+        code, out, _ = called("evaluate", run, "--json")
+    finally:
+        shelf.point("best", before)
+    assert code == 0
+    assert json.loads(out)["checkpoint"] == before

@@ -49,3 +49,25 @@ def test_a_full_disk_is_told_with_the_name_of_the_file(run: Path, where: str, na
     assert code == 2
     assert error.startswith(f"attlas: wanted to use {name}; got No space left on device")
     assert error.count("\n") == 1
+
+
+@pytest.mark.parametrize("what", ["--version", "--help", "train --help"])
+def test_a_full_disk_is_told_without_a_command_too(what: str) -> None:
+    code, error = shell(f"{ATTLAS} {what} > /dev/full")
+    assert code == 2
+    assert error == (
+        "attlas: wanted to use the standard output, or a file; got No space left on device; mend "
+        "that\n"
+    )
+
+
+@pytest.mark.slow
+def test_a_reader_of_another_file_that_leaves_is_no_end_of_the_work(
+    run: Path, tmp_path: Path
+) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    line = f"head -c 3 {pipe} > /dev/null & {ATTLAS} translate {run} -o {tmp_path / 'out'} "
+    code, error = shell(line + f"--alignments {pipe} --window 1", b"1 2 3\n" * 3000)
+    assert code == 2
+    assert f"wanted to use '{pipe}'; got Broken pipe" in error

@@ -2,6 +2,7 @@
 
 import io
 import json
+import os
 import re
 import shutil
 import sys
@@ -48,6 +49,22 @@ def test_a_run_goes_on_with_what_it_was_begun_with(recipe: Path, tmp_path: Path,
     assert "going on after update 3" in error
     assert Run(folder).checkpoints()[-1] == "00000005"
     assert Run(folder).table("model")["hidden"] == 9
+
+
+def test_a_recipe_that_was_edited_where_it_stands_is_another_one(
+    recipe: Path, tmp_path: Path
+) -> None:
+    folder = tmp_path / "run"
+    called("train", recipe, "--out", folder)
+    before = (folder / "config.toml").read_text(encoding="utf-8")
+    edited = before.replace("embedding = 8", "embedding = 5").replace("updates = 3", "updates = 5")
+    assert edited.count("= 5") >= 2
+    (folder / "config.toml").write_text(edited, encoding="utf-8")
+    code, _, error = called("train", folder)
+    assert code == 2
+    assert "got model.embedding = 5 instead of 8; put these back" in error
+    (folder / "config.toml").write_text(before, encoding="utf-8")
+    assert called("train", folder)[0] == 0
 
 
 def test_another_recipe_does_not_touch_a_run(recipe: Path, tmp_path: Path) -> None:
@@ -313,3 +330,13 @@ def test_a_run_from_before_origins_were_told_is_opened_and_goes_on(
     code, _, error = called("train", tmp_path / "run", *more)
     assert code == 0, error
     assert "going on after update 3" in error
+
+
+def test_a_folder_whose_name_no_file_can_hold_is_told_before_any_work(
+    recipe: Path, tmp_path: Path
+) -> None:
+    folder = os.path.join(tmp_path, os.fsdecode(b"caf\xe9"))
+    code, _, error = called("train", recipe, "--out", folder)
+    assert code == 2
+    assert "whose names are UTF-8" in error
+    assert not os.path.exists(folder)

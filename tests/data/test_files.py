@@ -329,3 +329,14 @@ def test_a_shipped_recipe_says_where_its_missing_files_come_from(name, tmp_path,
         data.load()
     assert "https://" in data.origin
     assert f"get it from {data.origin}, or name another with --set data.train=" in str(caught.value)
+
+
+def test_two_tables_are_not_two_sides(tmp_path):
+    for name in ("one.tsv", "two.tsv"):
+        (tmp_path / name).write_text("a\tb\nc\td\n")
+    with pytest.raises(
+        AttlasError, match=r"two tables, .*one.tsv and .*two.tsv.*; join the tables"
+    ):
+        read_pairs([tmp_path / "one.tsv", tmp_path / "two.tsv"])
+    (tmp_path / "two.tsv").write_text("a\tb\nno tab\n")
+    assert len(read_pairs([tmp_path / "one.tsv", tmp_path / "two.tsv"])) == 2

@@ -216,3 +216,17 @@ def test_a_text_of_a_folder_that_is_not_utf8_is_named(tmp_path):
     (tmp_path / "pos" / "0_7.txt").write_bytes(b"caf\xe9")
     with pytest.raises(AttlasError, match=r"UTF-8 text in .*0_7\.txt; got byte 0xe9 at byte 4"):
         read_labelled_texts(tmp_path)
+
+
+def test_a_field_that_stands_twice_is_told(tmp_path):
+    path = tmp_path / "a.jsonl"
+    path.write_text('{"text": "a", "text": "b", "label": 1}\n')
+    with pytest.raises(AttlasError, match=r'line 1 of .*; got the field "text" more than once'):
+        read_labelled(path)
+
+
+def test_hidden_folders_are_no_labels(tmp_path):
+    for folder in ("good", "bad", ".ipynb_checkpoints"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "1.txt").write_text("so so")
+    assert {entry.label for entry in read_labelled(tmp_path)} == {"good", "bad"}

@@ -1,5 +1,7 @@
+import bz2
 import gzip
 import io
+import lzma
 import sys
 import tarfile
 import zipfile
@@ -12,7 +14,7 @@ from hypothesis import strategies as st
 from attlas.data import read_labelled, read_lines, stream_lines
 from attlas.errors import AttlasError
 
-UNBROKEN = st.text(st.characters(codec="utf-8", exclude_characters="\n\r\ufeff"))
+UNBROKEN = st.text(st.characters(codec="utf-8", exclude_characters="\0\n\r\ufeff"))
 
 
 @given(texts=st.lists(UNBROKEN), last_ended=st.booleans(), packed=st.booleans())
@@ -110,3 +112,27 @@ def test_an_archive_is_no_text_and_is_to_be_unpacked(tmp_path, name):
     for read in (read_lines, read_labelled, lambda path: list(stream_lines(path))):
         with pytest.raises(AttlasError, match=said):
             read(path)
+
+
+@pytest.mark.parametrize("kind", ["xz", "bzip2", "zstd"])
+def test_other_ways_of_packing_are_named(tmp_path, kind):
+    packed = {
+        "xz": lzma.compress(b"one\n"),
+        "bzip2": bz2.compress(b"one\n"),
+        "zstd": bytes.fromhex("28b52ffd04582100006f6e650a3f0a7d11"),
+    }
+    (tmp_path / "a").write_bytes(packed[kind])
+    with pytest.raises(AttlasError, match=rf"got an? {kind} file; unpack it"):
+        read_lines(tmp_path / "a")
+
+
+@pytest.mark.parametrize("code", ["utf-16-le", "utf-16-be"])
+def test_utf_16_without_a_mark_is_no_utf_8(tmp_path, code):
+    (tmp_path / "a").write_bytes("the cat\nsaß\n".encode(code))
+    with pytest.raises(AttlasError, match=r"UTF-8 text .* as in UTF-16; convert"):
+        read_lines(tmp_path / "a")
+
+
+def test_a_nul_among_letters_is_a_character(tmp_path):
+    (tmp_path / "a").write_bytes(b"a\0b\nnext\n")
+    assert read_lines(tmp_path / "a").texts == ("a\0b", "next")

@@ -235,3 +235,13 @@ def test_what_is_no_model_of_ours_is_refused():
     )
     with pytest.raises(AttlasError, match="ids 0 to 3 are <pad>, <unk>, <s>, </s>; got <unk>"):
         Subwords(written.getvalue())
+
+
+def test_a_sign_that_sentencepiece_keeps_to_itself_takes_no_line_away():
+    plain = ["the cat sat on the mat"] * 50 + ["wonderful dogs run quickly"] * 50
+    marked = [text.replace("run ", "run \u2585 ") for text in plain]
+    pieces = train_subwords(marked, "bpe", 330)
+    assert len(pieces.encode("wonderful")) == len(
+        train_subwords(plain, "bpe", 330).encode("wonderful")
+    )
+    assert pieces.decode(pieces.encode("a \u2585 b")) == "a \u2585 b"

@@ -12,6 +12,8 @@ from table_model import LookingTable, TableModel
 from attlas.config import write_toml
 from attlas.data import END, Characters, Vocabularies, Words, train_subwords
 from attlas.decoding import DecodingConfig, Translation, Translator
+from attlas.decoding import translator as translator_module
+from attlas.decoding.alignment import links_of
 from attlas.errors import AttlasError
 from attlas.models import RecurrentConfig, TransformerConfig, build
 from attlas.recording import Trace, observe
@@ -369,3 +371,60 @@ def test_a_model_of_so_many_positions_reads_and_writes_no_further_and_says_so(
         assert len(found.tokens) - found.finished <= 5
         assert found.trace is not None
         assert found.trace.layers
+
+
+def test_a_token_that_looked_at_no_word_has_no_link() -> None:
+    weights = torch.tensor([[0.7, 0.3, 0.0], [0.0, 0.0, 1.0], [0.0, 0.0, 0.0], [0.5, 0.5, 0.0]])
+    assert links_of(weights, 4, 2) == ((0, 0), (0, 3))
+    assert links_of(weights, 4, 3) == ((0, 0), (2, 1), (0, 3))
+
+
+def test_a_model_in_training_mode_is_not_read_again() -> None:
+    translator = recurrent(method="greedy")
+    one = translator("the cat")
+    translator.model.train()
+    with pytest.raises(AttlasError, match="a model in evaluation mode"):
+        _ = one.trace
+
+
+def test_a_prefix_that_the_model_cannot_write_is_an_error() -> None:
+    with pytest.raises(AttlasError, match=r"wanted a prefix of words .*got 'x foo', of which"):
+        table()("a b", prefix="x foo")
+
+
+def test_a_shortest_translation_beyond_the_positions_is_an_error() -> None:
+    words = Words([f"w{number}" for number in range(20)])
+    config = TransformerConfig(width=8, heads=2, feedforward=8, positions="learned", longest=6)
+    model = build(config, len(words), len(words))
+    with pytest.raises(AttlasError, match=r"a min_length of at most 5, .*; got 6; lower"):
+        Translator.of(model, Vocabularies(words, words), DecodingConfig(min_length=6))
+    translator = Translator.of(model, Vocabularies(words, words), DecodingConfig(min_length=5))
+    assert len(translator("w1").tokens) == 5
+    with pytest.raises(AttlasError, match="shorten it: the model has no more positions"):
+        translator("w1", prefix="w2 w3 w4 w5 w6 w7")
+
+
+@pytest.mark.parametrize(
+    ("config", "most"),
+    [
+        ({"method": "greedy"}, 40),
+        ({"method": "beam", "beam": 5}, 8),
+        ({"method": "sample", "n_best": 20}, 2),
+        ({"method": "sample", "n_best": 400}, 1),
+    ],
+)
+def test_a_batch_has_only_so_many_hypotheses(
+    config: dict[str, int], most: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(translator_module, "_HYPOTHESES", 40)
+    translator, sizes = recurrent(max_length_factor=0.0, max_length_constant=2, **config), []
+    search = translator.search
+
+    def counted(sources, prefixes):
+        sizes.append(len(sources))
+        return search(sources, prefixes)
+
+    monkeypatch.setattr(translator, "search", counted)
+    assert len(list(translator.many(["cat"] * 40, tokens=10_000))) == 40
+    assert max(sizes) <= most
+    assert sum(sizes) == 40

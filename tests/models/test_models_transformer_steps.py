@@ -200,3 +200,21 @@ def test_as_many_tokens_as_rows(source, real) -> None:
     model = made(KINDS["pre"]).eval()
     with pytest.raises(AttlasError, match="one token for each of 3 rows; got 6"):
         model.step(torch.zeros(6, dtype=torch.long), model.encode(source, real))
+
+
+@pytest.mark.parametrize("kind", ["pre", "grouped keys", "rms swiglu rotary", "longformer"])
+def test_many_draws_of_one_source_part_their_pasts_and_stay_what_they_are(kind: str) -> None:
+    model, draws = made(KINDS[kind]).eval(), 20
+    source, real = torch.tensor([[4, 9, 7, 3]]), torch.ones(1, 4, dtype=torch.bool)
+    tokens = torch.randint(4, TARGETS, (12, draws), generator=torch.Generator().manual_seed(0))
+    with torch.inference_mode():
+        state = model.encode(source, real).select(torch.zeros(draws, dtype=torch.long))
+        alone = model.encode(source.expand(draws, -1), real.expand(draws, -1))
+        shared = set()
+        for step in tokens:
+            found, state = model.step(step, state)
+            expected, alone = model.step(step, alone)
+            torch.testing.assert_close(found, expected)
+            shared.add(state.past.each)
+    assert shared == {draws, 1}
+    assert state.past.layers[0].slots == len(tokens)

@@ -85,10 +85,14 @@ def test_leftovers_of_killed_writes_are_cleaned_away_and_nothing_else(shelf: She
     (shelf.run / "best.tmp").write_text("half")
     (shelf.folder / "00000200.safetensors.tmp").write_text("half")
     (shelf.run / "notes.txt").write_text("mine")
+    (shelf.run / "notes.tmp").write_text("mine too")
+    (shelf.run / "cache.tmp").mkdir()
     shelf.clean()
+    assert (shelf.run / "cache.tmp").is_dir()
     assert sorted(path.name for path in shelf.run.rglob("*") if path.is_file()) == [
         "00000003.safetensors",
         "00000020.safetensors",
         "00000100.safetensors",
+        "notes.tmp",
         "notes.txt",
     ]

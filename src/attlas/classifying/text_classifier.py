@@ -119,6 +119,10 @@ class TextClassifier:
 
     @torch.no_grad()
     def _answered(self, lines: Sequence["_Line"]) -> list[Classification]:
+        if self.model.training:
+            raise AttlasError(
+                "a model in evaluation mode", "one in training mode", "call model.eval()"
+            )
         source, real = padded([[*line.ids, END] for line in lines])
         logits = self.model(source.to(self.device), real.to(self.device))
         rows = logits.double().softmax(-1).tolist()

@@ -1,5 +1,6 @@
 """`attlas`: the commands, and what holds for all of them."""
 
+import sys
 from typing import Annotated
 
 import typer
@@ -8,7 +9,7 @@ from attlas.cli.classify import classify
 from attlas.cli.evaluate import evaluate
 from attlas.cli.export import export
 from attlas.cli.figure import figure
-from attlas.cli.guard import Guarded
+from attlas.cli.guard import Guarded, unwritten
 from attlas.cli.inspect import inspect
 from attlas.cli.interrupt import stay
 from attlas.cli.look import look
@@ -64,6 +65,11 @@ def main() -> None:
     """The program, on standard streams that can be relied on."""
     prepare()
     try:
-        app()
+        try:
+            app()
+        finally:
+            sys.stdout.flush()  # of --help and --version, a full disk would be noticed too late
+    except OSError as error:
+        sys.exit(unwritten(error))
     finally:
         stay()

@@ -72,9 +72,16 @@ def evaluate(
         from attlas.cli.given import check_distinct, check_used, data_of, run_at
         from attlas.cli.output import check_writable, kept
         from attlas.cli.searching import decoding_of
+        from attlas.errors import AttlasError
 
     check_writable(output)  # better told before the work than after it
     opened, checkpoint = run_at(run, checkpoint)
+    # A training may name another one best while this one is scored.
+    checkpoint = opened.shelf.number_of(checkpoint)
+    if as_json and output is not None and str(output) == "-":
+        raise AttlasError(
+            "the scores or the translations on the standard output", "both", "name a file for -o"
+        )
     check_distinct([source, reference, *data_of(opened)], [output])
     if opened.classifies:
         of_translation = {

@@ -9,7 +9,7 @@ from typing import Any
 from rich.console import Console
 from rich.progress import track
 
-from attlas.cli.given import instead_of_data
+from attlas.cli.given import check_there, instead_of_data
 from attlas.data import Corpus, FilterReport, Pair, SplitName, read_lines
 from attlas.data.amount import amount
 from attlas.data.vocabulary import UNKNOWN
@@ -22,6 +22,8 @@ from attlas.training import Recipe
 from attlas.training.evaluation import exactly_right
 from attlas.training.provenance import this_attlas
 
+_FILES = "--source and --reference"
+
 
 def test_set_of(run: Run, source: str | None, reference: str | None, *, valid: bool) -> Corpus:
     """The two files, every line of them; without files, a split of the run's own data.
@@ -31,8 +33,10 @@ def test_set_of(run: Run, source: str | None, reference: str | None, *, valid: b
     """
     if source is None and reference is None:
         split: SplitName = "valid" if valid else "test"
-        with instead_of_data("--source and --reference"):
-            corpus = Recipe.read(run.config, str(run.path / CONFIG)).data.corpus(split)
+        data, options = Recipe.read(run.config, str(run.path / CONFIG)).data, _FILES
+        check_there(run.path, passing=data.passing, options=options)
+        with instead_of_data(options):
+            corpus = data.corpus(split)
         assert isinstance(corpus, Corpus)  # a classifier's run has been told apart before
         if not corpus.pairs:
             raise AttlasError(
@@ -133,7 +137,7 @@ def scored(
         "decoding": translator.config.model_dump(mode="json"),
         "engine": translator.facts.get("engine", "attlas"),
         "run": str(run.path),
-        "checkpoint": run.shelf.named(checkpoint) if checkpoint in ("best", "last") else checkpoint,
+        "checkpoint": checkpoint,
         **{key: provenance.get(key) for key in ("seed", "attlas", "commit", "torch")},
         "evaluated": this_attlas(),
     }

@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.progress import track
 
 from attlas.classifying import Classification, TextClassifier
-from attlas.cli.given import instead_of_data
+from attlas.cli.given import check_there, instead_of_data
 from attlas.config import overridden
 from attlas.data import LabelledCorpus, LabelledData, Labels
 from attlas.data.amount import amount
@@ -72,6 +72,7 @@ def _test_set(
         )
     else:
         split = "valid" if valid else "test"
+        check_there(run.path, passing=data.passing, options="--source")
         with instead_of_data("--source"):
             corpus = data.corpus("valid" if valid else "test")
         print(corpus.report, file=sys.stderr)
@@ -153,7 +154,7 @@ def _report(
         "confusion": confusion(tested.labels, given, classifier.labels),
         "data": {"name": tested.name, "texts": len(tested), "sha256": tested.checksum},
         "run": str(run.path),
-        "checkpoint": run.shelf.named(checkpoint) if checkpoint in ("best", "last") else checkpoint,
+        "checkpoint": checkpoint,
         **{key: provenance.get(key) for key in ("seed", "attlas", "commit", "torch")},
         "evaluated": this_attlas(),
     }

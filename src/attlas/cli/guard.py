@@ -32,7 +32,9 @@ class Guarded(TyperCommand):
         try:
             result = super().invoke(ctx)
             sys.stdout.flush()  # or a closed pipe would be noticed only after the end
-        except BrokenPipeError:
+        except BrokenPipeError as error:
+            if error.filename is not None:  # the reader of another file than the standard output
+                raise typer.Exit(_told(error, debug)) from None
             _forget_output()
             raise typer.Exit(0) from None
         except KeyboardInterrupt as interrupt:
@@ -49,14 +51,22 @@ class Guarded(TyperCommand):
         return result
 
 
+def unwritten(error: OSError) -> int:
+    """Say that the standard output cannot be written, outside of a command; the exit code."""
+    if isinstance(error, BrokenPipeError):
+        _forget_output()
+        return 0
+    return _told(error, debug=False)
+
+
 def _told(error: Exception, debug: bool) -> int:
     """Say what went wrong where nobody foresaw it; the exit code."""
     what = " ".join(str(error).split())
     if _of_memory(error):
         _say(
             f"attlas: wanted memory; got {what or 'none'}; free some, or do less at once: lower "
-            "batching.tokens for a training, --window for texts, and decoding.longest_source for "
-            "texts to translate",
+            "batching.tokens for a training, --tokens for statistics, --window for texts, and "
+            "decoding.longest_source for texts to translate",
             debug,
         )
         return 2

@@ -28,6 +28,12 @@ def decoding_of(
             f"one of {', '.join(others)}",
             "train another run to change what a run is made of",
         )
+    if not isinstance(tables["decoding"], dict):
+        raise AttlasError(
+            "one of the settings of the search, such as decoding.method=greedy",
+            f"decoding={tables['decoding']!r}",
+            "name the setting behind a dot",
+        )
     asked = {**tables["decoding"]}
     asked |= {"method": "beam", "beam": beam} if beam is not None else {}
     asked |= {"n_best": n_best} if n_best is not None else {}

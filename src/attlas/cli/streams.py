@@ -26,7 +26,8 @@ def prepare() -> None:
     sys.stdin = sys.stdin or open(0, encoding="utf-8", closefd=False)  # noqa: SIM115
     sys.stdout = sys.stdout or open(1, "w", encoding="utf-8", closefd=False)  # noqa: SIM115
     if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(encoding="utf-8", errors="strict", newline="\n")
+        # Names of files may be other bytes than UTF-8, and are written as they are.
+        sys.stdout.reconfigure(encoding="utf-8", errors="surrogateescape", newline="\n")
     if sys.stderr is None or isinstance(sys.stderr, io.TextIOWrapper):
         telling = io.BufferedWriter(Telling(2, "wb", closefd=False))
         sys.stderr = io.TextIOWrapper(

@@ -1,5 +1,6 @@
 """`attlas train`: from a recipe to a run."""
 
+import os
 from os.path import lexists
 from pathlib import Path
 from typing import Annotated
@@ -52,6 +53,13 @@ def train(
                 f"a folder for the run at {folder}",
                 f"{part}, which is no folder",
                 "choose another one with --out",
+            )
+    for path in (name, str(folder)):
+        if not path.isprintable() and path.encode(errors="replace") != os.fsencode(path):
+            raise AttlasError(
+                "a recipe and a folder whose names are UTF-8, because the run holds them",
+                ascii(path),
+                "rename it, or choose another folder with --out",
             )
     chosen = read_recipe(Path(name) / CONFIG if begun else name, settings or ())
     if device_named(chosen.training.device).type == "cpu":

@@ -13,7 +13,7 @@ from attlas.errors import AttlasError
 def read_toml(path: Path) -> dict[str, Any]:
     """Parse a TOML file; a missing or broken file is an `AttlasError` that names it."""
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
+        return tomllib.loads(path.read_text(encoding="utf-8-sig"))
     except FileNotFoundError:
         raise AttlasError("a TOML file", f"no file at {path}", "check the path") from None
     except (OSError, UnicodeDecodeError) as error:

@@ -157,8 +157,9 @@ def read_pairs(
 ) -> Corpus:
     """The pairs of two line-parallel files, or of two columns of one TSV.
 
-    Errors: `AttlasError` where the files have unequal numbers of lines, a TSV line has another
-    number of columns than the first, a file is not UTF-8, or a filter set to "error" meets a fault.
+    Errors: `AttlasError` where the files have unequal numbers of lines, or a tab in every line of
+    both; where a TSV line has another number of columns than the first, a file is not UTF-8, or a
+    filter set to "error" meets a fault.
     """
     named = _one_or_two(tuple(map(str, paths)))
     if len(named) == 1:
@@ -177,6 +178,12 @@ def read_pairs(
             "two files with the same number of lines",
             f"{len(source):,} in {source.name} and {len(target):,} in {target.name}",
             "make line n of one the translation of line n of the other",
+        )
+    if source.texts and all("\t" in text for text in (*source.texts, *target.texts)):
+        raise AttlasError(
+            "one table, or two files with one sentence a line",
+            f"two tables, {source.name} and {target.name}: every line of them has a tab",
+            "join the tables to one, for example with cat",
         )
     return corpus_of(
         [Pair(*both) for both in zip(source.texts, target.texts, strict=True)],

@@ -13,9 +13,10 @@ _TEXT = ".txt"
 def folder_entries(folder: Path) -> tuple[list[tuple[Place, Labelled]], tuple[str, ...]]:
     """Each text with its name (LABEL/NAME.txt), in the order of the names; and what to remark.
 
-    A file beside the folders is none of the texts.
+    A file beside the folders is none of the texts, nor is a folder whose name begins with a dot.
     """
-    labels = sorted(path.name for path in folder.iterdir() if path.is_dir())
+    there = [path for path in folder.iterdir() if not path.name.startswith(".")]
+    labels = sorted(path.name for path in there if path.is_dir())
     found: list[tuple[Place, Labelled]] = []
     remarks: list[str] = []
     for label in labels:

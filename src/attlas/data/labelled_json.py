@@ -37,7 +37,7 @@ def _labelled(line: str, text: str, label: str, where: str) -> Labelled:
 
 def _object(line: str, where: str) -> dict[str, Any]:
     try:
-        entry = json.loads(line)
+        entry = json.loads(line, object_pairs_hook=_once)
     except json.JSONDecodeError as error:  # whose own text counts lines within this one
         found = f"{error.msg} at character {error.pos + 1}"
     except (ValueError, RecursionError) as error:
@@ -47,6 +47,16 @@ def _object(line: str, where: str) -> dict[str, Any]:
             return entry
         found = _shown(entry)
     raise AttlasError(f"a JSON object in {where}", found, _ONE_A_LINE)
+
+
+def _once(fields: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object whose fields have different names: else one of them would be lost."""
+    found = dict(fields)
+    if len(found) < len(fields):
+        names = [name for name, _ in fields]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise ValueError(f"the field {json.dumps(twice)} more than once")
+    return found
 
 
 def _name(label: object, where: str) -> str:

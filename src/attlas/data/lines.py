@@ -14,7 +14,12 @@ from attlas.errors import AttlasError
 
 STDIN = "-"
 _GZIP = b"\x1f\x8b"
-_ZIP = b"PK\x03\x04"
+_PACKED = {
+    b"PK\x03\x04": "an archive (zip)",
+    b"\xfd7zXZ\x00": "an xz file",
+    b"BZh": "a bzip2 file",
+    b"\x28\xb5\x2f\xfd": "a zstd file",
+}
 _TAR, _TAR_AT = (b"ustar\x00", b"ustar  \x00"), 257  # of POSIX, of GNU
 _BYTE_ORDER_MARK = "\ufeff"
 
@@ -122,13 +127,27 @@ def _unzipped(file: IO[bytes] | io.BufferedIOBase, name: str) -> Iterable[bytes]
     zipped = held.peek(2)[:2] == _GZIP
     text: gzip.GzipFile | io.BufferedReader = gzip.GzipFile(fileobj=held) if zipped else held
     begin = text.peek(_TAR_AT + max(map(len, _TAR)))
-    if begin.startswith(_ZIP) or begin.startswith(_TAR, _TAR_AT):
+    packed = next((kind for magic, kind in _PACKED.items() if begin.startswith(magic)), None)
+    if begin.startswith(_TAR, _TAR_AT):
+        packed = "an archive (tar)"
+    if packed is not None:
         raise AttlasError(
-            f"a text file, plain or gzipped, at {name}",
-            f"an archive ({'zip' if begin.startswith(_ZIP) else 'tar'})",
-            "unpack it, and name what is in it",
+            f"a text file, plain or gzipped, at {name}", packed, "unpack it, and name what is in it"
+        )
+    if _is_utf_16(begin):
+        raise AttlasError(
+            f"UTF-8 text in {name}",
+            "a NUL in every other byte, as in UTF-16",
+            "convert the file to UTF-8 (for example with iconv -f UTF-16 -t UTF-8)",
         )
     return text
+
+
+def _is_utf_16(begin: bytes) -> bool:
+    """Whether it begins as Latin letters do in UTF-16, which are valid UTF-8 as well."""
+    begin = begin[: len(begin) // 2 * 2]
+    halves = [half.count(0) for half in (begin[::2], begin[1::2])]
+    return min(halves) == 0 and max(halves) > 1 and max(halves) * 4 >= len(begin)
 
 
 def _peekable(content: bytes) -> io.BufferedReader:

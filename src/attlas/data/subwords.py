@@ -132,6 +132,9 @@ class Subwords(Vocabulary):
         return self._labels[id_].replace(_SPACE, " ").encode()
 
 
+_RESERVED = "\u2585"
+
+
 def train_subwords(
     texts: Iterable[str], kind: Literal["bpe", "unigram"], size: int, name: str = "vocabulary"
 ) -> Subwords:
@@ -142,7 +145,8 @@ def train_subwords(
     """
     import sentencepiece
 
-    sentences = [f" {text}" for text in texts]
+    # sentencepiece keeps U+2585 to itself, and leaves out every sentence that has one.
+    sentences = [f" {text}".replace(_RESERVED, " ") for text in texts]
     if not any(text.strip() for text in sentences):
         raise AttlasError(f"text to build the {name} from", "nothing", "check the training data")
     written = io.BytesIO()

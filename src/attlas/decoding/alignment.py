@@ -14,12 +14,14 @@ def links_of(
     """(argmax_i a_ti, t) for each of the first `targets` queries t, over the first `sources` slots.
 
     END is left out on both sides by these counts: it is no part of a text, and much attention that
-    means "nowhere" goes there. In the order of the target; equal weights: the first source token.
+    means "nowhere" goes there. A token that looked at nothing else has no link. In the order of the
+    target; equal weights: the first source token.
     """
     if not targets or not sources:
         return ()
-    most = weights[:targets, :sources].argmax(dim=1).tolist()
-    return tuple((source, target) for target, source in enumerate(most))
+    weights = weights[:targets, :sources]
+    found = zip(weights.argmax(dim=1).tolist(), weights.amax(dim=1).tolist(), strict=True)
+    return tuple((source, target) for target, (source, most) in enumerate(found) if most > 0)
 
 
 def word_links(

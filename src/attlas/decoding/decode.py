@@ -46,9 +46,10 @@ def decode(
             f"none in row {sizes.index(0)}",
             "leave empty sentences out",
         )
+    check_room(config, model.longest)
     longest = [_most(config.max_length(size), model.longest) for size in sizes]
     constraints = Constraints(
-        prefix=_padded(prefix or [[]] * len(sizes), longest).to(source.device),
+        prefix=_padded(prefix or [[]] * len(sizes), longest, model.longest).to(source.device),
         max_length=torch.tensor(longest, device=source.device),
         min_length=config.min_length,
         no_repeat_ngram=config.no_repeat_ngram,
@@ -73,13 +74,26 @@ def decode(
             )  # fmt: skip
 
 
+def check_room(config: DecodingConfig, positions: int | None) -> None:
+    """That the shortest translation that is wanted has positions, behind that of the begin token.
+
+    Errors: `AttlasError` where it has not.
+    """
+    if positions is not None and config.min_length > positions - 1:
+        raise AttlasError(
+            f"a min_length of at most {positions - 1}, for which the model has positions",
+            str(config.min_length),
+            "lower decoding.min_length",
+        )
+
+
 def _most(tokens: int, positions: int | None) -> int:
     """So many tokens, or as many as the model has positions for behind the begin token."""
     return tokens if positions is None else min(tokens, positions - 1)
 
 
 def _padded(
-    prefixes: Sequence[Sequence[int]], longest: Sequence[int]
+    prefixes: Sequence[Sequence[int]], longest: Sequence[int], positions: int | None
 ) -> Int[Tensor, "batch longest"]:
     """One row per prefix, padded with PAD."""
     if len(prefixes) != len(longest):
@@ -105,7 +119,9 @@ def _padded(
             raise AttlasError(
                 f"a prefix of at most {most} tokens for row {row}",
                 f"{len(prefix)} tokens",
-                "shorten it, or raise max_length_constant",
+                "shorten it: the model has no more positions"
+                if positions is not None and most == positions - 1
+                else "shorten it, or raise max_length_constant",
             )
     width = max(map(len, prefixes))
     rows = [[*prefix, *[PAD] * (width - len(prefix))] for prefix in prefixes]

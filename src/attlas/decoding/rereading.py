@@ -40,9 +40,12 @@ def reread(
 
     source, target: ids without BEGIN and END; END is added to the source, and to the target where
     it is finished. The queries are the target's tokens: query t is the one that predicts token t.
+    Errors: `AttlasError` where the model is in training mode.
     """
     if not taps(model):
         return Rereading(None, (), "the model has no attention")
+    if model.training:
+        raise AttlasError("a model in evaluation mode", "one in training mode", "call model.eval()")
     device = next((p.device for p in model.parameters()), torch.device("cpu"))
     wanted = [*target, END] if finished else [*target]
     if not wanted:

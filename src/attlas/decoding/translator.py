@@ -16,7 +16,7 @@ from attlas.data.text import whole_text
 from attlas.data.vocabulary import END, UNKNOWN
 from attlas.decoding.alignment import Link, word_links
 from attlas.decoding.config import DecodingConfig
-from attlas.decoding.decode import decode
+from attlas.decoding.decode import check_room, decode
 from attlas.decoding.forks import POSSIBLE, Forks
 from attlas.decoding.hypothesis import Hypothesis
 from attlas.decoding.rereading import Rereading, reread
@@ -27,6 +27,7 @@ from attlas.errors import AttlasError
 from attlas.models.sequence_to_sequence import SequenceToSequence
 from attlas.runs import CONFIG, Run
 
+_HYPOTHESES = 2048  # that are searched for at a time: each has probabilities of all words
 _MOST_FORKS = 16  # beyond it a window of lines makes batches that are too small
 
 
@@ -75,6 +76,7 @@ class Translator:
     ) -> None:
         self.model, self.vocabularies, self.config = model, vocabularies, config
         self.device = next((p.device for p in model.parameters()), torch.device("cpu"))
+        check_room(config, model.longest)
         self._origin = dict(origin)
         self._forks: Forks[Sequence[Sequence[int]], list[list[Hypothesis]]] | None = None
         # Tokens of a source that are read, without its end; None: all.
@@ -97,8 +99,8 @@ class Translator:
         """Translate one text, which counts as one line; the translation begins with `prefix`.
 
         A prefix of white space alone is none. Errors: `AttlasError` for anything but text, for a
-        prefix to an empty text, whose translation is always empty, and for half of a surrogate
-        pair in either.
+        prefix to an empty text, whose translation is always empty, for one with words that the
+        vocabulary has not, and for half of a surrogate pair in either.
         """
         _check_text(text, "for several texts call translator.many")
         _check_text(prefix, "leave the prefix out if there is none")
@@ -107,6 +109,12 @@ class Translator:
         if begun and not line.ids:
             raise AttlasError(
                 "a text to translate with the prefix", "an empty text", "leave the prefix out"
+            )
+        if UNKNOWN in begun:
+            raise AttlasError(
+                "a prefix of words that the model can write",
+                f"{prefix!r}, of which its vocabulary lacks a part",
+                "choose other words",
             )
         return self._told(line, *self.search([line.ids], [begun])) if line.ids else _empty(line)
 
@@ -122,9 +130,10 @@ class Translator:
 
         For speed, `window` texts at a time are sorted by length and translated in batches of at
         most `tokens` padded source tokens (a longer text is a batch of its own) and of at most
-        `rows` texts, on a CPU as many side by side as torch has threads (`side_by_side`); none of
-        this changes what comes out, but for the rounding of floats. Nothing comes out before a
-        window is full or the texts end: window = 1 answers each text at once.
+        `rows` texts (None: as many as have 2,048 hypotheses, each of which takes memory), on a CPU
+        as many side by side as torch has threads (`side_by_side`); none of this changes what comes
+        out, but for the rounding of floats. Nothing comes out before a window is full or the texts
+        end: window = 1 answers each text at once.
         """
         if isinstance(texts, str):
             raise AttlasError("several texts", "one text", "pass a list, or call translator(text)")
@@ -162,8 +171,14 @@ class Translator:
         while lines := [self._read(text) for text in islice(texts, window)]:
             sources = [line.ids for line in lines]
             crew = len(self._forks) if self._forks else at_a_time(self.model)
-            batches = batches_by_length(sources, tokens, rows, crew)
+            batches = batches_by_length(sources, tokens, rows or self._rows, crew)
             yield from self._in_batches(lines, batches)
+
+    @property
+    def _rows(self) -> int:
+        """How many lines are searched for at a time, where nobody says it."""
+        each = {"greedy": 1, "beam": self.config.beam, "sample": self.config.n_best}
+        return max(1, _HYPOTHESES // each[self.config.method])
 
     def _in_batches(
         self, lines: Sequence["_Line"], batches: Sequence[Sequence[int]]

@@ -30,6 +30,7 @@ _TAKER = "the engine ctranslate2"
 # as the beam is wide; with any other once so many times as many have. attlas goes on until a longer
 # one could not score higher: at 0, one sentence in eighty came out otherwise with α = 1.
 _PATIENCE = 2
+_IMPOSSIBLE = -1e30  # log P: CTranslate2 fills a beam up with what it was told not to write
 _BY_PROBABILITY = 1e-30  # |Y| to this power is 1: another penalty than 0, and the same ranks
 
 
@@ -152,6 +153,7 @@ class FastTranslator(Translator):
             [
                 self._hypothesis([self._ids[name] for name in one], log_p)
                 for one, log_p in zip(result.hypotheses, result.scores, strict=True)
+                if log_p > _IMPOSSIBLE or len(result.hypotheses) == 1
             ]
             for result in results
         ]

@@ -46,8 +46,9 @@ def corpus_score(
 ) -> Scores:
     """Scores of detokenised translations against one reference each, over the whole corpus.
 
-    Cased, and but for the tokens of BLEU as sacrebleu's defaults are (Post, 2018). bleu_tokenizer
-    says what those are, see `BleuTokenizer`: with "13a", a sentence without spaces is one token.
+    As sacrebleu's defaults are (Post, 2018), so BLEU and chrF are cased and TER is not, but for the
+    tokens of BLEU: bleu_tokenizer says what those are, see `BleuTokenizer`: with "13a", a sentence
+    without spaces is one token.
     Errors: `AttlasError` for unequal counts, for nothing to score, and for a tokenizer that is
     unknown or not installed.
     """

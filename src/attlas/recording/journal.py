@@ -1,14 +1,12 @@
 """What is heard of attention without a tap, and what was to be heard and was not."""
 
 from collections import Counter
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from torch import Tensor
 
-from attlas.patterns import everywhere
-from attlas.recording.dense_reading import DenseReading
-from attlas.recording.factored_reading import FactoredReading
+from attlas.recording.beside import beside
 from attlas.recording.place import Place
 from attlas.recording.reading import Reading
 from attlas.recording.selection import Selection
@@ -47,7 +45,7 @@ class Journal:
         path, cache = place.path, place.cache
         reading = self.selection.part(reading, path).kept()
         if place.across:
-            reading = _beside(reading)
+            reading = beside(reading)
         elif place.across is False and cache is not None:
             reading = without_room(reading)
         known = self._caches.setdefault(path, [])
@@ -86,7 +84,7 @@ class Journal:
             if across is not None:
                 self.trace.relate(path, across=across)
             reading = self.selection.part(reading, path)
-            self._keep(path, _beside(reading) if across else reading)
+            self._keep(path, beside(reading) if across else reading)
 
     def _keep(self, path: str, reading: Reading) -> None:
         self.trace.note(path, reading)
@@ -128,13 +126,3 @@ class _Lineage(NamedTuple):
 def _by_name(place: Place) -> bool:
     name = type(place.module).__name__.lower()
     return "attention" in name or "attn" in name
-
-
-def _beside(reading: Reading) -> Reading:
-    """The reading of another text than one's own: there the first query stands at the first slot,
-    unless it says where it stands."""
-    if isinstance(reading, FactoredReading) and reading.pattern == everywhere:
-        return replace(reading, first=0)
-    if isinstance(reading, DenseReading) and reading.first is None:
-        return replace(reading, first=0)
-    return reading

@@ -35,6 +35,14 @@ class Selection:
         """Whether a layer of this path is kept."""
         return self.layers is None or any(fnmatchcase(layer, path) for path in self.layers)
 
+    def among(self, layers: Iterable[str]) -> tuple[str, ...]:
+        """Those of these layers that are kept, in the order in which they were chosen."""
+        there = tuple(layers)
+        paths = ("*",) if self.layers is None else self.layers
+        return tuple(
+            dict.fromkeys(one for path in paths for one in there if fnmatchcase(one, path))
+        )
+
     def unmatched(self, layers: Iterable[str]) -> list[str]:
         """The paths and patterns that stand for none of these layers."""
         there = list(layers)

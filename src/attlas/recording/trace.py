@@ -17,6 +17,7 @@ from attlas.errors import AttlasError, unwritable
 from attlas.recording.labels import Tokens, check_either, check_queries, check_slots, rows_of
 from attlas.recording.parts import fact, put_together, taken_apart
 from attlas.recording.reading import Reading
+from attlas.recording.selection import Selection
 
 _FORMAT = "attlas trace 1"
 
@@ -104,6 +105,21 @@ class Trace:
     def layers(self) -> tuple[str, ...]:
         """The paths of the layers that were heard, in the order of their first call."""
         return tuple(self._calls)
+
+    def chosen(self, layers: str | Sequence[str] | None) -> tuple[str, ...]:
+        """The paths that one or several paths or patterns stand for; None = all of the trace.
+
+        Errors: `AttlasError` for one that stands for no layer of the trace.
+        """
+        selection = Selection.of(layers, None)
+        unmatched = selection.unmatched(self._calls)
+        if unmatched:
+            raise AttlasError(
+                f"some of the layers {list(self._calls)}",
+                ", ".join(map(repr, unmatched)),
+                "name layers of the trace, or a pattern of them such as 'encoder.*'",
+            )
+        return selection.among(self._calls)
 
     def calls(self, layer: str) -> tuple[Reading, ...]:
         """Every reading of this layer, one per call."""

@@ -5,7 +5,9 @@ kernels: rows are positions. A mask is True where looking is allowed. The tests 
 mechanism of `attlas.layers` against these.
 """
 
+from attlas.reference import patterns
 from attlas.reference.additive import additive
+from attlas.reference.dropout import dropout
 from attlas.reference.layer_norm import layer_norm
 from attlas.reference.luong import (
     attentional_state,
@@ -28,12 +30,14 @@ __all__ = [
     "attentional_state",
     "concat",
     "dot",
+    "dropout",
     "general",
     "global_attention",
     "layer_norm",
     "local_monotonic",
     "local_predictive",
     "multi_head",
+    "patterns",
     "predicted_positions",
     "rotary",
     "scaled_dot_product",

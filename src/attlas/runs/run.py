@@ -131,7 +131,10 @@ class Run:
         """What `metrics.jsonl` tells, in order; a last line cut short by a kill is not counted."""
         try:
             lines = (self.path / METRICS).read_bytes().split(b"\n")[:-1]
-            return [json.loads(line) for line in lines]
+            events = [json.loads(line) for line in lines]
+            if not all(isinstance(event, dict) for event in events):
+                raise ValueError("a line that holds something else")
+            return events
         except FileNotFoundError:
             return []
         except (OSError, ValueError) as error:
@@ -142,7 +145,9 @@ class Run:
     def provenance(self) -> dict[str, Any]:
         """Version, commit, seed and data checksums: what a score has to say beside its number."""
         try:
-            read: dict[str, Any] = json.loads((self.path / PROVENANCE).read_bytes())
+            read = json.loads((self.path / PROVENANCE).read_bytes())
+            if not isinstance(read, dict) or not isinstance(read.get("data", {}), dict):
+                raise ValueError("it holds no facts about a run")
         except (OSError, ValueError) as error:
             raise AttlasError(
                 f"a readable {PROVENANCE} in {self.path}", str(error), "restore that file"

@@ -10,6 +10,7 @@ from attlas.runs.durable import TEMPORARY, explained, write_durably
 
 BEST, LAST, AVERAGED = "best", "last", "averaged"
 _SUFFIX = ".safetensors"
+_WRITTEN = (BEST, LAST, "config.toml", "provenance.json")
 
 
 class Shelf:
@@ -64,6 +65,10 @@ class Shelf:
             )
         return name
 
+    def number_of(self, which: str) -> str:
+        """The name of the checkpoint that `best` or `last` names now; any other name as it is."""
+        return (self.named(which) or which) if which in (BEST, LAST) else which
+
     def read(self, which: str) -> Checkpoint:
         """`best`, `last`, or the name of a checkpoint.
 
@@ -109,9 +114,10 @@ class Shelf:
         self._remove(self.path(AVERAGED))
 
     def clean(self) -> None:
-        """Remove what killed writes left behind."""
-        for folder in (self.run, self.folder):
-            for leftover in folder.glob(f"*{TEMPORARY}"):
+        """Remove what killed writes of ours left behind."""
+        of_run = [self.run / f"{name}{TEMPORARY}" for name in _WRITTEN]
+        for leftover in (*of_run, *self.folder.glob(f"*{_SUFFIX}{TEMPORARY}")):
+            if leftover.is_file():
                 self._remove(leftover)
 
     def _remove(self, path: Path) -> None:

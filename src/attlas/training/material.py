@@ -2,6 +2,7 @@
 
 import json
 import sys
+import tomllib
 from pathlib import Path
 
 from attlas.config import read_toml, write_toml
@@ -31,7 +32,7 @@ def prepared(
     """
     begun = Shelf(folder).begun()
     if begun:
-        check_same(Recipe.read(read_toml(folder / CONFIG), str(folder / CONFIG)), recipe, folder)
+        check_same(_began_with(folder), recipe, folder)
     if (folder / CONFIG).is_file():
         _check_there(recipe, folder)
         if not begun:
@@ -49,14 +50,24 @@ def prepared(
             for path in folder.iterdir():
                 if path.stem in _VOCABULARIES:
                     sync(path)
-        facts = json.dumps(
-            provenance(splits, kind.example, recipe.seed), indent=2, ensure_ascii=False
-        )
-        write_durably(folder / PROVENANCE, facts.encode() + b"\n")
+        facts = {
+            **provenance(splits, kind.example, recipe.seed),
+            "recipe": tomllib.loads(write_toml(recipe.tables())),
+        }
+        told = json.dumps(facts, indent=2, ensure_ascii=False)
+        write_durably(folder / PROVENANCE, told.encode() + b"\n")
     config = write_toml(recipe.tables()).encode()
     if not begun or (folder / CONFIG).read_bytes() != config:
         write_durably(folder / CONFIG, config)
     return kind(recipe, splits, vocabularies)
+
+
+def _began_with(folder: Path) -> Recipe:
+    """The recipe of the first sitting: somebody may have edited `config.toml` since."""
+    known = Run(folder).provenance().get("recipe")
+    if known is None:  # begun before attlas noted it there
+        return Recipe.read(read_toml(folder / CONFIG), str(folder / CONFIG))
+    return Recipe.read(known, str(folder / PROVENANCE))
 
 
 def joined(recipe: Recipe, folder: Path) -> AnyTask:

@@ -164,10 +164,15 @@ class _Looked:
             chosen = self.asked[mine:place]
             if not chosen:
                 continue
-            means = [reading.rows(start, stop)[0].mean(0) for reading in self.readings]
+            # Half-precision means of different slots would be rounded to the same number.
+            means = [_precise(reading.rows(start, stop)[0]).mean(0) for reading in self.readings]
             rows = torch.tensor([query - start for query, _ in chosen]).to(means[0].device)
             weights = torch.stack(means).mean(0)[rows][:, self.slots]
             yield [token for _, token in chosen], weights
 
     def words_of(self, links: Sequence[Link]) -> Links:
         return frozenset(word_links(links, self.sources, self.targets))
+
+
+def _precise(weights: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
+    return weights.to(torch.promote_types(weights.dtype, torch.float32))

@@ -6,8 +6,8 @@ from jaxtyping import Shaped
 from torch import Tensor
 
 from attlas.errors import AttlasError
-from attlas.patterns import everywhere
 from attlas.recording import DenseReading, FactoredReading, Reading
+from attlas.recording.beside import beside
 
 
 def cut(reading: Reading, row: int, queries: int, slots: int, *, across: bool = False) -> Reading:
@@ -20,10 +20,11 @@ def cut(reading: Reading, row: int, queries: int, slots: int, *, across: bool = 
     Errors: `AttlasError` for a reading of another kind.
     """
     one = reading.at(row)
+    if across:
+        one = beside(one)
     if isinstance(one, DenseReading):
         allowed = None if one.allowed is None else _part(one.allowed, queries, slots)
-        first = 0 if across and one.first is None else one.first
-        return DenseReading(one.values[:, :, :queries, :slots], allowed, first)
+        return DenseReading(one.values[:, :, :queries, :slots], allowed, one.first)
     if not isinstance(one, FactoredReading):
         raise AttlasError("a reading of attlas", type(one).__name__, "observe with attlas.observe")
     real = None if one.real is None else one.real[:, :slots]
@@ -31,7 +32,6 @@ def cut(reading: Reading, row: int, queries: int, slots: int, *, across: bool = 
         one,
         query=one.query[:, :, :queries],
         keys=one.keys[:, :, :slots],
-        first=0 if across and one.pattern == everywhere else one.first,
         real=None if real is None or bool(real.all()) else real,
         bias=None if one.bias is None else _part(one.bias, queries, slots),
     )

@@ -90,7 +90,12 @@ class HuggingFaceReader(Reader):
         most = min(_WRITTEN, (self._folder.longest or _WRITTEN + 1) - 1)
         with self._folder.reading():
             found = self.model.generate(
-                **self._folder.inputs(texts), do_sample=False, num_beams=1, max_new_tokens=most
+                **self._folder.inputs(texts),
+                do_sample=False,
+                num_beams=1,
+                num_return_sequences=1,
+                return_dict_in_generate=False,
+                max_new_tokens=most,
             )
         ends = self.model.generation_config.eos_token_id
         ends = {ends} if isinstance(ends, int) else set(ends or ())

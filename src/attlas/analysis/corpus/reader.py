@@ -11,6 +11,7 @@ from attlas.analysis.corpus.cutting import cut
 from attlas.analysis.corpus.text import Text
 from attlas.errors import AttlasError
 from attlas.recording import Reading, Trace, observe
+from attlas.recording.selection import Selection
 
 Side = Literal["source", "target", "text"]
 Fact = str | int | float | bool
@@ -80,8 +81,16 @@ class Reader(ABC):
 
         What is not yet `completed` is, before. layers: paths of the layers, or patterns such as
         "encoder.*"; None = all.
-        Errors: as `observe`; `AttlasError` for a layer whose axes are not the tokens of a text.
+        Errors: as `observe`; `AttlasError` for a layer whose axes are not the tokens of a text, and
+        for a path or pattern of no module.
         """
+        modules = [path for path, _ in self.model.named_modules()]
+        if unmatched := Selection.of(layers, None).unmatched(modules):
+            raise AttlasError(
+                f"layers of {type(self.model).__name__}",
+                f"{unmatched}, of which it has none",
+                "leave --layer out to see which there are",
+            )
         texts = self.completed(texts)
         with observe(self.model, layers=layers) as trace:
             self._run(texts)

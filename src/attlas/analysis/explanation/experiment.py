@@ -52,10 +52,11 @@ class Experiment(Generic[Result]):
 
         with intervene(self.model, chosen), settled(self.model):
             result = self.call()
-        if not any(heard.values()):
+        unmatched = self.chosen.unmatched(heard)
+        if unmatched:
             raise AttlasError(
                 f"layers among those that were heard, {list(heard)}",
-                f"layers={self.chosen.layers!r}, which none of them matches",
+                f"layers={unmatched!r}, which none of them matches",
                 "name them by their paths, or by a pattern with *",
             )
         return result

@@ -81,7 +81,9 @@ def jensen_shannon(
     """
     _check(first, second)
     middle = (first + second) / 2
-    return (_divergence(first, middle) + _divergence(second, middle)) / 2
+    found = (_divergence(first, middle) + _divergence(second, middle)) / 2
+    # Rounding may have gone a little below 0; the gradient stays that of the sum.
+    return found + (found.clamp(min=0) - found).detach()
 
 
 def _divergence(

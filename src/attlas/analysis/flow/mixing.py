@@ -38,26 +38,26 @@ class Mixing:
             rows = self.reading.rows(start, stop)[0].to(torch.float64).mean(0)
             rows = rows * (1 - self.residual)
             rows[torch.arange(stop - start), torch.arange(start, stop)] += self.residual
-            mass = rows.sum(-1, keepdim=True)
-            yield slice(start, stop), rows / torch.where(mass > 0, mass, 1.0)
+            blind = (rows.sum(-1) == 0).nonzero().flatten()
+            rows[blind, start + blind] = 1.0
+            yield slice(start, stop), rows / rows.sum(-1, keepdim=True)
 
 
 def layers_of(
-    given: Trace | Sequence[Reading], layers: Sequence[str] | None, row: int | None
+    given: Trace | Sequence[Reading], layers: str | Sequence[str] | None, row: int | None
 ) -> tuple[Reading, ...]:
     """The readings of a stack of layers, of one text, from the first to the last.
 
-    A layer that is called more than once, alone, is as many layers.
-    Errors: `AttlasError` for layers of a trace that look across, or that are not of one side of a
-    model; for `layers` where there is no trace; for a text that is not there.
+    Errors: `AttlasError` for layers of a trace that look across, that are not of one side of a
+    model, or that were called more than once; for `layers` where there is no trace; for a text that
+    is not there.
     """
     if isinstance(given, Trace):
-        chosen = given.layers if layers is None else tuple(layers)
+        chosen = given.chosen(layers)
         _check_side(given, chosen)
-        if len(chosen) == 1:
-            readings = given.calls(chosen[0])
-        else:
-            readings = tuple(given[layer] for layer in chosen)
+        for layer in chosen:
+            _check_once(given, layer)
+        readings = tuple(given[layer] for layer in chosen)
     elif layers is None:
         readings = tuple(given)
     else:
@@ -72,6 +72,18 @@ def layers_of(
     if not 0 <= row < batch:
         raise AttlasError(f"a text from 0 to {batch - 1}", f"row={row}", "count batch rows from 0")
     return tuple(reading.at(row) for reading in readings)
+
+
+def _check_once(trace: Trace, layer: str) -> None:
+    """Whether several calls are several layers or several texts, nobody but the caller knows."""
+    calls = len(trace.calls(layer))
+    if calls > 1:
+        raise AttlasError(
+            f"a single call of layer {layer!r}",
+            f"{calls} calls",
+            f"of a layer that is its own successor, give trace.calls({layer!r}); of several texts, "
+            f"give the readings of one, such as [trace.calls(layer)[0] for layer in …]",
+        )
 
 
 def _check_side(trace: Trace, layers: Sequence[str]) -> None:

@@ -12,6 +12,7 @@ from attlas.analysis.habits.roles_table import RoleTable, Tally, empty_tally
 from attlas.analysis.habits.tallying import tallied
 from attlas.errors import AttlasError
 from attlas.recording import Reading, Trace
+from attlas.recording.beside import beside
 
 RADIUS = 2
 """How far `local` looks, in slots, where nobody says otherwise."""
@@ -20,7 +21,7 @@ RADIUS = 2
 def roles(
     trace: Trace,
     *,
-    layers: Sequence[str] | None = None,
+    layers: str | Sequence[str] | None = None,
     real: Shaped[Tensor, "batch slots"] | None = None,
     queries: Shaped[Tensor, "batch queries"] | None = None,
     target_real: Shaped[Tensor, "batch target"] | None = None,
@@ -36,7 +37,7 @@ def roles(
     separator    Σ w_ij over the `separators`                   (Clark et al., 2019, section 3.2)
     local        Σ w_ij over |i − j| ≤ `radius`: ours; of windows see Luong et al., 2015
     positional   max_o of the share of queries with argmax_j w_ij = i + o    (Voita et al., 2019,
-                 section 5.1; the offset is told)
+                 section 5.1; the offset is told), of two queries at least
     rare         the share with argmax_j w_ij at the token with the least of the `counts` of its
                  text                                           (Voita et al., 2019, section 5.3)
     induction    Σ w_ij over t_(j−1) = t_i, j ≤ i, of the `tokens` t: prefix matching (Olsson et
@@ -51,17 +52,18 @@ def roles(
     those of one's own place in cross-attention, and the diagonals in self-attention. A corpus is
     the sum of its tables: `roles(one) + roles(other)`. The map is never held.
 
-    layers: None = all. A layer called several times has a row for each call, `layer[0]`, `layer[1]`
-    and so on. real: which slots are tokens, None = as the trace says. queries: which queries are,
-    of every layer; None = those that stand at a real slot. Of cross-attention no slot tells it:
-    there, those of `target_real`, the tokens of the target; None = all, padding too. counts: how
-    often a token occurs in a corpus, infinity for those that are not to be looked for.
+    layers: paths, or patterns such as "encoder.*"; None = all. A layer called several times has a
+    row for each call, `layer[0]`, `layer[1]` and so on. real: which slots are tokens, None = as the
+    trace says. queries: which queries are, of every layer; None = those that stand at a real slot.
+    Of cross-attention no slot tells it: there, those of `target_real`, the tokens of the target;
+    None = all, padding too. counts: how often a token occurs in a corpus, infinity for those that
+    are not to be looked for.
     Errors: `AttlasError` for a layer that is not there, for what has not the shape of its axis, and
     for a `target_real` beside `queries`, or without any cross-attention.
     """
     if radius < 0:
         raise AttlasError("a radius from 0", str(radius), "count slots to either side")
-    chosen = trace.layers if layers is None else tuple(layers)
+    chosen = trace.chosen(layers)
     if queries is not None and target_real is not None:
         raise AttlasError("queries or target_real", "both", "queries are those of every layer")
     known = {"real": real, "separators": separators, "counts": counts, "tokens": tokens}
@@ -72,10 +74,12 @@ def roles(
         across = None if relation is None else relation == "cross"
         for call, reading in enumerate(calls):
             name = layer if len(calls) == 1 else f"{layer}[{call}]"
-            asked = target_real if _looks_across(reading, across) else None
+            beyond = _looks_across(reading, across)
+            asked = target_real if beyond else None
             asked = queries if asked is None else asked
             looking = looking or asked is target_real
-            tallies[name] = _of_reading(reading, across, known, asked, radius, name)
+            own = beside(reading) if beyond else reading
+            tallies[name] = _of_reading(own, beyond, known, asked, radius, name)
     if target_real is not None and not looking:
         raise AttlasError(
             "cross-attention, which the tokens of the target are for",
@@ -100,7 +104,7 @@ def _looks_across(reading: Reading, across: bool | None) -> bool:
 
 def _of_reading(
     reading: Reading,
-    across: bool | None,
+    across: bool,
     known: Mapping[str, Tensor | None],
     queries: Tensor | None,
     radius: int,
@@ -132,4 +136,4 @@ def _of_reading(
         aims["separator"] = Marked(given["separators"].bool() & real)
     if "counts" in given:
         aims["rare"] = Marked(rarest(given["counts"], real), by_peak=True)
-    return tallied(reading, aims, asking, diagonals=across is not False)
+    return tallied(reading, aims, asking, diagonals=across)

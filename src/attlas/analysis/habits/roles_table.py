@@ -44,10 +44,12 @@ class Tally:
     @property
     def scores(self) -> Float[Tensor, "heads roles"]:
         """The mean score of each head in each role, NaN where there is none."""
-        totals = self.sums[0].clone()
+        totals, counts = self.sums[0].clone(), self.sums[2].clone()
         if self.offsets.shape[1]:
             totals[:, _POSITIONAL] = self.offsets.amax(-1).to(totals.dtype)
-        return totals / self.sums[2]
+        alone = counts[:, _POSITIONAL] < 2  # a single query has all it has at one offset
+        counts[alone, _POSITIONAL] = totals[alone, _POSITIONAL] = 0
+        return totals / counts
 
     @property
     def chances(self) -> Float[Tensor, "heads roles"]:

@@ -43,10 +43,10 @@ def tallied(
     sums[1, :, ROLES.index("positional")] = even
     sums[2, :, ROLES.index("positional")] = offsets.sum(-1)
     if diagonals:
-        slopes, counts = found["diagonal"]
-        total = torch.where(counts > 0, slopes * counts, 0.0).sum(0)
+        slopes, even_slopes, counts = found["diagonal"]
         for name, sign in (("diagonal", 1), ("antidiagonal", -1)):
-            sums[0, :, ROLES.index(name)] = sign * total
+            sums[0, :, ROLES.index(name)] = sign * (slopes * counts).sum(0)
+            sums[1, :, ROLES.index(name)] = sign * (even_slopes * counts).sum(0)
             sums[2, :, ROLES.index(name)] = counts.sum(0)
     return Tally(sums, offsets, low)
 
@@ -124,14 +124,15 @@ class Slope(Gathering):
     """Pearson's ρ of query and slot, the map taken as what is probable of both together.
 
     ρ = (Σ w ij − n ī j̄) / (n σ_i σ_j) over the n queries that count, Σ w = n; 1 for a diagonal that
-    rises evenly, −1 for an anti-diagonal. 0 where all queries look at one place, and for an even
-    gaze; the count is 0 where there is a single query.
+    rises evenly, −1 for an anti-diagonal. 0 where all queries look at one place; the count is 0
+    where there is a single query. Beside it the ρ of an even gaze at all that is seen, which is not
+    0 where that moves from query to query, as under a causal mask.
     """
 
     def __init__(self, reading: Reading, asking: Bool[Tensor, "batch queries"]) -> None:
         batch, heads, self._queries, self._slots = reading.shape
         self._asking = asking
-        self._sums = torch.zeros((6, batch, heads), dtype=torch.float64)
+        self._sums = torch.zeros((9, batch, heads), dtype=torch.float64)
 
     def take(self, block: Block) -> None:
         if block.high == block.low:
@@ -140,21 +141,39 @@ class Slope(Gathering):
         choice = choosing(block, self._asking).to(torch.float64).cpu()
         slot = torch.arange(block.low, block.high, device=device) / self._slots
         moments = torch.stack((slot, slot * slot), -1).to(block.weights.dtype)
-        found = block.weights @ moments
-        mean, square = found.cpu().to(torch.float64).unbind(-1)
+        visible = block.visible.clamp(min=1).unsqueeze(-1)
+        even = (block.seen.to(moments.dtype) @ moments / visible).expand(len(choice), -1, -1)
+        found = torch.stack((block.weights @ moments, even)).cpu().to(torch.float64)
+        (mean, square), (even_mean, even_square) = (part.unbind(-1) for part in found)
         query = torch.arange(block.start, block.stop, dtype=torch.float64) / self._queries
-        terms = torch.ones_like(mean), query, query * query, mean, square, query * mean
+        terms = [torch.ones_like(mean), query, query * query, mean, square, query * mean]
+        terms += [even_mean, even_square, query * even_mean]
         sums = torch.stack([(term * choice).sum(-1) for term in terms])
         self._sums[:, block.batch, block.heads] += sums
 
     @property
-    def result(self) -> tuple[Float[Tensor, "batch heads"], Float[Tensor, "batch heads"]]:
-        """ρ of each map, and how many queries it is of."""
-        count = self._sums[0]
-        query, query_2, slot, slot_2, both = self._sums[1:] / count.clamp(min=1)
-        of_query, of_slot = query_2 - query**2, slot_2 - slot**2
-        spread = (of_query.clamp(min=0) * of_slot.clamp(min=0)).sqrt()
-        still = (of_slot < _ONE_PLACE) | (spread <= 0)
-        slope = torch.where(still, 0.0, (both - query * slot) / torch.where(still, 1.0, spread))
-        slope = slope.clamp(-1.0, 1.0)  # float32 may have gone a little beyond
-        return slope, torch.where(count > 1, count, 0.0)
+    def result(
+        self,
+    ) -> tuple[
+        Float[Tensor, "batch heads"], Float[Tensor, "batch heads"], Float[Tensor, "batch heads"]
+    ]:
+        """ρ of each map, ρ of an even gaze there, and how many queries it is of."""
+        count, *sums = self._sums
+        query, query_2, *slots = (part / count.clamp(min=1) for part in sums)
+        slope, even = (_slope(query, query_2, *slots[k : k + 3]) for k in (0, 3))
+        return slope, even, torch.where(count > 1, count, 0.0)
+
+
+def _slope(
+    query: Float[Tensor, "batch heads"],
+    query_2: Float[Tensor, "batch heads"],
+    slot: Float[Tensor, "batch heads"],
+    slot_2: Float[Tensor, "batch heads"],
+    both: Float[Tensor, "batch heads"],
+) -> Float[Tensor, "batch heads"]:
+    """ρ of the means of i, i², j, j² and ij."""
+    of_query, of_slot = query_2 - query**2, slot_2 - slot**2
+    spread = (of_query.clamp(min=0) * of_slot.clamp(min=0)).sqrt()
+    still = (of_slot < _ONE_PLACE) | (spread <= 0)
+    slope = torch.where(still, 0.0, (both - query * slot) / torch.where(still, 1.0, spread))
+    return slope.clamp(-1.0, 1.0)  # float32 may have gone a little beyond

@@ -2,9 +2,11 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from math import isnan
+from math import isfinite
+from numbers import Real
 from typing import Literal
 
+import numpy as np
 import torch
 from torch import nn
 
@@ -101,12 +103,16 @@ def _instead(layer: str, head: int, reading: Literal["nothing", "uniform"]) -> R
 
 
 def number_of(metric: object) -> float:
-    """What a metric returned, as a number. Errors: `AttlasError` for what is none."""
+    """What a metric returned, as a number: Python's, or one of torch or NumPy.
+
+    Errors: `AttlasError` for what is none, and for infinity.
+    """
     found = metric.item() if isinstance(metric, torch.Tensor) and metric.numel() == 1 else metric
-    if not isinstance(found, int | float) or isnan(found):
+    found = found.item() if isinstance(found, np.ndarray) and found.size == 1 else found
+    if not isinstance(found, Real) or not isfinite(found):
         raise AttlasError(
-            "a metric that is a number",
-            str(found) if isinstance(found, int | float) else f"a {type(found).__name__}",
+            "a metric that is a finite number",
+            str(found) if isinstance(found, Real) else f"a {type(found).__name__}",
             "return one number, greater = better",
         )
     return float(found)

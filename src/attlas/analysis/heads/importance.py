@@ -19,10 +19,12 @@ from attlas.recording.tap import Seen, Weights
 class HeadImportance:
     """∂L / ∂ξ_bh of each layer, L the mean loss: one number for each example and head.
 
-    Below 0 where more of the head would lessen the loss. Units: those of the loss.
+    Below 0 where more of the head would lessen the loss. Units: those of the loss. heads: those
+    that were asked for in every layer, None = all; the others have 0.
     """
 
     derivatives: Mapping[str, Float[Tensor, "batch heads"]]
+    heads: tuple[int, ...] | None = None
 
     @property
     def scores(self) -> dict[str, Float[Tensor, " heads"]]:
@@ -43,11 +45,14 @@ class HeadImportance:
         }
 
     def ranked(self) -> list[tuple[str, int]]:
-        """(layer, head) of all, from the least to the most important, normalised by layer."""
+        """(layer, head) of all that were asked for, from the least to the most important,
+        normalised by layer.
+        """
         scored = [
             (score, layer, head)
             for layer, scores in self.normalised.items()
             for head, score in enumerate(scores.tolist())
+            if self.heads is None or head in self.heads
         ]
         return [(layer, head) for _, layer, head in sorted(scored, key=lambda item: item[0])]
 
@@ -79,10 +84,17 @@ def head_importance(
             precise = torch.promote_types(weights.dtype, torch.float32)
             ones = torch.ones(weights.shape[:2], dtype=precise, device=weights.device)
             gates[layer] = ones.requires_grad_()
+        if len(gates[layer]) != len(weights):
+            raise AttlasError(
+                f"a loss whose calls of layer {layer!r} have one batch, of {len(gates[layer])}",
+                f"one of {len(weights)}",
+                "let it run one batch, and add the scores of several",
+            )
         return gated(gates)(weights, seen, layer)
 
+    chosen = Selection.of(layers, heads)
     with differentiable():
-        mean = _mean(Experiment(model, loss, Selection.of(layers, heads)).under(gate))
+        mean = _mean(Experiment(model, loss, chosen).under(gate))
         slopes = torch.autograd.grad(mean, list(gates.values()), allow_unused=True)
     if all(slope is None for slope in slopes):
         raise _without_gradient()
@@ -91,7 +103,8 @@ def head_importance(
             # What no path leads from, such as a layer whose output is thrown away, changes nothing.
             layer: torch.zeros_like(own).detach() if slope is None else slope
             for (layer, own), slope in zip(gates.items(), slopes, strict=True)
-        }
+        },
+        chosen.heads,
     )
 
 

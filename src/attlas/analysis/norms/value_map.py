@@ -8,6 +8,7 @@ from torch import Tensor, nn
 
 from attlas.analysis.norms.projections import Projections, matrix_of, precise, projections_of
 from attlas.errors import AttlasError
+from attlas.recording.foreign.heads import heads_named
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,9 +65,16 @@ def value_map(model: nn.Module, layer: str, heads: int) -> ValueMap:
     of Hugging Face do, see `Projections`. In float32 or better, out of any graph.
 
     Errors: `AttlasError` where the projections cannot be found, do more than project, or do not
-    fit so many heads.
+    fit so many heads; where the layer says that it has another number of them.
     """
     found = projections_of(model, layer)
+    named = heads_named(model.get_submodule(layer))
+    if named is not None and named != heads:
+        raise AttlasError(
+            f"the {named} heads that layer {layer!r} has",
+            f"{heads}",
+            "observe all heads of the layer, and give trace[layer].shape[1]",
+        )
     if isinstance(found, nn.MultiheadAttention):
         return _of_torch(found)
     output, bias = matrix_of(found.output)

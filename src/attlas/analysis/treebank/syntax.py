@@ -21,7 +21,7 @@ def syntax(
     sentences: Sequence[Sentence],
     words: Int[Tensor, "batch tokens"],
     *,
-    layers: Sequence[str] | None = None,
+    layers: str | Sequence[str] | None = None,
 ) -> DependencyTable:
     """How often each head of each layer finds the head of a word, for every relation.
 
@@ -33,11 +33,11 @@ def syntax(
 
     sentences: one for each batch row; words: the number of the word of each token, −1 = of none
     (`word_numbers`). A pair of which a word has no token is left out, and counted as such. layers:
-    None = all that do not look across.
+    paths, or patterns such as "encoder.*"; None = all that do not look across.
     Errors: `AttlasError` for maps that are not square, layers called more than once, and where
     sentences, words and batch differ in number.
     """
-    chosen = trace.layers if layers is None else tuple(layers)
+    chosen = trace.chosen(layers)
     if layers is None:
         chosen = tuple(layer for layer in chosen if trace.relation(layer) != "cross")
     if len(sentences) != len(words):

@@ -22,11 +22,11 @@ def word_numbers(encoding: Any) -> Int[Tensor, "batch tokens"]:
     """
     try:
         rows = [encoding.word_ids(row) for row in range(len(encoding["input_ids"]))]
-    except (AttributeError, KeyError, TypeError, ValueError) as error:
+    except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
         raise AttlasError(
             "a batch from a fast tokenizer, which knows the words of its tokens",
             f"{type(encoding).__name__} ({error})",
-            "tokenise word lists with AutoTokenizer, or number the words yourself",
+            "tokenise a list of word lists with AutoTokenizer, or number the words yourself",
         ) from None
     longest = max(map(len, rows), default=0)
     padded = [[-1 if word is None else word for word in row] for row in rows]
@@ -51,10 +51,11 @@ def between_words(
             f"{batch} × {queries:,} queries × {slots:,} slots",
             "choose the layers of self-attention",
         )
-    if tuple(words.shape) != (slots,) or (slots and int(words.max()) >= count):
+    least, greatest = (int(words.min()), int(words.max())) if words.numel() else (-1, -1)
+    if tuple(words.shape) != (slots,) or greatest >= count or least < -1:
         raise AttlasError(
-            f"for each of {slots:,} tokens the number of its word, below {count:,}",
-            f"{tuple(words.shape)}, up to {int(words.max()) if len(words) else 'none'}",
+            f"for each of {slots:,} tokens the number of its word, from -1 to below {count:,}",
+            f"{tuple(words.shape)}, from {least:,} to {greatest:,}",
             "number the words of each sentence from 0, with -1 for tokens of none",
         )
     step = max(1, at_once // max(1, heads * max(slots, count)))

@@ -6,7 +6,6 @@ import torch
 from jaxtyping import Bool, Int
 from torch import Tensor
 
-from attlas.analysis.counted import counted
 from attlas.analysis.habits.tallying import Slope
 from attlas.errors import AttlasError
 from attlas.recording import Reading
@@ -47,11 +46,11 @@ class Impression:
 
 
 def impression_of(
-    reading: Reading, real: Bool[Tensor, "one slots"], *, across: bool | None
+    reading: Reading, real: Bool[Tensor, "one slots"], asking: Bool[Tensor, "one queries"]
 ) -> Impression:
     """The numbers of a reading with one text and one head, in two passes over its blocks.
 
-    real: which slots are tokens; across: whether it looks at something else than what asks.
+    real: which slots are tokens; asking: which queries are.
     Errors: `AttlasError` for a reading of several maps.
     """
     batch, heads, *axes = reading.shape
@@ -59,7 +58,6 @@ def impression_of(
         raise AttlasError(
             "one map", f"{batch} × {heads} of them", "choose a batch row and a head of the reading"
         )
-    asking = counted(reading, real, across=across)
     if not all(axes):
         return Impression(int(asking.sum()), 0, int(real.sum()))
     said = reading.summary("argmax", "effective", "evenness", "visible", "peak")

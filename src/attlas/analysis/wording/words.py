@@ -4,12 +4,15 @@ import json
 from collections.abc import Sequence
 
 import torch
+from jaxtyping import Bool, Shaped
+from torch import Tensor
 
-from attlas.analysis.counted import real_of
+from attlas.analysis.counted import counted, device_of, fitted, real_of
 from attlas.analysis.habits.role import THRESHOLDS
 from attlas.analysis.wording.impression import Impression, impression_of
 from attlas.errors import AttlasError
 from attlas.recording import Reading
+from attlas.recording.beside import beside
 
 CAUTION = (
     "Weights show where the model looks, not why it answers as it does: other weights may give the "
@@ -22,7 +25,11 @@ EVEN = 0.95
 STEADY = 0.9
 """Shares: more than MOST are most; from EVEN and STEADY on the text says evenly and steadily."""
 
-SEPARATORS = frozenset({"[SEP]", "</s>", "<sep>", "<eos>", "<|endoftext|>", ".", ","})
+_ENDS = ("[SEP]", "[EOS]", "</s>", "<sep>", "<eos>", "<|endoftext|>", "<|im_end|>", "<|eot_id|>")
+_MARKS = (".", ",", "。", "、", "，", "،", "۔", "।")
+_BEHIND_A_SPACE = ("", "▁", "Ġ")
+
+SEPARATORS = frozenset(_ENDS) | {space + mark for space in _BEHIND_A_SPACE for mark in _MARKS}
 """Tokens that may be a sink wherever they stand    Clark et al., 2019, section 3.2."""
 
 
@@ -33,6 +40,8 @@ def in_words(
     *,
     tokens: Sequence[str] = (),
     across: bool | None = None,
+    real: Shaped[Tensor, " slots"] | None = None,
+    queries: Shaped[Tensor, " queries"] | None = None,
 ) -> str:
     """A few sentences about the map of one head for one text, each from a number of it.
 
@@ -44,16 +53,21 @@ def in_words(
     Queries of padding are left out, and those that see one slot, as they have no choice.
 
     tokens: of the slots, padding included or not. across: whether the map relates two texts
-    (`trace.relation(layer) == "cross"`); None = it does unless it is square.
-    Errors: `AttlasError` for a row or head that is not there, and for tokens that do not fit.
+    (`trace.relation(layer) == "cross"`); None = it does unless it is square. real: which slots are
+    tokens, None = as the reading says. queries: which queries are; None = those that stand at a
+    real slot, and where two texts are related all of them, padding too.
+    Errors: `AttlasError` for a row or head that is not there, and for tokens, slots and queries
+    that do not fit.
     """
-    batch, heads, queries, slots = reading.shape
+    batch, heads, asked, slots = reading.shape
     if not (0 <= row < batch and 0 <= head < heads):
         raise AttlasError(
             f"a text of {batch} and a head of {heads}", f"row {row}, head {head}", "count from 0"
         )
     map_ = reading.at(row).of_heads(torch.tensor([head]))
-    real = real_of(map_)
+    device = device_of(map_)
+    real = real_of(map_) if real is None else _fitted("real slots", real, slots, device)
+    asking = None if queries is None else _fitted("real queries", queries, asked, device)
     places = real[0].nonzero().flatten().tolist()
     if len(tokens) not in (0, slots, len(places)):
         raise AttlasError(
@@ -63,9 +77,17 @@ def in_words(
         )
     named = places if len(tokens) == len(places) else range(slots)
     names = dict(zip(named, tokens, strict=True)) if tokens else {}
-    across = queries != slots if across is None else across
-    seen = impression_of(map_, real, across=across)
+    across = asked != slots if across is None else across
+    map_ = beside(map_) if across else map_
+    asking = counted(map_, real, across=across) if asking is None else asking
+    seen = impression_of(map_, real, asking)
     return " ".join(_told(seen, names, sink=_sink(seen, places, names), across=across))
+
+
+def _fitted(
+    name: str, values: object, count: int, device: torch.device
+) -> Bool[Tensor, "one count"]:
+    return fitted(name, torch.as_tensor(values)[None], (1, count), device).bool()
 
 
 def _sink(seen: Impression, places: list[int], names: dict[int, str]) -> bool:
@@ -149,9 +171,13 @@ def _aside(offset: int) -> str:
 
 
 def _named(slot: int, names: dict[int, str]) -> str:
-    # Quoted as JSON, so that no token can break the line.
-    name = f" ({json.dumps(names[slot], ensure_ascii=False)})" if slot in names else ""
-    return f"slot {slot:,}{name}"
+    return f"slot {slot:,} ({_quoted(names[slot])})" if slot in names else f"slot {slot:,}"
+
+
+def _quoted(name: str) -> str:
+    """As JSON, so that no token can break the line, or be invisible in it."""
+    quoted = json.dumps(name, ensure_ascii=False)
+    return "".join(each if each.isprintable() else json.dumps(each)[1:-1] for each in quoted)
 
 
 def _amount(number: int, one: str, many: str) -> str:

@@ -152,7 +152,7 @@ class Decoder(nn.Module):
         if not self._plain(state):
             features, longer = self(x.unsqueeze(1), state)
             return features.squeeze(1), longer
-        past = state.past.longer(len(x), sources.keys.shape[0], x.device)
+        past = state.past.parted().longer(len(x), sources.keys.shape[0], x.device)
         patterns = {layer.self_attention.pattern for layer in self._layers}
         own = {pattern: _bias(past.seen(pattern, x.device)) for pattern in patterns}
         real = None if sources.real is None else _bias(sources.real.unsqueeze(1))

@@ -11,6 +11,7 @@ from attlas.models.sharing import shared
 from attlas.patterns import Causal, Everywhere, Pattern
 
 _FEW = 32  # slots: of so few, those that are nobody's do not matter
+_MANY = 16  # rows: so many may go apart, as draws do, until each reads mostly what others wrote
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +52,17 @@ class TargetMemory:
             slots = self.own.nonzero()[:, 1].view(-1, self.length)
             layers = tuple(memory.choose(slots) for memory in layers)
         return TargetMemory(layers, self.length)
+
+    def parted(self) -> "TargetMemory":
+        """The same, or with one memory for each row where what rows have in common is little.
+
+        Draws never come together again: n of them would read n times what is their own. The
+        hypotheses of a usual beam do.
+        """
+        if self.own is None or self.each <= _MANY:
+            return self
+        apart = self.own.shape[1] > 4 * (self.length + self.each)
+        return self.spread() if apart else self
 
     def longer(self, rows: int, sources: int, device: torch.device) -> "TargetMemory":
         """With one more token of each of so many rows; the layers are those before it.

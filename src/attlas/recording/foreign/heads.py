@@ -29,6 +29,15 @@ def heads_of(tensor: Float[Tensor, "... places width"], module: nn.Module) -> in
     return 1
 
 
+def heads_named(module: nn.Module) -> int | None:
+    """How many heads a module says that it has, or its configuration; None where neither does."""
+    for owner in (module, getattr(module, "config", None)):
+        for name in _HEADS:
+            if heads := _number(owner, name):
+                return heads
+    return None
+
+
 def with_heads(
     tensor: Shaped[Tensor, "..."], heads: int = 1
 ) -> Shaped[Tensor, "batch heads places last"]:
