@@ -214,7 +214,8 @@ def brute(reading, known, radius):
                 if there:
                     found[name].append(sum(w[j] for j in aimed))
             found["rare"].append(float(counts[best] == least))
-    found["positional"] = [max(map(offsets.count, offsets)) / len(offsets)] if offsets else []
+    several = len(offsets) > 1
+    found["positional"] = [max(map(offsets.count, offsets)) / len(offsets)] if several else []
     return {name: sum(each) / len(each) if each else math.nan for name, each in found.items()}
 
 

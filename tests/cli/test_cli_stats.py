@@ -343,7 +343,7 @@ def test_mistakes_are_told_in_one_sentence(
         ([run, corpus, "--checkpoint", "12", "-o", out], "a checkpoint '12'"),
         ([blind_run, corpus, "-o", out], "a model with attention"),
         ([bert, corpus, "--device", "nonsense", "-o", out], "a device that torch can use"),
-        ([bert, corpus, "--layer", "nonsense", "-o", out], "which none of them matches"),
+        ([bert, corpus, "--layer", "nonsense", "-o", out], "of which it has none"),
     ]
     for arguments, expected in wrong:
         code, printed, error = stats(*arguments, text="")

@@ -113,7 +113,7 @@ def test_a_mended_command_begins_anew_what_the_mistake_in_it_began(
     for name in ("t.csv", "t.parquet"):
         out = tmp_path / name
         code, _, error = stats(bert, corpus, "--layer", "nonsense", "-o", out)
-        assert (code, "which none of them matches" in error) == (2, True)
+        assert (code, "of which it has none" in error) == (2, True)
         code, _, error = stats(bert, corpus, "-o", out)
         assert code == 0, error
 

@@ -218,3 +218,25 @@ def test_many_draws_of_one_source_part_their_pasts_and_stay_what_they_are(kind: 
             shared.add(state.past.each)
     assert shared == {draws, 1}
     assert state.past.layers[0].slots == len(tokens)
+
+
+def test_a_beam_that_counts_where_it_looks_shares_its_past(transformer, source, real) -> None:
+    transformer.eval()
+
+    def steps() -> tuple[Tensor, TransformerState]:
+        state = transformer.encode(source, real).covered()
+        _, state = transformer.step(torch.tensor([2, 2, 2]), state)
+        state = state.select(BEAM)
+        for tokens in ([4, 5, 6, 7, 8, 9], [5, 5, 4, 9, 9, 7], [6, 4, 8, 8, 5, 5]):
+            found, state = transformer.step(torch.tensor(tokens), state)
+            state = state.select(torch.tensor([1, 1, 2, 3, 5, 4]))
+        return found, state
+
+    expected, counted = steps()  # with gradients
+    with torch.inference_mode():
+        found, state = steps()
+    torch.testing.assert_close(found, expected.detach())
+    torch.testing.assert_close(state.coverage, counted.coverage.detach())
+    torch.testing.assert_close(state.coverage.sum(1), torch.full((6,), 4.0).double())
+    if transformer.decoder._plain(state):
+        assert state.past.each == 2

@@ -4,6 +4,7 @@ import math
 from abc import abstractmethod
 from numbers import Real
 
+import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
@@ -14,6 +15,7 @@ from attlas.layers.dense import (
     brief_attention,
     dense_attention,
     explicit_weights,
+    scaled_scores,
     weighted_values,
 )
 from attlas.layers.memory import Memory, beside
@@ -105,6 +107,18 @@ class FusedAttention(Attention):
         scale = self._scale_of(heads)
         context = brief_attention(heads, memory.keys, memory.values, bias, scale)
         return self.merge(context).flatten(0, 1)
+
+    def glance_weights(
+        self,
+        query: Float[Tensor, "rows query_width"],
+        memory: Memory,
+        position: int,
+        bias: Float[Tensor, "#batch 1 #rows_of_each slots"] | None,
+    ) -> Float[Tensor, "memories heads rows_of_each slots"]:
+        """The weights with which `glance` reads, in float32 or better."""
+        heads = beside(self.split(query.unsqueeze(1), position), memory.keys.shape[0])
+        scores = scaled_scores(heads, memory.keys, self._scale_of(heads))
+        return torch.softmax(scores if bias is None else scores + bias, dim=-1)
 
     def explicit(
         self,

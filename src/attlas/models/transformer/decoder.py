@@ -75,29 +75,40 @@ class DecoderLayer(nn.Module):
         look = self.cross_attention.look(self.around_cross_attention.enter(x), source)
         return self.around_cross_attention.leave(x, look.context), look.used
 
-    def step(
+    def glance_back(
         self,
         x: Rows,
         past: Memory | None,
         own: Float[Tensor, "#sources 1 each slots"] | None,
-        source: Memory,
-        real: Float[Tensor, "sources 1 1 source_slots"] | None,
+        sources: int,
         position: int,
     ) -> tuple[Rows, Memory]:
-        """The three of them for one newest position of each row; rows may share their memories.
+        """`look_back` for one newest position of each row; rows may share their memories.
 
-        own, real: what is added to the scores of the target's and of the source's slots: 0, or −∞
-        where a row has to look past one; None = nowhere.
+        own: what is added to the scores: 0, or −∞ where a row has to look past a slot; None =
+        nowhere. sources: how many memories begin here if there are none yet.
         """
         y = self.around_self_attention.enter(x)
-        sources = source.keys.shape[0] if past is None else past.keys.shape[0]
-        memory = self.self_attention.remember(y.unsqueeze(1), first=position).joined(sources)
+        kept = sources if past is None else past.keys.shape[0]
+        memory = self.self_attention.remember(y.unsqueeze(1), first=position).joined(kept)
         memory = memory if past is None else past.extend(memory)
         read = self.self_attention.glance(y, memory, position, own)
-        x = self.around_self_attention.leave(x, read)
+        return self.around_self_attention.leave(x, read), memory
+
+    def glance_across(
+        self, x: Rows, source: Memory, real: Float[Tensor, "sources 1 1 slots"] | None
+    ) -> Rows:
+        """`look_across` for one position of each row; `real` as `own` of `glance_back`."""
         y = self.around_cross_attention.enter(x)
-        read = self.cross_attention.glance(y, source, 0, real)
-        return self.think(self.around_cross_attention.leave(x, read)), memory
+        return self.around_cross_attention.leave(x, self.cross_attention.glance(y, source, 0, real))
+
+    def glanced(
+        self, x: Rows, source: Memory, real: Float[Tensor, "sources 1 1 slots"] | None
+    ) -> Float[Tensor, "rows slots"]:
+        """The weights of `glance_across`, the mean over its heads."""
+        y = self.around_cross_attention.enter(x)
+        weights = self.cross_attention.glance_weights(y, source, 0, real)
+        return weights.mean(1).flatten(0, 1)
 
     def think(self, x: Vectors) -> Vectors:
         """The feed-forward."""
@@ -146,7 +157,7 @@ class Decoder(nn.Module):
 
     def step(self, x: Rows, state: TransformerState) -> tuple[Rows, TransformerState]:
         """`forward` for the newest position of each row: the same with fewer and larger products,
-        where no gradient is wanted, nobody listens and no weight is to be dropped or counted.
+        where no gradient is wanted, nobody listens and no weight is to be dropped.
         """
         sources = state.source.layers[0]
         if not self._plain(state):
@@ -158,19 +169,23 @@ class Decoder(nn.Module):
         real = None if sources.real is None else _bias(sources.real.unsqueeze(1))
         before: tuple[Memory | None, ...] = past.layers or (None,) * len(self.layers)
         after: list[Memory] = []
+        coverage = state.coverage
         for layer, behind, source in zip(self._layers, before, state.source.layers, strict=True):
             seen = own[layer.self_attention.pattern]
-            x, memory = layer.step(x, behind, seen, source, real, state.position)
+            x, memory = layer.glance_back(x, behind, seen, source.keys.shape[0], state.position)
             after.append(memory)
+            if coverage is not None and len(after) == len(before):  # the last layer's counts
+                coverage = coverage + layer.glanced(x, source, real)
+            x = layer.think(layer.glance_across(x, source, real))
         features = x if self.norm is None else self.norm(x)
-        return features, replace(state, past=replace(past, layers=tuple(after)))
+        past = replace(past, layers=tuple(after))
+        return features, replace(state, past=past, coverage=coverage)
 
     def _plain(self, state: TransformerState) -> bool:
         """Whether a step may take the short way."""
         real = state.source.layers[0].real
         return not (
             torch.is_grad_enabled()
-            or state.coverage is not None
             or any(not layer.plain for layer in self._layers)
             or (real is not None and not bool(real.any(1).all()))  # a query that sees nothing
         )
