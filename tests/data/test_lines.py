@@ -1,4 +1,5 @@
 import bz2
+import contextlib
 import gzip
 import io
 import lzma
@@ -12,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from attlas.data import read_labelled, read_lines, stream_lines
+from attlas.data.lines import check_given_again
 from attlas.errors import AttlasError
 
 UNBROKEN = st.text(st.characters(codec="utf-8", exclude_characters="\0\n\r\ufeff"))
@@ -136,3 +138,13 @@ def test_utf_16_without_a_mark_is_no_utf_8(tmp_path, code):
 def test_a_nul_among_letters_is_a_character(tmp_path):
     (tmp_path / "a").write_bytes(b"a\0b\nnext\n")
     assert read_lines(tmp_path / "a").texts == ("a\0b", "next")
+
+
+@pytest.mark.parametrize("terminal", [True, False])
+def test_data_from_the_standard_input_is_not_waited_for_at_a_keyboard(monkeypatch, terminal):
+    monkeypatch.setattr(sys, "stdin", io.StringIO())
+    monkeypatch.setattr(sys.stdin, "isatty", lambda: terminal)
+    said = r"the data with which runs/my began, .*; got a terminal there; give it again"
+    expected = pytest.raises(AttlasError, match=said) if terminal else contextlib.nullcontext()
+    with expected:
+        check_given_again(Path("runs/my"), "give it again")

@@ -21,6 +21,7 @@ from attlas.data.text import whole_text
 from attlas.data.vocabulary import END, UNKNOWN
 from attlas.errors import AttlasError
 from attlas.models import Classifier
+from attlas.models.evaluating import check_evaluating
 from attlas.recording import Trace, observe
 from attlas.runs import Run
 
@@ -119,10 +120,7 @@ class TextClassifier:
 
     @torch.no_grad()
     def _answered(self, lines: Sequence["_Line"]) -> list[Classification]:
-        if self.model.training:
-            raise AttlasError(
-                "a model in evaluation mode", "one in training mode", "call model.eval()"
-            )
+        check_evaluating(self.model)
         source, real = padded([[*line.ids, END] for line in lines])
         logits = self.model(source.to(self.device), real.to(self.device))
         rows = logits.double().softmax(-1).tolist()

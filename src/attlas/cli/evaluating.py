@@ -9,9 +9,10 @@ from typing import Any
 from rich.console import Console
 from rich.progress import track
 
-from attlas.cli.given import check_there, instead_of_data
+from attlas.cli.given import instead_of_data
 from attlas.data import Corpus, FilterReport, Pair, SplitName, read_lines
 from attlas.data.amount import amount
+from attlas.data.lines import check_given_again
 from attlas.data.vocabulary import UNKNOWN
 from attlas.decoding import DecodingConfig, Translation, Translator
 from attlas.decoding.config import idle_settings
@@ -33,9 +34,10 @@ def test_set_of(run: Run, source: str | None, reference: str | None, *, valid: b
     """
     if source is None and reference is None:
         split: SplitName = "valid" if valid else "test"
-        data, options = Recipe.read(run.config, str(run.path / CONFIG)).data, _FILES
-        check_there(run.path, passing=data.passing, options=options)
-        with instead_of_data(options):
+        data = Recipe.read(run.config, str(run.path / CONFIG)).data
+        if data.passing:
+            check_given_again(run.path, f"give it again (< DATA), or name {_FILES}")
+        with instead_of_data(_FILES):
             corpus = data.corpus(split)
         assert isinstance(corpus, Corpus)  # a classifier's run has been told apart before
         if not corpus.pairs:

@@ -12,10 +12,11 @@ from rich.console import Console
 from rich.progress import track
 
 from attlas.classifying import Classification, TextClassifier
-from attlas.cli.given import check_there, instead_of_data
+from attlas.cli.given import instead_of_data
 from attlas.config import overridden
 from attlas.data import LabelledCorpus, LabelledData, Labels
 from attlas.data.amount import amount
+from attlas.data.lines import check_given_again
 from attlas.errors import AttlasError
 from attlas.metrics import confusion, wilson_interval
 from attlas.runs import CONFIG, Run
@@ -72,7 +73,8 @@ def _test_set(
         )
     else:
         split = "valid" if valid else "test"
-        check_there(run.path, passing=data.passing, options="--source")
+        if data.passing:
+            check_given_again(run.path, "give it again (< DATA), or name --source")
         with instead_of_data("--source"):
             corpus = data.corpus("valid" if valid else "test")
         print(corpus.report, file=sys.stderr)

@@ -1,7 +1,6 @@
 """What a command is given, looked at before it begins to work."""
 
 import os
-import sys
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -127,19 +126,6 @@ def instead_of_data(options: str) -> Iterator[None]:
     except MissingFileError as error:
         advice = f"put it back there, or name {options}"
         raise MissingFileError(error.wanted, error.came, advice) from None
-
-
-def check_there(run: Path, *, passing: bool, options: str) -> None:
-    """That data which came from the standard input is on it again: nobody waits for a keyboard.
-
-    passing: whether it came from there; options: which name other data.
-    """
-    if passing and sys.stdin.isatty():
-        raise AttlasError(
-            f"the data of {run}, which came from the standard input",
-            "a terminal there",
-            f"give it again (< DATA), or name {options}",
-        )
 
 
 def check_distinct(read: Iterable[Path | str | None], written: Iterable[Path | str | None]) -> None:

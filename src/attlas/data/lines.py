@@ -79,6 +79,19 @@ def stream_lines(path: Path | str) -> Iterator[str]:
     return (text for text, _ in _decoded(path))
 
 
+def check_given_again(whose: Path, advice: str) -> None:
+    """That data which came from the standard input is on it again: nobody waits for a keyboard.
+
+    Errors: `AttlasError` where it is a terminal. whose: the run that began with it.
+    """
+    if sys.stdin.isatty():
+        raise AttlasError(
+            f"the data with which {whose} began, which came from the standard input",
+            "a terminal there",
+            advice,
+        )
+
+
 def shown(path: Path | str) -> str:
     """How a message names this file."""
     return "the standard input" if str(path) == STDIN else str(path)

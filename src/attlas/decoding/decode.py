@@ -15,6 +15,7 @@ from attlas.decoding.hypothesis import Hypothesis
 from attlas.decoding.penalties import Penalties
 from attlas.decoding.sample import Distribution, sample
 from attlas.errors import AttlasError
+from attlas.models.evaluating import check_evaluating
 from attlas.models.sequence_to_sequence import S, SequenceToSequence
 
 
@@ -35,8 +36,7 @@ def decode(
     Errors: `AttlasError` where the model is in training mode, where a row holds no token, or where
     the prefixes do not fit.
     """
-    if model.training:
-        raise AttlasError("a model in evaluation mode", "one in training mode", "call model.eval()")
+    check_evaluating(model)
     if not len(source):
         return []
     sizes = real.sum(dim=1).tolist()

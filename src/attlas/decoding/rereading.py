@@ -10,6 +10,7 @@ from torch import Tensor
 from attlas.data.vocabulary import BEGIN, END
 from attlas.decoding.alignment import Link, links_of
 from attlas.errors import AttlasError
+from attlas.models.evaluating import check_evaluating
 from attlas.models.sequence_to_sequence import S, SequenceToSequence
 from attlas.recording import Trace, observe
 from attlas.recording.tap import taps
@@ -44,8 +45,7 @@ def reread(
     """
     if not taps(model):
         return Rereading(None, (), "the model has no attention")
-    if model.training:
-        raise AttlasError("a model in evaluation mode", "one in training mode", "call model.eval()")
+    check_evaluating(model)
     device = next((p.device for p in model.parameters()), torch.device("cpu"))
     wanted = [*target, END] if finished else [*target]
     if not wanted:

@@ -1,12 +1,12 @@
 """What a training works on, and the beginning of its folder."""
 
 import json
-import sys
 import tomllib
 from pathlib import Path
 
 from attlas.config import read_toml, write_toml
 from attlas.data.amount import amount
+from attlas.data.lines import check_given_again
 from attlas.errors import AttlasError
 from attlas.runs import CONFIG, PROVENANCE, Run, Shelf, write_durably
 from attlas.runs.durable import TEMPORARY, explained, sync
@@ -34,7 +34,8 @@ def prepared(
     if begun:
         check_same(_began_with(folder), recipe, folder)
     if (folder / CONFIG).is_file():
-        _check_there(recipe, folder)
+        if recipe.data.passing:
+            check_given_again(folder, f"give it again: attlas train {folder} < DATA")
         if not begun:
             report(_news(f"no checkpoint yet in {folder}: starting over"))
     splits, kind = splits or recipe.data.load(), task_of(recipe)
@@ -115,16 +116,6 @@ def _of_a_beginning(path: Path) -> bool:
 
 def _news(what: str) -> Preparing:
     return Preparing(update=0, epoch=0, seconds=0.0, what=what)
-
-
-def _check_there(recipe: Recipe, folder: Path) -> None:
-    """That data which came from the standard input is on it again: nobody waits for a keyboard."""
-    if recipe.data.passing and sys.stdin.isatty():
-        raise AttlasError(
-            f"the data with which {folder} began, which came from the standard input",
-            "a terminal there",
-            f"give it again: attlas train {folder} < DATA",
-        )
 
 
 def _check_data(run: Run, recipe: Recipe, splits: SplitsLike, example: str) -> None:
