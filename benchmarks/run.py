@@ -1,6 +1,6 @@
 """All benchmarks, one after another, and what came out: `make bench`, `make bench QUICK=yes`.
 
-python benchmarks/run.py --data multi30k            more than an hour
+python benchmarks/run.py --data multi30k            about two hours
 python benchmarks/run.py --data multi30k --quick    under ten minutes, and as rough as that
 python benchmarks/run.py --data multi30k --suites quality    hours: how good after how long
 python benchmarks/run.py --data multi30k --suites quality -- --courses long:120 --contenders JoeyNMT

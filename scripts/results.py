@@ -22,6 +22,7 @@ ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "docs" / "results"
 README = ROOT / "README.md"
 BEGIN, END = "<!-- results: scripts/results.py -->", "<!-- end of results -->"
+_WORDS = "right: translations that are the reference, token for token; α: length penalty"
 
 
 def recorded(run: Path) -> Result:
@@ -82,7 +83,7 @@ def tables(results: list[Result]) -> str:
     found = []
     if written:
         signatures = sorted({f"`{r['scores']['BLEU']['signature']}`" for r in written})
-        measure = f"On test sets; BLEU {', '.join(signatures)}."
+        measure = f"On test sets; BLEU {', '.join(signatures)}; {_WORDS}."
         found += [table(written, TRANSLATING), f"{measure} {machines(written)}"]
     if told:
         methods = ", ".join(sorted({r["interval"]["method"] for r in told}))

@@ -10,15 +10,22 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
+from pydantic import BeforeValidator
 from pydantic.fields import FieldInfo
 
 from attlas.config import Config
+from attlas.data import BatchingConfig
+from attlas.models import TransformerConfig
 from attlas.training import Recipe
 from attlas.training.recipe import shipped_recipes
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "settings.md"
 _KIND = "kind"
 _BOUNDS = {"ge": "≥", "gt": ">", "le": "≤", "lt": "<"}
+_BY_THE_REST: dict[tuple[type[Config], str], str] = {  # see `Recipe`
+    (BatchingConfig, "max_length"): "`256`; of a classifier `tokens` − 2",
+    (TransformerConfig, "tied_source"): "as `vocabulary.joint`",
+}
 _HEAD = (
     "# Settings\n\n"
     "Every setting of a recipe: the tables of its TOML file, or `--set TABLE.SETTING=VALUE` on the "
@@ -35,10 +42,21 @@ def page(recipes: Iterable[str]) -> str:
 
 
 def _tables(
-    title: str, name: str, config: type[Config], told: dict[type[Config], str]
+    title: str, name: str, config: type[Config], told: dict[type[Config], str], given: Any = None
 ) -> Iterator[str]:
-    """The sections of a table and of those within it; what was told before is not told again."""
+    """The sections of a table and of those within it; what was told before is not told again.
+
+    given: what stands there where the table is left out, None = what its settings are by default.
+    """
     yield f"## {title}\n"
+    if isinstance(given, config) and given.model_fields_set:
+        own_way = [
+            f"`{name}` = `{json.dumps(getattr(given, name))}`"
+            for name in sorted(given.model_fields_set)
+            if getattr(given, name) != config.model_fields[name].default
+        ]
+        if own_way:
+            yield f"Here {' and '.join(own_way)}, where it is left out.\n"
     if config in told:
         yield f"As {told[config]}, above.\n"
         return
@@ -49,12 +67,16 @@ def _tables(
     }
     if own := {key: field for key, field in fields.items() if not _within(field)}:
         yield "| setting | default | values |\n|---|---|---|"
-        yield from (f"| `{key}` | {_default(f)} | {_values(f)} |" for key, f in own.items())
+        yield from (
+            f"| `{key}` | {_BY_THE_REST.get((config, key)) or _default(f)} | {_values(f)} |"
+            for key, f in own.items()
+        )
         yield ""
     for key, field in fields.items():
         inner = f"{name}.{key}" if name else key
         for table in _within(field):
-            yield from _tables(f"[{inner}]{_kind_of(table, field)}", inner, table, told)
+            title = f"[{inner}]{_kind_of(table, field)}"
+            yield from _tables(title, inner, table, told, field.default)
 
 
 def _explanations(config: type[Config]) -> Iterator[str]:
@@ -119,7 +141,14 @@ def _values(field: FieldInfo) -> str:
         for name, sign in _BOUNDS.items()
         if getattr(one, name, None) is not None
     ]
+    if any(_takes_one(one) for one in _constraints(field)):
+        kinds = ["a text", *kinds]
     return ", ".join([" or ".join(dict.fromkeys(kinds)), *bounds]).replace("|", "\\|")
+
+
+def _takes_one(constraint: Any) -> bool:
+    """Whether one text stands for a list of one."""
+    return isinstance(constraint, BeforeValidator) and constraint.func.__name__ == "_listed"
 
 
 def _constraints(field: FieldInfo) -> list[Any]:

@@ -1,5 +1,7 @@
 """Statistics of a corpus: what comes of a text is what comes of it alone."""
 
+from unittest.mock import create_autospec
+
 import numpy as np
 import pytest
 import torch
@@ -24,7 +26,7 @@ from attlas.analysis.corpus.cutting import cut
 from attlas.decoding import DecodingConfig, Translator
 from attlas.errors import AttlasError
 from attlas.patterns import causal, everywhere
-from attlas.recording import DenseReading, FactoredReading
+from attlas.recording import DenseReading, FactoredReading, Reading
 from attlas.runs import Run
 from labelled_runs import trained as trained_classifier
 from minilm import minilm
@@ -319,6 +321,15 @@ def test_a_text_that_is_cut_out_of_a_batch_is_the_same_text(seed, queries, slots
     dense = cut(DenseReading(whole.weights()), 0, queries, slots)
     torch.testing.assert_close(dense.weights(), alone.weights())
     assert bool(alone.seen(0, queries).any())
+
+
+def test_a_reading_of_another_kind_is_not_cut():
+    class Turned(DenseReading):
+        def at(self, row):
+            return create_autospec(Reading, instance=True)
+
+    with pytest.raises(AttlasError, match=r"a reading of attlas; got .*observe with attlas"):
+        cut(Turned(torch.ones(1, 1, 2, 2)), 0, 1, 1)
 
 
 @given(

@@ -78,6 +78,26 @@ def blind_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return trained(tmp_path_factory.mktemp("runs"), "none")
 
 
+@pytest.fixture(scope="session")
+def two_texts(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A trace of two texts and two layers, each weight of which is another number."""
+    import torch
+
+    from attlas.recording import DenseReading, Trace
+
+    of_encoder = [[[0.41, 0.59], [0.52, 0.48]], [[0.43, 0.57], [0.54, 0.46]]]
+    of_decoder = [[[0.11, 0.89], [0.72, 0.28]], [[0.13, 0.87], [0.74, 0.26]]]
+    trace = Trace()
+    trace.note("encoder.attention", DenseReading(torch.tensor(of_encoder)[:, None]))
+    trace.note("decoder.attention", DenseReading(torch.tensor(of_decoder)[:, None]))
+    trace.relate("encoder.attention", across=False)
+    trace.relate("decoder.attention", across=True)
+    trace.label([["ein", "Hund"], ["zwei", "Katzen"]], [["a", "dog"], ["two", "cats"]])
+    path = tmp_path_factory.mktemp("traces") / "two.safetensors"
+    trace.save(path)
+    return path
+
+
 @pytest.fixture
 def lines() -> str:
     """What is given on the standard input."""

@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 from calling import called
 
+from attlas.decoding import Translator
+from attlas.exporting.fast_translator import FastTranslator
 from attlas.runs import Run
 
 RECIPE = """
@@ -69,7 +71,15 @@ def test_n_best_lists_and_alignments_work_with_the_engine_too(
         "--alignments", tmp_path / "links", text=LINES,
     )  # fmt: skip
     assert code == 0
-    assert [line.partition(" ||| ")[0] for line in out.splitlines()] == list("0012233")
+    rows = [line.split(" ||| ") for line in out.split("\n")[:-1]]
+    assert [number for number, _, _ in rows] == list("0012233")
+    wide = Translator(transformer_run).config.model_copy(update={"beam": 3, "n_best": 2})
+    engine = FastTranslator(transformer_run, transformer_run / "exports" / "ctranslate2", wide)
+    lists = engine.many(LINES.split("\n")[:-1])
+    wanted = [one for best in lists for one in (best, *best.alternatives)]
+    assert [text for _, text, _ in rows] == [one.text for one in wanted]
+    scores = [float(score) for _, _, score in rows]
+    assert scores == pytest.approx([one.score for one in wanted], abs=1e-6)
     assert len((tmp_path / "links").read_text().split("\n")) == 5
 
 
@@ -154,7 +164,8 @@ def test_a_folder_that_is_no_export_of_the_run_is_no_engine(
     (tmp_path / "empty").mkdir()
     assert f"at {tmp_path / 'empty'}; got none; run: attlas export" in said(tmp_path / "empty")
     assert "got none; name another folder" in said(transformer_run)
-    assert called("export", transformer_run, "--to", "safetensors", "--out", tmp_path / "tensors")
+    tensors = ("--to", "safetensors", "--out", tmp_path / "tensors")
+    assert called("export", transformer_run, *tensors)[0] == 0
     assert "got an export to safetensors; name another folder" in said(tmp_path / "tensors")
     other = trained(tmp_path, seed=2)
     folder = tmp_path / "others"
@@ -167,6 +178,17 @@ def test_a_folder_that_is_no_export_of_the_run_is_no_engine(
     assert called("export", transformer_run, "--to", "ctranslate2", "--out", ours)[0] == 0
     (ours / "model.bin").unlink()
     assert f"wanted a whole export to CTranslate2 at {ours}" in said(ours)
+
+
+@pytest.mark.parametrize("facts", ["5", "[1]", "null", "{"])
+def test_an_export_without_the_facts_about_it_is_damaged(
+    transformer_run: Path, tmp_path: Path, facts: str
+) -> None:
+    (tmp_path / "attlas.json").write_text(facts, encoding="utf-8")
+    code, out, error = called("translate", transformer_run, "--engine", tmp_path, text=LINES)
+    assert (code, out) == (2, "")
+    assert f" at {tmp_path}; got a damaged attlas.json (" in error
+    assert "; take it away and run: attlas export" in error
 
 
 @pytest.mark.parametrize("there", ["nothing", "another checkpoint"])

@@ -18,6 +18,8 @@ from typer.testing import CliRunner
 from attlas.cli.application import app
 from attlas.decoding import Translator
 from attlas.recording import Trace
+from attlas.runs import Run
+from attlas.training import read_recipe, train
 
 HEADS = {"png": b"\x89PNG", "svg": b"<?xml", "pdf": b"%PDF"}
 
@@ -55,12 +57,6 @@ def test_the_tokens_of_both_sides_stand_in_the_map(trace: Path, tmp_path: Path) 
     loaded = Trace.load(trace)
     for token in (*loaded.source[0], *loaded.target[0]):
         assert f">{token.replace('<', '&lt;').replace('>', '&gt;')}</text>" in text
-
-
-def test_one_query_becomes_bars(trace: Path, tmp_path: Path) -> None:
-    code, _, _ = figure(trace, "--query", 1, "-o", tmp_path / "bars.svg")
-    assert code == 0
-    assert "attention weight" in (tmp_path / "bars.svg").read_text(encoding="utf-8")
 
 
 def test_a_query_that_is_not_there_is_the_callers_mistake(trace: Path, tmp_path: Path) -> None:
@@ -163,6 +159,41 @@ def test_looking_at_a_file_that_is_no_trace_says_what_is_wanted(tmp_path: Path) 
 def test_the_text_stands_beside_its_translation(run: Path, tmp_path: Path) -> None:
     _, _, error = figure(run, "1 2 3", "-o", tmp_path / "m.svg")
     assert error.splitlines()[0] == f"1 2 3 → {Translator(run)('1 2 3').text}"
+
+
+def test_what_is_drawn_is_what_the_search_that_was_asked_for_found(
+    run: Path, tmp_path: Path
+) -> None:
+    texts = [f"{i} {j} {k}" for i in range(8) for j in range(8) for k in range(8)]
+    beam = Translator(run)
+    greedy = Translator(run, beam.config.model_copy(update={"method": "greedy"}))
+    pairs = zip(texts, beam.many(texts, window=32), greedy.many(texts, window=32), strict=True)
+    text = next(text for text, wide, narrow in pairs if wide.text != narrow.text)
+    wanted = greedy(text)
+    path = tmp_path / "trace.safetensors"
+    search = ("--set", "decoding.method=greedy", "--save-trace", path)
+    code, _, error = figure(run, text, *search, "-o", tmp_path / "m.svg")
+    assert code == 0
+    assert error.splitlines()[0] == f"{text} → {wanted.text}"
+    assert Trace.load(path).target == (wanted.tokens,)
+
+
+def test_what_is_drawn_is_what_the_checkpoint_that_was_asked_for_looked_at(
+    recipe: Path, tmp_path: Path
+) -> None:
+    often = ("training.updates=6", "training.save_every=3", "training.rate=0.1")
+    run = Run(train(read_recipe(recipe, often), tmp_path / "run").path)
+    path = tmp_path / "trace.safetensors"
+    early, *_, late = run.checkpoints()
+    drawn = {}
+    for name in (early, late):
+        chosen = ("--checkpoint", int(name), "--save-trace", path)
+        assert figure(run.path, "1 2 3", *chosen, "-o", tmp_path / "m.svg")[0] == 0
+        drawn[name] = Trace.load(path)["decoder.attention"].weights()
+        trace = Translator(run, which=name)("1 2 3").trace
+        assert trace is not None
+        assert torch.equal(drawn[name], trace["decoder.attention"].weights())
+    assert not torch.equal(drawn[early][:, :, 0], drawn[late][:, :, 0])
 
 
 def test_a_file_that_is_no_trace_is_called_what_it_is(run: Path, tmp_path: Path) -> None:

@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 from attlas.analysis.corpus import COLUMNS, TOKEN_COLUMNS, Column
 from attlas.cli import part, stats_measuring, stats_work
 from attlas.cli.stats_table import CsvTable, ParquetTable
+from attlas.decoding import Translator
 from attlas.errors import AttlasError
 from attlas.runs import held
 from small_models import saved
@@ -121,6 +122,36 @@ def test_a_classifier_reads_the_texts(labelling: Path, tmp_path: Path) -> None:
         "encoder.layers.0.self_attention",
         "pooling.attention",
     }
+
+
+def test_above_counts_the_weights_that_are_greater_than_the_threshold(
+    run: Path, tmp_path: Path
+) -> None:
+    texts, found = ["1 2 3", "6", "4 5"], {}
+    (tmp_path / "text").write_text("\n".join(texts), encoding="utf-8")
+    greedy = Translator(run).config.model_copy(update={"method": "greedy"})
+    weights = [
+        one.trace["decoder.attention"].weights() for one in Translator(run, greedy).many(texts)
+    ]
+    for threshold in (0.01, 0.5):
+        out = tmp_path / f"{threshold}.csv"
+        assert stats(run, tmp_path / "text", "--threshold", threshold, "-o", out)[0] == 0
+        found[threshold] = [row["above"] for row in of_csv(out)]
+        wanted = [float((one > threshold).sum(-1).double().mean()) for one in weights]
+        assert found[threshold] == pytest.approx(wanted)
+    assert all(few < many for few, many in zip(found[0.5], found[0.01], strict=True))
+    assert any(found[0.5])
+
+
+def test_of_a_layer_come_the_rows_that_the_whole_table_has_of_it(
+    bert: Path, corpus: Path, tmp_path: Path
+) -> None:
+    assert stats(bert, corpus, "-o", tmp_path / "whole.csv")[0] == 0
+    assert stats(bert, corpus, "--layer", "encoder.layer.0.*", "-o", tmp_path / "t.csv")[0] == 0
+    whole = of_csv(tmp_path / "whole.csv")
+    first = [row for row in whole if row["layer"].startswith("encoder.layer.0.")]
+    assert len(first) == len(whole) / 2  # of two layers
+    assert of_csv(tmp_path / "t.csv") == first
 
 
 def test_an_encoder_decoder_reads_targets_and_writes_its_own(bart: Path, tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from attlas.config import read_toml, write_toml
 from attlas.errors import AttlasError
 from attlas.runs import Run
 from attlas.training import read_recipe, train
+from labelled_runs import tables
 
 
 def test_a_recipe_becomes_a_run_in_the_folder_that_is_asked_for(
@@ -94,6 +95,21 @@ def test_without_a_recipe_the_demo_is_trained(
     from attlas.training import read_recipe
 
     assert asked == [read_recipe("demo"), Path("runs/demo")]
+
+
+@pytest.mark.parametrize("name", ["~nobody_here/x.tsv", "~my.tsv"])
+@pytest.mark.parametrize("kind", ["files", "labelled"])
+def test_of_a_user_who_does_not_exist_the_file_is_named_that_is_missing(
+    recipe: Path, tmp_path: Path, kind: str, name: str
+) -> None:
+    own = tmp_path / "own.toml"
+    table = tables(Path(name))
+    if kind == "files":
+        table = read_toml(recipe) | {"data": {"kind": kind, "train": name, "valid": name}}
+    own.write_text(write_toml(table), encoding="utf-8")
+    code, out, error = called("train", own, "--out", tmp_path / "run")
+    assert (code, out) == (2, "")
+    assert f"attlas: wanted a text file; got no file at {tmp_path / name}; " in error
 
 
 def test_an_unknown_recipe_names_those_there_are() -> None:

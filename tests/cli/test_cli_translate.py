@@ -39,6 +39,7 @@ def test_an_empty_line_has_an_empty_translation_in_its_place(run: Path) -> None:
     empty = [not line.strip() for line in LINES]
     found = out.split("\n")[:-1]
     assert all(not line for line, is_empty in zip(found, empty, strict=True) if is_empty)
+    assert found[0] == Translator(run)(LINES[0]).text != ""
 
 
 def test_the_window_changes_nothing_in_what_comes_out(run: Path) -> None:
@@ -67,6 +68,12 @@ def test_the_n_best_list_has_the_number_of_the_line_the_translation_and_its_scor
     assert code == 0
     rows = [line.split(" ||| ") for line in out.split("\n")[:-1]]
     assert [int(number) for number, _, _ in rows] == [0, 0, 0, 1, 2, 2, 2]
+    wide = Translator(run).config.model_copy(update={"beam": 3, "n_best": 3})
+    lists = Translator(run, wide).many(["1 2 3", "", "4 5"])
+    wanted = [one for best in lists for one in (best, *best.alternatives)]
+    assert [text for _, text, _ in rows] == [one.text for one in wanted]
+    scores = [float(score) for _, _, score in rows]
+    assert scores == pytest.approx([one.score for one in wanted], abs=1e-6)
     first = {number: text for number, text, _ in reversed(rows)}
     assert list(dict(sorted(first.items())).values()) == plain.split("\n")[:-1]
     for number in "02":
@@ -83,18 +90,15 @@ def test_more_n_best_than_the_beam_is_wide_is_the_callers_mistake(run: Path) -> 
 def test_alignments_have_a_line_for_each_line_and_name_words_that_exist(
     run: Path, tmp_path: Path
 ) -> None:
-    code, out, _ = translate(run, "--alignments", tmp_path / "align", text="1 2 3\n\n4 5\n")
+    sources = ["1 2 3", "", "4 5"]
+    code, out, _ = translate(run, "--alignments", tmp_path / "align", text="\n".join(sources))
     assert code == 0
-    lines = (tmp_path / "align").read_text(encoding="utf-8").split("\n")[:-1]
-    assert len(lines) == 3
-    assert lines[1] == ""
-    for links, source, target in zip(
-        lines, ["1 2 3", "", "4 5"], out.split("\n")[:-1], strict=True
-    ):
-        for link in links.split():
-            i, j = map(int, link.split("-"))
-            assert i < len(source.split())
-            assert j < len(target.split())
+    links = [one.word_alignment for one in Translator(run).many(sources)]
+    lines = [" ".join(f"{i}-{j}" for i, j in one) for one in links]
+    assert (tmp_path / "align").read_text(encoding="utf-8") == "".join(f"{x}\n" for x in lines)
+    assert lines[0] != lines[1] == ""
+    for one, source, target in zip(links, sources, out.split("\n")[:-1], strict=True):
+        assert all(i < len(source.split()) and j < len(target.split()) for i, j in one)
 
 
 def test_a_model_without_attention_has_no_alignments(blind_run: Path, tmp_path: Path) -> None:

@@ -145,6 +145,26 @@ def test_an_override_reaches_into_tables_and_keeps_the_original() -> None:
     assert table == {"training": {"rate": 1.0}}
 
 
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("1", 1),
+        ("1\nc = 2", "1\nc = 2"),
+        ('"x"\nc = 2', '"x"\nc = 2'),
+        ("1 # x", "1 # x"),
+        ('"1 # x"', "1 # x"),
+        ("[1, 2]", [1, 2]),
+        ("1979-05-27", "1979-05-27"),
+        ("07:32:00", "07:32:00"),
+        ("1979-05-27T07:32:00Z", "1979-05-27T07:32:00Z"),
+    ],
+)
+def test_what_is_no_single_value_of_a_setting_stays_the_text_that_it_is(
+    text: str, value: object
+) -> None:
+    assert overridden({}, [f"a.b={text}"]) == {"a": {"b": value}}
+
+
 @pytest.mark.parametrize("text", ["", "rate", "=3", "a..b=1"])
 def test_an_override_without_key_or_value_is_an_error(text: str) -> None:
     with pytest.raises(AttlasError, match=r"--set table\.key=value"):
@@ -185,3 +205,16 @@ def test_a_missing_and_a_broken_file_are_named(tmp_path: Path) -> None:
     broken.write_text("a = = 1", encoding="utf-8")
     with pytest.raises(AttlasError, match=r"valid TOML in .*broken\.toml"):
         read_toml(broken)
+
+
+@pytest.mark.parametrize("content", [None, b"\xff"])
+def test_what_cannot_be_read_as_text_is_named(tmp_path: Path, content: bytes | None) -> None:
+    path = tmp_path / "recipe.toml"
+    if content is None:
+        path.mkdir()
+    else:
+        path.write_bytes(content)
+    with pytest.raises(AttlasError) as caught:
+        read_toml(path)
+    assert caught.value.wanted == f"a readable TOML file at {path}"
+    assert ("Is a directory" if content is None else "byte 0xff") in caught.value.came

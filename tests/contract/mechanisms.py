@@ -80,6 +80,19 @@ MECHANISMS = [
         ordered=True,
         counts_slots=True,
     ),
+    Mechanism(
+        "local-m of concat",
+        lambda **o: LocalMonotonic(Concat(3, 2, 4, **o), 1),
+        *(3, 2),
+        ordered=True,
+    ),
+    Mechanism(
+        "local-p of additive",
+        lambda **o: LocalPredictive(Additive(3, 2, 4, **o), 2, 3, 4),
+        *(3, 2),
+        ordered=True,
+        counts_slots=True,
+    ),
     Mechanism("scaled dot-product", lambda **o: ScaledDotProduct(**o), 3, 3),
     Mechanism("multi-head", lambda **o: MultiHead(4, 2, source_width=3, **o), 4, 3),
     Mechanism("grouped-query", lambda **o: MultiHead(4, 4, key_heads=2, bias=False, **o), 4, 4),
@@ -92,6 +105,12 @@ MECHANISMS = [
         "rotary",
         lambda **o: MultiHead(4, 2, positions=RotaryPositions(2), **o),
         *(4, 4),
+        ordered=True,
+    ),
+    Mechanism(
+        "rotary grouped-query",
+        lambda **o: MultiHead(8, 4, key_heads=2, positions=RotaryPositions(2), **o),
+        *(8, 8),
         ordered=True,
     ),
 ]
@@ -192,10 +211,13 @@ class Scene:
     def weigh(self) -> Tensor:
         return self.attention.weigh(self.query, self.memory, self.first)
 
-    def outcome(self) -> list[Tensor]:
-        """What is read, and the gradients at the query, the source and every parameter."""
+    def outcome(self, read: "Callable[[Scene], Tensor]" = read) -> list[Tensor]:
+        """What is read, and the gradients at the query, the source and every parameter.
+
+        read: another way to read what a scene holds.
+        """
         query, source = self.query.clone().requires_grad_(), self.source.clone().requires_grad_()
-        context = replace(self, query=query, source=source).read()
+        context = read(replace(self, query=query, source=source))
         inputs = [query, source, *self.attention.parameters()]
         # A loss in which no two outputs weigh the same.
         loss = (context * torch.linspace(1, 2, context.numel()).view_as(context)).sum()

@@ -29,6 +29,11 @@ def close(ours, theirs, tolerance=1e-11):
     torch.testing.assert_close(ours, theirs, atol=tolerance, rtol=tolerance)
 
 
+def all_close(ours, theirs):
+    for one, other in zip(ours, theirs, strict=True):
+        close(one, other)
+
+
 def all_equal(ours, theirs):
     return all(torch.equal(one, other) for one, other in zip(ours, theirs, strict=True))
 
@@ -77,11 +82,16 @@ def test_junk_in_padding_changes_nothing(mechanism, layout, junk):
 @given(layout=layouts())
 def test_step_by_step_is_at_once(mechanism, layout):
     scene = layout.on(mechanism)
-    memory, start = scene.memory, layout.slots - layout.queries
-    start = start if layout.first is None else layout.first
+    start = layout.slots - layout.queries if layout.first is None else layout.first
     steps = range(layout.queries)
-    contexts = [scene.attention(scene.query[:, t, None], memory, start + t) for t in steps]
-    close(torch.cat(contexts, 1), scene.read())
+
+    def stepped(asked):
+        memory = asked.memory
+        contexts = [asked.attention(asked.query[:, t, None], memory, start + t) for t in steps]
+        return torch.cat(contexts, 1)
+
+    all_close(scene.outcome(stepped), scene.outcome())
+    memory = scene.memory
     weights = [scene.attention.weigh(scene.query[:, t, None], memory, start + t) for t in steps]
     close(torch.cat(weights, 2), scene.weigh())
 
@@ -91,13 +101,17 @@ def test_step_by_step_is_at_once(mechanism, layout):
 def test_an_extended_memory_is_one_remembered_at_once(mechanism, layout, cut):
     scene = layout.on(mechanism)
     cut = min(cut, layout.slots)
-    older, newer = scene.remember(0, cut), scene.remember(cut, layout.slots)
-    if older.real is not None and older.real.all():
-        older = replace(older, real=None)  # what is all real may say so by None
-    memory = older.extend(newer)
-    assert memory.slots == layout.slots
-    close(scene.attention(scene.query, memory, scene.first), scene.read())
-    close(scene.attention.weigh(scene.query, memory, scene.first), scene.weigh())
+
+    def extended(asked):
+        older, newer = asked.remember(0, cut), asked.remember(cut, layout.slots)
+        if older.real is not None and older.real.all():
+            older = replace(older, real=None)  # what is all real may say so by None
+        memory = older.extend(newer)
+        assert memory.slots == layout.slots
+        return memory
+
+    all_close(scene.outcome(lambda s: s.attention(s.query, extended(s), s.first)), scene.outcome())
+    close(scene.attention.weigh(scene.query, extended(scene), scene.first), scene.weigh())
 
 
 @of_every_mechanism_that_can_grow
@@ -157,8 +171,7 @@ def test_putting_the_weights_back_unchanged_changes_nothing(mechanism, layout):
 
     with intervene(scene.attention, unchanged):
         changed = scene.outcome()
-    for ours, theirs in zip(changed, scene.outcome(), strict=True):
-        close(ours, theirs)
+    all_close(changed, scene.outcome())
     ((weights, seen),) = weighed
     close(weights, scene.weigh())
     assert torch.equal(seen.expand(layout.batch, -1, -1, -1), scene.seen())

@@ -4,7 +4,7 @@ import sys
 import pytest
 
 from attlas.config import read_toml, write_toml
-from attlas.data import HuggingFaceData, load_splits
+from attlas.data import FilterConfig, HuggingFaceData, load_splits
 from attlas.errors import AttlasError
 
 ROWS = {
@@ -43,6 +43,62 @@ def checked(splits):
 
 def test_a_local_folder_of_json_lines_with_nested_translations(nested):
     checked(load_splits(HuggingFaceData(name=str(nested))))
+
+
+@pytest.fixture
+def on_the_hub(monkeypatch):
+    """A dataset of that library's own; what was asked of the library."""
+    import datasets
+
+    rows = {
+        "train": [("one", "eins"), ("a very long one", "b"), ("x", "long")],
+        "validation": [("three", "drei"), ("y", "long")],
+        "test": [("fourteen", "vierzehn")],
+    }
+    asked = []
+
+    def loaded(name, config):
+        asked.append((name, config))
+        return {
+            split: [{"translation": {"en": en, "de": de}} for en, de in pairs]
+            for split, pairs in rows.items()
+        }
+
+    monkeypatch.setattr(datasets, "load_dataset", loaded)
+    return asked
+
+
+@pytest.mark.parametrize("config", ["de-en", None])
+def test_a_configuration_is_asked_for_once_by_its_name(on_the_hub, config):
+    data = HuggingFaceData(name="wmt16", config=config)
+    assert load_splits(data).train.pairs == (
+        ("one", "eins"), ("a very long one", "b"), ("x", "long"),
+    )  # fmt: skip
+    assert on_the_hub == [("wmt16", config)]
+    assert data.corpus("valid").pairs == (("three", "drei"), ("y", "long"))
+    assert on_the_hub == [("wmt16", config)] * 2
+
+
+@pytest.mark.parametrize(
+    ("bounds", "kept"),
+    [
+        ({"max_length": 4}, (("one", "eins"), ("x", "long"))),
+        ({"max_ratio": 2.0}, (("one", "eins"),)),
+    ],
+)
+@pytest.mark.usefixtures("on_the_hub")
+def test_the_bounds_of_a_filter_hold_for_training_alone(bounds, kept):
+    data = HuggingFaceData(name="wmt16", filters=FilterConfig(**bounds))
+    splits = load_splits(data)
+    assert splits.train.pairs == data.corpus("train").pairs == kept
+    assert splits.valid.pairs == (("three", "drei"), ("y", "long"))
+    assert splits.test.pairs == (("fourteen", "vierzehn"),)
+
+
+def test_a_filter_that_is_to_stop_at_a_fault_names_its_row(nested):
+    data = HuggingFaceData(name=str(nested), filters=FilterConfig(empty="error"))
+    with pytest.raises(AttlasError, match="line 3 with an empty source"):
+        load_splits(data)
 
 
 def test_a_relative_folder_is_found_beside_the_recipe(nested):

@@ -63,7 +63,11 @@ def test_imdb_is_read_whole(shared_data):
     assert Counter(review.label for review in reviews) == {"pos": 12_500, "neg": 12_500}
 
 
-@pytest.mark.parametrize("name", ["a.csv", "a.CSV", "a.csv.gz"])
+def packed(content, name):
+    return gzip.compress(content) if name.lower().endswith(".gz") else content
+
+
+@pytest.mark.parametrize("name", ["a.csv", "a.CSV", "a.csv.gz", "A.CSV.GZ"])
 def test_a_table_has_a_header_and_its_quoted_fields_hold_anything(tmp_path, name):
     written = io.StringIO()
     rows = [
@@ -74,7 +78,7 @@ def test_a_table_has_a_header_and_its_quoted_fields_hold_anything(tmp_path, name
     ]
     csv.writer(written).writerows(rows)
     content = written.getvalue().encode()
-    (tmp_path / name).write_bytes(gzip.compress(content) if name.endswith(".gz") else content)
+    (tmp_path / name).write_bytes(packed(content, name))
     found = read_labelled_texts(tmp_path / name, "review", "sentiment")
     assert found.entries == tuple(Labelled(row[2], row[1]) for row in rows[1:])
     assert found.places == (2, 4, 5)
@@ -96,7 +100,7 @@ def test_what_a_table_writer_writes_is_read_back(tmp_path_factory, rows):
     assert read_labelled(path) == tuple(rows)
 
 
-@pytest.mark.parametrize("name", ["a.tsv", "a.TSV", "a.tsv.gz"])
+@pytest.mark.parametrize("name", ["a.tsv", "a.TSV", "a.tsv.gz", "A.TSV.GZ"])
 def test_a_quotation_mark_of_a_tsv_is_part_of_the_text(tmp_path, name):
     rows = [
         ("label", "text"),
@@ -108,7 +112,7 @@ def test_a_quotation_mark_of_a_tsv_is_part_of_the_text(tmp_path, name):
         ("pos", '"'),
     ]
     content = "".join("\t".join(row) + "\n" for row in rows).encode()
-    (tmp_path / name).write_bytes(gzip.compress(content) if name.endswith(".gz") else content)
+    (tmp_path / name).write_bytes(packed(content, name))
     found = read_labelled_texts(tmp_path / name)
     assert found.entries == tuple(Labelled(text, label) for label, text in rows[1:])
     assert found.places == (2, 3, 4, 5, 6, 7)

@@ -3,6 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from attlas.data import BEGIN, END, PAD, UNKNOWN, Characters, Words
+from attlas.data.listed import load_listed
 from attlas.errors import AttlasError
 
 
@@ -70,3 +71,33 @@ def test_nothing_to_build_from_is_an_error():
 def test_a_repeated_token_is_an_error():
     with pytest.raises(AttlasError, match="different tokens"):
         Words(["a", "a"])
+
+
+@pytest.mark.parametrize("kind", [Words, Characters])
+def test_what_was_saved_is_read_back(tmp_path, kind):
+    kind.built(["a é\u2028 b", "a"], 10).save(tmp_path / "source.json")
+    again = load_listed(tmp_path / "source.json")
+    assert type(again) is kind
+    assert again.tokens == kind.built(["a é\u2028 b", "a"], 10).tokens
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        *(
+            f'{{"kind": "words", "tokens": {tokens}}}'
+            for tokens in ("5", "null", '"abc"', '{"a": 1}', "[1]", '["a", null]')
+        ),
+        '{"kind": "words"}',
+        '{"tokens": ["a"]}',
+        '{"kind": "bytes", "tokens": ["a"]}',
+        '{"kind": ["words"], "tokens": ["a"]}',
+        '["a"]',
+        '{"kind": "words", "tokens": ["a"',
+        "",
+    ],
+)
+def test_a_file_that_holds_no_list_of_tokens_is_damaged(tmp_path, content):
+    (tmp_path / "source.json").write_text(content)
+    with pytest.raises(AttlasError, match=r"got .*source\.json, which is damaged"):
+        load_listed(tmp_path / "source.json")

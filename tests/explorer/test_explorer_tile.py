@@ -1,3 +1,4 @@
+import re
 import struct
 
 import pytest
@@ -67,16 +68,28 @@ def test_other_bits_are_refused() -> None:
         pack(torch.zeros(1, 1, 1), 12)
 
 
+def put(tile: bytes, place: int, kind: str, number: int) -> bytes:
+    """The tile with another number at this place."""
+    written = struct.pack(kind, number)
+    return tile[:place] + written + tile[place + len(written) :]
+
+
 @pytest.mark.parametrize(
-    "damage",
+    ("damage", "reason"),
     [
-        lambda tile: tile[:20],
-        lambda tile: b"NOPE" + tile[4:],
-        lambda tile: tile[:-4],
-        lambda tile: tile[:8] + struct.pack("<I", 9) + tile[12:],
-        lambda tile: tile[:6] + struct.pack("<H", 12) + tile[8:],
+        (lambda tile: tile[:20], "a buffer of at least 28 bytes .*buffer size is 20"),
+        (lambda tile: b"NOPE" + tile[4:], "^it begins with b'NOPE', version 1$"),
+        (lambda tile: put(tile, 4, "<H", 2), "^it begins with b'ATLT', version 2$"),
+        (lambda tile: tile[:-4], "incomplete or truncated stream"),
+        (lambda tile: put(tile, 8, "<I", 9), "^its sizes contradict each other$"),
+        (lambda tile: put(tile, 6, "<H", 12), "^its sizes contradict each other$"),
+        (lambda tile: put(tile, 24, "<I", 17), "^its sizes contradict each other$"),
     ],
 )
-def test_a_damaged_tile_is_refused(damage) -> None:
-    with pytest.raises(AttlasError, match="wanted a whole tile of version 1"):
+def test_a_damaged_tile_is_refused_with_what_is_wrong_with_it(damage, reason: str) -> None:
+    with pytest.raises(AttlasError) as refused:
         unpack(damage(pack(torch.rand(1, 3, 3))))
+    assert refused.value.wanted == "a whole tile of version 1"
+    told = re.fullmatch(r"something else \((.*)\)", refused.value.came)
+    assert told
+    assert re.search(reason, told[1])

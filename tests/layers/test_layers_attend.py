@@ -491,14 +491,29 @@ def test_what_does_not_fit_together_is_said(read, arrays, options, text):
     assert str(raised.value) == text
 
 
+OPTIONS = {
+    "plain": {},
+    "scale": {"scale": 2.0},
+    "softcap": {"softcap": 2.0},
+    "real": {"real": np.arange(200) < 180},
+    "mask": {"mask": (np.arange(200) % 3 > 0)[None]},
+    "sees nothing": {"mask": np.zeros((200, 200), dtype=bool)},
+    "bias": {"bias": np.linspace(-1, 1, 200 * 200).reshape(200, 200)},
+    "softcap and bias": {"softcap": 2.0, "bias": np.linspace(-1, 1, 200).reshape(1, 200)},
+}
+
+
+@pytest.mark.parametrize("options", OPTIONS.values(), ids=OPTIONS)
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
 @pytest.mark.parametrize("pattern", [everywhere, causal, window(2)])
-def test_a_query_that_is_no_number_reads_none(bad, pattern):
+def test_a_query_that_is_no_number_reads_none(bad, pattern, options):
     query, others = np.random.default_rng(0).normal(size=(2, 200, 4))
     query[150, 2] = bad
-    read = attend(query, others, others, pattern=pattern)
-    with_weights, _ = attend_with_weights(query, others, others, pattern=pattern)
-    assert np.isnan(read[150]).all()
+    read = attend(query, others, others, pattern=pattern, **options)
+    with_weights, weights = attend_with_weights(query, others, others, pattern=pattern, **options)
+    for result in (read, with_weights, weights):
+        assert np.isnan(result[150]).all()
+        assert np.isfinite(np.delete(result, 150, axis=0)).all()
     np.testing.assert_allclose(read, with_weights, rtol=1e-6)
 
 

@@ -27,10 +27,20 @@ def stepped(model: Transformer, source: Tensor, real: Tensor | None, target: Ten
     return torch.stack(logits, dim=1)
 
 
-def test_step_by_step_is_at_once(transformer, source, real, target) -> None:
-    torch.testing.assert_close(
-        stepped(transformer, source, real, target), transformer(source, real, target)
+@pytest.mark.parametrize("training", [False, True], ids=["eval", "train"])
+def test_step_by_step_is_at_once(transformer, source, real, target, training: bool) -> None:
+    transformer.train(training)
+    by_steps, at_once = (
+        (
+            logits,
+            torch.autograd.grad(logits.sin().sum(), [*transformer.parameters()], allow_unused=True),
+        )
+        for logits in (
+            stepped(transformer, source, real, target),
+            transformer(source, real, target),
+        )
     )
+    torch.testing.assert_close(by_steps, at_once)
 
 
 def test_a_target_in_two_halves_is_one_at_once(transformer, source, real, target) -> None:

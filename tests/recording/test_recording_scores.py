@@ -53,6 +53,78 @@ def test_scores_that_are_capped_are_read_as_factors():
     assert reading.pattern == causal
 
 
+def folded(scores):
+    """As models of 2020 do: heads apart for the mask, and beside the texts for the softmax."""
+    apart = scores.unflatten(0, (2, 2)).masked_fill(HIDDEN, -math.inf)
+    return apart.view(-1, QUERIES, QUERIES)
+
+
+def scaled_behind_its_mask(scores):
+    """As CodeGen does."""
+    hidden = torch.zeros(QUERIES, QUERIES).masked_fill(HIDDEN, -math.inf)
+    return (scores + hidden) / 2
+
+
+def floored(scores):
+    """As XGLM does."""
+    hidden = torch.zeros(QUERIES, QUERIES).masked_fill(HIDDEN, -math.inf)
+    return torch.max(scores + hidden, torch.tensor(torch.finfo(torch.float32).min))
+
+
+def clamped(scores):
+    return scores.masked_fill(HIDDEN, -math.inf).clamp(min=-3e38)
+
+
+@pytest.mark.parametrize("change", [folded, scaled_behind_its_mask, floored, clamped])
+def test_what_models_do_around_a_mask_leaves_scores_factors(change):
+    def written(query, key, value):
+        return change(query @ key.mT).softmax(-1) @ value
+
+    query, key, value = vectors(4, QUERIES, 4)
+    expected = change(query @ key.mT).softmax(-1)[:, None]
+    reading = check(written, expected, query, key, value)
+    assert reading.pattern == causal
+    assert reading.bias is None
+
+
+def test_a_product_onto_a_bias_of_folded_heads_is_read_with_its_bias():
+    """As BLOOM does: linear biases that grow with the slot, then heads apart for the mask."""
+    slopes = torch.tensor([0.5, 0.25]).repeat(3)[:, None, None]
+    alibi = slopes * torch.arange(QUERIES)
+
+    def scores(query, key):
+        product = alibi.baddbmm(batch1=query, batch2=key.mT, beta=1.0, alpha=0.5)
+        return product.view(3, 2, QUERIES, QUERIES).masked_fill(HIDDEN, -math.inf)
+
+    def written(query, key, value):
+        weights = scores(query, key).softmax(-1)
+        return torch.bmm(weights.view(6, QUERIES, QUERIES), value)
+
+    query, key, value = vectors(6, QUERIES, 4)
+    reading = check(written, scores(query, key).softmax(-1), query, key, value)
+    assert reading.shape == (3, 2, QUERIES, QUERIES)
+    assert reading.bias is not None
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda scores: (scores + HIDDEN * -math.pi) * -1.0,  # would show what was hidden
+        lambda scores: scores.clamp(min=-0.1),
+        lambda scores: scores.clamp(-3e38, 0.1),
+        lambda scores: torch.maximum(scores, scores.mT),
+        lambda scores: scores.mT.reshape(4, QUERIES, QUERIES),
+    ],
+)
+def test_what_else_is_done_to_scores_is_held(change):
+    def written(query, key, value):
+        return change(query @ key.mT).softmax(-1) @ value
+
+    query, key, value = vectors(4, QUERIES, 4)
+    expected = change(query @ key.mT).softmax(-1)[:, None]
+    check(written, expected, query, key, value, kind=DenseReading)
+
+
 def test_what_is_capped_after_it_was_masked_is_held():
     def written(query, key, value):
         return (torch.tanh(query @ key.mT + HIDDEN * -2.0) * 3.0).softmax(-1) @ value

@@ -98,6 +98,9 @@ def expected(weights, seen, first, reading, threshold):
     ends = []
     for row in range(batch):
         places = torch.arange(slots) if real is None else real[row].nonzero().flatten()
+        if getattr(reading, "bias", None) is not None:
+            places = reading.seen(0, queries).expand(batch, -1, -1, -1)[row].flatten(0, 1)
+            places = places.any(0).nonzero().flatten()
         ends.append((int(places[0]), int(places[-1])) if len(places) else (None, None))
 
     def at(column):
@@ -162,15 +165,29 @@ def test_a_held_map_says_the_same_as_its_factors(reading):
     mine, theirs = reading.summary(*NAMES), dense.summary(*NAMES)
     stands_alike = reading.first == reading.shape[3] - reading.shape[2]
     placed = {"distance", "on_itself", "on_previous", "on_next"}
+    batch, _, queries, slots = reading.shape
+    visible = reading.seen(0, queries).expand(batch, -1, -1, -1).flatten(1, 2).any(1)
+    real = torch.ones(batch, slots, dtype=torch.bool) if reading.real is None else reading.real
     for name in NAMES:
         if name in placed and not stands_alike:
             continue
-        if name in ("on_first", "on_last") and reading.real is not None:
-            continue  # weights alone do not say what is padding
+        if name in ("on_first", "on_last") and not torch.equal(visible, real):
+            continue  # weights alone do not say whether a slot that nobody sees is padding
         if name in ("argmax", "above"):
             continue  # of equals, and of what lies at the threshold, rounding decides
         ours, others = getattr(mine, name), getattr(theirs, name)
         torch.testing.assert_close(ours, others, atol=2e-5, rtol=2e-5)
+
+
+@pytest.mark.parametrize(("hidden", "first", "last"), [(2, 0.3, 0.7), (0, 0.7, 0.3), (1, 0.3, 0.7)])
+def test_the_ends_of_a_held_map_are_no_padding(hidden, first, last):
+    allowed = torch.arange(3) != hidden
+    weights = torch.zeros(3).masked_scatter(allowed, torch.tensor([0.3, 0.7]))
+    if hidden == 0:
+        weights = weights.flip(0).roll(1)
+    reading = DenseReading(weights.view(1, 1, 1, 3), allowed.view(1, 1, 1, 3))
+    assert reading.on_first().item() == pytest.approx(first)
+    assert reading.on_last().item() == pytest.approx(last)
 
 
 @given(factored(), st.integers(1, 4))

@@ -53,6 +53,36 @@ def test_a_cache_of_a_window_that_drops_the_oldest_makes_a_windowed_map():
     torch.testing.assert_close(together.weights(), reading.weights())
 
 
+def seen_by_the_last(reading, stop, radius):
+    """The call of one query with a cache of all slots, of which it sees the nearest alone."""
+    real = torch.ones(2, stop, dtype=torch.bool) if reading.real is None else reading.real[:, :stop]
+    real = real & (torch.arange(stop) >= stop - 1 - radius)
+    real = None if bool(real.all()) else real
+    query, keys = reading.query[:, :, stop - 1 : stop], reading.keys[:, :, :stop]
+    return FactoredReading(query, keys, reading.scale, everywhere, stop - 1, real)
+
+
+@pytest.mark.parametrize("first", [2, 6])
+@pytest.mark.parametrize("padded", [0, 1, 3])
+def test_a_cache_that_keeps_more_than_its_window_shows_makes_a_windowed_map(first, padded):
+    windowed = both(causal, window(3))
+    real = torch.arange(9) >= torch.tensor([[padded], [0]])
+    reading = whole(places=9, pattern=windowed, real=real if padded else None)
+    pattern = windowed if first > 4 else causal
+    padding = None if reading.real is None else reading.real[:, :first]
+    query, keys = reading.query[:, :, :first], reading.keys[:, :, :first]
+    together = FactoredReading(query, keys, 0.5, pattern, 0, padding)
+    for stop in range(first + 1, 10):
+        together = grown(together, seen_by_the_last(reading, stop, 3)).reading
+    assert together.pattern == windowed
+    torch.testing.assert_close(together.weights(), reading.weights())
+
+
+def test_a_step_that_sees_less_than_a_window_of_before_is_left_apart():
+    reading = whole(places=8)
+    assert grown(part(reading, 0, 7), seen_by_the_last(reading, 8, 3)) is None
+
+
 @pytest.mark.parametrize("padded", [False, True])
 def test_room_that_a_cache_has_not_filled_is_no_part_of_the_map(padded):
     real = torch.ones(2, 6, dtype=torch.bool)

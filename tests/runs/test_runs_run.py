@@ -49,6 +49,39 @@ def test_a_line_cut_short_by_a_kill_is_no_event(folder: Path) -> None:
     assert Run(folder).events() == [{"event": "started"}]
 
 
+@pytest.mark.parametrize(
+    ("content", "events"),
+    [
+        (b"", 0),
+        (b'{"event": "started"}', 0),
+        (b'{"event": "started"}\n{"event": "trained"}', 1),
+        (b'{"event": "started"}\n5', 1),
+        (b'{"event": "started"}\n{"event": "trained"}\n', 2),
+    ],
+)
+def test_a_line_counts_once_it_has_an_end(folder: Path, content: bytes, events: int) -> None:
+    (folder / "metrics.jsonl").write_bytes(content)
+    wanted = [{"event": "started"}, {"event": "trained"}]
+    assert Run(folder).events() == wanted[:events]
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"5\n", b"null\n", b'[{"event": 1}]\n', b'{"event":1}\n{x}\n', b'{"event":1}\n\n', b"\xff\n"],
+)
+def test_metrics_that_are_not_an_object_per_line_are_an_error(folder: Path, content: bytes) -> None:
+    (folder / "metrics.jsonl").write_bytes(content)
+    with pytest.raises(AttlasError, match=r"one JSON object per line in .*metrics\.jsonl; got "):
+        Run(folder).events()
+
+
+@pytest.mark.parametrize("content", [b"[]", b"5", b'{"data": 3}', b'{"data": []}', b"{", b"\xff"])
+def test_a_provenance_that_holds_something_else_is_an_error(folder: Path, content: bytes) -> None:
+    (folder / "provenance.json").write_bytes(content)
+    with pytest.raises(AttlasError, match=r"a readable provenance\.json in .*; restore that file"):
+        Run(folder).provenance()
+
+
 def test_a_run_without_metrics_has_no_events(folder: Path) -> None:
     (folder / "metrics.jsonl").unlink()
     assert Run(folder).events() == []

@@ -1,13 +1,13 @@
 """Scheduled sampling between its two ends: teacher forcing and free running."""
 
-from typing import Literal
+from typing import Any, Literal
 
 import pytest
 import torch
 
 from attlas.data import Batch, padded
 from attlas.data.vocabulary import BEGIN, END
-from attlas.models import RecurrentConfig, RecurrentModel, build
+from attlas.models import RecurrentConfig, SequenceToSequence, TransformerConfig, build
 from attlas.training.feeding import sampled, teacher_forced
 
 CONFIGS = {
@@ -19,12 +19,15 @@ CONFIGS = {
     "plain": RecurrentConfig(
         embedding=6, hidden=8, encoder_hidden=4, dropout=0.0, attention="none"
     ),
+    "transformer": TransformerConfig(
+        width=8, heads=2, feedforward=12, encoder_layers=1, decoder_layers=2, dropout=0.0
+    ),
 }  # fmt: skip
 TOKENS: list[Literal["argmax", "sample"]] = ["argmax", "sample"]
 
 
 @pytest.fixture(params=CONFIGS)
-def model(request: pytest.FixtureRequest) -> RecurrentModel:
+def model(request: pytest.FixtureRequest) -> SequenceToSequence[Any]:
     torch.manual_seed(1)
     return build(CONFIGS[request.param], 12, 12).double()
 
@@ -40,16 +43,27 @@ def generator(seed: int = 0) -> torch.Generator:
     return torch.Generator().manual_seed(seed)
 
 
+@pytest.mark.parametrize("training", [False, True], ids=["eval", "train"])
 @pytest.mark.parametrize("token", TOKENS)
 def test_with_probability_one_it_is_teacher_forcing(
-    model: RecurrentModel, batch: Batch, token: Literal["argmax", "sample"]
+    model: SequenceToSequence[Any],
+    batch: Batch,
+    token: Literal["argmax", "sample"],
+    training: bool,
 ) -> None:
-    found = sampled(model, batch, 1.0, token, generator())
-    assert torch.allclose(found, model.logits(teacher_forced(model, batch)), atol=1e-12)
+    model.train(training)
+    found, wanted = (
+        (logits, torch.autograd.grad(logits.sin().sum(), [*model.parameters()]))
+        for logits in (
+            sampled(model, batch, 1.0, token, generator()),
+            model.logits(teacher_forced(model, batch)),
+        )
+    )
+    torch.testing.assert_close(found, wanted, rtol=1e-9, atol=1e-12)
 
 
 def test_with_probability_zero_and_argmax_it_is_greedy_free_running(
-    model: RecurrentModel, batch: Batch
+    model: SequenceToSequence[Any], batch: Batch
 ) -> None:
     found = sampled(model, batch, 0.0, "argmax", generator())
     state = model.encode(batch.source, batch.source_real)
@@ -61,7 +75,7 @@ def test_with_probability_zero_and_argmax_it_is_greedy_free_running(
 
 
 def test_the_choice_is_made_for_each_token_and_by_the_generator_alone(
-    model: RecurrentModel, batch: Batch
+    model: SequenceToSequence[Any], batch: Batch
 ) -> None:
     fed: list[torch.Tensor] = []
     step = model.step
@@ -84,7 +98,7 @@ def test_the_choice_is_made_for_each_token_and_by_the_generator_alone(
     assert ((rows > 0) & (rows < 1)).any()  # within one sentence some are right and some are own
 
 
-def test_gradients_reach_every_parameter(model: RecurrentModel, batch: Batch) -> None:
+def test_gradients_reach_every_parameter(model: SequenceToSequence[Any], batch: Batch) -> None:
     logits = sampled(model, batch, 0.5, "sample", generator())
     torch.autograd.backward(logits[batch.wanted_real].logsumexp(-1).sum())
     assert [n for n, p in model.named_parameters() if p.grad is None] == []

@@ -16,6 +16,7 @@ import torch
 from safetensors.torch import load_file
 
 from attlas.config import read_toml, write_toml
+from attlas.decoding.forks import POSSIBLE
 from attlas.errors import AttlasError
 from attlas.runs import Run
 from attlas.training import Recipe, fleet, read_recipe, train
@@ -256,6 +257,7 @@ def test_a_batch_of_fewer_rows_than_processes_is_learned_from_all_the_same(
 
 
 @pytest.mark.slow
+@pytest.mark.skipif(not POSSIBLE, reason="only Linux tells the children of a process")
 @pytest.mark.parametrize("rank", [0, 1])
 def test_a_process_that_is_killed_is_started_again_and_the_job_ends_with_the_same_bits(
     recipe: Path, one: Path, tmp_path: Path, rank: int

@@ -7,7 +7,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import nn
 
-from attlas.training.loss import sequence_loss
+from attlas.training.loss import (
+    _ELSEWHERE,
+    chunked,
+    cross_entropy_and_gradient,
+    sequence_loss,
+)
 
 pytestmark = pytest.mark.usefixtures("small_chunks")
 
@@ -124,6 +129,51 @@ def test_as_many_rows_are_taken_at_a_time_as_the_budget_of_logits_allows(
     taken = [size for size in sizes if size]  # it may be asked of no row how many words there are
     assert taken[:-1] == [rows] * (500 // rows)
     assert sum(taken) == 500
+
+
+@pytest.mark.parametrize(("device", "rows"), [("cpu", 100), ("meta", 300)])
+def test_a_device_beside_the_cpu_has_a_budget_of_its_own(
+    device: str, rows: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("attlas.training.loss._ON_CPU", 1000)
+    monkeypatch.setattr("attlas.training.loss._ELSEWHERE", 3000)
+    layer, sizes = nn.Linear(4, 10, device=device), list[int]()
+
+    def logits(features: torch.Tensor) -> torch.Tensor:
+        sizes.append(len(features))
+        return layer(features)
+
+    features = torch.zeros(650, 4, device=device, requires_grad=True)
+    wanted = torch.zeros(650, dtype=torch.long, device=device)
+    loss = chunked(logits, cross_entropy_and_gradient, features, wanted, list(layer.parameters()))
+    torch.autograd.backward(loss)
+    assert sizes == [0, *[rows] * (650 // rows), 50]
+    assert features.grad is not None
+    assert features.grad.shape == features.shape
+
+
+def test_the_budget_of_another_device_gives_the_same_loss_and_gradients(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    torch.manual_seed(0)
+    layer, sizes = Layer(4, 7).double(), list[int]()
+    features = torch.randn(2, 300, 4, dtype=torch.double, requires_grad=True)
+    wanted, real = torch.randint(7, (2, 300)), torch.rand(2, 300) < 0.8
+    used = [p for p in layer.parameters() if p is not layer.idle]
+
+    def logits(some: torch.Tensor) -> torch.Tensor:
+        sizes.append(len(some))
+        return layer(some)
+
+    def outcome() -> list[torch.Tensor]:
+        loss = sequence_loss(logits, features, wanted, real, 0.1, list(layer.parameters()))
+        return [loss.detach(), *torch.autograd.grad(loss, [features, *used])]
+
+    in_chunks = outcome()
+    assert max(sizes) == 64
+    monkeypatch.setattr("attlas.training.loss._ON_CPU", _ELSEWHERE)
+    torch.testing.assert_close(outcome(), in_chunks, rtol=1e-10, atol=1e-13)
+    assert max(sizes) == int(real.sum()) > 64
 
 
 def test_two_parameters_that_autograd_gives_one_gradient_have_each_the_sum_of_all_chunks() -> None:

@@ -7,7 +7,7 @@ import pytest
 from rich.console import Console
 
 from attlas.training import Event, Progress, Trained
-from attlas.training.events import Outcome, Started
+from attlas.training.events import Outcome, Preparing, Started
 
 
 def started() -> Started:
@@ -51,6 +51,13 @@ def shown(*events: Event) -> str:
         for event in events:
             report(event)
     return console.file.getvalue()
+
+
+def test_a_text_is_told_as_it_is() -> None:
+    text = ":x: /a:b:c.tsv [bold]"
+    assert shown(Preparing(update=0, epoch=0, seconds=0.0, what=text)) == f"{text}\n"
+    assert shown(replace(started(), notes=(text,))).startswith(f"{text}\n")
+    assert shown(replace(finished(1, "updates", 1), notes=(text,))).startswith(f"{text}\n")
 
 
 def finished(update: int, reason: str, planned: int | None) -> Outcome:

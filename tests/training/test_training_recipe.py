@@ -102,6 +102,45 @@ def test_texts_with_labels_are_read_whole_where_nothing_bounds_them() -> None:
     assert Recipe.read({**TABLES}, "the test").batching.max_length == 256
 
 
+def classifier(**batching: int) -> Recipe:
+    data = {"kind": "labelled", "train": "t.jsonl", "held_back": 0.1}
+    training = {"epochs": 1, "validation": {"criterion": "accuracy"}}
+    tables = {"data": data, "model": {"kind": "classifier"}, "training": training}
+    return Recipe.read({**tables, "batching": batching}, "the test")
+
+
+@pytest.mark.parametrize(
+    ("tokens", "longest"), [(3, 1), (200, 198), (257, 255), (258, 256), (1000, 998)]
+)
+def test_a_text_with_a_label_may_fill_a_batch_where_nothing_else_bounds_it(
+    tokens: int, longest: int
+) -> None:
+    whole = classifier(tokens=tokens)
+    assert whole.batching == BatchingConfig(tokens=tokens, max_length=longest)
+    assert classifier(tokens=tokens, max_length=longest) == whole
+    with pytest.raises(
+        AttlasError, match=rf"batching\.max_length of {longest} or less.*got {longest + 1};"
+    ):
+        classifier(tokens=tokens, max_length=longest + 1)
+
+
+@pytest.mark.parametrize(("tokens", "most"), [(3, 1), (200, 198), (257, 255)])
+def test_a_pair_that_fits_into_no_batch_is_told_also_where_its_length_is_left_out(
+    tokens: int, most: int
+) -> None:
+    said = rf"batching\.max_length of {most} or less, .* tokens = {tokens} \(the test\); got "
+    with pytest.raises(AttlasError, match=f"{said}256, which it is when left out; lower"):
+        Recipe.read({**TABLES, "batching": {"tokens": tokens}}, "the test")
+    with pytest.raises(AttlasError, match=f"{said}{most + 1}; lower"):
+        Recipe.read({**TABLES, "batching": {"tokens": tokens, "max_length": most + 1}}, "the test")
+    fitting = Recipe.read({**TABLES, "batching": {"tokens": tokens, "max_length": most}}, "here")
+    assert fitting.batching.max_length == most
+
+
+def test_a_batch_of_258_tokens_holds_the_longest_pair_that_a_recipe_lets_pass_by_itself() -> None:
+    assert Recipe.read({**TABLES, "batching": {"tokens": 258}}, "here").batching.max_length == 256
+
+
 @pytest.mark.parametrize(
     ("name", "layers", "width", "heads", "feedforward", "parameters"),
     [

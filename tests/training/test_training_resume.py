@@ -14,10 +14,12 @@ import pytest
 import torch
 from killing import differences, recipe, whole
 
+from attlas.cli.train import train as train_command
+from attlas.config import write_toml
 from attlas.errors import AttlasError
-from attlas.runs import AVERAGED, BEST, Checkpoint, Run, numbered
+from attlas.runs import AVERAGED, BEST, LAST, Checkpoint, Run, Shelf, numbered
 from attlas.training import Event, Interrupted, Recipe, Report, Trained, train
-from attlas.training.events import Preparing
+from attlas.training.events import Preparing, Started
 
 PLAIN = {"kind": "none"}
 DRIVER = Path(__file__).with_name("killing.py")
@@ -374,6 +376,49 @@ def test_checkpoints_without_the_file_last_are_never_overwritten(tmp_path: Path)
     (tmp_path / "last").unlink()
     with pytest.raises(AttlasError, match="the file `last`"):
         train(recipe(8, save_every=2), tmp_path)
+
+
+def test_an_average_that_last_names_is_nothing_to_go_on_from(tmp_path: Path) -> None:
+    train(recipe(6, save_every=2), tmp_path)
+    (tmp_path / "last").write_text("averaged.safetensors\n")
+    before = {path: path.read_bytes() for path in (tmp_path / "checkpoints").iterdir()}
+    with pytest.raises(
+        AttlasError,
+        match=r"a checkpoint that a training can go on from; got 'averaged' in .*last; write the "
+        "name of a numbered checkpoint into it",
+    ):
+        train(recipe(8, save_every=2), tmp_path)
+    assert {path: path.read_bytes() for path in (tmp_path / "checkpoints").iterdir()} == before
+
+
+@pytest.mark.usefixtures("_ctrl_c")
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [("00000003", ["update 3 is saved: the same command goes on from it"]), ("averaged", [])],
+)
+def test_ctrl_c_speaks_of_what_is_saved_where_a_training_can_go_on_from_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, said: list[str]
+) -> None:
+    begun, shelf = tmp_path / "my.toml", Shelf(tmp_path / "run")
+    begun.write_text(write_toml(recipe(6).tables()))
+
+    def interrupted(chosen: Recipe, folder: Path, *, report: Report) -> None:
+        folder.mkdir()
+        shelf.write(name, Checkpoint({"weight": torch.zeros(1)}))
+        shelf.point(LAST, name)
+        report(
+            Started(
+                update=0, epoch=0, seconds=0.0, parameters=1, pairs=1, batches=1, device="cpu",
+                notes=(),
+            )
+        )  # fmt: skip
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("attlas.training.train", interrupted)
+    monkeypatch.setattr("attlas.allocator.keep_freed_memory", lambda: True)
+    with pytest.raises(KeyboardInterrupt) as caught:
+        train_command(str(begun), shelf.run)
+    assert getattr(caught.value, "__notes__", []) == said
 
 
 @pytest.mark.parametrize(

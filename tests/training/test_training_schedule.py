@@ -71,7 +71,7 @@ def test_after_the_warmup_a_rate_never_rises_and_stays_between_its_ends(
 
 
 def test_a_fall_that_ends_before_it_begins_is_an_error() -> None:
-    with pytest.raises(AttlasError, match=r"above schedule\.warmup = 10 .*; got 10"):
+    with pytest.raises(AttlasError, match=r"above training\.schedule\.warmup = 10 .*; got 10"):
         LinearSchedule.read({"warmup": 10, "updates": 10}, "the test")
 
 

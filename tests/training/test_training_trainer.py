@@ -286,9 +286,12 @@ def test_an_update_that_ends_an_epoch_is_told_as_of_that_epoch(tmp_path: Path) -
     told: list[Event] = []
     begun = recipe(10**6, epochs=2, log_every=1, validation={"translate": False})
     train(begun, tmp_path, report=told.append)
-    epochs = [event.epoch for event in told if isinstance(event, Trained)]
+    events = [event for event in told if isinstance(event, Trained)]
+    epochs, done = [event.epoch for event in events], [event.done for event in events]
     assert sorted(set(epochs)) == [0, 1]
     assert epochs.count(0) == epochs.count(1)
+    assert done == sorted(done)
+    assert (done[epochs.count(0) - 1], done[-1]) == (0.5, 1.0)
 
 
 def test_the_demo_is_not_cut_short_on_a_slow_machine() -> None:

@@ -31,9 +31,9 @@ _POOLED = ("text",)  # the query of a pooling: no token of the text, but all of 
 class TextClassifier:
     """classifier("text") → `Classification`.
 
-    `run` is a `Run` or the path of one. A text is read as the training data was: white space and
-    `<br />` are single spaces; whole, but for what `unread` counts. Of a text without a word the
-    model knows only that it is empty.
+    `run` is a `Run` or the path of one; which and device: as of `Translator`. A text is read as the
+    training data was: white space and `<br />` are single spaces; whole, but for what `unread`
+    counts. Of a text without a word the model knows only that it is empty.
     May be called from many threads at once; the same text has the same probabilities in any
     company, but for the rounding of floats.
     """

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from attlas.cli.interrupt import loading
-from attlas.cli.options import Beam, Checkpoint, Device, Engine, RunFolder, SearchSettings
+from attlas.cli.options import Beam, Checkpoint, Device, Engine, EvaluationSettings, RunFolder
 
 
 def evaluate(
@@ -43,7 +43,7 @@ def evaluate(
     checkpoint: Checkpoint = "best",
     device: Device = "cpu",
     engine: Engine = "attlas",
-    settings: SearchSettings = None,
+    settings: EvaluationSettings = None,
 ) -> None:
     """Translate a test set and score the translations; or, for a classifier, label it.
 

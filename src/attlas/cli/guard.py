@@ -64,9 +64,9 @@ def _told(error: Exception, debug: bool) -> int:
     what = " ".join(str(error).split())
     if _of_memory(error):
         _say(
-            f"attlas: wanted memory; got {what or 'none'}; free some, or do less at once: lower "
-            "batching.tokens for a training, --tokens for statistics, --window for texts, and "
-            "decoding.longest_source for texts to translate",
+            f"attlas: wanted memory; got {what or 'none'}; free some, or do less at once: "
+            "train in another folder with lower batching.tokens, lower --tokens for statistics, "
+            "--window for texts, and decoding.longest_source for texts to translate",
             debug,
         )
         return 2

@@ -34,4 +34,13 @@ SearchSettings = Annotated[
         help="Change a setting of the search; may be given several times.",
     ),
 ]
+EvaluationSettings = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set",
+        metavar="decoding.KEY=VALUE",
+        help="Change a setting of the search, or of a classifier's --source data.text and "
+        "data.label; may be given several times.",
+    ),
+]
 Beam = Annotated[int | None, typer.Option(min=1, help="Search by beam, this wide.")]

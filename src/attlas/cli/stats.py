@@ -72,10 +72,10 @@ def stats(
       received                  the greatest share of all attention that one slot gets
       on_special                with --also: the weight on tokens that stand for no text, as [CLS]
       concentration             with --also: Gini's coefficient of the weights
-    Each is the mean over the queries of the text. --by token has one row for each query, with its
-    position from 0, its token, and argmax, the slot of the greatest weight; received is then the
-    share of its own slot, and there is none where relation is cross. docs/statistics.md has the
-    formulas.
+    Each but received is the mean over the queries of the text. --by token has one row for each
+    query, with its position from 0, its token, and argmax, the slot of the greatest weight;
+    received is then the share of its own slot, and there is none where relation is cross.
+    docs/statistics.md has the formulas.
 
     What the numbers depend on, checksums of model and corpus among it, is in the Parquet file as
     its metadata "attlas", and beside a CSV file in NAME.json. Parquet needs attlas[parquet].

@@ -79,7 +79,7 @@ def train(
     except KeyboardInterrupt as interrupt:
         # Before it has started, what is saved may be of another recipe.
         saved = Shelf(folder).named(LAST) if Started in told else None
-        if saved:
+        if saved and saved.isdecimal():
             interrupt.add_note(f"update {int(saved):,} is saved: the same command goes on from it")
         raise
     next_step = "classify" if chosen.classifies else "look"

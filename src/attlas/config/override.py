@@ -3,6 +3,7 @@
 import tomllib
 from collections.abc import Iterable, Mapping
 from copy import deepcopy
+from datetime import date, time
 from typing import Any
 
 from attlas.errors import AttlasError
@@ -45,7 +46,14 @@ def overridden(table: Mapping[str, Any], assignments: Iterable[str]) -> Overridd
 
 
 def _value(text: str) -> Any:
+    """As TOML has it, where it is one value of a kind that settings have; else the text itself, an
+    unquoted word as a shell user writes it."""
+    bare = text[:1] not in {'"', "'", "[", "{"}
+    if bare and ("#" in text or "\n" in text):
+        return text
     try:
-        return tomllib.loads(f"value = {text}")["value"]
+        table = tomllib.loads(f"value = {text}")
     except tomllib.TOMLDecodeError:
-        return text  # an unquoted word, as a shell user writes it
+        return text
+    value = table.pop("value")
+    return text if table or isinstance(value, date | time) else value

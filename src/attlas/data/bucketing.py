@@ -35,14 +35,20 @@ class BatchingConfig(Config):
 
     @model_validator(mode="after")
     def _one_fits(self) -> "BatchingConfig":
+        if "max_length" in self.model_fields_set:
+            self.check_room()
+        return self
+
+    def check_room(self) -> None:
+        """`AttlasError` where the longest example does not fit into a batch."""
         if self.max_length + 2 > self.tokens:  # + BEGIN and END
+            said = "max_length" in self.model_fields_set
             raise AttlasError(
                 f"batching.max_length of {self.tokens - 2} or less, so that a pair with its begin "
                 f"and end fits into tokens = {self.tokens}",
-                str(self.max_length),
-                "lower max_length, or raise tokens",
+                f"{self.max_length}" if said else f"{self.max_length}, which it is when left out",
+                "lower batching.max_length, or raise batching.tokens",
             )
-        return self
 
 
 class Bucketed(ABC, Generic[B]):
@@ -63,6 +69,7 @@ class Bucketed(ABC, Generic[B]):
         config: BatchingConfig,
         seed: int,
     ) -> None:
+        config.check_room()
         self.config, self.seed = config, seed
         most = config.max_length
         overlong = np.max(lengths, axis=0) > most

@@ -11,6 +11,7 @@ from attlas.data.filters import FilterConfig
 from attlas.data.holding_back import check_choice, held_back
 from attlas.data.lines import STDIN, Lines, coming_from, read_lines, shown
 from attlas.data.pair import Pair
+from attlas.data.resolving import resolved
 from attlas.data.settings import EMPTY_IS_NONE, DataSettings
 from attlas.errors import AttlasError
 
@@ -57,7 +58,7 @@ class FilesData(DataSettings):
     Gzip is known by its first bytes. `columns` are those of source and target in a TSV: numbers
     from 1, or, where the first line is a header, names. valid: what the best checkpoint is chosen
     by; without it, `held_back` pairs of train (a whole number, or a share below 1; 0 = none),
-    chosen by `seed` as the function of that name says. test: reported in the end, if there is one.
+    chosen by a hash of `seed` and the source. test: reported in the end, if there is one.
     An empty name (`--set data.test=`) is none. The filters' bounds hold for the pairs that are
     trained on alone: a score is comparable only when it is taken on the whole of a set. `origin` is
     where the files come from, told where one is missing.
@@ -94,9 +95,7 @@ class FilesData(DataSettings):
 
     def resolved(self, base: Path) -> "FilesData":
         def absolute(paths: tuple[str, ...] | None) -> tuple[str, ...] | None:
-            return paths and tuple(
-                p if p == STDIN else str(base / Path(p).expanduser()) for p in paths
-            )
+            return paths and tuple(p if p == STDIN else str(resolved(base, p)) for p in paths)
 
         return self.model_copy(
             update={name: absolute(getattr(self, name)) for name in ("train", "valid", "test")}

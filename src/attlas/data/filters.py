@@ -20,17 +20,17 @@ class FilterConfig(Config):
     """What to do with a pair that has an empty side, is too long, or is badly proportioned.
 
     Lengths are counted in characters, which every language has (Japanese has no spaces); a side
-    that holds nothing but white space is empty. An empty side is always a fault, in every split;
-    the two bounds are off until they are set, and hold for training alone. "skip" leaves the pair
-    out, both sides of it, and counts it; "error" stops at the first.
+    that holds nothing but white space is empty. `empty`: what to do with an empty side, which is a
+    fault in every split. `max_length` is that of the longer side, `max_ratio` how many times the
+    shorter one it may be; `unfit`: what to do beyond these two, which are off until they are set,
+    and hold for training alone. "skip" leaves the pair out, both sides of it, and counts it;
+    "error" stops at the first.
     """
 
     empty: OnFault = "skip"
-    max_length: int | None = Field(default=None, ge=1)  # characters of the longer side
-    max_ratio: float | None = Field(
-        default=None, ge=1.0
-    )  # characters of the longer side : the shorter
-    unfit: OnFault = "skip"  # what to do beyond these bounds
+    max_length: int | None = Field(default=None, ge=1)
+    max_ratio: float | None = Field(default=None, ge=1.0)
+    unfit: OnFault = "skip"
 
     def fault(self, pair: Pair) -> str | None:
         """Why this pair is not fit; None where it is."""
@@ -141,7 +141,7 @@ def filtered(
             raise AttlasError(
                 f"fit sentence pairs in {name}",
                 f"line {number} with {fault}",
-                f'mend that line, or set filters.{setting} = "skip"',
+                f'mend that line, or set data.filters.{setting} = "skip"',
             )
         else:
             faults.append((number, fault))

@@ -8,6 +8,7 @@ from attlas.data.corpus import Corpus, SplitName, Splits, corpus_of
 from attlas.data.filters import FilterConfig
 from attlas.data.holding_back import overlap_told
 from attlas.data.pair import Pair
+from attlas.data.resolving import resolved
 from attlas.data.settings import DataSettings
 from attlas.errors import AttlasError, missing_extra
 
@@ -31,7 +32,7 @@ class HuggingFaceData(DataSettings):
     filters: FilterConfig = FilterConfig()
 
     def resolved(self, base: Path) -> "HuggingFaceData":
-        folder = base / self.name
+        folder = resolved(base, self.name)
         return self.model_copy(update={"name": str(folder)}) if folder.is_dir() else self
 
     def load(self) -> Splits:

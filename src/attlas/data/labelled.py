@@ -39,7 +39,7 @@ def read_labelled_texts(
     Errors: `AttlasError` with file and line for everything that is not such an entry.
     """
     remarks: tuple[str, ...] = ()
-    suffix = Path(str(path).removesuffix(".gz")).suffix.lower()
+    suffix = Path(str(path).lower().removesuffix(".gz")).suffix
     if Path(path).is_dir():
         entries, remarks = folder_entries(Path(path))
     elif suffix == ".csv":

@@ -12,6 +12,7 @@ from attlas.data.holding_back import check_choice, held_back, overlap_told
 from attlas.data.labelled import read_labelled_texts
 from attlas.data.labelled_corpus import LabelledCorpus, LabelledSplits, labelled_corpus_of
 from attlas.data.lines import coming_from
+from attlas.data.resolving import resolved
 from attlas.data.settings import EMPTY_IS_NONE
 from attlas.errors import AttlasError
 
@@ -22,7 +23,7 @@ class LabelledData(Config):
     text, label: the fields of a file. Where a folder has folders called train, valid or test, as
     aclImdb has, that of the split is taken. valid: what the best checkpoint is chosen by; without
     it, `held_back` texts of train (a whole number, or a share below 1; 0 = none), chosen by `seed`
-    as the function of that name says. An empty name (`--set data.test=`) is none. `<br />` counts
+    by a hash of it and of the text. An empty name (`--set data.test=`) is none. `<br />` counts
     as white space; an empty text is left out. origin: where the files come from, told where one is
     missing.
     """
@@ -51,7 +52,7 @@ class LabelledData(Config):
         """The same with relative paths taken from `base`, the folder of the recipe file."""
 
         def absolute(path: str | None) -> str | None:
-            return path and str(base / Path(path).expanduser())
+            return path and str(resolved(base, path))
 
         names = ("train", "valid", "test")
         return self.model_copy(update={name: absolute(getattr(self, name)) for name in names})

@@ -123,8 +123,10 @@ def load_listed(path: Path) -> Listed:
     try:
         table = json.loads(path.read_text(encoding="utf-8"))
         kind, tokens = kinds[table["kind"]], table["tokens"]
+        if not isinstance(tokens, list) or not all(isinstance(token, str) for token in tokens):
+            raise TypeError("its tokens are no list of texts")
     except (ValueError, KeyError, TypeError) as error:
         raise AttlasError(
             "a vocabulary of words or characters", f"{path}, which is damaged ({error})", "build it"
         ) from None
-    return kind([str(token) for token in tokens])
+    return kind(tokens)

@@ -22,8 +22,11 @@ class DecodingConfig(Config):
     END included) gets at most ⌊max_length_factor · n⌋ + max_length_constant target tokens; what has
     not ended by then is returned and marked as unfinished.
 
-    beam, length_penalty α, coverage_penalty β: see `beam_search` and `Penalties`; the two penalties
-    make the score of every method. no_repeat_ngram = n: no n tokens in a row occur twice (0 = off);
+    method: beam search, the likeliest token at each step, or drawing. The score of a hypothesis Y
+    is log P(Y) / ((5 + |Y|) / 6)^α + β Σ log min(Σ a, 1), summed over source tokens and what each
+    of them was looked at: α is length_penalty, β coverage_penalty; see `Penalties`. beam: how many
+    hypotheses are kept, see `beam_search`. min_length: END is forbidden before so many tokens.
+    no_repeat_ngram = n: no n tokens in a row occur twice (0 = off);
     see `Constraints`. n_best: how many hypotheses per sentence beam search returns, or how many are
     drawn. exhaustive: see `beam_search`; the best score is never lower, the steps are never fewer,
     and with α = 0 nothing changes. temperature, top_k (0 = off), top_p (1 = off) and seed: see

@@ -35,6 +35,8 @@ class Translator:
     """translator("text") → `Translation`; the one call from text to text.
 
     `run` is a `Run` or the path of one; `config` says how to search, None = as its recipe does.
+    which: the checkpoint, "best", "last", "averaged" or a number as `Run.checkpoints` has them.
+    device: as torch names it, or "auto".
     May be called from many threads at once; the same text gives the same translation each time, in
     any company, but for the rounding of floats.
     """
@@ -134,6 +136,9 @@ class Translator:
         as many side by side as torch has threads (`side_by_side`); none of this changes what comes
         out, but for the rounding of floats. Nothing comes out before a window is full or the texts
         end: window = 1 answers each text at once.
+
+        Errors: `AttlasError` at once for no texts and for sizes below 1, and at its turn for
+        anything that is no text, or half of a surrogate pair.
         """
         if isinstance(texts, str):
             raise AttlasError("several texts", "one text", "pass a list, or call translator(text)")

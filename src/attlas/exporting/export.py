@@ -41,7 +41,9 @@ def export(
 ) -> Exported:
     """Write a checkpoint of a run into a new folder, whole or not at all.
 
-    search: what huggingface and onnx write down of it, None = what the run's recipe says.
+    to: safetensors, huggingface, onnx or ctranslate2. which: as of `Run.model`. quantization: of
+    ctranslate2, float32 or int8. search: what huggingface and onnx write down of it, None = what
+    the run's recipe says.
 
     Beside what the format asks for, the folder has attlas.json, which says of which checkpoint it
     is and has the run's provenance, and README.md, which has the remarks.

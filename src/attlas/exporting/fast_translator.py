@@ -227,6 +227,8 @@ def _checked(folder: Path, subject: Subject) -> _Origin:
     again, other = f"take it away and {export}, or name another folder", "name another folder"
     try:
         origin = json.loads((folder / ORIGIN).read_bytes())
+        if not isinstance(origin, dict):
+            raise ValueError("it holds no facts")
     except FileNotFoundError:
         raise AttlasError(wanted, "none", other if standing(folder) else export) from None
     except (OSError, ValueError) as error:

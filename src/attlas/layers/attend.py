@@ -56,8 +56,8 @@ def attend(
     - scale: None = 1 / √width.
     - softcap: scores become c · tanh(score / c) before the bias (Gemma 2); None = they stay.
 
-    A fused kernel runs, or a banded one where the pattern is narrow; with bias or softcap the
-    weights are written out: O(heads · queries · slots) memory.
+    A fused kernel runs, or a banded one where the pattern is narrow and there is no mask; with bias
+    or softcap the weights are written out: O(heads · queries · slots) memory.
 
     Errors: `AttlasError` where kinds, dtypes, devices or shapes do not fit together, and for NaN or
     +∞ in the bias.
@@ -76,10 +76,7 @@ def attend(
         pays = band_pays(queries, memory.slots, pattern, start)
         kernel = banded_attention if pays else dense_attention
         context = kernel(arrays.query, memory, pattern, start, scale, 0.0)
-    # torch's kernels on a CPU make zeros of a query that is no number, as if it saw nothing.
-    wrong = ~arrays.query.isfinite().all(-1, keepdim=True)
-    context = context.masked_fill(wrong, math.nan)
-    result: Array = arrays.as_came(context)
+    result: Array = arrays.as_came(_of_no_number(arrays, context))
     return result
 
 
@@ -105,9 +102,21 @@ def attend_with_weights(
     start, scale = _checked(arrays, pattern, first, scale, softcap)
     arrays = arrays.under(pattern, start)
     weights = _weights(arrays, pattern, start, scale, softcap)
-    context: Array = arrays.as_came(weighted_values(weights, arrays.memory.values))
-    of_slots: Array = arrays.as_came(weights)
+    read = weighted_values(weights, arrays.memory.values)
+    context: Array = arrays.as_came(_of_no_number(arrays, read))
+    of_slots: Array = arrays.as_came(_of_no_number(arrays, weights))
     return context, of_slots
+
+
+def _of_no_number(
+    arrays: Arrays, result: Float[Tensor, "batch heads queries last"]
+) -> Float[Tensor, "batch heads queries last"]:
+    """The same with NaN for every query that holds NaN or ∞.
+
+    torch's kernels on a CPU make zeros of it, as if it saw nothing; a softcap makes a number of it.
+    """
+    wrong = ~arrays.query.isfinite().all(-1, keepdim=True)
+    return result.masked_fill(wrong, math.nan)
 
 
 def _checked(

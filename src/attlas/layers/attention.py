@@ -23,6 +23,9 @@ class Attention(nn.Module, ABC):
     positions of the memory, which keeps causal patterns right with a growing memory. A call never
     depends on an earlier call.
 
+    pattern: where each query may look. dropout: the share of the weights that are left out in
+    training, the others being scaled up (Srivastava et al., 2014).
+
     query_width: of the queries it takes; None = as wide as the keys. source_width: of the sources
     it remembers; None = any.
     """

@@ -20,7 +20,8 @@ class MultiHead(FusedAttention):
     head_width: of the queries and keys of a head, None = width / heads; value_width: of its values,
     None = the same. key_heads: how many heads have keys and values of their own, each shared by
     heads / key_heads neighbours (Ainslie et al., GQA, 2023; 1 = Shazeer, 2019); None = all.
-    positions: turn queries and keys by where they stand; None = order does not matter.
+    bias: whether the four linear maps have one, which the paper's have not. positions: turn queries
+    and keys by where they stand; None = order does not matter. pattern, dropout: as of `Attention`.
     """
 
     def __init__(

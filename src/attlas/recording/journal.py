@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 from torch import Tensor
 
 from attlas.recording.beside import beside
+from attlas.recording.dense_steps import followed
 from attlas.recording.place import Place
 from attlas.recording.reading import Reading
 from attlas.recording.selection import Selection
@@ -62,8 +63,10 @@ class Journal:
                 self.trace.go_on(path, call, longer.reading)
                 return
             if cache is not None and known[call] is cache:
-                asked = earlier.shape[2] + reading.shape[2]
-                again = asked_again(earlier, reading, self._parents(cache, asked))
+                parents = self._parents(cache, earlier.shape[2] + reading.shape[2])
+                again = asked_again(earlier, reading, parents) or followed(
+                    earlier, reading, parents, across=place.across
+                )
                 if again is not None:
                     self.trace.go_on(path, call, again)
                     return

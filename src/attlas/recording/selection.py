@@ -26,7 +26,9 @@ class Selection:
     ) -> "Selection":
         """From what a caller wrote: one or several. Errors: `AttlasError` for none at all."""
         paths = None if layers is None else (layers,) if isinstance(layers, str) else tuple(layers)
-        numbers = None if heads is None else (heads,) if isinstance(heads, int) else tuple(heads)
+        numbers: tuple[int, ...] | None = None
+        if heads is not None:  # a single number may be NumPy's
+            numbers = tuple(heads) if isinstance(heads, Iterable) else (int(heads),)
         if paths == () or numbers == ():
             raise AttlasError("at least one layer and one head", "none", "leave it out for all")
         return cls(paths, numbers)

@@ -74,11 +74,14 @@ class Statistics:
         return self._one("received")
 
     def on_first(self) -> Float[Tensor, "batch heads queries"]:
-        """The weight of the first real slot, the commonest sink (Xiao et al., 2024)."""
+        """The weight of the first real slot, the commonest sink (Xiao et al., 2024).
+
+        Where it is not known what is padding, a slot is real that some query may see.
+        """
         return self._one("on_first")
 
     def on_last(self) -> Float[Tensor, "batch heads queries"]:
-        """The weight of the last real slot."""
+        """The weight of the last real slot; see `on_first`."""
         return self._one("on_last")
 
     def on_itself(self) -> Float[Tensor, "batch heads queries"]:

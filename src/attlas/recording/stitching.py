@@ -85,6 +85,7 @@ def _grown(earlier: FactoredReading, step: FactoredReading) -> Longer | None:
     before = _after(earlier, parents)
     if before.bias is not None or step.bias is not None:
         return Longer(_spelled_out(before, step), alike) if brought == had else None
+    before, step = _through_a_window(before, step)
     pattern = _pattern(before, step, had + queries)
     if pattern is None:
         return None
@@ -201,6 +202,35 @@ def _pattern(earlier: FactoredReading, step: FactoredReading, slots: int) -> Pat
     windowed = both(causal, window(radius))
     within = _looks_back(earlier) and earlier.shape[3] <= radius + 1
     return windowed if within or earlier.pattern == windowed else None
+
+
+def _through_a_window(
+    before: FactoredReading, step: FactoredReading
+) -> tuple[FactoredReading, FactoredReading]:
+    """Both as of a causal window where the step's one query no longer sees the oldest slots, of
+    which a cache keeps more than a window shows; unchanged where that is not what all rows saw."""
+    apart = before, step
+    slots = step.shape[3]
+    if step.shape[2] != 1 or step.real is None or step.pattern != everywhere:
+        return apart
+    theirs = before.real
+    if theirs is None:
+        theirs = step.real.new_ones(len(step.real), slots - 1)
+    real = F.pad(theirs, (0, slots - theirs.shape[1]), value=True)
+    if torch.equal(step.real, real) or not bool(step.real[:, -1].all()):
+        return apart
+    oldest = int(step.real.any(0).nonzero().min())
+    radius = slots - 1 - oldest
+    within = torch.arange(slots, device=real.device) >= oldest
+    if not torch.equal(step.real, real & within):
+        return apart
+    windowed = both(causal, window(radius))
+    if _looks_back(before) and slots - 1 - int(theirs.any(0).nonzero().min()) <= radius + 1:
+        before = replace(before, pattern=windowed)
+    elif before.pattern != windowed:
+        return apart
+    padding = None if bool(real.all()) else real
+    return before, replace(step, pattern=windowed, real=padding)
 
 
 def _looks_back(reading: FactoredReading) -> bool:

@@ -69,7 +69,13 @@ class Tap(nn.Module):
     """Held by a layer where attention happens; without a listener it keeps and costs nothing.
 
     A layer asks `heard` before it builds a reading and `intervened` before it leaves its fused
-    kernel, so that the listener, not the layer, decides what is kept and what is computed.
+    kernel, so that the listener, not the layer, decides what is kept and what is computed:
+
+        if self.tap.intervened:
+            weights = self.tap.rewrite(weights, seen)  # seen: bool, which slots may be looked at
+        if self.tap.heard:
+            self.tap.note(DenseReading(weights.detach()))  # (batch, heads, queries, slots)
+
     across: whether it looks at something else than what asks; a model that knows says so.
     """
 

@@ -89,6 +89,7 @@ class Run:
     def model(self, which: str = BEST, device: str = "cpu") -> SequenceToSequence[Any]:
         """The model of a checkpoint, which translates, ready to be asked (evaluation mode).
 
+        which: "best", "last", or one of `checkpoints`. device: as torch names it, or "auto".
         Errors: `AttlasError` where a file is missing or damaged, or does not fit the others, and
         for a run that holds a classifier.
         """

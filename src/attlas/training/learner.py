@@ -233,8 +233,9 @@ class Learner(Generic[M, B]):
             raise AttlasError(
                 f"a finite {name} at update {number}",
                 str(value),
-                "lower training.rate or training.clip, or use a longer warmup; the last "
-                "checkpoint is from before it",
+                "train anew in another folder (--out) with a lower training.rate, a longer "
+                "training.schedule.warmup or a smaller training.clip above 0; the last checkpoint "
+                "is from before it",
             )
         return value
 

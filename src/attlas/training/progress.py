@@ -96,7 +96,7 @@ class Progress:
             self._line(f"{where} · {event.done:.0%} · {numbers}")
 
     def _line(self, text: str) -> None:
-        self.console.print(text, markup=False, highlight=False, soft_wrap=True)
+        self.console.print(text, markup=False, emoji=False, highlight=False, soft_wrap=True)
 
 
 def duration(seconds: float) -> str:

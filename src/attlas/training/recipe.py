@@ -69,6 +69,7 @@ class Recipe(Config):
             batching = batching.model_copy(update={"max_length": batching.tokens - 2})
         if isinstance(model, TransformerConfig) and "tied_source" not in model.model_fields_set:
             model = model.model_copy(update={"tied_source": self.vocabulary.joint})
+        batching.check_room()
         # A frozen model has no other way to fill itself in.
         object.__setattr__(self, "batching", batching)
         object.__setattr__(self, "model", model)

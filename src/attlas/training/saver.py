@@ -36,6 +36,12 @@ class Saver:
                 if known
                 else "an average cannot be trained on: begin in another folder (--out)",
             )
+        if name is not None and not name.isdecimal():
+            raise AttlasError(
+                "a checkpoint that a training can go on from",
+                f"{name!r} in {self.folder / LAST}",
+                "write the name of a numbered checkpoint into it",
+            )
         return self.restored(self.learner.fleet.agreed(0 if name is None else int(name)))
 
     def restored(self, update: int) -> TrainingState:

@@ -9,6 +9,7 @@ from pydantic import Field, model_validator
 from attlas.config import Config
 from attlas.errors import AttlasError
 
+_KEEPS = "a run that has begun keeps its schedule, and a new one begins in another folder"
 _NOTHING = 1e-3  # a final factor up to which the rate is as good as 0
 
 
@@ -36,7 +37,7 @@ class Schedule(Config, ABC):
             return None
         return (
             f"the schedule is made for {length:,} updates, the training ends after about "
-            f"{planned:,}: set training.schedule.{name}"
+            f"{planned:,}: set training.schedule.{name}; {_KEEPS}"
         )
 
     @property
@@ -59,7 +60,7 @@ class ConstantSchedule(Schedule):
 
 
 class InverseSquareRootSchedule(Schedule):
-    """√(warmup / u)    Vaswani et al., 2017, section 5.3, where it is 1 at u = warmup."""
+    """√(warmup / u)    after Vaswani et al., 2017, section 5.3, but 1 at u = warmup."""
 
     kind: Literal["inverse-square-root"] = "inverse-square-root"
     warmup: int = Field(default=4000, ge=1)
@@ -82,7 +83,7 @@ class _Falling(Schedule, ABC):
     def _falls_after_the_warmup(self) -> Self:
         if self.updates <= self.warmup:
             raise AttlasError(
-                f"schedule.updates above schedule.warmup = {self.warmup}",
+                f"training.schedule.updates above training.schedule.warmup = {self.warmup}",
                 str(self.updates),
                 "set it to about the number of updates of the whole training",
             )
@@ -103,8 +104,7 @@ class _Falling(Schedule, ABC):
         return (
             f"WARNING: after update {self.updates:,} the rate is about 0, so {idle:,} of about "
             f"{planned:,} updates teach nothing: set training.schedule.updates, or a "
-            "training.schedule.final above 0; a run that has begun keeps its schedule, and a new "
-            "one begins in another folder"
+            f"training.schedule.final above 0; {_KEEPS}"
         )
 
     def passed(self, update: int) -> float:

@@ -28,9 +28,10 @@ class ValidationConfig(Config):
 
     `every` counts updates; left out, it is the end of each epoch. `criterion` decides which
     checkpoint is the best. `patience`: stop after so many validations in a row without a better
-    one. BLEU and sequence accuracy need translations: of the first `sentences` (left out: of all),
-    searched for as `decoding` says, which is greedy unless its method is set. bleu_tokenizer: see
-    `BleuTokenizer`; not the default for a target language without spaces between its words.
+    one. translate: whether to translate at all. BLEU and sequence accuracy need it: of the first
+    `sentences` (left out: of all), searched for as `decoding` says, which is greedy unless its
+    method is set. bleu_tokenizer: see `BleuTokenizer`; not the default for a target language
+    without spaces between its words.
     """
 
     every: int | None = Field(default=None, ge=1)
@@ -48,8 +49,9 @@ class ValidationConfig(Config):
         if self.criterion != "loss" and not self.translate:
             raise AttlasError(
                 f"translations to choose by {self.criterion}",
-                "validation.translate = false",
-                "set validation.translate = true, or validation.criterion = 'loss'",
+                "training.validation.translate = false",
+                "set training.validation.translate = true, or training.validation.criterion = "
+                "'loss'",
             )
         check_tokenizer(self.bleu_tokenizer)  # now rather than at the first validation
         return self
@@ -71,16 +73,18 @@ class TrainingConfig(Config):
     smoothing: ε of the labels. consistency: α of R-Drop (Liang et al., 2021), by which each batch
     is read twice, under different dropout, and both readings are to predict the same; 0 = it is
     read once. Both are rows of one pass, so a batch of batching.tokens slots then takes the memory
-    and the time of twice as many. consistency_after: so many updates read each batch once before;
-    they are quicker and take half of that memory, and nothing is lost while a model does not
-    overfit. accumulate: so many
-    batches make one update, with the gradient that all of them in one batch would give. keep: how
-    many checkpoints stay beside the best. save_every counts updates; every validation saves as
-    well, and both count for `keep` and for the average of the last. Left out, every hundredth
-    update is saved too, against a kill: that checkpoint counts for nothing and the next one takes
-    its place. device: auto, cpu, cuda, …; threads: of the CPU; left out, torch decides. They share
-    every update, each with a part of it.
-    distribution: how the processes that torchrun starts share a model, see `Spread`.
+    and the time of twice as many. consistency_after: the first so many updates read each batch
+    once, which is quicker and takes half of that memory; R-Drop begins after them, and wants many
+    more. accumulate: so many batches make one update, with the gradient that all of them in one
+    batch would give. keep: how many checkpoints stay beside the best. save_every counts updates;
+    every validation saves as well, and both count for `keep` and for the average of the last. Left
+    out, every hundredth update is saved too, against a kill: that checkpoint counts for nothing and
+    the next one takes its place. log_every: updates between two lines of metrics.jsonl. autocast:
+    half precision for the forward pass, bf16 anywhere or fp16 on CUDA. device: auto, cpu, cuda, …;
+    threads: of the CPU; left out, torch decides. Up to four of them share every update, each with a
+    part of it; more go to the kernels of these. distribution: how the processes that torchrun
+    starts share a model, see `Spread`. tensorboard: curves in the run's folder, too (the extra
+    tensorboard).
     """
 
     epochs: int | None = Field(default=None, ge=1)
@@ -142,7 +146,7 @@ class TrainingConfig(Config):
         return (
             f"WARNING: training.consistency begins after update {self.consistency_after:,} of "
             f"about {planned:,}, so it has no effect: lower training.consistency_after, or leave "
-            "both out"
+            "both out, in another folder"
         )
 
     def consistency_at(self, number: int) -> float:

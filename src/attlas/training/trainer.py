@@ -29,6 +29,8 @@ def train(recipe: Recipe, folder: Path | str, *, report: Report = silent) -> Out
     them reports. On a CPU it is faster by a third after `attlas.keep_freed_memory()`, with which
     `attlas train` begins; it is for the whole process, and so for you to call.
 
+    report: is told every `Event` of the training, as it happens; `Progress` shows them to people.
+
     Errors: `AttlasError` where the folder holds another run or is in use, where the data or a
     checkpoint is not what it was, where a loss is not finite, or where the disk refuses.
     `KeyboardInterrupt` on Ctrl-C, after the update under way is done and saved.

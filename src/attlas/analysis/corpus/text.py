@@ -9,7 +9,8 @@ class Text:
 
     source: the ids that are read, special ones included. asked: the ids that a decoder has read
     when it asks; wanted: the id that each of these queries is about to write; None = not known yet.
-    unread: how many tokens are left out because the model has no positions for them. finished:
+    unread: how many tokens are left out because the model has no positions for them, or because
+    decoding.longest_source cuts them off. finished:
     whether what was written has an end. types: of each source token the part that it is of, where
     the model tells several apart (`token_type_ids`); None = it does not.
     """

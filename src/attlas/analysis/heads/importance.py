@@ -88,7 +88,8 @@ def head_importance(
             raise AttlasError(
                 f"a loss whose calls of layer {layer!r} have one batch, of {len(gates[layer])}",
                 f"one of {len(weights)}",
-                "let it run one batch, and add the scores of several",
+                "let it run one batch, and take the mean of the scores of several, weighted by "
+                "their examples",
             )
         return gated(gates)(weights, seen, layer)
 

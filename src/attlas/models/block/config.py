@@ -15,8 +15,8 @@ class BlockConfig(Config):
     that says so.
 
     width: of embeddings and of what every layer passes on. heads: of every attention; key_heads:
-    how many of them have keys and values of their own (None = all; see `MultiHead`). feedforward:
-    the width inside the position-wise feed-forward.
+    how many of them have keys and values of their own (left out = all; see `MultiHead`).
+    feedforward: the width inside the position-wise feed-forward.
 
     positions: how the order of tokens is known; longest: how many learned positions there are.
     norm, placement: LayerNorm or RMSNorm, behind the sum ("post", Vaswani et al., 2017) or before

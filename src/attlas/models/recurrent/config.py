@@ -31,13 +31,13 @@ class RecurrentConfig(Config):
 
     attention: the score function; "none" is the plain encoder–decoder, whose decoder gets nothing
     but its initial state. attention_hidden: the width inside tanh(…) of additive and concat
-    attention and of local-p's prediction (None = as hidden). local: window and score of
-    attention = "local" (None = its defaults). coverage: the attention sees where it has looked so
-    far; see `Coverage`.
+    attention and of local-p's prediction (left out = as hidden). local: window and score of
+    attention = "local" (left out = its defaults). coverage: the attention sees where it has looked
+    so far; see `Coverage`.
 
     wiring: "bahdanau" (the previous state asks) or "luong" (the current state asks);
     input_feeding: Luong's attentional vector enters the next step. readout, readout_hidden: the
-    output layer of Bahdanau's wiring, see `Readout` (None = as embedding).
+    output layer of Bahdanau's wiring, see `Readout` (left out = as embedding).
 
     dropout: of embeddings, between layers and of the features; attention_dropout: of the weights.
     tied_output: the output layer's matrix is the target embedding, behind a bottleneck where their

@@ -30,11 +30,12 @@ class Scored:
     masks: tuple[Shaped[Tensor, "..."], ...] = ()
 
     def scaled(self, factor: float) -> "Scored | None":
-        """These scores times a number; None where a mask has been added before."""
-        if self.masks:
+        """These scores times a number; None where that would show what a mask has hidden."""
+        if self.masks and factor < 0:
             return None
         cap = None if self.softcap is None else self.softcap * factor
-        return replace(self, scale=self.scale * factor, softcap=cap)
+        masks = tuple(mask if mask.dtype == torch.bool else mask * factor for mask in self.masks)
+        return replace(self, scale=self.scale * factor, softcap=cap, masks=masks)
 
     def capped(self) -> "Scored | None":
         """tanh of these scores; None where something was done before that it does not go with."""
@@ -43,6 +44,25 @@ class Scored:
     def masked(self, mask: Shaped[Tensor, "..."]) -> "Scored":
         """These scores with one more mask."""
         return replace(self, masks=(*self.masks, mask))
+
+    def floored(self, lowest: float) -> "Scored":
+        """These scores, none of which is below a number so low that it hides a slot."""
+        masks = tuple(m if m.dtype == torch.bool else m.clamp(min=lowest) for m in self.masks)
+        return replace(self, masks=masks)
+
+    def regrouped(self, before: torch.Size, after: torch.Size) -> "Scored | None":
+        """The same of scores whose axes before queries and slots were folded or taken apart, from
+        one shape to the other; None where it was not that."""
+        if len(after) < 2 or before[-2:] != after[-2:]:
+            return None
+
+        def part(tensor: Tensor) -> Tensor:
+            tensor = tensor if tensor.ndim > 1 else tensor.expand(1, -1)
+            last = tensor.shape[-2:]
+            return tensor.expand(*before[:-2], *last).reshape(*after[:-2], *last)
+
+        masks = tuple(part(mask) for mask in self.masks)
+        return replace(self, left=part(self.left), right=part(self.right), masks=masks)
 
     def mask(self) -> Shaped[Tensor, "..."] | None:
         """All masks in one: bool where none of them is added, float otherwise; None = no mask."""

@@ -23,11 +23,14 @@ def product_onto(
 ) -> Any:
     """torch.baddbmm: a product that is added to a mask."""
     result = func(*args, **kwargs)
-    if len(args) == 3 and _may_be_scores(args[1], args[2], result):
-        scored = Scored(args[1].detach(), args[2].detach(), float(kwargs.get("alpha", 1)))
+    named = (kwargs[name] for name in ("input", "batch1", "batch2") if name in kwargs)
+    given = [*args, *named]
+    if len(given) == 3 and _may_be_scores(given[1], given[2], result):
+        mask, left, right = given
+        scored = Scored(left.detach(), right.detach(), float(kwargs.get("alpha", 1)))
         beta = kwargs.get("beta", 1)
         if beta:
-            scored = scored.masked(args[0].detach() * beta if beta != 1 else args[0].detach())
+            scored = scored.masked(mask.detach() * beta if beta != 1 else mask.detach())
         hearing.lineage.learn(result, scored)
     return result
 
@@ -104,6 +107,20 @@ def filling(
     result = func(*args, **kwargs)
     if isinstance(known, Scored):
         hearing.lineage.learn(result, fact)
+    return result
+
+
+def flooring(
+    hearing: Hearing, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Any:
+    """Scores of which none is below a number; what is hidden alone where that is very low."""
+    known = hearing.lineage.of(args[0]) if args else None
+    result = func(*args, **kwargs)
+    if isinstance(known, Scored) and isinstance(result, Tensor):
+        told = [*args[1:], *(kwargs[name] for name in ("min", "other") if name in kwargs)]
+        lowest = _as_number(told[0]) if len(told) == 1 == len(args) + len(kwargs) - 1 else None
+        hidden = lowest is not None and lowest <= torch.finfo(result.dtype).min / 2
+        hearing.lineage.learn(result, known.floored(lowest) if hidden and lowest else None)
     return result
 
 

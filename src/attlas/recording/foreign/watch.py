@@ -22,11 +22,21 @@ from attlas.recording.foreign.scores import (
     capping,
     choosing,
     filling,
+    flooring,
     product_onto,
     scaling,
 )
 from attlas.recording.foreign.unreadable import unreadable
-from attlas.recording.foreign.weights import CASTS, einsum, part, product, softmax, step, step_or
+from attlas.recording.foreign.weights import (
+    CASTS,
+    SHAPES,
+    einsum,
+    part,
+    product,
+    softmax,
+    step,
+    step_or,
+)
 
 
 class Watch(TorchFunctionMode):
@@ -93,11 +103,11 @@ def _nested(
 
 
 T = torch.Tensor
-_SHAPES = {T.view, T.reshape, T.unflatten, T.flatten, T.squeeze, T.unsqueeze, torch.reshape}
 _DROPS = {F.dropout, torch.dropout, torch.nan_to_num, T.nan_to_num, T.clone}
 _HANDLERS: Mapping[Any, Handler] = {
     F.scaled_dot_product_attention: _fused,
     torch.baddbmm: product_onto,
+    T.baddbmm: product_onto,
     vars(torch._C.TensorBase)["is_nested"].__get__: _nested,
     torch.einsum: einsum,
     T.__getitem__: part,
@@ -106,6 +116,7 @@ _HANDLERS: Mapping[Any, Handler] = {
     torch.masked_fill: step_or(filling),
     T.masked_fill_: step_or(filling),
     torch.where: choosing,
+    **dict.fromkeys((torch.max, T.max, torch.maximum, T.maximum, torch.clamp, T.clamp), flooring),
     **dict.fromkeys((torch.tanh, T.tanh, T.tanh_, F.tanh), capping),
     **dict.fromkeys((F.softmax, torch.softmax, T.softmax, torch.special.softmax), softmax),
     **dict.fromkeys((torch.matmul, T.matmul, T.__matmul__, torch.bmm, T.bmm), product),
@@ -118,7 +129,7 @@ _HANDLERS: Mapping[Any, Handler] = {
     ),
     **dict.fromkeys((T.add, torch.add, T.__add__, T.__radd__, T.__iadd__, T.add_), adding(1)),
     **dict.fromkeys((T.sub, torch.sub, T.__sub__, T.__isub__, T.sub_), adding(-1)),
-    **dict.fromkeys(CASTS | _SHAPES | _DROPS, step),
+    **dict.fromkeys(CASTS | SHAPES | _DROPS, step),
 }
 
 

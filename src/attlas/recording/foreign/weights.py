@@ -20,6 +20,7 @@ from attlas.recording.foreign.unreadable import unreadable
 T = torch.Tensor
 _MOST_AXES = 4  # windows that have an axis of their own are not read
 CASTS = {T.to, T.type, T.float, T.half, T.double, T.bfloat16, T.type_as, T.contiguous}
+SHAPES = {T.view, T.reshape, T.unflatten, T.flatten, T.squeeze, T.unsqueeze, torch.reshape}
 
 
 def softmax(
@@ -133,8 +134,11 @@ def step(
     if isinstance(known, Weighed) and isinstance(result, Tensor) and result is not before:
         fact = known.after(before, (func, args[1:], kwargs))
         hearing.lineage.learn(result, fact)
-    elif isinstance(known, Scored) and isinstance(result, Tensor) and func in CASTS:
-        hearing.lineage.learn(result, known)
+    elif isinstance(known, Scored) and isinstance(result, Tensor):
+        if func in CASTS:
+            hearing.lineage.learn(result, known)
+        elif func in SHAPES and result.dtype == args[0].dtype:
+            hearing.lineage.learn(result, known.regrouped(args[0].shape, result.shape))
     return result
 
 

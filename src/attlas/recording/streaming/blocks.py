@@ -63,6 +63,7 @@ def _of_weights(row: Reading, batch: int, cuts: Iterable[Cut]) -> Iterator[Block
     """Blocks of a reading that is asked for its weights."""
     slots = row.shape[3]
     known = not (isinstance(row, DenseReading) and row.allowed is None)
+    ends = _ends(row) if known else (0, slots - 1)
     for heads, start, stop in cuts:
         weights = row.rows(start, stop)[0, heads]
         weights = weights.to(torch.promote_types(weights.dtype, torch.float32))
@@ -73,13 +74,14 @@ def _of_weights(row: Reading, batch: int, cuts: Iterable[Cut]) -> Iterator[Block
         scores = weights.clamp(min=torch.finfo(weights.dtype).tiny).log()
         place = batch, heads, start, stop, 0, slots, row.position + start
         numbers = scores, weights, torch.empty_like(weights)
-        yield Block(*place, *numbers, fringes, (weights > 0).any(-1), (0, slots - 1))
+        yield Block(*place, *numbers, fringes, (weights > 0).any(-1), ends)
 
 
 def _of_factored(row: FactoredReading, batch: int, cuts: Sequence[Cut]) -> Iterator[Block]:
     """softmax(q kᵀ), only where the pattern may look."""
     precise = torch.promote_types(row.query.dtype, torch.float32)
     left, right, holes = stretch_of(row)
+    ends = (left, right - 1) if row.bias is None else _ends(row)
     # Three rooms for all blocks: what has just been freed is slow to be had again.
     largest = max((_size(*cut) * row.shape[3] for cut in cuts), default=0)
     room = row.query.new_empty((3, largest), dtype=precise)
@@ -103,7 +105,18 @@ def _of_factored(row: FactoredReading, batch: int, cuts: Sequence[Cut]) -> Itera
             weights.masked_fill_(~sees.unsqueeze(-1), 0.0)
         _hide(scores, fringes, low, 0.0)  # 0 · −∞ is no number
         place = batch, heads, start, stop, low, high, first
-        yield Block(*place, scores, weights, scratch, fringes, sees, (left, right - 1))
+        yield Block(*place, scores, weights, scratch, fringes, sees, ends)
+
+
+def _ends(row: Reading) -> tuple[int, int]:
+    """The first and the last slot that is no padding: that a query may see."""
+    _, _, queries, slots = row.shape
+    step = max(1, AT_ONCE // max(1, slots))
+    some = torch.zeros(slots, dtype=torch.bool)
+    for start in range(0, queries, step):
+        some |= row.seen(start, min(start + step, queries))[0].flatten(0, 1).any(0).cpu()
+    places = some.nonzero().flatten()
+    return (int(places[0]), int(places[-1])) if len(places) else (0, -1)
 
 
 def _hide(

@@ -84,7 +84,7 @@ def _far(
 
 
 def concentration(block: Block) -> Float[Tensor, "heads rows"]:
-    """Gini's coefficient Σ_k (2k − n − 1) w_(k) / (n Σ w) of the n weights in ascending order.
+    """Gini's coefficient Σ_k (2k − n − 1) w_(k) / n of the n weights in ascending order.
 
     0: all are equal; (n − 1) / n: one has everything. 0 where nothing is seen.
     """

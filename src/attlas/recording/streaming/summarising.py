@@ -39,7 +39,9 @@ def summarise(reading: Reading, names: tuple[str, ...], threshold: float) -> Sum
     unknown = [name for name in names if name not in NAMES]
     if unknown:
         raise AttlasError(
-            f"statistics among {list(NAMES)}", str(unknown), "leave out for the quick"
+            f"statistics among {list(NAMES)}",
+            str(unknown),
+            "name some of these, or none for all but concentration",
         )
     if not 0 <= threshold <= 1:
         raise AttlasError("a threshold from 0 to 1", str(threshold), "weights are at most 1")

@@ -158,6 +158,7 @@ def finite(loss: float) -> float:
         raise AttlasError(
             "a finite validation loss",
             str(loss),
-            "lower training.rate or use a longer warmup; the last checkpoint is from before this",
+            "train anew in another folder (--out) with a lower training.rate or a longer "
+            "training.schedule.warmup; the last checkpoint is from before this",
         )
     return loss
