@@ -3,7 +3,6 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import copy
-from dataclasses import dataclass
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -19,6 +18,7 @@ from attlas.decoding.config import DecodingConfig
 from attlas.decoding.decode import check_room, decode
 from attlas.decoding.forks import POSSIBLE, Forks
 from attlas.decoding.hypothesis import Hypothesis
+from attlas.decoding.line import Line
 from attlas.decoding.rereading import Rereading, reread
 from attlas.decoding.side_by_side import at_a_time, side_by_side
 from attlas.decoding.translation import Translation
@@ -186,7 +186,7 @@ class Translator:
         return max(1, _HYPOTHESES // each[self.config.method])
 
     def _in_batches(
-        self, lines: Sequence["_Line"], batches: Sequence[Sequence[int]]
+        self, lines: Sequence[Line], batches: Sequence[Sequence[int]]
     ) -> list[Translation]:
         """One translation per line; the batches are places of lines."""
         batches = batches[::-1]  # the longest first: at the end nobody is left with them alone
@@ -206,14 +206,14 @@ class Translator:
     def _searched(self, sources: Sequence[Sequence[int]]) -> list[list[Hypothesis]]:
         return self.search(sources, [[]] * len(sources)) if sources else []
 
-    def _read(self, text: str) -> "_Line":
+    def _read(self, text: str) -> Line:
         _check_text(text, "pass each text as a str")
         text = text.removesuffix("\n").removesuffix("\r")  # as the lines of a file end
         if not text.strip():
-            return _Line(text, (), 0)
+            return Line(text, (), 0)
         ids = self.vocabularies.source.encode(whole_text(text))
         kept = ids[: self._longest_source]
-        return _Line(text, tuple(kept), len(ids) - len(kept))
+        return Line(text, tuple(kept), len(ids) - len(kept))
 
     def search(
         self, sources: Sequence[Sequence[int]], prefixes: Sequence[Sequence[int]]
@@ -223,13 +223,13 @@ class Translator:
         source, real = source.to(self.device), real.to(self.device)
         return decode(self.model, source, real, self.config, prefixes)
 
-    def _told(self, line: "_Line", hypotheses: Sequence[Hypothesis]) -> Translation:
+    def _told(self, line: Line, hypotheses: Sequence[Hypothesis]) -> Translation:
         best, *others = hypotheses
         alternatives = tuple(self._as_text(line, other, ()) for other in others)
         return self._as_text(line, best, alternatives)
 
     def _as_text(
-        self, line: "_Line", hypothesis: Hypothesis, alternatives: tuple[Translation, ...]
+        self, line: Line, hypothesis: Hypothesis, alternatives: tuple[Translation, ...]
     ) -> Translation:
         source, target = self.vocabularies.source, self.vocabularies.target
         # A model can spell a line break byte by byte; a translation is one line all the same.
@@ -245,7 +245,7 @@ class Translator:
             finished=hypothesis.finished,
             cut=line.cut,
             alternatives=alternatives,
-            _source_tokens=partial(_as_tokens, source, line),
+            _source_tokens=partial(line.tokens, source),
             _reread=partial(
                 reread,
                 self.model,
@@ -258,21 +258,12 @@ class Translator:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class _Line:
-    """A text and the ids that are read of it; `cut` counts the ids beyond them."""
-
-    text: str
-    ids: tuple[int, ...]
-    cut: int
-
-
 def _check_text(text: object, advice: str) -> None:
     if not isinstance(text, str):
         raise AttlasError("one text, a str", type(text).__name__, advice)
 
 
-def _empty(line: _Line) -> Translation:
+def _empty(line: Line) -> Translation:
     return Translation("", line.text, (), 0.0, 0.0, True, 0, (), tuple, _nothing, tuple)
 
 
@@ -280,16 +271,9 @@ def _nothing(source_tokens: Sequence[str]) -> Rereading:
     return Rereading(None, (), "the text is empty")
 
 
-def _as_tokens(source: Vocabulary, line: _Line) -> tuple[str, ...]:
-    # Only an unknown token has to be looked up in the text, which is segmented anew for it.
-    unknown = UNKNOWN in line.ids
-    pieces = source.pieces_of(line.text)[: len(line.ids)] if unknown else source.pieces(line.ids)
-    return (*pieces, *source.pieces([END]))
-
-
 def _as_words(
     source: Vocabulary,
-    line: _Line,
+    line: Line,
     target: Vocabulary,
     tokens: Sequence[int],
     text: str,

@@ -29,9 +29,8 @@ def serve(
 ) -> None:
     """Serve a translator, or a trace, until Ctrl-C; a translation under way is finished first.
 
-    name: what the page calls a trace. port: 0 = any free one. open_browser:
-    whether to open the page, where there is a screen. ready: called once with the URL, when
-    the server listens.
+    name: what the page calls a trace. port: 0 = any free one. open_browser: whether to open
+    the page, where there is a screen. ready: called once with the URL, when the server listens.
     Errors: `AttlasError` where the host is unknown, or the port is taken or not allowed.
     """
     application = app(shown, hosts=[host], name=name)
