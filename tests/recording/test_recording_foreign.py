@@ -468,3 +468,41 @@ def test_a_model_in_half_precision_is_read_in_single():
         model(query, query, query)
     assert trace[""].query.dtype == torch.bfloat16
     torch.testing.assert_close(trace[""].weights(), explicit(query.float(), query.float()))
+
+
+def compared(student, teacher, *given):
+    """A function of somebody's, to which both models are given."""
+    student(*given)
+    return teacher(*given)
+
+
+def test_a_function_that_was_given_a_model_does_not_speak_for_it():
+    query, key, value = torch.randn(3, 2, 4, 5, 8)
+    model, other = Fused(), Fused()
+    with observe(model) as trace:
+        compared(model, other, query, key, value)
+    assert trace[""].shape == (2, 4, 5, 5)
+    plain = other(query, key, value)
+    with intervene(model, uniform):
+        assert torch.equal(compared(model, other, query, key, value), plain)
+
+
+class Own(nn.Module):
+    """Attention that names what it looks at as some models do."""
+
+    def forward(self, hidden_states, context=None):
+        source = hidden_states if context is None else context
+        return F.scaled_dot_product_attention(hidden_states, source, source)
+
+
+@pytest.mark.parametrize(
+    ("context", "relation", "causal"),
+    [(None, "self", True), ("same", None, True), ("other", "cross", False)],
+)
+def test_what_is_looked_at_beside_hidden_states_is_told_apart(context, relation, causal):
+    text, model = torch.randn(2, 1, 8), Own()
+    given = {None: None, "same": text, "other": torch.randn(2, 1, 8)}[context]
+    with observe(model) as trace:
+        model(text, given)
+    assert trace.relation("") == (relation or "self")
+    assert trace.causal("") == causal

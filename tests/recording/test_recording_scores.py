@@ -125,6 +125,31 @@ def test_what_else_is_done_to_scores_is_held(change):
     check(written, expected, query, key, value, kind=DenseReading)
 
 
+def test_scores_that_are_added_onto_something_in_its_place_are_not_added_twice():
+    bias = torch.arange(QUERIES).float()
+
+    def onto(query, key):
+        scores = bias.repeat(QUERIES, 1)[None].repeat(len(query), 1, 1)
+        scores += query @ key.mT
+        return scores.softmax(-1)
+
+    query, key, value = vectors(4, QUERIES, 4)
+    expected = onto(query, key)[:, None]
+    check(lambda q, k, v: onto(q, k) @ v, expected, query, key, value, kind=DenseReading)
+
+
+def test_values_of_pairs_of_places_are_no_second_map():
+    """Relative values as of Shaw et al., 2018: weights meet what depends on query and slot."""
+    pairs = torch.randn(QUERIES, QUERIES, 4)
+
+    def written(query, key, value):
+        weights = (query @ key.mT).softmax(-1)
+        return torch.einsum("bqk,qkd->bqd", weights, pairs) + weights @ value
+
+    query, key, value = vectors(4, QUERIES, 4)
+    check(written, (query @ key.mT).softmax(-1)[:, None], query, key, value)
+
+
 def test_what_is_capped_after_it_was_masked_is_held():
     def written(query, key, value):
         return (torch.tanh(query @ key.mT + HIDDEN * -2.0) * 3.0).softmax(-1) @ value

@@ -128,5 +128,6 @@ def test_every_row_says_how_was_searched(results: ModuleType) -> None:
     assert (wide[place], quick[place]) == ("beam 7, α 1.0", "greedy")
     assert len(heads) == len(wide) == len(quick)
     assert found.endswith(
-        "On test sets; BLEU `S`. Recorded on P, 1 cores; the machine of the training was not noted."
+        "On test sets; BLEU `S`; right: translations that are the reference, token for token; "
+        "α: length penalty. Recorded on P, 1 cores; the machine of the training was not noted."
     )

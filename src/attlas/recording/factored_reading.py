@@ -69,6 +69,16 @@ class FactoredReading(Reading):
 
     def seen(self, start: int, stop: int) -> Bool[Tensor, "#batch #heads rows slots"]:
         self._checked(start, stop)
+        shown = self._shown(start, stop)
+        bias = self._bias_of(start, stop)
+        if bias is None or bias.dtype == torch.bool:
+            return shown
+        drowned = ~shown.any(-1, keepdim=True) & (bias > -torch.inf)
+        return shown | (self._allowed(start, stop) & drowned)
+
+    def _shown(self, start: int, stop: int) -> Bool[Tensor, "#batch #heads rows slots"]:
+        """What is seen, but for rows that a bias hides whole by a finite number: they look at all
+        slots alike, as rows of padding do."""
         allowed = self._allowed(start, stop)
         bias = self._bias_of(start, stop)
         if bias is None or bias.dtype == torch.bool:
@@ -76,9 +86,7 @@ class FactoredReading(Reading):
         # What models hide with where they do not take −∞: half of the least number and less, or
         # what is far below the rest of its row.
         shown = allowed & (bias > torch.finfo(bias.dtype).min / 2)
-        shown = shown & (bias > bias.masked_fill(~shown, -torch.inf).amax(-1, keepdim=True) - _FAR)
-        drowned = ~shown.any(-1, keepdim=True) & (bias > -torch.inf)
-        return shown | (allowed & drowned)
+        return shown & (bias > bias.masked_fill(~shown, -torch.inf).amax(-1, keepdim=True) - _FAR)
 
     @property
     def causal(self) -> bool:
@@ -89,7 +97,7 @@ class FactoredReading(Reading):
         step = max(1, _AT_ONCE // max(1, slots))
         for start in range(0, queries, step):
             stop = min(start + step, queries)
-            later = self.seen(start, stop).triu(slots - queries + start + 1)
+            later = self._shown(start, stop).triu(slots - queries + start + 1)
             if bool(later.any()):
                 return False
         return True

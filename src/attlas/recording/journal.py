@@ -64,9 +64,10 @@ class Journal:
                 return
             if cache is not None and known[call] is cache:
                 parents = self._parents(cache, earlier.shape[2] + reading.shape[2])
-                again = asked_again(earlier, reading, parents) or followed(
-                    earlier, reading, parents, across=place.across
-                )
+                again: Reading | None = None
+                if place.across is not False:
+                    again = asked_again(earlier, reading, parents)
+                again = again or followed(earlier, reading, parents, across=place.across)
                 if again is not None:
                     self.trace.go_on(path, call, again)
                     return

@@ -63,8 +63,9 @@ class Trace:
         return None if across is None else "cross" if across else "self"
 
     def causal(self, layer: str) -> bool:
-        """Whether none of its queries looks at what comes after it."""
-        return all(reading.causal for reading in self.calls(layer))
+        """Whether none of its queries looks at what comes after it; what looks across never is."""
+        readings = self.calls(layer)
+        return self._across.get(layer) is not True and all(one.causal for one in readings)
 
     def label(
         self, source: Sequence[Sequence[str]] = (), target: Sequence[Sequence[str]] = ()

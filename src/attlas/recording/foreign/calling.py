@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import Iterator, Mapping
-from types import FrameType
+from types import CodeType, FrameType
 from typing import Any
 
 from torch import Tensor, nn
@@ -12,6 +12,7 @@ from attlas.recording.place import Place
 # What a module's forward calls the memory of a generation, and what else it is given to look at.
 _CACHES = ("past_key_values", "past_key_value", "layer_past", "cache")
 _SOURCES = ("key_value_states", "encoder_hidden_states", "cross_attention_states")
+_PERHAPS = ("context", "inputs", "memory")  # sources, beside one of those who ask
 _QUERIES = ("hidden_states", "query_states")
 
 
@@ -23,7 +24,8 @@ def place_of_call(names: Mapping[int, str]) -> Place | None:
     """
     module: nn.Module | None = None
     given: dict[str, Any] = {}  # to any of its functions that are running, its forward among them
-    for who, known in _at_work():
+    locally: dict[str, Any] = {}
+    for who, frame in _at_work():
         if isinstance(who, nn.Softmax):
             continue  # whoever holds it looks
         if module is None and id(who) in names:
@@ -31,27 +33,43 @@ def place_of_call(names: Mapping[int, str]) -> Place | None:
         if module is not None:
             if who is not module:
                 break
-            given |= known
+            code, known = frame.f_code, frame.f_locals
+            parameters = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+            given |= {name: known[name] for name in parameters if name in known}
+            locally |= known
     if module is None:
         return None
-    return Place(names[id(module)], module, _cache(given), _across(module, given))
+    return Place(names[id(module)], module, _cache(locally), _across(module, given))
 
 
-def _at_work() -> Iterator[tuple[nn.Module, Mapping[str, Any]]]:
-    """The modules that are first arguments of running functions, the innermost first."""
+def _at_work() -> Iterator[tuple[nn.Module, FrameType]]:
+    """The modules whose methods are running, the innermost first, and in which frames.
+
+    A function that was given a module is at work for it where a method of the module called it:
+    a function that compares two models works for neither.
+    """
     frame: FrameType | None = sys._getframe(1)
+    waiting: list[tuple[nn.Module, FrameType]] = []
     while frame is not None:
         code = frame.f_code
-        if code.co_argcount:
-            known = frame.f_locals
-            who = known.get(code.co_varnames[0])
-            if isinstance(who, nn.Module):
-                yield who, known
+        who = frame.f_locals.get(code.co_varnames[0]) if code.co_argcount else None
+        if isinstance(who, nn.Module):
+            waiting.append((who, frame))
+            if _is_method(code, who):
+                yield from (pair for pair in waiting if pair[0] is who)
+                waiting = []
         frame = frame.f_back
 
 
+def _is_method(code: CodeType, who: nn.Module) -> bool:
+    owner = code.co_qualname.rpartition(".")[0]
+    return any(kind.__qualname__ == owner for kind in type(who).__mro__)
+
+
 def _cache(given: Mapping[str, Any]) -> Any:
-    return next((given[name] for name in _CACHES if given.get(name) is not None), None)
+    """The memory of a generation; a tensor of that name is a table."""
+    named = (given.get(name) for name in _CACHES)
+    return next((one for one in named if one is not None and not isinstance(one, Tensor)), None)
 
 
 def _across(module: nn.Module, given: Mapping[str, Any]) -> bool | None:
@@ -61,7 +79,11 @@ def _across(module: nn.Module, given: Mapping[str, Any]) -> bool | None:
             return False
         if isinstance(module, nn.MultiheadAttention):
             return _across_places(asking, asked, given.get("value"))
+    asking = next((given[name] for name in _QUERIES if name in given), None)
     sources = [given[name] for name in _SOURCES if name in given]
+    if not sources and isinstance(asking, Tensor):
+        sources = [given[name] for name in _PERHAPS if name in given]
+        sources = [one for one in sources if isinstance(one, Tensor) and not _same(one, asking)]
     if sources:
         return any(source is not None for source in sources)
     return False if any(name in given for name in _QUERIES) else None

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from attlas.recording.foreign.hearing import Handler, Hearing
-from attlas.recording.foreign.lineage import Scored
+from attlas.recording.foreign.lineage import Scored, in_place
 from attlas.recording.foreign.unreadable import unreadable
 
 _NOTHING = 800.0  # e⁻⁸⁰⁰ is 0 in every precision that there is
@@ -69,7 +69,9 @@ def adding(sign: int) -> Handler:
     def handler(
         hearing: Hearing, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> Any:
-        sides = [args, args[::-1]][: 2 if sign > 0 else 1] if len(args) > 1 else []
+        # What is changed in its place is no mask any more when it has become the sum.
+        either = sign > 0 and not in_place(func)
+        sides = [args, args[::-1]][: 2 if either else 1] if len(args) > 1 else []
         found = [
             (known, mine, other)
             for mine, other, *_ in sides

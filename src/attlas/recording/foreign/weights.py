@@ -67,7 +67,10 @@ def einsum(
     tensors = list(asked.tensors)
     for mine in (0, 1):
         known = hearing.lineage.of(tensors[mine])
-        if isinstance(known, Weighed) and (query := asked.query_axis(mine)) is not None:
+        query = asked.query_axis(mine) if isinstance(known, Weighed) else None
+        if isinstance(known, Weighed) and query is not None:
+            if known.scores is not None and query != -2:
+                break  # queries are known to be elsewhere: these are values of pairs of places
             weights, values = tensors[mine].movedim(query, -2), tensors[1 - mine]
             turned = known.turned(query)
             tensors[mine] = _read(hearing, turned, weights, values, query).movedim(-2, query)
