@@ -239,11 +239,16 @@ WRITERS = {
 }
 
 
-@pytest.mark.parametrize(("padded", "beams"), [(0, 1), (2, 1), (0, 3)])
-@pytest.mark.parametrize("name", WRITERS)
+@pytest.mark.parametrize(
+    ("name", "padded", "beams"),
+    [
+        (name, padded, beams)
+        for name in WRITERS
+        for padded, beams in ((0, 1), (2, 1), (0, 3))
+        if not (name == "mpt" and padded)  # rows that see nothing: the prompt stays apart
+    ],
+)
 def test_a_text_generated_by_attention_written_out_is_one_map_a_layer(name, padded, beams):
-    if name == "mpt" and padded:
-        pytest.skip("rows that see nothing but hidden slots: the prompt stays apart")
     model = made(AutoModelForCausalLM, name, WRITERS[name], "eager")
     torch.manual_seed(1)
     ids = torch.randint(3, 90, (2, 5))
