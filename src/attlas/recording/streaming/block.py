@@ -1,5 +1,6 @@
 """A few rows of some maps, as the statistics take them."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -23,7 +24,7 @@ class Block:
 
     Outside of these slots the rows have no weight; the weights of a row that sees nothing are 0.
     scores: log w, up to a constant of each row; anything finite where w is 0. position: of the
-    first query, counted as slots are; ends: the first real slot of the batch row, and the last;
+    first query, counted as slots are; ends(): the first real slot of the batch row, and the last;
     scratch: to write into, until the next who does.
     """
 
@@ -39,7 +40,7 @@ class Block:
     scratch: Float[Tensor, "heads rows slots"]
     fringes: tuple[Fringe, ...]
     sees: Bool[Tensor, "heads rows"]
-    ends: tuple[int, int]
+    ends: Callable[[], tuple[int, int]]
 
     @cached_property
     def greatest(self) -> Int[Tensor, "heads rows"]:

@@ -1,6 +1,7 @@
 """The blocks of a reading, one after the other in the same memory."""
 
 from collections.abc import Iterable, Iterator, Sequence
+from functools import cache, partial
 from itertools import islice
 
 import torch
@@ -63,7 +64,7 @@ def _of_weights(row: Reading, batch: int, cuts: Iterable[Cut]) -> Iterator[Block
     """Blocks of a reading that is asked for its weights."""
     slots = row.shape[3]
     known = not (isinstance(row, DenseReading) and row.allowed is None)
-    ends = _ends(row) if known else (0, slots - 1)
+    ends = cache(partial(_ends, row)) if known else lambda: (0, slots - 1)
     for heads, start, stop in cuts:
         weights = row.rows(start, stop)[0, heads]
         weights = weights.to(torch.promote_types(weights.dtype, torch.float32))
@@ -81,7 +82,7 @@ def _of_factored(row: FactoredReading, batch: int, cuts: Sequence[Cut]) -> Itera
     """softmax(q kᵀ), only where the pattern may look."""
     precise = torch.promote_types(row.query.dtype, torch.float32)
     left, right, holes = stretch_of(row)
-    ends = (left, right - 1) if row.bias is None else _ends(row)
+    ends = cache(partial(_ends, row)) if row.bias is not None else lambda: (left, right - 1)
     # Three rooms for all blocks: what has just been freed is slow to be had again.
     largest = max((_size(*cut) * row.shape[3] for cut in cuts), default=0)
     room = row.query.new_empty((3, largest), dtype=precise)

@@ -98,12 +98,12 @@ def concentration(block: Block) -> Float[Tensor, "heads rows"]:
 
 def on_first(block: Block) -> Float[Tensor, "heads rows"]:
     """The weight of the first real slot: an attention sink (Xiao et al., 2024)."""
-    return _on(block, block.ends[0])
+    return _on(block, block.ends()[0])
 
 
 def on_last(block: Block) -> Float[Tensor, "heads rows"]:
     """The weight of the last real slot."""
-    return _on(block, block.ends[1])
+    return _on(block, block.ends()[1])
 
 
 def on_offset(offset: int) -> OfRow:
