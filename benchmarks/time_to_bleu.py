@@ -11,6 +11,8 @@ cased, detokenised, 13a; the last point also as papers do it, where sacremoses i
 python benchmarks/time_to_bleu.py --data multi30k --courses tiny:15
 python benchmarks/time_to_bleu.py --data multi30k --courses long:120 --contenders attlas \\
     --trained long=runs/long      of a run that goes on there, or is finished and only translates
+python benchmarks/time_to_bleu.py --data multi30k --courses long:120 --contenders JoeyNMT \\
+    --kept courses                what was broken off goes on: a training that has ended translates
 """
 
 import argparse
@@ -21,6 +23,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -45,6 +48,7 @@ CONTENDERS = {"attlas": ("attlas_course", None), "JoeyNMT": ("joeynmt_course", "
 LANGUAGES = ("en", "de")
 SPLITS = {"train": "train", "valid": "val", "test": "test_2016_flickr"}
 EVERY = 10**6  # checkpoints are kept
+TOLD = "told.json"
 
 
 @dataclass(frozen=True)
@@ -81,6 +85,10 @@ def main() -> None:
     parser.add_argument(
         "--trained", type=trained, nargs="+", default=[], metavar="RECIPE=RUN",
         help="where attlas trains this recipe or has trained it; else in a temporary folder",
+    )  # fmt: skip
+    parser.add_argument(
+        "--kept", type=Path, metavar="FOLDER",
+        help="where contenders keep what they do, and go on after they were broken off",
     )  # fmt: skip
     parser.add_argument("--points", type=int, default=10, help="of a curve")
     parser.add_argument("--threads", type=int, nargs="+", default=[os.cpu_count() or 1])
@@ -165,8 +173,7 @@ def curves(options: argparse.Namespace, plan: Plan) -> Iterator[dict[str, Any]]:
         "command": shlex.join(called(sys.argv)),
         "contenders": [],
     }
-    with tempfile.TemporaryDirectory() as temporary:
-        folder = Path(temporary)
+    with place(options.kept, plan) as folder:
         pairs = {"train": splits.train.pairs, "valid": splits.valid.pairs}
         corpus.written(folder, plan.recipe.vocabulary, pairs)
         told = {
@@ -178,14 +185,45 @@ def curves(options: argparse.Namespace, plan: Plan) -> Iterator[dict[str, Any]]:
             "decoding": plan.recipe.decoding.model_dump(mode="json"),
         }
         for one in options.contenders:
-            (folder / one).mkdir()
-            trouble = played(one, told | {"recipe": plan.tables[one]}, folder / one)
+            asked = told | {"recipe": plan.tables[one]}
+            (folder / one).mkdir(exist_ok=True)
+            check_same(asked, folder / one)
+            trouble = played(one, asked, folder / one)
             found = {"lost": trouble} if trouble else scored(folder / one, references)
             if one == "attlas" and plan.run is not None and plan.begun and not trouble:
                 found["conditions"] = conditions(plan.run)
             curve = {"name": one, "version": versions(one), **found}
             measurement = measurement | {"contenders": [*measurement["contenders"], curve]}
             yield measurement
+
+
+@contextmanager
+def place(kept: Path | None, plan: Plan) -> Iterator[Path]:
+    """Where contenders work: a folder that is gone afterwards, or one for this course, kept."""
+    if kept is None:
+        with tempfile.TemporaryDirectory() as temporary:
+            yield Path(temporary)
+        return
+    folder = kept.resolve() / f"{plan.name}-{plan.minutes:g}-{plan.threads}"
+    folder.mkdir(parents=True, exist_ok=True)
+    yield folder
+
+
+def check_same(told: dict[str, Any], folder: Path) -> None:
+    """That what is kept here is of what is asked for now, wherever it lies.
+
+    Errors: `AttlasError` where it is not.
+    """
+    before = folder / TOLD
+    if not before.is_file():
+        return
+    kept, asked = json.loads(before.read_text(encoding="utf-8")), json.loads(json.dumps(told))
+    others = sorted(k for k in asked if k not in ("corpus", "run") and kept.get(k) != asked[k])
+    if others:
+        raise AttlasError(
+            f"the course that {folder} keeps", f"one with another {', '.join(others)}",
+            "name another --kept, or ask for what was asked for there",
+        )  # fmt: skip
 
 
 def multi30k(folder: Path) -> FilesData:
@@ -218,7 +256,7 @@ def played(contender: str, told: dict[str, Any], folder: Path) -> str | None:
     python, trouble = made(contender)
     if python is None:
         return trouble
-    (folder / "told.json").write_text(json.dumps(told), encoding="utf-8")
+    (folder / TOLD).write_text(json.dumps(told), encoding="utf-8")
     done = subprocess.run(
         [python, str(HERE / "contenders" / f"{CONTENDERS[contender][0]}.py"), str(folder)],
         env={**os.environ, "OMP_NUM_THREADS": str(told["threads"])},

@@ -21,7 +21,9 @@ class Course:
 
     corpus: the folder of the pieces; recipe: its tables; moments: of the curve, in seconds;
     threads; sources, decoding: what is translated in the end, and how; run: where attlas trains.
-    The time of keeping weights does not count as training.
+    The time of keeping weights does not count as training. points: when which weights were kept;
+    what they were when a training ended is written down, as is each translation of the test set, so
+    that a course that was broken off in the same folder goes on there.
     """
 
     def __init__(self) -> None:
@@ -31,9 +33,17 @@ class Course:
         self.recipe: dict[str, Any] = self.told["recipe"]
         self.moments: list[float] = self.told["moments"]
         self.threads: int = self.told["threads"]
+        self._kept = self.folder / "points.json"
         self.points: list[dict[str, Any]] = []
+        if self._kept.is_file():
+            self.points = json.loads(self._kept.read_text("utf-8"))
         self._begun, self._away = time.monotonic(), 0.0
         self._starter = os.getppid()
+
+    @property
+    def trained(self) -> bool:
+        """Whether the training of this folder has ended already."""
+        return bool(self.points)
 
     @contextmanager
     def training(self) -> Iterator[None]:
@@ -41,6 +51,7 @@ class Course:
         try:
             yield
         except _OverError:
+            written(self._kept, self.points)
             return
         raise SystemExit("wanted a training of so many minutes; it ended before")
 
@@ -72,7 +83,16 @@ class Course:
         """Translate the test set by the weights of every point, and write down what came out."""
         texts: dict[str, list[str]] = {}
         for name in dict.fromkeys(point["weights"] for point in self.points):
-            print(f"translating by {name}", flush=True)
-            texts[name] = translate(name)
-        found = {"points": self.points, "texts": texts}
-        (self.folder / "course.json").write_text(json.dumps(found), encoding="utf-8")
+            done = self.folder / f"{name}.texts.json"
+            if not done.is_file():
+                print(f"translating by {name}", flush=True)
+                written(done, translate(name))
+            texts[name] = json.loads(done.read_text(encoding="utf-8"))
+        written(self.folder / "course.json", {"points": self.points, "texts": texts})
+
+
+def written(path: Path, what: Any) -> None:
+    """As JSON, whole or not at all."""
+    half = path.with_name(f"{path.name}.half")
+    half.write_text(json.dumps(what), encoding="utf-8")
+    half.replace(path)

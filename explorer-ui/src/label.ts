@@ -7,7 +7,7 @@ export interface Label {
 }
 
 const SPACE = "▁"; // how subword vocabularies write the space before a word
-const MARKS = [SPACE, "Ġ"]; // that of GPT-2 and its kin is the byte of a space
+const BYTE = "Ġ"; // how GPT-2 and its kin write the byte of a space; in Maltese it is a letter
 const PIECE = "##"; // how WordPiece writes that a token goes on with a word
 
 const SPECIAL = new Map([
@@ -25,16 +25,16 @@ export function numbered(text: string): Label {
 /**
  * The tokens on one axis as labels.
  *
- * Where any token carries the mark "▁" (or GPT-2's "Ġ"), the mark says where words begin and is not
- * shown; a token that is nothing but the mark stays visible. WordPiece's "##" says the opposite.
- * Where none carries a mark, every token is a word of its own. An axis without (matching) tokens is numbered, from 1; `first` is the place of the first
- * token, from 0.
+ * Where any token carries the mark "▁" (or, in a text of GPT-2's bytes, "Ġ"), the mark says where
+ * words begin and is not shown; a token that is nothing but the mark stays visible. WordPiece's "##"
+ * says the opposite. Where none carries a mark, every token is a word of its own. An axis without
+ * (matching) tokens is numbered, from 1; `first` is the place of the first token, from 0.
  */
 export function labels(tokens: readonly string[], count: number, first = 0): Label[] {
   if (tokens.length !== count) {
     return Array.from({ length: count }, (_, index) => numbered(String(first + index + 1)));
   }
-  const mark = MARKS.find((one) => tokens.some((token) => token.startsWith(one)));
+  const mark = markOf(tokens);
   const pieces = tokens.some((token) => token.startsWith(PIECE) && token !== PIECE);
   return tokens.map((token, index) => {
     const named = SPECIAL.get(token);
@@ -44,6 +44,27 @@ export function labels(tokens: readonly string[], count: number, first = 0): Lab
     const bare = token.startsWith(mark) ? token.slice(mark.length) : token;
     return { text: bare === "" ? SPACE : visible(bare), begins, special: false };
   });
+}
+
+/** What stands before the tokens that begin a word, where these tokens have such a mark. */
+function markOf(tokens: readonly string[]): string | undefined {
+  const carried = (mark: string) => tokens.some((token) => token.startsWith(mark));
+  if (carried(SPACE)) return SPACE;
+  return carried(BYTE) && bytewise(tokens) ? BYTE : undefined;
+}
+
+// The signs of GPT-2's alphabet in the order of UTF-8: what goes on from tokens out of view, then
+// ASCII (and a tab, a line feed, a return and a space) or a first byte with those that follow it.
+const UTF8 = /^[¡-¬®-¿Ģ-Ń]*(?:[!-~ĉĊčĠ]|[Â-ô][¡-¬®-¿Ģ-Ń]+)*[Â-ô]?$/u;
+const ADDED = /^<.*>$|^\s*$/su; // a mark of the model's own, or spaces that are written as they are
+
+/**
+ * Whether these tokens spell bytes that are text, as those of GPT-2 and its kin do.
+ *
+ * Words and subwords with letters beyond ASCII do not: as bytes, they would not be UTF-8.
+ */
+function bytewise(tokens: readonly string[]): boolean {
+  return UTF8.test(tokens.filter((token) => !ADDED.test(token)).join(""));
 }
 
 function word(text: string): Label {

@@ -26,6 +26,36 @@ test("the marks of GPT-2 and of WordPiece say where words begin, too", () => {
   assert.deepEqual(begins(["[CLS]", "climb", "##ing", "##"]), [true, true, false, true]);
 });
 
+test("the mark of GPT-2 is known in every script, also where a window begins within a sign", () => {
+  const spoken = [
+    ["<｜begin▁of▁sentence｜>", "Die", "ĠTÃ¼r", "Ċ", "Ġ", "  ", "ĠÐ", "¿ÑĥÑĤÑĮ"],
+    ["Ĥ", "ĠæĹ", "¥æľ¬", "Ġð", "ŁĻ", "Ĥ", "ĠÃ"],
+    ["Ġrock"],
+  ];
+  for (const tokens of spoken) {
+    assert.deepEqual(begins(tokens), tokens.map((token, i) => i === 0 || token.startsWith("Ġ")));
+  }
+  assert.deepEqual(texts(["The", "Ġrock"]), ["The", "rock"]);
+});
+
+test("the Maltese letter that GPT-2 marks a space with stays a letter", () => {
+  const written = [
+    ["Ġanni", "mar", "id-dar", "laħaq"],
+    ["Ġorġ", "qal", "."],
+    ["Ġesù", "qal"],
+    ["Iċ-ċavetta", "ta'", "Ġanni"],
+    ["Ġanni", "jiekol", "il-ħobż"],
+  ];
+  for (const tokens of written) {
+    assert.deepEqual(texts(tokens), tokens);
+    assert.ok(begins(tokens).every(Boolean));
+  }
+  assert.deepEqual(texts(["▁", "Ġ", "or", "ġ", "▁qal"]), ["▁", "Ġ", "or", "ġ", "qal"]);
+  assert.deepEqual(begins(["▁", "Ġ", "or", "ġ", "▁qal"]), [true, false, false, false, true]);
+  assert.deepEqual(texts(["Ġ", "##or", "##ġ", "qal"]), ["Ġ", "or", "ġ", "qal"]);
+  assert.deepEqual(begins(["Ġ", "##or", "##ġ", "qal"]), [true, false, false, true]);
+});
+
 test("a token of white space can be seen", () => {
   assert.deepEqual(texts(["a", " ", "b"]), ["a", "␣", "b"]);
 });

@@ -16,7 +16,24 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from attlas import analysis, figures, layers, patterns, reference
+    from attlas import (
+        analysis,
+        classifying,
+        config,
+        data,
+        decoding,
+        explorer,
+        exporting,
+        figures,
+        layers,
+        metrics,
+        models,
+        patterns,
+        recording,
+        reference,
+        runs,
+        training,
+    )
     from attlas.allocator import keep_freed_memory
     from attlas.classifying import TextClassifier
     from attlas.decoding import DecodingConfig, Translator
@@ -37,17 +54,26 @@ __all__ = [
     "analysis",
     "attend",
     "attend_with_weights",
+    "classifying",
+    "config",
+    "data",
+    "decoding",
     "explorer",
+    "exporting",
     "figures",
     "intervene",
     "keep_freed_memory",
     "layers",
     "metrics",
+    "models",
     "observe",
     "patterns",
     "read_recipe",
+    "recording",
     "reference",
+    "runs",
     "train",
+    "training",
 ]
 
 _HOME = {

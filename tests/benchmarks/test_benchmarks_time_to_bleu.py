@@ -80,6 +80,63 @@ def test_each_contender_gets_the_recipe_and_the_same_text(
     assert [c["points"][0]["seconds"] for c in one["contenders"]] == [60.0, 60.0]
 
 
+def test_what_is_kept_goes_on_with_the_same_course_and_with_no_other(
+    data: Path,
+    tmp_path: Path,
+    asked: list[tuple[str, dict[str, Any]]],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    plain = time_to_bleu.played
+
+    def played(contender: str, told: dict[str, Any], folder: Path) -> str | None:
+        (folder / time_to_bleu.TOLD).write_text(json.dumps(told), encoding="utf-8")
+        return plain(contender, told, folder)
+
+    monkeypatch.setattr(time_to_bleu, "played", played)
+    words = ["--courses", "tiny:2", "--contenders", "JoeyNMT", "--kept", str(tmp_path / "kept")]
+    for _ in range(2):
+        call(monkeypatch, data, *words, "--set", *SMALL)
+    assert len(asked) == 2
+    assert (tmp_path / "kept" / "tiny-2-1" / "JoeyNMT" / "course.json").is_file()
+    with pytest.raises(SystemExit, match="one with another recipe; name another --kept"):
+        call(monkeypatch, data, *words, "--set", *SMALL, "model.dropout=0.5")
+    assert len(asked) == 2
+
+
+def test_a_contender_that_was_broken_off_does_nothing_twice(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(str(BENCHMARKS / "contenders"))
+    from course import Course
+
+    told = {"corpus": "", "recipe": {}, "moments": [0.0, 0.0], "threads": 1}
+    (tmp_path / time_to_bleu.TOLD).write_text(json.dumps(told), encoding="utf-8")
+    monkeypatch.setattr(sys, "argv", ["contender", str(tmp_path)])
+    first = Course()
+    assert not first.trained
+    with first.training():
+        first.begin()
+        for updates in (1, 2, 3):
+            first.updated(updates, lambda path: path.write_text("weights"))
+    assert [point["updates"] for point in first.points] == [1, 2]
+
+    def broken(name: str) -> list[str]:
+        if name == "2.weights":
+            raise KeyboardInterrupt
+        return ["one"]
+
+    with pytest.raises(KeyboardInterrupt):
+        first.translated(broken)
+    second = Course()
+    assert second.trained
+    assert second.points == first.points
+    translated: list[str] = []
+    second.translated(lambda name: [translated.append(name) or "two"])
+    assert translated == ["2.weights"]
+    found = json.loads((tmp_path / "course.json").read_text(encoding="utf-8"))
+    assert found == {"points": first.points, "texts": {"1.weights": ["one"], "2.weights": ["two"]}}
+
+
 def broken_off(
     monkeypatch: pytest.MonkeyPatch,
     asked: list[tuple[str, dict[str, Any]]],

@@ -6,7 +6,9 @@ from typing import Any
 
 import pytest
 from calling import called
+from rich.cells import cell_len
 
+from attlas.cli.evaluating_labels import _matrix
 from attlas.runs import Run
 from attlas.training.provenance import this_attlas
 from labelled_runs import reviews, write_lines
@@ -39,6 +41,20 @@ def test_the_accuracy_is_that_of_the_labels_and_comes_with_what_it_depends_on(
     assert report["seed"] == 3
     assert report["evaluated"] == this_attlas()
     assert all(one["label"] != one["given"] for one in report["wrong"])
+
+
+@pytest.mark.parametrize(
+    "names", [("neg", "positive"), ("好评", "差评很差很差很差很差"), ("é", "e\u0301")]
+)
+def test_the_columns_of_the_table_stand_one_below_the_other(names: tuple[str, str]) -> None:
+    first, second = names
+    head, *rows = _matrix({first: {first: 1234, second: 5}, second: {first: 0, second: 7}})
+    assert len({cell_len(row) for row in (head, *rows)}) == 1
+    assert [row.startswith(name) for row, name in zip(rows, names, strict=True)] == [True, True]
+    for name, cells in zip(names, (("1,234", "0"), ("5", "7")), strict=True):
+        end = cell_len(head[: head.index(f"  {name}  ") + len(f"  {name}")])
+        for row, cell in zip(rows, cells, strict=True):
+            assert cell_len(row[: row.index(f" {cell}  ") + len(f" {cell}")]) == end
 
 
 def test_the_held_back_part_is_the_validation_set(labelling: Path) -> None:

@@ -184,6 +184,18 @@ def test_a_run_that_samples_is_searched_by_beam_where_that_is_asked_for(
     assert decoding_of(Run(tmp_path), ()).temperature == 0.5
 
 
+def test_how_many_a_run_returns_of_its_own_search_is_left_out_where_another_is_asked_for(
+    run: Path, tmp_path: Path
+) -> None:
+    tables = {**Run(run).config, "decoding": {"method": "beam", "beam": 4, "n_best": 4}}
+    (tmp_path / "config.toml").write_text(write_toml(tables), encoding="utf-8")
+    assert decoding_of(Run(tmp_path), (), beam=2) == DecodingConfig(beam=2)
+    greedy = decoding_of(Run(tmp_path), ["decoding.method=greedy"])
+    assert greedy == DecodingConfig(method="greedy")
+    assert decoding_of(Run(tmp_path), ()).n_best == 4
+    assert decoding_of(Run(tmp_path), (), beam=3, n_best=2).n_best == 2
+
+
 def test_a_file_is_not_written_over_while_it_is_read(run: Path, tmp_path: Path) -> None:
     path = tmp_path / "text"
     path.write_text("1 2 3\n", encoding="utf-8")

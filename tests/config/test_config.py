@@ -1,5 +1,6 @@
 """Settings: an unknown key, a wrong value and a missing one each say what to do."""
 
+from datetime import date
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -75,6 +76,8 @@ def test_a_wrong_value_is_named_with_its_place() -> None:
         ({"gates": 3}, "`gates` in zoo.toml: a list; got 3;"),
         ({"gates": [1.0]}, "`gates` in zoo.toml: one more value in the list; got a shorter list;"),
         ({"gates": [0, False]}, "`gates` in zoo.toml: a number; got false;"),
+        ({"rate": [1, True]}, "`rate` in zoo.toml: a number; got [1, true];"),
+        ({"rate": {"a": [date(2020, 1, 1)]}}, "a number; got {a = [2020-01-01]};"),
     ],
 )
 def test_a_value_of_another_type_is_never_converted(table: dict, told: str) -> None:
@@ -165,6 +168,24 @@ def test_what_is_no_single_value_of_a_setting_stays_the_text_that_it_is(
     assert overridden({}, [f"a.b={text}"]) == {"a": {"b": value}}
 
 
+@pytest.mark.parametrize(
+    ("assignment", "told"),
+    [
+        ("gates=[2020-01-01, 1]", "`gates` in --set: a number; got 2020-01-01;"),
+        ("gates=[07:32:00, 1]", "`gates` in --set: a number; got 07:32:00;"),
+        ("name=[2020-01-01T07:32:00]", "a text in quotes; got [2020-01-01T07:32:00];"),
+        ("rate={ when = 2020-01-01 }", "a number; got {when = 2020-01-01};"),
+        ("animal={ kind = 'dog', tail = 2020-01-01 }", "a number; got 2020-01-01;"),
+        ("animal={ kind = 2020-01-01 }", "`animal.kind` in --set: "),
+        (f"gates={'[' * 9_999}{']' * 9_999}", "`gates` in --set: a list; got '[[[["),
+    ],
+)
+def test_nonsense_within_brackets_is_told_as_it_was_written(assignment: str, told: str) -> None:
+    with pytest.raises(AttlasError) as caught:
+        Zoo.read(overridden({"name": "z"}, [assignment]), "zoo.toml")
+    assert told in str(caught.value)
+
+
 @pytest.mark.parametrize("text", ["", "rate", "=3", "a..b=1"])
 def test_an_override_without_key_or_value_is_an_error(text: str) -> None:
     with pytest.raises(AttlasError, match=r"--set table\.key=value"):
@@ -205,6 +226,11 @@ def test_a_missing_and_a_broken_file_are_named(tmp_path: Path) -> None:
     broken.write_text("a = = 1", encoding="utf-8")
     with pytest.raises(AttlasError, match=r"valid TOML in .*broken\.toml"):
         read_toml(broken)
+    broken.write_text(f"a = {'[' * 9_999}{']' * 9_999}", encoding="utf-8")
+    with pytest.raises(AttlasError, match=r"settings in .*broken\.toml; got brackets within"):
+        read_toml(broken)
+    with pytest.raises(AttlasError, match=r"a readable TOML file at .*; got embedded null byte"):
+        read_toml(tmp_path / "a\0b.toml")
 
 
 @pytest.mark.parametrize("content", [None, b"\xff"])

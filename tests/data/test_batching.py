@@ -1,3 +1,4 @@
+import tracemalloc
 from collections import Counter
 
 import numpy as np
@@ -35,6 +36,22 @@ def corpus(lengths):
         for side in (0, 1)
     ]
     return EncodedCorpus("some pairs", *sides, tuple(range(11, 11 + len(lengths))))
+
+
+@given(rows=st.lists(st.lists(st.integers(0, 2**31 - 1), max_size=9), max_size=9))
+def test_rows_of_unequal_length_are_packed_as_they_were(rows):
+    ragged = Ragged.of(iter(rows))
+    assert (ragged.ids.dtype, ragged.starts.dtype) == (np.int32, np.int64)
+    assert [ragged[place].tolist() for place in range(len(ragged))] == rows
+    assert ragged.lengths.tolist() == [len(row) for row in rows]
+
+
+def test_packing_holds_little_more_than_what_is_packed():
+    tracemalloc.start()
+    ragged = Ragged.of(list(range(1_000, 1_050)) for _ in range(2_000))
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert most < 3 * (ragged.ids.nbytes + ragged.starts.nbytes)
 
 
 @given(lengths=LENGTHS, tokens=st.integers(42, 300), rows=st.none() | st.integers(1, 9))

@@ -123,6 +123,13 @@ def test_flat_columns_of_parquet_files_and_of_a_saved_dataset(tmp_path):
     checked(load_splits(HuggingFaceData(name=str(tmp_path / "parquet"), **columns)))
 
 
+def test_a_column_with_a_dot_in_its_name_is_meant_before_one_inside_of_another(tmp_path):
+    for split, rows in ROWS.items():
+        lines = [json.dumps({"text.en": en, "text": {"en": "x", "de": de}}) for en, de in rows]
+        (tmp_path / f"{split}.jsonl").write_text("\n".join(lines) + "\n")
+    checked(load_splits(HuggingFaceData(name=str(tmp_path), source="text.en", target="text.de")))
+
+
 @pytest.mark.parametrize(
     ("change", "said"),
     [

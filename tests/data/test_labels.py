@@ -2,7 +2,14 @@
 
 import pytest
 
-from attlas.data import Labelled, LabelledTexts, Labels, labelled_corpus_of, labels_told
+from attlas.data import (
+    Labelled,
+    LabelledTexts,
+    LabelledVocabularies,
+    Labels,
+    labelled_corpus_of,
+    labels_told,
+)
 from attlas.errors import AttlasError
 
 
@@ -33,3 +40,15 @@ def test_a_label_that_nobody_learned_is_an_error_of_a_length_that_can_be_read():
     with pytest.raises(AttlasError, match="one of the labels neg, pos of the training data"):
         Labels(("neg", "pos")).ids(corpus("other"))
     assert len(str(Labels(("a" * 5_000, "b")))) < 100
+
+
+NESTED = pytest.param("[" * 99_999 + "]" * 99_999, id="nested")
+
+
+@pytest.mark.parametrize("content", ["", '["a', "[1]", "{}", NESTED])
+def test_a_file_that_holds_no_list_of_labels_is_to_be_restored(tmp_path, content):
+    (tmp_path / "labels.json").write_text(content)
+    with pytest.raises(
+        AttlasError, match=r"a list of labels at .*labels\.json; .*restore that file"
+    ):
+        LabelledVocabularies.load(tmp_path)

@@ -76,6 +76,12 @@ def test_a_folder_is_not_a_file(tmp_path):
         read_lines(tmp_path)
 
 
+@pytest.mark.parametrize("read", [read_lines, read_labelled, lambda path: [*stream_lines(path)]])
+def test_a_name_that_no_file_can_have_is_an_error_of_the_caller(read):
+    with pytest.raises(AttlasError, match=r"a readable file at .*; got embedded null byte"):
+        read("a\0b")
+
+
 @pytest.mark.parametrize("damage", [lambda b: b[:-9], lambda b: b[:12] + b"xxxx" + b[16:]])
 def test_a_damaged_gzip_file_is_an_error_and_not_a_shorter_text(tmp_path, damage):
     whole = gzip.compress(b"".join(b"line %d\n" % n for n in range(1000)))

@@ -93,6 +93,7 @@ def test_what_was_saved_is_read_back(tmp_path, kind):
         '{"kind": "bytes", "tokens": ["a"]}',
         '{"kind": ["words"], "tokens": ["a"]}',
         '["a"]',
+        pytest.param(f'{{"kind": "words", "tokens": {"[" * 99_999}{"]" * 99_999}}}', id="nested"),
         '{"kind": "words", "tokens": ["a"',
         "",
     ],

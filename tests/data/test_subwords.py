@@ -5,7 +5,9 @@ import random
 import subprocess
 import sys
 import threading
+import tracemalloc
 from collections import Counter
+from itertools import pairwise
 
 import pytest
 import sentencepiece
@@ -132,6 +134,75 @@ def test_a_merge_is_left_out_as_often_as_the_strength_says():
         assert found[pieces] / many == pytest.approx(share, abs=0.015)
 
 
+def slowly_drawn(scores, word, strength, chance):
+    """The twin of `Merges.drawn`: each merge is looked for among all pairs of pieces."""
+
+    def until_the_next_left_out():
+        return int(math.log(1.0 - chance.random()) / math.log1p(-strength))
+
+    pieces, left_out, left = list(word), [False] * len(word), until_the_next_left_out()
+    while True:
+        found = [
+            (-scores[pair], place)
+            for place, pair in enumerate(map("".join, pairwise(pieces)))
+            if pair in scores and not left_out[place]
+        ]
+        if not found:
+            return pieces
+        place = min(found)[1]
+        if left:
+            left -= 1
+            pieces[place : place + 2] = ["".join(pieces[place : place + 2])]
+            left_out[max(0, place - 1) : place + 2] = [False] * (2 if place else 1)
+        else:
+            left, left_out[place] = until_the_next_left_out(), True
+
+
+@given(
+    words=st.lists(st.text("abc", max_size=60), max_size=4),
+    pieces=st.lists(st.text("abc", min_size=2, max_size=5), unique=True, max_size=30),
+    equals=st.integers(1, 4),
+    strength=st.floats(0.01, 0.99),
+    seed=st.integers(0, 99),
+)
+def test_words_short_and_long_are_drawn_as_by_looking_for_each_merge_anew(
+    words, pieces, equals, strength, seed
+):
+    scores = {piece: -float(rank // equals) for rank, piece in enumerate(pieces)}
+    chance, of_twin, merges = random.Random(seed), random.Random(seed), Merges(scores)
+    for word in words * 2:
+        assert merges.drawn(word, strength, chance) == slowly_drawn(scores, word, strength, of_twin)
+    assert chance.random() == of_twin.random()
+
+
+def test_a_long_word_is_looked_up_a_few_times_for_each_of_its_characters():
+    class Counted(dict):
+        asked = 0
+
+        def get(self, *key):
+            self.asked += 1
+            return super().get(*key)
+
+    scores = Counted({"a" * length: -float(length) for length in range(2, 17)})
+    pieces = Merges(scores).drawn("a" * 4_000, 0.1, random.Random(0))
+    assert "".join(pieces) == "a" * 4_000
+    assert scores.asked < 3 * 4_000
+
+
+@pytest.mark.parametrize("kind", [Merges, Lattice])
+def test_what_comes_once_is_not_remembered(kind):
+    segmenter, chance = kind({"a": -1.0, "b": -2.0, "ab": -3.0, "ba": -4.0}), random.Random(0)
+    for word in ("ab", "ab" * 50):
+        segmenter.drawn(word, 0.1, chance)
+    words = ("".join(chance.choices("ab", k=100)) for _ in range(300))
+    tracemalloc.start()
+    for word in words:
+        segmenter.drawn(word, 0.1, chance)
+    held, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert held < 30_000
+
+
 def test_a_segmentation_is_drawn_as_often_as_its_probability_says():
     scores = {"a": -1.0, "b": -2.0, "c": -1.5, "ab": -2.5, "bc": -1.2, "abc": -3.0}
     alpha, chance, many = 0.6, random.Random(1), 20000
@@ -206,6 +277,29 @@ def test_a_size_below_the_characters_is_an_error_that_says_how_many_there_are(ki
     with pytest.raises(AttlasError, match="text to build the vocabulary from"):
         train_subwords(["", "  "], kind, 400)
     assert capfd.readouterr() == ("", "")
+
+
+def test_a_size_beyond_four_bytes_is_an_error():
+    with pytest.raises(AttlasError, match=r"of at most 2147483647 ids; got .* = 2147483648; lower"):
+        train_subwords(TEXTS, "bpe", 2**31)
+
+
+def test_a_text_of_nothing_but_the_sign_that_sentencepiece_keeps_is_told_so():
+    with pytest.raises(AttlasError, match=r"got nothing but U\+2585 \(▅\), which sentencepiece"):
+        train_subwords(["\u2585", "", " \u2585"], "bpe", 400)
+    with pytest.raises(AttlasError, match="got nothing; check"):
+        train_subwords(["", " "], "bpe", 400)
+
+
+@pytest.mark.parametrize("kind", ["bpe", "unigram"])
+def test_a_space_is_a_space_where_it_is_rarer_than_any_character(kind):
+    spaceless = "速い茶色の狐が怠け者の犬を飛び越える" * 200
+    subwords = train_subwords([spaceless] * 2, kind, 330)
+    text = "犬 が  速い"
+    assert "▁" in subwords.pieces(range(len(subwords)))
+    assert not any(label.startswith("<0x") for label in subwords.pieces(subwords.encode(text)))
+    assert subwords.decode(subwords.encode(text)) == text
+    assert [subwords.decode(ids) for ids in subwords.sample([text] * 9, 0.4, "")] == [text] * 9
 
 
 @pytest.mark.parametrize("kind", ["bpe", "unigram"])

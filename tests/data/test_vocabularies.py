@@ -57,7 +57,7 @@ def test_a_folder_without_vocabularies_says_what_is_missing(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "content", ["", "[]", '{"kind": "words"}', '{"kind": "syllables", "tokens": []}']
+    "content", ["", "[]", "[" * 99_999, '{"kind": "words"}', '{"kind": "syllables", "tokens": []}']
 )
 def test_a_damaged_list_is_an_error_that_names_the_file(tmp_path, content):
     (tmp_path / "tokenizer.json").write_text(content)
@@ -70,6 +70,14 @@ def test_a_missing_or_unknown_file_is_an_error(tmp_path):
         load_vocabulary(tmp_path / "no.model")
     with pytest.raises(AttlasError, match=r"ending in \.model or \.json"):
         load_vocabulary(tmp_path / "no.txt")
+    with pytest.raises(AttlasError, match=r"a vocabulary at .*; got embedded null byte"):
+        load_vocabulary(tmp_path / "a\0b.model")
+
+
+def test_more_ids_than_four_bytes_tell_apart_are_an_error():
+    with pytest.raises(AttlasError, match=r"`size` in a\.toml: .* 2147483647; got 2147483648"):
+        VocabularyConfig.read({"size": 2**31}, "a.toml")
+    assert VocabularyConfig(size=2**31 - 1).size == 2**31 - 1
 
 
 def test_sampling_needs_subwords():

@@ -163,6 +163,16 @@ def test_a_wrong_part_of_a_map_is_answered_with_what_there_is(
     assert said in complaint(client.get(f"/api/maps/{told['map']}/{question}"))
 
 
+@pytest.mark.parametrize("layer", ["9" * 13, "9" * 5_000, "-1", "x", "\N{ARABIC-INDIC DIGIT ONE}"])
+@pytest.mark.parametrize("part", ["", "/tokens"])
+def test_a_layer_that_is_no_number_or_none_to_be_read_is_not_there(
+    client: TestClient, layer: str, part: str
+) -> None:
+    told = ask(client, "red house").json()
+    address = f"/api/maps/{told['map']}/{layer}{part}"
+    assert "load the page again" in complaint(client.get(address), 404)
+
+
 def test_a_map_that_is_no_longer_kept_says_so(client: TestClient) -> None:
     first = ask(client, "red").json()["map"]
     for _ in range(40):

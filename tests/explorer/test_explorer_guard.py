@@ -1,10 +1,19 @@
 import pytest
 from backwards import Backwards
 from starlette.testclient import TestClient
+from starlette.websockets import WebSocketDisconnect
 
 from attlas.explorer import app
 
-OWN = ["localhost", "localhost:8642", "127.0.0.1:8642", "[::1]:8642", "LOCALHOST:1"]
+OWN = [
+    "localhost",
+    "localhost:8642",
+    "127.0.0.1:8642",
+    "[::1]:8642",
+    "LOCALHOST:1",
+    "[0:0:0:0:0:0:0:1]:8642",
+    "[::ffff:7f00:1]:8642",
+]
 FOREIGN = [
     "evil.example",
     "127.0.0.1.evil.example:8642",
@@ -12,6 +21,8 @@ FOREIGN = [
     "[::1",
     "",
     "10.0.0.7",
+    "0.0.0.0:8642",
+    "[::ffff:a00:7]",
 ]
 
 
@@ -38,8 +49,15 @@ def test_a_host_that_was_asked_for_is_let_in() -> None:
     assert get(client, "other.example") == 403
 
 
-def test_a_server_on_every_address_answers_to_addresses_but_not_to_names() -> None:
-    client = TestClient(app(Backwards(), hosts=["0.0.0.0"]))
+def test_an_address_that_was_asked_for_is_let_in_however_it_is_spelt() -> None:
+    client = TestClient(app(Backwards(), hosts=["2001:DB8:0:0::7"]))
+    assert [get(client, host) for host in ("[2001:db8::7]:1", "[2001:DB8:0::7]")] == [200, 200]
+    assert get(client, "[2001:db8::8]") == 403
+
+
+@pytest.mark.parametrize("everywhere", ["0.0.0.0", "::", "0:0:0:0:0:0:0:0", "::ffff:0.0.0.0"])
+def test_a_server_on_every_address_answers_to_addresses_but_not_to_names(everywhere: str) -> None:
+    client = TestClient(app(Backwards(), hosts=[everywhere]))
     assert [get(client, host) for host in ("10.0.0.7:8642", "[fe80::1]:8642")] == [200, 200]
     assert get(client, "evil.example") == 403
 
@@ -56,8 +74,26 @@ def test_a_page_from_elsewhere_cannot_ask(
     assert translator.asked == []
 
 
+@pytest.mark.parametrize("site", ["cross-site", "same-site"])
+@pytest.mark.parametrize("path", ["/explorer.js", "/api/model"])
+def test_another_page_cannot_show_a_part_of_ours_but_link_to_it(
+    client: TestClient, path: str, site: str
+) -> None:
+    part = client.get(path, headers={"Sec-Fetch-Site": site, "Sec-Fetch-Mode": "no-cors"})
+    assert part.status_code == 403
+    assert part.json()["came"] == "one from another page"
+    link = client.get("/", headers={"Sec-Fetch-Site": site, "Sec-Fetch-Mode": "navigate"})
+    assert link.status_code == 200
+
+
+def test_a_web_socket_is_closed(client: TestClient) -> None:
+    with pytest.raises(WebSocketDisconnect) as closed, client.websocket_connect("/api/model"):
+        pass
+    assert closed.value.code == 1008
+
+
 def test_our_own_page_can_ask(client: TestClient) -> None:
-    headers = {"Origin": "http://127.0.0.1:8642"}
+    headers = {"Origin": "http://127.0.0.1:8642", "Sec-Fetch-Site": "same-origin"}
     assert client.post("/api/translate", json={"text": "a"}, headers=headers).status_code == 200
 
 

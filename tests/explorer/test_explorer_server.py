@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 import uvicorn
 from backwards import Backwards
+from starlette.testclient import TestClient
 
 from attlas.errors import AttlasError
 from attlas.explorer import serve
@@ -26,6 +27,7 @@ HERE = Path(__file__).parent
 SCRIPT = """
 import time
 from backwards import Backwards
+from starlette.testclient import TestClient
 from attlas.explorer import serve
 
 class Slow(Backwards):
@@ -188,7 +190,7 @@ def test_the_page_is_opened_where_it_is_asked_for_and_there_is_a_screen(
     served: list[str] = []
 
     def run(_: object, sockets: list[socket.socket]) -> None:
-        served.extend(_url(*listening.getsockname()) for listening in sockets)
+        served.extend(_url("127.0.0.1", *listening.getsockname()) for listening in sockets)
 
     monkeypatch.setattr(uvicorn.Server, "run", run)
     monkeypatch.setattr(webbrowser, "open", opened.append)
@@ -204,7 +206,44 @@ def test_the_page_is_opened_where_it_is_asked_for_and_there_is_a_screen(
     assert opened == (served if opens else [])
 
 
-def test_the_address_to_open_is_one_that_a_browser_takes() -> None:
-    assert _url("127.0.0.1", 80) == "http://127.0.0.1:80/"
-    assert _url("::1", 80) == "http://[::1]:80/"
-    assert _url("0.0.0.0", 80) == "http://127.0.0.1:80/"
+@pytest.mark.parametrize(
+    ("host", "asked", "status"),
+    [
+        ("0", "10.0.0.7", 200),  # an old spelling of every address
+        ("0", "evil.example", 403),
+        ("127.1", "10.0.0.7", 403),
+        ("::ffff:127.0.0.1", "127.0.0.1", 200),
+        ("::ffff:127.0.0.1", "[::ffff:7f00:1]", 200),
+    ],
+)
+def test_who_may_come_in_follows_from_the_address_that_it_listens_on(
+    monkeypatch: pytest.MonkeyPatch, host: str, asked: str, status: int
+) -> None:
+    answers: list[int] = []
+
+    def run(server: uvicorn.Server, sockets: list[socket.socket]) -> None:
+        client = TestClient(server.config.app)
+        answers.append(client.get("/api/model", headers={"Host": asked}).status_code)
+
+    monkeypatch.setattr(uvicorn.Server, "run", run)
+    try:
+        serve(Backwards(), host=host, port=0, open_browser=False)
+    except AttlasError as error:
+        pytest.skip(f"not on this machine: {error}")  # of IPv6, say
+    assert answers == [status]
+
+
+@pytest.mark.parametrize(
+    ("host", "address", "url"),
+    [
+        ("127.0.0.1", "127.0.0.1", "http://127.0.0.1:80/"),
+        ("lab.example", "10.0.0.7", "http://lab.example:80/"),
+        ("::1", "::1", "http://[::1]:80/"),
+        ("0.0.0.0", "0.0.0.0", "http://127.0.0.1:80/"),
+        ("0", "0.0.0.0", "http://127.0.0.1:80/"),
+        ("0:0:0:0:0:0:0:0", "::", "http://[::1]:80/"),
+        ("::ffff:0.0.0.0", "::ffff:0.0.0.0", "http://127.0.0.1:80/"),
+    ],
+)
+def test_the_address_to_open_is_one_that_a_browser_takes(host: str, address: str, url: str) -> None:
+    assert _url(host, address, 80) == url

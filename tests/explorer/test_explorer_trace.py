@@ -1,6 +1,8 @@
 """The explorer around a trace of whatever model."""
 
 import asyncio
+import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -84,10 +86,10 @@ def test_a_long_text_is_told_by_its_beginning() -> None:
     assert len(text) <= 60
 
 
-@pytest.mark.parametrize("path", ["/api/texts/2", "/api/texts/-1", "/api/texts/x"])
-def test_a_text_that_is_not_there_is_told(path: str) -> None:
+@pytest.mark.parametrize("row", ["2", "-1", "x", "9" * 5_000])
+def test_a_text_that_is_not_there_is_told(row: str) -> None:
     with client(seen()) as opened:
-        answer = opened.get(path)
+        answer = opened.get(f"/api/texts/{row}")
     assert answer.status_code == 404
     assert set(answer.json()) == {"wanted", "came", "do"}
 
@@ -146,6 +148,27 @@ def test_a_pass_that_nobody_waits_for_ends_early(monkeypatch: pytest.MonkeyPatch
     }
     asyncio.run(application(scope, receive, send))
     assert answers[0]["status"] == 204  # and not the 200 of a whole tile
+
+
+def test_tiles_wait_for_their_turn_because_each_needs_its_memory(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    working, together = list[int](), list[int]()
+
+    def slowly(weights: torch.Tensor, bits: int) -> bytes:
+        working.append(bits)
+        together.append(len(working))
+        time.sleep(0.05)
+        working.pop()
+        return b""
+
+    monkeypatch.setattr("attlas.explorer.maps._AT_ONCE", 2)
+    monkeypatch.setattr("attlas.explorer.maps.pack", slowly)
+    with client(seen()) as opened, ThreadPoolExecutor(6) as pool:
+        address = f"/api/maps/{opened.get('/api/texts/0').json()['map']}/0"
+        answers = list(pool.map(opened.get, [address] * 6))
+    assert [answer.status_code for answer in answers] == [200] * 6
+    assert max(together) <= 2
 
 
 def test_maps_that_are_empty_have_no_name() -> None:

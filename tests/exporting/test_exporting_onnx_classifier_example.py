@@ -15,8 +15,8 @@ from onnx_runtime import ALONE, loaded
 from attlas.classifying import Classification, TextClassifier
 from attlas.classifying.recognising import recognised
 from attlas.classifying.remarks import remarks
-from attlas.data import Characters
-from attlas.exporting import export
+from attlas.data import Characters, Words
+from attlas.exporting import export, onnx_classifier_example
 
 SUBWORDS = subwords().source
 VOCABULARIES = {
@@ -31,6 +31,7 @@ TEXTS = [
     "  é naïve ▁▁ “quoted” 日本 🎉 ",
     "<br />",
     "bad cafe",
+    "字 字",
     "a" * 700,
     "a1 " * 500,
     "a2",
@@ -97,6 +98,20 @@ def test_it_reads_subwords_as_attlas_does(folder: Path, text: str) -> None:
     ids = SUBWORDS.encode(text)
     assert vocabulary.encode(text) == ids
     assert any(map(vocabulary.knows, ids)) == recognised(SUBWORDS, ids)
+
+
+@pytest.mark.parametrize(
+    ("text", "known"), [("日 日", False), (" ", False), ("日 b", True), ("a b", True)]
+)
+@pytest.mark.parametrize("kind", [Characters, Words])
+def test_a_space_alone_makes_no_text_known(
+    tmp_path: Path, kind: type[Characters | Words], text: str, known: bool
+) -> None:
+    ours = kind.built(["a b"], 99)
+    ours.save(tmp_path / "tokenizer.json")
+    theirs = onnx_classifier_example.Listed(tmp_path / "tokenizer.json")
+    assert any(map(theirs.knows, theirs.encode(text))) == known
+    assert recognised(ours, ours.encode(text)) == known
 
 
 def test_words_of_which_none_is_known_are_told_as_attlas_tells_them(tmp_path: Path) -> None:

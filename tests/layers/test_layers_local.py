@@ -1,3 +1,6 @@
+import subprocess
+import sys
+
 import pytest
 import torch
 
@@ -120,6 +123,29 @@ def test_a_prediction_from_queries_that_the_inner_attention_does_not_take_is_an_
     assert str(caught.value) == (
         "wanted the query_width of the inner attention, 3; got 4; both are asked by the same query"
     )
+
+
+RADII = """
+import numpy as np
+from attlas.errors import AttlasError
+from attlas.layers import Dot, LocalMonotonic, LocalPredictive
+
+for radius in (np.int64(3), np.uint8(3), True, np.bool_(True), 3.0, np.float32(3), "3", None):
+    for local in (LocalMonotonic, lambda *given: LocalPredictive(*given, 4, 5)):
+        try:
+            print(type(local(Dot(), radius).radius).__name__)
+        except AttlasError as error:
+            print(error.wanted)
+"""
+
+
+def test_a_radius_is_a_whole_number_of_python_or_of_numpy():
+    # The tests run with a checker of types, which would speak first; an installed attlas has none.
+    command = [sys.executable, "-c", RADII]
+    done = subprocess.run(command, capture_output=True, encoding="utf-8", check=False)
+    assert done.stderr == ""
+    refused = ["a local window with a radius D ≥ 1, a whole number"] * 12
+    assert done.stdout.splitlines() == [*["int"] * 4, *refused]
 
 
 def test_a_window_without_a_width_is_an_error():

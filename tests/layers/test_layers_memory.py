@@ -116,3 +116,16 @@ def test_learned_queries_step_by_step_over_frozen_keys_have_the_gradient_of_all_
         for context in (torch.cat(steps, dim=1), at_once)
     )
     torch.testing.assert_close(by_steps, wanted)
+
+
+def test_a_memory_that_grows_without_gradients_leaves_those_of_an_earlier_read_alone() -> None:
+    query = torch.randn(2, 3, 1, 4, requires_grad=True)
+    with torch.no_grad():
+        past = memory(3).extend(memory(1))  # which has free slots behind it
+    alone = Memory(past.keys.clone(), past.values.clone())
+    reads = [(query @ kept.keys.mT).softmax(-1) @ kept.values for kept in (past, alone)]
+    with torch.no_grad():
+        grown = past.extend(memory(1))
+    assert grown.keys.data_ptr() == past.keys.data_ptr()  # it was written, not copied
+    by_past, by_alone = (torch.autograd.grad(read.sin().sum(), query)[0] for read in reads)
+    assert torch.equal(by_past, by_alone)

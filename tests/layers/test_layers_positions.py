@@ -2,9 +2,11 @@ import math
 
 import pytest
 import torch
+from torch._subclasses import FakeTensorMode
 
 from attlas.errors import AttlasError
 from attlas.layers import LearnedPositions, NoPositions, RotaryPositions, SinusoidalPositions
+from attlas.layers.positions import _one
 
 
 @pytest.fixture(autouse=True)
@@ -28,6 +30,26 @@ def test_step_by_step_the_same_positions_are_added_as_at_once(make):
     positions, embedded = make(), torch.randn(2, 12, 8)
     steps = [positions(embedded[:, t : t + 1], first=t) for t in range(12)]
     assert torch.equal(torch.cat(steps, 1), positions(embedded))
+
+
+@pytest.mark.parametrize("met", [False, True])
+def test_a_step_that_is_exported_is_the_same_step_and_so_are_those_after_it(met):
+    positions, embedded = SinusoidalPositions(8), torch.randn(2, 1, 8)
+    _one.cache_clear()
+    if met:
+        positions(embedded)
+    program = torch.export.export(positions, (embedded,)).module()
+    stepped = embedded + positions.encoding(1).float()
+    assert torch.equal(program(embedded), stepped)
+    assert torch.equal(positions(embedded), stepped)
+
+
+def test_a_step_of_fake_tensors_is_not_kept_for_true_ones():
+    positions, embedded = SinusoidalPositions(8), torch.randn(2, 1, 8)
+    _one.cache_clear()
+    with FakeTensorMode() as mode:
+        assert positions(mode.from_tensor(embedded)).shape == embedded.shape
+    assert torch.equal(positions(embedded), embedded + positions.encoding(1).float())
 
 
 def test_no_positions_change_nothing():

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from attlas.errors import AttlasError
-from attlas.metrics import bleu_tokenizer, check_tokenizer, corpus_score
+from attlas.metrics import bleu_tokenizer, check_tokenizer, corpus_bleu, corpus_score
 
 HYPOTHESES = ["The cat sat on the mat.", "A dog , brown and big", "", "Völlig falsch!"]
 REFERENCES = ["The cat sat on a mat.", "A big, brown dog", "nothing", "Ganz richtig."]
@@ -25,6 +25,15 @@ def test_corpus_scores_are_those_of_sacrebleu_with_its_signatures():
     assert "case:mixed" in bleu.signature
     assert "tok:13a" in bleu.signature
     assert bleu.signature in str(bleu)
+
+
+def test_bleu_alone_is_that_of_all_scores_and_measures_nothing_else(monkeypatch):
+    bleu = corpus_score(HYPOTHESES, REFERENCES, "char").bleu
+    monkeypatch.setattr(sacrebleu.TER, "corpus_score", None)  # it would take minutes
+    monkeypatch.setattr(sacrebleu.CHRF, "corpus_score", None)
+    assert corpus_bleu(HYPOTHESES, REFERENCES, "char") == bleu
+    with pytest.raises(AttlasError, match="one translation for each reference"):
+        corpus_bleu(HYPOTHESES, REFERENCES[1:])
 
 
 @pytest.mark.parametrize("tokenizer", ["13a", "intl", "char", "zh"])

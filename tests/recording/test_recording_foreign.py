@@ -1,4 +1,6 @@
 import math
+import subprocess
+import sys
 import threading
 
 import pytest
@@ -392,6 +394,49 @@ def test_a_choice_that_fits_nothing_is_an_error():
     for wrong in ({"layers": []}, {"heads": []}, {"keep": 0}):
         with pytest.raises(AttlasError, match="at least one"), observe(model, **wrong):
             model(source)
+
+
+CHOICES = """
+import numpy as np, torch
+from attlas.errors import AttlasError
+from attlas.recording import Trace, observe
+from attlas.recording.selection import Selection
+
+for wrong in (
+    dict(heads="0"), dict(heads=slice(0, 2)), dict(heads=[0.5]), dict(heads=True),
+    dict(heads=torch.tensor([True, False])), dict(layers=1), dict(layers=[0, "1"]),
+    dict(keep=1.5), dict(keep=True), dict(keep="1"),
+):
+    try:
+        with observe(torch.nn.Linear(1, 1), **wrong):
+            pass
+    except AttlasError as error:
+        print(wrong, error.wanted, error.came, error.do, sep="; ")
+for ask in (Trace().chosen, Trace().calls):
+    try:
+        ask([1])
+    except AttlasError as error:
+        print(error.wanted)
+for heads in (1, np.int64(1), torch.tensor(1), [1], range(1, 2), np.array([1]), torch.tensor([1])):
+    print(Selection.of(None, heads).heads)
+"""
+
+
+def test_what_is_no_path_and_no_number_of_a_head_is_told():
+    """Where nobody checks types; a mask of heads, which would be heads 1 and 0, is none either."""
+    done = subprocess.run([sys.executable, "-c", CHOICES], capture_output=True, text=True)
+    told = done.stdout.splitlines()
+    assert len(told) == 10 + 2 + 7, done.stderr
+    assert [line.split("; ")[1] for line in told[:10]] == [
+        *["heads by number, as whole numbers"] * 5,
+        *["paths of layers, or patterns of them, as text"] * 2,
+        *["a whole number of calls of each layer to keep, at least one"] * 3,
+    ]
+    assert "; heads='0'; count them from 0, such as heads=0 or heads=[0, 3]" in told[0]
+    assert "; layers=1; name them" in told[5]
+    assert "; keep=1.5; leave it out for all" in told[7]
+    assert told[10:12] == ["paths of layers, or patterns of them, as text", "one of the layers []"]
+    assert told[12:] == ["(1,)"] * 7
 
 
 def test_an_intervention_that_never_acted_is_an_error():

@@ -4,6 +4,7 @@ import re
 
 import pytest
 import torch
+import transformers
 from transformers import (
     AttentionInterface,
     GptOssConfig,
@@ -259,3 +260,43 @@ def test_a_padded_generation_is_one_map_whatever_cache_and_numbers_it_has(
         asked = seen.bool()[:, None, :, None]
         torch.testing.assert_close(reading.weights() * asked, expected * asked, atol=close, rtol=0)
         assert not reading.weights()[0, :, :2].any()  # padding, which sees nothing
+
+
+ONE_LAYER = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2}
+OWN_NAMES = {
+    "OpenAIGPT": {"vocab_size": 40, "n_embd": 16, "n_layer": 1, "n_head": 2},
+    "XLM": {"vocab_size": 40, "emb_dim": 16, "n_layers": 1, "n_heads": 2},
+    "Flaubert": {"vocab_size": 40, "emb_dim": 16, "n_layers": 1, "n_heads": 2},
+    "MobileBert": {
+        "vocab_size": 40,
+        "embedding_size": 16,
+        "intra_bottleneck_size": 16,
+        "num_feedforward_networks": 1,
+        "intermediate_size": 16,
+        **ONE_LAYER,
+    },
+    "XLNet": {"vocab_size": 40, "d_model": 16, "n_layer": 1, "n_head": 2, "d_inner": 16},
+    "SqueezeBert": {"vocab_size": 40, "embedding_size": 16, "intermediate_size": 16, **ONE_LAYER},
+    "Luke": {
+        "vocab_size": 40,
+        "entity_vocab_size": 9,
+        "entity_emb_size": 8,
+        "intermediate_size": 16,
+        **ONE_LAYER,
+    },
+}
+
+
+@pytest.mark.parametrize("name", OWN_NAMES)
+def test_a_layer_that_is_given_one_text_looks_at_itself_whatever_the_model_calls_it(name):
+    torch.manual_seed(0)
+    config = getattr(transformers, f"{name}Config")(**OWN_NAMES[name])
+    model, text = getattr(transformers, f"{name}Model")(config).eval(), torch.randint(3, 40, (3, 7))
+    with torch.no_grad():
+        plain = model(text)[0]
+        with observe(model) as trace:
+            assert torch.equal(model(text)[0], plain)
+    assert [(trace.relation(layer), trace[layer].shape) for layer in trace.layers] == [
+        ("self", (3, 2, 7, 7))
+    ]
+    assert trace.causal(trace.layers[0]) == (name == "OpenAIGPT")

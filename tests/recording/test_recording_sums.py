@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from written import QUERIES, Calling, vectors
+from written import QUERIES, Calling, check, vectors
 
 from attlas.errors import AttlasError
 from attlas.recording import intervene, observe
@@ -50,6 +50,30 @@ def test_the_letters_of_a_sum_say_what_is_a_query(way, listed):
     of_head = changed[:, 1] if axes == "bhnd" else changed[:, :, 1]
     assert not of_head.any()
     assert changed.any()
+
+
+def test_a_sum_without_an_arrow_keeps_the_letters_that_stand_alone():
+    query, key, value = vectors(QUERIES, 4)
+
+    def written(query, key, value):
+        return torch.einsum("ij,jd", torch.einsum("id,jd", query, key).softmax(-1), value)
+
+    check(written, (query @ key.T).softmax(-1)[None, None], query, key, value)
+
+    def turned(query, key, value):
+        scores = torch.einsum("qd,kd", query, key).T  # by letter: keys before queries
+        return torch.einsum("ij,jd", scores.softmax(-1), value)
+
+    check(turned, (query @ key.T).softmax(-1)[None, None], query, key, value)
+
+
+def test_a_sum_of_lists_of_numbers_is_read():
+    def written(query, key, value):
+        weights = torch.einsum(query, [..., 0, 1], key, [..., 2, 1], [..., 0, 2]).softmax(-1)
+        return torch.einsum(weights, [..., 0, 2], value, [..., 2, 1], [..., 0, 1])
+
+    query, key, value = vectors(2, 2, QUERIES, 4)
+    check(written, (query @ key.mT).softmax(-1), query, key, value)
 
 
 @pytest.mark.parametrize("equation", ["bhqs,bhqs->bh", "bte,bted->btd"])

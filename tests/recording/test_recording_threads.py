@@ -1,7 +1,8 @@
 """Several threads ask one reading at the same time."""
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from itertools import permutations
 
 import pytest
 import torch
@@ -10,7 +11,9 @@ from attlas.patterns import causal, everywhere, window
 from attlas.recording import DenseReading, FactoredReading, Reading
 from attlas.recording.streaming import gathering, threads
 from attlas.recording.streaming.block import Block
-from attlas.recording.streaming.gathering import Rows, gather
+from attlas.recording.streaming.blocks import blocks_of
+from attlas.recording.streaming.gathering import Gathering, Received, Rows, gather
+from attlas.recording.streaming.pooled import Pooled
 from attlas.recording.streaming.summarising import NAMES
 
 READINGS = {
@@ -76,6 +79,21 @@ def test_they_find_the_same_each_time(reading: Reading) -> None:
         if not torch.equal(values, second[name])
     }
     assert not differ
+
+
+@pytest.mark.parametrize("kind", [Received, lambda r: Pooled(r, (0, 90), (0, 90), (7, 7), "sum")])
+def test_it_is_no_matter_which_of_them_comes_first(kind: Callable[[Reading], Gathering]) -> None:
+    torch.manual_seed(3)
+    query, keys = torch.randn(2, 2, 3, 90, 8, dtype=torch.float64)
+    reading = FactoredReading(query, keys, 0.5, causal, 0)
+    results = []
+    for order in permutations(range(3)):
+        whole = kind(reading)
+        parts = {number: whole.apart(number) for number in order}
+        for place, block in enumerate(blocks_of(reading, at_once=4_000)):
+            parts[place % 3].take(block)
+        results.append(whole.result)
+    assert all(torch.equal(one, results[0]) for one in results)
 
 
 @pytest.mark.usefixtures("several")

@@ -2,9 +2,11 @@
 
 import pytest
 import torch
+import torch.nn.functional as F
 from torch import nn
 from written import HIDDEN, QUERIES, Calling, check, vectors
 
+from attlas.errors import AttlasError
 from attlas.recording import DenseReading, intervene, observe, without
 
 
@@ -40,6 +42,15 @@ def test_products_may_name_their_tensors():
     check(folded, (query @ key.mT).softmax(-1)[:, None], query, key, value)
 
 
+@pytest.mark.parametrize("product", [torch.mm, torch.Tensor.mm])
+def test_a_product_of_two_matrices_is_a_product(product):
+    def written(query, key, value):
+        return product(product(query, key.T).softmax(-1), value)
+
+    query, key, value = vectors(QUERIES, 4)
+    check(written, (query @ key.T).softmax(-1)[None, None], query, key, value)
+
+
 def gated(weights):
     return weights * torch.tensor([1.0, 0.5])[:, None, None]
 
@@ -53,7 +64,57 @@ def emptied_in_place(weights):
     return weights.masked_fill_(HIDDEN, 0.0)
 
 
-@pytest.mark.parametrize("change", [gated, renormalised, emptied_in_place])
+def chosen(weights):
+    return torch.where(HIDDEN, 0.0, weights)
+
+
+def lifted(weights):
+    return weights + 1e-3
+
+
+def partly_emptied(weights):
+    weights[..., 0] = 0.0
+    return weights
+
+
+def emptied_through_a_view(weights):
+    weights.flatten(0, 1).zero_()
+    return weights
+
+
+def greatest(weights):
+    best = weights.topk(2)
+    return torch.zeros_like(weights).scatter(-1, best.indices, best.values)
+
+
+def mixed(weights):
+    """Talking heads (Shazeer et al., 2020)."""
+    return F.linear(weights.permute(0, 2, 3, 1), MIX).permute(0, 3, 1, 2)
+
+
+def mixed_by_a_product(weights):
+    return (weights.movedim(1, -1) @ MIX.T).movedim(-1, 1)
+
+
+def mixed_by_a_sum(weights):
+    return torch.einsum("bhqk,gh->bgqk", weights, MIX)
+
+
+def mixed_by_a_convolution(weights):
+    return F.conv2d(weights, MIX[..., None, None])
+
+
+def averaged(weights):
+    return weights.mean(1, keepdim=True)
+
+
+MIX = torch.tensor([[0.5, 0.25], [-0.5, 2.0]])
+CHANGES = [gated, renormalised, emptied_in_place, chosen, lifted, partly_emptied, greatest]
+CHANGES += [emptied_through_a_view, mixed, mixed_by_a_product, mixed_by_a_sum]
+CHANGES += [mixed_by_a_convolution, averaged]
+
+
+@pytest.mark.parametrize("change", CHANGES)
 def test_what_multiplies_the_values_is_read_where_weights_were_changed(change):
     def written(query, key, value):
         return change((query @ key.mT).softmax(-1)) @ value
@@ -61,6 +122,90 @@ def test_what_multiplies_the_values_is_read_where_weights_were_changed(change):
     query, key, value = vectors(2, 2, QUERIES, 4)
     expected = change((query @ key.mT).softmax(-1))
     check(written, expected, query, key, value, kind=DenseReading)
+
+
+@pytest.mark.parametrize("copied", [torch.Tensor.detach, torch.clone, torch.detach])
+def test_weights_that_were_copied_are_what_they_were(copied):
+    query, key, value = vectors(2, 2, QUERIES, 4)
+    expected = (query @ key.mT).softmax(-1)
+    check(lambda q, k, v: copied((q @ k.mT).softmax(-1)) @ v, expected, query, key, value)
+
+
+def test_weights_whose_heads_were_put_elsewhere_are_read_where_they_meet_values():
+    """Scores with queries in front of heads, as some write them; dropout comes before the turn."""
+    drop = nn.Dropout(0.5, inplace=True)
+
+    def scores(query, key):
+        return torch.einsum("bhqd,bhkd->bqhk", query, key)
+
+    def written(query, key, value):
+        torch.manual_seed(1)
+        return drop(scores(query, key).softmax(-1)).transpose(1, 2) @ value
+
+    query, key, value = vectors(2, 2, QUERIES, 4)
+    expected = scores(query, key).softmax(-1).transpose(1, 2)
+    model = Calling(written)
+    plain = model(query, key, value)
+    with observe(model) as trace:
+        assert torch.equal(model(query, key, value), plain)
+    torch.testing.assert_close(trace[""].weights(), expected)
+    with intervene(model, without(1)):
+        assert not model(query, key, value)[:, 1].any()
+
+
+def test_slots_that_are_taken_apart_are_told_where_some_are_read_in_another_way():
+    """As Longformer does with those that look everywhere."""
+
+    def written(query, key, value):
+        weights = (query @ key.mT).softmax(-1)
+        some, rest = weights.split([2, QUERIES - 2], -1)
+        summed = (rest.unsqueeze(-1) * value[:, :, None, 2:]).sum(-2)
+        return some @ value[:, :, :2] + summed
+
+    model = Calling(written)
+    with pytest.raises(AttlasError, match="which no product with values followed"), observe(model):
+        model(*vectors(2, 2, QUERIES, 4))
+
+
+def test_heads_whose_values_are_read_one_by_one_have_a_map_each():
+    def written(query, key, value):
+        weights = (query @ key.mT).softmax(-1)
+        heads = zip(weights.unbind(1), value.unbind(1), strict=True)
+        return torch.stack([weights[:, 0] @ value[:, 0], *(w @ v for w, v in heads)], 1)
+
+    query, key, value = vectors(2, 2, QUERIES, 4)
+    expected = (query @ key.mT).softmax(-1)
+    model = Calling(written)
+    plain = model(query, key, value)
+    with observe(model) as trace:
+        assert torch.equal(model(query, key, value), plain)
+    maps = [call.weights() for call in trace.calls("")]
+    for found, head in zip(maps, (0, 0, 1), strict=True):
+        torch.testing.assert_close(found, expected[:, head, None])
+
+
+def test_a_draw_near_a_softmax_is_read_as_it_was_drawn():
+    def drawn(query, key):
+        torch.manual_seed(1)
+        return F.gumbel_softmax(query @ key.mT, tau=0.5)
+
+    query, key, value = vectors(2, 2, QUERIES, 4)
+    expected = drawn(query, key)
+    check(lambda q, k, v: drawn(q, k) @ v, expected, query, key, value, kind=DenseReading)
+
+
+def test_a_softmax_of_features_does_not_make_weights_of_what_follows():
+    """A text that is gated by a softmax of itself is a text still."""
+    mapped = nn.Linear(4, 4)
+
+    def written(query, key, value):
+        text = mapped(query * query.softmax(-1))
+        return (text @ key.mT).softmax(-1) @ value
+
+    query, key, value = vectors(3, QUERIES, 4)
+    expected = (mapped(query * query.softmax(-1)) @ key.mT).softmax(-1)[:, None]
+    with torch.no_grad():
+        check(written, expected, query, key, value)
 
 
 def test_weights_that_two_values_are_read_by_are_one_map():

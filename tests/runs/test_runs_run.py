@@ -67,7 +67,11 @@ def test_a_line_counts_once_it_has_an_end(folder: Path, content: bytes, events: 
 
 @pytest.mark.parametrize(
     "content",
-    [b"5\n", b"null\n", b'[{"event": 1}]\n', b'{"event":1}\n{x}\n', b'{"event":1}\n\n', b"\xff\n"],
+    [
+        *(b"5\n", b"null\n", b'[{"event": 1}]\n', b'{"event":1}\n{x}\n', b'{"event":1}\n\n'),
+        b"\xff\n",
+        pytest.param(b"[" * 100_000 + b"\n", id="nested"),
+    ],
 )
 def test_metrics_that_are_not_an_object_per_line_are_an_error(folder: Path, content: bytes) -> None:
     (folder / "metrics.jsonl").write_bytes(content)
@@ -75,7 +79,13 @@ def test_metrics_that_are_not_an_object_per_line_are_an_error(folder: Path, cont
         Run(folder).events()
 
 
-@pytest.mark.parametrize("content", [b"[]", b"5", b'{"data": 3}', b'{"data": []}', b"{", b"\xff"])
+@pytest.mark.parametrize(
+    "content",
+    [
+        *(b"[]", b"5", b'{"data": 3}', b'{"data": []}', b"{", b"\xff"),
+        pytest.param(b"[" * 100_000, id="nested"),
+    ],
+)
 def test_a_provenance_that_holds_something_else_is_an_error(folder: Path, content: bytes) -> None:
     (folder / "provenance.json").write_bytes(content)
     with pytest.raises(AttlasError, match=r"a readable provenance\.json in .*; restore that file"):

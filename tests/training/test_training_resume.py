@@ -181,6 +181,14 @@ def test_a_finished_run_is_left_as_it_is_and_tells_its_outcome_again(tmp_path: P
     assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before
 
 
+def test_a_finished_run_that_another_limit_ends_now_tells_that_one(tmp_path: Path) -> None:
+    once = train(recipe(100, epochs=1), tmp_path / "once")
+    run = tmp_path / "run"
+    assert (once.reason, train(recipe(once.update), run).reason) == ("epochs", "updates")
+    again = train(recipe(100, epochs=1), run)
+    assert (again.reason, again.update, again.best) == ("epochs", once.update, once.best)
+
+
 def test_training_leaves_the_random_numbers_of_the_caller_alone(tmp_path: Path) -> None:
     torch.manual_seed(5)
     wanted = torch.rand(3)

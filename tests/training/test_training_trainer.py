@@ -412,7 +412,7 @@ def test_a_small_model_learns_a_toy_task_from_end_to_end(tmp_path: Path, task: s
     run = Run(tmp_path)
     found = evaluate(run.model(), begun.data.load().test, run.vocabularies(), begun.decoding)
     assert found.accuracy >= 0.95
-    assert found.scores.bleu.value > 90
+    assert found.bleu.value > 90
     assert len(found.translations) == 100
     assert begun.batching == BatchingConfig.read(run.table("batching"), "there")
 

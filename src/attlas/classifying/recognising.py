@@ -16,5 +16,5 @@ def recognised(vocabulary: Vocabulary, ids: Sequence[int]) -> bool:
     is in another script.
     """
     if not isinstance(vocabulary, Subwords):
-        return any(id_ != UNKNOWN for id_ in ids)
+        return any(id_ != UNKNOWN and vocabulary.decode([id_]) != " " for id_ in ids)
     return any(_SPELT.fullmatch(vocabulary.pieces([id_])[0]) is None for id_ in ids)

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from rich.cells import cell_len
 from rich.console import Console
 from rich.progress import track
 
@@ -211,11 +212,12 @@ def _matrix(confusion: Mapping[str, Mapping[str, int]]) -> list[str]:
         total = sum(confusion[own].values())
         share = f"{confusion[own][own] / total:.1%}" if total else "–"
         rows.append([own, *(f"{confusion[own][other]:,}" for other in names), share])
-    widths = [max(map(len, column)) for column in zip(head, *rows, strict=True)]
-    return [
-        "  ".join(
-            cell.ljust(width) if place == 0 else cell.rjust(width)
-            for place, (cell, width) in enumerate(zip(row, widths, strict=True))
-        )
-        for row in (head, *rows)
-    ]
+    widths = [max(map(cell_len, column)) for column in zip(head, *rows, strict=True)]
+    return [_aligned(row, widths) for row in (head, *rows)]
+
+
+def _aligned(row: Sequence[str], widths: Sequence[int]) -> str:
+    """The first cell to the left, the others to the right; a Chinese character is two wide."""
+    gaps = [" " * (width - cell_len(cell)) for cell, width in zip(row, widths, strict=True)]
+    others = [gap + cell for gap, cell in zip(gaps[1:], row[1:], strict=True)]
+    return "  ".join([row[0] + gaps[0], *others])

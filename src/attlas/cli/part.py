@@ -196,7 +196,7 @@ def _recorded(output: Path) -> Progress | None:
         return Progress.read(json.loads(record.read_bytes()), str(record))
     except FileNotFoundError:
         return None
-    except (OSError, TypeError, ValueError) as error:
+    except (OSError, TypeError, ValueError, RecursionError) as error:
         if isinstance(error, AttlasError):
             raise _damaged(output, str(error)) from None
         raise _damaged(output, f"a damaged {record.name} ({error})") from None

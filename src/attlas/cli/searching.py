@@ -14,8 +14,8 @@ def decoding_of(
 ) -> DecodingConfig:
     """The settings of the run, with `decoding.key=value` put in, then `--beam` and `--n-best`.
 
-    `--beam` asks for method = "beam". With another method than the run's own, what the run says of
-    its own method is left out.
+    `--beam` asks for method = "beam". Where a method is asked for, the run's own n_best is left
+    out, and what the run says of its own method too if that is another.
 
     Errors: `AttlasError` for a setting of another table, which a trained run cannot change, and for
     one that was asked for and has no effect with the method.
@@ -40,8 +40,12 @@ def decoding_of(
     where = f"[decoding] of {run.path / CONFIG}"
     own = run.table("decoding")
     method = asked.get("method")
-    if method is not None and method != DecodingConfig.read(own, where).method:
-        own = {key: value for key, value in own.items() if key not in idle_settings(method)}
+    if method is not None:
+        # How many were wanted of the run's own search says nothing of another one.
+        idle = {"n_best"}
+        if method != DecodingConfig.read(own, where).method:
+            idle |= idle_settings(method)
+        own = {key: value for key, value in own.items() if key not in idle}
     config = DecodingConfig.read({**own, **asked}, where)
     check_in_use(config.method, asked)
     return config

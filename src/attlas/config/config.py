@@ -1,6 +1,7 @@
 """The base of every group of settings."""
 
 from collections.abc import Collection, Mapping
+from datetime import date, time
 from difflib import get_close_matches
 from typing import Any, TypeVar
 
@@ -102,7 +103,13 @@ def _as_written(value: Any) -> str:
     """As it stands in TOML, where Python's own writing looks like something else."""
     if isinstance(value, bool):
         return str(value).lower()
-    return repr(list(value) if isinstance(value, tuple) else value)
+    if isinstance(value, date | time):
+        return value.isoformat()
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(map(_as_written, value))}]"
+    if isinstance(value, dict):
+        return f"{{{', '.join(f'{key} = {_as_written(each)}' for key, each in value.items())}}}"
+    return repr(value)
 
 
 def _unknown(place: Place, where: str) -> AttlasError:

@@ -53,7 +53,7 @@ def _value(text: str) -> Any:
         return text
     try:
         table = tomllib.loads(f"value = {text}")
-    except tomllib.TOMLDecodeError:
+    except (tomllib.TOMLDecodeError, RecursionError):
         return text
     value = table.pop("value")
     return text if table or isinstance(value, date | time) else value

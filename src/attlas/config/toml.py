@@ -16,10 +16,14 @@ def read_toml(path: Path) -> dict[str, Any]:
         return tomllib.loads(path.read_text(encoding="utf-8-sig"))
     except FileNotFoundError:
         raise AttlasError("a TOML file", f"no file at {path}", "check the path") from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise AttlasError(f"a readable TOML file at {path}", str(error), "check it") from None
     except tomllib.TOMLDecodeError as error:
         raise AttlasError(f"valid TOML in {path}", str(error), "correct that place") from None
+    except RecursionError:
+        raise AttlasError(
+            f"settings in {path}", "brackets within brackets without end", "correct that place"
+        ) from None
+    except (OSError, ValueError) as error:  # not UTF-8; a name with U+0000
+        raise AttlasError(f"a readable TOML file at {path}", str(error), "check it") from None
 
 
 def write_toml(table: Mapping[str, Any]) -> str:

@@ -57,4 +57,4 @@ def sampled(vocabulary: Vocabulary, texts: Iterable[str], sampling: float, seed:
         raise AttlasError(
             "subwords to sample from", type(vocabulary).__name__, "set vocabulary.sampling = 0"
         )
-    return Ragged.of(vocabulary.sample(texts, sampling, seed))
+    return Ragged.of(vocabulary.stream_sample(texts, sampling, seed))

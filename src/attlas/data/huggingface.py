@@ -17,8 +17,9 @@ class HuggingFaceData(DataSettings):
     """Sentence pairs of a dataset: a name on the hub, or a folder (files, or `save_to_disk`).
 
     `source` and `target` are the columns of the two sides; a dot goes into a nested column, as in
-    "translation.en". `config` is the dataset's configuration, where it has several. `train`,
-    `valid` and `test` are its splits; test = "" is for a dataset without one, or to leave it alone.
+    "translation.en", unless a column has that whole name. `config` is the dataset's configuration,
+    where it has several. `train`, `valid` and `test` are its splits; test = "" is for a dataset
+    without one, or to leave it alone.
     """
 
     kind: Literal["huggingface"] = "huggingface"
@@ -89,9 +90,9 @@ def _opened(name: str, config: str | None) -> Mapping[str, Any]:
 
 
 def _cell(row: Mapping[str, Any], column: str, where: str, number: int) -> str:
-    """Follow the dots of `column` into one row."""
+    """The column of that name in one row, or the one to which its dots lead."""
     value: Any = row
-    for key in column.split("."):
+    for key in [column] if column in row else column.split("."):
         if not isinstance(value, Mapping) or key not in value:
             valid = list(value) if isinstance(value, Mapping) else "no columns inside"
             raise AttlasError(

@@ -91,7 +91,7 @@ class LabelledVocabularies:
         path = folder / LABELS
         try:
             names = json.loads(path.read_text(encoding="utf-8"))
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError, RecursionError) as error:
             raise AttlasError(
                 f"a list of labels at {path}", str(error), "restore that file"
             ) from None

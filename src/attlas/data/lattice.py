@@ -7,6 +7,7 @@ from functools import lru_cache
 from itertools import accumulate
 
 _REMEMBERED = 1 << 16  # words, which come again and again
+_WORD = 20  # characters; what is longer is a sentence without spaces, which comes once an epoch
 _UNKNOWN = 10.0  # how much less likely than the rarest piece, in nats, as in sentencepiece
 
 # For each place of a word: where a piece that ends there may begin, and the sums of their weights.
@@ -29,7 +30,8 @@ class Lattice:
 
     def drawn(self, word: str, alpha: float, chance: random.Random) -> list[str]:
         """The pieces of a word; a character that is no piece stays by itself."""
-        ways, end = self._known(word, alpha), len(word)
+        end = len(word)
+        ways = self._known(word, alpha) if end <= _WORD else self._ways(word, alpha)
         pieces = []
         while end:
             starts, weights = ways[end - 1]

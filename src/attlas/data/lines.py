@@ -79,6 +79,14 @@ def stream_lines(path: Path | str) -> Iterator[str]:
     return (text for text, _ in _decoded(path))
 
 
+def opened(path: Path) -> IO[bytes]:
+    """The bytes of a file. A name that no file can have, with U+0000 in it, is an `OSError` too."""
+    try:
+        return path.open("rb")
+    except ValueError as error:
+        raise OSError(str(error)) from None
+
+
 def check_given_again(whose: Path, advice: str) -> None:
     """That data which came from the standard input is on it again: nobody waits for a keyboard.
 
@@ -120,7 +128,7 @@ def _raw_lines(path: Path | str, name: str) -> Iterator[bytes]:
         if str(path) == STDIN:
             yield from _unzipped(sys.stdin.buffer, name)
         else:
-            with Path(path).open("rb") as file:
+            with opened(Path(path)) as file:
                 yield from _unzipped(file, name)
     except FileNotFoundError:
         raise MissingFileError("a text file", f"no file at {name}", "check the path") from None

@@ -125,7 +125,7 @@ def load_listed(path: Path) -> Listed:
         kind, tokens = kinds[table["kind"]], table["tokens"]
         if not isinstance(tokens, list) or not all(isinstance(token, str) for token in tokens):
             raise TypeError("its tokens are no list of texts")
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise AttlasError(
             "a vocabulary of words or characters", f"{path}, which is damaged ({error})", "build it"
         ) from None

@@ -1,8 +1,8 @@
 """Sequences of unequal length in one array."""
 
+from array import array
 from collections.abc import Iterable
 from dataclasses import dataclass
-from itertools import chain
 
 import numpy as np
 from jaxtyping import Int
@@ -33,9 +33,11 @@ class Ragged:
 
     @classmethod
     def of(cls, rows: Iterable[list[int]]) -> "Ragged":
-        """Pack lists of ids."""
-        held = list(rows)
-        starts = np.zeros(len(held) + 1, dtype=np.int64)
-        np.cumsum([len(row) for row in held], out=starts[1:])
-        ids = np.fromiter(chain.from_iterable(held), dtype=np.int32, count=int(starts[-1]))
-        return cls(ids, starts)
+        """Pack lists of ids, each as it comes: no two of them are held."""
+        ids, lengths = array("i"), array("i")
+        for row in rows:
+            ids.extend(row)
+            lengths.append(len(row))
+        starts = np.zeros(len(lengths) + 1, dtype=np.int64)
+        np.cumsum(lengths, out=starts[1:])
+        return cls(np.asarray(ids), starts)

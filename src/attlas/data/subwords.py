@@ -3,14 +3,15 @@
 import io
 import random
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import ClassVar, Literal
 
 from attlas.data.lattice import Lattice
+from attlas.data.lines import opened
 from attlas.data.merges import Merges
-from attlas.data.vocabulary import BEGIN, END, PAD, SPECIAL, UNKNOWN, Vocabulary
+from attlas.data.vocabulary import BEGIN, END, MOST, PAD, SPECIAL, UNKNOWN, Vocabulary
 from attlas.errors import AttlasError
 
 _SPACE = "▁"  # how sentencepiece writes a space
@@ -64,10 +65,14 @@ class Subwords(Vocabulary):
         What a text comes to is a function of (text, strength, seed, its place in the list), in
         every process. sentencepiece could draw too, but mixes chance of its own into its seed.
         """
-        return [
-            self._drawn(text, strength, random.Random(f"{seed} {place}"))
-            for place, text in enumerate(texts)
-        ]
+        return list(self.stream_sample(texts, strength, seed))
+
+    def stream_sample(
+        self, texts: Iterable[str], strength: float, seed: str
+    ) -> Iterator[list[int]]:
+        """The same one by one, each drawn when it is asked for."""
+        for place, text in enumerate(texts):
+            yield self._drawn(text, strength, random.Random(f"{seed} {place}"))
 
     def decode(self, ids: Sequence[int]) -> str:
         text = b"".join(self._bytes[id_] for id_ in ids).decode("utf-8", errors="replace")
@@ -82,7 +87,8 @@ class Subwords(Vocabulary):
     @classmethod
     def load(cls, path: Path) -> "Subwords":
         """Read what `save` wrote."""
-        return cls(path.read_bytes())
+        with opened(path) as file:
+            return cls(file.read())
 
     def _pieced(self, text: str) -> list[int]:
         first, *others = f" {text}".split(_SPACE)
@@ -141,14 +147,26 @@ def train_subwords(
     """Train on texts; at most `size` ids, fewer where the texts do not hold that many pieces.
 
     Deterministic: the same texts give the same bytes. 4 ids are special and 256 are bytes.
-    Errors: `AttlasError` where `size` is too small for the characters of the texts.
+    Errors: `AttlasError` where `size` is too small for the characters of the texts, or too large
+    for an id, and where there is nothing to learn from.
     """
     import sentencepiece
 
+    if size > MOST:
+        raise AttlasError(
+            f"a {name} of at most {MOST} ids", f"vocabulary.size = {size}", "lower vocabulary.size"
+        )
+    given = [f" {text}" for text in texts]
     # sentencepiece keeps U+2585 to itself, and leaves out every sentence that has one.
-    sentences = [f" {text}".replace(_RESERVED, " ") for text in texts]
-    if not any(text.strip() for text in sentences):
-        raise AttlasError(f"text to build the {name} from", "nothing", "check the training data")
+    sentences = [text.replace(_RESERVED, " ") for text in given]
+    if not any(map(str.strip, sentences)):
+        raise AttlasError(
+            f"text to build the {name} from",
+            "nothing but U+2585 (▅), which sentencepiece keeps to itself"
+            if any(map(str.strip, given))
+            else "nothing",
+            "check the training data",
+        )
     written = io.BytesIO()
     try:
         sentencepiece.SentencePieceTrainer.train(
@@ -162,6 +180,8 @@ def train_subwords(
             bos_id=BEGIN,
             eos_id=END,
             byte_fallback=True,
+            # However rare it is: else a space would be three bytes, which read "▁".
+            required_chars=_SPACE,
             normalization_rule_name="identity",
             remove_extra_whitespaces=False,
             add_dummy_prefix=False,  # `Subwords` writes that space itself

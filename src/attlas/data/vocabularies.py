@@ -11,7 +11,7 @@ from attlas.config import Config
 from attlas.data.listed import Characters, Words, load_listed
 from attlas.data.pair import Pair
 from attlas.data.subwords import Subwords, train_subwords
-from attlas.data.vocabulary import SPECIAL, Vocabulary
+from attlas.data.vocabulary import MOST, SPECIAL, Vocabulary
 from attlas.errors import AttlasError
 
 
@@ -24,7 +24,7 @@ class VocabularyConfig(Config):
     """
 
     kind: Literal["bpe", "unigram", "words", "characters"] = "bpe"
-    size: int = Field(default=8000, gt=len(SPECIAL))
+    size: int = Field(default=8000, gt=len(SPECIAL), le=MOST)
     joint: bool = True
     sampling: float = Field(default=0.0, ge=0.0, lt=1.0)
 

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import ClassVar, Protocol, runtime_checkable
 
 PAD, UNKNOWN, BEGIN, END = 0, 1, 2, 3  # the same ids in every vocabulary
+MOST = 2**31 - 1  # ids of a vocabulary: an id has four bytes
 SPECIAL = ("<pad>", "<unk>", "<s>", "</s>")  # how a person reads them
 
 

@@ -1,6 +1,5 @@
 """The door of the server: who may come in, and what every answer carries."""
 
-import ipaddress
 import json
 from collections.abc import Collection
 from urllib.parse import urlsplit
@@ -9,10 +8,11 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from attlas.errors import AttlasError
+from attlas.explorer.host import EVERYWHERE, is_address, spelt
 
 _LOCAL = frozenset({"localhost", "127.0.0.1", "::1"})
-_EVERYWHERE = frozenset({"0.0.0.0", "::"})
 _SAFE = frozenset({"GET", "HEAD"})
+_OTHER_PAGES = frozenset({"cross-site", "same-site"})  # what a browser says in Sec-Fetch-Site
 
 _HEADERS = {
     "Content-Security-Policy": (
@@ -30,17 +30,21 @@ class Guard:
     """Lets in only who calls the server by its own name, and from its own page.
 
     A page of another site can make a browser call 127.0.0.1, by a name of its own that it points
-    there (DNS rebinding: the Host is not ours) or across origins (the Origin is not ours). Neither
-    gets further than this. Where the server listens on every address, any IP address is its name:
-    an address cannot be rebound.
+    there (DNS rebinding: the Host is not ours) or across origins (the Origin is not ours, or the
+    browser says that what it wants is part of another page). Neither gets further than this; a link
+    to the page does. Where the server listens on every address, any IP address is its name: an
+    address cannot be rebound. Web sockets, which the page has no use for, are closed.
     """
 
     def __init__(self, inner: ASGIApp, hosts: Collection[str] = ()) -> None:
         self._inner = inner
-        self._names = _LOCAL | {host.lower() for host in hosts if host not in _EVERYWHERE}
-        self._any_address = any(host in _EVERYWHERE for host in hosts)
+        self._names = _LOCAL | {spelt(host) for host in hosts}
+        self._any_address = not EVERYWHERE.isdisjoint(self._names)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "websocket":
+            await send({"type": "websocket.close", "code": 1008})
+            return
         if scope["type"] != "http":
             await self._inner(scope, receive, send)
             return
@@ -66,15 +70,13 @@ class Guard:
                 f"the host {', '.join(hosts) or '(none)'}",
                 "open the address that attlas printed",
             )
-        if method in _SAFE:
-            return None
-        origin = headers.get("origin")
+        origin = None if method in _SAFE else headers.get("origin")
         if origin is not None and origin.lower() != f"http://{hosts[0].lower()}":
-            return AttlasError(
-                "a request from the explorer's own page",
-                f"one from {origin}",
-                "open the address that attlas printed",
-            )
+            return _from_elsewhere(origin)
+        # An image of another page is asked for without an origin.
+        site, mode = headers.get("sec-fetch-site"), headers.get("sec-fetch-mode")
+        if site in _OTHER_PAGES and mode != "navigate":
+            return _from_elsewhere("another page")
         return None
 
     def _own(self, host: str) -> bool:
@@ -84,15 +86,15 @@ class Guard:
             return False
         if name is None:
             return False
-        return name in self._names or (self._any_address and _is_address(name))
+        return spelt(name) in self._names or (self._any_address and is_address(name))
 
 
-def _is_address(name: str) -> bool:
-    try:
-        ipaddress.ip_address(name)
-    except ValueError:
-        return False
-    return True
+def _from_elsewhere(where: str) -> AttlasError:
+    return AttlasError(
+        "a request from the explorer's own page",
+        f"one from {where}",
+        "open the address that attlas printed",
+    )
 
 
 async def _refuse(error: AttlasError, send: Send) -> None:

@@ -13,11 +13,13 @@ from starlette.routing import Route
 from attlas.explorer.atlas import Atlas, Layer
 from attlas.explorer.cabinet import Cabinet
 from attlas.explorer.fresh import fresh
+from attlas.explorer.place import place
 from attlas.explorer.tile import MEDIA_TYPE, pack
 from attlas.explorer.view import View
 from attlas.recording.streaming.abandoning import AbandonedError
 
 _GLANCE = 0.2  # seconds between looks whether the page still waits
+_AT_ONCE = 4  # tiles: the largest takes half a gigabyte of memory on its way
 
 
 class Maps:
@@ -25,13 +27,14 @@ class Maps:
 
     def __init__(self) -> None:
         self._cabinet = Cabinet()
+        self._turns = asyncio.Semaphore(_AT_ONCE)
 
     @property
     def routes(self) -> list[Route]:
         """Where the page asks for weights and for tokens."""
         return [
-            Route("/maps/{id}/{layer:int}", self._tile),
-            Route("/maps/{id}/{layer:int}/tokens", self._tokens),
+            Route("/maps/{id}/{layer}", self._tile),
+            Route("/maps/{id}/{layer}/tokens", self._tokens),
         ]
 
     def told(self, atlas: Atlas | None) -> dict[str, Any]:
@@ -45,11 +48,17 @@ class Maps:
         atlas = self._cabinet.get(request.path_params["id"])
         if atlas is None:
             raise HTTPException(404, "a map that is still kept")
-        layer = atlas.layer(request.path_params["layer"])
+        layer = atlas.layer(place(request, "layer"))
         return layer, View.read(request.query_params, layer)
 
     async def _tile(self, request: Request) -> Response:
         layer, view = self._asked(request)
+        async with self._turns:
+            if await request.is_disconnected():  # while it waited for its turn
+                raise ClientDisconnect
+            return await self._packed(request, layer, view)
+
+    async def _packed(self, request: Request, layer: Layer, view: View) -> Response:
         stop = threading.Event()
         work = asyncio.create_task(run_in_threadpool(lambda: pack(view.of(layer, stop), view.bits)))
         try:

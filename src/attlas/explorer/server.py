@@ -12,6 +12,7 @@ import uvicorn
 
 from attlas.errors import AttlasError
 from attlas.explorer.application import app
+from attlas.explorer.host import spelt
 from attlas.explorer.looking import Looking
 from attlas.recording import Trace
 
@@ -33,17 +34,17 @@ def serve(
     the page, where there is a screen. ready: called once with the URL, when the server listens.
     Errors: `AttlasError` where the host is unknown, or the port is taken or not allowed.
     """
-    application = app(shown, hosts=[host], name=name)
-    config = uvicorn.Config(
-        application,
-        log_level="warning",
-        access_log=False,
-        server_header=False,
-        lifespan="off",
-        proxy_headers=False,  # nothing stands between the page and us
-    )
     with _listen(host, port) as listening:
-        url = _url(host, listening.getsockname()[1])
+        address, number = listening.getsockname()[:2]
+        config = uvicorn.Config(
+            app(shown, hosts=[host, address], name=name),
+            log_level="warning",
+            access_log=False,
+            server_header=False,
+            lifespan="off",
+            proxy_headers=False,  # nothing stands between the page and us
+        )
+        url = _url(host, address, number)
         if ready is not None:
             ready(url)
         if open_browser and _has_screen():
@@ -95,9 +96,9 @@ def _explained(error: OSError, host: str, port: int) -> AttlasError:
     return AttlasError(f"to listen on {host}, port {port}", str(error), "try 127.0.0.1 and port 0")
 
 
-def _url(host: str, port: int) -> str:
-    """The address to open: where the server listens everywhere, this machine's own."""
-    name = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)
+def _url(host: str, address: str, port: int) -> str:
+    """What to open: by the host's name, or where its address is every one, this machine's own."""
+    name = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(spelt(address), host)
     return f"http://[{name}]:{port}/" if ":" in name else f"http://{name}:{port}/"
 
 

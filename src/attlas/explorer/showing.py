@@ -12,6 +12,7 @@ from attlas.errors import AttlasError
 from attlas.explorer.atlas import Atlas
 from attlas.explorer.fresh import fresh
 from attlas.explorer.maps import Maps
+from attlas.explorer.place import place
 from attlas.recording import Trace
 
 _PREVIEW = 60  # characters of a text by which it is chosen
@@ -31,14 +32,14 @@ class Showing:
     @property
     def routes(self) -> list[Route]:
         """Where the page asks for facts and for the maps of a text."""
-        return [Route("/model", self._model), Route("/texts/{row:int}", self._text)]
+        return [Route("/model", self._model), Route("/texts/{row}", self._text)]
 
     async def _model(self, request: Request) -> Response:
         texts = [_preview(self._trace, row) for row in range(self._count)]
         return fresh(JSONResponse({"facts": {"name": self._name}, "texts": texts}))
 
     async def _text(self, request: Request) -> Response:
-        row = request.path_params["row"]
+        row = place(request, "row")
         if row >= self._count:
             raise HTTPException(404, "a text of this trace")
         return fresh(JSONResponse(await run_in_threadpool(self._told, row)))

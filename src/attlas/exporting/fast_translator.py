@@ -231,7 +231,7 @@ def _checked(folder: Path, subject: Subject) -> _Origin:
             raise ValueError("it holds no facts")
     except FileNotFoundError:
         raise AttlasError(wanted, "none", other if standing(folder) else export) from None
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise AttlasError(wanted, f"a damaged {ORIGIN} ({error})", again) from None
     read = _Origin.read(origin, str(folder / ORIGIN))
     if read.format != "ctranslate2":

@@ -54,8 +54,8 @@ class Listed:
         return [self.ids.get(token, UNKNOWN) for token in (text.split() if self.words else text)]
 
     def knows(self, id_: int) -> bool:
-        """Whether it is in the list."""
-        return id_ != UNKNOWN
+        """Whether it is in the list, and more than a space."""
+        return id_ not in (UNKNOWN, self.ids.get(" "))
 
 
 def vocabulary(folder: Path) -> "Subwords | Listed":

@@ -1,6 +1,7 @@
 """Luong's local attention: a window of slots around one position per query."""
 
 from abc import ABC, abstractmethod
+from numbers import Integral
 
 import torch
 from jaxtyping import Bool, Float
@@ -21,7 +22,8 @@ class Local(ScoredAttention, ABC):
     """
 
     def __init__(self, inner: ScoredAttention, radius: int) -> None:
-        if isinstance(radius, bool) or not isinstance(radius, int) or radius < 1:
+        whole = isinstance(radius, Integral) and not isinstance(radius, bool)
+        if not (whole and radius >= 1):
             raise AttlasError(
                 "a local window with a radius D ≥ 1, a whole number",
                 repr(radius),
@@ -30,7 +32,7 @@ class Local(ScoredAttention, ABC):
         super().__init__(pattern=inner.pattern, dropout=inner.dropout.p)
         self.inner = inner
         self.query_width, self.source_width = inner.query_width, inner.source_width
-        self.radius = radius
+        self.radius = int(radius)
 
     @abstractmethod
     def centre(

@@ -43,7 +43,8 @@ class SinusoidalPositions(Positions):
     def forward(
         self, embedded: Float[Tensor, "batch positions width"], first: int = 0
     ) -> Float[Tensor, "batch positions width"]:
-        if embedded.shape[1] == 1:  # a step of a decoder, of which there are many
+        # A step of a decoder, of which there are many.
+        if embedded.shape[1] == 1 and not _traced(embedded):
             return embedded + _one(first, self.width, embedded.device).to(embedded.dtype)
         encoding = self.encoding(embedded.shape[1], first, embedded.device)
         return embedded + encoding.to(embedded.dtype)
@@ -122,6 +123,15 @@ def _sinusoids(
 def _one(position: int, width: int, device: torch.device) -> Float[Tensor, "1 width"]:
     with torch.inference_mode(False):  # what is kept may meet a gradient later
         return _sinusoids(1, position, width, device)
+
+
+def _traced(embedded: Tensor) -> bool:
+    """Whether torch makes a program of what is done here (export, compile, fake tensors).
+
+    What is made meanwhile may have no numbers in it: it is not to be kept, and what was kept has no
+    place in the program.
+    """
+    return torch.compiler.is_compiling() or type(embedded) is not Tensor
 
 
 def _angles(

@@ -51,7 +51,10 @@ class Room:
             shut = self.buffer.is_inference() and not torch.is_inference_mode_enabled()
             if shut or not self.holds(kept) or stop > self.buffer.shape[-2]:
                 return None
-            self.buffer.narrow(-2, self.used, new.shape[-2]).copy_(new)
+            # `.data` is the same numbers without autograd's count of changes: whoever read these
+            # slots with gradients may still go back through them, because only free ones change,
+            # and no memory that was handed out has any of those.
+            self.buffer.data.narrow(-2, self.used, new.shape[-2]).copy_(new)
             self.used = stop
         return self.buffer.narrow(-2, 0, stop)
 

@@ -5,7 +5,7 @@ from attlas.metrics.alignment_error import AlignmentScore, alignment_error
 from attlas.metrics.bleu_tokenizer import BleuTokenizer, check_tokenizer
 from attlas.metrics.confusion import confusion
 from attlas.metrics.interval import wilson_interval
-from attlas.metrics.scores import Score, Scores, corpus_score
+from attlas.metrics.scores import Score, Scores, corpus_bleu, corpus_score
 
 __all__ = [
     "AlignmentScore",
@@ -15,6 +15,7 @@ __all__ = [
     "alignment_error",
     "check_tokenizer",
     "confusion",
+    "corpus_bleu",
     "corpus_score",
     "sequence_accuracy",
     "token_accuracy",

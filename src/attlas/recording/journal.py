@@ -1,7 +1,7 @@
 """What is heard of attention without a tap, and what was to be heard and was not."""
 
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 from torch import Tensor
@@ -15,6 +15,7 @@ from attlas.recording.stitching import asked_again, grown, without_room
 from attlas.recording.trace import Trace
 
 _NOT_MULTIPLIED = "a softmax that is not multiplied with values as weights of at most four axes are"
+_NOT_FOLLOWED = "a softmax of the product of two tensors, which no product with values followed"
 
 
 @dataclass(eq=False, slots=True)
@@ -43,6 +44,8 @@ class Journal:
 
     def hear(self, place: Place, reading: Reading) -> None:
         """One more call at this place."""
+        batch, _, queries, slots = reading.shape
+        place = replace(place, across=place.looks_across(batch, queries, slots))
         path, cache = place.path, place.cache
         reading = self.selection.part(reading, path).kept()
         if place.across:
@@ -95,16 +98,21 @@ class Journal:
         if self.keep is not None:
             self.trace.forget(path, self.keep)
 
-    def expect(self, place: Place) -> None:
-        """A softmax was taken here, of a module whose name may say that it is about attention."""
+    def expect(self, place: Place, surely: bool) -> None:
+        """A softmax was taken here: of queries and keys, or of a module whose name may say that it
+        is about attention."""
         self.softmaxed.add(place.path)
-        if _by_name(place):
-            self._missed[place.path, _NOT_MULTIPLIED] += 1
+        self._await(place, surely, 1)
 
-    def meet(self, place: Place) -> None:
+    def meet(self, place: Place, surely: bool) -> None:
         """What was expected here has come."""
+        self._await(place, surely, -1)
+
+    def _await(self, place: Place, surely: bool, count: int) -> None:
         if _by_name(place):
-            self._missed[place.path, _NOT_MULTIPLIED] -= 1
+            self._missed[place.path, _NOT_MULTIPLIED] += count
+        elif surely:
+            self._missed[place.path, _NOT_FOLLOWED] += count
 
     def miss(self, place: Place, why: str) -> None:
         """One more call of which no reading can be made."""

@@ -10,7 +10,7 @@ from attlas.errors import AttlasError
 from attlas.recording.compiled import check_not_compiled
 from attlas.recording.foreign.watch import watching
 from attlas.recording.journal import Journal
-from attlas.recording.selection import Selection
+from attlas.recording.selection import Selection, is_whole
 from attlas.recording.tap import Listener, listening, modules_of, taps
 from attlas.recording.trace import Trace
 
@@ -40,13 +40,16 @@ def observe(
     number; keep: so many calls of each layer, the newest. None = all. What is not kept costs no
     memory.
 
-    Errors: `AttlasError` where nothing was heard or kept, and for a compiled model.
+    Errors: `AttlasError` where nothing was heard or kept, for what is no path, number of a head or
+    number of calls, and for a compiled model. A compiled function within one runs as it is written.
     """
     names, modules = taps(model), modules_of(model)
     check_not_compiled(model)
-    if keep is not None and keep < 1:
+    if keep is not None and not (is_whole(keep) and keep > 0):
         raise AttlasError(
-            "at least one call of each layer to keep", str(keep), "leave it out for all"
+            "a whole number of calls of each layer to keep, at least one",
+            f"keep={keep!r:.80}",
+            "leave it out for all",
         )
     trace = Trace()
     selection = Selection.of(layers, heads)

@@ -1,5 +1,6 @@
 """A module of a model, at work."""
 
+from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,10 +13,29 @@ class Place:
 
     path: of the module in its model. cache: the memory of earlier steps that the module was given,
     if any; across: whether it was given something else to look at than what asks (None = nobody
-    said).
+    said). texts: the shapes of the texts that it was given, or who holds it: vectors with a batch
+    or without one, each memory once.
     """
 
     path: str
     module: nn.Module
     cache: Any = field(default=None, compare=False)
     across: bool | None = None
+    texts: tuple[tuple[int, ...], ...] = ()
+
+    def looks_across(self, batch: int, queries: int, slots: int) -> bool | None:
+        """Whether so many queries look at something else than themselves; None = nobody knows.
+
+        Where nobody says it, but one text alone was given that is as long as both, it is that text
+        which asks and is looked at.
+        """
+        if self.across is not None or queries != slots:
+            return self.across
+        fitting = [text for text in self.texts if not Counter((batch, slots)) - Counter(text)]
+        return False if len(fitting) == 1 else None
+
+    def folds_no_heads(self, rows: int, places: int, heads: int) -> bool:
+        """Whether so many rows are as many texts as were given, each for one head alone, and not
+        that many times fewer, each for all heads."""
+        given = [Counter(text[:2]) for text in self.texts]
+        return Counter((rows, places)) in given and Counter((rows // heads, places)) not in given

@@ -3,6 +3,8 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from numbers import Integral
+from typing import Any
 
 import torch
 
@@ -24,13 +26,26 @@ class Selection:
     def of(
         cls, layers: str | Sequence[str] | None, heads: int | Sequence[int] | None
     ) -> "Selection":
-        """From what a caller wrote: one or several. Errors: `AttlasError` for none at all."""
-        paths = None if layers is None else (layers,) if isinstance(layers, str) else tuple(layers)
-        numbers: tuple[int, ...] | None = None
-        if heads is not None:  # a single number may be NumPy's
-            numbers = tuple(heads) if isinstance(heads, Iterable) else (int(heads),)
+        """From what a caller wrote: one or several.
+
+        Errors: `AttlasError` for none at all, and for what is no path and no number of a head.
+        """
+        paths = None if layers is None else _several(layers)
+        numbers = None if heads is None else _several(heads)
         if paths == () or numbers == ():
             raise AttlasError("at least one layer and one head", "none", "leave it out for all")
+        if not all(isinstance(path, str) for path in paths or ()):
+            raise AttlasError(
+                "paths of layers, or patterns of them, as text",
+                f"layers={layers!r:.80}",
+                'name them such as "encoder.*"; a trace lists those that it has as trace.layers',
+            )
+        if not all(map(is_whole, numbers or ())):
+            raise AttlasError(
+                "heads by number, as whole numbers",
+                f"heads={heads!r:.80}",
+                "count them from 0, such as heads=0 or heads=[0, 3]",
+            )
         return cls(paths, numbers)
 
     def wants(self, layer: str) -> bool:
@@ -65,3 +80,22 @@ class Selection:
                 "name heads that every chosen layer has, or choose layers too",
             )
         return reading.of_heads(torch.tensor(self.heads))
+
+
+def is_whole(number: Any) -> bool:
+    """Whether this is a whole number, Python's or NumPy's; True and False count nothing."""
+    return isinstance(number, Integral) and not isinstance(number, bool)
+
+
+def _several(given: Any) -> tuple[Any, ...]:
+    """One or several of what Python knows: a text is one, NumPy's and torch's numbers are its."""
+    one = isinstance(given, str) or not isinstance(given, Iterable) or _is_number(given)
+    return tuple(map(_plain, (given,) if one else given))
+
+
+def _is_number(given: Any) -> bool:
+    return getattr(given, "ndim", None) == 0  # an array without axes, which says it can be iterated
+
+
+def _plain(given: Any) -> Any:
+    return given.tolist() if hasattr(given, "tolist") else given

@@ -30,10 +30,10 @@ class Journal(Protocol):
     def hear(self, place: Place, reading: Reading) -> None:
         """The reading of one call at this place."""
 
-    def expect(self, place: Place) -> None:
-        """A softmax was taken at this place, which may be attention."""
+    def expect(self, place: Place, surely: bool) -> None:
+        """A softmax was taken at this place, which may be attention, or surely is."""
 
-    def meet(self, place: Place) -> None:
+    def meet(self, place: Place, surely: bool) -> None:
         """It was: what was expected there has come."""
 
     def miss(self, place: Place, why: str) -> None:

@@ -126,7 +126,7 @@ class Trace:
         """Every reading of this layer, one per call."""
         try:
             return tuple(self._calls[layer])
-        except KeyError:
+        except (KeyError, TypeError):  # the latter for what could name nothing, such as a list
             raise AttlasError(
                 f"one of the layers {list(self._calls)}", repr(layer), "name a layer of the trace"
             ) from None

@@ -62,7 +62,7 @@ def read_checkpoint(path: Path) -> Checkpoint:
         if _checksum(tensors, facts) != checksum:
             raise _unreadable(path, "bytes that are not those that were saved")
         return Checkpoint(under(_MODEL, tensors), under(_TRAINING, tensors), json.loads(facts))
-    except (SafetensorError, ValueError, KeyError, TypeError) as error:
+    except (SafetensorError, ValueError, KeyError, TypeError, RecursionError) as error:
         if isinstance(error, AttlasError):
             raise
         raise _unreadable(path, f"a damaged file ({error})") from None

@@ -138,7 +138,7 @@ class Run:
             return events
         except FileNotFoundError:
             return []
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError, RecursionError) as error:
             raise AttlasError(
                 f"one JSON object per line in {self.path / METRICS}", str(error), "mend that file"
             ) from None
@@ -149,7 +149,7 @@ class Run:
             read = json.loads((self.path / PROVENANCE).read_bytes())
             if not isinstance(read, dict) or not isinstance(read.get("data", {}), dict):
                 raise ValueError("it holds no facts about a run")
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError, RecursionError) as error:
             raise AttlasError(
                 f"a readable {PROVENANCE} in {self.path}", str(error), "restore that file"
             ) from None

@@ -9,7 +9,7 @@ import torch
 from attlas.data import Batches, Corpus, Vocabularies, Vocabulary
 from attlas.data.vocabulary import UNKNOWN
 from attlas.decoding import DecodingConfig, Translation, Translator
-from attlas.metrics import BleuTokenizer, Scores, corpus_score
+from attlas.metrics import BleuTokenizer, Score, corpus_bleu
 from attlas.models import SequenceToSequence
 from attlas.training.feeding import teacher_forced
 from attlas.training.loss import sequence_loss
@@ -17,10 +17,10 @@ from attlas.training.loss import sequence_loss
 
 @dataclass(frozen=True, slots=True)
 class Evaluation:
-    """Translations of a corpus in its order, their scores, and the part that is `exactly_right`."""
+    """Translations of a corpus in its order, their BLEU, and the part that is `exactly_right`."""
 
     translations: tuple[str, ...]
-    scores: Scores
+    bleu: Score
     accuracy: float
 
 
@@ -51,16 +51,16 @@ def evaluate(
     bleu_tokenizer: BleuTokenizer = "13a",
 ) -> Evaluation:
     """Translate a corpus as every `Translator` does, and score it against its other side, as
-    `corpus_score` does.
+    `corpus_bleu` does.
     """
     was_training = model.training
     found = list(Translator.of(model, vocabularies, decoding).many(corpus.sources))
     model.train(was_training)
     texts = tuple(translation.text for translation in found)
-    scores = corpus_score(texts, corpus.targets, bleu_tokenizer)
+    bleu = corpus_bleu(texts, corpus.targets, bleu_tokenizer)
     wanted = [vocabularies.target.encode(text) for text in corpus.targets]
     right = exactly_right(found, wanted, vocabularies.target)
-    return Evaluation(texts, scores, sum(right) / len(right))
+    return Evaluation(texts, bleu, sum(right) / len(right))
 
 
 def exactly_right(

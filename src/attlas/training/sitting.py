@@ -27,9 +27,10 @@ def sit(task: AnyTask, learner: Learner[Any, Any], folder: Path, report: Report)
     saver = Saver(learner, settings, folder)
     state = saver.restore()
     clock = Clock(state.seconds)
-    if reached(settings, state, clock.seconds()) is not None:
+    ended = reached(settings, state, clock.seconds())
+    if ended is not None:
         done = outcome_at(folder, state.update)
-        if done is not None:
+        if done is not None and done.reason == ended:  # else another limit ends it now
             report(done)
             learner.fleet.say(Word.FINISHED)
             return done

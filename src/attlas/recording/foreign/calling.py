@@ -7,13 +7,17 @@ from typing import Any
 
 from torch import Tensor, nn
 
+from attlas.recording.foreign.unreadable import unreadable
 from attlas.recording.place import Place
 
 # What a module's forward calls the memory of a generation, and what else it is given to look at.
-_CACHES = ("past_key_values", "past_key_value", "layer_past", "cache")
+_CACHES = ("past_key_values", "past_key_value", "layer_past")
+_PERHAPS_CACHES = ("cache",)  # where it counts what it has seen; else anything may be kept in it
 _SOURCES = ("key_value_states", "encoder_hidden_states", "cross_attention_states")
 _PERHAPS = ("context", "inputs", "memory")  # sources, beside one of those who ask
 _QUERIES = ("hidden_states", "query_states")
+_PAIRS = (("query", "key"), ("query_tensor", "key_tensor"))
+_NO_TEXTS = ("mask", "bias", "pos")  # in the names of what is given beside a text
 
 
 def place_of_call(names: Mapping[int, str]) -> Place | None:
@@ -25,21 +29,44 @@ def place_of_call(names: Mapping[int, str]) -> Place | None:
     module: nn.Module | None = None
     given: dict[str, Any] = {}  # to any of its functions that are running, its forward among them
     locally: dict[str, Any] = {}
+    texts: tuple[tuple[int, ...], ...] = ()
+    left = False
     for who, frame in _at_work():
         if isinstance(who, nn.Softmax):
             continue  # whoever holds it looks
         if module is None and id(who) in names:
             module = who
         if module is not None:
-            if who is not module:
+            left = left or who is not module
+            if left and (texts or id(who) not in names):
                 break
-            code, known = frame.f_code, frame.f_locals
-            parameters = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
-            given |= {name: known[name] for name in parameters if name in known}
-            locally |= known
+            own = _parameters(frame)
+            if not left:
+                given |= own
+                locally |= frame.f_locals
+            if frame.f_code.co_name == "forward":
+                texts = texts or _texts(own)  # else of who holds a module that takes no text
     if module is None:
         return None
-    return Place(names[id(module)], module, _cache(locally), _across(module, given))
+    return Place(names[id(module)], module, _cache(locally), _across(module, given), texts)
+
+
+def _parameters(frame: FrameType) -> dict[str, Any]:
+    code, known = frame.f_code, frame.f_locals
+    names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+    return {name: known[name] for name in names if name in known}
+
+
+def _texts(given: Mapping[str, Any]) -> tuple[tuple[int, ...], ...]:
+    """The shapes of what may be texts among these, batches of vectors, each memory once."""
+    texts: list[Tensor] = []
+    for name, one in given.items():
+        if any(part in name for part in _NO_TEXTS) or not isinstance(one, Tensor):
+            continue
+        vectors = one.ndim == 3 and one.is_floating_point() and not unreadable(one)
+        if vectors and not any(_same(one, text) for text in texts):
+            texts.append(one)
+    return tuple(tuple(text.shape) for text in texts)
 
 
 def _at_work() -> Iterator[tuple[nn.Module, FrameType]]:
@@ -68,17 +95,19 @@ def _is_method(code: CodeType, who: nn.Module) -> bool:
 
 def _cache(given: Mapping[str, Any]) -> Any:
     """The memory of a generation; a tensor of that name is a table."""
-    named = (given.get(name) for name in _CACHES)
+    named = [given.get(name) for name in _CACHES]
+    perhaps = [given.get(name) for name in _PERHAPS_CACHES]
+    named += [one for one in perhaps if hasattr(one, "get_seq_length")]
     return next((one for one in named if one is not None and not isinstance(one, Tensor)), None)
 
 
 def _across(module: nn.Module, given: Mapping[str, Any]) -> bool | None:
-    asking, asked = given.get("query"), given.get("key")
-    if isinstance(asking, Tensor) and isinstance(asked, Tensor):
-        if _same(asked, asking):
-            return False
-        if isinstance(module, nn.MultiheadAttention):
-            return _across_places(asking, asked, given.get("value"))
+    for asking, asked in ((given.get(one), given.get(other)) for one, other in _PAIRS):
+        if isinstance(asking, Tensor) and isinstance(asked, Tensor):
+            if _same(asked, asking):
+                return False
+            if isinstance(module, nn.MultiheadAttention):
+                return _across_places(asking, asked, given.get("value"))
     asking = next((given[name] for name in _QUERIES if name in given), None)
     sources = [given[name] for name in _SOURCES if name in given]
     if not sources and isinstance(asking, Tensor):
@@ -95,6 +124,8 @@ def _across_places(query: Tensor, key: Tensor, value: Any) -> bool | None:
     attn(norm(x), norm(x), norm(x)), attn(x + positions, x + positions, x) and attn(x[:, -1:], x, x)
     look at their own text, and are not seen from attn(x, memory + positions, memory).
     """
+    if unreadable(query, key):
+        return None
     if query.numel() and query.untyped_storage().data_ptr() == key.untyped_storage().data_ptr():
         return None
     made_apart = isinstance(value, Tensor) and not _same(value, key)
@@ -105,5 +136,6 @@ def _same(one: Tensor, other: Tensor) -> bool:
     """Whether both are one and the same memory: a tensor may have been transposed twice."""
     if one is other:
         return True
-    alike = one.shape == other.shape and one.stride() == other.stride()
-    return alike and one.numel() > 0 and one.data_ptr() == other.data_ptr()
+    if unreadable(one, other) or one.shape != other.shape or one.stride() != other.stride():
+        return False
+    return one.numel() > 0 and one.data_ptr() == other.data_ptr()

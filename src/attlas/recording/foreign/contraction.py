@@ -28,24 +28,32 @@ class Contraction:
         given = args[1] if len(args) == 2 and isinstance(args[1], list | tuple) else args[1:]
         terms, arrow, out = args[0].replace(" ", "").partition("->")
         left, comma, right = terms.partition(",")
-        if len(given) != 2 or not arrow or not comma or "," in right:
+        if len(given) != 2 or not comma or "," in right:
             return None
-        named = _spelled_out((left, right), out, given)
+        named = _spelled_out((left, right), out if arrow else _implied(terms), given)
         return None if named is None else cls(args[0], (given[0], given[1]), *named)
 
-    def query_axis(self, mine: int) -> int | None:
+    def query_axis(self, mine: int, slots: int = -1) -> int | None:
         """Which axis of these weights has queries, counted from the last; None where none has.
 
-        The last one has slots: summed over, as of the values. Queries are kept, and the values have
-        none; where heads share their values, these have none of heads either, which come before.
+        slots: which one has slots, summed over, as of the values. Queries are kept, and the values
+        have none; where heads share their values, these have none of heads either, which come
+        before.
         """
         letters, values = self.terms[mine], self.terms[1 - mine]
-        if letters[-1] in self.out or letters[-1] not in values:
+        slot = letters[slots]
+        if slot in self.out or slot not in values:
             return None
-        asking = [letter for letter in letters[:-1] if letter in self.out and letter not in values]
-        if not asking or (len(asking) > 1 and asking[-1] != letters[-2]):
+        others = letters.replace(slot, "")
+        asking = [letter for letter in others if letter in self.out and letter not in values]
+        if not asking or (len(asking) > 1 and asking[-1] != others[-1]):
             return None
         return letters.index(asking[-1]) - len(letters)
+
+    def axis_after(self, mine: int, axis: int) -> int | None:
+        """Where an axis of one of the tensors is in the sum, counted from the last; None = gone."""
+        place = self.out.find(self.terms[mine][axis])
+        return None if place < 0 else place - len(self.out)
 
     def product(self) -> tuple[Tensor, Tensor] | None:
         """Two tensors of which the result is the matrix product; None where it is none."""
@@ -69,6 +77,12 @@ class Contraction:
 
 
 _DOTS = "..."
+
+
+def _implied(terms: str) -> str:
+    """What an equation without an arrow stands for: axes that one tensor alone has, by letter."""
+    letters = sorted(letter for letter in set(terms) - set(".,") if terms.count(letter) == 1)
+    return _DOTS * (_DOTS in terms) + "".join(letters)
 
 
 def _spelled_out(

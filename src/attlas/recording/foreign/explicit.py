@@ -3,13 +3,14 @@
 from collections.abc import Callable
 
 from jaxtyping import Float
-from torch import Tensor, nn
+from torch import Tensor
 
 from attlas.recording.dense_reading import DenseReading
 from attlas.recording.foreign.fused import factored
 from attlas.recording.foreign.heads import heads_of, mask_with_heads, with_heads
 from attlas.recording.foreign.lineage import Scored, Weighed
 from attlas.recording.foreign.sight import Sight, sight_of
+from attlas.recording.place import Place
 from attlas.recording.reading import Reading
 
 
@@ -17,7 +18,7 @@ def explicit_reading(
     known: Weighed,
     weights: Float[Tensor, "*batch queries slots"],
     values: Float[Tensor, "..."],
-    module: nn.Module,
+    place: Place,
     sight: Callable[..., Sight] = sight_of,
 ) -> Reading:
     """What is read of `weights @ values`, where the weights are known to come from a softmax.
@@ -28,16 +29,16 @@ def explicit_reading(
     origin = weights if known.origin is None else known.origin
     scores = known.scores
     if scores is None or not _makes(scores, origin):
-        heads = heads_of(values, module) if origin.ndim == 3 else 1
+        heads = heads_of(values, place, origin.shape[1]) if origin.ndim == 3 else 1
         return _held(with_heads(origin, heads))
-    heads = heads_of(scores.left, module)
+    heads = heads_of(scores.left, place)
     mask = scores.mask()
     return factored(
         with_heads(scores.left, heads),
         with_heads(scores.right.transpose(-1, -2), heads),
         scores.scale,
         None if mask is None else mask_with_heads(mask, scores.left, heads),
-        module,
+        place.module,
         sight,
         scores.softcap,
     )
@@ -59,7 +60,6 @@ def _held(weights: Float[Tensor, "batch heads queries slots"]) -> DenseReading:
 def rewritten(
     known: Weighed,
     weights: Float[Tensor, "*batch queries slots"],
-    module: nn.Module,
     reading: Reading,
     change: Callable[[Tensor, Tensor], Tensor],
 ) -> Float[Tensor, "*batch queries slots"]:

@@ -18,6 +18,7 @@ from attlas.recording.foreign.heads import (
     with_heads,
 )
 from attlas.recording.foreign.sight import Sight, sight_of
+from attlas.recording.place import Place
 
 Change = Callable[[Tensor, Tensor], Tensor]
 
@@ -38,10 +39,10 @@ class FusedCall:
     scale: float | None = None
     enable_gqa: bool = False
 
-    def reading(self, module: nn.Module, sight: Callable[..., Sight] = sight_of) -> FactoredReading:
-        """The weights before dropout, of these very tensors; `module` made the call."""
+    def reading(self, place: Place, sight: Callable[..., Sight] = sight_of) -> FactoredReading:
+        """The weights before dropout, of these very tensors; the call was made at `place`."""
         query, keys = self._aligned()
-        heads = heads_of(query, module)
+        heads = heads_of(query, place)
         mask = self.attn_mask
         if isinstance(mask, CausalBias):  # a tensor by name alone
             mask = mask._materialize(self.query.device)
@@ -49,13 +50,13 @@ class FusedCall:
         scale = float(self.query.shape[-1] ** -0.5) if self.scale is None else float(self.scale)
         past = Sight(causal, 0) if self.is_causal else None
         query, keys = with_heads(query, heads), with_heads(keys, heads)
-        return factored(query, keys, scale, mask, module, lambda *given: past or sight(*given))
+        return factored(
+            query, keys, scale, mask, place.module, lambda *given: past or sight(*given)
+        )
 
-    def changed(
-        self, module: nn.Module, change: Change
-    ) -> Float[Tensor, "... queries value_width"]:
+    def changed(self, place: Place, change: Change) -> Float[Tensor, "... queries value_width"]:
         """The same call with other weights: `change(weights, seen) → weights`, before dropout."""
-        reading = self.reading(module)
+        reading = self.reading(place)
         queries, slots = reading.shape[2:]
         weights = reading.rows(0, queries).to(self.query.dtype)
         weights = change(weights, reading.seen(0, queries)).to(self.query.dtype)
@@ -68,7 +69,7 @@ class FusedCall:
             rows = torch.broadcast_shapes(rows, self.key.shape[:-2], value.shape[:-2])  # type: ignore[no-untyped-call]
             if query.ndim != 4 or value.ndim != 4:
                 value = value.expand(*query.shape[:-2], *value.shape[-2:])
-        values = with_heads(value, heads_of(query, module))[:, :, :slots]
+        values = with_heads(value, heads_of(query, place))[:, :, :slots]
         values = values.repeat_interleave(weights.shape[1] // values.shape[1], dim=1)
         context = F.dropout(weights, self.dropout_p) @ values
         return context.reshape(*rows, self.query.shape[-2], values.shape[-1])

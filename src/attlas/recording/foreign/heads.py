@@ -6,18 +6,25 @@ import torch
 from jaxtyping import Float, Shaped
 from torch import Tensor, nn
 
+from attlas.recording.place import Place
+
 _HEADS = ("num_heads", "num_attention_heads", "n_heads", "n_head", "nhead", "heads")
 _WIDTHS = ("embed_dim", "hidden_size", "all_head_size", "d_model", "width", "dim")
 
 
-def heads_of(tensor: Float[Tensor, "... places width"], module: nn.Module) -> int:
+def heads_of(
+    tensor: Float[Tensor, "... places width"], place: Place, queries: int | None = None
+) -> int:
     """How many heads are folded into the first of three axes; 1 where there are not three.
 
     The first axis is batch × heads where the module names a number of heads, and a width that so
-    many vectors of this width make: its own, or that of a linear map which it holds.
+    many vectors of this width make: its own, or that of a linear map which it holds. A module that
+    goes through its heads one by one does so for as many rows as it was given texts. queries: how
+    many there are, where these are not they.
     """
     if tensor.ndim != 3:
         return 1
+    module, places = place.module, tensor.shape[1] if queries is None else queries
     widths = [number for name in _WIDTHS if (number := _number(module, name))]
     for child in module.children():
         if isinstance(child, nn.Linear):
@@ -25,7 +32,7 @@ def heads_of(tensor: Float[Tensor, "... places width"], module: nn.Module) -> in
     for name in _HEADS:
         heads = _number(module, name)
         if heads and tensor.shape[0] % heads == 0 and tensor.shape[-1] * heads in widths:
-            return heads
+            return 1 if place.folds_no_heads(tensor.shape[0], places, heads) else heads
     return 1
 
 

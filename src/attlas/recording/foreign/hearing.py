@@ -1,6 +1,7 @@
 """Who listens, and what is known so far."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
@@ -9,9 +10,11 @@ from torch import Tensor, nn
 
 from attlas.errors import AttlasError
 from attlas.recording.foreign.calling import place_of_call
-from attlas.recording.foreign.lineage import Lineage
+from attlas.recording.foreign.lineage import Lineage, Scored
 from attlas.recording.foreign.news import News
 from attlas.recording.foreign.sights import Sights
+from attlas.recording.foreign.unslotted import without_last
+from attlas.recording.foreign.versions import memory
 from attlas.recording.place import Place
 from attlas.recording.reading import Reading
 from attlas.recording.tap import Listener, Tap, listeners
@@ -28,6 +31,8 @@ class Hearing:
         self.lineage = Lineage()
         self.sights = Sights()
         self.seen = 0  # how often attention was come upon, whoever wanted it
+        self.unslotted = 0  # how many keys are no slots of the text, in the call at hand
+        self.in_kernel = False  # whether a kernel that transformers calls by name is at work
 
     def places(self) -> Concerned:
         """Who listens to the module that is at work, and where it is for them.
@@ -51,18 +56,33 @@ class Hearing:
         ]
 
     def tell(self, concerned: Concerned, reading: Reading) -> None:
-        """Hand a reading to everyone who observes."""
+        """Hand a reading to everyone who observes, without keys that are no slots."""
+        if self.unslotted and any(who.journal for who, _ in concerned):
+            reading = without_last(reading, self.unslotted)
         for who, place in concerned:
             if who.journal and not _again():
                 who.journal.hear(place, reading)
 
-    def expect(self) -> News:
-        """A softmax was taken, which may be attention: who is told so waits until it is heard."""
+    @contextmanager
+    def beside_slots(self, keys: int) -> Iterator[None]:
+        """For the length of a block, so many keys behind the slots are none."""
+        before, self.unslotted = self.unslotted, keys
+        try:
+            yield
+        finally:
+            self.unslotted = before
+
+    def expect(self, scores: Scored | None) -> News:
+        """A softmax was taken, which may be attention: who is told so waits until it is heard.
+
+        scores: of what, where that is known; of two tensors that are no parameters it surely is.
+        """
         news = News()
         for who, place in [] if _again() else self.places():
             if who.journal:
-                who.journal.expect(place)
-                news.waiting.append(partial(who.journal.meet, place))
+                surely = scores is not None and not _is_parameter(scores.right, place.module)
+                who.journal.expect(place, surely)
+                news.waiting.append(partial(who.journal.meet, place, surely))
         return news
 
     def miss(self, why: str) -> None:
@@ -104,6 +124,12 @@ class Hearing:
 def _again() -> bool:
     """Whether a backward pass computes anew what gradient checkpointing has let go."""
     return torch._C._current_graph_task_id() != -1
+
+
+def _is_parameter(tensor: Tensor, module: nn.Module) -> bool:
+    """Whether its numbers are those of a parameter of the module, such as a table of words."""
+    where = memory(tensor)
+    return any(where == memory(own) for own in module.parameters())
 
 
 def _ours(module: nn.Module) -> bool:

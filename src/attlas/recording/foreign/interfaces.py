@@ -86,8 +86,11 @@ def _telling(
         here = hearing()
         if here is None:
             return kernel(module, query, key, value, attention_mask, *rest, **named)
-        before = here.seen
-        result = kernel(module, query, key, value, attention_mask, *rest, **named)
+        before, within, here.in_kernel = here.seen, here.in_kernel, True
+        try:
+            result = kernel(module, query, key, value, attention_mask, *rest, **named)
+        finally:
+            here.in_kernel = within
         if here.seen != before:
             return result  # it runs in functions that are watched
         return _tell(here, module, (query, key, value, attention_mask), named, result)

@@ -1,6 +1,6 @@
 """Where a tensor comes from, as far as that makes it scores or weights of an attention."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -10,6 +10,7 @@ from torch import Tensor
 from torch.utils.weak import WeakIdKeyDictionary
 
 from attlas.recording.foreign.news import News
+from attlas.recording.foreign.versions import Versions
 
 Step = tuple[Callable[..., Tensor], tuple[Any, ...], Mapping[str, Any]]
 """A function that took the weights first, with everything else that it was given."""
@@ -28,6 +29,11 @@ class Scored:
     scale: float = 1.0
     softcap: float | None = None
     masks: tuple[Shaped[Tensor, "..."], ...] = ()
+
+    @property
+    def parts(self) -> tuple[Tensor, ...]:
+        """The tensors of which this holds true for as long as nobody changes them."""
+        return self.left, self.right, *self.masks
 
     def scaled(self, factor: float) -> "Scored | None":
         """These scores times a number; None where that would show what a mask has hidden."""
@@ -64,6 +70,10 @@ class Scored:
         masks = tuple(part(mask) for mask in self.masks)
         return replace(self, left=part(self.left), right=part(self.right), masks=masks)
 
+    def turned(self) -> "Scored | None":
+        """The same of scores of two axes that changed places; None where a mask is in them."""
+        return None if self.masks else replace(self, left=self.right.T, right=self.left.T)
+
     def mask(self) -> Shaped[Tensor, "..."] | None:
         """All masks in one: bool where none of them is added, float otherwise; None = no mask."""
         shown = [mask for mask in self.masks if mask.dtype == torch.bool]
@@ -81,17 +91,25 @@ class Scored:
 
 @dataclass(frozen=True, slots=True)
 class Weighed:
-    """A softmax over the last axis, and what has been done to it since.
+    """A softmax over slots, and what has been done to it since.
 
     scores: of what, where that is known. origin: what the softmax gave, None = the tensor itself;
     steps: what was done to it since, dropout and changes of type or shape. news: who is to hear
-    of it.
+    of it. slots: which axis has the slots, counted from the last; queries: which has the queries,
+    None = nobody knows.
     """
 
     scores: Scored | None
-    origin: Float[Tensor, "*batch queries slots"] | None = None
+    origin: Float[Tensor, "..."] | None = None
     steps: tuple[Step, ...] = ()
     news: News = field(default_factory=News)
+    slots: int = -1
+    queries: int | None = None
+
+    @property
+    def has_rows(self) -> bool:
+        """Whether the last two axes may be queries and slots, as a matrix product takes them."""
+        return self.slots == -1 and self.queries in (None, -2)
 
     def after(self, origin: Tensor, step: Step) -> "Weighed":
         """What one more step makes of it; `origin` is the tensor of which this is said."""
@@ -100,65 +118,100 @@ class Weighed:
 
     def altered(self) -> "Weighed":
         """What is known of other weights that were made of these."""
-        return Weighed(None, news=self.news.of_another())
+        return self.elsewhere(self.slots, self.queries)
 
-    def turned(self, query: int) -> "Weighed":
-        """The same of weights whose queries are another axis than the last but one."""
-        if query == -2:
+    def elsewhere(self, slots: int, queries: int | None) -> "Weighed":
+        """The same of weights that have their slots and queries in these axes."""
+        return Weighed(None, news=self.news.of_another(), slots=slots, queries=queries)
+
+    def moved(self, weights: Tensor, order: Sequence[int]) -> "Weighed":
+        """The same where the axes of these weights were put into another order, as `permute` does.
+
+        Where a step has made their shape, what the softmax gave has no such axes.
+        """
+        axes = len(order)
+        if list(order) == list(range(axes)):
             return self
-        origin = None if self.origin is None else self.origin.movedim(query, -2)
-        steps = tuple(
-            (_turned_back(function, query), rest, named) for function, rest, named in self.steps
-        )
-        return Weighed(None, origin, steps, self.news)
+        origin: Tensor | None = None
+        steps: tuple[Step, ...] = ()
+        if self.origin is not None and self.origin.shape == weights.shape:
+            origin = self.origin.permute(*order)
+            steps = tuple((_moved(each, order), rest, named) for each, rest, named in self.steps)
+        slots = order.index(self.slots % axes) - axes
+        queries = None if self.queries is None else order.index(self.queries % axes) - axes
+        return Weighed(None, origin, steps, self.news, slots, queries)
 
-    def again(self, weights: Float[Tensor, "*batch queries slots"]) -> Tensor:
+    def again(self, weights: Float[Tensor, "..."]) -> Tensor:
         """Other weights after the same steps."""
         for function, rest, named in self.steps:
             weights = function(weights, *rest, **named)
         return weights
 
 
-def _turned_back(function: Callable[..., Tensor], query: int) -> Callable[..., Tensor]:
-    """The function, of weights whose queries were moved to the last but one axis."""
+def back(order: Sequence[int]) -> list[int]:
+    """The order that puts axes back to where they were."""
+    return sorted(range(len(order)), key=order.__getitem__)
+
+
+def _moved(function: Callable[..., Tensor], order: Sequence[int]) -> Callable[..., Tensor]:
+    """The function, of weights whose axes were put into this order."""
     return lambda weights, *rest, **named: function(
-        weights.movedim(-2, query), *rest, **named
-    ).movedim(query, -2)
-
-
-_NOTHING = None, 0
-
-
-def in_place(function: Callable[..., Any]) -> bool:
-    """Whether a function of torch changes its first argument, by its name."""
-    name = getattr(function, "__name__", "")
-    return name == "__setitem__" or name.startswith("__i") or (name[-1:] == "_" != name[-2:-1])
-
-
-def _version(tensor: Tensor) -> int:
-    """How often it, or what shares its memory, was changed in its place; inference forgets that."""
-    return 0 if tensor.is_inference() else tensor._version
+        weights.permute(*back(order)), *rest, **named
+    ).permute(*order)
 
 
 class Lineage:
     """What is known of tensors that are still alive; it keeps none of them alive itself.
 
-    Of a tensor that was changed in its place, by whomever, nothing is known any more.
+    Of scores that were changed in their place, or whose queries and keys were, by whomever, nothing
+    is known any more. Weights that were changed are other weights.
     """
 
     def __init__(self) -> None:
         self._known: Any = WeakIdKeyDictionary()
+        self.versions = Versions()
 
     def of(self, tensor: Any) -> Scored | Weighed | None:
         """What is known of this tensor."""
-        fact, version = (
-            self._known.get(tensor, _NOTHING) if isinstance(tensor, Tensor) else _NOTHING
-        )
-        return fact if fact is not None and version == _version(tensor) else None
+        known = self._known.get(tensor) if isinstance(tensor, Tensor) else None
+        if known is None:
+            return None
+        fact: Scored | Weighed = known[0]
+        before, now = known[1], self._versions_of(tensor, fact)
+        if now == before:
+            return fact
+        if isinstance(fact, Scored):
+            return None
+        itself, scores, origin = (one == other for one, other in zip(before, now, strict=True))
+        left = fact if origin else replace(fact, origin=None, steps=())
+        left = left if scores else replace(left, scores=None)
+        left = left if itself else fact.altered()
+        self.learn(tensor, left)
+        return left
 
     def learn(self, tensor: Any, fact: Scored | Weighed | None) -> None:
         """From now on this is known of it; None = nothing."""
         if fact is not None:
-            self._known[tensor] = fact, _version(tensor)
+            self._known[tensor] = fact, self._versions_of(tensor, fact)
         elif isinstance(tensor, Tensor) and tensor in self._known:
             del self._known[tensor]
+
+    def follow(self, known: Weighed, weights: Tensor, result: Any) -> None:
+        """What a function has made of these weights are other weights, if it has as many slots.
+
+        Of what it has changed in its place `of` knows by itself.
+        """
+        if not isinstance(result, Tensor) or result is weights or result.ndim != weights.ndim:
+            return
+        if result.is_floating_point() and result.shape[known.slots] == weights.shape[known.slots]:
+            self.learn(result, known.altered())
+
+    def _versions_of(self, tensor: Tensor, fact: Scored | Weighed) -> tuple[Any, ...]:
+        """Those of the tensor itself, of what its scores are made of, and of its origin."""
+        scores = fact if isinstance(fact, Scored) else fact.scores
+        origin = None if isinstance(fact, Scored) else fact.origin
+        return (
+            self.versions(tensor),
+            () if scores is None else tuple(map(self.versions, scores.parts)),
+            None if origin is None else self.versions(origin),
+        )

@@ -7,8 +7,9 @@ import torch
 from torch import Tensor, nn
 
 from attlas.recording.foreign.hearing import Handler, Hearing
-from attlas.recording.foreign.lineage import Scored, in_place
+from attlas.recording.foreign.lineage import Scored
 from attlas.recording.foreign.unreadable import unreadable
+from attlas.recording.foreign.versions import in_place
 
 _NOTHING = 800.0  # e⁻⁸⁰⁰ is 0 in every precision that there is
 

@@ -7,6 +7,10 @@ from torch import Tensor
 
 IN_VMAP = "a call inside torch.func.vmap, which shows one text for many; call it without vmap"
 NESTED = "a call with nested tensors; pad them, with a mask"
+HOLLOW = (
+    "a call with tensors that have no numbers, of the device 'meta' or fake; give it real ones, "
+    "such as by model.to_empty(device=...) and its weights"
+)
 
 
 def unreadable(*tensors: Any) -> str | None:
@@ -14,6 +18,8 @@ def unreadable(*tensors: Any) -> str | None:
     given = [tensor for tensor in tensors if isinstance(tensor, Tensor)]
     if any(tensor.is_nested for tensor in given):
         return NESTED
+    if any(tensor.is_meta or hasattr(tensor, "fake_mode") for tensor in given):
+        return HOLLOW
     return IN_VMAP if any(map(_in_vmap, given)) else None
 
 

@@ -11,10 +11,10 @@ from torch import nn
 from torch.overrides import TorchFunctionMode
 
 from attlas.errors import AttlasError
+from attlas.recording.foreign.as_written import as_written
 from attlas.recording.foreign.fused import FusedCall
 from attlas.recording.foreign.hearing import Handler, Hearing
 from attlas.recording.foreign.interfaces import heard_interfaces
-from attlas.recording.foreign.lineage import in_place
 from attlas.recording.foreign.opened import multi_head_attention_forward
 from attlas.recording.foreign.scores import (
     adding,
@@ -26,17 +26,21 @@ from attlas.recording.foreign.scores import (
     product_onto,
     scaling,
 )
-from attlas.recording.foreign.unreadable import unreadable
-from attlas.recording.foreign.weights import (
+from attlas.recording.foreign.steps import (
     CASTS,
+    MOVES,
+    PARTS,
     SHAPES,
-    einsum,
+    anything,
+    gate_or,
+    moving,
     part,
-    product,
-    softmax,
     step,
     step_or,
 )
+from attlas.recording.foreign.unreadable import unreadable
+from attlas.recording.foreign.unslotted import unslotted
+from attlas.recording.foreign.weights import drawn, einsum, product, softmax
 
 
 class Watch(TorchFunctionMode):
@@ -59,16 +63,13 @@ class Watch(TorchFunctionMode):
         kwargs: dict[str, Any] | None = None,
     ) -> Any:
         self.hearing.notice()
+        kwargs = kwargs or {}
         if func is F.multi_head_attention_forward:
-            with self:  # what it calls is what we are here for
-                return multi_head_attention_forward(*args, **(kwargs or {}))
-        handler = _HANDLERS.get(func)
-        if handler is None:
-            result = func(*args, **(kwargs or {}))
-            if args and in_place(func):
-                self.hearing.lineage.learn(args[0], None)
-            return result
-        return handler(self.hearing, func, args, kwargs or {})
+            with self, self.hearing.beside_slots(unslotted(args, kwargs)):
+                return multi_head_attention_forward(*args, **kwargs)  # which calls what we hear
+        handler = _HANDLERS.get(func, anything)
+        counting = self.hearing.lineage.versions.counting(func, args, kwargs)
+        return handler(self.hearing, counting, args, kwargs)
 
 
 def _fused(
@@ -81,10 +82,10 @@ def _fused(
     concerned = hearing.concerned() if why is None else ()
     if not concerned:
         return func(*args, **kwargs)
-    module = concerned[0][1].module
-    hearing.tell(concerned, call.reading(module, hearing.sights))
+    place = concerned[0][1]
+    hearing.tell(concerned, call.reading(place, hearing.sights))
     change = hearing.change(concerned)
-    return func(*args, **kwargs) if change is None else call.changed(module, change)
+    return func(*args, **kwargs) if change is None else call.changed(place, change)
 
 
 def _nested(
@@ -103,33 +104,38 @@ def _nested(
 
 
 T = torch.Tensor
-_DROPS = {F.dropout, torch.dropout, torch.nan_to_num, T.nan_to_num, T.clone}
+_DROPS = {F.dropout, torch.dropout, torch.nan_to_num, T.nan_to_num}
 _HANDLERS: Mapping[Any, Handler] = {
     F.scaled_dot_product_attention: _fused,
-    torch.baddbmm: product_onto,
-    T.baddbmm: product_onto,
+    torch.baddbmm: step_or(product_onto),
+    T.baddbmm: step_or(product_onto),
     vars(torch._C.TensorBase)["is_nested"].__get__: _nested,
     torch.einsum: einsum,
-    T.__getitem__: part,
-    T.__setitem__: assigning,
-    T.masked_fill: step_or(filling),
-    torch.masked_fill: step_or(filling),
-    T.masked_fill_: step_or(filling),
-    torch.where: choosing,
-    **dict.fromkeys((torch.max, T.max, torch.maximum, T.maximum, torch.clamp, T.clamp), flooring),
-    **dict.fromkeys((torch.tanh, T.tanh, T.tanh_, F.tanh), capping),
+    T.__setitem__: step_or(assigning),
+    F.gumbel_softmax: drawn,
+    **dict.fromkeys((T.masked_fill, torch.masked_fill, T.masked_fill_), gate_or(filling)),
+    **dict.fromkeys((torch.where, T.where), gate_or(choosing)),
+    **dict.fromkeys(
+        (torch.max, T.max, torch.maximum, T.maximum, torch.clamp, T.clamp), step_or(flooring)
+    ),
+    **dict.fromkeys((torch.tanh, T.tanh, T.tanh_, F.tanh), step_or(capping)),
     **dict.fromkeys((F.softmax, torch.softmax, T.softmax, torch.special.softmax), softmax),
     **dict.fromkeys((torch.matmul, T.matmul, T.__matmul__, torch.bmm, T.bmm), product),
+    **dict.fromkeys((torch.mm, T.mm), product),
     **dict.fromkeys(
-        (T.mul, torch.mul, T.__mul__, T.__rmul__, T.mul_, T.__imul__), step_or(scaling(lambda x: x))
+        (T.mul, torch.mul, T.__mul__, T.__rmul__, T.mul_, T.__imul__), gate_or(scaling(lambda x: x))
     ),
     **dict.fromkeys(
         (T.div, torch.div, T.__truediv__, T.true_divide, T.div_, T.__itruediv__),
-        step_or(scaling(lambda x: 1 / x)),
+        gate_or(scaling(lambda x: 1 / x)),
     ),
-    **dict.fromkeys((T.add, torch.add, T.__add__, T.__radd__, T.__iadd__, T.add_), adding(1)),
-    **dict.fromkeys((T.sub, torch.sub, T.__sub__, T.__isub__, T.sub_), adding(-1)),
+    **dict.fromkeys(
+        (T.add, torch.add, T.__add__, T.__radd__, T.__iadd__, T.add_), step_or(adding(1))
+    ),
+    **dict.fromkeys((T.sub, torch.sub, T.__sub__, T.__isub__, T.sub_), step_or(adding(-1))),
     **dict.fromkeys(CASTS | SHAPES | _DROPS, step),
+    **dict.fromkeys(MOVES, moving),
+    **dict.fromkeys(PARTS, part),
 }
 
 
@@ -145,6 +151,10 @@ class _Here(threading.local):
 _here = _Here()
 
 
+def _listening() -> Hearing | None:
+    return _here.hearing
+
+
 @contextmanager
 def watching(model: nn.Module) -> Iterator[None]:
     """Watch for the length of a block, once however many blocks there are in this thread."""
@@ -154,7 +164,8 @@ def watching(model: nn.Module) -> Iterator[None]:
         _here.open.enter_context(watch)
     _here.blocks += 1
     try:
-        with heard_interfaces(list(model.modules()), lambda: _here.hearing):
+        modules = list(model.modules())
+        with as_written(_listening), heard_interfaces(modules, _listening):
             yield
     finally:
         _here.blocks -= 1

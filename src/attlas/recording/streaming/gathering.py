@@ -33,8 +33,8 @@ class Gathering(ABC):
     def take(self, block: Block) -> None:
         """One more block."""
 
-    def apart(self) -> "Gathering":
-        """What one of several threads gives its blocks to, so that they count here."""
+    def apart(self, number: int) -> "Gathering":
+        """What the thread of this number gives its blocks to, so that they count here."""
         return self
 
     @property
@@ -79,11 +79,10 @@ class Received(Gathering):
         self._sums = torch.zeros((batch, heads, slots), dtype=torch.float64)
         self._like = torch.float32
         self._reading = reading
-        self._apart: list[Received] = []
+        self._apart: dict[int, Received] = {}
 
-    def apart(self) -> "Received":
-        self._apart.append(Received(self._reading))
-        return self._apart[-1]
+    def apart(self, number: int) -> "Received":
+        return self._apart.setdefault(number, Received(self._reading))
 
     def take(self, block: Block) -> None:
         self._like = block.weights.dtype
@@ -92,7 +91,7 @@ class Received(Gathering):
 
     @property
     def result(self) -> Float[Tensor, "batch heads slots"]:
-        for other in self._apart:
+        for _, other in sorted(self._apart.items()):  # sums depend on their order
             self._sums += other._sums
             self._like = torch.promote_types(self._like, other._like)
         self._apart.clear()
@@ -172,7 +171,7 @@ def _gathered(
 
         def work(number: int, count: int, stop: threading.Event) -> None:
             with lock:
-                own = [one.apart() for one in every]
+                own = [one.apart(number) for one in every]
             share = number, count
             torch.set_grad_enabled(False)  # of this thread, which ends here
             blocks = blocks_of(reading, within=within, at_once=AT_ONCE // count, share=share)

@@ -50,13 +50,12 @@ class Pooled(Gathering):
         )
         self._join = np.maximum if how == "max" else np.add
         self._cells = np.zeros((batch, heads, *shape))
-        self._apart: list[Pooled] = []
+        self._apart: dict[int, Pooled] = {}
 
-    def apart(self) -> "Pooled":
+    def apart(self, number: int) -> "Pooled":
         other = copy(self)
-        other._cells, other._apart = np.zeros_like(self._cells), []
-        self._apart.append(other)
-        return other
+        other._cells, other._apart = np.zeros_like(self._cells), {}
+        return self._apart.setdefault(number, other)
 
     def take(self, block: Block) -> None:
         first, last = max(block.start, self._rows[0]), min(block.stop, self._rows[1])
@@ -83,7 +82,7 @@ class Pooled(Gathering):
     @property
     def result(self) -> Float[Tensor, "batch heads rows slots"]:
         cells = self._cells
-        for other in self._apart:
+        for _, other in sorted(self._apart.items()):  # sums depend on their order
             cells = self._join(cells, other._cells)
         if self._how == "mean":
             sizes = np.outer(np.diff(self._row_edges), np.diff(self._slot_edges))

@@ -155,8 +155,8 @@ class Translating(Task[Splits, Vocabularies]):
         found = evaluate(
             model, corpus, self.vocabularies, settings.decoding, settings.bleu_tokenizer
         )
-        bleu = found.scores.bleu
-        return TranslationsMeasured(loss, bleu.value, bleu.signature, found.accuracy, len(corpus))
+        value, signature = found.bleu.value, found.bleu.signature
+        return TranslationsMeasured(loss, value, signature, found.accuracy, len(corpus))
 
     def valid_corpus(self) -> Corpus:
         """What is translated at each validation."""

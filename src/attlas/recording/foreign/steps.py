@@ -1,0 +1,154 @@
+"""What is done to weights between their softmax and the values."""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from attlas.recording.foreign.hearing import Handler, Hearing
+from attlas.recording.foreign.lineage import Scored, Weighed
+from attlas.recording.foreign.versions import in_place
+
+T = torch.Tensor
+_BASE = vars(torch._C.TensorBase)
+CASTS = {T.to, T.type, T.float, T.half, T.double, T.bfloat16, T.type_as, T.contiguous}
+CASTS |= {T.clone, torch.clone, T.detach, torch.detach, T.cpu, T.cuda}
+SHAPES = {T.view, T.reshape, T.unflatten, T.flatten, T.squeeze, T.unsqueeze, torch.reshape}
+SHAPES |= {T.view_as, T.reshape_as, torch.flatten, torch.unflatten, torch.squeeze, torch.unsqueeze}
+MOVES = {T.transpose, T.permute, T.movedim, T.moveaxis, T.swapaxes, T.swapdims, T.t, T.adjoint}
+MOVES |= {torch.transpose, torch.permute, torch.movedim, torch.moveaxis, torch.swapaxes}
+MOVES |= {torch.swapdims, torch.t, torch.adjoint}
+MOVES |= {_BASE[name].__get__ for name in ("T", "mT", "H", "mH")}
+PARTS = {T.__getitem__, T.select, T.narrow, T.unbind, T.chunk, T.split, T.expand, T.expand_as}
+PARTS |= {torch.select, torch.narrow, torch.unbind, torch.chunk, torch.split}
+
+
+def step(
+    hearing: Hearing, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Any:
+    """What may be done to weights before they meet values: dropout, another type, another shape."""
+    if not args:
+        return func(*args, **kwargs)
+    known, before = hearing.lineage.of(args[0]), args[0]
+    if isinstance(known, Weighed) and (kwargs.get("inplace") or in_place(func)):
+        before = args[0].detach().clone()
+    result = func(*args, **kwargs)
+    if isinstance(known, Weighed) and isinstance(result, Tensor) and result is not before:
+        if func not in SHAPES or (known.has_rows and result.shape[-1:] == before.shape[-1:]):
+            fact = known.after(before, (func, args[1:], kwargs))
+            hearing.lineage.learn(result, fact)
+    elif isinstance(known, Scored) and isinstance(result, Tensor):
+        if func in CASTS:
+            hearing.lineage.learn(result, known)
+        elif func in SHAPES and result.dtype == args[0].dtype:
+            hearing.lineage.learn(result, known.regrouped(args[0].shape, result.shape))
+    return result
+
+
+def moving(
+    hearing: Hearing, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Any:
+    """Weights whose axes change places, or scores of two axes."""
+    result = func(*args, **kwargs)
+    known = hearing.lineage.of(args[0]) if args else None
+    if known is None:
+        return result
+    numbered = torch.empty(tuple(range(args[0].ndim)))  # each axis has its number for a size
+    order = tuple(func(numbered, *args[1:], **kwargs).shape)
+    if isinstance(known, Weighed):
+        hearing.lineage.learn(result, known.moved(args[0], order))
+    elif order == (1, 0):
+        hearing.lineage.learn(result, known.turned())
+    return result
+
+
+def part(
+    hearing: Hearing, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Any:
+    """Some of the weights: those of a head, of some queries, or without the logits of a sink."""
+    result = func(*args, **kwargs)
+    known = hearing.lineage.of(args[0]) if args else None
+    if not isinstance(known, Weighed):
+        return result
+    if func is T.__getitem__ and any(isinstance(one, Tensor | list) for one in _flat(args[1:])):
+        hearing.lineage.follow(known, args[0], result)  # chosen by number
+        return result
+
+    def after(axis: int) -> Iterator[int | None]:
+        """Where an axis is in each part, by a tensor that has a stride in that axis alone."""
+        strides = [int(place == axis % args[0].ndim) for place in range(args[0].ndim)]
+        line = torch.empty_strided(args[0].shape, strides, device="meta")
+        for piece in _pieces(func(line, *args[1:], **kwargs)):
+            found = [place for place in range(-piece.ndim, 0) if piece.stride(place)]
+            if len(found) > 1:  # a new axis beside it has one, too
+                found = [place for place in found if piece.shape[place] > 1]
+            yield found[0] if len(found) == 1 else None
+
+    pieces = _pieces(result)
+    nowhere: list[int | None] = [None] * len(pieces)
+    queries = nowhere if known.queries is None else list(after(known.queries))
+    for piece, slot, query in zip(pieces, after(known.slots), queries, strict=True):
+        if slot is None or (query is None) != (known.queries is None):
+            continue
+        # Who takes apart the slots reads the rest of them in another way, as Longformer does.
+        if func is T.__getitem__ or piece.shape[slot] == args[0].shape[known.slots]:
+            hearing.lineage.learn(piece, known.elsewhere(slot, query))
+    return result
+
+
+def _pieces(result: Any) -> list[Tensor]:
+    return list(result) if isinstance(result, tuple | list) else [result]
+
+
+def gate_or(handler: Handler) -> Handler:
+    """What makes other weights of weights, and something else of what is none.
+
+    A gate, a mask of heads, a threshold and a sum to 1: what comes of it is what is read, and not
+    what the softmax gave.
+    """
+    return _either(handler, lambda known, tensors: True)
+
+
+def step_or(handler: Handler) -> Handler:
+    """The same of any other function, such as one that mixes heads.
+
+    What is made of a softmax and another tensor are other weights only where the softmax is known
+    to be of queries and keys: it may have been of a text's features.
+    """
+    return _either(handler, lambda known, tensors: known.queries is not None or tensors == 1)
+
+
+def _either(handler: Handler, follows: Callable[[Weighed, int], bool]) -> Handler:
+    def either(
+        hearing: Hearing, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> Any:
+        given = [one for one in _flat((*args, *kwargs.values())) if isinstance(one, Tensor)]
+        weights, known = next(
+            ((one, fact) for one in given if (fact := hearing.lineage.of(one)) is not None),
+            (None, None),
+        )
+        if weights is None or not isinstance(known, Weighed):
+            return handler(hearing, func, args, kwargs)
+        result = func(*args, **kwargs)
+        if follows(known, len(given)):
+            hearing.lineage.follow(known, weights, result)
+        return result
+
+    return either
+
+
+def _flat(given: tuple[Any, ...]) -> Iterator[Any]:
+    """What was given, one by one, of tuples and lists too."""
+    for one in given:
+        if isinstance(one, tuple | list):
+            yield from one
+        yield one
+
+
+@step_or
+def anything(
+    hearing: Hearing, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Any:
+    """A function of which nothing is known here."""
+    return func(*args, **kwargs)

@@ -1,0 +1,63 @@
+"""How often a tensor was changed in its place, also where torch keeps no count."""
+
+from collections import Counter
+from collections.abc import Callable, Mapping
+from functools import wraps
+from typing import Any
+
+from torch import Tensor
+
+from attlas.recording.foreign.unreadable import unreadable
+
+_NOT_IN_PLACE = ("__invert__", "__index__", "__int__")  # which begin as `__iadd__` does
+
+
+def in_place(function: Callable[..., Any]) -> bool:
+    """Whether a function of torch changes its first argument, by its name."""
+    name: str = getattr(function, "__name__", "")
+    if name.startswith("__"):
+        return name == "__setitem__" or (name.startswith("__i") and name not in _NOT_IN_PLACE)
+    return name[-1:] == "_" != name[-2:-1]
+
+
+class Versions:
+    """The version of a tensor: it changes whenever the tensor does, or what shares its memory.
+
+    Tensors of inference mode have none of torch's. Theirs is how often a function that was seen
+    here has changed their memory.
+    """
+
+    def __init__(self) -> None:
+        self._changes: Counter[int] = Counter()
+
+    def __call__(self, tensor: Tensor) -> int:
+        return self._changes[memory(tensor)] if tensor.is_inference() else tensor._version
+
+    def counting(
+        self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]
+    ) -> Callable[..., Any]:
+        """The function, which counts what it changes with these arguments where torch does not."""
+        first = args[:1] if in_place(function) or kwargs.get("inplace") else ()
+        out = kwargs.get("out")
+        changed = [*first, *(out if isinstance(out, tuple | list) else (out,))]
+        uncounted = [one for one in changed if isinstance(one, Tensor) and one.is_inference()]
+        if not uncounted:
+            return function
+
+        @wraps(function)
+        def changing(*args: Any, **kwargs: Any) -> Any:
+            result = function(*args, **kwargs)
+            self._changes.update(map(memory, uncounted))
+            return result
+
+        return changing
+
+
+def memory(tensor: Tensor) -> int:
+    """Where its numbers lie; 0 for all that do not say, or have none."""
+    if unreadable(tensor):
+        return 0
+    try:
+        return tensor.untyped_storage().data_ptr()
+    except (RuntimeError, NotImplementedError):  # sparse ones, and those of functorch
+        return 0
