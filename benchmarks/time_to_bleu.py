@@ -21,9 +21,7 @@ import os
 import shlex
 import subprocess
 import sys
-import tempfile
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -32,6 +30,7 @@ from typing import Any
 import corpus
 from curve import evenly, late
 from environments import environment
+from kept import TOLD, check_same, place
 from measurement import called, write
 from paper_bleu import paper_bleu
 from terms import check_model, check_search
@@ -48,7 +47,6 @@ CONTENDERS = {"attlas": ("attlas_course", None), "JoeyNMT": ("joeynmt_course", "
 LANGUAGES = ("en", "de")
 SPLITS = {"train": "train", "valid": "val", "test": "test_2016_flickr"}
 EVERY = 10**6  # checkpoints are kept
-TOLD = "told.json"
 
 
 @dataclass(frozen=True)
@@ -173,7 +171,7 @@ def curves(options: argparse.Namespace, plan: Plan) -> Iterator[dict[str, Any]]:
         "command": shlex.join(called(sys.argv)),
         "contenders": [],
     }
-    with place(options.kept, plan) as folder:
+    with place(options.kept, f"{plan.name}-{plan.minutes:g}-{plan.threads}") as folder:
         pairs = {"train": splits.train.pairs, "valid": splits.valid.pairs}
         corpus.written(folder, plan.recipe.vocabulary, pairs)
         told = {
@@ -195,35 +193,6 @@ def curves(options: argparse.Namespace, plan: Plan) -> Iterator[dict[str, Any]]:
             curve = {"name": one, "version": versions(one), **found}
             measurement = measurement | {"contenders": [*measurement["contenders"], curve]}
             yield measurement
-
-
-@contextmanager
-def place(kept: Path | None, plan: Plan) -> Iterator[Path]:
-    """Where contenders work: a folder that is gone afterwards, or one for this course, kept."""
-    if kept is None:
-        with tempfile.TemporaryDirectory() as temporary:
-            yield Path(temporary)
-        return
-    folder = kept.resolve() / f"{plan.name}-{plan.minutes:g}-{plan.threads}"
-    folder.mkdir(parents=True, exist_ok=True)
-    yield folder
-
-
-def check_same(told: dict[str, Any], folder: Path) -> None:
-    """That what is kept here is of what is asked for now, wherever it lies.
-
-    Errors: `AttlasError` where it is not.
-    """
-    before = folder / TOLD
-    if not before.is_file():
-        return
-    kept, asked = json.loads(before.read_text(encoding="utf-8")), json.loads(json.dumps(told))
-    others = sorted(k for k in asked if k not in ("corpus", "run") and kept.get(k) != asked[k])
-    if others:
-        raise AttlasError(
-            f"the course that {folder} keeps", f"one with another {', '.join(others)}",
-            "name another --kept, or ask for what was asked for there",
-        )  # fmt: skip
 
 
 def multi30k(folder: Path) -> FilesData:
