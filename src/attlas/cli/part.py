@@ -1,7 +1,6 @@
 """The translation of one file as far as it has come, which no kill can spoil."""
 
 import hashlib
-import json
 import os
 import shutil
 from collections.abc import Iterator, Mapping
@@ -11,7 +10,7 @@ from typing import IO, Any
 
 from attlas.cli.output import opened
 from attlas.cli.stamp import Stamp
-from attlas.config import Config
+from attlas.config import Config, parse_json
 from attlas.errors import AttlasError
 from attlas.runs import write_durably
 from attlas.runs.durable import explained, sync, write_whole
@@ -193,10 +192,10 @@ def _recorded(output: Path) -> Progress | None:
     """What is told of an output. Errors: `AttlasError` where it is damaged."""
     record = _record(output)
     try:
-        return Progress.read(json.loads(record.read_bytes()), str(record))
+        return Progress.read(parse_json(record.read_bytes()), str(record))
     except FileNotFoundError:
         return None
-    except (OSError, TypeError, ValueError, RecursionError) as error:
+    except (OSError, TypeError, ValueError) as error:
         if isinstance(error, AttlasError):
             raise _damaged(output, str(error)) from None
         raise _damaged(output, f"a damaged {record.name} ({error})") from None

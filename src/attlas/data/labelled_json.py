@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+from attlas.config import parse_json
 from attlas.data.lines import read_lines
 from attlas.data.pair import Labelled, Place
 from attlas.errors import AttlasError
@@ -37,10 +38,10 @@ def _labelled(line: str, text: str, label: str, where: str) -> Labelled:
 
 def _object(line: str, where: str) -> dict[str, Any]:
     try:
-        entry = json.loads(line, object_pairs_hook=_once)
+        entry = parse_json(line, _once)
     except json.JSONDecodeError as error:  # whose own text counts lines within this one
         found = f"{error.msg} at character {error.pos + 1}"
-    except (ValueError, RecursionError) as error:
+    except ValueError as error:
         found = str(error)
     else:
         if isinstance(entry, dict):

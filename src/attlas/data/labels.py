@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
+from attlas.config import parse_json
 from attlas.data.labelled_corpus import LabelledCorpus
 from attlas.data.vocabularies import Vocabularies
 from attlas.data.vocabulary import Vocabulary
@@ -90,8 +91,8 @@ class LabelledVocabularies:
         """
         path = folder / LABELS
         try:
-            names = json.loads(path.read_text(encoding="utf-8"))
-        except (OSError, ValueError, RecursionError) as error:
+            names = parse_json(path.read_text(encoding="utf-8"))
+        except (OSError, ValueError) as error:
             raise AttlasError(
                 f"a list of labels at {path}", str(error), "restore that file"
             ) from None

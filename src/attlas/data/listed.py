@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import ClassVar, TypeVar
 
+from attlas.config import parse_json
 from attlas.data.vocabulary import SPECIAL, UNKNOWN, Vocabulary
 from attlas.errors import AttlasError
 
@@ -121,11 +122,11 @@ def load_listed(path: Path) -> Listed:
     """
     kinds: dict[str, type[Listed]] = {cls.kind: cls for cls in (Words, Characters)}
     try:
-        table = json.loads(path.read_text(encoding="utf-8"))
+        table = parse_json(path.read_text(encoding="utf-8"))
         kind, tokens = kinds[table["kind"]], table["tokens"]
         if not isinstance(tokens, list) or not all(isinstance(token, str) for token in tokens):
             raise TypeError("its tokens are no list of texts")
-    except (ValueError, KeyError, TypeError, RecursionError) as error:
+    except (ValueError, KeyError, TypeError) as error:
         raise AttlasError(
             "a vocabulary of words or characters", f"{path}, which is damaged ({error})", "build it"
         ) from None

@@ -10,17 +10,18 @@ def spelt(host: str) -> str:
 
     An IPv4 address that is written as one of IPv6 (::ffff:127.0.0.1) is that IPv4 address.
     """
-    try:
-        address = ipaddress.ip_address(host)
-    except ValueError:
-        return host.lower()
-    return str(getattr(address, "ipv4_mapped", None) or address)
+    address = _address(host)
+    return host.lower() if address is None else str(address)
 
 
 def is_address(host: str) -> bool:
     """Whether it is an IP address, in whatever spelling of today's."""
+    return _address(host) is not None
+
+
+def _address(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
     try:
-        ipaddress.ip_address(host)
+        address = ipaddress.ip_address(host)
     except ValueError:
-        return False
-    return True
+        return None
+    return getattr(address, "ipv4_mapped", None) or address

@@ -1,11 +1,11 @@
 """What the page asks to be translated."""
 
-import json
 from dataclasses import dataclass
 from typing import Self
 
 from starlette.requests import Request
 
+from attlas.config import parse_json
 from attlas.errors import AttlasError
 
 MOST_CHARACTERS = 2_000  # of one text
@@ -49,8 +49,8 @@ async def _body(request: Request) -> bytes:
 
 def _parsed(body: bytes) -> dict[str, str]:
     try:
-        asked = json.loads(body)
-    except (ValueError, RecursionError):
+        asked = parse_json(body)
+    except ValueError:
         raise AttlasError('{"text": "…"} as JSON', "something else", "send JSON in UTF-8") from None
     if (
         not isinstance(asked, dict)

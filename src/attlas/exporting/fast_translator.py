@@ -1,6 +1,5 @@
 """A translator whose search is CTranslate2's."""
 
-import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from itertools import accumulate
@@ -10,7 +9,7 @@ from typing import Any
 
 import torch
 
-from attlas.config import Config
+from attlas.config import Config, parse_json
 from attlas.data import BEGIN, END, PAD
 from attlas.data.vocabulary import SPECIAL
 from attlas.decoding import DecodingConfig, Hypothesis, Translator
@@ -226,12 +225,12 @@ def _checked(folder: Path, subject: Subject) -> _Origin:
     export = f"run: {join([*command, '--checkpoint', subject.checkpoint, '--out', str(folder)])}"
     again, other = f"take it away and {export}, or name another folder", "name another folder"
     try:
-        origin = json.loads((folder / ORIGIN).read_bytes())
+        origin = parse_json((folder / ORIGIN).read_bytes())
         if not isinstance(origin, dict):
             raise ValueError("it holds no facts")
     except FileNotFoundError:
         raise AttlasError(wanted, "none", other if standing(folder) else export) from None
-    except (OSError, ValueError, RecursionError) as error:
+    except (OSError, ValueError) as error:
         raise AttlasError(wanted, f"a damaged {ORIGIN} ({error})", again) from None
     read = _Origin.read(origin, str(folder / ORIGIN))
     if read.format != "ctranslate2":

@@ -12,6 +12,7 @@ import torch
 from safetensors import SafetensorError
 from torch import Tensor
 
+from attlas.config import parse_json
 from attlas.errors import AttlasError
 from attlas.runs.durable import write_durably
 
@@ -56,13 +57,13 @@ def read_checkpoint(path: Path) -> Checkpoint:
     try:
         # Copies, because products may round differently on memory that is not aligned.
         tensors = {name: t.clone() for name, t in safetensors.torch.load(content).items()}
-        header = json.loads(content[8 : 8 + int.from_bytes(content[:8], "little")])
-        metadata = json.loads(header["__metadata__"][_METADATA])
+        header = parse_json(content[8 : 8 + int.from_bytes(content[:8], "little")])
+        metadata = parse_json(header["__metadata__"][_METADATA])
         facts, checksum = metadata["facts"], metadata["sha256"]
         if _checksum(tensors, facts) != checksum:
             raise _unreadable(path, "bytes that are not those that were saved")
-        return Checkpoint(under(_MODEL, tensors), under(_TRAINING, tensors), json.loads(facts))
-    except (SafetensorError, ValueError, KeyError, TypeError, RecursionError) as error:
+        return Checkpoint(under(_MODEL, tensors), under(_TRAINING, tensors), parse_json(facts))
+    except (SafetensorError, ValueError, KeyError, TypeError) as error:
         if isinstance(error, AttlasError):
             raise
         raise _unreadable(path, f"a damaged file ({error})") from None

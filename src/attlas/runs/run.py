@@ -1,12 +1,11 @@
 """A run: the folder of a training, read back."""
 
-import json
 from pathlib import Path
 from typing import Any
 
 from torch import nn
 
-from attlas.config import Config, read_toml
+from attlas.config import Config, parse_json, read_toml
 from attlas.data import LabelledVocabularies, Vocabularies
 from attlas.errors import AttlasError
 from attlas.models import (
@@ -132,13 +131,13 @@ class Run:
         """What `metrics.jsonl` tells, in order; a last line cut short by a kill is not counted."""
         try:
             lines = (self.path / METRICS).read_bytes().split(b"\n")[:-1]
-            events = [json.loads(line) for line in lines]
+            events = [parse_json(line) for line in lines]
             if not all(isinstance(event, dict) for event in events):
                 raise ValueError("a line that holds something else")
             return events
         except FileNotFoundError:
             return []
-        except (OSError, ValueError, RecursionError) as error:
+        except (OSError, ValueError) as error:
             raise AttlasError(
                 f"one JSON object per line in {self.path / METRICS}", str(error), "mend that file"
             ) from None
@@ -146,10 +145,10 @@ class Run:
     def provenance(self) -> dict[str, Any]:
         """Version, commit, seed and data checksums: what a score has to say beside its number."""
         try:
-            read = json.loads((self.path / PROVENANCE).read_bytes())
+            read = parse_json((self.path / PROVENANCE).read_bytes())
             if not isinstance(read, dict) or not isinstance(read.get("data", {}), dict):
                 raise ValueError("it holds no facts about a run")
-        except (OSError, ValueError, RecursionError) as error:
+        except (OSError, ValueError) as error:
             raise AttlasError(
                 f"a readable {PROVENANCE} in {self.path}", str(error), "restore that file"
             ) from None

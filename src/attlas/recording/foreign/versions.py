@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 from functools import wraps
 from typing import Any
 
+import torch
 from torch import Tensor
 
 from attlas.recording.foreign.unreadable import unreadable
@@ -37,6 +38,8 @@ class Versions:
         self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]
     ) -> Callable[..., Any]:
         """The function, which counts what it changes with these arguments where torch does not."""
+        if not torch.is_inference_mode_enabled():
+            return function  # nobody else may change tensors of inference mode
         first = args[:1] if in_place(function) or kwargs.get("inplace") else ()
         out = kwargs.get("out")
         changed = [*first, *(out if isinstance(out, tuple | list) else (out,))]
