@@ -23,7 +23,7 @@ settings.register_profile(
     "quick", max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.register_profile(
-    "thorough", max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+    "thorough", max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.load_profile(os.environ.get("ATTLAS_HYPOTHESIS", "quick"))
 
@@ -39,12 +39,12 @@ def shared_data() -> Path:
     return SHARED
 
 
-CHECKED = 0.5  # seconds
+CHECKED = 0.3  # seconds
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, bool, bool]:
-    """Shapes are checked for the first half second of each test: what takes longer repeats itself,
+    """Shapes are checked at the beginning of each test: what takes longer repeats itself,
     and checked it would take five times as long.
     """
     config.update("jaxtyping_disable", False)

@@ -101,11 +101,11 @@ def test_a_process_that_dies_at_any_operation_on_files_leaves_what_the_next_one_
 def test_killed_again_and_again_it_ends_with_the_same_bytes(
     run: Path, tmp_path: Path, threads: int
 ) -> None:
-    sources, out = written(tmp_path, a=300, b=200), tmp_path / "out"
+    sources, out = written(tmp_path, a=180, b=120), tmp_path / "out"
     assert translate(run, *sources, "--into", tmp_path / "undisturbed", "--window", 5)[0] == 0
     command = (run, *sources, "--into", out, "--window", 5)
     chance = random.Random(2)
-    for name, lines in (("a.txt", 5), ("a.txt", 120), ("b.txt", 60)):
+    for name, lines in (("a.txt", 5), ("a.txt", 80), ("b.txt", 40)):
         with started(*command, threads=threads) as process:
             until_there_are(lines, out / name)
             time.sleep(chance.uniform(0.0, 0.05))

@@ -1,6 +1,7 @@
 import pytest
 import torch
 import torch.nn.functional as F
+from jaxtyping import config
 from torch import nn
 from written import QUERIES, Calling, vectors
 
@@ -77,6 +78,13 @@ def test_a_head_that_does_not_exist_is_named(attention):
         intervene(attention, without(4)),
     ):
         attention(source, attention.remember(source))
+
+
+@pytest.mark.parametrize("heads", [("0",), ([0, 1],), (True,), (0.0,), (0, None)])
+def test_heads_that_are_no_numbers_are_refused_before_a_model_runs(heads):
+    config.update("jaxtyping_disable", True)  # whose own error would come first
+    with pytest.raises(AttlasError, match=r"whole numbers; got without\(.*such as without\(0, 3\)"):
+        without(*heads)
 
 
 def test_weights_of_another_shape_are_refused(attention):

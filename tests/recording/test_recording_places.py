@@ -52,6 +52,81 @@ def test_heads_that_are_gone_through_one_by_one_are_not_taken_for_folded_ones(ba
             torch.testing.assert_close(maps, model.expected(source))
 
 
+def chunks(vectors, heads):
+    return torch.cat(vectors.chunk(heads, -1), 0)
+
+
+def stacked(vectors, heads):
+    return torch.stack(vectors.split(vectors.shape[-1] // heads, -1)).flatten(0, 1)
+
+
+def permuted(vectors, heads):
+    apart = vectors.unflatten(-1, (heads, -1)).permute(2, 0, 1, 3)
+    return apart.contiguous().view(-1, *apart.shape[2:]) * 1.0
+
+
+def reshaped(vectors, heads):
+    return vectors.unflatten(-1, (heads, -1)).permute(2, 0, 1, 3).flatten(0, 1)
+
+
+def texts_first(vectors, heads):
+    return vectors.unflatten(-1, (heads, -1)).transpose(1, 2).flatten(0, 1)
+
+
+def places_first(vectors, heads):
+    return vectors.transpose(0, 1).reshape(vectors.shape[1], -1, 3).transpose(0, 1)
+
+
+class Folding(nn.Module):
+    """Heads in the axis of texts, one head of all texts after another or the other way round."""
+
+    def __init__(self, fold, way):
+        super().__init__()
+        self.num_heads, self.fold, self.way = 3, fold, way
+        self.to_all = nn.Linear(9, 27)
+
+    def forward(self, source):
+        asked, keys, values = (self.fold(x, 3) for x in self.to_all(source).chunk(3, -1))
+        if self.way == "fused":
+            return F.scaled_dot_product_attention(asked, keys, values)
+        scores = asked @ keys.mT / 3**0.5
+        if self.way == "held":
+            scores = scores + torch.sin(scores)  # what is read is the map itself
+        return F.softmax(scores, -1) @ values
+
+    def expected(self, source):
+        asked, keys, _ = (
+            x.unflatten(-1, (3, 3)).transpose(1, 2) for x in self.to_all(source).chunk(3, -1)
+        )
+        scores = asked @ keys.mT / 3**0.5
+        return F.softmax(scores + torch.sin(scores) if self.way == "held" else scores, -1)
+
+
+FOLDS = [chunks, stacked, permuted, reshaped, texts_first, places_first]
+
+
+@pytest.mark.parametrize("fold", FOLDS, ids=lambda fold: fold.__name__)
+@pytest.mark.parametrize("way", ["fused", "written", "held"])
+@pytest.mark.parametrize("batch", [1, 2, 3, 4])
+def test_folded_heads_belong_to_their_texts_in_whatever_order_they_were_folded(fold, way, batch):
+    torch.manual_seed(batch)
+    model, source = Folding(fold, way), torch.randn(batch, QUERIES, 9)
+    changed = []
+
+    def doubled(weights, seen, layer):
+        changed.append(weights)
+        return weights * 2
+
+    with torch.no_grad():
+        with observe(model) as trace:
+            plain = model(source)
+        torch.testing.assert_close(trace[""].weights(), model.expected(source))
+        with intervene(model, doubled):
+            twice = model(source)
+        torch.testing.assert_close(changed[0], model.expected(source))
+        torch.testing.assert_close(twice, plain * 2)
+
+
 BESIDE = [
     {"add_zero_attn": True},
     {"add_bias_kv": True},

@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from attlas.errors import AttlasError
 from attlas.recording.compiled import check_not_compiled
 from attlas.recording.foreign.watch import watching
+from attlas.recording.selection import is_whole
 from attlas.recording.tap import (
     Listener,
     Rewrite,
@@ -92,7 +93,16 @@ def permuted(seed: int) -> Rewrite:
 
 
 def without(*heads: int) -> Rewrite:
-    """These heads read nothing: their weights are zero."""
+    """These heads read nothing: their weights are zero.
+
+    Errors: `AttlasError` for what is no whole number, here; for a head that a layer has not, there.
+    """
+    if not all(map(is_whole, heads)):
+        raise AttlasError(
+            "heads by number, as whole numbers",
+            f"without({', '.join(map(repr, heads)):.80})",
+            "count them from 0, such as without(0, 3)",
+        )
 
     def change(weights: Weights, seen: Seen, layer: str) -> Weights:
         wrong = [head for head in heads if not 0 <= head < weights.shape[1]]

@@ -6,6 +6,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from attlas.recording.dense_reading import DenseReading
+from attlas.recording.foreign.folds import ONE_HEAD, Fold, Folds
 from attlas.recording.foreign.fused import factored
 from attlas.recording.foreign.heads import heads_of, mask_with_heads, with_heads
 from attlas.recording.foreign.lineage import Scored, Weighed
@@ -19,6 +20,7 @@ def explicit_reading(
     weights: Float[Tensor, "*batch queries slots"],
     values: Float[Tensor, "..."],
     place: Place,
+    folds: Folds,
     sight: Callable[..., Sight] = sight_of,
 ) -> Reading:
     """What is read of `weights @ values`, where the weights are known to come from a softmax.
@@ -27,21 +29,34 @@ def explicit_reading(
     themselves, before dropout, where something else was done to the scores.
     """
     origin = weights if known.origin is None else known.origin
+    fold = fold_of(known, origin, values, place, folds)
     scores = known.scores
     if scores is None or not _makes(scores, origin):
-        heads = heads_of(values, place, origin.shape[1]) if origin.ndim == 3 else 1
-        return _held(with_heads(origin, heads))
-    heads = heads_of(scores.left, place)
+        return _held(with_heads(origin, fold))
     mask = scores.mask()
     return factored(
-        with_heads(scores.left, heads),
-        with_heads(scores.right.transpose(-1, -2), heads),
+        with_heads(scores.left, fold),
+        with_heads(scores.right.transpose(-1, -2), fold),
         scores.scale,
-        None if mask is None else mask_with_heads(mask, scores.left, heads),
+        None if mask is None else mask_with_heads(mask, scores.left, fold),
         place.module,
         sight,
         scores.softcap,
     )
+
+
+def fold_of(
+    known: Weighed,
+    origin: Float[Tensor, "*batch queries slots"],
+    values: Float[Tensor, "..."],
+    place: Place,
+    folds: Folds,
+) -> Fold:
+    """The heads that are folded into the first axis of the weights, where there are three."""
+    scores = known.scores
+    if scores is not None and _makes(scores, origin):
+        return heads_of(scores.left, place, folds)
+    return heads_of(values, place, folds, origin.shape[1]) if origin.ndim == 3 else ONE_HEAD
 
 
 def _makes(scores: Scored, weights: Tensor) -> bool:
@@ -61,13 +76,17 @@ def rewritten(
     known: Weighed,
     weights: Float[Tensor, "*batch queries slots"],
     reading: Reading,
+    fold: Fold,
     change: Callable[[Tensor, Tensor], Tensor],
 ) -> Float[Tensor, "*batch queries slots"]:
     """Other weights in place of these: `change(weights, seen) → weights`, before dropout."""
     origin = weights if known.origin is None else known.origin
     seen = reading.seen(0, reading.shape[2])
-    changed = change(origin.reshape(reading.shape), seen)
-    return known.again(changed.reshape(origin.shape).to(origin.dtype))
+    if origin.ndim == 3:
+        changed = fold.close(change(fold.open(origin), seen))
+    else:
+        changed = change(origin.reshape(reading.shape), seen).reshape(origin.shape)
+    return known.again(changed.to(origin.dtype))
 
 
 def is_softmax_of_rows(result: Tensor, dim: int | None, scores: Scored | None) -> bool:

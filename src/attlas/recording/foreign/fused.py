@@ -11,6 +11,7 @@ from torch.nn.attention.bias import CausalBias
 
 from attlas.patterns import causal
 from attlas.recording.factored_reading import FactoredReading
+from attlas.recording.foreign.folds import Folds
 from attlas.recording.foreign.heads import (
     heads_of,
     mask_with_heads,
@@ -39,24 +40,28 @@ class FusedCall:
     scale: float | None = None
     enable_gqa: bool = False
 
-    def reading(self, place: Place, sight: Callable[..., Sight] = sight_of) -> FactoredReading:
+    def reading(
+        self, place: Place, folds: Folds, sight: Callable[..., Sight] = sight_of
+    ) -> FactoredReading:
         """The weights before dropout, of these very tensors; the call was made at `place`."""
         query, keys = self._aligned()
-        heads = heads_of(query, place)
+        fold = heads_of(query, place, folds)
         mask = self.attn_mask
         if isinstance(mask, CausalBias):  # a tensor by name alone
             mask = mask._materialize(self.query.device)
-        mask = None if mask is None else mask_with_heads(mask, query, heads)
+        mask = None if mask is None else mask_with_heads(mask, query, fold)
         scale = float(self.query.shape[-1] ** -0.5) if self.scale is None else float(self.scale)
         past = Sight(causal, 0) if self.is_causal else None
-        query, keys = with_heads(query, heads), with_heads(keys, heads)
+        query, keys = with_heads(query, fold), with_heads(keys, fold)
         return factored(
             query, keys, scale, mask, place.module, lambda *given: past or sight(*given)
         )
 
-    def changed(self, place: Place, change: Change) -> Float[Tensor, "... queries value_width"]:
+    def changed(
+        self, place: Place, folds: Folds, change: Change
+    ) -> Float[Tensor, "... queries value_width"]:
         """The same call with other weights: `change(weights, seen) → weights`, before dropout."""
-        reading = self.reading(place)
+        reading = self.reading(place, folds)
         queries, slots = reading.shape[2:]
         weights = reading.rows(0, queries).to(self.query.dtype)
         weights = change(weights, reading.seen(0, queries)).to(self.query.dtype)
@@ -69,9 +74,11 @@ class FusedCall:
             rows = torch.broadcast_shapes(rows, self.key.shape[:-2], value.shape[:-2])  # type: ignore[no-untyped-call]
             if query.ndim != 4 or value.ndim != 4:
                 value = value.expand(*query.shape[:-2], *value.shape[-2:])
-        values = with_heads(value, heads_of(query, place))[:, :, :slots]
+        fold = heads_of(query, place, folds)
+        values = with_heads(value, fold)[:, :, :slots]
         values = values.repeat_interleave(weights.shape[1] // values.shape[1], dim=1)
         context = F.dropout(weights, self.dropout_p) @ values
+        context = fold.close(context) if query.ndim == 3 else context
         return context.reshape(*rows, self.query.shape[-2], values.shape[-1])
 
     def _aligned(

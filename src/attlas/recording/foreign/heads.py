@@ -6,6 +6,7 @@ import torch
 from jaxtyping import Float, Shaped
 from torch import Tensor, nn
 
+from attlas.recording.foreign.folds import ONE_HEAD, Fold, Folds
 from attlas.recording.place import Place
 
 _HEADS = ("num_heads", "num_attention_heads", "n_heads", "n_head", "nhead", "heads")
@@ -13,9 +14,12 @@ _WIDTHS = ("embed_dim", "hidden_size", "all_head_size", "d_model", "width", "dim
 
 
 def heads_of(
-    tensor: Float[Tensor, "... places width"], place: Place, queries: int | None = None
-) -> int:
-    """How many heads are folded into the first of three axes; 1 where there are not three.
+    tensor: Float[Tensor, "... places width"],
+    place: Place,
+    folds: Folds,
+    queries: int | None = None,
+) -> Fold:
+    """The heads that are folded into the first of three axes; one where there are not three.
 
     The first axis is batch × heads where the module names a number of heads, and a width that so
     many vectors of this width make: its own, or that of a linear map which it holds. A module that
@@ -23,7 +27,7 @@ def heads_of(
     many there are, where these are not they.
     """
     if tensor.ndim != 3:
-        return 1
+        return ONE_HEAD
     module, places = place.module, tensor.shape[1] if queries is None else queries
     widths = [number for name in _WIDTHS if (number := _number(module, name))]
     for child in module.children():
@@ -32,8 +36,9 @@ def heads_of(
     for name in _HEADS:
         heads = _number(module, name)
         if heads and tensor.shape[0] % heads == 0 and tensor.shape[-1] * heads in widths:
-            return 1 if place.folds_no_heads(tensor.shape[0], places, heads) else heads
-    return 1
+            one_each = place.folds_no_heads(tensor.shape[0], places, heads)
+            return ONE_HEAD if one_each else folds.order(tensor, heads)
+    return ONE_HEAD
 
 
 def heads_named(module: nn.Module) -> int | None:
@@ -46,22 +51,22 @@ def heads_named(module: nn.Module) -> int | None:
 
 
 def with_heads(
-    tensor: Shaped[Tensor, "..."], heads: int = 1
+    tensor: Shaped[Tensor, "..."], fold: Fold = ONE_HEAD
 ) -> Shaped[Tensor, "batch heads places last"]:
-    """The tensor with axes (batch, heads, places, last): `heads` of three axes are in the first."""
-    if tensor.ndim == 3 and tensor.shape[0] % heads == 0:
-        return tensor.reshape(-1, heads, *tensor.shape[1:])
+    """The tensor with axes (batch, heads, places, last): the first of three is so folded."""
+    if tensor.ndim == 3 and tensor.shape[0] % fold.heads == 0:
+        return fold.open(tensor)
     while tensor.ndim < 4:
         tensor = tensor.unsqueeze(0)
     return tensor.flatten(0, tensor.ndim - 4)
 
 
 def mask_with_heads(
-    mask: Shaped[Tensor, "..."], like: Shaped[Tensor, "... queries width"], heads: int = 1
+    mask: Shaped[Tensor, "..."], like: Shaped[Tensor, "... queries width"], fold: Fold = ONE_HEAD
 ) -> Shaped[Tensor, "#batch #heads #queries #slots"]:
     """A mask beside `like`, whose axes it is broadcast to from the last one on, as torch does."""
     if like.ndim < 4:
-        return with_heads(mask, heads)
+        return with_heads(mask, fold)
     while mask.ndim < like.ndim:
         mask = mask.unsqueeze(0)
     folded = like.ndim - 3

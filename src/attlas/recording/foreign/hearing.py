@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from attlas.errors import AttlasError
 from attlas.recording.foreign.calling import place_of_call
+from attlas.recording.foreign.folds import Folds
 from attlas.recording.foreign.lineage import Lineage, Scored
 from attlas.recording.foreign.news import News
 from attlas.recording.foreign.sights import Sights
@@ -30,6 +31,7 @@ class Hearing:
     def __init__(self) -> None:
         self.lineage = Lineage()
         self.sights = Sights()
+        self.folds = Folds()
         self.seen = 0  # how often attention was come upon, whoever wanted it
         self.unslotted = 0  # how many keys are no slots of the text, in the call at hand
         self.in_kernel = False  # whether a kernel that transformers calls by name is at work

@@ -34,6 +34,10 @@ def step(
     if isinstance(known, Weighed) and (kwargs.get("inplace") or in_place(func)):
         before = args[0].detach().clone()
     result = func(*args, **kwargs)
+    if func in SHAPES:
+        hearing.folds.reshaped(args[0], result)
+    elif func in CASTS:
+        hearing.folds.laid_out(args[0], result)
     if isinstance(known, Weighed) and isinstance(result, Tensor) and result is not before:
         if func not in SHAPES or (known.has_rows and result.shape[-1:] == before.shape[-1:]):
             fact = known.after(before, (func, args[1:], kwargs))

@@ -12,6 +12,7 @@ from torch.overrides import TorchFunctionMode
 
 from attlas.errors import AttlasError
 from attlas.recording.foreign.as_written import as_written
+from attlas.recording.foreign.folds import joining
 from attlas.recording.foreign.fused import FusedCall
 from attlas.recording.foreign.hearing import Handler, Hearing
 from attlas.recording.foreign.interfaces import heard_interfaces
@@ -83,9 +84,9 @@ def _fused(
     if not concerned:
         return func(*args, **kwargs)
     place = concerned[0][1]
-    hearing.tell(concerned, call.reading(place, hearing.sights))
+    hearing.tell(concerned, call.reading(place, hearing.folds, hearing.sights))
     change = hearing.change(concerned)
-    return func(*args, **kwargs) if change is None else call.changed(place, change)
+    return func(*args, **kwargs) if change is None else call.changed(place, hearing.folds, change)
 
 
 def _nested(
@@ -113,6 +114,7 @@ _HANDLERS: Mapping[Any, Handler] = {
     torch.einsum: einsum,
     T.__setitem__: step_or(assigning),
     F.gumbel_softmax: drawn,
+    **dict.fromkeys((torch.cat, torch.concat, torch.concatenate, torch.stack), joining(anything)),
     **dict.fromkeys((T.masked_fill, torch.masked_fill, T.masked_fill_), gate_or(filling)),
     **dict.fromkeys((torch.where, T.where), gate_or(choosing)),
     **dict.fromkeys(

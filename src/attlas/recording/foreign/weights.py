@@ -8,6 +8,7 @@ from torch import Tensor, nn
 from attlas.recording.foreign.contraction import Contraction
 from attlas.recording.foreign.explicit import (
     explicit_reading,
+    fold_of,
     is_softmax_of_rows,
     rewritten,
 )
@@ -126,10 +127,13 @@ def _read(
     if not concerned:
         return weights
     place = concerned[0][1]
-    reading = explicit_reading(known, weights, values, place, hearing.sights)
+    reading = explicit_reading(known, weights, values, place, hearing.folds, hearing.sights)
     hearing.tell([pair for pair in concerned if known.news.first_for(*pair, query)], reading)
     change = hearing.change(concerned)
-    return weights if change is None else rewritten(known, weights, reading, change)
+    if change is None:
+        return weights
+    fold = fold_of(known, weights, values, place, hearing.folds)
+    return rewritten(known, weights, reading, fold, change)
 
 
 def _is_table(values: Tensor, weights: Tensor) -> bool:
