@@ -6,6 +6,7 @@ import torch
 from explained_models import REAL, TEXTS, MultiheadPooling, Pooled, classifier, llama, told
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from jaxtyping import config
 
 from attlas.analysis.explanation.adversary import adversary
 from attlas.analysis.explanation.focus import Focus
@@ -106,6 +107,13 @@ def test_what_is_reported_is_what_the_weights_do():
     assert (apart[~REAL] == 0).all()
     assert (found.distance <= 0.01).all()
     assert (found.divergence > 0).all()
+
+
+@pytest.mark.parametrize("number", [np.int64(2), torch.tensor(2), [2], np.array([2])])
+def test_a_row_may_be_named_by_a_number_of_numpy_or_torch(number) -> None:
+    config.update("jaxtyping_disable", True)  # which knows Python's alone
+    rows = Focus("layer", heads=number, queries=number).rows(3, 4, "layer")
+    assert rows.nonzero().tolist() == [[2, 2]]
 
 
 def test_multihead_attention_and_grouped_heads_have_adversaries_too():

@@ -296,6 +296,20 @@ def test_padding_that_only_a_bias_hides_is_no_text():
     assert one.role("layer", 0, "first").queries == 9
 
 
+def test_padding_on_the_left_whose_rows_a_bias_hides_whole_is_no_text():
+    torch.manual_seed(0)
+    parts = torch.randn(2, 1, 1, 6, 4)
+    place = torch.arange(6)
+    real = place >= 2
+    slopes = -0.1 * (place[:, None] - place).clamp(min=0)
+    least = torch.finfo(torch.float32).min
+    bias = slopes.masked_fill(~(real & (place <= place[:, None])), least)[None, None]
+    hidden = FactoredReading(parts[0], parts[1], 1.0, everywhere, 0, bias=bias)
+    told = roles(traced(hidden, across=False), real=real[None])
+    assert scores(roles(traced(hidden, across=False))) == pytest.approx(scores(told), nan_ok=True)
+    assert told.role("layer", 0, "previous").queries == 3
+
+
 def test_padding_of_the_target_is_left_out_where_the_target_is_told():
     torch.manual_seed(0)
     trace = traced(DenseReading(torch.randn(2, 1, 4, 4).softmax(-1)), across=True, layer="cross")

@@ -108,7 +108,10 @@ def translated(encoder: str, decoder: str, batch=1) -> Trace:
     return trace
 
 
-@pytest.mark.parametrize(("encoder", "decoder"), [("encoder", "decoder"), ("a", "b")])
+@pytest.mark.parametrize(
+    ("encoder", "decoder"),
+    [("encoder", "decoder"), ("a", "b"), ("encoder.encoder", "decoder.encoder")],
+)
 def test_of_a_trace_one_side_is_rolled_out_and_two_are_refused(encoder: str, decoder: str) -> None:
     trace = translated(encoder, decoder)
     for side in (encoder, decoder):

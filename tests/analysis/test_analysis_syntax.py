@@ -85,6 +85,7 @@ def test_heads_are_found_in_both_directions_as_by_hand():
 
 def test_a_head_is_syntactic_from_a_tenth_above_its_baseline():
     assert Found("obj", 10, "layer", 0, DIRECTIONS[0], 0.75, 0.5, -2).syntactic
+    assert Found("obj", 10, "layer", 0, DIRECTIONS[0], 6 / 10, 5 / 10, -2).syntactic
     assert not Found("obj", 100, "layer", 0, DIRECTIONS[0], 0.59, 0.5, -2).syntactic
 
 

@@ -71,6 +71,14 @@ def test_a_layer_that_is_not_there_names_those_that_are(trace: Path, tmp_path: P
     assert "choose from: decoder.attention" in error
 
 
+def test_a_trace_without_a_map_is_told(tmp_path: Path) -> None:
+    Trace().save(tmp_path / "t.safetensors")
+    code, _, error = figure(tmp_path / "t.safetensors", "-o", tmp_path / "m.svg")
+    assert code == 2
+    assert error.startswith("attlas: wanted ")
+    assert not (tmp_path / "m.svg").exists()
+
+
 @pytest.mark.parametrize("suffix", ["gif", ""])
 def test_another_suffix_names_the_valid_ones_before_any_work(tmp_path: Path, suffix: str) -> None:
     code, _, error = figure(tmp_path / "no-run", "a", "-o", tmp_path / f"map.{suffix}")

@@ -305,6 +305,39 @@ def test_a_process_that_is_killed_goes_on_and_ends_alike(
         assert parquet.read_table(out).equals(parquet.read_table(whole))
 
 
+def test_a_search_may_be_set_as_a_table(run: Path, tmp_path: Path) -> None:
+    corpus = tmp_path / "corpus.txt"
+    corpus.write_text("1 2 3\n", encoding="utf-8")
+    for name, setting in (("a", 'decoding={method="beam", beam=3}'), ("b", "decoding.beam=3")):
+        more = () if name == "a" else ("--set", "decoding.method=beam")
+        out = tmp_path / f"{name}.csv"
+        code, _, error = stats(run, corpus, *more, "--set", setting, "-o", out)
+        assert code == 0, error
+        assert (tmp_path / f"{name}.csv.json").is_file()
+        facts = json.loads((tmp_path / f"{name}.csv.json").read_bytes())
+        assert (facts["decoding.method"], facts["decoding.beam"]) == ("beam", 3)
+
+
+def test_a_threshold_that_is_no_number_is_refused_before_any_work(
+    run: Path, corpus: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "t.csv"
+    code, _, error = stats(run, corpus, "--threshold", "nan", "-o", out)
+    assert code == 2
+    assert error.startswith("attlas: wanted --threshold from 0 to 1; got nan")
+    assert not part.books(out).exists()
+
+
+@pytest.mark.skipif(sys.platform == "darwin", reason="macOS has no such names")
+@pytest.mark.parametrize("name", ["t.csv", "t.parquet"])
+def test_a_corpus_whose_name_is_no_utf_8_is_measured(bert: Path, tmp_path: Path, name: str) -> None:
+    corpus = Path(os.fsdecode(os.fsencode(tmp_path) + b"/caf\xe9.txt"))
+    corpus.write_text("a dog\n", encoding="utf-8")
+    code, _, error = stats(bert, corpus, "-o", tmp_path / name)
+    assert code == 0, error
+    assert (tmp_path / name).is_file()
+
+
 def lines_of(output: Path) -> int:
     """How many lines of it are done."""
     try:

@@ -5,6 +5,7 @@ import warnings
 import numpy as np
 import pytest
 from matplotlib.figure import Figure
+from matplotlib.font_manager import fontManager
 from matplotlib.text import Text
 
 from attlas import figures
@@ -129,3 +130,12 @@ def test_a_code_point_is_never_cut_in_two() -> None:
 def test_a_font_that_is_not_needed_is_not_used() -> None:
     fonts = {name for text in drawn(["abc"], ["d"]).findobj(Text) for name in text.get_fontfamily()}
     assert not any("CJK" in name for name in fonts)
+
+
+@pytest.mark.usefixtures("machine_with_cjk")
+def test_a_font_is_added_once_however_many_figures_are_drawn() -> None:
+    counts = []
+    for _ in range(3):
+        drawn(["猫"], ["d"])
+        counts.append(len(fontManager.ttflist))
+    assert counts[0] == counts[1] == counts[2]

@@ -1,5 +1,8 @@
 """Memories that grow: values that never change, and no copy for every slot."""
 
+import copy
+import pickle
+
 import pytest
 import torch
 from hypothesis import given
@@ -129,3 +132,14 @@ def test_a_memory_that_grows_without_gradients_leaves_those_of_an_earlier_read_a
     assert grown.keys.data_ptr() == past.keys.data_ptr()  # it was written, not copied
     by_past, by_alone = (torch.autograd.grad(read.sin().sum(), query)[0] for read in reads)
     assert torch.equal(by_past, by_alone)
+
+
+@pytest.mark.parametrize("copied", [copy.deepcopy, lambda one: pickle.loads(pickle.dumps(one))])
+def test_a_memory_that_has_grown_can_be_copied_and_both_grow_on(copied) -> None:
+    with torch.no_grad():
+        grown = memory(3).extend(memory(1))
+        other, more = copied(grown), [memory(1), memory(2)]
+        longer, another = grown.extend(more[0]), other.extend(more[1])
+    assert torch.equal(other.keys, grown.keys)
+    assert torch.equal(longer.keys, torch.cat([grown.keys, more[0].keys], dim=2))
+    assert torch.equal(another.keys, torch.cat([grown.keys, more[1].keys], dim=2))

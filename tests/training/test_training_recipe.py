@@ -183,6 +183,8 @@ def test_an_unknown_setting_names_the_recipe_and_the_nearest(tmp_path: Path) -> 
         ({}, "an end of the training: epochs, updates or minutes"),
         ({"epochs": 0}, "greater than or equal to 1"),
         ({"epochs": 1, "rate": float("inf")}, "finite"),
+        ({"epochs": 1, "clip": float("inf")}, "finite"),
+        ({"minutes": float("inf")}, "finite"),
         ({"epochs": 1, "averaging": {"kind": "last", "count": 9}}, "keep of at least 9"),
         (
             {"epochs": 1, "validation": {"criterion": "bleu", "translate": False}},

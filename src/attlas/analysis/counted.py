@@ -27,9 +27,11 @@ def real_of(reading: Reading) -> Bool[Tensor, "batch slots"]:
     silent = isinstance(reading, DenseReading) and reading.allowed is None
     if silent or (isinstance(reading, FactoredReading) and reading.bias is None) or not queries:
         return torch.ones((batch, slots), dtype=torch.bool, device=device_of(reading))
+    # Rows of padding that a bias hides whole look everywhere, at padding too.
+    see = reading.shown if isinstance(reading, FactoredReading) else reading.seen
     step = max(1, _AT_ONCE // max(1, slots))
     some = [
-        reading.seen(start, min(start + step, queries)).flatten(1, 2).any(1)
+        see(start, min(start + step, queries)).flatten(1, 2).any(1)
         for start in range(0, queries, step)
     ]
     return torch.stack(some).any(0).expand(batch, slots)

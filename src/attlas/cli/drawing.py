@@ -40,20 +40,13 @@ def trace_of_run(translator: Translator, text: str | None) -> Trace:
 
 def draw(trace: Trace, path: Path, *, layer: str | None, query: int | None, row: int) -> None:
     """All maps of a batch row, or those of a layer; or the bars of one query of the only map."""
-    maps = maps_of(trace, row)
-    if layer is not None:
-        chosen = {name: map_ for name, map_ in maps.items() if name.startswith(layer)}
-        if not chosen:
-            raise AttlasError(
-                "the beginning of a map's name", repr(layer), f"choose from: {'; '.join(maps)}"
-            )
-        maps = chosen
+    maps = maps_of(trace, row, layer=layer)
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always", MissingGlyphs)
         if query is not None:
             drawn = _bars(maps, query)
         else:  # a map that stands alone needs no name
-            drawn = side_by_side(maps if len(maps) > 1 else dict.fromkeys([""], *maps.values()))
+            drawn = side_by_side(maps if len(maps) != 1 else dict.fromkeys([""], *maps.values()))
         save(drawn, path)
     for warning in told:
         print(f"attlas: {warning.message}", file=sys.stderr)

@@ -81,6 +81,8 @@ def _checked(asked: Asked) -> tuple[Path, Table]:
         raise AttlasError("--by head or --by token", repr(asked.by), "choose one of them")
     if asked.output is None:
         raise AttlasError("an output for the table", "none", "add one: --output stats.csv")
+    if not 0 <= asked.threshold <= 1:  # NaN is no number between two others
+        raise AttlasError("--threshold from 0 to 1", str(asked.threshold), "name a weight")
     if unknown := [name for name in asked.also if name not in ALSO]:
         raise AttlasError(
             f"--also with {' or '.join(ALSO)}", repr(unknown[0]), "choose one of them"
@@ -122,8 +124,8 @@ def _work(asked: Asked, output: Path, table: Table, reader: Reader, search: Orig
             "tokens": asked.tokens,
         }
         facts = {
-            "from": str(asked.model),
-            "corpus": name_of(asked.corpus),
+            "from": _spelled(str(asked.model)),
+            "corpus": _spelled(name_of(asked.corpus)),
             "lines": corpus.lines,
             **origin,
         }
@@ -144,6 +146,11 @@ def _work(asked: Asked, output: Path, table: Table, reader: Reader, search: Orig
             also=asked.also,
         )
         measure(measuring, corpus, part, table, facts)
+
+
+def _spelled(name: str) -> str:
+    """A name of a file as a table can hold it: bytes that are no UTF-8 as they are written."""
+    return os.fsencode(name).decode("utf-8", "backslashreplace")
 
 
 def _reader(asked: Asked) -> tuple[Reader, Origin]:
@@ -171,10 +178,8 @@ def _reader(asked: Asked) -> tuple[Reader, Origin]:
         return ClassifierReader(run, which=checkpoint, device=asked.device), {}
     if asked.target is not None:
         check_used(searching, "a translation that is given", "--target is read, none is searched")
-    settings = list(asked.settings)
-    chosen = any(one.replace(" ", "").startswith("decoding.method=") for one in settings)
-    if asked.beam is None and not chosen:
-        settings.append("decoding.method=greedy")
+    greedy = ["decoding.method=greedy"] if asked.beam is None else []
+    settings = [*greedy, *asked.settings]  # what is said later holds
     search = decoding_of(run, settings, asked.beam)
     reader = TranslatorReader(run, search, which=checkpoint, device=asked.device)
     if asked.target is not None:

@@ -23,7 +23,13 @@ class Config(BaseModel):
     are no whole numbers. But a whole number is a number, and a list is a tuple.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid", validate_default=True, strict=True)
+    model_config = ConfigDict(
+        frozen=True,
+        extra="forbid",
+        validate_default=True,
+        strict=True,
+        allow_inf_nan=False,  # neither would be written down as it is
+    )
 
     @model_validator(mode="before")
     @classmethod

@@ -221,6 +221,12 @@ def _place(column: int | str, first: list[str], name: str) -> int:
             f"{_columns(len(first))} in line 1",
             "separate the columns by tabs, or set data.columns",
         )
+    if first.count(column) > 1:
+        raise AttlasError(
+            f"one column named {column!r} in line 1 of {name}",
+            f"the columns {first}",
+            "name them apart, or set data.columns to two numbers",
+        )
     if column in first:
         return first.index(column)
     raise AttlasError(

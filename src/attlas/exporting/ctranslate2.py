@@ -113,7 +113,12 @@ def longest(config: TransformerConfig) -> int | None:
 def _of_positions(config: TransformerConfig) -> list[str]:
     most = longest(config)
     told = [] if most is None else [f"It reads and writes at most {most:,} tokens, ends included."]
-    return [*told, "CTranslate2 cuts longer sources without a word: max_input_length=0 forbids it."]
+    return [
+        *told,
+        "CTranslate2 cuts longer sources without a word: max_input_length=0 forbids it.",
+        "It ends a translation after 256 tokens where max_decoding_length does not say otherwise; "
+        "attlas by the length of the source (decoding.max_length_factor).",
+    ]
 
 
 def _epsilon(model: Transformer) -> float:

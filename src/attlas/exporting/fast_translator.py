@@ -106,14 +106,20 @@ class FastTranslator(Translator):
             raise AttlasError(
                 f"no prefix with {_TAKER}", "a prefix", "leave it out, or use engine attlas"
             )
+        sizes = sorted({len(ids) for ids in sources})  # each has a greatest length of its own
+        rows = -(-len(sources) // torch.get_num_threads())
+        own = {size: [at for at, ids in enumerate(sources) if len(ids) == size] for size in sizes}
+        running = {
+            size: self._begun(size + 1, [sources[at] for at in own[size]], rows)
+            for size in sizes
+            if self._has_room(size + 1)
+        }  # all before any is waited for: threads take what is there
         found: dict[int, list[Hypothesis]] = {}
-        for size in sorted({len(ids) for ids in sources}):  # each has a greatest length of its own
-            places = [place for place, ids in enumerate(sources) if len(ids) == size]
-            some = [sources[place] for place in places]
-            if self._has_room(size + 1):
-                lists = self._of_size(size + 1, some)
+        for size, places in own.items():
+            if size in running:
+                lists = self._ended(*running[size])
             else:
-                lists = super().search(some, [[]] * len(some))
+                lists = super().search([sources[at] for at in places], [[]] * len(places))
             found.update(zip(places, lists, strict=True))
         return [found[place] for place in range(len(sources))]
 
@@ -126,8 +132,13 @@ class FastTranslator(Translator):
             self._learned or self.config.max_length(size) < self._longest
         )
 
-    def _of_size(self, size: int, sources: Sequence[Sequence[int]]) -> list[list[Hypothesis]]:
-        """The n-best lists of sources that all have `size` tokens, END included."""
+    def _begun(
+        self, size: int, sources: Sequence[Sequence[int]], rows: int
+    ) -> tuple[list[list[str]], list[Any]]:
+        """These sources, of `size` tokens each with END, and what becomes of each by and by.
+
+        rows: at most so many come together.
+        """
         most = self.config.max_length(size)
         if self._longest is not None:
             most = min(most, self._longest - 1)  # the begin token has a position, too
@@ -135,8 +146,9 @@ class FastTranslator(Translator):
         patient = width > 1 and self.config.length_penalty > 0.0
         enough = width * _PATIENCE if patient else width
         named = [[self._source[id_] for id_ in ids] for ids in sources]
-        results = self._engine.translate_batch(
+        running = self._engine.translate_batch(
             named,
+            max_batch_size=rows,
             beam_size=width,
             num_hypotheses=enough,
             patience=enough / width,
@@ -147,16 +159,21 @@ class FastTranslator(Translator):
             suppress_sequences=[[SPECIAL[PAD]], [SPECIAL[BEGIN]]],
             return_scores=True,
             return_end_token=True,
+            asynchronous=True,
         )
+        return named, running
+
+    def _ended(self, sources: list[list[str]], running: Sequence[Any]) -> list[list[Hypothesis]]:
+        """The n-best lists of what was begun."""
         found = [
             [
                 self._hypothesis([self._ids[name] for name in one], log_p)
                 for one, log_p in zip(result.hypotheses, result.scores, strict=True)
                 if log_p > _IMPOSSIBLE or len(result.hypotheses) == 1
             ]
-            for result in results
+            for result in (one.result() for one in running)
         ]
-        return self._best(named, found)
+        return self._best(sources, found)
 
     def _best(
         self, sources: Sequence[list[str]], found: Sequence[list[Hypothesis]]

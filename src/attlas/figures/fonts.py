@@ -84,7 +84,8 @@ def _faces(known: int) -> tuple[FontEntry, ...]:
     spec = find_spec(_EXTRA)
     for folder in (spec.submodule_search_locations or ()) if spec else ():
         for path in sorted(Path(folder).glob("*.otf")):
-            fontManager.addfont(path)
+            if all(face.fname != str(path) for face in fontManager.ttflist):  # it would stand twice
+                fontManager.addfont(path)
     families: dict[str, FontEntry] = {}
     for face in sorted(fontManager.ttflist, key=_plainness):
         if "Last Resort" not in face.name:  # it draws a box for every character

@@ -26,6 +26,9 @@ class Room:
         self.used = used
         self._lock = Lock()
 
+    def __reduce__(self) -> tuple[type["Room"], tuple[Tensor, int]]:
+        return Room, (self.buffer, self.used)  # a copy has a lock of its own
+
     @classmethod
     def around(cls, kept: Kept, more: int) -> "Room":
         """A copy of what is kept, with room for `more` slots, and half as many again."""

@@ -69,14 +69,14 @@ class FactoredReading(Reading):
 
     def seen(self, start: int, stop: int) -> Bool[Tensor, "#batch #heads rows slots"]:
         self._checked(start, stop)
-        shown = self._shown(start, stop)
+        shown = self.shown(start, stop)
         bias = self._bias_of(start, stop)
         if bias is None or bias.dtype == torch.bool:
             return shown
         drowned = ~shown.any(-1, keepdim=True) & (bias > -torch.inf)
         return shown | (self._allowed(start, stop) & drowned)
 
-    def _shown(self, start: int, stop: int) -> Bool[Tensor, "#batch #heads rows slots"]:
+    def shown(self, start: int, stop: int) -> Bool[Tensor, "#batch #heads rows slots"]:
         """What is seen, but for rows that a bias hides whole by a finite number: they look at all
         slots alike, as rows of padding do."""
         allowed = self._allowed(start, stop)
@@ -97,7 +97,7 @@ class FactoredReading(Reading):
         step = max(1, _AT_ONCE // max(1, slots))
         for start in range(0, queries, step):
             stop = min(start + step, queries)
-            later = self._shown(start, stop).triu(slots - queries + start + 1)
+            later = self.shown(start, stop).triu(slots - queries + start + 1)
             if bool(later.any()):
                 return False
         return True

@@ -136,7 +136,7 @@ class Learner(Generic[M, B]):
                 for batch in shares[place]:
                     if batch is None:
                         continue
-                    with self.precision.autocast():
+                    with self.precision.autocast(alone=len(shares) == 1):
                         loss = self.loss(
                             self.model, batch.to(self.device), number, self._scale(tokens), chance,
                             self.parameters,

@@ -25,9 +25,15 @@ class Precision:
             raise _absent("a device with bfloat16", device, "'fp16' or 'none'")
         self.scaler = torch.amp.GradScaler(device.type, enabled=autocast == "fp16")
 
-    def autocast(self) -> AbstractContextManager[object]:
-        """Around everything that leads to a loss."""
-        return torch.autocast(self.device.type, self.dtype, enabled=self.dtype is not None)
+    def autocast(self, *, alone: bool = True) -> AbstractContextManager[object]:
+        """Around everything that leads to a loss.
+
+        alone: whether no other thread does so. torch keeps what it has cast for all threads, and
+        the first to leave takes it from the others: chance would decide what they sum in 8 bits.
+        """
+        return torch.autocast(
+            self.device.type, self.dtype, enabled=self.dtype is not None, cache_enabled=alone
+        )
 
 
 def _absent(wanted: str, device: torch.device, instead: str) -> AttlasError:

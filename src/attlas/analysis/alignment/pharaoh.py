@@ -87,7 +87,10 @@ def _parsed(line: str, first: int) -> list[tuple[Link, str]]:
         source, target = int(match[1]) - first, int(match[3]) - first
         if min(source, target) < 0:
             raise AttlasError(
-                f"words counted from {first}", repr(text), "this file counts from 0: pass first=0"
+                f"words counted from {first}",
+                repr(text),
+                "where this file counts from 0, pass first=0; where 0 stands for no word at all, "
+                "leave such links out of it",
             )
         found.append(((source, target), match[2]))
     return found

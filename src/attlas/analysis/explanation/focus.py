@@ -54,4 +54,5 @@ class Focus:
 def _numbers(given: int | Sequence[int] | None, count: int) -> tuple[int, ...]:
     if given is None:
         return tuple(range(count))
+    given = given.tolist() if hasattr(given, "tolist") else given  # NumPy's and torch's numbers
     return (given,) if isinstance(given, int) else tuple(given)

@@ -106,9 +106,9 @@ def _check_side(trace: Trace, layers: Sequence[str]) -> None:
 
 def _side(trace: Trace, layer: str) -> str:
     """Whose layer it is, by its name; else, where some look across, by whether it looks ahead."""
-    for side in ("encoder", "decoder"):
-        if side in layer.split("."):
-            return side
+    for part in layer.split("."):  # the first of them: a decoder may be an "encoder" inside
+        if part in ("encoder", "decoder"):
+            return part
     two = any(trace.relation(other) == "cross" for other in trace.layers)
     return "decoder" if two and trace.causal(layer) else ""
 

@@ -95,7 +95,10 @@ def _pattern_of(
         return everywhere, newest
     places = torch.arange(slots, device=allowed.device)
     last = int(torch.where(real, places, -1).max())
+    earliest = min(0, slots - queries)  # padding on the right would have queries begin before it
     for first in dict.fromkeys((last - queries + 1, newest, 0)):
+        if first < earliest:
+            continue
         for pattern in _candidates(allowed, first, places):
             if _fits(pattern, first, allowed, real):
                 return pattern, first
