@@ -324,7 +324,7 @@ def test_a_threshold_that_is_no_number_is_refused_before_any_work(
     out = tmp_path / "t.csv"
     code, _, error = stats(run, corpus, "--threshold", "nan", "-o", out)
     assert code == 2
-    assert error.startswith("attlas: wanted --threshold from 0 to 1; got nan")
+    assert "--threshold" in error
     assert not part.books(out).exists()
 
 

@@ -81,8 +81,6 @@ def _checked(asked: Asked) -> tuple[Path, Table]:
         raise AttlasError("--by head or --by token", repr(asked.by), "choose one of them")
     if asked.output is None:
         raise AttlasError("an output for the table", "none", "add one: --output stats.csv")
-    if not 0 <= asked.threshold <= 1:  # NaN is no number between two others
-        raise AttlasError("--threshold from 0 to 1", str(asked.threshold), "name a weight")
     if unknown := [name for name in asked.also if name not in ALSO]:
         raise AttlasError(
             f"--also with {' or '.join(ALSO)}", repr(unknown[0]), "choose one of them"

@@ -115,8 +115,8 @@ def _of_no_number(
 
     torch's kernels on a CPU make zeros of it, as if it saw nothing; a softcap makes a number of it.
     """
-    wrong = ~arrays.query.isfinite().all(-1, keepdim=True)
-    return result.masked_fill(wrong, math.nan)
+    nothing = (arrays.query.detach() * 0).sum(-1, keepdim=True)  # NaN of what is no number
+    return result.masked_fill(nothing.isnan(), math.nan)
 
 
 def _checked(
