@@ -10,7 +10,7 @@ from attlas.cli.given import trace_at
 from attlas.decoding import Translator
 from attlas.decoding.remarks import remarks
 from attlas.errors import AttlasError
-from attlas.figures import Map, MissingGlyphs, bars, maps_of, save, side_by_side
+from attlas.figures import Map, MissingGlyphs, bars, figure_of, maps_of, save
 from attlas.recording import Trace
 
 
@@ -40,13 +40,12 @@ def trace_of_run(translator: Translator, text: str | None) -> Trace:
 
 def draw(trace: Trace, path: Path, *, layer: str | None, query: int | None, row: int) -> None:
     """All maps of a batch row, or those of a layer; or the bars of one query of the only map."""
-    maps = maps_of(trace, row, layer=layer)
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always", MissingGlyphs)
         if query is not None:
-            drawn = _bars(maps, query)
-        else:  # a map that stands alone needs no name
-            drawn = side_by_side(maps if len(maps) != 1 else dict.fromkeys([""], *maps.values()))
+            drawn = _bars(maps_of(trace, row, layer=layer), query)
+        else:
+            drawn = figure_of(trace, layer=layer, row=row)
         save(drawn, path)
     for warning in told:
         print(f"attlas: {warning.message}", file=sys.stderr)

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from jaxtyping import Float
-from torch import Tensor
+from torch import Tensor, nn
 
 from attlas.recording.dense_reading import DenseReading
 from attlas.recording.foreign.folds import ONE_HEAD, Fold, Folds
@@ -18,9 +18,8 @@ from attlas.recording.reading import Reading
 def explicit_reading(
     known: Weighed,
     weights: Float[Tensor, "*batch queries slots"],
-    values: Float[Tensor, "..."],
-    place: Place,
-    folds: Folds,
+    fold: Fold,
+    module: nn.Module,
     sight: Callable[..., Sight] = sight_of,
 ) -> Reading:
     """What is read of `weights @ values`, where the weights are known to come from a softmax.
@@ -29,7 +28,6 @@ def explicit_reading(
     themselves, before dropout, where something else was done to the scores.
     """
     origin = weights if known.origin is None else known.origin
-    fold = fold_of(known, origin, values, place, folds)
     scores = known.scores
     if scores is None or not _makes(scores, origin):
         return _held(with_heads(origin, fold))
@@ -39,7 +37,7 @@ def explicit_reading(
         with_heads(scores.right.transpose(-1, -2), fold),
         scores.scale,
         None if mask is None else mask_with_heads(mask, scores.left, fold),
-        place.module,
+        module,
         sight,
         scores.softcap,
     )
@@ -47,12 +45,13 @@ def explicit_reading(
 
 def fold_of(
     known: Weighed,
-    origin: Float[Tensor, "*batch queries slots"],
+    weights: Float[Tensor, "*batch queries slots"],
     values: Float[Tensor, "..."],
     place: Place,
     folds: Folds,
 ) -> Fold:
     """The heads that are folded into the first axis of the weights, where there are three."""
+    origin = weights if known.origin is None else known.origin
     scores = known.scores
     if scores is not None and _makes(scores, origin):
         return heads_of(scores.left, place, folds)

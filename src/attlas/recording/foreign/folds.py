@@ -1,6 +1,6 @@
 """Heads that are folded into the axis of texts, and in which order."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -88,16 +88,3 @@ class Folds:
 def _has_strides(tensor: Tensor) -> bool:
     """Whether heads, texts, places and width may be its axes."""
     return tensor.ndim == _AXES + 1 and tensor.layout == torch.strided and not tensor.is_nested
-
-
-def joining(handler: Callable[..., Any]) -> Callable[..., Any]:
-    """`cat` and `stack`, after which it is known what was joined."""
-
-    def join(hearing: Any, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        result = handler(hearing, func, args, kwargs)
-        given = args[0] if args else kwargs.get("tensors", ())
-        axis = args[1] if len(args) > 1 else kwargs.get("dim", kwargs.get("axis", 0))
-        hearing.folds.joined(given, result, axis)
-        return result
-
-    return join

@@ -101,6 +101,17 @@ def part(
     return result
 
 
+def joining(
+    hearing: Hearing, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Any:
+    """`cat` and `stack`, which may fold heads into the axis of texts."""
+    result = anything(hearing, func, args, kwargs)
+    given = args[0] if args else kwargs.get("tensors", ())
+    axis = args[1] if len(args) > 1 else kwargs.get("dim", kwargs.get("axis", 0))
+    hearing.folds.joined(given, result, axis)
+    return result
+
+
 def _pieces(result: Any) -> list[Tensor]:
     return list(result) if isinstance(result, tuple | list) else [result]
 

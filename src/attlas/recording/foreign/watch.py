@@ -12,7 +12,6 @@ from torch.overrides import TorchFunctionMode
 
 from attlas.errors import AttlasError
 from attlas.recording.foreign.as_written import as_written
-from attlas.recording.foreign.folds import joining
 from attlas.recording.foreign.fused import FusedCall
 from attlas.recording.foreign.hearing import Handler, Hearing
 from attlas.recording.foreign.interfaces import heard_interfaces
@@ -34,6 +33,7 @@ from attlas.recording.foreign.steps import (
     SHAPES,
     anything,
     gate_or,
+    joining,
     moving,
     part,
     step,
@@ -114,7 +114,7 @@ _HANDLERS: Mapping[Any, Handler] = {
     torch.einsum: einsum,
     T.__setitem__: step_or(assigning),
     F.gumbel_softmax: drawn,
-    **dict.fromkeys((torch.cat, torch.concat, torch.concatenate, torch.stack), joining(anything)),
+    **dict.fromkeys((torch.cat, torch.concat, torch.concatenate, torch.stack), joining),
     **dict.fromkeys((T.masked_fill, torch.masked_fill, T.masked_fill_), gate_or(filling)),
     **dict.fromkeys((torch.where, T.where), gate_or(choosing)),
     **dict.fromkeys(

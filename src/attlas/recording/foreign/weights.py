@@ -127,13 +127,11 @@ def _read(
     if not concerned:
         return weights
     place = concerned[0][1]
-    reading = explicit_reading(known, weights, values, place, hearing.folds, hearing.sights)
+    fold = fold_of(known, weights, values, place, hearing.folds)
+    reading = explicit_reading(known, weights, fold, place.module, hearing.sights)
     hearing.tell([pair for pair in concerned if known.news.first_for(*pair, query)], reading)
     change = hearing.change(concerned)
-    if change is None:
-        return weights
-    fold = fold_of(known, weights, values, place, hearing.folds)
-    return rewritten(known, weights, reading, fold, change)
+    return weights if change is None else rewritten(known, weights, reading, fold, change)
 
 
 def _is_table(values: Tensor, weights: Tensor) -> bool:
