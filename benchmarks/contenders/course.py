@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -21,9 +22,10 @@ class Course:
 
     corpus: the folder of the pieces; recipe: its tables; moments: of the curve, in seconds;
     threads; sources, decoding: what is translated in the end, and how; run: where attlas trains.
-    The time of keeping weights does not count as training. points: when which weights were kept;
-    what they were when a training ended is written down, as is each translation of the test set, so
-    that a course that was broken off in the same folder goes on there.
+    The time of keeping weights does not count as training, nor that in which it stands still: from
+    SIGTSTP (Ctrl-Z) to SIGCONT. points: when which weights were kept; what they were when a
+    training ended is written down, as is each translation of the test set, so that a course that
+    was broken off in the same folder goes on there.
     """
 
     def __init__(self) -> None:
@@ -37,8 +39,19 @@ class Course:
         self.points: list[dict[str, Any]] = []
         if self._kept.is_file():
             self.points = json.loads(self._kept.read_text("utf-8"))
-        self._begun, self._away = time.monotonic(), 0.0
+        self._still = 0.0
+        self._begun, self._away = self._clock(), 0.0
         self._starter = os.getppid()
+        signal.signal(signal.SIGTSTP, self._stand_still)
+
+    def _stand_still(self, *_: object) -> None:
+        since = time.monotonic()
+        os.kill(os.getpid(), signal.SIGSTOP)
+        self._still += time.monotonic() - since
+
+    def _clock(self) -> float:
+        """Seconds, which do not pass while it stands still."""
+        return time.monotonic() - self._still
 
     @property
     def trained(self) -> bool:
@@ -57,12 +70,12 @@ class Course:
 
     def begin(self) -> None:
         """Everything is built: from here on the time counts."""
-        self._begun = time.monotonic()
+        self._begun = self._clock()
 
     def updated(self, updates: int, keep: Callable[[Path], None]) -> None:
         """So many updates are made. `keep` writes the weights."""
         self.awaited()
-        now = time.monotonic()
+        now = self._clock()
         seconds = now - self._begun - self._away
         if seconds < self.moments[len(self.points)]:
             return
@@ -70,7 +83,7 @@ class Course:
         keep(self.folder / weights)
         self.points.append({"seconds": seconds, "updates": updates, "weights": weights})
         print(f"after {seconds / 60:.1f} min: {updates} updates", flush=True)
-        self._away += time.monotonic() - now
+        self._away += self._clock() - now
         if len(self.points) == len(self.moments):
             raise _OverError
 

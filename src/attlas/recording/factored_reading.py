@@ -81,7 +81,7 @@ class FactoredReading(Reading):
         slots alike, as rows of padding do."""
         allowed = self._allowed(start, stop)
         bias = self._bias_of(start, stop)
-        if bias is None or bias.dtype == torch.bool:
+        if bias is None or bias.dtype == torch.bool or not allowed.shape[-1]:
             return allowed
         # What models hide with where they do not take −∞: half of the least number and less, or
         # what is far below the rest of its row.

@@ -50,20 +50,18 @@ class Selection:
 
     def wants(self, layer: str) -> bool:
         """Whether a layer of this path is kept."""
-        return self.layers is None or any(fnmatchcase(layer, path) for path in self.layers)
+        return self.layers is None or any(_is(layer, path) for path in self.layers)
 
     def among(self, layers: Iterable[str]) -> tuple[str, ...]:
         """Those of these layers that are kept, in the order in which they were chosen."""
         there = tuple(layers)
         paths = ("*",) if self.layers is None else self.layers
-        return tuple(
-            dict.fromkeys(one for path in paths for one in there if fnmatchcase(one, path))
-        )
+        return tuple(dict.fromkeys(one for path in paths for one in there if _is(one, path)))
 
     def unmatched(self, layers: Iterable[str]) -> list[str]:
         """The paths and patterns that stand for none of these layers."""
         there = list(layers)
-        return [p for p in self.layers or () if not any(fnmatchcase(one, p) for one in there)]
+        return [p for p in self.layers or () if not any(_is(one, p) for one in there)]
 
     def part(self, reading: Reading, layer: str) -> Reading:
         """The chosen heads of a reading.
@@ -85,6 +83,11 @@ class Selection:
 def is_whole(number: Any) -> bool:
     """Whether this is a whole number, Python's or NumPy's; True and False count nothing."""
     return isinstance(number, Integral) and not isinstance(number, bool)
+
+
+def _is(layer: str, path: str) -> bool:
+    """Whether a path or pattern stands for this layer, whose own path may have brackets in it."""
+    return layer == path or fnmatchcase(layer, path)
 
 
 def _several(given: Any) -> tuple[Any, ...]:

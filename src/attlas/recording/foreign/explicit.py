@@ -62,12 +62,13 @@ def _makes(scores: Scored, weights: Tensor) -> bool:
     """Whether these scores have a row for each row of the weights."""
     left, right = scores.left.shape[:-2], scores.right.shape[:-2]
     one_each = len(left) == weights.ndim - 2 == len(right)
-    return one_each and tuple(map(max, left, right)) == weights.shape[:-2]
+    rows = scores.left.shape[-2], scores.right.shape[-1]  # a mask may have more, and repeat them
+    return one_each and (*map(max, left, right), *rows) == weights.shape
 
 
 def _held(weights: Float[Tensor, "batch heads queries slots"]) -> DenseReading:
     """The map itself: a slot that no head looks at, exactly 0 after a softmax, was hidden."""
-    shown = (weights > 0).any(1, keepdim=True)
+    shown = (weights != 0).any(1, keepdim=True)
     return DenseReading(weights, None if bool(shown.all()) else shown)
 
 

@@ -101,7 +101,8 @@ class InterfaceCall:
         reading = self.reading()
         queries = reading.shape[2]
         weights = reading.rows(0, queries).to(self.query.dtype)
-        weights = F.dropout(change(weights, reading.seen(0, queries)), self.dropout)
+        changed = change(weights, reading.seen(0, queries)).to(self.query.dtype)
+        weights = F.dropout(changed, self.dropout)
         shared = weights.shape[1] // self.values.shape[1]
         return (weights @ self.values.repeat_interleave(shared, 1)).transpose(1, 2).contiguous()
 

@@ -165,7 +165,7 @@ def _hidden(known: Scored, scores: Tensor, mask: Any, value: Any, *, hides: bool
     seen = ~mask if hides else mask
     if mask.ndim > scores.ndim:
         return None
-    if number != -torch.inf:
+    if number != -torch.inf and scores.numel():
         lowest = float(torch.where(seen, scores.detach(), torch.inf).min())
         if number > lowest - _NOTHING or not bool(seen.any(-1).all()):
             return None

@@ -43,7 +43,7 @@ def _sight(
     mask: Shaped[Tensor, "#batch #heads #queries #slots"], batch: int, queries: int, slots: int
 ) -> Sight:
     as_it_is = Sight(first=max(slots - queries, 0), bias=mask)
-    if not queries or not slots:
+    if not batch or not queries or not slots:
         return as_it_is
     if mask.shape[1] > 1:
         if mask.stride(1) and not torch.equal(mask, mask[:, :1].expand_as(mask)):

@@ -1,6 +1,7 @@
 """What is done to weights between their softmax and the values."""
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -47,6 +48,19 @@ def step(
             hearing.lineage.learn(result, known)
         elif func in SHAPES and result.dtype == args[0].dtype:
             hearing.lineage.learn(result, known.regrouped(args[0].shape, result.shape))
+    return result
+
+
+def numbering(
+    hearing: Hearing, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Any:
+    """`nan_to_num`: a row of which all was hidden is NaN after its softmax, and is read as 0."""
+    known = hearing.lineage.of(args[0]) if args and "out" not in kwargs else None
+    if not isinstance(known, Weighed):
+        return anything(hearing, func, args, kwargs)
+    result = func(*args, **kwargs)
+    origin = None if known.origin is None else func(known.origin, *args[1:], **kwargs)
+    hearing.lineage.learn(result, replace(known, origin=origin))
     return result
 
 

@@ -35,6 +35,7 @@ from attlas.recording.foreign.steps import (
     gate_or,
     joining,
     moving,
+    numbering,
     part,
     step,
     step_or,
@@ -105,7 +106,7 @@ def _nested(
 
 
 T = torch.Tensor
-_DROPS = {F.dropout, torch.dropout, torch.nan_to_num, T.nan_to_num}
+_DROPS = {F.dropout, torch.dropout}
 _HANDLERS: Mapping[Any, Handler] = {
     F.scaled_dot_product_attention: _fused,
     torch.baddbmm: step_or(product_onto),
@@ -136,6 +137,7 @@ _HANDLERS: Mapping[Any, Handler] = {
     ),
     **dict.fromkeys((T.sub, torch.sub, T.__sub__, T.__isub__, T.sub_), step_or(adding(-1))),
     **dict.fromkeys(CASTS | SHAPES | _DROPS, step),
+    **dict.fromkeys((torch.nan_to_num, T.nan_to_num), numbering),
     **dict.fromkeys(MOVES, moving),
     **dict.fromkeys(PARTS, part),
 }

@@ -25,7 +25,7 @@ def softmax(
 ) -> Any:
     """A softmax over the last axis, which may be weights; at a place that is about attention."""
     result = func(*args, **kwargs)
-    dim = kwargs.get("dim", args[1] if len(args) > 1 else None)
+    dim = args[1] if len(args) > 1 else kwargs.get("dim", kwargs.get("axis"))
     scores = hearing.lineage.of(args[0] if args else kwargs.get("input"))
     _weigh(hearing, result, dim, scores if isinstance(scores, Scored) else None)
     return result
