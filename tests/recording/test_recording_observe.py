@@ -159,3 +159,12 @@ def test_rows_outside_the_map_are_an_error(model):
         trace["above"].rows(2, 5)
     with pytest.raises(AttlasError, match="a block size of at least one row; got 0"):
         next(trace["above"].blocks(0))
+
+
+def test_a_path_with_brackets_names_its_layer():
+    layer = Additive(query_width=4, source_width=4, hidden=4)
+    model = nn.ModuleDict({"a[0]": layer})
+    vectors = torch.randn(1, 3, 4)
+    with observe(model, layers="a[0]") as trace:
+        layer(vectors, layer.remember(vectors))
+    assert list(trace.layers) == ["a[0]"]

@@ -273,3 +273,56 @@ def test_layers_that_share_their_weights_have_a_map_each():
         assert heard.layers == ("layers.0", "layers.1")
         for layer in heard.layers:
             torch.testing.assert_close(heard[layer].weights(), (query @ key.mT).softmax(-1))
+
+
+def test_rows_that_a_model_empties_after_its_softmax_are_0():
+    hidden = HIDDEN.clone()
+    hidden[0] = True
+
+    def written(query, key, value):
+        scores = (query @ key.mT).abs().masked_fill(hidden, -torch.inf)
+        return F.dropout(scores.softmax(-1), 0.0).nan_to_num(0.0) @ value
+
+    query, key, value = vectors(2, 2, QUERIES, 4)
+    scores = (query @ key.mT).abs().masked_fill(hidden, -torch.inf)
+    check(written, scores.softmax(-1).nan_to_num(0.0), query, key, value, kind=DenseReading)
+
+
+def test_a_softmax_may_name_its_axis_as_numpy_does():
+    def written(query, key, value):
+        return torch.softmax(query @ key.mT, axis=-1) @ value
+
+    query, key, value = vectors(2, 2, QUERIES, 4)
+    check(written, (query @ key.mT).softmax(-1), query, key, value)
+
+
+def test_a_mask_with_more_queries_than_scores_is_read_with_all_of_them():
+    def written(query, key, value):
+        return (query[:, :, :1] @ key.mT).masked_fill(HIDDEN, -torch.inf).softmax(-1) @ value
+
+    query, key, value = vectors(2, 2, QUERIES, 4)
+    scores = (query[:, :, :1] @ key.mT).masked_fill(HIDDEN, -torch.inf)
+    check(written, scores.softmax(-1), query, key, value, kind=DenseReading)
+
+
+def test_a_head_that_pays_negative_attention_is_seen_to_do_so():
+    def written(query, key, value):
+        return -(query @ key.mT).softmax(-1) @ value
+
+    query, key, value = vectors(2, 2, QUERIES, 4)
+    expected = -(query @ key.mT).softmax(-1)
+    reading = check(written, expected, query, key, value, kind=DenseReading)
+    assert reading.seen(0, QUERIES).all()
+
+
+def test_a_batch_of_no_texts_passes_while_somebody_looks():
+    def written(query, key, value):
+        scores = (query @ key.mT).masked_fill(HIDDEN, -1e9)
+        return F.scaled_dot_product_attention(
+            scores.softmax(-1) @ value, key, value, attn_mask=~HIDDEN
+        )
+
+    model = Calling(written)
+    with observe(model) as trace:
+        assert model(*vectors(0, 2, QUERIES, 4)).shape == (0, 2, QUERIES, 4)
+    assert all(reading.shape[0] == 0 for reading in trace.calls(""))
