@@ -154,3 +154,12 @@ def test_two_who_ask_at_the_same_time_leave_the_number_of_threads_as_it_was() ->
         assert count == 2
     assert torch.get_num_threads() == 2
     torch.set_num_threads(before)
+
+
+@pytest.mark.usefixtures("several")
+def test_a_reading_is_asked_in_inference_mode_as_elsewhere(reading: Reading) -> None:
+    elsewhere = answers(reading)
+    with torch.inference_mode():
+        within = answers(reading)
+    for name, numbers in elsewhere.items():
+        assert torch.equal(numbers, within[name]), name

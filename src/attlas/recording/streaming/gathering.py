@@ -76,7 +76,7 @@ class Received(Gathering):
 
     def __init__(self, reading: Reading) -> None:
         batch, heads, _, slots = reading.shape
-        self._sums = torch.zeros((batch, heads, slots), dtype=torch.float64)
+        self._sums = _room((batch, heads, slots), torch.float64)
         self._like = torch.float32
         self._reading = reading
         self._apart: dict[int, Received] = {}
@@ -105,7 +105,7 @@ class Top(Gathering):
 
     def __init__(self, reading: Reading, k: int) -> None:
         shape = (*reading.shape[:3], k)
-        self._weights, self._slots = torch.zeros(shape), torch.full(shape, -1)
+        self._weights, self._slots = _room(shape), _room(shape, torch.int64, -1)
         self._lock = threading.Lock()
 
     def take(self, block: Block) -> None:
@@ -133,7 +133,7 @@ class Mass(Gathering):
 
     def __init__(self, reading: Reading, groups: Int[Tensor, "#batch slots"], count: int) -> None:
         self._groups = groups.expand(reading.shape[0], -1)
-        self._masses = torch.zeros((*reading.shape[:3], count))
+        self._masses = _room((*reading.shape[:3], count))
         self._lock = threading.Lock()
 
     def take(self, block: Block) -> None:
@@ -149,6 +149,13 @@ class Mass(Gathering):
     @property
     def result(self) -> Float[Tensor, "batch heads queries groups"]:
         return self._masses
+
+
+@torch.inference_mode(False)
+def _room(shape: Sequence[int], dtype: torch.dtype = torch.float32, number: int = 0) -> Tensor:
+    """A tensor that every thread may write to, whatever mode the caller's is in: one that was made
+    in inference mode takes nothing outside of it."""
+    return torch.full(tuple(shape), number, dtype=dtype, device="cpu")
 
 
 def gather(
