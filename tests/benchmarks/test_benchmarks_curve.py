@@ -1,8 +1,11 @@
 """Curves: which moments there are, and what there was by each of them."""
 
 import json
+import os
+import signal
 import subprocess
 import sys
+import time
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -146,3 +149,32 @@ def test_curves_need_nothing_but_the_standard_library() -> None:
     code = "import course, curve\nassert not {'torch', 'numpy', 'attlas'} & set(sys.modules)"
     start = f"import sys; sys.path += [{str(BENCHMARKS)!r}, {str(BENCHMARKS / 'contenders')!r}]\n"
     subprocess.run([sys.executable, "-c", start + code], check=True)
+
+
+_STANDING = """
+import os, signal, sys, threading, time
+from course import Course
+course = Course()
+course.begin()
+threading.Timer(0.1, os.kill, (os.getpid(), signal.SIGTSTP)).start()
+with course.training():
+    while True:
+        course.updated(1, lambda path: None)
+        time.sleep(0.01)
+"""
+
+
+def test_the_time_in_which_a_course_stands_still_is_not_counted(tmp_path: Path) -> None:
+    facts = {"corpus": "corpus", "recipe": {}, "moments": [1.0], "threads": 1}
+    (tmp_path / "told.json").write_text(json.dumps(facts), encoding="utf-8")
+    path = os.pathsep.join([str(Path(course.__file__).parent), os.environ.get("PYTHONPATH", "")])
+    with subprocess.Popen(
+        [sys.executable, "-c", _STANDING, str(tmp_path)], env={**os.environ, "PYTHONPATH": path}
+    ) as training:
+        _, status = os.waitpid(training.pid, os.WUNTRACED)
+        assert os.WIFSTOPPED(status)
+        time.sleep(3)
+        training.send_signal(signal.SIGCONT)
+        assert training.wait() == 0
+    (point,) = json.loads((tmp_path / "points.json").read_text(encoding="utf-8"))
+    assert 1 <= point["seconds"] < 3
