@@ -1,12 +1,15 @@
 """Models of Hugging Face whose attention is of a kind of its own: read exactly, or told."""
 
+import gc
 import re
+import weakref
 
 import pytest
 import torch
 import transformers
 from transformers import (
     AttentionInterface,
+    DynamicCache,
     GptOssConfig,
     GptOssForCausalLM,
     LEDConfig,
@@ -228,6 +231,20 @@ def test_a_generation_with_a_static_cache_may_begin_with_a_single_token(implemen
         assert reading.first == 0
         assert reading.shape == (2, 4, new, new)
         torch.testing.assert_close(reading.weights(), expected, atol=1e-5, rtol=0)
+
+
+def test_a_trace_does_not_keep_the_caches_of_generations_that_are_over():
+    model, text = llama("sdpa"), torch.randint(3, 90, (1, 5))
+    kept = []
+    with torch.no_grad(), observe(model) as trace:
+        for _ in range(2):
+            cache = DynamicCache(config=model.config)
+            kept.append(weakref.ref(cache))
+            model.generate(text, past_key_values=cache, max_new_tokens=3, min_new_tokens=3)
+            del cache
+            gc.collect()
+            assert kept[-1]() is None
+    assert [reading.shape for reading in trace.calls(trace.layers[0])] == [(1, 4, 7, 7)] * 2
 
 
 @pytest.mark.parametrize("implementation", ["eager", "sdpa"])

@@ -98,6 +98,9 @@ def expected(weights, seen, first, reading, threshold):
     ends = []
     for row in range(batch):
         places = torch.arange(slots) if real is None else real[row].nonzero().flatten()
+        bound = reading.pattern.bound if hasattr(reading, "pattern") else everywhere.bound
+        if bound.ahead is not None and not bound.marks:  # room behind what any query reaches
+            places = places[places < first + queries + bound.ahead]
         if getattr(reading, "bias", None) is not None:
             places = reading.seen(0, queries).expand(batch, -1, -1, -1)[row].flatten(0, 1)
             places = places.any(0).nonzero().flatten()
@@ -202,6 +205,67 @@ def test_the_greatest_weights_and_their_slots(reading, k):
     torch.testing.assert_close(at * (slots >= 0), values.double(), atol=1e-5, rtol=0)
     assert not values[..., count:].any()
     assert (slots[..., count:] == -1).all()
+
+
+def test_of_negative_weights_the_greatest_are_those_of_slots_that_are_seen():
+    weights = torch.tensor([[[[-0.5, 0.0, -0.2, 1.7]]]])
+    reading = DenseReading(weights, weights != 0)
+    values, slots = reading.top(4)
+    assert slots.flatten().tolist() == [3, 2, 0, -1]
+    torch.testing.assert_close(values.flatten(), torch.tensor([1.7, -0.2, -0.5, 0.0]))
+
+
+def test_the_greatest_of_a_cell_of_negative_weights_is_negative():
+    weights = torch.tensor([[[[-0.5, -0.2, 0.0, -0.1]]]])
+    pooled = DenseReading(weights, weights != 0).pooled(shape=(1, 2), how="max")
+    torch.testing.assert_close(pooled.flatten(), torch.tensor([-0.2, 0.0]))
+
+
+def test_the_last_real_slot_is_not_in_room_that_nobody_reaches():
+    reading = FactoredReading(
+        query=torch.randn(1, 1, 3, 4),
+        keys=torch.randn(1, 1, 7, 4),
+        scale=1.0,
+        pattern=causal,
+        first=0,
+    )
+    torch.testing.assert_close(reading.on_last(), reading.weights()[..., 2])
+    assert reading.on_last()[0, 0, 2] > 0
+
+
+def test_the_first_real_slot_is_not_padding_at_which_only_rows_of_padding_look():
+    least = torch.finfo(torch.float32).min
+    bias = torch.full((4, 4), least).triu(1)
+    bias[:, 0] = least  # padded on the left: the first row is hidden whole
+    reading = FactoredReading(
+        query=torch.randn(1, 1, 4, 4),
+        keys=torch.randn(1, 1, 4, 4),
+        scale=1.0,
+        pattern=everywhere,
+        first=0,
+        bias=bias[None, None],
+    )
+    torch.testing.assert_close(reading.on_first(), reading.weights()[..., 1])
+
+
+def test_another_default_device_changes_nothing():
+    reading = FactoredReading(
+        query=torch.randn(1, 4, 3, 4),
+        keys=torch.randn(1, 2, 7, 4),
+        scale=1.0,
+        pattern=causal,
+        first=4,
+        bias=torch.randn(1, 1, 3, 7),
+    )
+    here = reading.summary(*NAMES)
+    with torch.device("meta"):
+        there = reading.summary(*NAMES)
+        top, mass, pooled = reading.top(2), reading.mass([0] * 7), reading.pooled()
+    for name in NAMES:
+        assert torch.equal(getattr(there, name), getattr(here, name))
+    assert torch.equal(top[0], reading.top(2)[0])
+    assert torch.equal(mass, reading.mass([0] * 7))
+    assert torch.equal(pooled, reading.pooled())
 
 
 @given(factored(), st.integers(0, 2**31), st.booleans())

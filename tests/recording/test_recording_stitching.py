@@ -53,6 +53,17 @@ def test_a_cache_of_a_window_that_drops_the_oldest_makes_a_windowed_map():
     torch.testing.assert_close(together.weights(), reading.weights())
 
 
+@pytest.mark.parametrize("padded", [1, 2, 4])
+def test_a_cache_of_a_window_that_drops_the_oldest_may_hold_padding(padded):
+    real = torch.arange(9) >= torch.tensor([[padded], [0]])
+    reading = whole(places=9, pattern=both(causal, window(3)), real=real)
+    together = part(reading, 0, 2)
+    for place in range(2, 9):
+        together = grown(together, part(reading, place, place + 1, back=4)).reading
+    assert together.pattern == both(causal, window(3))
+    torch.testing.assert_close(together.weights(), reading.weights())
+
+
 def seen_by_the_last(reading, stop, radius):
     """The call of one query with a cache of all slots, of which it sees the nearest alone."""
     real = torch.ones(2, stop, dtype=torch.bool) if reading.real is None else reading.real[:, :stop]

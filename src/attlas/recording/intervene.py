@@ -79,8 +79,8 @@ def permuted(seed: int) -> Rewrite:
     """
 
     def change(weights: Weights, seen: Seen, layer: str) -> Weights:
-        generator = torch.Generator().manual_seed(seed)
-        draw = torch.rand(weights.shape, generator=generator).to(weights.device)
+        generator = torch.Generator("cpu").manual_seed(seed)
+        draw = torch.rand(weights.shape, generator=generator, device="cpu").to(weights.device)
         # Two orders of the seen slots, one by position and one by chance; hidden slots come last
         # in both and keep their zeros.
         hidden = ~seen.expand_as(weights)

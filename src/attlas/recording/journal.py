@@ -1,8 +1,10 @@
 """What is heard of attention without a tap, and what was to be heard and was not."""
 
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
+from weakref import ref
 
 from torch import Tensor
 
@@ -33,7 +35,7 @@ class Journal:
     ran: bool = False
     heard: set[str] = field(default_factory=set)
     softmaxed: set[str] = field(default_factory=set)
-    _caches: dict[str, list[Any]] = field(default_factory=dict)
+    _caches: dict[str, list[Callable[[], Any]]] = field(default_factory=dict)
     _lineage: "_Lineage | None" = None
     _missed: Counter[tuple[str, str]] = field(default_factory=Counter)  # by path and reason
 
@@ -62,10 +64,12 @@ class Journal:
             longer = grown(earlier, reading)
             if longer is not None:
                 if cache is not None:
-                    self._lineage = _Lineage(cache, longer.reading.shape[2], longer.parents)
+                    self._lineage = _Lineage(
+                        _weakly(cache), longer.reading.shape[2], longer.parents
+                    )
                 self.trace.go_on(path, call, longer.reading)
                 return
-            if cache is not None and known[call] is cache:
+            if cache is not None and known[call]() is cache:
                 parents = self._parents(cache, earlier.shape[2] + reading.shape[2])
                 again: Reading | None = None
                 if place.across is not False:
@@ -74,7 +78,7 @@ class Journal:
                 if again is not None:
                     self.trace.go_on(path, call, again)
                     return
-        known.append(cache)
+        known.append(_weakly(cache))
         self._keep(path, reading)
         del known[: len(known) - len(self.trace.calls(path))]
 
@@ -82,7 +86,7 @@ class Journal:
         """From which rows those of this cache may have gone on to so many queries; None = not
         known."""
         known = self._lineage
-        fits = known is not None and known.cache is cache and known.queries == queries
+        fits = known is not None and known.cache() is cache and known.queries == queries
         return known.parents if known is not None and fits else None
 
     def note(self, path: str, reading: Reading, across: bool | None) -> None:
@@ -130,9 +134,20 @@ class Journal:
 class _Lineage(NamedTuple):
     """From which rows each row of a step may have gone on, by the keys of self-attention."""
 
-    cache: Any
+    cache: Callable[[], Any]
     queries: int
     parents: Tensor
+
+
+def _weakly(cache: Any) -> Callable[[], Any]:
+    """What gives it back while it lives: a trace does not keep the memory of a generation.
+
+    Tuples, which cannot be referred to so, are others with each step.
+    """
+    try:
+        return ref(cache)
+    except TypeError:
+        return lambda: None
 
 
 def _by_name(place: Place) -> bool:

@@ -81,7 +81,7 @@ class Statistics:
         return self._one("on_first")
 
     def on_last(self) -> Float[Tensor, "batch heads queries"]:
-        """The weight of the last real slot; see `on_first`."""
+        """The weight of the last real slot, of those that a query may reach; see `on_first`."""
         return self._one("on_last")
 
     def on_itself(self) -> Float[Tensor, "batch heads queries"]:

@@ -173,6 +173,7 @@ def without_room(step: Reading) -> Reading:
 
 def _filled_up_to(step: FactoredReading, slots: int) -> FactoredReading:
     """The same of one query that sees all there is, of which there should be so many slots."""
+    slots = min(slots, step.shape[3])  # a cache of a window has dropped the oldest
     if step.shape[2] != 1 or step.real is None or bool(step.real[:, slots:].any()):
         return _filled(step)
     return replace(_cut(step, slots), first=slots - 1)

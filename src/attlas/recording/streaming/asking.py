@@ -30,7 +30,7 @@ def mass(
     reading: Reading, groups: Shaped[Tensor, "..."] | Sequence[int]
 ) -> Float[Tensor, "batch heads queries groups"]:
     """See `Reading.mass`."""
-    numbers = torch.as_tensor(groups)
+    numbers = groups if isinstance(groups, Tensor) else torch.tensor(groups, device="cpu")
     numbers = numbers.unsqueeze(0) if numbers.ndim == 1 else numbers
     batch, _, _, slots = reading.shape
     whole = not (numbers.is_floating_point() or numbers.is_complex())

@@ -75,14 +75,15 @@ def _of_weights(row: Reading, batch: int, cuts: Iterable[Cut]) -> Iterator[Block
         scores = weights.clamp(min=torch.finfo(weights.dtype).tiny).log()
         place = batch, heads, start, stop, 0, slots, row.position + start
         numbers = scores, weights, torch.empty_like(weights)
-        yield Block(*place, *numbers, fringes, (weights > 0).any(-1), ends)
+        yield Block(*place, *numbers, fringes, (weights != 0).any(-1), ends)
 
 
 def _of_factored(row: FactoredReading, batch: int, cuts: Sequence[Cut]) -> Iterator[Block]:
     """softmax(q kᵀ), only where the pattern may look."""
     precise = torch.promote_types(row.query.dtype, torch.float32)
     left, right, holes = stretch_of(row)
-    ends = cache(partial(_ends, row)) if row.bias is not None else lambda: (left, right - 1)
+    _, last = reach_of(row.pattern, row.first, row.first + row.shape[2] - 1, left, right)
+    ends = cache(partial(_ends, row)) if row.bias is not None else lambda: (left, last - 1)
     # Three rooms for all blocks: what has just been freed is slow to be had again.
     largest = max((_size(*cut) * row.shape[3] for cut in cuts), default=0)
     room = row.query.new_empty((3, largest), dtype=precise)
@@ -113,9 +114,11 @@ def _ends(row: Reading) -> tuple[int, int]:
     """The first and the last slot that is no padding: that a query may see."""
     _, _, queries, slots = row.shape
     step = max(1, AT_ONCE // max(1, slots))
-    some = torch.zeros(slots, dtype=torch.bool)
+    some = torch.zeros(slots, dtype=torch.bool, device="cpu")
+    # Rows of padding may be hidden whole by a finite number, and then look at all slots alike.
+    seen = row.shown if isinstance(row, FactoredReading) else row.seen
     for start in range(0, queries, step):
-        some |= row.seen(start, min(start + step, queries))[0].flatten(0, 1).any(0).cpu()
+        some |= seen(start, min(start + step, queries))[0].flatten(0, 1).any(0).cpu()
     places = some.nonzero().flatten()
     return (int(places[0]), int(places[-1])) if len(places) else (0, -1)
 
@@ -167,4 +170,4 @@ def _keys_of(row: FactoredReading, heads: slice) -> Float[Tensor, "heads slots w
     shared = row.shape[1] // row.keys.shape[1]
     if shared == 1:
         return row.keys[0, heads]
-    return row.keys[0, torch.arange(heads.start, heads.stop) // shared]
+    return row.keys[0, torch.arange(heads.start, heads.stop, device=row.keys.device) // shared]

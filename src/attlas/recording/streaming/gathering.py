@@ -99,7 +99,10 @@ class Received(Gathering):
 
 
 class Top(Gathering):
-    """The k greatest weights of each query and their slots; 0 and −1 where there are fewer."""
+    """The k greatest weights of each query and their slots; 0 and −1 where there are fewer.
+
+    A slot of which the weight is 0 counts as not there.
+    """
 
     shared = True
 
@@ -110,13 +113,18 @@ class Top(Gathering):
 
     def take(self, block: Block) -> None:
         count = min(self._weights.shape[-1], block.high - block.low)
-        weights, slots = block.weights.topk(count, -1)
+        weights = block.weights
+        if bool((weights < 0).any()):  # else what is not seen comes last by itself
+            weights = weights.masked_fill(weights == 0, -torch.inf)
+        weights, slots = weights.topk(count, -1)
+        there = (weights != 0) & (weights != -torch.inf)
+        weights = weights.where(there, 0.0)
         with self._lock:
             if self._weights.dtype != weights.dtype:
                 self._weights = self._weights.to(weights.dtype)
         rows = block.batch, block.heads, slice(block.start, block.stop), slice(count)
         self._weights[rows] = weights.cpu()
-        self._slots[rows] = torch.where(weights > 0, slots + block.low, -1).cpu()
+        self._slots[rows] = torch.where(there, slots + block.low, -1).cpu()
 
     @property
     def result(self) -> tuple[Float[Tensor, "b h q k"], Int[Tensor, "b h q k"]]:

@@ -48,13 +48,13 @@ class Pooled(Gathering):
             np.arange(cells + 1, dtype=np.int64) * (high - low) // cells + low
             for (low, high), cells in zip((rows, slots), shape, strict=True)
         )
-        self._join = np.maximum if how == "max" else np.add
-        self._cells = np.zeros((batch, heads, *shape))
+        self._join, nothing = (np.maximum, -np.inf) if how == "max" else (np.add, 0.0)
+        self._cells = np.full((batch, heads, *shape), nothing)
         self._apart: dict[int, Pooled] = {}
 
     def apart(self, number: int) -> "Pooled":
         other = copy(self)
-        other._cells, other._apart = np.zeros_like(self._cells), {}
+        other._cells, other._apart = self._cells.copy(), {}
         return self._apart.setdefault(number, other)
 
     def take(self, block: Block) -> None:
@@ -84,6 +84,8 @@ class Pooled(Gathering):
         cells = self._cells
         for _, other in sorted(self._apart.items()):  # sums depend on their order
             cells = self._join(cells, other._cells)
+        if self._how == "max":
+            cells = np.where(cells == -np.inf, 0.0, cells)  # where no query looks
         if self._how == "mean":
             sizes = np.outer(np.diff(self._row_edges), np.diff(self._slot_edges))
             cells = cells / sizes
