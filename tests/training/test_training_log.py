@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from killing import recipe
 
-from attlas.runs import Run, numbered
+from attlas.runs import Checkpoint, Run, Shelf, numbered
 from attlas.training import Event, Trained, train
 from attlas.training.events import Started
 from attlas.training.learner import Learner
@@ -111,3 +111,24 @@ def test_the_minutes_of_a_training_are_those_of_all_its_sittings(tmp_path: Path)
     assert not trained(told)
     assert train(recipe(5, save_every=3, minutes=100.0), tmp_path).update == 5
     assert shelf.read("last").facts["seconds"] >= 3600.0
+
+
+def test_a_training_whose_time_ran_out_while_it_saved_is_finished(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hours, write, seconds = [0.0], Shelf.write, Clock.seconds
+
+    def slowly(self: Shelf, name: str, checkpoint: Checkpoint) -> None:
+        write(self, name, checkpoint)
+        hours.append(1.0)
+
+    monkeypatch.setattr(Shelf, "write", slowly)
+    monkeypatch.setattr(Clock, "seconds", lambda self: seconds(self) + 3600 * sum(hours))
+    timed = recipe(9, save_every=3, minutes=59.0)
+    outcome = train(timed, tmp_path)
+    assert (outcome.reason, outcome.update) == ("minutes", 3)
+    monkeypatch.setattr(Clock, "seconds", seconds)  # a machine that is quick again
+    told: list[Event] = []
+    again = train(timed, tmp_path, report=told.append)
+    assert (again.reason, again.update) == ("minutes", 3)
+    assert not trained(told)

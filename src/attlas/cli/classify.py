@@ -35,7 +35,7 @@ def classify(
         str | None, typer.Option(help="In the figure only maps whose name begins so.")
     ] = None,
     window: Annotated[
-        int, typer.Option(min=1, help="Lines to classify together at most; more are faster.")
+        int, typer.Option(min=1, help="Texts to classify together at most; more are faster.")
     ] = 512,
     checkpoint: Checkpoint = "best",
     device: Device = "cpu",
@@ -78,6 +78,6 @@ def classify(
     if attention and not is_folder(attention):
         attention_of(classifier, texts, input, attention, layer, output, as_json=as_json)
     elif texts:
-        classify_texts(classifier, texts, output, as_json=as_json, traces=attention)
+        classify_texts(classifier, texts, output, window=window, as_json=as_json, traces=attention)
     else:
         classify_lines(classifier, input, output, window=window, as_json=as_json, traces=attention)

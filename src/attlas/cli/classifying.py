@@ -73,6 +73,7 @@ def classify_texts(
     texts: Iterable[str],
     target: str,
     *,
+    window: int,
     as_json: bool,
     traces: Path | None = None,
 ) -> None:
@@ -82,7 +83,7 @@ def classify_texts(
     """
     with ExitStack() as files:
         lines = opened(target, files)
-        for number, found in enumerate(classifier.many(texts), 1):
+        for number, found in enumerate(classifier.many(texts, window=window), 1):
             lines.write(_answer(found, "text", number, traces, as_json=as_json))
 
 

@@ -49,8 +49,9 @@ def sit(task: AnyTask, learner: Learner[Any, Any], folder: Path, report: Report)
                     learner.fleet.say(Word.INTERRUPTED)
                     raise KeyboardInterrupt
                 sitting.advance()
-            if saver.shelf.named(LAST) != numbered(sitting.state.update):
-                sitting.save()
+            saved = saver.shelf.named(LAST) == numbered(sitting.state.update)
+            if not saved or reached(settings, sitting.state, sitting.state.seconds) is None:
+                sitting.save()  # also where the time ran out while the checkpoint was written
             with learner.crew.resting():
                 planned = sitting.course.planned(sitting.state)
                 outcome = finish(sitting.state, reason, saver, sitting.judge, planned)
