@@ -11,6 +11,7 @@ from attlas.errors import AttlasError
 from attlas.explorer import app
 from attlas.explorer.question import MOST_CHARACTERS
 from attlas.explorer.tile import unpack
+from attlas.recording import DenseReading, Trace
 
 
 def ask(client: TestClient, text: str) -> Any:
@@ -229,3 +230,16 @@ def test_answers_are_kept_by_no_cache(client: TestClient) -> None:
     tile = client.get(f"/api/maps/{told.json()['map']}/0")
     for response in (told, tile, client.get("/api/model")):
         assert response.headers["cache-control"] == "no-store"
+
+
+def test_names_and_tokens_that_are_no_utf8_are_written_as_json_can() -> None:
+    trace = Trace()
+    trace.note("layer", DenseReading(torch.full((1, 1, 1, 1), 1.0)))
+    trace.source = trace.target = (("\udcff",),)
+    with TestClient(app(trace, name="\udcff.safetensors"), base_url="http://localhost") as client:
+        facts = client.get("/api/model")
+        assert facts.status_code == 200
+        assert facts.json()["facts"]["name"] == "\udcff.safetensors"
+        shown = client.get("/api/texts/0").json()
+        address = f"/api/maps/{shown['map']}/0/tokens"
+        assert client.get(address).json() == {"rows": ["\udcff"], "slots": ["\udcff"]}

@@ -9,13 +9,13 @@ from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.requests import ClientDisconnect, Request
-from starlette.responses import JSONResponse, Response
+from starlette.responses import Response
 from starlette.routing import Mount, Router
 from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from attlas.errors import AttlasError
-from attlas.explorer.fresh import fresh
+from attlas.explorer.fresh import fresh_json
 from attlas.explorer.guard import Guard
 from attlas.explorer.looking import Looking
 from attlas.explorer.maps import Maps
@@ -74,7 +74,7 @@ def app(
 
 def _as_json(error: AttlasError, status: int) -> Response:
     body = {"wanted": error.wanted, "came": error.came, "do": error.do}
-    return fresh(JSONResponse(body, status_code=status))
+    return fresh_json(body, status)
 
 
 async def _callers_mistake(request: Request, error: Exception) -> Response:

@@ -1,9 +1,28 @@
 """Answers about one's own text, which no cache keeps."""
 
-from starlette.responses import Response
+import json
+from typing import Any
+
+from starlette.responses import JSONResponse, Response
 
 
 def fresh(response: Response) -> Response:
     """The same answer, to be kept nowhere."""
     response.headers["Cache-Control"] = "no-store"
     return response
+
+
+def fresh_json(content: Any, status: int = 200) -> Response:
+    """An answer in JSON, to be kept nowhere."""
+    return fresh(_Json(content, status))
+
+
+class _Json(JSONResponse):
+    """Of any text: half of a surrogate pair, as in the name of a file that is not UTF-8, is no
+    UTF-8, but JSON has a way to write it."""
+
+    def render(self, content: Any) -> bytes:
+        try:
+            return super().render(content)
+        except UnicodeEncodeError:
+            return json.dumps(content, allow_nan=False).encode()

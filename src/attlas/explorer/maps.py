@@ -7,12 +7,12 @@ from typing import Any
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
-from starlette.responses import JSONResponse, Response
+from starlette.responses import Response
 from starlette.routing import Route
 
 from attlas.explorer.atlas import Atlas, Layer
 from attlas.explorer.cabinet import Cabinet
-from attlas.explorer.fresh import fresh
+from attlas.explorer.fresh import fresh, fresh_json
 from attlas.explorer.place import place
 from attlas.explorer.tile import MEDIA_TYPE, pack
 from attlas.explorer.view import View
@@ -74,9 +74,8 @@ class Maps:
     async def _tokens(self, request: Request) -> Response:
         layer, view = self._asked(request)
         queries, slots = layer.axes.queries, layer.axes.slots
-        return fresh(
-            JSONResponse({"rows": queries[slice(*view.rows)], "slots": slots[slice(*view.slots)]})
-        )
+        named = {"rows": queries[slice(*view.rows)], "slots": slots[slice(*view.slots)]}
+        return fresh_json(named)
 
 
 def _described(layer: Layer) -> dict[str, Any]:

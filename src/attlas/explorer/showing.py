@@ -5,12 +5,12 @@ from typing import Any
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
+from starlette.responses import Response
 from starlette.routing import Route
 
 from attlas.errors import AttlasError
 from attlas.explorer.atlas import Atlas
-from attlas.explorer.fresh import fresh
+from attlas.explorer.fresh import fresh_json
 from attlas.explorer.maps import Maps
 from attlas.explorer.place import place
 from attlas.recording import Trace
@@ -36,13 +36,13 @@ class Showing:
 
     async def _model(self, request: Request) -> Response:
         texts = [_preview(self._trace, row) for row in range(self._count)]
-        return fresh(JSONResponse({"facts": {"name": self._name}, "texts": texts}))
+        return fresh_json({"facts": {"name": self._name}, "texts": texts})
 
     async def _text(self, request: Request) -> Response:
         row = place(request, "row")
         if row >= self._count:
             raise HTTPException(404, "a text of this trace")
-        return fresh(JSONResponse(await run_in_threadpool(self._told, row)))
+        return fresh_json(await run_in_threadpool(self._told, row))
 
     def _told(self, row: int) -> dict[str, Any]:
         return {

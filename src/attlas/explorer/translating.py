@@ -7,13 +7,13 @@ from typing import Any
 
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import ClientDisconnect, Request
-from starlette.responses import JSONResponse, Response
+from starlette.responses import Response
 from starlette.routing import Route
 
 from attlas.decoding.remarks import remarks
 from attlas.explorer.atlas import Atlas
 from attlas.explorer.facts import facts
-from attlas.explorer.fresh import fresh
+from attlas.explorer.fresh import fresh_json
 from attlas.explorer.looking import Looking
 from attlas.explorer.maps import Maps
 from attlas.explorer.question import Question
@@ -37,7 +37,7 @@ class Translating:
         ]
 
     async def _model(self, request: Request) -> Response:
-        return fresh(JSONResponse({"facts": self._facts, "texts": None}))
+        return fresh_json({"facts": self._facts, "texts": None})
 
     async def _translate(self, request: Request) -> Response:
         question = await Question.read(request)
@@ -45,7 +45,7 @@ class Translating:
             if await request.is_disconnected():  # the page asked something newer meanwhile
                 raise ClientDisconnect
             told = await run_in_threadpool(self._told, question)
-        return fresh(JSONResponse(told))
+        return fresh_json(told)
 
     def _told(self, question: Question) -> dict[str, Any]:
         looked = self._translator(question.text, question.prefix)
