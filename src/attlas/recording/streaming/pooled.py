@@ -48,8 +48,8 @@ class Pooled(Gathering):
             np.arange(cells + 1, dtype=np.int64) * (high - low) // cells + low
             for (low, high), cells in zip((rows, slots), shape, strict=True)
         )
-        self._join, nothing = (np.maximum, -np.inf) if how == "max" else (np.add, 0.0)
-        self._cells = np.full((batch, heads, *shape), nothing)
+        self._join = np.maximum if how == "max" else np.add
+        self._cells = np.full((batch, heads, *shape), -np.inf if how == "max" else 0.0)
         self._apart: dict[int, Pooled] = {}
 
     def apart(self, number: int) -> "Pooled":
