@@ -102,8 +102,10 @@ def expected(weights, seen, first, reading, threshold):
         if bound.ahead is not None and not bound.marks:  # room behind what any query reaches
             places = places[places < first + queries + bound.ahead]
         if getattr(reading, "bias", None) is not None:
-            places = reading.seen(0, queries).expand(batch, -1, -1, -1)[row].flatten(0, 1)
-            places = places.any(0).nonzero().flatten()
+            kinds = [reading.shown, reading.seen]  # rows hidden whole count where all are so
+            kinds = [kind(0, queries).expand(batch, -1, -1, -1)[row] for kind in kinds]
+            kinds = [kind.flatten(0, 1).any(0).nonzero().flatten() for kind in kinds]
+            places = kinds[0] if len(kinds[0]) else kinds[1]
         ends.append((int(places[0]), int(places[-1])) if len(places) else (None, None))
 
     def at(column):

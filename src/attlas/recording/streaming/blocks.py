@@ -1,6 +1,6 @@
 """The blocks of a reading, one after the other in the same memory."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache, partial
 from itertools import islice
 
@@ -111,16 +111,25 @@ def _of_factored(row: FactoredReading, batch: int, cuts: Sequence[Cut]) -> Itera
 
 
 def _ends(row: Reading) -> tuple[int, int]:
-    """The first and the last slot that is no padding: that a query may see."""
+    """The first and the last slot that is no padding: that a query may see.
+
+    Rows of padding may be hidden whole by a finite number, and then look at all slots alike: they
+    do not count, unless there are no others.
+    """
+    asked = [row.shown, row.seen] if isinstance(row, FactoredReading) else [row.seen]
+    found = (_span(row, seen) for seen in asked)
+    return next((span for span in found if span is not None), (0, -1))
+
+
+def _span(row: Reading, seen: Callable[[int, int], Tensor]) -> tuple[int, int] | None:
+    """The first and the last slot that some query sees; None where nobody sees any."""
     _, _, queries, slots = row.shape
     step = max(1, AT_ONCE // max(1, slots))
     some = torch.zeros(slots, dtype=torch.bool, device="cpu")
-    # Rows of padding may be hidden whole by a finite number, and then look at all slots alike.
-    seen = row.shown if isinstance(row, FactoredReading) else row.seen
     for start in range(0, queries, step):
         some |= seen(start, min(start + step, queries))[0].flatten(0, 1).any(0).cpu()
     places = some.nonzero().flatten()
-    return (int(places[0]), int(places[-1])) if len(places) else (0, -1)
+    return (int(places[0]), int(places[-1])) if len(places) else None
 
 
 def _hide(
