@@ -116,9 +116,8 @@ def _ends(row: Reading) -> tuple[int, int]:
     Rows of padding may be hidden whole by a finite number, and then look at all slots alike: they
     do not count, unless there are no others.
     """
-    asked = [row.shown, row.seen] if isinstance(row, FactoredReading) else [row.seen]
-    found = (_span(row, seen) for seen in asked)
-    return next((span for span in found if span is not None), (0, -1))
+    shown = _span(row, row.shown) if isinstance(row, FactoredReading) else None
+    return shown or _span(row, row.seen) or (0, -1)
 
 
 def _span(row: Reading, seen: Callable[[int, int], Tensor]) -> tuple[int, int] | None:

@@ -109,12 +109,14 @@ class Top(Gathering):
     def __init__(self, reading: Reading, k: int) -> None:
         shape = (*reading.shape[:3], k)
         self._weights, self._slots = _room(shape), _room(shape, torch.int64, -1)
+        self._of_softmax = isinstance(reading, FactoredReading)
         self._lock = threading.Lock()
 
     def take(self, block: Block) -> None:
         count = min(self._weights.shape[-1], block.high - block.low)
         weights = block.weights
-        if bool((weights < 0).any()):  # else what is not seen comes last by itself
+        # Else what is not seen comes last by itself; to look for it takes as long as `topk`.
+        if not self._of_softmax and bool((weights < 0).any()):
             weights = weights.masked_fill(weights == 0, -torch.inf)
         weights, slots = weights.topk(count, -1)
         there = (weights != 0) & (weights != -torch.inf)

@@ -54,7 +54,7 @@ class Pooled(Gathering):
 
     def apart(self, number: int) -> "Pooled":
         other = copy(self)
-        other._cells, other._apart = self._cells.copy(), {}
+        other._cells, other._apart = self._cells.copy(), {}  # nothing is in them yet
         return self._apart.setdefault(number, other)
 
     def take(self, block: Block) -> None:
