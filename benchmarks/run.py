@@ -82,6 +82,7 @@ def suites(data: Path, trained: Path, quick: bool) -> dict[str, list[str]]:
             ],
             "search": [
                 "search_speed.py", *pairs, *threads, *_blocks(1, 0.5), "--model", "additive",
+                "--updates", "150",
             ],
             "layers": ["layers_speed.py", "--quick", *threads, *_blocks(1)],
             "observe": ["observe_speed.py", "--quick", *threads, *_blocks(1)],

@@ -38,9 +38,10 @@ def main() -> None:
     asked = parser(__doc__)
     asked.add_argument("--model", choices=MODELS, nargs="+", default=list(MODELS))
     asked.add_argument("--beam", type=int, nargs="+", default=[1, 5], help="1 = greedy")
+    asked.add_argument("--updates", type=int, default=1000, help="of each model's training")
     options = asked.parse_args()
     made = corpus.made(tuple(options.data), CORPUS)
-    runs = {model: trained(model, made) for model in options.model}
+    runs = {model: trained(model, made, options.updates) for model in options.model}
     found = []
     for threads in options.threads:
         for model in options.model:
@@ -59,10 +60,10 @@ def main() -> None:
                 write(found, options.json)  # what comes later may fail
 
 
-def trained(model: str, made: Path) -> Path:
+def trained(model: str, made: Path, updates: int) -> Path:
     """The run of this model on this corpus, trained where there is none yet."""
     threads = os.cpu_count() or 1
-    tables = briefly(model, made, threads).tables()
+    tables = briefly(model, made, threads, updates).tables()
     facts = json.dumps(tables) + (made / "made.json").read_text(encoding="utf-8")
     run = made / f"{model}-{hashlib.sha256(facts.encode()).hexdigest()[:12]}"
     print(f"training {MODELS[model]} for a while, unless {run} is", file=sys.stderr)
@@ -70,7 +71,7 @@ def trained(model: str, made: Path) -> Path:
         command = [
             sys.executable, str(TRAINER), "--corpus", str(made), "--model", model,
             "--folder", folder, "--run", str(run), "--threads", str(threads),
-            "--seconds", "0",
+            "--seconds", "0", "--updates", str(updates),
         ]  # fmt: skip
         subprocess.run(command, check=True)
     return run

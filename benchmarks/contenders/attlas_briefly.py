@@ -13,5 +13,6 @@ from attlas_models import briefly  # noqa: E402
 from attlas.runs import Run  # noqa: E402
 from attlas.training import train  # noqa: E402
 
-train(briefly(settings.model, settings.corpus, settings.threads), settings.run)
+recipe = briefly(settings.model, settings.corpus, settings.threads, settings.updates)
+train(recipe, settings.run)
 torch.save(dict(Run(settings.run).shelf.read("best").model), settings.run / options.WEIGHTS)

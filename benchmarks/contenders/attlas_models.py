@@ -40,11 +40,11 @@ def recipe(model: str, corpus: Path, tokens: int, training: dict[str, Any]) -> R
     )
 
 
-def briefly(model: str, corpus: Path, threads: int) -> Recipe:
-    """Just long enough that it writes sentences."""
+def briefly(model: str, corpus: Path, threads: int, updates: int = 1000) -> Recipe:
+    """By default just long enough that it writes sentences."""
     training = {
-        "updates": 1000, "rate": 1e-3, "threads": threads,
-        "schedule": {"kind": "cosine", "warmup": 300, "updates": 1000},
-        "validation": {"every": 1000, "translate": False},
+        "updates": updates, "rate": 1e-3, "threads": threads,
+        "schedule": {"kind": "cosine", "warmup": 3 * updates // 10, "updates": updates},
+        "validation": {"every": updates, "translate": False},
     }  # fmt: skip
     return recipe(model, corpus, 2048, training)

@@ -11,6 +11,7 @@ sys.path.append(str(BENCHMARKS))
 
 import observe_exact  # noqa: E402
 import observe_maps  # noqa: E402
+from observe_generation import GENERATIONS  # noqa: E402
 from observe_maps import HAND, HELD, MAPS  # noqa: E402
 from observe_models import MODELS  # noqa: E402
 
@@ -24,6 +25,14 @@ def test_a_model_that_is_observed_says_the_same(name: str) -> None:
     torch.testing.assert_close(observed.run(), plain.run(), rtol=0, atol=0)
     for make in suite.contenders.values():
         torch.testing.assert_close(make(shape).forward(), plain.forward(), rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("name", GENERATIONS)
+def test_a_generation_that_is_observed_writes_the_same(name: str) -> None:
+    every = GENERATIONS[name].contenders
+    observed, plain = (every[one]((2, 5)).forward() for one in ("observed", "not observed"))
+    assert observed.shape == (2, 133)
+    assert torch.equal(observed, plain)
 
 
 @pytest.mark.parametrize("name", ["summary", "causal summary"])
