@@ -1,6 +1,7 @@
 """`attlas translate RUN FILES --into FOLDER`."""
 
 import gzip
+import json
 import shlex
 import shutil
 from pathlib import Path
@@ -11,6 +12,7 @@ from typer.testing import CliRunner
 
 from attlas.cli import part
 from attlas.cli.application import app
+from attlas.cli.stamp import Stamp
 
 
 @pytest.fixture
@@ -163,6 +165,65 @@ def test_a_file_of_somebody_else_is_not_written_over(run: Path, tmp_path: Path) 
     assert code == 2
     assert "got a file there that was not translated into this folder" in error
     assert (tmp_path / "out" / "a.txt").read_text(encoding="utf-8") == "mine"
+
+
+def test_nor_is_one_that_came_while_the_output_was_half_done(
+    run: Path, half_done: tuple[Path, Path, bytes]
+) -> None:
+    source, out, wanted = half_done
+    (out / source.name).write_text("mine", encoding="utf-8")
+    code, _, error = translate(run, source, "--into", out, "--window", 2)
+    assert code == 2
+    assert "got a file there that was not translated into this folder" in error
+    assert (out / source.name).read_text(encoding="utf-8") == "mine"
+    (out / source.name).unlink()
+    assert translate(run, source, "--into", out, "--window", 2)[0] == 0
+    assert contents(out) == {"half.txt": wanted}
+
+
+@pytest.mark.parametrize("name", ["late.txt", "late.txt.gz"])
+def test_nor_is_one_that_comes_before_the_end(
+    run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    source, out = tmp_path / name, tmp_path / "out"
+    text = b"1 2\n3 4\n"
+    source.write_bytes(gzip.compress(text) if name.endswith(".gz") else text)
+    real = part.Part.finish
+
+    def finish(self: part.Part, stamp: Stamp | None) -> None:
+        self.output.write_text("mine", encoding="utf-8")
+        real(self, stamp)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(part.Part, "finish", finish)
+        code, _, error = translate(run, source, "--into", out)
+    assert code == 2
+    assert "got a file there that was not translated into this folder" in error
+    assert (out / name).read_text(encoding="utf-8") == "mine"
+
+
+@pytest.mark.parametrize("name", ["told.txt", "told.txt.gz"])
+def test_one_of_ours_that_a_kill_left_untold_is_told(
+    run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    source, out = tmp_path / name, tmp_path / "out"
+    text = b"1 2\n3 4\n"
+    source.write_bytes(gzip.compress(text) if name.endswith(".gz") else text)
+    real = part.Part._keep
+
+    def keep(self: part.Part, found: part.Progress) -> None:
+        if found.whole:
+            raise RuntimeError("the power is gone")
+        real(self, found)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(part.Part, "_keep", keep)
+        assert translate(run, source, "--into", out)[0] == 1
+    assert (out / name).is_file()
+    assert translate(run, source, "--into", out)[0] == 0
+    assert part.Progress.read(
+        json.loads((part.books(out / name) / "progress.json").read_bytes()), "progress"
+    ).whole
 
 
 @pytest.mark.parametrize("name", ["lines", "progress.json"])

@@ -1,5 +1,6 @@
 import gzip
 import io
+import os
 import sys
 
 import pytest
@@ -344,3 +345,11 @@ def test_two_tables_are_not_two_sides(tmp_path):
         read_pairs([tmp_path / "one.tsv", tmp_path / "two.tsv"])
     (tmp_path / "two.tsv").write_text("a\tb\nno tab\n")
     assert len(read_pairs([tmp_path / "one.tsv", tmp_path / "two.tsv"])) == 2
+
+
+def test_a_folder_whose_name_is_no_utf_8_is_refused_where_data_is_looked_for_in_it(tmp_path):
+    folder = tmp_path / os.fsdecode(b"caf\xe9")
+    data = FilesData(train=("a.tsv",), valid=("b.tsv",))
+    with pytest.raises(AttlasError, match=r"path that is UTF-8.*got .*caf\\udce9"):
+        data.resolved(folder)
+    assert data.resolved(tmp_path).train == (str(tmp_path / "a.tsv"),)

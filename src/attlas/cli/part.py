@@ -1,8 +1,10 @@
 """The translation of one file as far as it has come, which no kill can spoil."""
 
+import gzip
 import hashlib
 import os
 import shutil
+import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -58,11 +60,7 @@ class Part:
         found = _recorded(output)
         there = _there(output)
         if found is None and there:
-            raise AttlasError(
-                f"to write {output}",
-                "a file there that was not translated into this folder",
-                "choose another folder, or take that file away",
-            )
+            raise _foreign(output)
         if found and found.whole and not there:
             found = None  # whoever took it away wants it anew
         if found and not found.whole and not found.lines:
@@ -75,6 +73,7 @@ class Part:
             return
         with explained(self._lines), _open(self._lines) as file:
             self._digest = self._checked(file)
+            self._spare()
             os.ftruncate(file.fileno(), self.progress.bytes)
         if not found:
             self._keep(self.progress)
@@ -108,6 +107,7 @@ class Part:
                     files.enter_context(self._lines.open("rb")), opened(whole, files), _EVERY
                 )
             sync(whole)
+            self._spare()
             os.replace(whole, self._place)
             sync(self._place.parent)
         self._keep(self.progress.model_copy(update={"whole": True, "stamp": stamp}))
@@ -123,6 +123,14 @@ class Part:
         with explained(self._books):
             self._record.unlink(missing_ok=True)
             self._lines.unlink(missing_ok=True)
+
+    def _spare(self) -> None:
+        """That nobody has put a file of theirs where the output is to be.
+
+        Ours may be there, where a kill came after it was put in its place and before that was told.
+        """
+        if _there(self.output) and _checksum(self.output) != self._digest.hexdigest():
+            raise _foreign(self.output)
 
     def _drop_lines(self) -> None:
         with explained(self._lines):
@@ -182,6 +190,29 @@ def text_of(output: Path, stamp: Stamp | None) -> str | None:
 def _there(output: Path) -> bool:
     with explained(output):
         return output.exists()
+
+
+def _checksum(output: Path) -> str | None:
+    """Of the text in an output; None: it has none that can be read."""
+    if not output.is_file():
+        return None
+    with output.open("rb") as file:
+        text = gzip.GzipFile(fileobj=file) if output.suffix == ".gz" else file
+        digest = hashlib.sha256()
+        try:
+            while block := text.read(_EVERY):
+                digest.update(block)
+        except (EOFError, gzip.BadGzipFile, zlib.error):
+            return None
+    return digest.hexdigest()
+
+
+def _foreign(output: Path) -> AttlasError:
+    return AttlasError(
+        f"to write {output}",
+        "a file there that was not translated into this folder",
+        "choose another folder, or take that file away",
+    )
 
 
 def _record(output: Path) -> Path:

@@ -63,7 +63,7 @@ def train(
             )
     chosen = read_recipe(Path(name) / CONFIG if begun else name, settings or ())
     if device_named(chosen.training.device).type == "cpu":
-        keep_freed_memory()  # an update asks for what the one before it freed: a third of the time
+        keep_freed_memory()  # an update asks for what the one before it freed
     if not leading():  # of the processes that torchrun started, the first one speaks
         train_run(chosen, folder)
         return
