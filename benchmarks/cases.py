@@ -215,6 +215,7 @@ def main(description: str | None, kind: str, suites: Mapping[str, Suite]) -> Non
         description=description, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--suite", nargs="*", choices=suites, default=list(suites))
+    parser.add_argument("--without", nargs="*", choices=suites, default=[])
     parser.add_argument(
         "--quick", action="store_true", help="fewer shapes, fewer blocks, no memory"
     )
@@ -239,7 +240,7 @@ def main(description: str | None, kind: str, suites: Mapping[str, Suite]) -> Non
     begun = time.monotonic()
     found: list[dict[str, Any]] = []
     for threads in options.threads:
-        for name in options.suite:
+        for name in (one for one in options.suite if one not in options.without):
             settings = {"quick": options.quick, "blocks": blocks, "seconds": seconds}
             found += played(kind, name, suites[name], threads, **settings)
             write(found, options.json)  # what comes later may fail

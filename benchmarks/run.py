@@ -1,7 +1,7 @@
 """All benchmarks, one after another, and what came out: `make bench`, `make bench QUICK=yes`.
 
 python benchmarks/run.py --data multi30k            about two hours
-python benchmarks/run.py --data multi30k --quick    under ten minutes, and as rough as that
+python benchmarks/run.py --data multi30k --quick    some ten minutes, and as rough as that
 python benchmarks/run.py --data multi30k --suites quality    hours: how good after how long
 python benchmarks/run.py --data multi30k --suites quality -- --courses long:120 --contenders JoeyNMT
 python benchmarks/run.py --table                    writes the tables of the READMEs anew
@@ -82,10 +82,13 @@ def suites(data: Path, trained: Path, quick: bool) -> dict[str, list[str]]:
             ],
             "search": [
                 "search_speed.py", *pairs, *threads, *_blocks(1, 0.5), "--model", "additive",
-                "--updates", "150",
+                "--updates", "100",
             ],
             "layers": ["layers_speed.py", "--quick", *threads, *_blocks(1)],
-            "observe": ["observe_speed.py", "--quick", *threads, *_blocks(1)],
+            "observe": [
+                "observe_speed.py", "--quick", *threads, *_blocks(1),
+                "--without", "generation, static cache",
+            ],
             "quality": [
                 *bleu, "--courses", "tiny:1", "--points", "1", "--contenders", "attlas",
                 "--set", *few,
