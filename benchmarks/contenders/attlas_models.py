@@ -40,8 +40,8 @@ def recipe(model: str, corpus: Path, tokens: int, training: dict[str, Any]) -> R
     )
 
 
-def briefly(model: str, corpus: Path, threads: int, updates: int = 1000) -> Recipe:
-    """By default just long enough that it writes sentences."""
+def briefly(model: str, corpus: Path, threads: int, updates: int) -> Recipe:
+    """A thousand updates are just enough that it writes sentences."""
     training = {
         "updates": updates, "rate": 1e-3, "threads": threads,
         "schedule": {"kind": "cosine", "warmup": 3 * updates // 10, "updates": updates},

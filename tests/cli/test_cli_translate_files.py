@@ -181,13 +181,18 @@ def test_nor_is_one_that_came_while_the_output_was_half_done(
     assert contents(out) == {"half.txt": wanted}
 
 
+def two_lines(path: Path) -> Path:
+    """A file of two lines, gzipped if its name ends in .gz."""
+    text = b"1 2\n3 4\n"
+    path.write_bytes(gzip.compress(text) if path.suffix == ".gz" else text)
+    return path
+
+
 @pytest.mark.parametrize("name", ["late.txt", "late.txt.gz"])
 def test_nor_is_one_that_comes_before_the_end(
     run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
-    source, out = tmp_path / name, tmp_path / "out"
-    text = b"1 2\n3 4\n"
-    source.write_bytes(gzip.compress(text) if name.endswith(".gz") else text)
+    source, out = two_lines(tmp_path / name), tmp_path / "out"
     real = part.Part.finish
 
     def finish(self: part.Part, stamp: Stamp | None) -> None:
@@ -206,9 +211,7 @@ def test_nor_is_one_that_comes_before_the_end(
 def test_one_of_ours_that_a_kill_left_untold_is_told(
     run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
-    source, out = tmp_path / name, tmp_path / "out"
-    text = b"1 2\n3 4\n"
-    source.write_bytes(gzip.compress(text) if name.endswith(".gz") else text)
+    source, out = two_lines(tmp_path / name), tmp_path / "out"
     real = part.Part._keep
 
     def keep(self: part.Part, found: part.Progress) -> None:

@@ -196,7 +196,7 @@ def _checksum(output: Path) -> str | None:
     """Of the text in an output; None: it has none that can be read."""
     if not output.is_file():
         return None
-    with output.open("rb") as file:
+    with explained(output), output.open("rb") as file:
         text = gzip.GzipFile(fileobj=file) if output.suffix == ".gz" else file
         digest = hashlib.sha256()
         try:

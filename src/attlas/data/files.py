@@ -11,7 +11,7 @@ from attlas.data.filters import FilterConfig
 from attlas.data.holding_back import check_choice, held_back
 from attlas.data.lines import STDIN, Lines, coming_from, read_lines, shown
 from attlas.data.pair import Pair
-from attlas.data.resolving import resolved
+from attlas.data.resolving import resolved_name
 from attlas.data.settings import EMPTY_IS_NONE, DataSettings
 from attlas.errors import AttlasError
 
@@ -95,7 +95,7 @@ class FilesData(DataSettings):
 
     def resolved(self, base: Path) -> "FilesData":
         def absolute(paths: tuple[str, ...] | None) -> tuple[str, ...] | None:
-            return paths and tuple(p if p == STDIN else str(resolved(base, p)) for p in paths)
+            return paths and tuple(p if p == STDIN else resolved_name(base, p) for p in paths)
 
         return self.model_copy(
             update={name: absolute(getattr(self, name)) for name in ("train", "valid", "test")}

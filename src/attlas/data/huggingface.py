@@ -8,7 +8,7 @@ from attlas.data.corpus import Corpus, SplitName, Splits, corpus_of
 from attlas.data.filters import FilterConfig
 from attlas.data.holding_back import overlap_told
 from attlas.data.pair import Pair
-from attlas.data.resolving import resolved
+from attlas.data.resolving import resolved, resolved_name
 from attlas.data.settings import DataSettings
 from attlas.errors import AttlasError, missing_extra
 
@@ -33,8 +33,9 @@ class HuggingFaceData(DataSettings):
     filters: FilterConfig = FilterConfig()
 
     def resolved(self, base: Path) -> "HuggingFaceData":
-        folder = resolved(base, self.name)
-        return self.model_copy(update={"name": str(folder)}) if folder.is_dir() else self
+        if not resolved(base, self.name).is_dir():
+            return self
+        return self.model_copy(update={"name": resolved_name(base, self.name)})
 
     def load(self) -> Splits:
         dataset = _opened(self.name, self.config)  # once for all three

@@ -12,7 +12,7 @@ from attlas.data.holding_back import check_choice, held_back, overlap_told
 from attlas.data.labelled import read_labelled_texts
 from attlas.data.labelled_corpus import LabelledCorpus, LabelledSplits, labelled_corpus_of
 from attlas.data.lines import coming_from
-from attlas.data.resolving import resolved
+from attlas.data.resolving import resolved_name
 from attlas.data.settings import EMPTY_IS_NONE
 from attlas.errors import AttlasError
 
@@ -52,7 +52,7 @@ class LabelledData(Config):
         """The same with relative paths taken from `base`, the folder of the recipe file."""
 
         def absolute(path: str | None) -> str | None:
-            return path and str(resolved(base, path))
+            return path and resolved_name(base, path)
 
         names = ("train", "valid", "test")
         return self.model_copy(update={name: absolute(getattr(self, name)) for name in names})

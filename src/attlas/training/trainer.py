@@ -26,8 +26,8 @@ def train(recipe: Recipe, folder: Path | str, *, report: Report = silent) -> Out
     of one that was never disturbed: on the CPU with the same number of threads; on a GPU as far as
     its kernels repeat themselves. A finished run whose limits are not raised is left as it is, and
     its outcome is told again. Started by torchrun, many processes train one model, and the first of
-    them reports. On a CPU it may be faster after `attlas.keep_freed_memory()`, with which `attlas
-    train` begins; it is for the whole process, and so for you to call.
+    them reports. On a CPU `attlas train` begins with `attlas.keep_freed_memory()`, which is for
+    the whole process, and so for you to call.
 
     report: is told every `Event` of the training, as it happens; `Progress` shows them to people.
 
