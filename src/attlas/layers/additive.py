@@ -5,6 +5,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from attlas.layers.attention import ScoredAttention
+from attlas.layers.linear import Linear
 from attlas.layers.memory import Memory
 from attlas.layers.padding import without_junk
 from attlas.layers.widths import check_widths
@@ -31,8 +32,8 @@ class Additive(ScoredAttention):
         check_widths(query_width=query_width, source_width=source_width, hidden=hidden)
         super().__init__(pattern=pattern, dropout=dropout)
         self.query_width, self.source_width = query_width, source_width
-        self.of_query = nn.Linear(query_width, hidden, bias=False)
-        self.of_key = nn.Linear(source_width, hidden, bias=False)
+        self.of_query = Linear(query_width, hidden, bias=False)
+        self.of_key = Linear(source_width, hidden, bias=False)
         self.energy = nn.Linear(hidden, 1, bias=False)
 
     def remember(

@@ -3,9 +3,10 @@
 from typing import Any
 
 import torch
-import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor
+
+from attlas.layers.linear import gradient_of_weight, linear
 
 _Pairs = dict[int, list[tuple[Tensor, Tensor]]]
 """(g_t, x_t) of the steps, by the backward pass that met them: one graph may be walked twice, and
@@ -18,7 +19,7 @@ class DeferredLinear:
     A recurrence multiplies by the same matrix at every step. Autograd would make dW as T thin
     products (their inner size is the batch) and T − 1 sums of the whole matrix; kept until the
     last of the steps has been walked back, the pairs (g_t, x_t) make it in one thick product. The
-    same numbers up to the order of summation; the twin is `F.linear`, which also runs wherever no
+    same numbers up to the order of summation; the twin is `linear`, which also runs wherever no
     gradient is wanted. A backward pass that is to be differentiated itself (create_graph) defers
     nothing.
 
@@ -44,7 +45,7 @@ class DeferredLinear:
     def __call__(self, inputs: Float[Tensor, "batch inputs"]) -> Float[Tensor, "batch outputs"]:
         """W x + b for one step."""
         if not self._deferred:
-            return F.linear(inputs, self._weight, self._bias)
+            return linear(inputs, self._weight, self._bias)
         outputs: Tensor = _Step.apply(self._pairs, inputs, self._weight, self._bias)  # type: ignore[no-untyped-call]
         return outputs
 
@@ -69,7 +70,7 @@ class _Gathering(torch.autograd.Function):
         if pairs is None:
             return None, of_weight, of_bias
         gradients, inputs = (torch.cat(part) for part in zip(*pairs, strict=True))
-        of_weight = _sum(of_weight, gradients.t() @ inputs)
+        of_weight = _sum(of_weight, gradient_of_weight(gradients, inputs))
         return None, of_weight, _sum(of_bias, gradients.sum(0)) if ctx.biased else None
 
 
@@ -82,15 +83,15 @@ class _Step(torch.autograd.Function):
     ) -> Tensor:
         ctx.pairs = pairs
         ctx.save_for_backward(inputs, weight)
-        return F.linear(inputs, weight, bias)
+        return linear(inputs, weight, bias)
 
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
         inputs, weight = ctx.saved_tensors
-        of_inputs = gradient @ weight if ctx.needs_input_grad[1] else None
+        of_inputs = linear(gradient, weight.t()) if ctx.needs_input_grad[1] else None
         if torch.is_grad_enabled():  # create_graph: a gradient in a pair would be a constant
             of_bias = gradient.sum(0) if ctx.needs_input_grad[3] else None
-            return None, of_inputs, gradient.t() @ inputs, of_bias
+            return None, of_inputs, gradient_of_weight(gradient, inputs), of_bias
         here = torch._C._current_graph_task_id()
         # Detached: a pair that is never asked for must not hold the graph that holds the pairs.
         ctx.pairs.setdefault(here, []).append((gradient.detach(), inputs.detach()))

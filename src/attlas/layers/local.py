@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from attlas.errors import AttlasError
 from attlas.layers.attention import ScoredAttention
+from attlas.layers.linear import Linear
 from attlas.layers.memory import Memory
 from attlas.layers.widths import check_widths
 
@@ -125,7 +126,7 @@ class LocalPredictive(Local):
                 "both are asked by the same query",
             )
         self.query_width = query_width
-        self.of_query = nn.Linear(query_width, hidden, bias=False)
+        self.of_query = Linear(query_width, hidden, bias=False)
         self.of_position = nn.Linear(hidden, 1, bias=False)
 
     def centre(

@@ -5,6 +5,7 @@ from torch import Tensor, nn
 
 from attlas.errors import AttlasError
 from attlas.layers.fused import FusedAttention
+from attlas.layers.linear import Linear
 from attlas.layers.memory import Memory
 from attlas.layers.padding import without_junk
 from attlas.layers.positions import RotaryPositions
@@ -50,10 +51,10 @@ class MultiHead(FusedAttention):
         self.source_width = width if source_width is None else source_width
         head_width = width // heads if head_width is None else head_width
         value_width = head_width if value_width is None else value_width
-        self.of_query = nn.Linear(width, heads * head_width, bias=bias)
-        self.of_key = nn.Linear(self.source_width, self.key_heads * head_width, bias=bias)
-        self.of_value = nn.Linear(self.source_width, self.key_heads * value_width, bias=bias)
-        self.of_heads = nn.Linear(heads * value_width, width, bias=bias)
+        self.of_query = Linear(width, heads * head_width, bias=bias)
+        self.of_key = Linear(self.source_width, self.key_heads * head_width, bias=bias)
+        self.of_value = Linear(self.source_width, self.key_heads * value_width, bias=bias)
+        self.of_heads = Linear(heads * value_width, width, bias=bias)
         for linear in (self.of_query, self.of_key, self.of_value, self.of_heads):
             nn.init.xavier_uniform_(linear.weight)
             if bias:

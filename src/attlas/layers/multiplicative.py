@@ -7,6 +7,7 @@ from torch import Tensor, nn
 from attlas.errors import AttlasError
 from attlas.layers.additive import tanh_energies
 from attlas.layers.attention import ScoredAttention
+from attlas.layers.linear import Linear
 from attlas.layers.memory import Memory
 from attlas.layers.padding import without_junk
 from attlas.layers.widths import check_widths
@@ -61,7 +62,7 @@ class General(ScoredAttention):
         check_widths(query_width=query_width, source_width=source_width)
         super().__init__(pattern=pattern, dropout=dropout)
         self.query_width, self.source_width = query_width, source_width
-        self.of_key = nn.Linear(source_width, query_width, bias=False)
+        self.of_key = Linear(source_width, query_width, bias=False)
 
     def remember(
         self,

@@ -1,9 +1,10 @@
 """The vocabulary layer."""
 
 import torch
-import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
+
+from attlas.layers.linear import Linear, linear
 
 
 class Output(nn.Module):
@@ -18,7 +19,7 @@ class Output(nn.Module):
         super().__init__()
         self.weight = None if tied else nn.Parameter(torch.empty(vocabulary, width))
         self.bottleneck = (
-            nn.Linear(width, embedding, bias=False) if tied and width != embedding else None
+            Linear(width, embedding, bias=False) if tied and width != embedding else None
         )
         self.bias = nn.Parameter(torch.zeros(vocabulary))
         if self.weight is not None:
@@ -31,6 +32,6 @@ class Output(nn.Module):
     ) -> Float[Tensor, "*positions vocabulary"]:
         """One logit per target token."""
         if self.weight is not None:
-            return F.linear(features, self.weight, self.bias)
+            return linear(features, self.weight, self.bias)
         narrow = features if self.bottleneck is None else self.bottleneck(features)
-        return F.linear(narrow, embedding, self.bias)
+        return linear(narrow, embedding, self.bias)

@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from torch.optim.adam import adam
 
 from attlas.config import Config
+from attlas.layers.linear import linear
 from attlas.training.adam import Beta, fused
 from attlas.training.sharing import Sharing
 
@@ -143,8 +144,9 @@ def orthogonalised(
     x = matrix if rows <= columns else matrix.mT  # X Xᵀ is the smaller one
     x = x / x.norm().clamp(min=_LEAST)
     for _ in range(iterations):
-        square = x @ x.mT
-        x = torch.addmm(x, torch.addmm(square, square, square, beta=_B, alpha=_C), x, beta=_A)
+        square = linear(x, x)
+        mixed = torch.add(_B * square, linear(square, square.mT), alpha=_C)
+        x = torch.add(linear(mixed, x.mT), x, alpha=_A)
     return x if rows <= columns else x.mT
 
 

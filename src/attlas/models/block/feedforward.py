@@ -7,6 +7,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from attlas.layers import Dropout
+from attlas.layers.linear import Linear
 
 
 class FeedForward(nn.Module):
@@ -27,9 +28,9 @@ class FeedForward(nn.Module):
     ) -> None:
         super().__init__()
         self.activation = activation
-        self.inner = nn.Linear(width, hidden, bias=bias)
-        self.gate = nn.Linear(width, hidden, bias=bias) if activation == "swiglu" else None
-        self.outer = nn.Linear(hidden, width, bias=bias)
+        self.inner = Linear(width, hidden, bias=bias)
+        self.gate = Linear(width, hidden, bias=bias) if activation == "swiglu" else None
+        self.outer = Linear(hidden, width, bias=bias)
         self.dropout = Dropout(dropout)
         for linear in (self.inner, self.gate, self.outer):
             if linear is not None:

@@ -6,6 +6,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from attlas.layers.linear import Linear
+
 
 class Bridge(nn.Module):
     """s_0 = tanh(W_s ←h_1)    Bahdanau, Cho & Bengio, 2015, appendix A.2.2, for every layer.
@@ -27,7 +29,7 @@ class Bridge(nn.Module):
         self.directions = directions
         parts = 1 if cell == "gru" else 2  # matrices of h for every layer, then of c
         self.matrices = nn.ModuleList(
-            nn.Linear(directions * width, hidden) for _ in range(parts * layers)
+            Linear(directions * width, hidden) for _ in range(parts * layers)
         )
 
     def forward(

@@ -4,10 +4,11 @@ from dataclasses import replace
 
 import torch
 from jaxtyping import Bool, Float
-from torch import Tensor, nn
+from torch import Tensor
 
 from attlas.errors import AttlasError
 from attlas.layers import ScoredAttention
+from attlas.layers.linear import Linear
 from attlas.models.recurrent.bridge import Bridge
 from attlas.models.recurrent.coverage import Coverage
 from attlas.models.recurrent.encoder import Encoded
@@ -33,7 +34,7 @@ class LuongDecoder(LookingDecoder):
     ) -> None:
         super().__init__(bridge, recurrence, attention, coverage)
         self.width = recurrence.rnn.hidden_size
-        self.of_both = nn.Linear(source_width + self.width, self.width, bias=False)
+        self.of_both = Linear(source_width + self.width, self.width, bias=False)
 
     def attentional(
         self,

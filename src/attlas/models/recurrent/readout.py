@@ -6,6 +6,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from attlas.layers.linear import Linear
+
 
 class Readout(nn.Module):
     """t_ij = max(t̃_ij, t̃_i,j+l),  t̃_i = U s_i + V E y_{i−1} + C c_i    ("maxout").
@@ -19,7 +21,7 @@ class Readout(nn.Module):
         super().__init__()
         self.pieces = 2 if kind == "maxout" else 1
         self.width = hidden
-        self.of_all = nn.Linear(sum(widths), self.pieces * hidden)
+        self.of_all = Linear(sum(widths), self.pieces * hidden)
 
     def forward(
         self,

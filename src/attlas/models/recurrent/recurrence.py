@@ -3,12 +3,12 @@
 from typing import Literal
 
 import torch
-import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
 from attlas.layers import Dropout
 from attlas.layers.deferred import DeferredLinear
+from attlas.layers.linear import linear
 from attlas.models.recurrent.precision import computable
 from attlas.models.recurrent.state import Hidden
 
@@ -74,10 +74,13 @@ class Unrolled:
         self._weights = rnn.all_weights  # per layer: of the input, of the state; their biases
         of_input, _, bias, _ = self._weights[0]
         width = known.shape[-1]
-        self._of_fed = DeferredLinear(of_input[:, width:])
+        of_known, of_fed = of_input[:, :width], of_input[:, width:]
+        if known.shape[1] > 1:  # some columns of a matrix are multiplied slowly, see `linear`
+            of_known, of_fed = of_known.contiguous(), of_fed.contiguous()
+        self._of_fed = DeferredLinear(of_fed)
         self._of_state = [DeferredLinear(weight, bias) for _, weight, _, bias in self._weights]
         # Steps first, so that the gates of one step lie together.
-        gates = F.linear(known.transpose(0, 1), of_input[:, :width], bias)
+        gates = linear(known.transpose(0, 1), of_known, bias)
         self._known = iter(gates.unbind(0))
         self._cells: list[Cell] = [
             tuple(part[:, layer] for part in hidden) for layer in range(rnn.num_layers)
@@ -103,7 +106,7 @@ class Unrolled:
         for layer, (of_input, _, bias, _) in enumerate(self._weights):
             if layer:
                 below = self._dropout(self._cells[layer - 1][0])
-                gates = F.linear(below, of_input, bias)
+                gates = linear(below, of_input, bias)
             cell = self._cells[layer]
             state_gates = self._of_state[layer](cell[0])
             self._cells[layer] = self._advance(gates, state_gates, cell)

@@ -1,0 +1,136 @@
+"""Linear maps, by the library whose products are the fastest here."""
+
+import platform
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float
+from torch import Tensor, nn
+from torch.autograd import forward_ad
+
+_FEWEST_ROWS = 16  # fewer are not faster, and every number of rows is a kernel of its own
+_LEAST = 2**21  # multiplications: less than this is hardly more than the call
+
+
+class Linear(nn.Linear):
+    """`nn.Linear` by `linear`: the same parameters, names and numbers."""
+
+    def forward(self, input: Float[Tensor, "*rows inputs"]) -> Float[Tensor, "*rows outputs"]:
+        """W x + b."""
+        return linear(input, self.weight, self.bias)
+
+
+def linear(
+    x: Float[Tensor, "*rows inputs"],
+    weight: Float[Tensor, "outputs inputs"],
+    bias: Float[Tensor, " outputs"] | None = None,
+) -> Float[Tensor, "*rows outputs"]:
+    """y = x Wᵀ + b, as `F.linear`, its twin, up to the order of summation.
+
+    torch multiplies float32 on a CPU by Intel's MKL, which on other makers' processors leaves
+    AVX-512 alone; oneDNN, which lies in torch beside it, does not, and is there more than twice as
+    fast. So products of some size go to oneDNN on such a processor, forwards and backwards; all
+    others, and all where `torch.backends.mkldnn.enabled` is False, are `F.linear`.
+    """
+    if not _by_onednn(x, weight, bias):
+        return F.linear(x, weight, bias)
+    rows = _dense(x.reshape(-1, x.shape[-1]))
+    given = (rows, weight) if bias is None else (rows, weight, bias)
+    if torch.is_grad_enabled() and any(tensor.requires_grad for tensor in given):
+        y: Tensor = _Product.apply(rows, weight, bias)  # type: ignore[no-untyped-call]
+    else:
+        y = _product(rows, weight, bias)
+    return y.view(*x.shape[:-1], weight.shape[0])
+
+
+class _Product(torch.autograd.Function):
+    """oneDNN's product with a gradient, which can be differentiated in turn."""
+
+    @staticmethod
+    def forward(ctx: Any, rows: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+        ctx.save_for_backward(rows, weight)
+        return _product(rows, weight, bias)
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
+        rows, weight = ctx.saved_tensors
+        of_rows, of_weight, of_bias = ctx.needs_input_grad
+        return (
+            linear(gradient, weight.t()) if of_rows else None,
+            gradient_of_weight(gradient, rows) if of_weight else None,
+            gradient.sum(0) if of_bias else None,
+        )
+
+
+def gradient_of_weight(
+    gradient: Float[Tensor, "rows outputs"], x: Float[Tensor, "rows inputs"]
+) -> Float[Tensor, "outputs inputs"]:
+    """dW = gᵀ x."""
+    if gradient.shape[1] > x.shape[1]:  # the wider side as columns is a quarter faster
+        return linear(x.t(), gradient.t()).t()
+    return linear(gradient.t(), x.t())
+
+
+def _product(rows: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+    y: Tensor = torch.ops.mkldnn._linear_pointwise(rows, weight, bias, "none", [], "")
+    return y
+
+
+def _by_onednn(x: Tensor, weight: Tensor, bias: Tensor | None) -> bool:
+    rows = x.numel() // max(1, x.shape[-1])
+    return (
+        rows >= _FEWEST_ROWS
+        and rows * weight.numel() >= _LEAST
+        and leads()
+        and all(_plain(tensor) for tensor in (x, weight, bias) if tensor is not None)
+        and _is_dense(weight)
+        and bool(torch.backends.mkldnn.enabled)
+        and not torch.is_autocast_enabled("cpu")
+        and not torch.compiler.is_compiling()
+        and not torch._C._are_functorch_transforms_active()
+        and forward_ad._current_level < 0
+    )
+
+
+def _is_dense(matrix: Tensor) -> bool:
+    """Whether it is all of its memory, as it stands or turned: a view of some columns would be
+    multiplied by a kernel that is a hundred times as slow.
+    """
+    return matrix.is_contiguous() or matrix.t().is_contiguous()
+
+
+def _dense(matrix: Tensor) -> Tensor:
+    return matrix if _is_dense(matrix) else matrix.contiguous()
+
+
+def _plain(tensor: Tensor) -> bool:
+    """Whether these are numbers in memory, and no stand-in for them (fake, sharded, subclassed)."""
+    return (
+        type(tensor) in (Tensor, nn.Parameter)
+        and tensor.dtype == torch.float32
+        and tensor.device.type == "cpu"
+    )
+
+
+@cache
+def leads() -> bool:
+    """Whether oneDNN is the faster one here: beside MKL, with AVX-512, on no processor of Intel."""
+    return (
+        torch.backends.mkl.is_available()  # type: ignore[no-untyped-call]
+        and torch.backends.mkldnn.is_available()  # type: ignore[no-untyped-call]
+        and torch.backends.cpu.get_cpu_capability().startswith("AVX512")
+        and hasattr(torch.ops.mkldnn, "_linear_pointwise")
+        and "AuthenticAMD" in _maker()
+    )
+
+
+def _maker() -> str:
+    """Who made the processor, as it names itself."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return platform.processor()
+    return next((line for line in lines if line.startswith("vendor_id")), "")

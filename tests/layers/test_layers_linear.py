@@ -1,0 +1,128 @@
+"""Products by oneDNN are those of torch's own linear map."""
+
+from collections.abc import Callable
+
+import pytest
+import torch
+import torch.nn.functional as F
+from hypothesis import given
+from hypothesis import strategies as st
+from torch import Tensor, nn
+
+from attlas.layers import linear as module
+from attlas.layers.linear import Linear, gradient_of_weight, linear
+from products import by_onednn
+
+pytestmark = pytest.mark.skipif(
+    not hasattr(torch.ops.mkldnn, "_linear_pointwise"), reason="this torch has no oneDNN"
+)
+
+_sizes = st.integers(1, 20)
+
+
+def drawn(seed: int, *shapes: tuple[int, ...]) -> list[Tensor]:
+    generator = torch.Generator().manual_seed(seed)
+    return [torch.randn(shape, generator=generator).requires_grad_() for shape in shapes]
+
+
+@given(
+    st.lists(_sizes, min_size=1, max_size=2), _sizes, _sizes, st.booleans(), st.integers(0, 2**31)
+)
+def test_output_and_gradients_are_those_of_torch(
+    rows: list[int], inputs: int, outputs: int, biased: bool, seed: int
+) -> None:
+    x, weight, *bias = drawn(
+        seed, (*rows, inputs), (outputs, inputs), *([(outputs,)] if biased else [])
+    )
+    with by_onednn() as products:
+        y = linear(x, weight, *bias)
+        found = torch.autograd.grad(y.sin().sum(), [x, weight, *bias])
+    assert len(products) == 3  # forwards, and twice on the way back
+    exact = [part.detach().double().requires_grad_() for part in (x, weight, *bias)]
+    wanted = F.linear(*exact)
+    torch.testing.assert_close(y.double(), wanted, rtol=1e-5, atol=1e-4)
+    for one, other in zip(found, torch.autograd.grad(wanted.sin().sum(), exact), strict=True):
+        torch.testing.assert_close(one.double(), other, rtol=1e-4, atol=1e-3)
+
+
+def test_its_gradient_can_be_differentiated() -> None:
+    parts = drawn(1, (5, 7), (4, 7), (4,))
+
+    def second(of: Callable[..., Tensor], x: Tensor, *rest: Tensor) -> tuple[Tensor, ...]:
+        (first,) = torch.autograd.grad(of(x, *rest).tanh().sum(), x, create_graph=True)
+        return torch.autograd.grad(first.square().sum(), [x, *rest])
+
+    with by_onednn():
+        found = second(linear, *parts)
+    for one, other in zip(found, second(F.linear, *parts), strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-5)
+
+
+def test_views_of_some_columns_are_multiplied_as_what_they_show() -> None:
+    x, weight = drawn(2, (9, 12), (6, 20))
+    with by_onednn() as products:
+        ours = linear(x[:, 3:], weight[:, :9])
+        assert not products  # oneDNN would take a hundred times as long
+        turned = linear(x[:, :6], weight.t()[4:10].t())
+        whole = linear(x.t(), weight[:, :9].contiguous())
+    assert len(products) == 1
+    torch.testing.assert_close(ours, x[:, 3:] @ weight[:, :9].t())
+    torch.testing.assert_close(turned, x[:, :6] @ weight.t()[4:10])
+    torch.testing.assert_close(whole, x.t() @ weight[:, :9].t())
+
+
+@pytest.mark.parametrize("shapes", [((9, 3), (9, 5)), ((9, 5), (9, 3))])
+def test_the_gradient_of_a_weight_is_that_product_whichever_side_is_wider(
+    shapes: tuple[tuple[int, int], tuple[int, int]],
+) -> None:
+    gradient, x = drawn(3, *shapes)
+    with by_onednn():
+        torch.testing.assert_close(gradient_of_weight(gradient, x), gradient.t() @ x)
+
+
+@pytest.mark.filterwarnings("ignore:.torch.jit.script:DeprecationWarning")  # by torch itself
+def test_it_is_torchs_own_wherever_torch_must_see_it() -> None:
+    x, weight, bias = (part.detach() for part in drawn(4, (8, 6), (5, 6), (5,)))
+    wanted = F.linear(x, weight, bias)
+    with by_onednn() as products:
+        linear(x.double(), weight.double(), bias.double())
+        with torch.autocast("cpu", torch.bfloat16):
+            assert linear(x, weight, bias).dtype == torch.bfloat16
+        each = torch.func.vmap(lambda row: linear(row.unsqueeze(0), weight, bias))(x)
+        torch.testing.assert_close(each.squeeze(1), wanted)
+        _, along = torch.func.jvp(lambda one: linear(one, weight, bias), (x,), (x,))
+        torch.testing.assert_close(along, x @ weight.t())
+        with torch.autograd.forward_ad.dual_level():
+            dual = torch.autograd.forward_ad.make_dual(x, x)
+            along = torch.autograd.forward_ad.unpack_dual(linear(dual, weight, bias)).tangent
+        torch.testing.assert_close(along, x @ weight.t())
+        exported = torch.export.export(Linear(6, 5), (x,))
+        assert "mkldnn" not in str(exported.graph)
+        assert linear(x.to("meta"), weight.to("meta")).shape == (8, 5)
+        try:  # its `flags` would change the precision of products too
+            torch._C._set_mkldnn_enabled(False)
+            linear(x, weight, bias)
+        finally:
+            torch._C._set_mkldnn_enabled(True)
+    assert not products
+    with by_onednn(chosen=False) as products:
+        assert torch.equal(linear(x, weight, bias), wanted)
+    assert not products
+
+
+def test_small_products_are_torchs_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "leads", lambda: True)
+    x, weight = drawn(5, (15, 1024), (1024, 1024))
+    assert torch.equal(linear(x, weight), F.linear(x, weight))
+    x, weight = drawn(6, (100, 10), (10, 10))
+    assert torch.equal(linear(x, weight), F.linear(x, weight))
+
+
+def test_the_layer_is_torchs_by_its_numbers_and_names() -> None:
+    torch.manual_seed(0)
+    ours = Linear(3, 4)
+    torch.manual_seed(0)
+    theirs = nn.Linear(3, 4)
+    assert list(ours.state_dict()) == list(theirs.state_dict())
+    assert all(map(torch.equal, ours.parameters(), theirs.parameters()))
+    assert isinstance(ours, nn.Linear)
