@@ -77,7 +77,9 @@ def test_the_gradient_of_a_weight_is_that_product_whichever_side_is_wider(
 ) -> None:
     gradient, x = drawn(3, *shapes)
     with by_onednn():
-        torch.testing.assert_close(gradient_of_weight(gradient, x), gradient.t() @ x)
+        found = gradient_of_weight(gradient, x)
+    torch.testing.assert_close(found, gradient.t() @ x)
+    assert found.is_contiguous()  # as a weight is: fused optimisers do not ask
 
 
 @pytest.mark.filterwarnings("ignore:.torch.jit.script:DeprecationWarning")  # by torch itself

@@ -68,9 +68,9 @@ class _Product(torch.autograd.Function):
 def gradient_of_weight(
     gradient: Float[Tensor, "rows outputs"], x: Float[Tensor, "rows inputs"]
 ) -> Float[Tensor, "outputs inputs"]:
-    """dW = gᵀ x."""
+    """dW = gᵀ x, laid out as W is: fused optimisers go over both as over so many numbers."""
     if gradient.shape[1] > x.shape[1]:  # the wider side as columns is a quarter faster
-        return linear(x.t(), gradient.t()).t()
+        return linear(x.t(), gradient.t()).t().contiguous()
     return linear(gradient.t(), x.t())
 
 
