@@ -18,6 +18,7 @@ from attlas.training.fleet import Fleet, Word
 from attlas.training.learner import Learner
 from attlas.training.loss import cross_entropy, sequence_loss
 from attlas.training.settings import TrainingConfig
+from products import by_onednn
 
 PAIRS = [
     ([5, 6, 7], [9, 9]),
@@ -106,6 +107,27 @@ def test_shares_of_a_crew_give_the_gradient_of_one_big_batch(size: int, consiste
         assert torch.allclose(gradient, gradients(together)[name], rtol=1e-4, atol=1e-7), name
     assert seen.loss == pytest.approx(expected.loss, rel=1e-6)
     assert seen.tokens == expected.tokens
+
+
+@pytest.mark.skipif(
+    not hasattr(torch.ops.mkldnn, "_linear_pointwise"), reason="this torch has no oneDNN"
+)
+@pytest.mark.parametrize("optimiser", ["adam", "muon"])
+@pytest.mark.parametrize("size", [1, 2], ids=["alone", "a crew"])
+def test_an_update_leaves_the_same_weights_whichever_library_multiplies(
+    optimiser: str, size: int
+) -> None:
+    def weights(by: bool) -> torch.Tensor:
+        with by_onednn(by) as products:
+            one = learner(crew=Crew(size), optimiser={"kind": optimiser}, rate=0.1)
+            for number in range(1, 4):
+                one.update([[batch(0, 1, 2), batch(3)], [batch(3, 4)]][:size], number)
+        assert bool(products) == by
+        return torch.cat([p.detach().flatten() for p in one.model.parameters()])
+
+    # A step of Adam is as long for a gradient of 1e-8 as for one of 1, so rounding may turn some.
+    different = (weights(True) - weights(False)).abs() > 1e-3
+    assert different.float().mean() < 0.02
 
 
 @pytest.mark.parametrize(("right", "consistency"), [(1.0, 0.0), (0.5, 0.0), (1.0, 5.0)])
