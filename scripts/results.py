@@ -16,6 +16,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from attlas.processor import processor_name
+
 Result = dict[str, Any]
 Columns = Mapping[str, Callable[[Result], str]]  # what a cell says, by the head of its column
 ROOT = Path(__file__).resolve().parents[1]
@@ -50,7 +52,7 @@ def recorded(run: Path) -> Result:
     scores["training"] = trained(run, settings, "texts" if classifier else "target_tokens")
     scores["recorded_on"] = {
         "machine": platform.platform(),
-        "processor": processor(),
+        "processor": processor_name(),
         "cores": os.cpu_count(),
     }
     return scores
@@ -64,6 +66,7 @@ def trained(run: Path, settings: dict[str, Any], counted: str) -> Result:
     """
     events = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
     (started, *_), (*_, ended) = events, events
+    made = json.loads((run / "provenance.json").read_text(encoding="utf-8"))
     rates = [event["tokens_per_second"] for event in events if event["event"] == "trained"]
     return {
         "seconds": ended["seconds"],
@@ -71,7 +74,9 @@ def trained(run: Path, settings: dict[str, Any], counted: str) -> Result:
         f"{counted}_per_second": round(statistics.median(rates)),
         "parameters": started["parameters"],
         "device": started["device"],
-        "machine": json.loads((run / "provenance.json").read_text(encoding="utf-8"))["machine"],
+        "machine": made["machine"],
+        # Runs of before 2026-11-24 did not note it.
+        **({"processor": made["processor"]} if "processor" in made else {}),
         "threads": settings["training"].get("threads"),
     }
 
@@ -106,17 +111,20 @@ def machines(results: list[Result]) -> str:
     recorded = dict.fromkeys(f"{one['processor']}, {one['cores']} cores" for one in on)
     trained: dict[str, list[str]] = {}
     for result in results:
-        where = result["training"].get("machine")
-        # "Linux-6.1.0-x86_64-with-glibc2.36": the build of a kernel says nothing to a reader.
-        told = (
-            f"trained on {where.partition('-')[0]}"
-            if where
-            else "the machine of the training was not noted"
-        )
-        trained.setdefault(told, []).append(result["run"])
+        trained.setdefault(_trained_on(result), []).append(result["run"])
     several = len(trained) > 1
     places = [f"{told} ({', '.join(runs)})" if several else told for told, runs in trained.items()]
     return f"Recorded on {'; '.join([*recorded, *places])}."
+
+
+def _trained_on(result: Result) -> str:
+    training = result["training"]
+    if "recorded_on" in result and "processor" in training:
+        return f"trained on {training['processor']}"
+    if "machine" in training:
+        # "Linux-6.1.0-x86_64-with-glibc2.36": the build of a kernel says nothing to a reader.
+        return f"trained on {training['machine'].partition('-')[0]}"
+    return "the machine of the training was not noted"
 
 
 def with_table(text: str) -> str:
@@ -162,16 +170,6 @@ CLASSIFYING: Columns = {
     "95 % interval": lambda r: _interval(r["interval"]),
     "of": lambda r: f"{r['data']['texts']:,} texts: {r['data']['name']}",
 }
-
-
-def processor() -> str:
-    """The name of the machine's processor."""
-    try:
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
-    except OSError:
-        return platform.processor() or platform.machine()
-    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
-    return names[0] if names else platform.machine()
 
 
 def main(verb: str, *runs: str) -> None:

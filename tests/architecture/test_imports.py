@@ -10,7 +10,7 @@ SOURCE = Path(__file__).resolve().parents[2] / "src" / "attlas"
 # Left to right; the members of one set do not know each other.
 STRATA: tuple[set[str], ...] = (
     {"errors"},
-    {"allocator", "config", "patterns"},
+    {"allocator", "config", "patterns", "processor"},
     {"recording"},
     {"layers", "reference"},
     {"models", "data", "metrics"},

@@ -1,6 +1,7 @@
 """Products by oneDNN are those of torch's own linear map."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 import torch
@@ -9,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor, nn
 
+from attlas import processor
 from attlas.layers import linear as module
 from attlas.layers.linear import Linear, gradient_of_weight, linear
 from products import by_onednn
@@ -18,6 +20,13 @@ pytestmark = pytest.mark.skipif(
 )
 
 _sizes = st.integers(1, 20)
+
+
+@pytest.fixture(autouse=True)
+def _facts() -> Iterator[None]:
+    """What a test says of the processor is forgotten after it."""
+    yield
+    processor._fact.cache_clear()
 
 
 def drawn(seed: int, *shapes: tuple[int, ...]) -> list[Tensor]:
@@ -128,3 +137,45 @@ def test_the_layer_is_torchs_by_its_numbers_and_names() -> None:
     assert list(ours.state_dict()) == list(theirs.state_dict())
     assert all(map(torch.equal, ours.parameters(), theirs.parameters()))
     assert isinstance(ours, nn.Linear)
+
+
+@pytest.mark.parametrize(
+    ("maker", "capability", "leads"),
+    [
+        ("AuthenticAMD", "AVX512", True),
+        ("AuthenticAMD", "AVX2", False),
+        ("GenuineIntel", "AVX512", False),
+        ("", "AVX512", False),
+    ],
+)
+def test_onednn_leads_where_mkl_leaves_avx512_alone(
+    maker: str, capability: str, leads: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "processor_maker", lambda: maker)
+    monkeypatch.setattr(torch.backends.cpu, "get_cpu_capability", lambda: capability)
+    assert module.leads.__wrapped__() == (leads and torch.backends.mkl.is_available())  # type: ignore[no-untyped-call]
+
+
+def test_a_processor_is_named_by_its_own_facts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    facts = tmp_path / "cpuinfo"
+    facts.write_text("processor\t: 0\nvendor_id\t: AuthenticAMD\nmodel name\t: AMD EPYC: 9\n")
+    monkeypatch.setattr(processor, "_FACTS", facts)
+    processor._fact.cache_clear()
+    assert processor.processor_maker() == "AuthenticAMD"
+    assert processor.processor_name() == "AMD EPYC: 9"
+
+
+def test_a_processor_without_facts_is_named_by_python(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(processor, "_FACTS", tmp_path / "none")
+    monkeypatch.setattr("platform.processor", lambda: "AMD64 Family 25 Model 1, AuthenticAMD")
+    processor._fact.cache_clear()
+    assert processor.processor_maker() == "AuthenticAMD"
+    assert processor.processor_name() == "AMD64 Family 25 Model 1, AuthenticAMD"
+    monkeypatch.setattr("platform.processor", lambda: "")
+    monkeypatch.setattr("platform.machine", lambda: "arm64")
+    assert processor.processor_maker() == ""
+    assert processor.processor_name() == "arm64"

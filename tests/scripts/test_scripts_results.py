@@ -80,6 +80,8 @@ def test_runs_of_several_machines_say_which_is_of_which(results: ModuleType) -> 
         "Recorded on P, 2 cores; Q, 8 cores; the machine of the training was not noted (old); "
         "trained on Abacus OS (one, two)."
     )
+    two["training"]["processor"] = "R-1"
+    assert results.machines([two]) == "Recorded on Q, 8 cores; trained on R-1."
 
 
 def test_a_training_says_what_the_run_knows_of_it_and_no_more(
@@ -98,6 +100,9 @@ def test_a_training_says_what_the_run_knows_of_it_and_no_more(
         "seconds": 1.5, "updates": 3, "target_tokens_per_second": 20, "parameters": 9,
         "device": "cpu", "machine": "Abacus OS", "threads": None,
     }  # fmt: skip
+    facts = '{"machine": "Abacus OS", "processor": "R-1"}'
+    (tmp_path / "provenance.json").write_text(facts, encoding="utf-8")
+    assert results.trained(tmp_path, {"training": {}}, "texts")["processor"] == "R-1"
     settings = {"training": {"threads": 3}}
     assert results.trained(tmp_path, settings, "texts")["threads"] == 3
 

@@ -16,6 +16,7 @@ from rich.console import Console
 
 from attlas.data import BatchingConfig
 from attlas.errors import AttlasError
+from attlas.processor import processor_name
 from attlas.runs import Run
 from attlas.training import (
     Event,
@@ -53,6 +54,7 @@ def test_a_folder_holds_everything_that_a_run_is(tmp_path: Path) -> None:
     assert run.shelf.named("best") == outcome.checkpoint
     facts = run.provenance()
     assert facts["seed"] == 3
+    assert facts["processor"] == processor_name()
     assert facts["data"]["train"]["pairs"] == 90
     assert len(facts["data"]["valid"]["sha256"]) == 64
     run.model("best")

@@ -1,8 +1,6 @@
 """Linear maps, by the library whose products are the fastest here."""
 
-import platform
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -10,6 +8,8 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 from torch.autograd import forward_ad
+
+from attlas.processor import processor_maker
 
 _FEWEST_ROWS = 16  # fewer are not faster, and every number of rows is a kernel of its own
 _LEAST = 2**21  # multiplications: less than this is hardly more than the call
@@ -123,14 +123,5 @@ def leads() -> bool:
         and torch.backends.mkldnn.is_available()  # type: ignore[no-untyped-call]
         and torch.backends.cpu.get_cpu_capability().startswith("AVX512")
         and hasattr(torch.ops.mkldnn, "_linear_pointwise")
-        and "AuthenticAMD" in _maker()
+        and processor_maker() == "AuthenticAMD"
     )
-
-
-def _maker() -> str:
-    """Who made the processor, as it names itself."""
-    try:
-        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
-    except OSError:
-        return platform.processor()
-    return next((line for line in lines if line.startswith("vendor_id")), "")

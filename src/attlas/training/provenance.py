@@ -9,16 +9,18 @@ from typing import Any
 import torch
 
 import attlas
+from attlas.processor import processor_name
 from attlas.training.tasks.task import SplitsLike
 
 
 def provenance(splits: SplitsLike, example: str, seed: int) -> dict[str, Any]:
-    """Versions, commit, seed, and the checksum of each split."""
+    """Versions, machine, commit, seed, and the checksum of each split."""
     return {
         **this_attlas(),
         "python": platform.python_version(),
         "torch": torch.__version__,
         "machine": platform.platform(),
+        "processor": processor_name(),
         "seed": seed,
         "data": checksums(splits, example),
     }

@@ -1,0 +1,29 @@
+"""The processor of this machine, by the names that it gives itself."""
+
+import platform
+from functools import cache
+from pathlib import Path
+
+_FACTS = Path("/proc/cpuinfo")  # of Linux
+
+
+def processor_name() -> str:
+    """Its model, such as "AMD EPYC"; where it cannot be told, its kind, such as "arm64"."""
+    return _fact("model name") or platform.processor() or platform.machine()
+
+
+def processor_maker() -> str:
+    """Who made it, such as "AuthenticAMD" or "GenuineIntel"; "" where it cannot be told."""
+    made = _fact("vendor_id")
+    # Windows: "AMD64 Family 25 Model 1 Stepping 1, AuthenticAMD".
+    return made or platform.processor().rpartition(", ")[2]
+
+
+@cache
+def _fact(name: str) -> str:
+    try:
+        lines = _FACTS.read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return ""
+    found = (line.partition(":") for line in lines)
+    return next((value.strip() for key, _, value in found if key.strip() == name), "")
