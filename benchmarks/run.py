@@ -27,9 +27,12 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+import torch
 from checkout import commit, warning
 from readme import with_table
 from suite import Suite, came_through, keep, lost, plain
+
+from attlas.processor import processor_name
 
 HERE = Path(__file__).resolve().parent
 PAGES = {
@@ -51,10 +54,6 @@ NEEDED = {  # of Multi30k
 INTERRUPTED = "interrupted"
 RESULTS, QUICK = HERE / "results.json", HERE / "quick.json"
 PACKAGES = ("attlas", "torch", "numpy", "transformers", "ctranslate2")
-
-sys.path.append(str(HERE.parent / "scripts"))
-
-from results import processor  # noqa: E402
 
 
 def suites(data: Path, trained: Path, quick: bool) -> dict[str, list[str]]:
@@ -107,7 +106,7 @@ def suites(data: Path, trained: Path, quick: bool) -> dict[str, list[str]]:
 def machine() -> dict[str, Any]:
     """Where it was measured."""
     return {
-        "processor": processor(),
+        "processor": f"{processor_name()} ({torch.backends.cpu.get_cpu_capability()})",
         "cores": os.cpu_count(),
         "system": platform.platform(),
         "python": platform.python_version(),
