@@ -89,6 +89,7 @@ def test_an_even_map_has_no_place_that_stands_out():
     told = in_words(even, 0, 0)
     assert "They look almost evenly at all that they see: no place stands out." in told
     assert "The gaze is wide: on average as if spread evenly over 9.0 of 9.0 slots in sight" in told
+    assert "It stays where it is" not in told  # the first of equals is no place
 
 
 def test_a_causal_map_is_even_over_what_is_in_sight():

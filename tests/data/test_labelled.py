@@ -52,7 +52,8 @@ def test_a_number_is_one_label_however_it_is_written(tmp_path):
 )
 def test_a_wrong_line_is_named(tmp_path, line, said):
     path = tmp_path / "a.jsonl"
-    path.write_text(f'{{"text": "a", "label": "b"}}\n{line}\n')
+    whole = '{"text": "a", "label": "b"}'
+    path.write_text(f"{whole}\n{line}\n{whole}\n")
     said = said.replace("{MEND}", r"mend that line, or name the field \(data.text, data.label\)$")
     with pytest.raises(AttlasError, match=said):
         read_labelled(path)
@@ -144,7 +145,7 @@ def test_a_tsv_of_texts_is_divided_as_a_tsv_of_pairs_is(tmp_path_factory, rows):
     [
         ("text\tlabel\na\tb\tc\n", "2 fields in every row .* got 3 fields in the row of line 2"),
         ("text\tlabel\na\tb\nc\n", "got 1 field in the row of line 3; .* a CSV may, in quotes"),
-        ("text\tlabel\na\tb\n\n", "got 1 field in the row of line 3"),
+        ("text\tlabel\na\tb\n\nc\td\n", "got 1 field in the row of line 3"),
         ('text\tlabel\n"a\nb"\tpos\n', "got 1 field in the row of line 2; .* or a line break"),
         ('"text"\t"label"\n', "one field 'text' in the header .* got the fields"),
         ("text,label\n", "separate the fields by tabs"),
@@ -169,7 +170,7 @@ def test_a_field_may_be_longer_than_the_reader_of_tables_allows_by_itself(tmp_pa
     [
         ("text,label\na,b,c\n", "2 fields in every row .* got 3 fields in the row of line 2"),
         ("text,label\na\n", "got 1 field in the row of line 2"),
-        ("text,label\na,b\n\n", "got 0 fields in the row of line 3"),
+        ("text,label\na,b\n\nc,d\n", "got 0 fields in the row of line 3"),
         ("review,label\na,b\n", "one field 'text' .* got the fields .* name the right field"),
         ("text;label\na;b\n", "got the fields \\['text;label'\\]; separate the fields by commas"),
         ("text,text,label\n", "one field 'text'"),
@@ -234,3 +235,16 @@ def test_hidden_folders_are_no_labels(tmp_path):
         (tmp_path / folder).mkdir()
         (tmp_path / folder / "1.txt").write_text("so so")
     assert {entry.label for entry in read_labelled(tmp_path)} == {"good", "bad"}
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("a.csv", "text,label\na,1\nb,2\n\n  \n"),
+        ("a.tsv", "text\tlabel\na\t1\nb\t2\n\n"),
+        ("a.jsonl", '{"text": "a", "label": 1}\n{"text": "b", "label": 2}\n\n'),
+    ],
+)
+def test_blank_lines_at_the_end_of_a_table_are_none_of_its_rows(tmp_path, name, text):
+    (tmp_path / name).write_text(text)
+    assert read_labelled(tmp_path / name) == (Labelled("a", "1"), Labelled("b", "2"))

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from attlas.data import read_labelled, read_lines, stream_lines
-from attlas.data.lines import check_given_again
+from attlas.data.lines import Lines, check_given_again
 from attlas.errors import AttlasError
 
 UNBROKEN = st.text(st.characters(codec="utf-8", exclude_characters="\0\n\r\ufeff"))
@@ -154,3 +154,9 @@ def test_data_from_the_standard_input_is_not_waited_for_at_a_keyboard(monkeypatc
     expected = pytest.raises(AttlasError, match=said) if terminal else contextlib.nullcontext()
     with expected:
         check_given_again(Path("runs/my"), "give it again")
+
+
+def test_blank_lines_at_the_end_are_no_rows_of_a_table() -> None:
+    assert Lines("it", ("a", "", "b", " ", "")).rows == ("a", "", "b")
+    assert Lines("it", ("a", "\t")).rows == ("a", "\t")  # two empty fields
+    assert Lines("it", ("", "")).rows == ()

@@ -57,7 +57,7 @@ def test_a_wide_beam_finds_exactly_what_brute_force_finds(
     model = TableModel(seed, sharpness=sharpness)
     source, real = sources(5, 2, 3, seed=seed)
     config = DecodingConfig(
-        beam=3**longest + n_best + 3,
+        beam=4 * 3**longest,  # of all continuations: by three tokens and END
         n_best=n_best,
         length_penalty=alpha,
         coverage_penalty=beta,

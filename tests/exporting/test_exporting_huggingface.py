@@ -116,7 +116,9 @@ def test_of_words_there_is_no_tokenizer_and_the_folder_says_so(tmp_path: Path) -
 )
 def test_what_marian_lacks_is_named(tmp_path: Path, settings: dict[str, Any], lacking: str) -> None:
     run = run_of(tmp_path / "run", small(**settings))
-    with pytest.raises(AttlasError, match=f"{lacking}.*use --to onnx, or --to safetensors"):
+    with pytest.raises(
+        AttlasError, match=f"{lacking}.*use --to ctranslate2, --to onnx, or --to safetensors"
+    ):
         export(run, "huggingface", tmp_path / "out")
     assert not (tmp_path / "out").exists()
 

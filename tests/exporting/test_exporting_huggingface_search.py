@@ -153,7 +153,7 @@ def test_a_limit_that_grows_with_the_source_is_told_and_one_that_does_not_is_non
     ("settings", "told"),
     [
         ({}, "log P / |Y|^α"),
-        ({}, "where its end is among the most probable continuations of all hypotheses"),
+        ({}, "a beam search may choose differently where length_penalty is not 0"),
         ({"coverage_penalty": 0.2}, "decoding.coverage_penalty = 0.2 is left out"),
         ({"method": "sample", "seed": 7}, "decoding.seed = 7"),
         ({"longest_source": 40}, "attlas cuts a source to 40 tokens and the end"),

@@ -239,3 +239,36 @@ def test_nested_tensors_that_only_the_fast_path_takes_are_refused_with_the_way_o
             observe(model),
         ):
             model(texts)
+
+
+class Beside(nn.Module):
+    """Attention that is read, beside some that may not be."""
+
+    def __init__(self, other):
+        super().__init__()
+        self.read = nn.MultiheadAttention(8, 2, batch_first=True)
+        self.other = other
+
+    def forward(self, x, *given):
+        return self.read(x, x, x)[0], self.other(*given)
+
+
+class Windows(nn.Module):
+    def forward(self, query, key, value):
+        return (query @ key.mT).softmax(-1) @ value
+
+
+class OverQueries(nn.Module):
+    def forward(self, query, key, value):
+        return (key @ query.mT).softmax(-2).mT @ value
+
+
+@pytest.mark.parametrize(
+    ("other", "shape"), [(Windows(), (1, 2, 3, 4, 8)), (OverQueries(), (1, 2, 4, 8))]
+)
+def test_a_product_and_a_softmax_that_cannot_be_read_are_told(other, shape):
+    model = Beside(other)
+    told = r"\['other'\] .*a softmax of the product of two tensors"
+    with pytest.warns(UserWarning, match=told), observe(model) as trace:
+        model(torch.randn(1, 5, 8), *torch.randn(3, *shape))
+    assert trace.layers == ("read",)

@@ -326,3 +326,20 @@ def test_a_batch_of_no_texts_passes_while_somebody_looks():
     with observe(model) as trace:
         assert model(*vectors(0, 2, QUERIES, 4)).shape == (0, 2, QUERIES, 4)
     assert all(reading.shape[0] == 0 for reading in trace.calls(""))
+
+
+@pytest.mark.parametrize("written", [False, True])
+def test_under_autocast_the_weights_are_of_what_was_multiplied(written):
+    def explicit(query, key, value):
+        return (query @ key.mT / 4).softmax(-1).to(value.dtype) @ value
+
+    model = Calling(explicit if written else F.scaled_dot_product_attention)
+    query, key = torch.randn(2, 1, 2, 6, 16) * 3
+    value = torch.eye(6).expand(1, 2, 6, 6).contiguous()  # what is read are the weights
+    with torch.autocast("cpu", torch.bfloat16), observe(model) as trace:
+        context = model(query, key, value)
+    rounded = query.bfloat16().double() @ key.bfloat16().double().mT / 4
+    torch.testing.assert_close(
+        trace[""].weights().double(), rounded.softmax(-1), rtol=1e-4, atol=1e-6
+    )
+    torch.testing.assert_close(trace[""].weights(), context.float(), rtol=0, atol=6e-2)

@@ -16,6 +16,7 @@ from rich.console import Console
 
 from attlas.data import BatchingConfig
 from attlas.errors import AttlasError
+from attlas.models import build
 from attlas.processor import processor_name
 from attlas.runs import Run
 from attlas.training import (
@@ -432,3 +433,23 @@ def test_a_pair_longer_than_the_learned_positions_is_told_before_the_training(
     needed = int(re.search(r"longest of (\d+)", str(told.value)).group(1))  # type: ignore[union-attr]
     tables["model"]["longest"] = needed
     assert train(Recipe.read(tables, "the test"), tmp_path / "long").update == 2
+
+
+def test_the_first_weights_are_the_same_for_any_number_of_threads(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Orthogonal matrices come of products that several threads round differently."""
+    seen: list[int] = []
+    built = build
+    monkeypatch.setattr(
+        "attlas.training.tasks.translating.build",
+        lambda *given: seen.append(torch.get_num_threads()) or built(*given),
+    )
+    before = torch.get_num_threads()
+    try:
+        torch.set_num_threads(2)
+        train(recipe(1), tmp_path)
+        assert torch.get_num_threads() == 2
+    finally:
+        torch.set_num_threads(before)
+    assert set(seen) == {1}

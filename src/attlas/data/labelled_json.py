@@ -18,11 +18,11 @@ _KINDS: dict[type, str] = {str: "a text", list: "a list", dict: "an object"}  # 
 
 
 def json_entries(path: Path | str, text: str, label: str) -> list[tuple[Place, Labelled]]:
-    """One JSON object per line; blank lines are errors: nothing is left out."""
+    """One JSON object per line; a blank line between two is an error: nothing is left out."""
     lines = read_lines(path)
     return [
         (number, _labelled(line, text, label, f"line {number} of {lines.name}"))
-        for number, line in enumerate(lines.texts, 1)
+        for number, line in enumerate(lines.rows, 1)
     ]
 
 

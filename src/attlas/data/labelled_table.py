@@ -20,7 +20,7 @@ def csv_entries(path: Path | str, text: str, label: str) -> list[tuple[Place, La
     """
     lines = read_lines(path)
     with _any_length():
-        rows = _quoted_rows([f"{line}\n" for line in lines.texts], lines.name)
+        rows = _quoted_rows([f"{line}\n" for line in lines.rows], lines.name)
         return _entries(
             rows,
             lines.name,
@@ -39,7 +39,7 @@ def tsv_entries(
     """
     lines = read_lines(path)
     found = _entries(
-        enumerate((line.split("\t") for line in lines.texts), 1),
+        enumerate((line.split("\t") for line in lines.rows), 1),
         lines.name,
         (text, label),
         separator="tabs",

@@ -60,6 +60,14 @@ class Lines:
     def __len__(self) -> int:
         return len(self.texts)
 
+    @property
+    def rows(self) -> tuple[str, ...]:
+        """The lines of a table, in which blank ones at the end are none."""
+        last = len(self.texts)
+        while last and not self.texts[last - 1].strip(" "):
+            last -= 1
+        return self.texts[:last]
+
 
 def read_lines(path: Path | str) -> Lines:
     """Read a whole file; "-" is the standard input. Gzip is known by its first bytes, not its name.

@@ -30,8 +30,8 @@ def beam_search(
     """The best sentences among those whose every beginning is among the `beam` most probable.
 
     At each step every alive hypothesis is continued by every token. Where END is among the `beam`
-    most probable continuations of its own hypothesis, that hypothesis finishes; of all other
-    continuations the `beam` most probable stay alive.
+    most probable of all these continuations, its hypothesis finishes; of those by other tokens the
+    `beam` most probable stay alive.
 
     A sentence stops when its n_best-th finished hypothesis scores at least log P / lp of the most
     probable alive one. lp is that of its present length and END: none alive could enter the list by
@@ -61,14 +61,15 @@ def beam_search(
 
         # One more than the beam, so that enough are left when END is among them.
         best, ids = (part.view(sentences, width, -1) for part in largest(log_p, beam + 1))
-        log_p = log_p.view(sentences, width, -1)
-        ends = (ids[..., :beam] == END).any(-1)
-        ended = (alive + log_p[..., END]).masked_fill(~ends, _NEVER)
+        totals, is_end = alive.unsqueeze(-1) + best, ids == END
+        best_of_all = largest(totals.flatten(1), beam)[1]
+        among = torch.zeros_like(is_end.flatten(1)).scatter(1, best_of_all, True).view_as(is_end)
+        # Each hypothesis has one END at most, and so one number that is left of its row.
+        ended = totals.masked_fill(~(is_end & among), _NEVER).amax(-1)
         scores = _scored(penalties, ended, length + 1, state.coverage, source_real)
         finished = finished.joined(tokens, scores, ended)
 
-        totals = (alive.unsqueeze(-1) + best).masked_fill(ids == END, _NEVER).flatten(1)
-        kept, order = largest(totals, beam)
+        kept, order = largest(totals.masked_fill(is_end, _NEVER).flatten(1), beam)
         cut = asked.full(length) | torch.isneginf(kept[:, 0])
         longest = asked.max_length if exhaustive else torch.full_like(at, length + 1)
         hopeless = penalties.bound(kept[:, 0], longest + 1) <= finished.worst

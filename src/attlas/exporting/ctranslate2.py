@@ -69,9 +69,6 @@ def write_ctranslate2(
         "CTranslate2 ranks by log P / |Y|^α, attlas by log P / ((5 + |Y|) / 6)^α: give "
         "length_penalty=0 where attlas has decoding.length_penalty = 0, or translate by attlas "
         "translate --engine ctranslate2, which ranks as attlas does.",
-        "In a beam search of CTranslate2 a hypothesis finishes where its end is among the most "
-        "probable continuations of all hypotheses, in one of attlas where it is among those of its "
-        "own: of an unsure model a few translations may differ. Greedy search is the same.",
         f"attlas never writes {SPECIAL[0]} or {SPECIAL[BEGIN]}: give "
         f"suppress_sequences=[['{SPECIAL[0]}'], ['{SPECIAL[BEGIN]}']].",
     ]

@@ -20,6 +20,7 @@ from attlas.models import Transformer, TransformerConfig
 from attlas.models.block import FeedForward
 
 _TAKER = "Marian"
+_BESIDES = "--to ctranslate2, "
 _LONGEST = 1024  # positions; Marian makes a table of them, attlas needs none
 
 # The end of a sentencepiece model in which a text is read with a space before it, as `Subwords`
@@ -54,15 +55,17 @@ def write_huggingface(subject: TranslatorSubject, folder: Path) -> list[str]:
 
 
 def _check(config: TransformerConfig) -> None:
+    check_sees_all(_TAKER, config)  # first: of what is left, CTranslate2 takes any
     if config.placement != "post":
-        raise unfit(_TAKER, 'placement = "post"', f'placement = "{config.placement}"')
+        raise unfit(_TAKER, 'placement = "post"', f'placement = "{config.placement}"', _BESIDES)
     if config.norm != "layer":
-        raise unfit(_TAKER, 'norm = "layer"', f'norm = "{config.norm}"')
+        raise unfit(_TAKER, 'norm = "layer"', f'norm = "{config.norm}"', _BESIDES)
     if config.positions != "sinusoidal":
-        raise unfit(_TAKER, 'positions = "sinusoidal"', f'positions = "{config.positions}"')
+        raise unfit(
+            _TAKER, 'positions = "sinusoidal"', f'positions = "{config.positions}"', _BESIDES
+        )
     if config.activation == "swiglu":
-        raise unfit(_TAKER, 'activation = "relu" or "gelu"', 'activation = "swiglu"')
-    check_sees_all(_TAKER, config)
+        raise unfit(_TAKER, 'activation = "relu" or "gelu"', 'activation = "swiglu"', _BESIDES)
 
 
 def _settings(config: TransformerConfig, source_size: int, target_size: int) -> dict[str, Any]:

@@ -87,10 +87,8 @@ class HuggingFaceSearch:
         if decoding.method == "beam":
             yield (
                 "transformers ranks by log P / |Y|^α, attlas by log P / ((5 + |Y|) / 6)^α: a beam "
-                "search may choose differently where length_penalty is not 0. Besides, a "
-                "hypothesis finishes there where its end is among the most probable continuations "
-                "of all hypotheses, in attlas where it is among those of its own: of an unsure "
-                "model a few translations may differ. Greedy search is the same."
+                "search may choose differently where length_penalty is not 0. Greedy search is "
+                "the same."
             )
         if decoding.coverage_penalty:
             yield (

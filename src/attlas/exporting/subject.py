@@ -120,11 +120,15 @@ def translating(subject: Subject, taker: str) -> TranslatorSubject:
     return subject
 
 
-def unfit(taker: str, wanted: str, came: str) -> AttlasError:
-    """The error for a model that a format cannot hold."""
+def unfit(taker: str, wanted: str, came: str, besides: str = "") -> AttlasError:
+    """The error for a model that a format cannot hold; besides: others that can, such as "--to
+    ctranslate2, ".
+    """
     onnx = "" if taker == "ONNX" else "--to onnx, or "
     return AttlasError(
-        f"{wanted} for {taker}", came, f"use {onnx}--to safetensors, which holds every model"
+        f"{wanted} for {taker}",
+        came,
+        f"use {besides}{onnx}--to safetensors, which holds every model",
     )
 
 

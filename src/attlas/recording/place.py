@@ -27,12 +27,18 @@ class Place:
         """Whether so many queries look at something else than themselves; None = nobody knows.
 
         Where nobody says it, but one text alone was given that is as long as both, it is that text
-        which asks and is looked at.
+        which asks and is looked at; where they are not of one length, and one of the texts is as
+        long as the queries, another as the slots, the one looks at the other.
         """
-        if self.across is not None or queries != slots:
+        if self.across is not None:
             return self.across
-        fitting = [text for text in self.texts if not Counter((batch, slots)) - Counter(text)]
-        return False if len(fitting) == 1 else None
+        asking, asked = self._texts_of(batch, queries), self._texts_of(batch, slots)
+        if queries == slots:
+            return False if len(asked) == 1 else None
+        return True if asking and asked and not set(asking) & set(asked) else None
+
+    def _texts_of(self, batch: int, places: int) -> list[tuple[int, ...]]:
+        return [text for text in self.texts if not Counter((batch, places)) - Counter(text)]
 
     def folds_no_heads(self, rows: int, places: int, heads: int) -> bool:
         """Whether so many rows are as many texts as were given, each for one head alone, and not

@@ -77,6 +77,17 @@ def crew_of(
         torch.set_num_threads(before)
 
 
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """For what must not be rounded by the number of threads, such as the first weights."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
 def _draws_by_itself(model: nn.Module) -> bool:
     """Whether torch's RNNs drop out between their layers: they draw from the one generator."""
     return any(

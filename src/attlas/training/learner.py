@@ -165,7 +165,7 @@ class Learner(Generic[M, B]):
         with self._chance(self.fleet.rank, number) as chance:
             for place, batch in enumerate(batches, 1):
                 with spread.joined(place == len(batches)) as objective:
-                    with self.precision.autocast():
+                    with self.precision.autocast(alone=self.device.type != "cpu"):
                         there = None if batch is None else batch.to(self.device)
                         loss = objective(there, number, self._scale(tokens), chance)
                     total += loss.item()

@@ -30,6 +30,7 @@ class Precision:
 
         alone: whether no other thread does so. torch keeps what it has cast for all threads, and
         the first to leave takes it from the others: chance would decide what they sum in 8 bits.
+        Processes on CPUs do as such threads do, to come to the same.
         """
         return torch.autocast(
             self.device.type, self.dtype, enabled=self.dtype is not None, cache_enabled=alone

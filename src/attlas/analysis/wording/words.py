@@ -107,7 +107,7 @@ def _told(seen: Impression, names: dict[int, str], *, sink: bool, across: bool) 
     if seen.queries < seen.asked:
         told.append(f"{seen.queries:,} of them see more than one slot; of these:")
     told += [_where(seen, names, sink=sink, across=across), _spread(seen)]
-    if seen.steps > 1:
+    if seen.steps > 1 and seen.evenness < EVEN:  # else the greatest weight is one of many alike
         told.append(_direction(seen))
     return [*told, CAUTION]
 

@@ -17,6 +17,7 @@ _SOURCES = ("key_value_states", "encoder_hidden_states", "cross_attention_states
 _PERHAPS = ("context", "inputs", "memory")  # sources, beside one of those who ask
 _QUERIES = ("hidden_states", "query_states")
 _PAIRS = (("query", "key"), ("query_tensor", "key_tensor"))
+_TOLD = ("encoder_decoder_attention", "is_cross_attention")  # what a module calls itself
 _NO_TEXTS = ("mask", "bias", "pos")  # in the names of what is given beside a text
 
 
@@ -58,14 +59,21 @@ def _parameters(frame: FrameType) -> dict[str, Any]:
 
 
 def _texts(given: Mapping[str, Any]) -> tuple[tuple[int, ...], ...]:
-    """The shapes of what may be texts among these, batches of vectors, each memory once."""
+    """The shapes of what may be texts among these, batches of vectors, each memory once: of a text
+    and a part of it, the whole.
+    """
     texts: list[Tensor] = []
     for name, one in given.items():
         if any(part in name for part in _NO_TEXTS) or not isinstance(one, Tensor):
             continue
         vectors = one.ndim == 3 and one.is_floating_point() and not unreadable(one)
-        if vectors and not any(_same(one, text) for text in texts):
+        if not vectors:
+            continue
+        alike = [place for place, text in enumerate(texts) if _of_one(one, text)]
+        if not alike:
             texts.append(one)
+        elif one.numel() > texts[alike[0]].numel():
+            texts[alike[0]] = one
     return tuple(tuple(text.shape) for text in texts)
 
 
@@ -115,7 +123,10 @@ def _across(module: nn.Module, given: Mapping[str, Any]) -> bool | None:
         sources = [one for one in sources if isinstance(one, Tensor) and not _same(one, asking)]
     if sources:
         return any(source is not None for source in sources)
-    return False if any(name in given for name in _QUERIES) else None
+    if any(name in given for name in _QUERIES):
+        return False
+    told = (getattr(module, name, None) for name in _TOLD)
+    return next((one for one in told if isinstance(one, bool)), None)
 
 
 def _across_places(query: Tensor, key: Tensor, value: Any) -> bool | None:
@@ -126,10 +137,17 @@ def _across_places(query: Tensor, key: Tensor, value: Any) -> bool | None:
     """
     if unreadable(query, key):
         return None
-    if query.numel() and query.untyped_storage().data_ptr() == key.untyped_storage().data_ptr():
+    if _of_one(query, key):
         return None
     made_apart = isinstance(value, Tensor) and not _same(value, key)
     return None if made_apart and query.shape == key.shape else True
+
+
+def _of_one(one: Tensor, other: Tensor) -> bool:
+    """Whether they share their memory."""
+    if not one.numel() or unreadable(one, other):
+        return False
+    return one.untyped_storage().data_ptr() == other.untyped_storage().data_ptr()
 
 
 def _same(one: Tensor, other: Tensor) -> bool:

@@ -107,9 +107,18 @@ def factored(
     """softmax(cap(scale · q kᵀ) + mask) as a reading, with the heads that the module has."""
     batch = max(query.shape[0], keys.shape[0])
     heads = max(query.shape[1], keys.shape[1])
+    query, keys = as_multiplied(query), as_multiplied(keys)
     query, keys = query.expand(batch, heads, -1, -1), keys.expand(batch, -1, -1, -1)
     query, keys, mask = shared_keys(query, keys, mask, module)
     seen = sight(mask, batch, query.shape[2], keys.shape[2])
     return FactoredReading(
         query, keys, scale, seen.pattern, seen.first, seen.real, seen.bias, softcap
     )
+
+
+def as_multiplied(vectors: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
+    """What a product takes of these: rounded to autocast's type where that is on."""
+    kind = vectors.device.type
+    if vectors.dtype == torch.float64 or not torch.is_autocast_enabled(kind):
+        return vectors
+    return vectors.to(torch.get_autocast_dtype(kind))

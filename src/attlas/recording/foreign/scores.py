@@ -183,7 +183,7 @@ def _may_be_scores(left: Any, right: Any, result: Any) -> bool:
         isinstance(left, Tensor)
         and isinstance(right, Tensor)
         and not unreadable(left, right)
-        and left.ndim in (2, 3, 4)
+        and left.ndim >= 2
         and not isinstance(right, nn.Parameter)
         and left.ndim == right.ndim
         and left.shape[-1] == right.shape[-2]

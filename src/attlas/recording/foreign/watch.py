@@ -64,8 +64,10 @@ class Watch(TorchFunctionMode):
         args: tuple[Any, ...] = (),
         kwargs: dict[str, Any] | None = None,
     ) -> Any:
-        self.hearing.notice()
         kwargs = kwargs or {}
+        if torch.compiler.is_compiling():  # of flex_attention, say: nothing is computed yet
+            return func(*args, **kwargs)
+        self.hearing.notice()
         if func is F.multi_head_attention_forward:
             with self, self.hearing.beside_slots(unslotted(args, kwargs)):
                 return multi_head_attention_forward(*args, **kwargs)  # which calls what we hear

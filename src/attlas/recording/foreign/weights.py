@@ -42,6 +42,8 @@ def drawn(
 
 def _weigh(hearing: Hearing, result: Tensor, dim: int | None, scores: Scored | None) -> None:
     if not is_softmax_of_rows(result, dim, scores):
+        if scores is not None:  # over queries, say: told, if nothing else is read there
+            hearing.expect(scores)
         return
     news = hearing.expect(scores)
     if result.ndim <= _MOST_AXES:
