@@ -41,9 +41,9 @@ class FastTranslator(Translator):
     `folder` is what `export(run, "ctranslate2", folder)` wrote of this very checkpoint. CTranslate2
     finds hypotheses, the best by log P; they are ranked as `Penalties` ranks them, and those
     that come after attlas would have stopped (`found_in_time`) are left out. The same numbers up to
-    rounding, and nearly the same search: a hypothesis of the greatest length counts as cut off even
-    where END would have come next, and P leaves out padding and begin, to which a trained model
-    gives almost nothing. A source that is longer than the table of positions of the export is
+    rounding, and the same search but for this: a hypothesis of the greatest length counts as cut
+    off even where END would have come next, and P leaves out padding and begin, to which a trained
+    model gives almost nothing. A source that is longer than the table of positions of the export is
     searched for by attlas itself; so is everything with a `min_length`, or a `length_penalty` above
     1.5, where the two would differ. An export in 8 bits is computed with in 32 where this CPU would
     cut products of 8 bits off (`saturates`): a third slower, and right. Traces and alignments
