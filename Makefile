@@ -20,7 +20,7 @@ help:
 	@echo "make test    everything that CI runs"
 	@echo "make check   format, lint, types, import order, fast tests"
 	@echo "make bench   measure attlas beside its peers; DATA=folder of Multi30k; QUICK=yes is rough, SUITES=decoding measures some anew"
-	@echo "             (hours: make bench SUITES=quality, with MORE=options of benchmarks/time_to_bleu.py)"
+	@echo "             (SUITES=quality takes hours; with one suite, MORE=options of its script measures a part of it)"
 	@echo "make page    build the explorer's page from explorer-ui/ (needs Node)"
 	@echo "make clean   remove the environment and what was built; runs/ stays"
 

@@ -196,7 +196,9 @@ def main() -> None:
         help="measure only these anew",
     )  # fmt: skip
     parser.add_argument("--table", action="store_true", help="measure nothing")
-    parser.add_argument("more", nargs="*", metavar="-- OPTIONS", help="of time_to_bleu.py alone")
+    parser.add_argument(
+        "more", nargs="*", metavar="-- OPTIONS", help="of the one suite that is named"
+    )
     options = parser.parse_args()
     check(parser, options)
     if options.table:
@@ -250,11 +252,11 @@ def check(parser: argparse.ArgumentParser, options: argparse.Namespace) -> None:
             f"wanted a trained run to measure decoding; got {options.run}, which is none; train "
             "one (attlas train small), name one (make bench MODEL=…), or leave decoding out"
         )
-    if options.more and options.suites != ["quality"]:
+    if options.more and len(options.suites or ()) != 1:
         parser.error(
-            f"wanted --suites quality for {' '.join(options.more)}; got "
-            f"{' '.join(options.suites or ['all suites'])}; measure quality alone, or leave these "
-            "out"
+            f"wanted one suite for {' '.join(options.more)}; got "
+            f"{' '.join(options.suites or ['all suites'])}; name the one whose script they are for "
+            "(--suites), or leave these out"
         )
 
 

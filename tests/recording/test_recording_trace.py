@@ -496,3 +496,11 @@ def test_a_saved_trace_may_be_read_by_whom_the_users_mask_allows(tmp_path):
     (tmp_path / "other").touch()
     modes = {path.stat().st_mode for path in tmp_path.iterdir()}
     assert len(modes) == 1
+
+
+def test_a_model_that_looks_itself_is_shown_by_the_name_that_it_has_in_its_trace():
+    model = Calling(F.scaled_dot_product_attention)
+    with observe(model) as trace:
+        model(*vectors(2, 1, QUERIES, 4))
+    assert '  "" (the model itself): ' in repr(trace)
+    assert trace[""].shape[2] == QUERIES

@@ -211,7 +211,7 @@ def test_a_schedule_that_is_longer_than_the_training_is_noted_at_the_start(tmp_p
     assert train(begun, tmp_path / "linear").update == whole
     assert train(begun, tmp_path / "linear").planned == whole
     assert (
-        f"the schedule is made for 5,000 updates, the training ends after about {whole}: "
+        f"WARNING: the schedule is made for 5,000 updates, the training ends after about {whole}: "
         "set training.schedule.updates"
     ) in told
     warm = {"kind": "inverse-square-root", "warmup": 4000}

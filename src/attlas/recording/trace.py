@@ -20,6 +20,7 @@ from attlas.recording.reading import Reading
 from attlas.recording.selection import Selection
 
 _FORMAT = "attlas trace 1"
+_ITSELF = '"" (the model itself)'  # a layer without a path
 
 
 class Trace:
@@ -146,7 +147,7 @@ class Trace:
         """Each layer with the shape of each of its readings, and what is labelled with tokens."""
         shapes = {layer: [r.shape for r in readings] for layer, readings in self._calls.items()}
         layers = [
-            f"  {layer or 'model'}: {', '.join(' × '.join(map(str, shape)) for shape in called)}"
+            f"  {layer or _ITSELF}: {', '.join(' × '.join(map(str, shape)) for shape in called)}"
             for layer, called in shapes.items()
         ]
         labelled = f"  tokens: {len(self.source)} source rows, {len(self.target)} target rows"

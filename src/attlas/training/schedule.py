@@ -36,7 +36,7 @@ class Schedule(Config, ABC):
         if planned is None or length <= 1.25 * planned:
             return None
         return (
-            f"the schedule is made for {length:,} updates, the training ends after about "
+            f"WARNING: the schedule is made for {length:,} updates, the training ends after about "
             f"{planned:,}: set training.schedule.{name}; {_KEEPS}"
         )
 
