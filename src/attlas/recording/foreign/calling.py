@@ -69,7 +69,7 @@ def _texts(given: Mapping[str, Any]) -> tuple[tuple[int, ...], ...]:
         vectors = one.ndim == 3 and one.is_floating_point() and not unreadable(one)
         if not vectors:
             continue
-        alike = [place for place, text in enumerate(texts) if _of_one(one, text)]
+        alike = [place for place, text in enumerate(texts) if _overlap(one, text)]
         if not alike:
             texts.append(one)
         elif one.numel() > texts[alike[0]].numel():
@@ -148,6 +148,20 @@ def _of_one(one: Tensor, other: Tensor) -> bool:
     if not one.numel() or unreadable(one, other):
         return False
     return one.untyped_storage().data_ptr() == other.untyped_storage().data_ptr()
+
+
+def _overlap(one: Tensor, other: Tensor) -> bool:
+    """Whether some of their numbers lie in the same place, or between those of the other."""
+    return _of_one(one, other) and _begin(one) <= _end(other) and _begin(other) <= _end(one)
+
+
+def _begin(tensor: Tensor) -> int:
+    return int(tensor.storage_offset())
+
+
+def _end(tensor: Tensor) -> int:
+    last = ((size - 1) * step for size, step in zip(tensor.shape, tensor.stride(), strict=True))
+    return int(tensor.storage_offset()) + sum(last)
 
 
 def _same(one: Tensor, other: Tensor) -> bool:
