@@ -290,8 +290,8 @@ def test_a_curve_measured_alone_is_put_beside_those_that_there_are(
     assert "attlas in `tiny`, 20 min: commit abc1234, 2001-02-03" in page
 
 
-@pytest.mark.parametrize("suites", [[], ["--suites", "layers"]])
-def test_options_of_curves_are_for_curves_alone(
+@pytest.mark.parametrize("suites", [[], ["--suites", "layers", "observe"]])
+def test_options_of_a_script_are_for_one_suite_alone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
     suites: list[str],
 ) -> None:  # fmt: skip
@@ -299,7 +299,7 @@ def test_options_of_curves_are_for_curves_alone(
     with pytest.raises(SystemExit) as ended:
         run.main()
     assert ended.value.code == 2
-    assert "measure quality alone" in capsys.readouterr().err
+    assert "wanted one suite for --courses long:120" in capsys.readouterr().err
 
 
 def test_no_file_holds_two_nouns() -> None:
