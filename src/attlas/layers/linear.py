@@ -117,7 +117,7 @@ def _plain(tensor: Tensor) -> bool:
 
 @cache
 def leads() -> bool:
-    """Whether oneDNN is the faster one here: beside MKL, with AVX-512, on no processor of Intel."""
+    """Whether oneDNN is the faster one here: beside MKL, on a processor of AMD with AVX-512."""
     return (
         torch.backends.mkl.is_available()  # type: ignore[no-untyped-call]
         and torch.backends.mkldnn.is_available()  # type: ignore[no-untyped-call]
