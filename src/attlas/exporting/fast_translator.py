@@ -163,7 +163,7 @@ class FastTranslator(Translator):
             length_penalty=_BY_PROBABILITY if patient else 0,
             max_input_length=0,
             max_decoding_length=most,
-            min_decoding_length=0,
+            min_decoding_length=0,  # 1 if it is not told
             suppress_sequences=[[SPECIAL[PAD]], [SPECIAL[BEGIN]]],
             return_scores=True,
             return_end_token=True,

@@ -20,7 +20,7 @@ from attlas.models import Transformer, TransformerConfig
 from attlas.models.block import FeedForward
 
 _TAKER = "Marian"
-_BESIDES = "--to ctranslate2, "
+_OTHERS = ("ctranslate2", "onnx")
 _LONGEST = 1024  # positions; Marian makes a table of them, attlas needs none
 
 # The end of a sentencepiece model in which a text is read with a space before it, as `Subwords`
@@ -57,15 +57,15 @@ def write_huggingface(subject: TranslatorSubject, folder: Path) -> list[str]:
 def _check(config: TransformerConfig) -> None:
     check_sees_all(_TAKER, config)  # first: of what is left, CTranslate2 takes any
     if config.placement != "post":
-        raise unfit(_TAKER, 'placement = "post"', f'placement = "{config.placement}"', _BESIDES)
+        raise unfit(_TAKER, 'placement = "post"', f'placement = "{config.placement}"', _OTHERS)
     if config.norm != "layer":
-        raise unfit(_TAKER, 'norm = "layer"', f'norm = "{config.norm}"', _BESIDES)
+        raise unfit(_TAKER, 'norm = "layer"', f'norm = "{config.norm}"', _OTHERS)
     if config.positions != "sinusoidal":
         raise unfit(
-            _TAKER, 'positions = "sinusoidal"', f'positions = "{config.positions}"', _BESIDES
+            _TAKER, 'positions = "sinusoidal"', f'positions = "{config.positions}"', _OTHERS
         )
     if config.activation == "swiglu":
-        raise unfit(_TAKER, 'activation = "relu" or "gelu"', 'activation = "swiglu"', _BESIDES)
+        raise unfit(_TAKER, 'activation = "relu" or "gelu"', 'activation = "swiglu"', _OTHERS)
 
 
 def _settings(config: TransformerConfig, source_size: int, target_size: int) -> dict[str, Any]:

@@ -1,6 +1,7 @@
 """What is exported."""
 
 import hashlib
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -120,15 +121,12 @@ def translating(subject: Subject, taker: str) -> TranslatorSubject:
     return subject
 
 
-def unfit(taker: str, wanted: str, came: str, besides: str = "") -> AttlasError:
-    """The error for a model that a format cannot hold; besides: others that can, such as "--to
-    ctranslate2, ".
-    """
-    onnx = "" if taker == "ONNX" else "--to onnx, or "
+def unfit(taker: str, wanted: str, came: str, others: Sequence[str] = ("onnx",)) -> AttlasError:
+    """The error for a model that a format cannot hold; others: formats that may."""
+    named = [f"--to {other}" for other in others if other != taker.lower()]
+    listed = f"{', '.join(named)}, or " if named else ""
     return AttlasError(
-        f"{wanted} for {taker}",
-        came,
-        f"use {besides}{onnx}--to safetensors, which holds every model",
+        f"{wanted} for {taker}", came, f"use {listed}--to safetensors, which holds every model"
     )
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import TypeVar
 
 import torch
@@ -39,15 +39,9 @@ class Crew:
             future.exception()  # waits
         return [future.result() for future in futures]
 
-    @contextmanager
-    def resting(self) -> Iterator[None]:
+    def resting(self) -> AbstractContextManager[None]:
         """While it has nothing to do, others may have its cores: kernels, or threads of theirs."""
-        before = torch.get_num_threads()
-        torch.set_num_threads(self._cores or before)
-        try:
-            yield
-        finally:
-            torch.set_num_threads(before)
+        return kernels_of(self._cores or torch.get_num_threads())
 
     def close(self) -> None:
         """Let the threads go."""
@@ -65,23 +59,21 @@ def crew_of(
     whose kernels have all cores, on a GPU, whose kernels need no such help, for a model that draws
     random numbers where no crew can keep them apart, and where it has to work `alone`.
     """
-    before = torch.get_num_threads()
-    threads = before if threads is None else threads
+    threads = torch.get_num_threads() if threads is None else threads
     alone = alone or device.type != "cpu" or _draws_by_itself(model)
     crew = Crew(1 if alone else min(threads, _MOST), threads)
-    torch.set_num_threads(threads // crew.size)
-    try:
-        yield crew
-    finally:
-        crew.close()
-        torch.set_num_threads(before)
+    with kernels_of(threads // crew.size):
+        try:
+            yield crew
+        finally:
+            crew.close()
 
 
 @contextmanager
-def one_thread() -> Iterator[None]:
-    """For what must not be rounded by the number of threads, such as the first weights."""
+def kernels_of(threads: int) -> Iterator[None]:
+    """Kernels of torch have so many threads, for the length of the block."""
     before = torch.get_num_threads()
-    torch.set_num_threads(1)
+    torch.set_num_threads(threads)
     try:
         yield
     finally:

@@ -8,7 +8,7 @@ import torch
 from attlas.errors import AttlasError
 from attlas.runs import device_named, locked
 from attlas.runs.durable import explained
-from attlas.training.crew import crew_of, one_thread
+from attlas.training.crew import crew_of, kernels_of
 from attlas.training.events import Outcome, Report, silent
 from attlas.training.fleet import Fleet, device_of_rank, fleet_of, launched
 from attlas.training.following import follow
@@ -65,7 +65,7 @@ def _trained(
             task = joined(recipe, folder)
         held.enter_context(torch.random.fork_rng(graphics))
         torch.manual_seed(seed_of(recipe.seed, "weights"))
-        with one_thread():  # orthogonal matrices are rounded differently by two
+        with kernels_of(1):  # orthogonal matrices are rounded differently by two
             model = task.build()
         threads = recipe.training.threads
         crew = held.enter_context(crew_of(threads, device, model, alone=fleet.size > 1))
