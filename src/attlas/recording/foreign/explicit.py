@@ -30,7 +30,7 @@ def explicit_reading(
     origin = weights if known.origin is None else known.origin
     scores = known.scores
     if scores is None or not _makes(scores, origin):
-        return _held(with_heads(origin, fold))
+        return held(with_heads(origin, fold))
     mask = scores.mask()
     return factored(
         with_heads(scores.left, fold),
@@ -66,7 +66,7 @@ def _makes(scores: Scored, weights: Tensor) -> bool:
     return one_each and (*map(max, left, right), *rows) == weights.shape
 
 
-def _held(weights: Float[Tensor, "batch heads queries slots"]) -> DenseReading:
+def held(weights: Float[Tensor, "batch heads queries slots"]) -> DenseReading:
     """The map itself: a slot that no head looks at, exactly 0 after a softmax, was hidden."""
     shown = (weights != 0).any(1, keepdim=True)
     return DenseReading(weights, None if bool(shown.all()) else shown)

@@ -169,6 +169,7 @@ class Lineage:
 
     def __init__(self) -> None:
         self._known: Any = WeakIdKeyDictionary()
+        self._logarithms: Any = WeakIdKeyDictionary()
         self.versions = Versions()
 
     def of(self, tensor: Any) -> Scored | Weighed | None:
@@ -195,6 +196,22 @@ class Lineage:
             self._known[tensor] = fact, self._versions_of(tensor, fact)
         elif isinstance(tensor, Tensor) and tensor in self._known:
             del self._known[tensor]
+
+    def learn_logarithms(self, tensor: Tensor, axis: int | None, scores: Scored | None) -> None:
+        """From now on it is the logarithm of a softmax over an axis, of scores where known."""
+        versions = self.versions(tensor), scores and self._versions_of(tensor, scores)
+        self._logarithms[tensor] = versions, axis, scores
+
+    def logarithms(self, tensor: Any) -> tuple[int | None, Scored | None] | None:
+        """The axis and the scores of which it is known to be that; None where it is not."""
+        known = self._logarithms.get(tensor) if isinstance(tensor, Tensor) else None
+        if known is None:
+            return None
+        (itself, parts), axis, scores = known
+        if itself != self.versions(tensor):
+            return None
+        same = scores is not None and parts == self._versions_of(tensor, scores)
+        return axis, scores if same else None
 
     def follow(self, known: Weighed, weights: Tensor, result: Any) -> None:
         """What a function has made of these weights are other weights, if it has as many slots.

@@ -12,10 +12,12 @@ from torch.overrides import TorchFunctionMode
 
 from attlas.errors import AttlasError
 from attlas.recording.foreign.as_written import as_written
+from attlas.recording.foreign.flex import OPERATOR, flexible
 from attlas.recording.foreign.fused import FusedCall
 from attlas.recording.foreign.hearing import Handler, Hearing
 from attlas.recording.foreign.interfaces import heard_interfaces
 from attlas.recording.foreign.opened import multi_head_attention_forward
+from attlas.recording.foreign.operators import python_name
 from attlas.recording.foreign.scores import (
     adding,
     assigning,
@@ -42,7 +44,14 @@ from attlas.recording.foreign.steps import (
 )
 from attlas.recording.foreign.unreadable import unreadable
 from attlas.recording.foreign.unslotted import unslotted
-from attlas.recording.foreign.weights import drawn, einsum, product, softmax
+from attlas.recording.foreign.weights import (
+    drawn,
+    einsum,
+    exponential,
+    log_softmax,
+    product,
+    softmax,
+)
 
 
 class Watch(TorchFunctionMode):
@@ -71,6 +80,7 @@ class Watch(TorchFunctionMode):
         if func is F.multi_head_attention_forward:
             with self, self.hearing.beside_slots(unslotted(args, kwargs)):
                 return multi_head_attention_forward(*args, **kwargs)  # which calls what we hear
+        func = python_name(func, _HANDLERS)
         handler = _HANDLERS.get(func, anything)
         counting = self.hearing.lineage.versions.counting(func, args, kwargs)
         return handler(self.hearing, counting, args, kwargs)
@@ -92,6 +102,17 @@ def _fused(
     return func(*args, **kwargs) if change is None else call.changed(place, hearing.folds, change)
 
 
+def _kernel(
+    hearing: Hearing, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Any:
+    hearing.miss(
+        f"a call of {func.__name__}, a kernel of torch, which models call when an exported program "
+        "is decomposed; observe it as it was before, or let it call "
+        "torch.nn.functional.scaled_dot_product_attention"
+    )
+    return func(*args, **kwargs)
+
+
 def _nested(
     hearing: Hearing, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> Any:
@@ -109,8 +130,17 @@ def _nested(
 
 T = torch.Tensor
 _DROPS = {F.dropout, torch.dropout}
+_KERNELS = {
+    found
+    for name in dir(torch)
+    if name.startswith(("_scaled_dot_product_", "_flash_attention", "_efficient_attention"))
+    and not name.endswith("_backward")
+    and callable(found := getattr(torch, name))
+}
 _HANDLERS: Mapping[Any, Handler] = {
     F.scaled_dot_product_attention: _fused,
+    OPERATOR: flexible,
+    **dict.fromkeys(_KERNELS, _kernel),
     torch.baddbmm: step_or(product_onto),
     T.baddbmm: step_or(product_onto),
     vars(torch._C.TensorBase)["is_nested"].__get__: _nested,
@@ -125,6 +155,11 @@ _HANDLERS: Mapping[Any, Handler] = {
     ),
     **dict.fromkeys((torch.tanh, T.tanh, T.tanh_, F.tanh), step_or(capping)),
     **dict.fromkeys((F.softmax, torch.softmax, T.softmax, torch.special.softmax), softmax),
+    torch._softmax: softmax,  # whose operator decomposed programs call
+    **dict.fromkeys(
+        (F.log_softmax, torch.log_softmax, T.log_softmax, torch.special.log_softmax), log_softmax
+    ),
+    **dict.fromkeys((torch.exp, T.exp, torch.exp_, T.exp_), step_or(exponential)),
     **dict.fromkeys((torch.matmul, T.matmul, T.__matmul__, torch.bmm, T.bmm), product),
     **dict.fromkeys((torch.mm, T.mm), product),
     **dict.fromkeys(

@@ -25,10 +25,38 @@ def softmax(
 ) -> Any:
     """A softmax over the last axis, which may be weights; at a place that is about attention."""
     result = func(*args, **kwargs)
+    _weigh(hearing, result, *_asked(hearing, args, kwargs))
+    return result
+
+
+def log_softmax(
+    hearing: Hearing, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Any:
+    """Logarithms of what may be weights."""
+    asked = _asked(hearing, args, kwargs)
+    result = func(*args, **kwargs)
+    hearing.lineage.learn_logarithms(result, *asked)
+    return result
+
+
+def exponential(
+    hearing: Hearing, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Any:
+    """exp, by which logarithms become weights."""
+    known = hearing.lineage.logarithms(args[0]) if args else None
+    result = func(*args, **kwargs)
+    if known is not None:
+        _weigh(hearing, result, *known)
+    return result
+
+
+def _asked(
+    hearing: Hearing, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> tuple[int | None, Scored | None]:
+    """Over which axis a softmax goes, and of which scores."""
     dim = args[1] if len(args) > 1 else kwargs.get("dim", kwargs.get("axis"))
     scores = hearing.lineage.of(args[0] if args else kwargs.get("input"))
-    _weigh(hearing, result, dim, scores if isinstance(scores, Scored) else None)
-    return result
+    return dim, scores if isinstance(scores, Scored) else None
 
 
 def drawn(
