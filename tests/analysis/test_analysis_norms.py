@@ -1,11 +1,14 @@
 """Weights times lengths, of vectors that sum to what the layer puts out, whosever it is."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 from torch import nn
-from transformers import AutoConfig, AutoModel
+from transformers import AutoConfig, AutoModel, AutoModelForCausalLM
 
 from attlas.analysis.norms.projections import projections_of
+from attlas.analysis.norms.source import Source
 from attlas.analysis.norms.sources import hearing_sources
 from attlas.analysis.norms.value_map import ValueMap, value_map
 from attlas.analysis.norms.value_norms import ValueNorms
@@ -57,7 +60,7 @@ EAGER = {"deberta-v2", "mpnet", "gemma2", "bloom", "mpt"}
 
 def assert_sums_to(out, reading, values: ValueMap, source) -> None:
     """That Σ_h Σ_j α f is what the layer put out, without its bias; norms are those vectors'."""
-    vectors = values(source)
+    vectors = values(source.slots)
     weights = reading.weights()
     each = torch.einsum("bhqs,bhsw->bhqsw", weights, vectors)
     summed = each.sum((1, 3)) + (0 if values.bias is None else values.bias)
@@ -130,7 +133,7 @@ def test_what_pytorchs_layer_puts_out_is_the_sum_of_the_vectors(settings) -> Non
     with torch.no_grad(), observe(model) as trace, hearing_sources(model) as sources:
         out, weights = model(*given, average_attn_weights=False)
     values = value_map(model, "", 2)
-    torch.testing.assert_close(sources[""][0], source)
+    torch.testing.assert_close(sources[""][0].slots, source)
     out = out if first else out.transpose(0, 1)
     assert_sums_to(out, DenseReading(weights), values, sources[""][0])
     if trace[""].shape == weights.shape:
@@ -156,7 +159,7 @@ def test_what_our_layer_puts_out_is_the_sum_of_the_vectors(key_heads: int, bias:
     values = value_map(model, "attention", 4)
     assert values.value.shape == (key_heads, 6, 5)
     assert_sums_to(out, trace["attention"], values, sources["attention"][0])
-    norms = ValueNorms.of(trace["attention"], values, source)
+    norms = ValueNorms.of(trace["attention"], values, Source(source))
     assert bool(norms.summed_rows(0, 3).isfinite().all())
 
 
@@ -165,7 +168,7 @@ def test_a_long_weight_on_a_short_vector_brings_little_as_worked_by_hand() -> No
     one = torch.ones(2, 1, 1)
     values = ValueMap(one, None, torch.tensor([[[1.0, 0.0]], [[0.0, 2.0]]]))
     reading = DenseReading(torch.tensor([[[[0.9, 0.1]], [[0.5, 0.5]]]]))
-    norms = ValueNorms.of(reading, values, torch.tensor([[[0.1], [3.0]]]))
+    norms = ValueNorms.of(reading, values, Source(torch.tensor([[[0.1], [3.0]]])))
     torch.testing.assert_close(norms.rows(0, 1)[0, :, 0], torch.tensor([[0.09, 0.3], [0.1, 3.0]]))
     whole = torch.tensor([(0.09**2 + 0.1**2) ** 0.5, (0.3**2 + 3.0**2) ** 0.5]).double()
     torch.testing.assert_close(norms.summed_rows(0, 1)[0, 0], whole, atol=1e-6, rtol=0)
@@ -174,7 +177,7 @@ def test_a_long_weight_on_a_short_vector_brings_little_as_worked_by_hand() -> No
 def test_heads_that_undo_each_other_bring_nothing() -> None:
     values = ValueMap(torch.ones(2, 1, 1), None, torch.tensor([[[1.0]], [[-1.0]]]))
     norms = ValueNorms.of(
-        DenseReading(torch.full((1, 2, 1, 1), 0.7)), values, torch.tensor([[[5.0]]])
+        DenseReading(torch.full((1, 2, 1, 1), 0.7)), values, Source(torch.tensor([[[5.0]]]))
     )
     assert norms.summed_rows(0, 1).item() == pytest.approx(0, abs=1e-7)
     assert norms.rows(0, 1).flatten().tolist() == pytest.approx([3.5, 3.5])
@@ -184,7 +187,7 @@ def test_slots_are_taken_some_at_a_time_without_a_difference(monkeypatch) -> Non
     torch.manual_seed(0)
     reading = FactoredReading(*torch.randn(2, 1, 2, 6, 4), 1.0, causal, 0)
     values = ValueMap(torch.randn(1, 5, 3), torch.randn(1, 3), torch.randn(2, 3, 7))
-    source = torch.randn(1, 6, 5)
+    source = Source(torch.randn(1, 6, 5))
     whole = ValueNorms.of(reading, values, source)
     monkeypatch.setattr("attlas.analysis.norms.value_norms._AT_ONCE", 1)
     parts = ValueNorms.of(reading, values, source)
@@ -246,12 +249,72 @@ def test_a_layer_that_clips_norms_or_gates_is_refused(family: str) -> None:
         value_map(model, layer, 4)
 
 
+def heard_once(family: str, batch: int):
+    torch.manual_seed(0)
+    config = AutoConfig.for_model(family, **COMMON | GROUPED | SIDES | {"d_model": 16})
+    model, ids = AutoModel.from_config(config).eval(), torch.randint(1, 40, (batch, 7))
+    for parameter in model.parameters():
+        nn.init.normal_(parameter, std=0.3)
+    with torch.no_grad(), observe(model) as trace, hearing_sources(model) as sources:
+        model(ids)
+    return model, trace, sources
+
+
+def test_a_layer_that_scales_what_its_heads_read_is_refused() -> None:
+    """granite_swa does so in a function, and no attribute tells."""
+    model, trace, sources = heard_once("granite_swa", 2)
+    layer = trace.layers[0]
+    values = value_map(model, layer, trace[layer].shape[1])
+    with pytest.raises(AttlasError, match="heads that read something else, by up to"):
+        ValueNorms.of(trace[layer], values, sources[layer][0])
+    unchecked = ValueNorms.of(trace[layer], values, Source(sources[layer][0].slots))
+    assert unchecked.lengths.shape == (2, 4, 7)
+
+
+@pytest.mark.parametrize("batch", [2, 7])  # as many texts as places: what the heads read decides
+def test_a_layer_that_has_places_first_is_turned(batch: int) -> None:
+    model, trace, sources = heard_once("fsmt", batch)
+    for layer in trace.layers:
+        source, values = sources[layer][0], value_map(model, layer, 4)
+        norms = ValueNorms.of(trace[layer], values, source)
+        texts_first = values(source.slots.transpose(0, 1)).norm(dim=-1)
+        torch.testing.assert_close(norms.lengths, texts_first)
+
+
+def test_the_steps_of_a_generation_are_joined() -> None:
+    torch.manual_seed(0)
+    config = AutoConfig.for_model("llama", **COMMON | GROUPED)
+    model = AutoModelForCausalLM.from_config(config).eval()
+    text = torch.randint(1, 40, (1, 4))
+    with torch.no_grad(), observe(model) as trace, hearing_sources(model) as sources:
+        model.generate(text, max_new_tokens=3, min_new_tokens=3, do_sample=False)
+    layer = trace.layers[0]
+    whole = Source.joined(sources[layer])
+    assert whole.slots.shape == (1, 6, 16)
+    norms = ValueNorms.of(trace[layer], value_map(model, layer, 4), whole)
+    assert norms.rows(0, 6).shape == (1, 4, 6, 6)
+    wrong = replace(whole, read=whole.read.flip(1))
+    with pytest.raises(AttlasError, match="heads that read something else"):
+        ValueNorms.of(trace[layer], value_map(model, layer, 4), wrong)
+
+
+def test_dropped_weights_say_nothing_of_what_heads_read() -> None:
+    model = AutoModel.from_config(
+        AutoConfig.for_model("bert", **COMMON, attention_probs_dropout_prob=0.5)
+    ).train()
+    with observe(model) as trace, hearing_sources(model) as sources:
+        model(torch.randint(1, 40, (2, 7)))
+    layer = trace.layers[0]
+    assert sources[layer][0].read is None
+    ValueNorms.of(trace[layer], value_map(model, layer, 4), sources[layer][0])
+
+
 def test_what_is_not_of_one_call_says_so() -> None:
     values = ValueMap(torch.ones(2, 3, 1), None, torch.ones(2, 1, 3))
     reading = FactoredReading(*torch.randn(2, 1, 2, 4, 2), 1.0, everywhere, 0)
     with pytest.raises(AttlasError, match="values of 1 × 4 slots for 2 heads; got those of 1 × 5"):
-        ValueNorms.of(reading, values, torch.ones(1, 5, 3))
+        ValueNorms.of(reading, values, Source(torch.ones(1, 5, 3)))
     with pytest.raises(AttlasError, match="of width 3; got width 2"):
-        ValueNorms.of(reading, values, torch.ones(1, 4, 2))
+        ValueNorms.of(reading, values, Source(torch.ones(1, 4, 2)))
     with pytest.raises(AttlasError, match=r"for 1 heads; got .* for 2"):
-        ValueNorms.of(reading.of_heads(torch.tensor([0])), values, torch.ones(1, 4, 3))
+        ValueNorms.of(reading.of_heads(torch.tensor([0])), values, Source(torch.ones(1, 4, 3)))

@@ -47,6 +47,7 @@ from attlas.analysis.heads.gate import gated
 from attlas.analysis.heads.importance import HeadImportance, head_importance
 from attlas.analysis.heads.pruning import Pruned, pruning_curve
 from attlas.analysis.norms.projections import Projections
+from attlas.analysis.norms.source import Source
 from attlas.analysis.norms.sources import hearing_sources
 from attlas.analysis.norms.value_map import ValueMap, value_map
 from attlas.analysis.norms.value_norms import ValueNorms
@@ -79,6 +80,7 @@ __all__ = [
     "Role",
     "RoleTable",
     "SingleErasure",
+    "Source",
     "Tree",
     "ValueMap",
     "ValueNorms",

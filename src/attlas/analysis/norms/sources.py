@@ -2,25 +2,27 @@
 
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-from jaxtyping import Float
 from torch import Tensor, nn
 
 from attlas.analysis.norms.projections import found_in
+from attlas.analysis.norms.source import Source
 from attlas.errors import AttlasError
 
-Heard = dict[str, list[Float[Tensor, "batch slots source_width"]]]
+Heard = dict[str, list[Source]]
+
+_AXES = 3  # texts, places, width
 
 
 @contextmanager
 def hearing_sources(model: nn.Module) -> Iterator[Heard]:
     """`with observe(model) as trace, hearing_sources(model) as sources: model(...)`
 
-    Of each layer, by the path that it has in a trace, what every call made its values of: (batch,
-    slots, source_width), the batch first whatever the layer's habit. A cached generation makes them
-    step by step, a list of new slots for each.
+    Of each layer, by the path that it has in a trace, what every call made its values of, and what
+    its heads read. A cached generation makes them step by step, new slots in each: `Source.joined`
+    has them together.
 
     Heard by hooks on the model, which are taken off at the end of the block: other threads that run
     it meanwhile are heard too, and PyTorch's Transformers leave their inference fast path.
@@ -36,11 +38,15 @@ def hearing_sources(model: nn.Module) -> Iterator[Heard]:
             if found is None:
                 continue
             known = True
-            whole = isinstance(found, nn.MultiheadAttention)
-            listened = found if isinstance(found, nn.MultiheadAttention) else found.value
-            note = _Note(heard.setdefault(path, []), whole)
-            handle = listened.register_forward_pre_hook(note, with_kwargs=True)
-            stack.callback(handle.remove)
+            calls = heard.setdefault(path, [])
+            if isinstance(found, nn.MultiheadAttention):
+                hooks: list[tuple[nn.Module, Any]] = [(found, _Given(calls))]
+            else:
+                layer = model.get_submodule(path)
+                hooks = [(found.value, _Made(calls)), (found.output, _Read(calls, layer))]
+            for listened, hook in hooks:
+                handle = listened.register_forward_pre_hook(hook, with_kwargs=True)
+                stack.callback(handle.remove)
         if not known:
             raise AttlasError(
                 "a model with an attention whose values are projected as `value_map` knows",
@@ -59,19 +65,42 @@ def hearing_sources(model: nn.Module) -> Iterator[Heard]:
 
 
 @dataclass(frozen=True, slots=True)
-class _Note:
-    """A hook that writes down what a linear map, or PyTorch's layer, is given to make values of."""
+class _Given:
+    """A hook that writes down what PyTorch's layer is given to make values of."""
 
-    calls: list[Float[Tensor, "batch slots source_width"]]
-    whole_layer: bool
+    calls: list[Source]
 
     def __call__(self, module: nn.Module, args: tuple[Any, ...], named: dict[str, Any]) -> None:
-        if self.whole_layer:
-            given = named["value"] if "value" in named else args[2]
-            source = given.unsqueeze(0) if given.ndim == 2 else given
-            if given.ndim == 3 and not getattr(module, "batch_first", False):
-                source = source.transpose(0, 1)
-        else:
-            source = args[0] if args else named["input"]
-            source = source.unsqueeze(0) if source.ndim == 2 else source
-        self.calls.append(source.detach().clone())
+        given = named["value"] if "value" in named else args[2]
+        source = _kept(given)
+        if given.ndim == _AXES and not getattr(module, "batch_first", False):
+            source = source.transpose(0, 1)
+        self.calls.append(Source(source))
+
+
+@dataclass(frozen=True, slots=True)
+class _Made:
+    """A hook that writes down what a linear map is given to make values of."""
+
+    calls: list[Source]
+
+    def __call__(self, module: nn.Module, args: tuple[Any, ...], named: dict[str, Any]) -> None:
+        self.calls.append(Source(_kept(args[0] if args else named["input"])))
+
+
+@dataclass(frozen=True, slots=True)
+class _Read:
+    """A hook that adds to it what the heads read, unless the layer drops some of its weights."""
+
+    calls: list[Source]
+    layer: nn.Module
+
+    def __call__(self, module: nn.Module, args: tuple[Any, ...], named: dict[str, Any]) -> None:
+        if self.calls and self.calls[-1].read is None and not self.layer.training:
+            read = _kept(args[0] if args else named["input"])
+            self.calls[-1] = replace(self.calls[-1], read=read)
+
+
+def _kept(given: Tensor) -> Tensor:
+    """A copy, with an axis for texts."""
+    return (given.unsqueeze(0) if given.ndim < _AXES else given).detach().clone()

@@ -26,6 +26,11 @@ class ValueMap:
     bias: Float[Tensor, " width"] | None = None
     extra: Float[Tensor, "value_heads more value_width"] | None = None
 
+    @property
+    def added(self) -> int:
+        """How many slots there are behind those of the source."""
+        return 0 if self.extra is None else self.extra.shape[1]
+
     def values(
         self, source: Float[Tensor, "batch slots source_width"]
     ) -> Float[Tensor, "batch value_heads all_slots value_width"]:

@@ -7,9 +7,11 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from attlas.analysis.norms.agreement import values_of_call
+from attlas.analysis.norms.source import Source
 from attlas.analysis.norms.value_map import ValueMap
 from attlas.errors import AttlasError
-from attlas.recording import FactoredReading, Reading
+from attlas.recording import Reading
 
 _AT_ONCE = 1 << 21  # numbers
 
@@ -30,30 +32,16 @@ class ValueNorms:
     products: Float[Tensor, "batch slots heads heads"]
 
     @classmethod
-    def of(
-        cls,
-        reading: Reading,
-        values: ValueMap,
-        source: Float[Tensor, "batch source_slots source_width"],
-    ) -> "ValueNorms":
+    def of(cls, reading: Reading, values: ValueMap, source: Source) -> "ValueNorms":
         """Those of one call of a layer: its weights, its f, and what its values were made of.
 
         Time O(slots × heads × width × (value_width + heads)), memory O(slots × (width + heads²)).
-        Errors: `AttlasError` where the three are not of one call.
+        Errors: `AttlasError` where the three are not of one call, and where the source knows what
+        the heads read and that is not Σ_j α_hij (x_j V_h + c_h): such a layer does more than
+        project, or its weights were changed.
         """
         batch, heads, _, slots = reading.shape
-        if isinstance(reading, FactoredReading) and reading.real is not None:
-            whole = reading.real[:, : source.shape[1]]
-            if tuple(whole.shape) == tuple(source.shape[:2]):
-                # Junk in padding has no weight, but 0 · NaN is NaN.
-                source = source.masked_fill(~whole.unsqueeze(-1).to(source.device), 0.0)
-        made = values.values(source)
-        if (made.shape[0], values.output.shape[0], made.shape[2]) != (batch, heads, slots):
-            raise AttlasError(
-                f"values of {batch} × {slots:,} slots for {heads} heads",
-                f"those of {made.shape[0]} × {made.shape[2]:,} slots for {values.output.shape[0]}",
-                "take the source of the same call, batch first, and the map of the same layer",
-            )
+        made = values_of_call(reading, values, source)
         lengths, products = [], []
         size = max(1, _AT_ONCE // max(1, batch * heads * values.output.shape[2]))
         for start in range(0, slots, size):
