@@ -13,6 +13,8 @@ import transformers
 from transformers import (
     AttentionInterface,
     DynamicCache,
+    FSMTConfig,
+    FSMTForConditionalGeneration,
     GptOssConfig,
     GptOssForCausalLM,
     LEDConfig,
@@ -23,6 +25,8 @@ from transformers import (
     LongformerModel,
     LongT5Config,
     LongT5Model,
+    MistralConfig,
+    MistralForCausalLM,
     StaticCache,
 )
 
@@ -202,6 +206,9 @@ def test_local_attention_is_told_by_its_layer_and_all_else_is_read(name, looks_e
         torch.testing.assert_close(trace[layer].weights(), weights, atol=1e-6, rtol=1e-5)
 
 
+SIZES = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4}
+
+
 def llama(implementation):
     """Two layers whose four heads share two keys."""
     torch.manual_seed(0)
@@ -280,6 +287,57 @@ def test_a_padded_generation_is_one_map_whatever_cache_and_numbers_it_has(
         asked = seen.bool()[:, None, :, None]
         torch.testing.assert_close(reading.weights() * asked, expected * asked, atol=close, rtol=0)
         assert not reading.weights()[0, :, :2].any()  # padding, which sees nothing
+
+
+@pytest.mark.parametrize("implementation", ["eager", "sdpa"])
+@pytest.mark.parametrize("padded", [False, True])
+@pytest.mark.parametrize("chunk", [None, 2, 4, 6, 9])
+def test_a_text_that_is_read_in_pieces_through_a_window_is_one_map(implementation, padded, chunk):
+    """The cache drops what the window of six does not reach; pieces are shorter and longer."""
+    torch.manual_seed(0)
+    config = MistralConfig(
+        vocab_size=99, num_key_value_heads=2, intermediate_size=32, sliding_window=6, **SIZES
+    )
+    model = MistralForCausalLM._from_config(config, attn_implementation=implementation).eval()
+    text, real = torch.randint(3, 90, (2, 17)), torch.ones(2, 17, dtype=torch.long)
+    if padded:
+        text[0, :2] = real[0, :2] = 0
+    named = {"max_new_tokens": 4, "min_new_tokens": 4, "do_sample": False, "attention_mask": real}
+    if chunk is not None:
+        named["prefill_chunk_size"] = chunk
+    with torch.no_grad(), observe(model) as trace:
+        written = model.generate(text, **named)
+    model.set_attn_implementation("eager")
+    seen = torch.cat((real, torch.ones(2, 3, dtype=torch.long)), 1)
+    with torch.no_grad():
+        positions = (seen.cumsum(-1) - 1).clamp(min=0)
+        whole = model(
+            written[:, :-1], attention_mask=seen, position_ids=positions, output_attentions=True
+        )
+    asked = seen.bool()[:, None, :, None]
+    for layer, expected in zip(trace.layers, whole.attentions, strict=True):
+        assert len(trace.calls(layer)) == 1
+        weights = trace[layer].weights()
+        torch.testing.assert_close(weights * asked, expected * asked, atol=1e-5, rtol=0)
+
+
+def test_a_generation_with_places_first_is_one_map_for_each_layer():
+    torch.manual_seed(0)
+    sides = {f"{side}_layers": 1 for side in ("encoder", "decoder")}
+    sides |= {f"{side}_attention_heads": 4 for side in ("encoder", "decoder")}
+    config = FSMTConfig(
+        langs=["en", "de"], src_vocab_size=50, tgt_vocab_size=50, d_model=16, **sides
+    )
+    model = FSMTForConditionalGeneration(config).eval()
+    named = {"max_new_tokens": 5, "min_new_tokens": 5, "do_sample": False, "num_beams": 1}
+    with torch.no_grad(), observe(model) as trace:
+        model.generate(torch.randint(5, 40, (2, 7)), **named)
+    assert [(trace.relation(layer), trace[layer].shape) for layer in trace.layers] == [
+        ("self", (2, 4, 7, 7)),
+        ("self", (2, 4, 5, 5)),
+        ("cross", (2, 4, 5, 7)),
+    ]
+    assert all(len(trace.calls(layer)) == 1 for layer in trace.layers)
 
 
 ONE_LAYER = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2}

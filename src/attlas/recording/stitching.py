@@ -191,18 +191,17 @@ def _after(earlier: FactoredReading, parents: Int[Tensor, " batch"]) -> Factored
 
 def _pattern(earlier: FactoredReading, step: FactoredReading, slots: int) -> Pattern | None:
     """What pattern the earlier queries and those of the step have together, of so many slots."""
-    held = step.shape[3]
-    radius = held - step.shape[2] if held < slots else None  # of a cache that drops the oldest
-    if radius is None:
-        if not _looks_back(step) or not _looks_back(earlier):
-            same = earlier.pattern == step.pattern and _is_windowed(step.pattern)
-            return step.pattern if same else None
+    held, queries = step.shape[3], step.shape[2]
+    if held == slots and _looks_back(step) and _looks_back(earlier):
         return causal
-    if step.shape[2] != 1 or not _looks_back(step):
-        return None
-    windowed = both(causal, window(radius))
-    within = _looks_back(earlier) and earlier.shape[3] <= radius + 1
-    return windowed if within or earlier.pattern == windowed else None
+    windowed = step.pattern
+    if held < slots:  # a cache that drops the oldest
+        windowed = both(causal, window(held - queries))
+        if not (_looks_back(step) if queries == 1 else step.pattern == windowed):
+            return None
+    reach = _reach(windowed)
+    within = reach is not None and _looks_back(earlier) and earlier.shape[3] <= reach + 1
+    return windowed if within or (reach is not None and earlier.pattern == windowed) else None
 
 
 def _through_a_window(
@@ -244,12 +243,11 @@ def _looks_back(reading: FactoredReading) -> bool:
     )
 
 
-def _is_windowed(pattern: Pattern) -> bool:
-    return (
-        isinstance(pattern, Both)
-        and isinstance(pattern.left, Causal)
-        and isinstance(pattern.right, Window)
-    )
+def _reach(pattern: Pattern) -> int | None:
+    """How far back a causal window looks; None for another pattern."""
+    if not isinstance(pattern, Both) or not isinstance(pattern.left, Causal):
+        return None
+    return pattern.right.radius if isinstance(pattern.right, Window) else None
 
 
 def _alike_rows(

@@ -11,7 +11,7 @@ from attlas.recording.foreign.unreadable import unreadable
 from attlas.recording.place import Place
 
 # What a module's forward calls the memory of a generation, and what else it is given to look at.
-_CACHES = ("past_key_values", "past_key_value", "layer_past")
+_CACHES = ("past_key_values", "past_key_value", "layer_past", "layer_state")
 _PERHAPS_CACHES = ("cache",)  # where it counts what it has seen; else anything may be kept in it
 _SOURCES = ("key_value_states", "encoder_hidden_states", "cross_attention_states")
 _PERHAPS = ("context", "inputs", "memory")  # sources, beside one of those who ask
