@@ -298,15 +298,23 @@ def test_the_steps_of_a_generation_are_joined() -> None:
         ValueNorms.of(trace[layer], value_map(model, layer, 4), wrong)
 
 
-def test_dropped_weights_say_nothing_of_what_heads_read() -> None:
-    model = AutoModel.from_config(
-        AutoConfig.for_model("bert", **COMMON, attention_probs_dropout_prob=0.5)
-    ).train()
+@pytest.mark.parametrize("rate", [0.5, 0.0])
+def test_dropped_weights_say_nothing_of_what_heads_read(rate: float) -> None:
+    rates = {"attention_probs_dropout_prob": rate, "hidden_dropout_prob": 0.0}
+    model = AutoModel.from_config(AutoConfig.for_model("bert", **COMMON, **rates)).train()
     with observe(model) as trace, hearing_sources(model) as sources:
         model(torch.randint(1, 40, (2, 7)))
     layer = trace.layers[0]
-    assert sources[layer][0].read is None
+    assert (sources[layer][0].read is None) == (rate > 0)
     ValueNorms.of(trace[layer], value_map(model, layer, 4), sources[layer][0])
+
+
+def test_steps_with_places_first_are_joined_along_the_places() -> None:
+    first = Source(torch.randn(4, 2, 8), torch.randn(4, 2, 8))
+    steps = [first, *(Source(torch.randn(1, 2, 8), torch.randn(1, 2, 8)) for _ in range(2))]
+    whole = Source.joined(steps)
+    assert whole.slots.shape == whole.read.shape == (6, 2, 8)
+    assert torch.equal(whole.slots[:4], first.slots)
 
 
 def test_what_is_not_of_one_call_says_so() -> None:

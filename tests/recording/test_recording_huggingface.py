@@ -321,6 +321,64 @@ def test_a_text_that_is_read_in_pieces_through_a_window_is_one_map(implementatio
         torch.testing.assert_close(weights * asked, expected * asked, atol=1e-5, rtol=0)
 
 
+STATIC = {
+    "Bloom": {"vocab_size": 40, "hidden_size": 16, "n_layer": 1, "n_head": 4},
+    "T5": {"vocab_size": 40, "d_model": 16, "d_kv": 4, "num_layers": 1, "num_heads": 4},
+    "GptOss": {
+        "vocab_size": 40,
+        "hidden_size": 16,
+        "num_hidden_layers": 1,
+        "num_attention_heads": 4,
+        "num_key_value_heads": 2,
+        "head_dim": 4,
+        "intermediate_size": 8,
+        "num_local_experts": 2,
+        "num_experts_per_tok": 1,
+        "layer_types": ["full_attention"],
+    },
+}
+
+
+@pytest.mark.filterwarnings("ignore:.*torch.jit.*")
+@pytest.mark.parametrize("batch", [1, 2])
+@pytest.mark.parametrize("name", STATIC)
+def test_what_biases_and_sinks_make_of_a_static_cache_is_as_of_a_growing_one(name, batch):
+    torch.manual_seed(0)
+    config = getattr(transformers, f"{name}Config")(**STATIC[name])
+    kind = f"{name}ForConditionalGeneration" if name == "T5" else f"{name}ForCausalLM"
+    model, text = getattr(transformers, kind)(config).eval(), torch.randint(3, 40, (batch, 6))
+    named = {"max_new_tokens": 4, "min_new_tokens": 4, "do_sample": False, "num_beams": 1}
+    if name == "T5":
+        named["decoder_start_token_id"] = 0
+    with torch.no_grad():
+        with observe(model) as grown:
+            model.generate(text, **named)
+        with observe(model) as static:
+            model.generate(text, **named, cache_implementation="static")
+    assert static.layers == grown.layers
+    for layer in grown.layers:
+        assert static.relation(layer) == grown.relation(layer)
+        readings = static.calls(layer), grown.calls(layer)
+        for one, other in zip(*readings, strict=True):
+            assert one.position == other.position
+            slots = other.shape[3]
+            torch.testing.assert_close(one.weights()[..., :slots], other.weights())
+            assert not one.weights()[..., slots:].any()
+            torch.testing.assert_close(one.on_itself(), other.on_itself())
+            torch.testing.assert_close(one.distance(), other.distance())
+
+
+def test_the_attention_of_a_model_that_assists_is_not_that_of_the_model():
+    model, helper = llama("sdpa"), llama("sdpa")
+    helper.generation_config.num_assistant_tokens = 2
+    text = torch.randint(3, 90, (1, 5))
+    named = {"max_new_tokens": 6, "min_new_tokens": 6, "do_sample": False}
+    with torch.no_grad(), observe(model) as trace, observe(helper) as helping:
+        model.generate(text, assistant_model=helper, **named)
+    for one in (trace, helping):
+        assert one.layers == ("model.layers.0.self_attn", "model.layers.1.self_attn")
+
+
 def test_a_generation_with_places_first_is_one_map_for_each_layer():
     torch.manual_seed(0)
     sides = {f"{side}_layers": 1 for side in ("encoder", "decoder")}

@@ -4,12 +4,12 @@ import pytest
 import torch
 import torch.nn.functional as F
 from torch import nn
-from torch.nn.attention.flex_attention import create_block_mask, flex_attention
-from written import QUERIES, Calling, check, vectors
+from torch.nn.attention.flex_attention import BlockMask, create_block_mask, flex_attention
+from written import QUERIES, Calling, check, same, vectors
 
 from attlas.errors import AttlasError
 from attlas.patterns import causal
-from attlas.recording import DenseReading, observe
+from attlas.recording import DenseReading, FactoredReading, intervene, observe, uniform
 
 pytestmark = pytest.mark.filterwarnings("ignore:flex_attention called without torch.compile")
 
@@ -79,6 +79,55 @@ def test_scores_that_flex_attention_modifies_are_read_as_weights():
     )
 
 
+def test_a_modified_score_does_not_make_visible_what_the_rule_hides():
+    query, key, value = vectors(2, 4, QUERIES, 8)
+    blocks = create_block_mask(_looking_back, None, None, QUERIES, QUERIES, device="cpu")
+    model = Calling(lambda *given: flex_attention(*given, score_mod=_faint, block_mask=blocks))
+    with observe(model) as trace:
+        model(query, key, value)
+    shown = causal.mask(QUERIES, QUERIES, 0)
+    shown[:, 0] = False  # which the function makes −∞; weights too faint to tell are seen
+    assert torch.equal(trace[""].seen(0, QUERIES).expand(2, 4, -1, -1), shown.expand(2, 4, -1, -1))
+    uniform_rows = shown / shown.sum(-1, keepdim=True).clamp(min=1)
+    with intervene(model, uniform):
+        torch.testing.assert_close(model(query, key, value), uniform_rows @ value)
+
+
+def _faint(score, batch, head, query, slot):
+    return torch.where(slot == 0, -torch.inf, score - 300.0 * (query - slot))
+
+
+def test_a_block_mask_whose_rule_says_something_else_than_its_blocks_is_refused():
+    """Compiled, blocks are left out; as it is written, the rule alone is asked."""
+    places = 256
+    counts, columns = torch.ones(1, 1, 2, dtype=torch.int32), torch.tensor([[[[0, 1], [1, 0]]]])
+    blocks = BlockMask.from_kv_blocks(counts, columns.int(), BLOCK_SIZE=128)
+    given = vectors(1, 2, places, 8)
+    model = Calling(lambda *given: flex_attention(*given, block_mask=blocks))
+    with pytest.raises(AttlasError, match="mask_mod says what its blocks say"), observe(model):
+        model(*given)
+    within = BlockMask.from_kv_blocks(
+        *(counts, columns.int()),
+        BLOCK_SIZE=128,
+        mask_mod=lambda batch, head, query, slot: query // 128 == slot // 128,
+    )
+    model = Calling(lambda *given: flex_attention(*given, block_mask=within))
+    with observe(model) as trace:
+        model(*given)
+    far = trace[""].weights()[:, :, :128, 128:]
+    assert not far.any()
+
+
+def test_heads_may_be_brought_together_after_an_intervention():
+    """Kernels lay out their result place by place, as the queries are."""
+    query, key, value = (one.transpose(1, 2) for one in vectors(2, QUERIES, 4, 8))
+    for attend in (flex_attention, F.scaled_dot_product_attention):
+        model = Calling(lambda *given, f=attend: f(*given).transpose(1, 2).view(2, QUERIES, 32))
+        plain = model(query, key, value)
+        with intervene(model, same):
+            torch.testing.assert_close(model(query, key, value), plain)
+
+
 WAYS = {
     "sdpa": torch.ops.aten.scaled_dot_product_attention,
     "sdpa, overload": torch.ops.aten.scaled_dot_product_attention.default,
@@ -94,6 +143,19 @@ WAYS = {
         ),
         v.flatten(0, 1),
     ).view(2, 2, QUERIES, 8),
+    "safe": lambda q, k, v: torch._safe_softmax(q @ k.mT * 8**-0.5, -1) @ v,
+    "cast": lambda q, k, v: (
+        torch.ops.aten.softmax.int(q @ k.mT * 8**-0.5, -1, torch.float64).float() @ v
+    ),
+    "einsum": lambda q, k, v: torch.ops.aten.einsum(
+        "bhqs,bhsd->bhqd", [torch.ops.aten.softmax.int(q @ k.mT * 8**-0.5, -1), v], path=None
+    ),
+    "turned": lambda q, k, v: torch.ops.aten.matmul(
+        (q @ torch.ops.aten.mT(k) * 8**-0.5).softmax(-1), v
+    ),
+    "dropout": lambda q, k, v: (
+        torch.ops.aten.dropout((q @ k.mT * 8**-0.5).softmax(-1), p=0.1, train=False) @ v
+    ),
     "logarithms": lambda q, k, v: F.log_softmax(q @ k.mT * 8**-0.5, dim=-1).exp() @ v,
 }
 
@@ -102,6 +164,47 @@ WAYS = {
 def test_operators_of_torch_are_heard_by_their_names(way):
     query, key, value = vectors(2, 2, QUERIES, 8)
     check(WAYS[way], (query @ key.mT * 8**-0.5).softmax(-1), query, key, value)
+
+
+LOGARITHMS = {
+    "cast": lambda logs: logs.clone().to(torch.float32).exp(),
+    "shaped": lambda logs: logs.view(4, QUERIES, QUERIES).view(2, 2, QUERIES, QUERIES).exp(),
+    "hidden": lambda logs: logs.masked_fill(logs < -99, -torch.inf).exp(),
+    "named": lambda logs: torch.exp(input=logs),
+    "operator": lambda logs: torch.ops.aten.exp(torch.ops.aten.clone(logs)),
+}
+
+
+@pytest.mark.parametrize("way", LOGARITHMS)
+def test_logarithms_may_be_cast_shaped_and_hidden_before_they_are_weights(way):
+    query, key, value = vectors(2, 2, QUERIES, 8)
+    check(
+        lambda q, k, v: LOGARITHMS[way](torch.ops.aten._log_softmax(q @ k.mT, -1, False)) @ v,
+        (query @ key.mT).softmax(-1),
+        *(query, key, value),
+        kind=FactoredReading if way == "named" else DenseReading,
+    )
+
+
+def test_logarithms_that_become_weights_twice_are_one_map():
+    def twice(q, k, v):
+        logs = F.log_softmax(q @ k.mT, -1)
+        return logs.exp() @ v + logs.exp() @ v
+
+    model = Calling(twice)
+    with observe(model) as trace:
+        model(*vectors(2, 2, QUERIES, 8))
+    assert len(trace.calls("")) == 1
+
+
+def test_a_softmin_of_distances_is_read():
+    query, key, value = vectors(2, 2, QUERIES, 8)
+    check(
+        lambda q, k, v: F.softmin(torch.cdist(q, k), -1) @ v,
+        (-torch.cdist(query, key)).softmax(-1),
+        *(query, key, value),
+        kind=DenseReading,
+    )
 
 
 def test_logarithms_of_scores_that_nobody_knows_are_read_as_weights():

@@ -29,6 +29,8 @@ def followed(
     """
     if not isinstance(earlier, DenseReading) or not isinstance(step, DenseReading):
         return None
+    if across is False:
+        earlier, step = _filled(earlier), _filled(step)
     _, heads, queries, slots = step.shape
     had = earlier.shape[3]
     same = step.shape[0] == earlier.shape[0] and heads == earlier.shape[1]
@@ -50,3 +52,15 @@ def followed(
     batch, heads = (max(one.shape[axis] for one in shown) for axis in (0, 1))
     allowed = torch.cat([one.expand(batch, heads, -1, -1) for one in shown], 2)
     return replace(step, values=values, allowed=allowed, first=earlier.position)
+
+
+def _filled(reading: DenseReading) -> DenseReading:
+    """The reading without the room that a cache has made and not filled yet, behind its queries."""
+    newest = reading.position + reading.shape[2]
+    if newest >= reading.shape[3] or bool(reading.values[..., newest:].any()):
+        return reading
+    allowed = reading.allowed
+    if allowed is not None and allowed.shape[3] > 1:
+        allowed = allowed[..., :newest]
+    first = reading.position
+    return replace(reading, values=reading.values[..., :newest], allowed=allowed, first=first)

@@ -20,6 +20,7 @@ from attlas.patterns import (
     window,
 )
 from attlas.recording.factored_reading import FactoredReading
+from attlas.recording.foreign.sight import shown_by
 from attlas.recording.reading import Reading
 
 
@@ -154,8 +155,12 @@ def _asked_again(
 def _filled(reading: FactoredReading) -> FactoredReading:
     """The reading without the room that a cache has made and not filled yet, behind its queries."""
     newest = reading.first + reading.shape[2]
-    looks_back = reading.pattern.bound.ahead == 0
-    return _cut(reading, newest) if looks_back and newest < reading.shape[3] else reading
+    if newest >= reading.shape[3]:
+        return reading
+    if reading.bias is None:
+        return _cut(reading, newest) if reading.pattern.bound.ahead == 0 else reading
+    behind = shown_by(reading.bias)[..., newest:]
+    return reading if bool(behind.any()) else _cut(reading, newest)
 
 
 def without_room(step: Reading) -> Reading:
@@ -181,7 +186,9 @@ def _filled_up_to(step: FactoredReading, slots: int) -> FactoredReading:
 
 def _cut(reading: FactoredReading, slots: int) -> FactoredReading:
     real = None if reading.real is None else reading.real[:, :slots]
-    return replace(reading, keys=reading.keys[:, :, :slots], real=real)
+    bias = reading.bias
+    bias = bias[..., :slots] if bias is not None and bias.shape[-1] > 1 else bias
+    return replace(reading, keys=reading.keys[:, :, :slots], real=real, bias=bias)
 
 
 def _after(earlier: FactoredReading, parents: Int[Tensor, " batch"]) -> FactoredReading:

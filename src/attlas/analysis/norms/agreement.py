@@ -38,8 +38,9 @@ def values_of_call(
         raise AttlasError(
             "heads that read what the weights and the values say",
             f"heads that read something else, by up to {far:.2g} of the greatest number",
-            "such a layer does more with them than project, or its weights were changed: ask for "
-            "weights, not for norms",
+            "of a layer that does more with them than project, or whose weights were changed, ask "
+            "for weights, not for norms; take reading and source of one call, and of a generation "
+            "in which no hypotheses change places, as those of a beam do",
         )
     raise AttlasError(
         f"values of {batch} × {slots:,} slots for {heads} heads",

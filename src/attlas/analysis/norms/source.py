@@ -25,8 +25,9 @@ class Source:
     def joined(cls, steps: Sequence["Source"]) -> "Source":
         """That of a cached generation, which is heard step by step: the source of the whole map."""
         read = [step.read for step in steps if step.read is not None]
-        whole = torch.cat(read, 1) if len(read) == len(steps) else None
-        return cls(torch.cat([step.slots for step in steps], 1), whole)
+        axis = 1 if len({len(step.slots) for step in steps}) == 1 else 0  # places first
+        whole = torch.cat(read, axis) if len(read) == len(steps) else None
+        return cls(torch.cat([step.slots for step in steps], axis), whole)
 
     def turned(self) -> "Source":
         """The same of a layer that has places first and texts second."""

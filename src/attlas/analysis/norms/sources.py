@@ -96,9 +96,21 @@ class _Read:
     layer: nn.Module
 
     def __call__(self, module: nn.Module, args: tuple[Any, ...], named: dict[str, Any]) -> None:
-        if self.calls and self.calls[-1].read is None and not self.layer.training:
+        if self.calls and self.calls[-1].read is None and not _drops(self.layer):
             read = _kept(args[0] if args else named["input"])
             self.calls[-1] = replace(self.calls[-1], read=read)
+
+
+def _drops(layer: nn.Module) -> bool:
+    """Whether it may drop some of its weights, by any rate that it, its children or its
+    configuration name."""
+    if not layer.training:
+        return False
+    owners = (*layer.modules(), getattr(layer, "config", None))
+    named = [(name, rate) for owner in owners for name, rate in vars(owner or object).items()]
+    rates = [rate for name, rate in named if "drop" in name and isinstance(rate, int | float)]
+    rates += [one.p for one in layer.modules() if isinstance(one, nn.Dropout)]
+    return any(rate > 0 for rate in rates if not isinstance(rate, bool))
 
 
 def _kept(given: Tensor) -> Tensor:

@@ -31,12 +31,15 @@ def place_of_call(names: Mapping[int, str]) -> Place | None:
     given: dict[str, Any] = {}  # to any of its functions that are running, its forward among them
     locally: dict[str, Any] = {}
     texts: tuple[tuple[int, ...], ...] = ()
-    left = False
+    left = strange = False
     for who, frame in _at_work():
         if isinstance(who, nn.Softmax):
             continue  # whoever holds it looks
         if module is None and id(who) in names:
+            if strange and frame.f_code.co_name != "forward":
+                return None  # another model, such as one that assists in a generation
             module = who
+        strange = strange or module is None
         if module is not None:
             left = left or who is not module
             if left and (texts or id(who) not in names):

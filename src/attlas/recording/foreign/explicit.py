@@ -10,7 +10,7 @@ from attlas.recording.foreign.folds import ONE_HEAD, Fold, Folds
 from attlas.recording.foreign.fused import factored
 from attlas.recording.foreign.heads import heads_of, mask_with_heads, with_heads
 from attlas.recording.foreign.lineage import Scored, Weighed
-from attlas.recording.foreign.sight import Sight, sight_of
+from attlas.recording.foreign.sight import Sight, place_in, sight_of
 from attlas.recording.place import Place
 from attlas.recording.reading import Reading
 
@@ -30,7 +30,7 @@ def explicit_reading(
     origin = weights if known.origin is None else known.origin
     scores = known.scores
     if scores is None or not _makes(scores, origin):
-        return held(with_heads(origin, fold))
+        return _held(with_heads(origin, fold))
     mask = scores.mask()
     return factored(
         with_heads(scores.left, fold),
@@ -66,10 +66,10 @@ def _makes(scores: Scored, weights: Tensor) -> bool:
     return one_each and (*map(max, left, right), *rows) == weights.shape
 
 
-def held(weights: Float[Tensor, "batch heads queries slots"]) -> DenseReading:
+def _held(weights: Float[Tensor, "batch heads queries slots"]) -> DenseReading:
     """The map itself: a slot that no head looks at, exactly 0 after a softmax, was hidden."""
     shown = (weights != 0).any(1, keepdim=True)
-    return DenseReading(weights, None if bool(shown.all()) else shown)
+    return DenseReading(weights, None if bool(shown.all()) else shown, place_in(shown))
 
 
 def rewritten(

@@ -5,16 +5,17 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 from torch._higher_order_ops.flex_attention import flex_attention
 from torch.nn.attention import flex_attention as flex
 
+from attlas.errors import AttlasError
 from attlas.patterns import everywhere
-from attlas.recording.foreign.explicit import held
-from attlas.recording.foreign.fused import as_multiplied, factored
+from attlas.recording.dense_reading import DenseReading
+from attlas.recording.foreign.fused import as_multiplied, factored, laid_out_as
 from attlas.recording.foreign.hearing import Hearing
-from attlas.recording.foreign.sight import Sight, sight_of
+from attlas.recording.foreign.sight import Sight, place_in, sight_of
 from attlas.recording.foreign.unreadable import unreadable
 from attlas.recording.reading import Reading
 
@@ -34,7 +35,7 @@ class FlexCall:
     key: Float[Tensor, "#batch key_heads slots width"]
     value: Float[Tensor, "#batch key_heads slots value_width"]
     modify: Callable[..., Tensor]
-    rule: Callable[..., Tensor]
+    blocks: tuple[Any, ...]
     scale: float
     run: Callable[[Tensor, Tensor, Tensor], Sequence[Tensor]]
 
@@ -53,15 +54,17 @@ class FlexCall:
             result: Sequence[Tensor] = operator(*vectors, *args[3:], **named)
             return result
 
-        return cls(query, key, value, modify, blocks[-1], scale, run)
+        return cls(query, key, value, modify, blocks, scale, run)
 
     def reading(self, module: nn.Module, sight: Callable[..., Sight] = sight_of) -> Reading:
         """The weights: queries and keys where scores are as they come, else the weights themselves.
 
         These are read by values of which each is 1 in a slot of its own.
+        Errors: `AttlasError` for a mask whose blocks say something else than its rule.
         """
+        shown = self._shown()
+        self._check_blocks(shown)
         if self.modify is flex._identity:
-            shown = self._shown()
             past = None if shown is not None else Sight(everywhere, self._first())
             return factored(
                 *(self.query, self.key, self.scale, shown, module),
@@ -70,7 +73,10 @@ class FlexCall:
         batch, heads, slots, _ = self.key.shape
         single = torch.eye(slots, dtype=self.value.dtype, device=self.value.device)
         with torch.no_grad():
-            return held(self.run(self.query, self.key, single.expand(batch, heads, -1, -1))[0])
+            weights = self.run(self.query, self.key, single.expand(batch, heads, -1, -1))[0]
+        unhidden = self._pairs_of(self.modify)  # what the function makes −∞ is not seen
+        seen = unhidden if shown is None else shown & unhidden
+        return DenseReading(weights, None if bool(seen.all()) else seen, place_in(seen))
 
     def changed(
         self, reading: Reading, change: Callable[[Tensor, Tensor], Tensor]
@@ -80,26 +86,66 @@ class FlexCall:
         weights = reading.rows(0, queries).to(self.query.dtype)
         weights = change(weights, reading.seen(0, queries)).to(as_multiplied(self.query).dtype)
         shared = weights.shape[1] // self.value.shape[1]
-        return weights @ as_multiplied(self.value).repeat_interleave(shared, 1)
+        context = weights @ as_multiplied(self.value).repeat_interleave(shared, 1)
+        return laid_out_as(self.query, context)
 
     def _first(self) -> int:
         return max(self.key.shape[2] - self.query.shape[2], 0)
 
     def _shown(self) -> Bool[Tensor, "#batch #heads queries slots"] | None:
         """The pairs that the rule shows; None where it shows all."""
-        if self.rule is flex.noop_mask:
-            return None
+        rule = self.blocks[-1]
+        return None if rule is flex.noop_mask else self._pairs_of(rule)
+
+    def _pairs_of(
+        self, function: Callable[..., Tensor]
+    ) -> Bool[Tensor, "batch heads queries slots"]:
+        """The pairs that a rule shows, or that a function of scores does not make −∞."""
         (batch, heads, queries, _), slots = self.query.shape, self.key.shape[2]
         sizes = (batch, heads, queries, slots)
-        return flex.create_mask(self.rule, *sizes, device=self.query.device).expand(sizes)
+        return flex.create_mask(function, *sizes, device=self.query.device).expand(sizes)
+
+    def _check_blocks(self, shown: Bool[Tensor, "batch heads queries slots"] | None) -> None:
+        """Compiled, the function skips what the blocks leave out, and asks no rule within whole
+        ones; as it is written it asks the rule alone."""
+        _, _, counts, indices, whole_counts, whole_indices, *_, height, width, _ = self.blocks
+        queries, slots = self.query.shape[2], self.key.shape[2]
+        if min(height, width) >= max(queries, slots):
+            return  # one block
+        within = [_blocks(counts, indices, height, width)[..., :queries, :slots]]
+        if whole_counts is not None:
+            within.append(
+                _blocks(whole_counts, whole_indices, height, width)[..., :queries, :slots]
+            )
+        skipped = ~(within[0] | within[-1])
+        hidden = skipped.new_zeros(()) if shown is None else ~shown
+        if bool((skipped & ~hidden).any()) or (
+            len(within) > 1 and bool((within[1] & hidden).any())
+        ):
+            raise AttlasError(
+                "a BlockMask whose mask_mod says what its blocks say",
+                "blocks that hide what the mask_mod shows, or show what it hides",
+                "make it with create_block_mask, or give BlockMask.from_kv_blocks a mask_mod: "
+                "observed, flex_attention runs as it is written, which asks the mask_mod alone",
+            )
+
+
+def _blocks(
+    counts: Int[Tensor, "batch heads rows"],
+    indices: Int[Tensor, "batch heads rows columns"],
+    height: int,
+    width: int,
+) -> Bool[Tensor, "batch heads queries slots"]:
+    """The pairs in the blocks of each row, of which there are so many, in these columns."""
+    listed = torch.arange(indices.shape[-1], device=indices.device) < counts[..., None]
+    shown = torch.zeros_like(listed).scatter_reduce_(-1, indices.long(), listed, "amax")
+    return shown.repeat_interleave(height, -2).repeat_interleave(width, -1)
 
 
 def flexible(
     hearing: Hearing, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> Any:
-    """The operator, wherever it was called but in a kernel that transformers calls by name."""
-    if hearing.in_kernel:
-        return func(*args, **kwargs)  # which is told of with what transformers gave it
+    """The operator, wherever it was called."""
     call = FlexCall.of(func, args, kwargs)
     why = unreadable(call.query, call.key, call.value)
     if why is not None:

@@ -21,6 +21,8 @@ from attlas.recording.foreign.heads import (
 from attlas.recording.foreign.sight import Sight, sight_of
 from attlas.recording.place import Place
 
+_AXES = 4  # of what has heads
+
 Change = Callable[[Tensor, Tensor], Tensor]
 
 
@@ -79,7 +81,8 @@ class FusedCall:
         values = values.repeat_interleave(weights.shape[1] // values.shape[1], dim=1)
         context = F.dropout(weights, self.dropout_p) @ values
         context = fold.close(context) if query.ndim == 3 else context
-        return context.reshape(*rows, self.query.shape[-2], values.shape[-1])
+        context = context.reshape(*rows, self.query.shape[-2], values.shape[-1])
+        return laid_out_as(self.query, context)
 
     def _aligned(
         self,
@@ -114,6 +117,14 @@ def factored(
     return FactoredReading(
         query, keys, scale, seen.pattern, seen.first, seen.real, seen.bias, softcap
     )
+
+
+def laid_out_as(query: Float[Tensor, "..."], context: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
+    """The same in memory as kernels lay it out, place by place where the queries are: models count
+    on it when they bring heads together by `transpose(1, 2).view(...)`."""
+    if context.ndim != _AXES or query.stride(1) >= query.stride(2):
+        return context
+    return context.transpose(1, 2).contiguous().transpose(1, 2)
 
 
 def as_multiplied(vectors: Float[Tensor, "..."]) -> Float[Tensor, "..."]:

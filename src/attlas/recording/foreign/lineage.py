@@ -148,6 +148,16 @@ class Weighed:
         return weights
 
 
+@dataclass(eq=False, slots=True)
+class Logarithms:
+    """The logarithm of a softmax over an axis: of what scores, None = nobody knows; and who is to
+    hear of the weights that its exponential is, once it was taken."""
+
+    axis: int | None
+    scores: Scored | None
+    news: News | None = None
+
+
 def back(order: Sequence[int]) -> list[int]:
     """The order that puts axes back to where they were."""
     return sorted(range(len(order)), key=order.__getitem__)
@@ -197,21 +207,25 @@ class Lineage:
         elif isinstance(tensor, Tensor) and tensor in self._known:
             del self._known[tensor]
 
-    def learn_logarithms(self, tensor: Tensor, axis: int | None, scores: Scored | None) -> None:
-        """From now on it is the logarithm of a softmax over an axis, of scores where known."""
+    def learn_logarithms(self, tensor: Tensor, logarithms: "Logarithms") -> None:
+        """From now on this is known of it."""
+        scores = logarithms.scores
         versions = self.versions(tensor), scores and self._versions_of(tensor, scores)
-        self._logarithms[tensor] = versions, axis, scores
+        self._logarithms[tensor] = versions, logarithms
 
-    def logarithms(self, tensor: Any) -> tuple[int | None, Scored | None] | None:
-        """The axis and the scores of which it is known to be that; None where it is not."""
+    def logarithms(self, tensor: Any) -> "Logarithms | None":
+        """What is known of this tensor as a logarithm; None where it is none, or was changed."""
         known = self._logarithms.get(tensor) if isinstance(tensor, Tensor) else None
         if known is None:
             return None
-        (itself, parts), axis, scores = known
+        (itself, parts), logarithms = known
         if itself != self.versions(tensor):
             return None
-        same = scores is not None and parts == self._versions_of(tensor, scores)
-        return axis, scores if same else None
+        scores: Scored | None = logarithms.scores
+        if scores is not None and parts != self._versions_of(tensor, scores):
+            logarithms.scores = None
+        found: Logarithms = logarithms
+        return found
 
     def follow(self, known: Weighed, weights: Tensor, result: Any) -> None:
         """What a function has made of these weights are other weights, if it has as many slots.

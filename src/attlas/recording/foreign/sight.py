@@ -1,6 +1,6 @@
 """What the queries of a call may see: a model's mask, and the pattern that it spells out."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from jaxtyping import Bool, Int, Shaped
@@ -45,11 +45,12 @@ def _sight(
     as_it_is = Sight(first=max(slots - queries, 0), bias=mask)
     if not batch or not queries or not slots:
         return as_it_is
+    as_it_is = replace(as_it_is, first=place_in(shown_by(mask).expand(-1, -1, queries, slots)))
     if mask.shape[1] > 1:
         if mask.stride(1) and not torch.equal(mask, mask[:, :1].expand_as(mask)):
             return as_it_is
         mask = mask[:, :1]  # the same for every head
-        as_it_is = Sight(first=as_it_is.first, bias=mask)
+        as_it_is = replace(as_it_is, bias=mask)
     allowed = _allowed(mask)
     if allowed is None:
         return as_it_is
@@ -69,17 +70,35 @@ def _sight(
     return Sight(pattern, first, padded)
 
 
-def _allowed(
+def place_in(shown: Bool[Tensor, "#batch #heads queries slots"]) -> int:
+    """Where the first of the queries stands, which are the newest of the slots that any of them
+    sees: behind these is room that a cache has not filled yet."""
+    queries, slots = shown.shape[2:]
+    seen = shown.flatten(0, 2).any(0).nonzero()
+    newest = 1 + int(seen.max()) if len(seen) else slots
+    return max(newest - queries, 0)
+
+
+def shown_by(
     mask: Shaped[Tensor, "#batch #heads #queries #slots"],
-) -> Bool[Tensor, "#batch #heads #queries #slots"] | None:
-    """A mask as truth values; None where it says more than that."""
+) -> Bool[Tensor, "#batch #heads #queries #slots"]:
+    """The pairs that a mask does not hide, whatever else it says of them."""
     if mask.dtype == torch.bool:
         return mask
     # What models add to hide a slot: −∞, the least number there is, −10⁹, −10⁴. A row of which
     # all is hidden by −10⁹ or −10⁴ sees everything: nothing is far below its greatest. The least
     # number of a type is meant as −∞, and a row that has nothing else, of padding, sees nothing.
     greatest = mask.amax(-1, keepdim=True)
-    allowed = (mask > greatest - _FAR) & (mask > torch.finfo(mask.dtype).min)
+    return (mask > greatest - _FAR) & (mask > torch.finfo(mask.dtype).min)
+
+
+def _allowed(
+    mask: Shaped[Tensor, "#batch #heads #queries #slots"],
+) -> Bool[Tensor, "#batch #heads #queries #slots"] | None:
+    """A mask as truth values; None where it says more than that."""
+    if mask.dtype == torch.bool:
+        return mask
+    greatest, allowed = mask.amax(-1, keepdim=True), shown_by(mask)
     if bool((torch.where(allowed, mask, greatest) != greatest).any()):
         return None  # it weighs what it shows
     return allowed

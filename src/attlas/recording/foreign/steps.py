@@ -9,6 +9,7 @@ from torch import Tensor
 
 from attlas.recording.foreign.hearing import Handler, Hearing
 from attlas.recording.foreign.lineage import Scored, Weighed
+from attlas.recording.foreign.operators import python_name
 from attlas.recording.foreign.versions import in_place
 
 T = torch.Tensor
@@ -34,19 +35,19 @@ def step(
     known, before = hearing.lineage.of(args[0]), args[0]
     if isinstance(known, Weighed) and (kwargs.get("inplace") or in_place(func)):
         before = args[0].detach().clone()
-    result = func(*args, **kwargs)
-    if func in SHAPES:
+    result, name = func(*args, **kwargs), python_name(func)
+    if name in SHAPES:
         hearing.folds.reshaped(args[0], result)
-    elif func in CASTS:
+    elif name in CASTS:
         hearing.folds.laid_out(args[0], result)
     if isinstance(known, Weighed) and isinstance(result, Tensor) and result is not before:
-        if func not in SHAPES or (known.has_rows and result.shape[-1:] == before.shape[-1:]):
+        if name not in SHAPES or (known.has_rows and result.shape[-1:] == before.shape[-1:]):
             fact = known.after(before, (func, args[1:], kwargs))
             hearing.lineage.learn(result, fact)
     elif isinstance(known, Scored) and isinstance(result, Tensor):
-        if func in CASTS:
+        if name in CASTS:
             hearing.lineage.learn(result, known)
-        elif func in SHAPES and result.dtype == args[0].dtype:
+        elif name in SHAPES and result.dtype == args[0].dtype:
             hearing.lineage.learn(result, known.regrouped(args[0].shape, result.shape))
     return result
 

@@ -15,7 +15,7 @@ _NOT_IN_PLACE = ("__invert__", "__index__", "__int__")  # which begin as `__iadd
 
 def in_place(function: Callable[..., Any]) -> bool:
     """Whether a function of torch changes its first argument, by its name."""
-    name: str = getattr(function, "__name__", "")
+    name: str = getattr(function, "__name__", "").partition(".")[0]  # of an operator's overload
     if name.startswith("__"):
         return name == "__setitem__" or (name.startswith("__i") and name not in _NOT_IN_PLACE)
     return name[-1:] == "_" != name[-2:-1]

@@ -49,8 +49,10 @@ from attlas.recording.foreign.weights import (
     einsum,
     exponential,
     log_softmax,
+    logarithms_or,
     product,
     softmax,
+    softmin,
 )
 
 
@@ -80,8 +82,7 @@ class Watch(TorchFunctionMode):
         if func is F.multi_head_attention_forward:
             with self, self.hearing.beside_slots(unslotted(args, kwargs)):
                 return multi_head_attention_forward(*args, **kwargs)  # which calls what we hear
-        func = python_name(func, _HANDLERS)
-        handler = _HANDLERS.get(func, anything)
+        handler = _HANDLERS.get(python_name(func), anything)
         counting = self.hearing.lineage.versions.counting(func, args, kwargs)
         return handler(self.hearing, counting, args, kwargs)
 
@@ -130,10 +131,14 @@ def _nested(
 
 T = torch.Tensor
 _DROPS = {F.dropout, torch.dropout}
+_KERNEL_NAMES = (
+    *("_scaled_dot_product_", "_flash_attention", "_efficient_attention"),
+    *("_native_multi_head_attention", "_transformer_encoder_layer_fwd"),
+)
 _KERNELS = {
     found
     for name in dir(torch)
-    if name.startswith(("_scaled_dot_product_", "_flash_attention", "_efficient_attention"))
+    if name.startswith(_KERNEL_NAMES)
     and not name.endswith("_backward")
     and callable(found := getattr(torch, name))
 }
@@ -148,17 +153,21 @@ _HANDLERS: Mapping[Any, Handler] = {
     T.__setitem__: step_or(assigning),
     F.gumbel_softmax: drawn,
     **dict.fromkeys((torch.cat, torch.concat, torch.concatenate, torch.stack), joining),
-    **dict.fromkeys((T.masked_fill, torch.masked_fill, T.masked_fill_), gate_or(filling)),
-    **dict.fromkeys((torch.where, T.where), gate_or(choosing)),
+    **dict.fromkeys(
+        (T.masked_fill, torch.masked_fill, T.masked_fill_), logarithms_or(gate_or(filling))
+    ),
+    **dict.fromkeys((torch.where, T.where), logarithms_or(gate_or(choosing))),
     **dict.fromkeys(
         (torch.max, T.max, torch.maximum, T.maximum, torch.clamp, T.clamp), step_or(flooring)
     ),
     **dict.fromkeys((torch.tanh, T.tanh, T.tanh_, F.tanh), step_or(capping)),
     **dict.fromkeys((F.softmax, torch.softmax, T.softmax, torch.special.softmax), softmax),
-    torch._softmax: softmax,  # whose operator decomposed programs call
+    **dict.fromkeys((torch._softmax, torch._safe_softmax), softmax),  # of decomposed programs
+    F.softmin: softmin,
     **dict.fromkeys(
         (F.log_softmax, torch.log_softmax, T.log_softmax, torch.special.log_softmax), log_softmax
     ),
+    torch._log_softmax: log_softmax,
     **dict.fromkeys((torch.exp, T.exp, torch.exp_, T.exp_), step_or(exponential)),
     **dict.fromkeys((torch.matmul, T.matmul, T.__matmul__, torch.bmm, T.bmm), product),
     **dict.fromkeys((torch.mm, T.mm), product),
@@ -173,7 +182,7 @@ _HANDLERS: Mapping[Any, Handler] = {
         (T.add, torch.add, T.__add__, T.__radd__, T.__iadd__, T.add_), step_or(adding(1))
     ),
     **dict.fromkeys((T.sub, torch.sub, T.__sub__, T.__isub__, T.sub_), step_or(adding(-1))),
-    **dict.fromkeys(CASTS | SHAPES | _DROPS, step),
+    **dict.fromkeys(CASTS | SHAPES | _DROPS, logarithms_or(step)),
     **dict.fromkeys((torch.nan_to_num, T.nan_to_num), numbering),
     **dict.fromkeys(MOVES, moving),
     **dict.fromkeys(PARTS, part),

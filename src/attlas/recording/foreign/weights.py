@@ -12,8 +12,9 @@ from attlas.recording.foreign.explicit import (
     is_softmax_of_rows,
     rewritten,
 )
-from attlas.recording.foreign.hearing import Hearing
-from attlas.recording.foreign.lineage import Scored, Weighed, back
+from attlas.recording.foreign.hearing import Handler, Hearing
+from attlas.recording.foreign.lineage import Logarithms, Scored, Weighed, back
+from attlas.recording.foreign.news import News
 from attlas.recording.foreign.scores import product_of
 from attlas.recording.foreign.unreadable import unreadable
 
@@ -29,13 +30,23 @@ def softmax(
     return result
 
 
+def softmin(
+    hearing: Hearing, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Any:
+    """A softmax of distances."""
+    dim, _ = _asked(hearing, args, kwargs)
+    result = func(*args, **kwargs)
+    _weigh(hearing, result, dim, None)
+    return result
+
+
 def log_softmax(
     hearing: Hearing, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> Any:
     """Logarithms of what may be weights."""
     asked = _asked(hearing, args, kwargs)
     result = func(*args, **kwargs)
-    hearing.lineage.learn_logarithms(result, *asked)
+    hearing.lineage.learn_logarithms(result, Logarithms(*asked))
     return result
 
 
@@ -43,11 +54,31 @@ def exponential(
     hearing: Hearing, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> Any:
     """exp, by which logarithms become weights."""
-    known = hearing.lineage.logarithms(args[0]) if args else None
+    known = hearing.lineage.logarithms(args[0] if args else kwargs.get("input"))
     result = func(*args, **kwargs)
     if known is not None:
-        _weigh(hearing, result, *known)
+        known.news = _weigh(hearing, result, known.axis, known.scores, known.news)
     return result
+
+
+def logarithms_or(handler: Handler) -> Handler:
+    """What casts logarithms, shapes them or hides some, and something else of what is none."""
+
+    def either(
+        hearing: Hearing, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> Any:
+        given = [one for one in (*args, *kwargs.values()) if isinstance(one, Tensor)]
+        known = ((one, hearing.lineage.logarithms(one)) for one in given)
+        before, logs = next((pair for pair in known if pair[1] is not None), (None, None))
+        shape = None if before is None else before.shape
+        result = handler(hearing, func, args, kwargs)
+        if logs is not None and shape is not None and isinstance(result, Tensor):
+            last = logs.axis in (-1, len(shape) - 1) and result.shape[-1:] == shape[-1:]
+            if last and result.is_floating_point():
+                hearing.lineage.learn_logarithms(result, Logarithms(-1, None))
+        return result
+
+    return either
 
 
 def _asked(
@@ -68,15 +99,22 @@ def drawn(
     return result
 
 
-def _weigh(hearing: Hearing, result: Tensor, dim: int | None, scores: Scored | None) -> None:
+def _weigh(
+    hearing: Hearing,
+    result: Tensor,
+    dim: int | None,
+    scores: Scored | None,
+    news: News | None = None,
+) -> News | None:
     if not is_softmax_of_rows(result, dim, scores):
         if scores is not None:  # over queries, say: told, if nothing else is read there
             hearing.expect(scores)
-        return
-    news = hearing.expect(scores)
+        return None
+    news = hearing.expect(scores) if news is None else news
     if result.ndim <= _MOST_AXES:
         queries = None if scores is None else -2
         hearing.lineage.learn(result, Weighed(scores, news=news, queries=queries))
+    return news
 
 
 def product(
@@ -118,7 +156,7 @@ def einsum(
             moved = known.moved(tensors[mine], order)
             read = _read(hearing, moved, weights, values, query)
             tensors[mine] = read.permute(*back(order))
-            return func(asked.equation, *tensors, **kwargs)
+            return func(asked.equation, tensors, **kwargs)
     result = func(*args, **kwargs)
     scored = asked.product()
     for mine, known in enumerate(facts):
