@@ -86,6 +86,13 @@ def test_a_line_with_another_number_of_columns_is_named(tmp_path):
         read_pairs([path])
 
 
+def test_blank_lines_at_the_end_are_no_pairs(tmp_path):
+    corpus = read_pairs([put(tmp_path / "a.tsv", "a\tb\nc\td\n\n \n")])
+    assert corpus.pairs == (Pair("a", "b"), Pair("c", "d"))
+    with pytest.raises(AttlasError, match="got 1 column in line 2"):
+        read_pairs([put(tmp_path / "b.tsv", "a\tb\n\nc\td\n")])
+
+
 def test_a_file_without_tabs_is_no_tsv(tmp_path):
     with pytest.raises(AttlasError, match=r"a column 2 in .*; got 1 column in line 1"):
         read_pairs([put(tmp_path / "a.tsv", "a b\n")])

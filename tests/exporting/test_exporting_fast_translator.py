@@ -234,7 +234,7 @@ def test_a_translation_that_may_be_longer_than_ctranslate2_can_write_is_left_to_
     assert len(fast[0][0].split()) > 1024
 
 
-@pytest.mark.parametrize("settings", [{"min_length": 7}, {"length_penalty": 1.6}], ids=str)
+@pytest.mark.parametrize("settings", [{"min_length": 7}, {"length_penalty": 1.2}], ids=str)
 def test_a_search_by_which_ctranslate2_would_come_to_something_else_is_left_to_attlas(
     exported: Callable[..., tuple[Run, Path]],
     settings: dict[str, Any],

@@ -1,5 +1,8 @@
 """Products by oneDNN are those of torch's own linear map."""
 
+import os
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -119,6 +122,81 @@ def test_it_is_torchs_own_wherever_torch_must_see_it() -> None:
     with by_onednn(chosen=False) as products:
         assert torch.equal(linear(x, weight, bias), wanted)
     assert not products
+
+
+def test_a_bias_that_is_laid_out_or_shaped_otherwise_is_added_as_torch_adds_it() -> None:
+    x, weight, grid, one = (part.detach() for part in drawn(7, (8, 6), (5, 6), (5, 3), (1,)))
+    with by_onednn() as products:
+        for bias in (grid[:, 1], one.expand(5)):
+            torch.testing.assert_close(linear(x, weight, bias), F.linear(x, weight, bias))
+        for bias in (one, one[0], grid.t()[:1], torch.randn(8, 5)):
+            assert not module._by_onednn(x, weight, bias)
+        for other in (weight[0], weight.t(), weight.unsqueeze(0)):  # torch's own says what is wrong
+            assert not module._by_onednn(x, other, None)
+    assert not products
+
+
+def test_what_needs_no_gradient_is_not_kept() -> None:
+    x, weight, bias = drawn(8, (8, 6), (5, 6), (5,))
+    with by_onednn():
+        given = x.clone()
+        frozen = linear(given, weight.detach(), bias)
+        with torch.no_grad():
+            given.add_(1.0)
+        frozen.sum().backward()
+        fixed = x.detach()
+        y = linear(fixed, weight, bias)
+        with torch.no_grad():
+            weight.add_(1.0)
+        y.sum().backward()
+    torch.testing.assert_close(weight.grad, fixed.sum(0).expand(5, -1))
+
+
+TRACED = """
+import sys, warnings
+import torch
+from torch import nn
+from torch.utils.flop_counter import FlopCounterMode
+from attlas.layers import linear as module
+from products import by_onednn
+
+warnings.simplefilter("ignore")
+layer, x = module.Linear(6, 5), torch.randn(8, 6)
+with by_onednn() as products:
+    with FlopCounterMode(display=False) as counter:
+        layer(x)
+    assert counter.get_total_flops() == 2 * 8 * 6 * 5
+    torch.fx.symbolic_trace(nn.Sequential(layer))
+    torch.jit.trace(layer, x, check_trace=False)
+    torch.compile(layer, fullgraph=True, backend="eager")(x)
+    rows = torch.export.Dim("rows", min=1, max=100)
+    exported = torch.export.export(layer, (x,), dynamic_shapes=({0: rows},))
+    assert exported.module()(x[:1]).shape == (1, 5)
+assert not products
+"""
+
+
+def test_who_traces_or_counts_sees_torchs_own() -> None:
+    """In a process of its own, where nobody checks shapes, which tracing cannot see through."""
+    paths = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])}
+    done = subprocess.run(
+        [sys.executable, "-c", TRACED], check=False, capture_output=True, text=True, env=paths
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_few_kernels_are_kept_unless_somebody_said_how_many(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Each shape is one: a thousand of them double the memory of a training."""
+    monkeypatch.setattr(module, "processor_maker", lambda: "AuthenticAMD")
+    monkeypatch.setattr(torch.backends.cpu, "get_cpu_capability", lambda: "AVX512")
+    monkeypatch.setenv("LRU_CACHE_CAPACITY", "7")
+    monkeypatch.delenv("ONEDNN_PRIMITIVE_CACHE_CAPACITY", raising=False)
+    if module.leads.__wrapped__():
+        assert os.environ["ONEDNN_PRIMITIVE_CACHE_CAPACITY"] == "32"
+    assert os.environ["LRU_CACHE_CAPACITY"] == "7"
+    monkeypatch.setenv("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "32")  # put back by the fixture
 
 
 def test_small_products_are_torchs_own(monkeypatch: pytest.MonkeyPatch) -> None:

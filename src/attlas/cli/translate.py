@@ -67,7 +67,7 @@ def translate(
     --engine ctranslate2 translates by what attlas export RUN --to ctranslate2 wrote; with
     --quantization int8 there, ctranslate2-int8, which is faster; with --out FOLDER there, --engine
     FOLDER. Its search is the same: see the README.md of that folder. What is too long for it, and
-    all with a min_length or a length_penalty above 1.5, attlas translates itself.
+    all with a min_length or a length_penalty above 1, attlas translates itself.
 
     With FILES --into FOLDER, each file becomes one of the same name in FOLDER, whole or not at all.
     The same command after a kill, or after Ctrl-C, leaves what is done and goes on where it

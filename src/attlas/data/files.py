@@ -193,13 +193,13 @@ def read_pairs(
 
 
 def _of_columns(lines: Lines, columns: tuple[int, int] | tuple[str, str]) -> list[Pair]:
-    if not lines.texts:
+    if not lines.rows:
         return []
-    first = lines.texts[0].split("\t")
+    first = lines.rows[0].split("\t")
     source, target = (_place(column, first, lines.name) for column in columns)
     header = isinstance(columns[0], str)
     pairs: list[Pair] = []
-    for number, text in enumerate(lines.texts, 1):
+    for number, text in enumerate(lines.rows, 1):
         cells = text.split("\t")
         if len(cells) != len(first):
             raise AttlasError(

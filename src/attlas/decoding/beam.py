@@ -37,8 +37,8 @@ def beam_search(
     probable alive one. lp is that of its present length and END: none alive could enter the list by
     ending next. This is the usual stop; a longer continuation, divided by a larger lp, might still
     have scored higher. If `exhaustive`, lp is that of the longest allowed: as log P only falls,
-    stopping then loses nothing that the beam would have found, and a beam as wide as the vocabulary
-    and the number of beginnings finds the very best. Without a length penalty both are the same.
+    stopping then loses nothing that the beam would have found, and a beam as wide as there are
+    continuations of all beginnings finds the very best. Without a length penalty both are the same.
     A beam of 1 without penalties is greedy. Of equals, the first comes first: the lower id, the
     child of the better parent, the hypothesis that finished earlier.
 

@@ -1,5 +1,6 @@
 """Linear maps, by the library whose products are the fastest here."""
 
+import os
 from functools import cache
 from typing import Any
 
@@ -12,6 +13,9 @@ from torch.autograd import forward_ad
 from attlas.processor import processor_maker
 
 _FEWEST_ROWS = 16  # fewer are not faster, and every number of rows is a kernel of its own
+# Each shape is a kernel, and batches have all kinds of them: the thousand that oneDNN would keep
+# double the memory of a training, and those of one batch are all that is used again.
+_KERNELS = 32
 _LEAST = 2**21  # multiplications: less than this is hardly more than the call
 
 
@@ -51,7 +55,8 @@ class _Product(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, rows: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
-        ctx.save_for_backward(rows, weight)
+        of_rows, of_weight, _ = ctx.needs_input_grad
+        ctx.save_for_backward(rows if of_weight else None, weight if of_rows else None)
         return _product(rows, weight, bias)
 
     @staticmethod
@@ -81,18 +86,42 @@ def _product(rows: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
 
 
 def _by_onednn(x: Tensor, weight: Tensor, bias: Tensor | None) -> bool:
-    rows = x.numel() // max(1, x.shape[-1])
     return (
-        rows >= _FEWEST_ROWS
-        and rows * weight.numel() >= _LEAST
-        and leads()
+        not torch.compiler.is_compiling()  # first: what follows is not for those who trace
         and all(_plain(tensor) for tensor in (x, weight, bias) if tensor is not None)
-        and _is_dense(weight)
+        and _enough(x, weight)
+        and leads()
+        and _fit(x, weight, bias)
         and bool(torch.backends.mkldnn.enabled)
         and not torch.is_autocast_enabled("cpu")
-        and not torch.compiler.is_compiling()
-        and not torch._C._are_functorch_transforms_active()
-        and forward_ad._current_level < 0
+        and not _overseen()
+    )
+
+
+def _enough(x: Tensor, weight: Tensor) -> bool:
+    """Whether there is so much to multiply that it pays."""
+    rows = x.numel() // max(1, x.shape[-1]) if x.ndim else 0
+    return rows >= _FEWEST_ROWS and rows * weight.numel() >= _LEAST
+
+
+def _fit(x: Tensor, weight: Tensor, bias: Tensor | None) -> bool:
+    """Whether they go together as oneDNN takes them for granted, and lie as it is quick with."""
+    return (
+        weight.ndim == 2
+        and x.shape[-1] == weight.shape[1]
+        and _is_dense(weight)
+        and (bias is None or (bias.shape == weight.shape[:1] and bias.is_contiguous()))
+    )
+
+
+def _overseen() -> bool:
+    """Whether something else than these numbers is wanted: a trace, a derivative forwards, many
+    at a time, or what a mode makes of each operator."""
+    return (
+        torch._C._get_tracing_state() is not None
+        or torch._C._len_torch_dispatch_stack() > 0
+        or torch._C._are_functorch_transforms_active()
+        or forward_ad._current_level >= 0
     )
 
 
@@ -111,6 +140,8 @@ def _plain(tensor: Tensor) -> bool:
     """Whether these are numbers in memory, and no stand-in for them (fake, sharded, subclassed)."""
     return (
         type(tensor) in (Tensor, nn.Parameter)
+        and tensor.layout == torch.strided
+        and not tensor.is_nested
         and tensor.dtype == torch.float32
         and tensor.device.type == "cpu"
     )
@@ -118,11 +149,18 @@ def _plain(tensor: Tensor) -> bool:
 
 @cache
 def leads() -> bool:
-    """Whether oneDNN is the faster one here: beside MKL, on a processor of AMD with AVX-512."""
-    return (
+    """Whether oneDNN is the faster one here: beside MKL, on a processor of AMD with AVX-512.
+
+    Where it is, oneDNN is told to keep few kernels, unless somebody said how many.
+    """
+    here = (
         torch.backends.mkl.is_available()  # type: ignore[no-untyped-call]
         and torch.backends.mkldnn.is_available()  # type: ignore[no-untyped-call]
         and torch.backends.cpu.get_cpu_capability().startswith("AVX512")
         and hasattr(torch.ops.mkldnn, "_linear_pointwise")
         and processor_maker() == "AuthenticAMD"
     )
+    if here:
+        for cached in ("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "LRU_CACHE_CAPACITY"):
+            os.environ.setdefault(cached, str(_KERNELS))
+    return here
