@@ -86,3 +86,10 @@ def test_a_run_is_looked_at_by_the_checkpoint_and_on_the_device_that_are_asked_f
         assert called("look", run, *options)[0] == 0
     assert asked == [("best", "cpu"), ("last", "auto"), ("00000003", "cpu")]
     assert [shown.facts["checkpoint"] for shown, _ in served] == ["best", "last", "00000003"]
+
+
+@pytest.mark.parametrize("command", ["look", "figure", "inspect"])
+def test_a_trace_that_is_missing_is_no_run(command: str, tmp_path: Path) -> None:
+    more = ("-o", tmp_path / "map.svg") if command == "figure" else ()
+    code, _, told = called(command, tmp_path / "cat.safetensors", *more)
+    assert (code, "wanted a trace file; got no file at" in told) == (2, True)

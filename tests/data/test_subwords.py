@@ -316,6 +316,12 @@ def test_a_long_line_takes_part_in_training():
     assert "▁zyzzyva" in train_subwords([long, "a b"], "bpe", 300).pieces(range(270))
 
 
+def test_a_file_that_is_cut_off_is_named(tmp_path):
+    (tmp_path / "tokenizer.model").write_bytes(b"not a model")
+    with pytest.raises(AttlasError, match=r"got .*tokenizer.model: .*; put the file back"):
+        Subwords.load(tmp_path / "tokenizer.model")
+
+
 def test_what_is_no_model_of_ours_is_refused():
     with pytest.raises(AttlasError, match="a whole sentencepiece model"):
         Subwords(b"not a model")

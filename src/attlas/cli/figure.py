@@ -50,7 +50,7 @@ def figure(
     """
     with loading():
         from attlas.cli.drawing import draw, trace_of_run, trace_on_disk
-        from attlas.cli.given import check_distinct, check_nothing_searched, run_at
+        from attlas.cli.given import check_distinct, check_nothing_searched, names_a_trace, run_at
         from attlas.cli.output import check_replaceable
         from attlas.cli.searching import decoding_of
         from attlas.decoding import Translator
@@ -61,7 +61,7 @@ def figure(
     check_replaceable(output)
     check_replaceable(save_trace)
     check_distinct([subject], [output, save_trace])
-    if subject.is_file():
+    if names_a_trace(subject):
         check_nothing_searched(beam, settings, checkpoint, device)
         trace = trace_on_disk(subject, text)
     else:

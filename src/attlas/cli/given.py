@@ -35,6 +35,11 @@ def run_at(path: Path, checkpoint: str) -> tuple[Run, str]:
     return run, whole if whole in there else checkpoint
 
 
+def names_a_trace(path: Path) -> bool:
+    """Whether this is a file, or by its name a trace that is missing; else it may be a run."""
+    return path.is_file() or (path.suffix == ".safetensors" and not path.exists())
+
+
 def trace_at(path: Path) -> Trace:
     """The trace in this file. Errors: `AttlasError` for any other file, with what it is."""
     try:

@@ -41,7 +41,7 @@ def look(
       attlas look trace.safetensors
     """
     with loading():
-        from attlas.cli.given import check_nothing_searched, run_at, trace_at
+        from attlas.cli.given import check_nothing_searched, names_a_trace, run_at, trace_at
         from attlas.cli.searching import decoding_of
         from attlas.decoding import Translator
         from attlas.errors import AttlasError
@@ -50,7 +50,7 @@ def look(
         from attlas.recording import Trace
 
     shown: Looking | Trace
-    if subject.is_file():
+    if names_a_trace(subject):
         check_nothing_searched(beam, settings, checkpoint, device)
         shown = trace_at(subject)
     else:

@@ -88,7 +88,12 @@ class Subwords(Vocabulary):
     def load(cls, path: Path) -> "Subwords":
         """Read what `save` wrote."""
         with opened(path) as file:
-            return cls(file.read())
+            model = file.read()
+        try:
+            return cls(model)
+        except AttlasError as error:
+            came = f"{path}: {error.came}"
+            raise AttlasError(error.wanted, came, "put the file back as it was written") from None
 
     def _pieced(self, text: str) -> list[int]:
         first, *others = f" {text}".split(_SPACE)

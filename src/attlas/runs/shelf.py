@@ -58,10 +58,13 @@ class Shelf:
             ) from None
         name = name.removesuffix(_SUFFIX)
         if not self.path(name).is_file() or Path(name).name != name:
+            there = ", ".join(self.names())
             raise AttlasError(
                 f"the name of a checkpoint of {self.folder} in {self.run / which}",
                 repr(name),
-                f"write one of these into it: {', '.join(self.names()) or 'none is left'}",
+                f"write one of these into it: {there}"
+                if there
+                else "put the checkpoints back, or train into another folder: none is left",
             )
         return name
 
