@@ -86,6 +86,13 @@ def test_a_line_with_another_number_of_columns_is_named(tmp_path):
         read_pairs([path])
 
 
+def test_all_lines_with_another_number_of_columns_are_counted(tmp_path):
+    path = put(tmp_path / "a.tsv", "a\tb\nc\nd\te\tf\ng\th\n")
+    told = r"got 1 column in line 2; other numbers than 2 in 2 lines; mend these lines"
+    with pytest.raises(AttlasError, match=told):
+        read_pairs([path])
+
+
 def test_blank_lines_at_the_end_are_no_pairs(tmp_path):
     corpus = read_pairs([put(tmp_path / "a.tsv", "a\tb\nc\td\n\n \n")])
     assert corpus.pairs == (Pair("a", "b"), Pair("c", "d"))
@@ -166,8 +173,8 @@ def test_a_part_of_the_training_data_is_held_back_where_no_file_is_named(table, 
     assert splits.valid.lines == tuple(sorted(splits.valid.lines))
     said = (
         f"{table} without the part held back: 80 of 101 pairs kept; left out 1 with an empty "
-        "target (line 101); 20 pairs held back; 20 copies of a source on the side of that source; "
-        "20 sources with several translations"
+        "target (line 101); 20 pairs held back; 20 repetitions of a source, held back or trained "
+        "on with it; 20 sources with several translations"
     )
     assert str(splits.train.report) == said
     assert str(splits.valid.report) == f"{table}, held back (seed 1): 20 of 100 pairs kept"

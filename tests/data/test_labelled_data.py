@@ -81,8 +81,9 @@ def test_copies_are_told() -> None:
     rest, part = held_back(
         corpus(["a", "b", "a", "a", "c"], ["pos", "pos", "neg", "pos", "pos"]), 1, 1
     )
-    assert "2 copies of a text on the side of that text; 1 text with several labels" in str(
-        rest.report
+    assert (
+        "2 repetitions of a text, held back or trained on with it; 1 text with several labels"
+        in str(rest.report)
     )
     assert "held back (seed 1): 1 of 5 texts kept" in str(part.report)
 
@@ -216,7 +217,7 @@ def test_imdb_is_parted_by_text(shared_data: Path) -> None:
     assert (len(splits.train), len(splits.valid)) == (22_500, 2_500)
     assert not set(splits.train.texts) & set(splits.valid.texts)
     assert not any("<br" in text for text in splits.train.texts)
-    assert "copies of a text" in str(splits.train.report)
+    assert "repetitions of a text" in str(splits.train.report)
 
 
 @pytest.mark.parametrize("name", ["lost.jsonl", "lost.csv", "lost"])

@@ -108,7 +108,7 @@ def _copies(corpus: Corpus | LabelledCorpus, groups: dict[str, list[int]]) -> li
     read, answers = _SIDES[corpus.report.example]
     targets = corpus.targets
     split = sum(len({targets[place] for place in places}) > 1 for places in groups.values())
-    told = [f"{amount(copies, 'copy', 'copies')} of a {read} on the side of that {read}"]
+    told = [f"{amount(copies, 'repetition')} of a {read}, held back or trained on with it"]
     return told + ([f"{amount(split, read)} with several {answers}"] if split else [])
 
 
