@@ -51,21 +51,29 @@ def _layout(measurements: list[Result]) -> Callable[[list[Result]], str]:
     return long if len(measurements) > 8 else wide
 
 
+_FEW = 3  # figures that are named one by one; which of more they are, results.json says
+
+
 def conditions(suites: Mapping[str, Result]) -> str:
     """Where, at which commit and when: once where that is one and the same, else of what."""
     found: dict[str, dict[str, list[str]]] = {}
 
-    def tell(name: str, told: Result) -> None:
-        names = found.setdefault(_where(told["machine"]), {}).setdefault(_when(told), [])
-        if name not in names:
-            names.append(name)
+    def tell(names: list[str], told: Result) -> None:
+        found.setdefault(_where(told["machine"]), {}).setdefault(_when(told), []).extend(names)
 
     for name, suite in suites.items():
-        tell(name, suite)
+        tell([name], suite)
+        apart: dict[tuple[str, str], tuple[Result, list[str]]] = {}
         for measurement in suite["measurements"]:
             for one in measurement["contenders"]:
-                if "conditions" in one:
-                    tell(f"{one['name']} in {measurement['name']}", one["conditions"])
+                if told := one.get("conditions"):
+                    key = _where(told["machine"]), _when(told)
+                    _, names = apart.setdefault(key, (told, []))
+                    if (label := f"{one['name']} in {measurement['name']}") not in names:
+                        names.append(label)
+        for told, names in apart.values():
+            few = len(names) <= _FEW
+            tell(names if few else [f"{len(names)} other figures of {name}"], told)
     several = sum(len(whens) for whens in found.values()) > 1
     sentences = []
     for where, whens in found.items():
