@@ -82,7 +82,8 @@ def _distance(
         heard = read[:, query].to(said)
         if said.shape != heard.shape:
             return None
-        off = max(off, *(said - heard)[sees].abs().flatten().tolist(), 0.0)
-        greatest = max(greatest, *heard[sees].abs().flatten().tolist(), 0.0)
+        if len(sees):
+            off = max(off, float((said - heard)[sees].abs().max()))
+            greatest = max(greatest, float(heard[sees].abs().max()))
     near = max(_NEAR, 4 * torch.finfo(read.dtype).eps) * greatest
     return off / greatest if off > near else None

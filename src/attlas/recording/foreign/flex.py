@@ -11,7 +11,6 @@ from torch._higher_order_ops.flex_attention import flex_attention
 from torch.nn.attention import flex_attention as flex
 
 from attlas.errors import AttlasError
-from attlas.patterns import everywhere
 from attlas.recording.dense_reading import DenseReading
 from attlas.recording.foreign.fused import as_multiplied, factored, laid_out_as
 from attlas.recording.foreign.hearing import Hearing
@@ -65,11 +64,7 @@ class FlexCall:
         shown = self._shown()
         self._check_blocks(shown)
         if self.modify is flex._identity:
-            past = None if shown is not None else Sight(everywhere, self._first())
-            return factored(
-                *(self.query, self.key, self.scale, shown, module),
-                lambda *given: past or sight(*given),
-            )
+            return factored(self.query, self.key, self.scale, shown, module, sight)
         batch, heads, slots, _ = self.key.shape
         single = torch.eye(slots, dtype=self.value.dtype, device=self.value.device)
         with torch.no_grad():
@@ -88,9 +83,6 @@ class FlexCall:
         shared = weights.shape[1] // self.value.shape[1]
         context = weights @ as_multiplied(self.value).repeat_interleave(shared, 1)
         return laid_out_as(self.query, context)
-
-    def _first(self) -> int:
-        return max(self.key.shape[2] - self.query.shape[2], 0)
 
     def _shown(self) -> Bool[Tensor, "#batch #heads queries slots"] | None:
         """The pairs that the rule shows; None where it shows all."""

@@ -207,13 +207,13 @@ class Lineage:
         elif isinstance(tensor, Tensor) and tensor in self._known:
             del self._known[tensor]
 
-    def learn_logarithms(self, tensor: Tensor, logarithms: "Logarithms") -> None:
+    def learn_logarithms(self, tensor: Tensor, logarithms: Logarithms) -> None:
         """From now on this is known of it."""
         scores = logarithms.scores
         versions = self.versions(tensor), scores and self._versions_of(tensor, scores)
         self._logarithms[tensor] = versions, logarithms
 
-    def logarithms(self, tensor: Any) -> "Logarithms | None":
+    def logarithms(self, tensor: Any) -> Logarithms | None:
         """What is known of this tensor as a logarithm; None where it is none, or was changed."""
         known = self._logarithms.get(tensor) if isinstance(tensor, Tensor) else None
         if known is None:
