@@ -88,13 +88,13 @@ def _product(rows: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
 def _by_onednn(x: Tensor, weight: Tensor, bias: Tensor | None) -> bool:
     return (
         not torch.compiler.is_compiling()  # first: what follows is not for those who trace
-        and all(_plain(tensor) for tensor in (x, weight, bias) if tensor is not None)
+        and all(plain(tensor) for tensor in (x, weight, bias) if tensor is not None)
         and _enough(x, weight)
         and leads()
         and _fit(x, weight, bias)
         and bool(torch.backends.mkldnn.enabled)
         and not torch.is_autocast_enabled("cpu")
-        and not _overseen()
+        and not overseen()
     )
 
 
@@ -114,7 +114,7 @@ def _fit(x: Tensor, weight: Tensor, bias: Tensor | None) -> bool:
     )
 
 
-def _overseen() -> bool:
+def overseen() -> bool:
     """Whether something else than these numbers is wanted: a trace, a derivative forwards, many
     at a time, or what a mode makes of each operator."""
     return (
@@ -136,7 +136,7 @@ def _dense(matrix: Tensor) -> Tensor:
     return matrix if _is_dense(matrix) else matrix.contiguous()
 
 
-def _plain(tensor: Tensor) -> bool:
+def plain(tensor: Tensor) -> bool:
     """Whether these are numbers in memory, and no stand-in for them (fake, sharded, subclassed)."""
     return (
         type(tensor) in (Tensor, nn.Parameter)

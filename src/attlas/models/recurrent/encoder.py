@@ -8,6 +8,7 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from attlas.errors import AttlasError
+from attlas.models.recurrent.padded_lstm import faster_padded, padded_lstm
 from attlas.models.recurrent.precision import computable
 from attlas.models.source import check_source
 
@@ -28,8 +29,8 @@ class Encoded:
 class Encoder(nn.Module):
     """h_j = [→h_j; ←h_j]    Bahdanau, Cho & Bengio, 2015, section 3.2; n layers of GRU or LSTM.
 
-    Batches are packed: padding costs nothing and changes nothing. A row without a real token
-    encodes to zeros.
+    Padding changes nothing: batches are packed, or read by `padded_lstm` where that is faster. A
+    row without a real token encodes to zeros.
     """
 
     def __init__(
@@ -66,6 +67,9 @@ class Encoder(nn.Module):
                 "put the tokens of each row first",
             )
         lengths = real.sum(1)
+        if isinstance(self.rnn, nn.LSTM) and faster_padded(self.rnn, embedded):
+            outputs, final = padded_lstm(self.rnn, embedded, lengths)
+            return Encoded(outputs, self._apart(final))
         # Packing refuses empty rows: they read one slot of padding, and it is wiped out after.
         with computable(embedded) as fit:
             packed = pack_padded_sequence(
