@@ -348,7 +348,8 @@ def test_curves_without_tensorboard_are_an_error_that_says_what_to_install(
 ) -> None:
     monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", None)
     with pytest.raises(AttlasError, match=r"pip install 'attlas\[tensorboard\]'"):
-        train(recipe(2, tensorboard=True), tmp_path)
+        train(recipe(2, tensorboard=True), tmp_path / "run")
+    assert not (tmp_path / "run").exists()
 
 
 def test_progress_shows_what_is_to_be_told_at_the_end(tmp_path: Path) -> None:

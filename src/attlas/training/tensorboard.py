@@ -1,12 +1,21 @@
 """The events as TensorBoard curves."""
 
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 from attlas.errors import missing_extra
 from attlas.training.events import Event, Trained, Validated
 
 _NAMES = ("update", "epoch", "seconds")
+
+
+def summary_writer() -> Any:
+    """The class of torch that writes curves. Errors: `AttlasError` without TensorBoard."""
+    try:
+        from torch.utils.tensorboard import SummaryWriter
+    except ImportError:
+        raise missing_extra("TensorBoard curves", "tensorboard") from None
+    return SummaryWriter
 
 
 class TensorBoard:
@@ -16,11 +25,7 @@ class TensorBoard:
     """
 
     def __init__(self, folder: Path, update: int) -> None:
-        try:
-            from torch.utils.tensorboard import SummaryWriter
-        except ImportError:
-            raise missing_extra("TensorBoard curves", "tensorboard") from None
-        self._writer = SummaryWriter(str(folder / "tensorboard"), purge_step=update + 1)
+        self._writer = summary_writer()(str(folder / "tensorboard"), purge_step=update + 1)
 
     def write(self, event: Event) -> None:
         """The numbers of an event, if it has any to draw."""

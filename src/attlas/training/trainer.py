@@ -17,6 +17,7 @@ from attlas.training.material import check_folder, joined, prepared
 from attlas.training.recipe import Recipe
 from attlas.training.seeds import seed_of
 from attlas.training.sitting import sit
+from attlas.training.tensorboard import summary_writer
 
 
 def train(recipe: Recipe, folder: Path | str, *, report: Report = silent) -> Outcome:
@@ -36,6 +37,8 @@ def train(recipe: Recipe, folder: Path | str, *, report: Report = silent) -> Out
     `KeyboardInterrupt` on Ctrl-C, after the update under way is done and saved.
     """
     folder = Path(folder)
+    if recipe.training.tensorboard:
+        summary_writer()  # before hours of reading, not after
     if launched() and recipe.data.passing:
         raise AttlasError(
             "data that every process of this training can read",
