@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 from attlas.patterns import both, causal, everywhere, window
 from attlas.recording.foreign.sight import sight_of
 from attlas.recording.foreign.sights import Sights
+from attlas.recording.foreign.versions import Versions
 
 PATTERNS = [everywhere, causal, both(causal, window(2)), window(1), window(3)]
 
@@ -91,7 +92,7 @@ def test_slots_that_a_cache_has_not_filled_are_no_padding():
 
 
 def test_a_mask_that_was_changed_in_place_is_looked_at_again():
-    sights, mask = Sights(), torch.ones(1, 1, 3, 3, dtype=torch.bool)
+    sights, mask = Sights(Versions()), torch.ones(1, 1, 3, 3, dtype=torch.bool)
     assert sights(mask, 1, 3, 3).pattern == everywhere
     mask &= causal.mask(3, 3)
     assert sights(mask, 1, 3, 3).pattern == causal

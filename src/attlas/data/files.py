@@ -198,17 +198,18 @@ def _of_columns(lines: Lines, columns: tuple[int, int] | tuple[str, str]) -> lis
     first = lines.rows[0].split("\t")
     source, target = (_place(column, first, lines.name) for column in columns)
     header = isinstance(columns[0], str)
-    rows = [text.split("\t") for text in lines.rows]
-    other = [number for number, cells in enumerate(rows, 1) if len(cells) != len(first)]
+    other = [n for n, text in enumerate(lines.rows, 1) if text.count("\t") != len(first) - 1]
     if other:
-        came = f"{_columns(len(rows[other[0] - 1]))} in line {other[0]}"
+        count = lines.rows[other[0] - 1].count("\t") + 1
+        came = f"{_columns(count)} in line {other[0]}"
         more = f"; other numbers than {len(first)} in {len(other):,} lines"
         raise AttlasError(
             f"{_columns(len(first))} in every line of {lines.name}, as in the first",
             came if len(other) == 1 else came + more,
             "mend that line" if len(other) == 1 else "mend these lines",
         )
-    pairs = [Pair(cells[source], cells[target]) for cells in rows]
+    split = (text.split("\t") for text in lines.rows)
+    pairs = [Pair(cells[source], cells[target]) for cells in split]
     return pairs[1:] if header else pairs
 
 

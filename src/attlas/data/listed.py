@@ -128,6 +128,8 @@ def load_listed(path: Path) -> Listed:
             raise TypeError("its tokens are no list of texts")
     except (ValueError, KeyError, TypeError) as error:
         raise AttlasError(
-            "a vocabulary of words or characters", f"{path}, which is damaged ({error})", "build it"
+            "a vocabulary of words or characters",
+            f"{path}, which is damaged ({error})",
+            "put the file back as it was written",
         ) from None
     return kind(tokens)

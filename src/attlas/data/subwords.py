@@ -36,6 +36,8 @@ class Subwords(Vocabulary):
         import sentencepiece
 
         sentencepiece.set_min_log_level(2)  # errors only; we report in our own words
+        if not model:  # of which sentencepiece makes a processor that knows nothing
+            raise AttlasError("a whole sentencepiece model", "an empty one", "train it again")
         try:
             self._processor = sentencepiece.SentencePieceProcessor(model_proto=model)
         except (RuntimeError, ValueError) as error:

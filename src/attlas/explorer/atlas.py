@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 
 import torch
 
@@ -56,10 +57,12 @@ class Atlas:
 
 
 def _layers(trace: Trace, name: str, row: int) -> Iterator[Layer]:
-    """A layer for each of its calls; calls of one query each are the rows of one map."""
+    """A layer for each of its calls; calls of one query each are the rows of one map, where what
+    they look at stays or grows by one slot a time."""
     calls = [call.at(row) for call in trace.calls(name) if row < call.shape[0]]
     steps = len(calls) > 1 and all(call.shape[2] == 1 for call in calls)
-    if steps and len({call.shape[1] for call in calls}) == 1:
+    grown = {after.shape[3] - before.shape[3] for before, after in pairwise(calls)}
+    if steps and grown <= {0, 1} and len({call.shape[1] for call in calls}) == 1:
         calls = [_together(calls)]
     for number, call in enumerate(calls):
         _, _, queries, slots = call.shape

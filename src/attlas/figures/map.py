@@ -68,7 +68,8 @@ class Map:
 
         Errors: `AttlasError` for weights that are negative or not finite.
         """
-        block = self.reading.rows(start, stop)[self.row, self.head]
+        own = self.reading.at(self.row).of_heads(torch.tensor([self.head]))  # and no other's
+        block = own.rows(start, stop)[0, 0]
         values = block.detach().to("cpu", torch.float64).numpy()
         wrong = values[~(np.isfinite(values) & (values >= 0))]
         if wrong.size:

@@ -164,3 +164,6 @@ def leads() -> bool:
         for cached in ("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "LRU_CACHE_CAPACITY"):
             os.environ.setdefault(cached, str(_KERNELS))
     return here
+
+
+leads()  # oneDNN asks how many to keep when it makes its first, of an LSTM perhaps

@@ -1,13 +1,12 @@
 """Multiplicative attention: Luong's three score functions."""
 
-import torch.nn.functional as F
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from attlas.errors import AttlasError
 from attlas.layers.additive import tanh_energies
 from attlas.layers.attention import ScoredAttention
-from attlas.layers.linear import Linear
+from attlas.layers.linear import Linear, linear
 from attlas.layers.memory import Memory
 from attlas.layers.padding import without_junk
 from attlas.layers.widths import check_widths
@@ -113,7 +112,9 @@ class Concat(ScoredAttention):
         """W₂ k once per source: it does not depend on the query."""
         self.check_source(source)
         source = without_junk(source, real)
-        return Memory(F.linear(source, self.of_pair.weight[:, self.query_width :]), source, real)
+        # Some columns of a matrix are multiplied slowly, see `linear`.
+        of_source = self.of_pair.weight[:, self.query_width :].contiguous()
+        return Memory(linear(source, of_source), source, real)
 
     def score(
         self,
@@ -121,5 +122,5 @@ class Concat(ScoredAttention):
         keys: Float[Tensor, "batch slots hidden"],
     ) -> Float[Tensor, "batch queries slots"]:
         """The energy of every pair."""
-        asked = F.linear(query, self.of_pair.weight[:, : self.query_width])
+        asked = linear(query, self.of_pair.weight[:, : self.query_width].contiguous())
         return tanh_energies(asked, keys, self.energy)

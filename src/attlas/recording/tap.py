@@ -55,14 +55,21 @@ class Listener:
     journal: Journal | None = None
 
 
-class _Listeners(threading.local):
-    """The listeners of this thread alone, so that two requests never see each other."""
+class _Listening:
+    """The listeners of one thread."""
 
     def __init__(self) -> None:
         self.active: tuple[Listener, ...] = ()
 
 
-_listeners = _Listeners()
+class _Here(threading.local):
+    """Those of this thread alone, so that two requests never see each other."""
+
+    def __init__(self) -> None:
+        self.listening = _Listening()
+
+
+_here = _Here()
 
 
 class Tap(nn.Module):
@@ -86,22 +93,22 @@ class Tap(nn.Module):
     @property
     def heard(self) -> bool:
         """Whether somebody in this thread observes this tap."""
-        return any(id(self) in who.names for who in _listeners.active if who.note)
+        return any(id(self) in who.names for who in _here.listening.active if who.note)
 
     @property
     def intervened(self) -> bool:
         """Whether somebody in this thread replaces this tap's weights."""
-        return any(id(self) in who.names for who in _listeners.active if who.rewrite)
+        return any(id(self) in who.names for who in _here.listening.active if who.rewrite)
 
     def note(self, reading: Reading) -> None:
         """Hand a reading to everyone who observes this tap."""
-        for who in _listeners.active:
+        for who in _here.listening.active:
             if who.note and id(self) in who.names:
                 who.note(who.names[id(self)], reading, self.across)
 
     def rewrite(self, weights: Weights, seen: Seen) -> Weights:
         """The weights after every intervention, in the order in which they were entered."""
-        for who in _listeners.active:
+        for who in _here.listening.active:
             if who.rewrite and id(self) in who.names:
                 weights = who.rewrite(weights, seen, who.names[id(self)])
         return weights
@@ -130,14 +137,15 @@ def modules_of(model: nn.Module) -> dict[int, str]:
 
 def listeners() -> tuple[Listener, ...]:
     """Everyone who listens in this thread, in the order in which they began."""
-    return _listeners.active
+    return _here.listening.active
 
 
 @contextmanager
 def listening(listener: Listener) -> Iterator[None]:
     """Enter a listener for the length of a block, in this thread."""
-    _listeners.active = (*_listeners.active, listener)
+    here = _here.listening
+    here.active = (*here.active, listener)
     try:
         yield
-    finally:  # blocks of generators need not end in the order in which they began
-        _listeners.active = tuple(who for who in _listeners.active if who is not listener)
+    finally:  # blocks of generators need not end in the order in which they began, nor where
+        here.active = tuple(who for who in here.active if who is not listener)

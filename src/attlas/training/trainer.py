@@ -37,7 +37,7 @@ def train(recipe: Recipe, folder: Path | str, *, report: Report = silent) -> Out
     `KeyboardInterrupt` on Ctrl-C, after the update under way is done and saved.
     """
     folder = Path(folder)
-    if recipe.training.tensorboard:
+    if recipe.training.tensorboard and not folder.exists():
         summary_writer()  # before hours of reading, not after
     if launched() and recipe.data.passing:
         raise AttlasError(

@@ -123,7 +123,7 @@ class HuggingFaceFolder:
                 yield
         except AttlasError:
             raise
-        except (IndexError, KeyError, RuntimeError, TypeError, ValueError) as error:
+        except (AttributeError, LookupError, RuntimeError, TypeError, ValueError) as error:
             told = " ".join(str(error).split())
             if isinstance(error, RuntimeError) and "memory" in told:
                 raise

@@ -123,7 +123,8 @@ class _Offsets(Gathering):
 class Slope(Gathering):
     """Pearson's ρ of query and slot, the map taken as what is probable of both together.
 
-    ρ = (Σ w ij − n ī j̄) / (n σ_i σ_j) over the n queries that count, Σ w = n; 1 for a diagonal that
+    ρ = (Σ w ij − n ī j̄) / (n σ_i σ_j) over the n queries that count, each with weights that are
+    made to sum to 1 (a sink takes a part away); 1 for a diagonal that
     rises evenly, −1 for an anti-diagonal. 0 where all queries look at one place; the count is 0
     where there is a single query. Beside it the ρ of an even gaze at all that is seen, which is not
     0 where that moves from query to query, as under a causal mask.
@@ -140,11 +141,15 @@ class Slope(Gathering):
         device = block.weights.device
         choice = choosing(block, self._asking).to(torch.float64).cpu()
         slot = torch.arange(block.low, block.high, device=device) / self._slots
-        moments = torch.stack((slot, slot * slot), -1).to(block.weights.dtype)
+        moments = torch.stack((slot, slot * slot, torch.ones_like(slot)), -1)
+        moments = moments.to(block.weights.dtype)
         visible = block.visible.clamp(min=1).unsqueeze(-1)
-        even = (block.seen.to(moments.dtype) @ moments / visible).expand(len(choice), -1, -1)
-        found = torch.stack((block.weights @ moments, even)).cpu().to(torch.float64)
-        (mean, square), (even_mean, even_square) = (part.unbind(-1) for part in found)
+        even = block.seen.to(moments.dtype) @ moments[:, :2] / visible
+        own = block.weights @ moments
+        whole = own[..., 2:]
+        own = own[..., :2] / torch.where(whole == 0, 1.0, whole)
+        both = torch.stack((own, even.expand_as(own))).cpu().to(torch.float64)
+        (mean, square), (even_mean, even_square) = (part.unbind(-1) for part in both)
         query = torch.arange(block.start, block.stop, dtype=torch.float64) / self._queries
         terms = [torch.ones_like(mean), query, query * query, mean, square, query * mean]
         terms += [even_mean, even_square, query * even_mean]

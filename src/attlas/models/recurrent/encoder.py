@@ -8,6 +8,7 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from attlas.errors import AttlasError
+from attlas.layers.padding import without_junk
 from attlas.models.recurrent.padded_lstm import faster_padded, padded_lstm
 from attlas.models.recurrent.precision import computable
 from attlas.models.source import check_source
@@ -67,8 +68,8 @@ class Encoder(nn.Module):
                 "put the tokens of each row first",
             )
         lengths = real.sum(1)
-        if isinstance(self.rnn, nn.LSTM) and faster_padded(self.rnn, embedded):
-            outputs, final = padded_lstm(self.rnn, embedded, lengths)
+        if isinstance(self.rnn, nn.LSTM) and faster_padded(self.rnn, embedded, lengths):
+            outputs, final = padded_lstm(self.rnn, without_junk(embedded, real), lengths)
             return Encoded(outputs, self._apart(final))
         # Packing refuses empty rows: they read one slot of padding, and it is wiped out after.
         with computable(embedded) as fit:

@@ -5,7 +5,10 @@ from dataclasses import dataclass
 from string import ascii_letters
 from typing import Any
 
-from torch import Tensor
+from torch import Tensor, nn
+
+from attlas.recording.foreign.scored import Loose
+from attlas.recording.foreign.unreadable import unreadable
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +77,19 @@ class Contraction:
             left.permute([mine.index(letter) for letter in wanted[0]]),
             right.permute([theirs.index(letter) for letter in wanted[1]]),
         )
+
+    def loose(self) -> Loose | None:
+        """The axes of queries and slots of a product, in whatever order; None where it is none."""
+        mine, theirs = self.terms
+        summed = [letter for letter in mine if letter in theirs and letter not in self.out]
+        asking = [letter for letter in mine if letter in self.out and letter not in theirs]
+        asked = [letter for letter in theirs if letter in self.out and letter not in mine]
+        if not len(summed) == len(asking) == len(asked) == 1 or len(self.out) != len(mine):
+            return None
+        if unreadable(*self.tensors) or any(isinstance(t, nn.Parameter) for t in self.tensors):
+            return None
+        first, second = (self.out.index(one) - len(self.out) for one in (asking[0], asked[0]))
+        return Loose((first, second))
 
 
 _DOTS = "..."

@@ -9,8 +9,9 @@ from attlas.recording.dense_reading import DenseReading
 from attlas.recording.foreign.folds import ONE_HEAD, Fold, Folds
 from attlas.recording.foreign.fused import factored
 from attlas.recording.foreign.heads import heads_of, mask_with_heads, with_heads
-from attlas.recording.foreign.lineage import Scored, Weighed
+from attlas.recording.foreign.scored import Scored
 from attlas.recording.foreign.sight import Sight, place_in, sight_of
+from attlas.recording.foreign.weighed import Weighed
 from attlas.recording.place import Place
 from attlas.recording.reading import Reading
 

@@ -74,6 +74,11 @@ class Folds:
         if isinstance(result, Tensor) and result is not before and _has_strides(before):
             self._strides[result] = self._strides.get(before, before.stride())
 
+    def moved(self, result: Any) -> None:
+        """`result` has another axis in front than the tensor had whose axes changed places."""
+        if isinstance(result, Tensor) and result.ndim == _AXES:
+            self._outside.pop((result.shape[0], result.shape[-1]), None)
+
     def reshaped(self, before: Any, result: Any) -> None:
         """`result` is another tensor in another shape."""
         if not isinstance(result, Tensor) or result.ndim != _AXES:

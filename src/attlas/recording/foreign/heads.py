@@ -89,19 +89,32 @@ def shared_keys(
     groups = _number(module, "num_key_value_groups") or 1
     if groups < 2:
         return query, keys, mask
-    if query.shape[1] == keys.shape[1] and query.shape[1] % groups == 0:
-        batch, heads, slots, width = keys.shape
+    whole, heads = _whole_heads(module, query.shape[-1]), query.shape[1]
+    if query.shape[2] == groups and heads * groups in whole and heads not in whole:
+        query = query.flatten(1, 2).unsqueeze(2)
+        if mask is not None and mask.shape[2] == groups:
+            mask = mask.expand(-1, heads, -1, -1).flatten(1, 2).unsqueeze(2)
+    elif heads == keys.shape[1] and heads % groups == 0:
+        batch, _, slots, width = keys.shape
         apart = keys.reshape(batch, heads // groups, groups, slots, width)
         if torch.equal(apart, apart[:, :, :1].expand_as(apart)):
             return query, apart[:, :, 0], mask
-    whole = _number(getattr(module, "config", None), "num_attention_heads")
-    if query.shape[2] == groups and whole == query.shape[1] * groups:
-        query = query.flatten(1, 2).unsqueeze(2)
-        if mask is not None and mask.shape[2] == groups:
-            mask = mask.expand(-1, query.shape[1] // groups, -1, -1).flatten(1, 2).unsqueeze(2)
     return query, keys, mask
 
 
+def _whole_heads(module: nn.Module, width: int) -> set[int | None]:
+    """The numbers of query heads that speak for a layer: its own, that of the map which makes its
+    queries (it may make a gate, too), and that of the model (layers may have others)."""
+    named = {_number(module, name) for name in _HEADS}
+    named.add(_number(getattr(module, "config", None), "num_attention_heads"))
+    made = _number(getattr(module, "q_proj", None), "out_features")
+    named.add(made // width if made else None)
+    return named
+
+
 def _number(owner: Any, name: str) -> int | None:
-    value = getattr(owner, name, None)
+    try:
+        value = getattr(owner, name, None)
+    except Exception:  # a configuration may refuse what is another number in each layer
+        return None
     return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else None

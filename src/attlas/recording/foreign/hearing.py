@@ -11,8 +11,9 @@ from torch import Tensor, nn
 from attlas.errors import AttlasError
 from attlas.recording.foreign.calling import place_of_call
 from attlas.recording.foreign.folds import Folds
-from attlas.recording.foreign.lineage import Lineage, Scored
+from attlas.recording.foreign.lineage import Lineage
 from attlas.recording.foreign.news import News
+from attlas.recording.foreign.scored import Loose, Scored
 from attlas.recording.foreign.sights import Sights
 from attlas.recording.foreign.unslotted import without_last
 from attlas.recording.foreign.versions import memory
@@ -30,7 +31,7 @@ class Hearing:
 
     def __init__(self) -> None:
         self.lineage = Lineage()
-        self.sights = Sights()
+        self.sights = Sights(self.lineage.versions)
         self.folds = Folds()
         self.seen = 0  # how often attention was come upon, whoever wanted it
         self.unslotted = 0  # how many keys are no slots of the text, in the call at hand
@@ -74,15 +75,18 @@ class Hearing:
         finally:
             self.unslotted = before
 
-    def expect(self, scores: Scored | None) -> News:
+    def expect(self, scores: Scored | None, loose: Loose | None = None) -> News:
         """A softmax was taken, which may be attention: who is told so waits until it is heard.
 
-        scores: of what, where that is known; of two tensors that are no parameters it surely is.
+        scores, loose: of what, where that is known; of two tensors that are no parameters it surely
+        is.
         """
         news = News()
         for who, place in [] if _again() else self.places():
             if who.journal:
-                surely = scores is not None and not _is_parameter(scores.right, place.module)
+                surely = loose is not None
+                if scores is not None:
+                    surely = not _is_parameter(scores.right, place.module)
                 who.journal.expect(place, surely)
                 news.waiting.append(partial(who.journal.meet, place, surely))
         return news

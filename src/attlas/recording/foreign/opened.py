@@ -10,8 +10,10 @@ def _nobody(*_: Any) -> bool:
     return False
 
 
-def _open(function: Any) -> Any:
+def opened(function: Any) -> Any:
     """The same code, which does not hand itself over to whoever overrides torch's functions.
+
+    What its module names is asked for now: a kernel may have been put there since.
 
     A function of torch that finds an override gives itself to it as a whole, and an override that
     then calls it is out of the way while it runs. This one runs its own lines, under the override.
@@ -24,4 +26,6 @@ def _open(function: Any) -> Any:
     return twin
 
 
-multi_head_attention_forward = _open(F.multi_head_attention_forward)
+def multi_head_attention_forward(*args: Any, **kwargs: Any) -> Any:
+    """`F.multi_head_attention_forward`, opened."""
+    return opened(F.multi_head_attention_forward)(*args, **kwargs)

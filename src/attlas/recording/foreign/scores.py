@@ -1,17 +1,16 @@
 """Scores of queries and keys: a product, and what may be done to it before the softmax."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from attlas.recording.foreign.hearing import Handler, Hearing
-from attlas.recording.foreign.lineage import Scored
+from attlas.recording.foreign.scored import NOTHING, Scored
 from attlas.recording.foreign.unreadable import unreadable
 from attlas.recording.foreign.versions import in_place
-
-_NOTHING = 800.0  # e⁻⁸⁰⁰ is 0 in every precision that there is
 
 
 def product_of(left: Any, right: Any, result: Any) -> Scored | None:
@@ -28,9 +27,10 @@ def product_onto(
     given = [*args, *named]
     if len(given) == 3 and _may_be_scores(given[1], given[2], result):
         mask, left, right = given
-        scored = Scored(left.detach(), right.detach(), float(kwargs.get("alpha", 1)))
+        alpha = float(kwargs.get("alpha", 1))
+        scored: Scored | None = Scored(left.detach(), right.detach(), alpha)
         beta = kwargs.get("beta", 1)
-        if beta:
+        if beta and scored is not None:
             scored = scored.masked(mask.detach() * beta if beta != 1 else mask.detach())
         hearing.lineage.learn(result, scored)
     return result
@@ -89,7 +89,7 @@ def adding(sign: int) -> Handler:
 
 def _plus(known: Scored, scores: Tensor, other: Any, sign: int) -> Scored | None:
     if _as_number(other) is not None:
-        return known
+        return replace(known, shifted=True)
     if not isinstance(other, Tensor) or other.ndim > scores.ndim:
         return None
     other = other.detach()
@@ -167,8 +167,9 @@ def _hidden(known: Scored, scores: Tensor, mask: Any, value: Any, *, hides: bool
         return None
     if number != -torch.inf and scores.numel():
         lowest = float(torch.where(seen, scores.detach(), torch.inf).min())
-        if number > lowest - _NOTHING or not bool(seen.any(-1).all()):
+        if number > lowest - NOTHING or not bool(seen.any(-1).all()):
             return None
+        known = replace(known, margin=min(known.margin, lowest - number))
     return known.masked(seen)
 
 

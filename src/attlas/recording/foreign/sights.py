@@ -8,14 +8,17 @@ from jaxtyping import Shaped
 from torch import Tensor
 
 from attlas.recording.foreign.sight import Sight, sight_of
+from attlas.recording.foreign.versions import Versions
 
 _KEPT = 8
+_FEWEST, _LARGE = 2, 1 << 26  # of larger masks, in bytes all together, no more than these are kept
 
 
 class Sights:
     """`sight_of`, which remembers the last few masks: a model gives the same one to many layers."""
 
-    def __init__(self) -> None:
+    def __init__(self, versions: Versions) -> None:
+        self._versions = versions
         self._known: OrderedDict[Any, tuple[Tensor, Sight]] = OrderedDict()
 
     def __call__(
@@ -35,11 +38,14 @@ class Sights:
             # Such a tensor does not tell that it was changed, or where it is.
             return sight_of(mask.detach().clone(), batch, queries, slots)
         # A tensor that is kept here keeps its memory, so that nobody else can have its address.
-        alike = mask.data_ptr(), mask._version, mask.shape, mask.stride(), mask.dtype
+        alike = mask.data_ptr(), self._versions(mask), mask.shape, mask.stride(), mask.dtype
         key = (*alike, batch, queries, slots)
         if key not in self._known:
             self._known[key] = mask, sight_of(mask.detach().clone(), batch, queries, slots)
-            if len(self._known) > _KEPT:
+            while len(self._known) > (_FEWEST if self._bytes() > _LARGE else _KEPT):
                 self._known.popitem(last=False)
         self._known.move_to_end(key)
         return self._known[key][1]
+
+    def _bytes(self) -> int:
+        return sum(mask.untyped_storage().nbytes() for mask, _ in self._known.values())

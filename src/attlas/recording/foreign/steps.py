@@ -8,9 +8,10 @@ import torch
 from torch import Tensor
 
 from attlas.recording.foreign.hearing import Handler, Hearing
-from attlas.recording.foreign.lineage import Scored, Weighed
 from attlas.recording.foreign.operators import python_name
+from attlas.recording.foreign.scored import Loose, Scored
 from attlas.recording.foreign.versions import in_place
+from attlas.recording.foreign.weighed import Weighed
 
 T = torch.Tensor
 _BASE = vars(torch._C.TensorBase)
@@ -35,21 +36,39 @@ def step(
     known, before = hearing.lineage.of(args[0]), args[0]
     if isinstance(known, Weighed) and (kwargs.get("inplace") or in_place(func)):
         before = args[0].detach().clone()
+    loose = hearing.lineage.loose(args[0])
     result, name = func(*args, **kwargs), python_name(func)
     if name in SHAPES:
         hearing.folds.reshaped(args[0], result)
     elif name in CASTS:
         hearing.folds.laid_out(args[0], result)
     if isinstance(known, Weighed) and isinstance(result, Tensor) and result is not before:
-        if name not in SHAPES or (known.has_rows and result.shape[-1:] == before.shape[-1:]):
-            fact = known.after(before, (func, args[1:], kwargs))
+        if name not in SHAPES or _keeps_rows(known, before, result):
+            # Texts and queries of one axis are told apart only now: these are the weights.
+            apart = before.ndim == 2 < result.ndim and known.scores is None
+            fact = known.altered() if apart else known.after(before, (func, args[1:], kwargs))
             hearing.lineage.learn(result, fact)
     elif isinstance(known, Scored) and isinstance(result, Tensor):
         if name in CASTS:
             hearing.lineage.learn(result, known)
         elif name in SHAPES and result.dtype == args[0].dtype:
-            hearing.lineage.learn(result, known.regrouped(args[0].shape, result.shape))
+            regrouped = known.regrouped(args[0].shape, result.shape)
+            hearing.lineage.learn(result, regrouped)
+            loose = Loose((-2, -1)) if regrouped is None else None
+    kept = name in SHAPES and isinstance(result, Tensor) and result.ndim > 1
+    if kept and loose == Loose((-2, -1)) and result.shape[-1] == args[0].shape[-1]:
+        hearing.lineage.learn_loose(result, loose)
     return result
+
+
+def _keeps_rows(known: Weighed, before: Tensor, result: Tensor) -> bool:
+    """Whether weights in another shape have the same queries and slots.
+
+    Heads that were folded into the queries, as some with a single key head have them, are neither.
+    """
+    if not known.has_rows or result.shape[-1:] != before.shape[-1:]:
+        return False
+    return min(before.ndim, result.ndim) < 3 or before.shape[-2] in (1, result.shape[-2])
 
 
 def numbering(
@@ -71,13 +90,16 @@ def moving(
     """Weights whose axes change places, or scores of two axes."""
     result = func(*args, **kwargs)
     known = hearing.lineage.of(args[0]) if args else None
-    if known is None:
+    folded = isinstance(result, Tensor) and result.ndim == 3
+    if known is None and not folded:
         return result
-    numbered = torch.empty(tuple(range(args[0].ndim)))  # each axis has its number for a size
+    numbered = torch.empty(tuple(range(result.ndim)))  # each axis has its number for a size
     order = tuple(func(numbered, *args[1:], **kwargs).shape)
+    if folded and order[0] != 0:
+        hearing.folds.moved(result)
     if isinstance(known, Weighed):
         hearing.lineage.learn(result, known.moved(args[0], order))
-    elif order == (1, 0):
+    elif known is not None and order == (1, 0):
         hearing.lineage.learn(result, known.turned())
     return result
 
@@ -94,24 +116,27 @@ def part(
         hearing.lineage.follow(known, args[0], result)  # chosen by number
         return result
 
-    def after(axis: int) -> Iterator[int | None]:
-        """Where an axis is in each part, by a tensor that has a stride in that axis alone."""
+    def after(axis: int) -> Iterator[tuple[int | None, int]]:
+        """Where an axis is in each part, by a tensor that has a stride in that axis alone, and its
+        first place there."""
         strides = [int(place == axis % args[0].ndim) for place in range(args[0].ndim)]
         line = torch.empty_strided(args[0].shape, strides, device="meta")
         for piece in _pieces(func(line, *args[1:], **kwargs)):
             found = [place for place in range(-piece.ndim, 0) if piece.stride(place)]
             if len(found) > 1:  # a new axis beside it has one, too
                 found = [place for place in found if piece.shape[place] > 1]
-            yield found[0] if len(found) == 1 else None
+            yield found[0] if len(found) == 1 else None, int(piece.storage_offset())
 
-    pieces = _pieces(result)
-    nowhere: list[int | None] = [None] * len(pieces)
+    pieces, slots = _pieces(result), args[0].shape[known.slots]
+    nowhere: list[tuple[int | None, int]] = [(None, 0)] * len(pieces)
     queries = nowhere if known.queries is None else list(after(known.queries))
-    for piece, slot, query in zip(pieces, after(known.slots), queries, strict=True):
+    for piece, (slot, begin), (query, _) in zip(pieces, after(known.slots), queries, strict=True):
         if slot is None or (query is None) != (known.queries is None):
             continue
-        # Who takes apart the slots reads the rest of them in another way, as Longformer does.
-        if func is T.__getitem__ or piece.shape[slot] == args[0].shape[known.slots]:
+        # Who takes apart the slots reads the rest of them in another way, as Longformer does; the
+        # last alone may be the logits of a sink.
+        left = slots - piece.shape[slot]
+        if func is T.__getitem__ or not left or (left == 1 and not begin):
             hearing.lineage.learn(piece, known.elsewhere(slot, query))
     return result
 

@@ -12,6 +12,8 @@ from attlas.recording.foreign.unreadable import unreadable
 
 _NOT_IN_PLACE = ("__invert__", "__index__", "__int__")  # which begin as `__iadd__` does
 
+_WAYS_IN = {Tensor.numpy, Tensor.__array__, vars(torch._C.TensorBase)["data"].__get__}
+
 
 def in_place(function: Callable[..., Any]) -> bool:
     """Whether a function of torch changes its first argument, by its name."""
@@ -25,19 +27,23 @@ class Versions:
     """The version of a tensor: it changes whenever the tensor does, or what shares its memory.
 
     Tensors of inference mode have none of torch's. Theirs is how often a function that was seen
-    here has changed their memory.
+    here has changed their memory. And torch does not count what is done through `tensor.data` or
+    to an array of NumPy: who took such a way into a tensor's memory counts as having changed it.
     """
 
     def __init__(self) -> None:
         self._changes: Counter[int] = Counter()
 
-    def __call__(self, tensor: Tensor) -> int:
-        return self._changes[memory(tensor)] if tensor.is_inference() else tensor._version
+    def __call__(self, tensor: Tensor) -> tuple[int, int]:
+        counted = 0 if tensor.is_inference() else tensor._version
+        return counted, self._changes[memory(tensor)] if self._changes else 0
 
     def counting(
         self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]
     ) -> Callable[..., Any]:
         """The function, which counts what it changes with these arguments where torch does not."""
+        if function in _WAYS_IN and args and isinstance(args[0], Tensor):
+            self._changes[memory(args[0])] += 1
         if not torch.is_inference_mode_enabled():
             return function  # nobody else may change tensors of inference mode
         first = args[:1] if in_place(function) or kwargs.get("inplace") else ()

@@ -2,7 +2,8 @@
 
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
@@ -64,9 +65,9 @@ class Watch(TorchFunctionMode):
     the last axis that comes to be multiplied with values.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, kept: Callable[[], bool]) -> None:
         super().__init__()
-        self.hearing = Hearing()
+        self.hearing, self._kept = Hearing(), kept
 
     def __torch_function__(
         self,
@@ -76,7 +77,8 @@ class Watch(TorchFunctionMode):
         kwargs: dict[str, Any] | None = None,
     ) -> Any:
         kwargs = kwargs or {}
-        if torch.compiler.is_compiling():  # of flex_attention, say: nothing is computed yet
+        # Nobody listens any more; or, of flex_attention, say, nothing is computed yet.
+        if not self._kept() or torch.compiler.is_compiling():
             return func(*args, **kwargs)
         self.hearing.notice()
         if func is F.multi_head_attention_forward:
@@ -84,7 +86,9 @@ class Watch(TorchFunctionMode):
                 return multi_head_attention_forward(*args, **kwargs)  # which calls what we hear
         handler = _HANDLERS.get(python_name(func), anything)
         counting = self.hearing.lineage.versions.counting(func, args, kwargs)
-        return handler(self.hearing, counting, args, kwargs)
+        result = handler(self.hearing, counting, args, kwargs)
+        self.hearing.lineage.pass_on(args, result)
+        return result
 
 
 def _fused(
@@ -189,36 +193,62 @@ _HANDLERS: Mapping[Any, Handler] = {
 }
 
 
+@dataclass
+class _Vigil:
+    """A thread's watch, and for how many blocks it is kept."""
+
+    thread: int = field(default_factory=threading.get_ident)
+    watch: Watch | None = None
+    blocks: int = 0
+
+    def begin(self) -> None:
+        """One block more."""
+        if self.watch is None:
+            self.watch = Watch(self.kept)
+            self.watch.__enter__()  # type: ignore[no-untyped-call]
+        elif not self.blocks:
+            self.watch.hearing = Hearing()
+        self.blocks += 1
+
+    def end(self) -> None:
+        """One block less; after the last of them, whichever that is, nobody watches.
+
+        torch keeps what watches a thread, and takes it from no other: where a block of a generator
+        ends in another thread, the watch stays, and sees nothing.
+        """
+        self.blocks -= 1
+        if not self.blocks and self.watch is not None and threading.get_ident() == self.thread:
+            self.watch.__exit__(None, None, None)  # type: ignore[no-untyped-call]
+            self.watch = None
+
+    def kept(self) -> bool:
+        """Whether there is a block."""
+        return self.blocks > 0
+
+
 class _Here(threading.local):
-    """What this thread hears, for how many blocks, and what is open meanwhile."""
+    """What this thread watches."""
 
     def __init__(self) -> None:
-        self.hearing: Hearing | None = None
-        self.blocks = 0
-        self.open = ExitStack()
+        self.vigil = _Vigil()
 
 
 _here = _Here()
 
 
 def _listening() -> Hearing | None:
-    return _here.hearing
+    vigil = _here.vigil
+    return vigil.watch.hearing if vigil.watch is not None and vigil.blocks else None
 
 
 @contextmanager
 def watching(model: nn.Module) -> Iterator[None]:
     """Watch for the length of a block, once however many blocks there are in this thread."""
-    if not _here.blocks:
-        watch = Watch()
-        _here.hearing = watch.hearing
-        _here.open.enter_context(watch)
-    _here.blocks += 1
+    vigil = _here.vigil  # of the thread in which the block begins, wherever it ends
+    vigil.begin()
     try:
         modules = list(model.modules())
         with as_written(_listening), heard_interfaces(modules, _listening):
             yield
     finally:
-        _here.blocks -= 1
-        if not _here.blocks:  # the last of them, whichever that is
-            _here.open.close()
-            _here.hearing = None
+        vigil.end()

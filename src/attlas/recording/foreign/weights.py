@@ -13,10 +13,11 @@ from attlas.recording.foreign.explicit import (
     rewritten,
 )
 from attlas.recording.foreign.hearing import Handler, Hearing
-from attlas.recording.foreign.lineage import Logarithms, Scored, Weighed, back
 from attlas.recording.foreign.news import News
+from attlas.recording.foreign.scored import Loose, Scored
 from attlas.recording.foreign.scores import product_of
 from attlas.recording.foreign.unreadable import unreadable
+from attlas.recording.foreign.weighed import Logarithms, Weighed, back
 
 _MOST_AXES = 4  # windows that have an axis of their own are not read
 
@@ -26,7 +27,8 @@ def softmax(
 ) -> Any:
     """A softmax over the last axis, which may be weights; at a place that is about attention."""
     result = func(*args, **kwargs)
-    _weigh(hearing, result, *_asked(hearing, args, kwargs))
+    dim, scores, loose = _asked(hearing, args, kwargs)
+    _weigh(hearing, result, dim, scores, loose=loose)
     return result
 
 
@@ -34,7 +36,7 @@ def softmin(
     hearing: Hearing, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> Any:
     """A softmax of distances."""
-    dim, _ = _asked(hearing, args, kwargs)
+    dim, _, _ = _asked(hearing, args, kwargs)
     result = func(*args, **kwargs)
     _weigh(hearing, result, dim, None)
     return result
@@ -46,7 +48,7 @@ def log_softmax(
     """Logarithms of what may be weights."""
     asked = _asked(hearing, args, kwargs)
     result = func(*args, **kwargs)
-    hearing.lineage.learn_logarithms(result, Logarithms(*asked))
+    hearing.lineage.learn_logarithms(result, Logarithms(*asked[:2]))
     return result
 
 
@@ -83,11 +85,13 @@ def logarithms_or(handler: Handler) -> Handler:
 
 def _asked(
     hearing: Hearing, args: tuple[Any, ...], kwargs: dict[str, Any]
-) -> tuple[int | None, Scored | None]:
-    """Over which axis a softmax goes, and of which scores."""
+) -> tuple[int | None, Scored | None, Loose | None]:
+    """Over which axis a softmax goes, and of which scores, or of which loose product."""
     dim = args[1] if len(args) > 1 else kwargs.get("dim", kwargs.get("axis"))
-    scores = hearing.lineage.of(args[0] if args else kwargs.get("input"))
-    return dim, scores if isinstance(scores, Scored) else None
+    given = args[0] if args else kwargs.get("input")
+    scores = hearing.lineage.of(given)
+    known = scores if isinstance(scores, Scored) else None
+    return dim, known, None if known else hearing.lineage.loose(given)
 
 
 def drawn(
@@ -105,15 +109,19 @@ def _weigh(
     dim: int | None,
     scores: Scored | None,
     news: News | None = None,
+    loose: Loose | None = None,
 ) -> News | None:
-    if not is_softmax_of_rows(result, dim, scores):
+    if not is_softmax_of_rows(result, dim, scores) and (loose is None or dim is None):
         if scores is not None:  # over queries, say: told, if nothing else is read there
             hearing.expect(scores)
         return None
-    news = hearing.expect(scores) if news is None else news
-    if result.ndim <= _MOST_AXES:
-        queries = None if scores is None else -2
-        hearing.lineage.learn(result, Weighed(scores, news=news, queries=queries))
+    news = hearing.expect(scores, loose) if news is None else news
+    slots = -1 if dim is None or loose is None else dim - result.ndim * (dim >= 0)
+    queries = -2 if scores is not None else None
+    if scores is None and loose is not None:
+        queries = loose.beside(slots)
+    if result.ndim <= _MOST_AXES and (loose is None or queries is not None):
+        hearing.lineage.learn(result, Weighed(scores, news=news, slots=slots, queries=queries))
     return news
 
 
@@ -168,6 +176,8 @@ def einsum(
             return result
     if scored is not None:
         hearing.lineage.learn(result, product_of(*scored, result))
+    else:
+        hearing.lineage.learn_loose(result, asked.loose())
     return result
 
 

@@ -83,7 +83,8 @@ def _of_factored(row: FactoredReading, batch: int, cuts: Sequence[Cut]) -> Itera
     precise = torch.promote_types(row.query.dtype, torch.float32)
     left, right, holes = stretch_of(row)
     _, last = reach_of(row.pattern, row.first, row.first + row.shape[2] - 1, left, right)
-    ends = cache(partial(_ends, row)) if row.bias is not None else lambda: (left, last - 1)
+    known = partial(_ends, row) if row.bias is not None else partial(_real_ends, row, left, last)
+    ends = cache(known)
     # Three rooms for all blocks: what has just been freed is slow to be had again.
     largest = max((_size(*cut) * row.shape[3] for cut in cuts), default=0)
     room = row.query.new_empty((3, largest), dtype=precise)
@@ -118,6 +119,14 @@ def _ends(row: Reading) -> tuple[int, int]:
     """
     shown = _span(row, row.shown) if isinstance(row, FactoredReading) else None
     return shown or _span(row, row.seen) or (0, -1)
+
+
+def _real_ends(row: FactoredReading, left: int, last: int) -> tuple[int, int]:
+    """The same where the pattern alone hides: the real slots among `left` … `last` − 1."""
+    if row.real is None:
+        return left, last - 1
+    places = row.real[0, left:last].nonzero().flatten()
+    return (left + int(places[0]), left + int(places[-1])) if len(places) else (left, left - 1)
 
 
 def _span(row: Reading, seen: Callable[[int, int], Tensor]) -> tuple[int, int] | None:

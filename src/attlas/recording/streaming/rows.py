@@ -84,16 +84,18 @@ def _far(
 
 
 def concentration(block: Block) -> Float[Tensor, "heads rows"]:
-    """Gini's coefficient Σ_k (2k − n − 1) w_(k) / n of the n weights in ascending order.
+    """Gini's coefficient Σ_k (2k − n − 1) w_(k) / (n Σ w) of the n weights in ascending order.
 
-    0: all are equal; (n − 1) / n: one has everything. 0 where nothing is seen.
+    0: all are equal; (n − 1) / n: one has everything. 0 where nothing is seen. It is of what the
+    slots have: beside a sink, which takes a part away, their weights sum to less than 1.
     """
     ascending = block.weights.sort(-1).values
     count = block.visible.unsqueeze(-1)
     places = torch.arange(1, block.high - block.low + 1, device=block.weights.device)
     rank = places - (block.high - block.low - count)  # hidden slots have zeros, which come first
     total = (ascending * (2 * rank - count - 1)).sum(-1)
-    return total / block.visible.clamp(min=1)
+    whole = ascending.sum(-1)
+    return total / torch.where(whole == 0, 1.0, whole * block.visible.clamp(min=1))
 
 
 def on_first(block: Block) -> Float[Tensor, "heads rows"]:
