@@ -108,6 +108,17 @@ def test_a_want_of_memory_is_no_mistake_in_the_texts(tmp_path, monkeypatch):
         reader.completed([reader.read(1, "the cat")])
 
 
+def test_a_model_that_reads_no_text_is_explained(tmp_path, monkeypatch):
+    reader = reader_of(saved(tmp_path / "bart", "bart"))
+
+    def failing(**_):
+        raise AttributeError("'NoneType' object has no attribute 'shape'")  # as of images
+
+    monkeypatch.setattr(reader.model, "generate", failing)
+    with pytest.raises(AttlasError, match="that the model reads text"):
+        reader.completed([reader.read(1, "the cat")])
+
+
 def put_together(folder, decoder):
     """An encoder–decoder of a BERT and a decoder of 18 positions."""
     import transformers as hf

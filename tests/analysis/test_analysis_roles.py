@@ -128,6 +128,9 @@ def test_an_even_diagonal_is_one_and_its_mirror_minus_one(queries):
     assert "diagonal" in {role.name for role in role_of(table, "layer", 0)}
     assert "antidiagonal" in {role.name for role in role_of(table, "layer", 1)}
     assert math.isnan(scores(table)["previous"])
+    fainter = roles(traced(DenseReading(maps[None] * 0.3), across=True))  # beside a sink
+    found = [fainter.role("layer", head, "diagonal").score for head in range(4)]
+    assert found == pytest.approx([1, -1, 0, 0], abs=1e-6)
 
 
 @given(st.integers(2, 8), st.integers(2, 8), st.integers(0, 2**31))

@@ -317,9 +317,10 @@ def test_a_long_line_takes_part_in_training():
 
 
 def test_a_file_that_is_cut_off_is_named(tmp_path):
-    (tmp_path / "tokenizer.model").write_bytes(b"not a model")
-    with pytest.raises(AttlasError, match=r"got .*tokenizer.model: .*; put the file back"):
-        Subwords.load(tmp_path / "tokenizer.model")
+    for left, told in ((b"not a model", ".*"), (b"", "an empty one")):
+        (tmp_path / "tokenizer.model").write_bytes(left)
+        with pytest.raises(AttlasError, match=rf"tokenizer.model: {told}; put the file back"):
+            Subwords.load(tmp_path / "tokenizer.model")
 
 
 def test_what_is_no_model_of_ours_is_refused():

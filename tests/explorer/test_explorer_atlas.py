@@ -42,6 +42,14 @@ def test_calls_of_several_queries_are_maps_of_their_own() -> None:
     ]
 
 
+def test_calls_of_one_query_that_look_at_other_texts_are_maps_of_their_own() -> None:
+    """As of a layer that pools: it asks once of each text."""
+    trace = Trace()
+    for size in (3, 6, 4):
+        trace.note("a", DenseReading(random(1, 1, 1, size)))
+    assert [layer.slots for layer in Atlas.of(trace).layers] == [3, 6, 4]
+
+
 def test_each_text_has_its_own_maps_and_names() -> None:
     weights = random(2, 1, 2, 2)
     trace = Trace()

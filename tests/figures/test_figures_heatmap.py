@@ -411,3 +411,20 @@ def test_nothing_side_by_side_is_told() -> None:
         figures.side_by_side({})
     with pytest.raises(AttlasError, match="at least one column"):
         figures.side_by_side({"a": Map.of([[1.0]], ["a"], ["x"])}, columns=0)
+
+
+def test_a_map_asks_for_no_other_head_and_no_other_text(monkeypatch: pytest.MonkeyPatch) -> None:
+    torch.manual_seed(0)
+    reading = FactoredReading(torch.randn(3, 4, 6, 8), torch.randn(3, 2, 6, 8), 0.5, causal, 0)
+    asked = []
+    rows = FactoredReading.rows
+
+    def listed(self: FactoredReading, start: int, stop: int) -> torch.Tensor:
+        asked.append(self.shape[:2])
+        return rows(self, start, stop)
+
+    monkeypatch.setattr(FactoredReading, "rows", listed)
+    for each in (reading, DenseReading(reading.weights())):
+        drawn = Map.of(each, TOKENS[:6], TOKENS[:6], row=2, head=3).rows(1, 5)
+        np.testing.assert_allclose(drawn, reading.weights()[2, 3, 1:5], atol=1e-6)
+    assert asked.count((1, 1)) == 1

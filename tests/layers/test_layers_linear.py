@@ -199,6 +199,21 @@ def test_few_kernels_are_kept_unless_somebody_said_how_many(
     monkeypatch.setenv("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "32")  # put back by the fixture
 
 
+def test_it_is_said_before_torch_makes_a_kernel_of_its_own():
+    """Of an LSTM, say: then it has been asked how many to keep."""
+    code = """
+import os, torch
+from attlas.layers import linear
+import sys
+module = sys.modules["attlas.layers.linear"]
+assert not module.leads() or os.environ["ONEDNN_PRIMITIVE_CACHE_CAPACITY"] == "32"
+assert module.leads.cache_info().hits
+"""
+    left = {k: v for k, v in os.environ.items() if not k.endswith("_CACHE_CAPACITY")}
+    done = subprocess.run([sys.executable, "-c", code], check=False, capture_output=True, env=left)
+    assert done.returncode == 0, done.stderr
+
+
 def test_small_products_are_torchs_own(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "leads", lambda: True)
     x, weight = drawn(5, (15, 1024), (1024, 1024))

@@ -75,14 +75,16 @@ def test_dropout_lies_between_layers_and_in_training_alone() -> None:
 @needs_onednn
 def test_it_is_taken_where_torch_gives_an_lstm_to_onednn(monkeypatch: pytest.MonkeyPatch) -> None:
     rnn, embedded = nn.LSTM(5, 4, batch_first=True), torch.randn(6, 6, 5)
-    assert faster_padded(rnn, embedded)
-    assert not faster_padded(rnn.double(), embedded.double())
+    full, ragged = LENGTHS.clamp(min=4), torch.tensor([6, 1, 1, 1, 1, 1])
+    assert faster_padded(rnn, embedded, full)
+    assert not faster_padded(rnn, embedded, ragged)  # packing spares more than it costs
+    assert not faster_padded(rnn.double(), embedded.double(), full)
     rnn.float()
     with torch.autocast("cpu", dtype=torch.bfloat16):
-        assert not faster_padded(rnn, embedded)
+        assert not faster_padded(rnn, embedded, full)
     try:
         torch._C._set_mkldnn_enabled(False)
-        assert not faster_padded(rnn, embedded)
+        assert not faster_padded(rnn, embedded, full)
     finally:
         torch._C._set_mkldnn_enabled(True)
     taken: list[int] = []
@@ -92,10 +94,12 @@ def test_it_is_taken_where_torch_gives_an_lstm_to_onednn(monkeypatch: pytest.Mon
         return padded_lstm(*given)  # type: ignore[arg-type]
 
     monkeypatch.setattr("attlas.models.recurrent.encoder.padded_lstm", listed)
-    real = torch.arange(6) < LENGTHS.unsqueeze(1)
+    real = torch.arange(6) < full.unsqueeze(1)
     encoder = Encoder("lstm", 5, 4, 1, bidirectional=True, dropout=0.0)
     encoder(embedded, real)
     assert taken
+    junk = embedded.masked_fill(~real.unsqueeze(-1), torch.nan)
+    assert torch.equal(encoder(junk, real).outputs, encoder(embedded, real).outputs)
     taken.clear()
     encoder(embedded, torch.ones_like(real))  # all of one length: torch's own call is the same
     Encoder("gru", 5, 4, 1, bidirectional=True, dropout=0.0)(embedded, real)

@@ -466,3 +466,70 @@ def test_flex_attention_is_read_though_it_is_compiled():
     """In a process of its own: what torch has compiled before changes what it does."""
     done = subprocess.run([sys.executable, "-c", FLEX], check=False, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
+
+
+def test_grouped_heads_may_be_others_in_each_layer():
+    pytest.importorskip("transformers.models.laguna")
+    from transformers import AutoConfig, AutoModelForCausalLM
+
+    config = AutoConfig.for_model(
+        "laguna", hidden_size=32, num_hidden_layers=2, num_attention_heads=8,
+        num_attention_heads_per_layer=[8, 12], num_key_value_heads=2, head_dim=8,
+        intermediate_size=48, moe_intermediate_size=16, shared_expert_intermediate_size=16,
+        num_experts=2, num_experts_per_tok=1, vocab_size=64, max_position_embeddings=64,
+        sliding_window=32, layer_types=["full_attention"] * 2,
+    )  # fmt: skip
+    torch.manual_seed(0)
+    model = AutoModelForCausalLM.from_config(config, attn_implementation="sdpa").eval()
+    text, mask = torch.randint(5, 60, (2, 7)), torch.ones(2, 7, dtype=torch.long)
+    mask[0, :3] = 0  # torch then takes each query of a step for as many of its key head
+    named = {"max_new_tokens": 4, "min_new_tokens": 4, "do_sample": False, "pad_token_id": 0}
+    with torch.no_grad(), observe(model) as trace:
+        model.generate(text, attention_mask=mask, **named)
+    assert [trace[layer].shape for layer in trace.layers] == [(2, 8, 10, 10), (2, 12, 10, 10)]
+    assert all(len(trace.calls(layer)) == 1 for layer in trace.layers)
+
+
+def test_a_configuration_that_refuses_to_answer_stops_no_forward():
+    class Refusing:
+        _attn_implementation = "sdpa"
+
+        @property
+        def num_attention_heads(self):
+            raise RuntimeError("another one in each layer")
+
+    class Layer(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.config, self.num_key_value_groups = Refusing(), 2
+
+        def forward(self, query, key):
+            return torch.nn.functional.scaled_dot_product_attention(query, key, key)
+
+    layer = Layer()
+    with observe(layer) as trace:
+        layer(*torch.randn(2, 1, 4, 5, 8))
+    assert trace[""].shape == (1, 4, 5, 5)
+
+
+@pytest.mark.parametrize("beams", [1, 3])
+def test_whisper_looks_at_its_source_in_one_map_whatever_the_search(beams):
+    from transformers import WhisperConfig, WhisperForConditionalGeneration
+
+    torch.manual_seed(0)
+    sides = {f"{side}_layers": 1 for side in ("encoder", "decoder")}
+    sides |= {f"{side}_attention_heads": 2 for side in ("encoder", "decoder")}
+    sides |= {f"{side}_ffn_dim": 16 for side in ("encoder", "decoder")}
+    config = WhisperConfig(
+        vocab_size=50, d_model=16, num_mel_bins=8, max_source_positions=30,
+        pad_token_id=0, bos_token_id=1, eos_token_id=2, decoder_start_token_id=3,
+        suppress_tokens=None, begin_suppress_tokens=None, **sides,
+    )  # fmt: skip
+    model = WhisperForConditionalGeneration(config).eval()
+    sound = torch.randn(1, 8, 60)
+    named = {"max_new_tokens": 5, "min_new_tokens": 5, "do_sample": False, "num_beams": beams}
+    with torch.no_grad(), observe(model) as trace:
+        model.generate(input_features=sound, **named)
+    own, across = "model.decoder.layers.0.self_attn", "model.decoder.layers.0.encoder_attn"
+    assert len(trace.calls(own)) == len(trace.calls(across)) == 1
+    assert trace[across].shape[2:] == (trace[own].shape[2], 30)

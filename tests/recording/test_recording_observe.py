@@ -1,13 +1,17 @@
 import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import torch
+import torch.nn.functional as F
 from torch import nn
+from torch.overrides import _get_current_function_mode_stack
 
 from attlas.errors import AttlasError
 from attlas.layers import Additive, MultiHead
 from attlas.patterns import both, causal, window
 from attlas.recording import DenseReading, FactoredReading, observe
+from attlas.recording.tap import listeners
 
 
 class TwoLayers(nn.Module):
@@ -168,3 +172,32 @@ def test_a_path_with_brackets_names_its_layer():
     with observe(model, layers="a[0]") as trace:
         layer(vectors, layer.remember(vectors))
     assert list(trace.layers) == ["a[0]"]
+
+
+def test_a_block_that_ends_in_another_thread_leaves_both_as_they_were():
+    """As web servers go on with a generator: in whichever thread is free."""
+    model = nn.Linear(8, 8)
+    model.forward = lambda x: F.scaled_dot_product_attention(x, x, x)
+    given = torch.randn(1, 2, 5, 8)
+
+    def looking():
+        with observe(model) as trace:
+            model(given)
+            yield len(trace.calls(""))
+
+    def once():
+        with observe(model) as trace:
+            model(given)
+        model(given)  # which nobody hears
+        return len(trace.calls(""))
+
+    with ThreadPoolExecutor(1) as one, ThreadPoolExecutor(1) as other:
+        generator = looking()
+        assert one.submit(next, generator).result() == 1
+        other.submit(generator.close).result()
+        left = one.submit(lambda: listeners()).result()
+        assert left == ()
+        assert one.submit(once).result() == 1
+        assert other.submit(once).result() == 1
+        for thread in (one, other):
+            assert thread.submit(lambda: len(_get_current_function_mode_stack())).result() == 0

@@ -4,10 +4,11 @@ import math
 
 import pytest
 import torch
-from written import HIDDEN, QUERIES, check, vectors
+import torch.nn.functional as F
+from written import HIDDEN, QUERIES, Calling, check, vectors
 
-from attlas.patterns import causal
-from attlas.recording import DenseReading
+from attlas.patterns import causal, everywhere
+from attlas.recording import DenseReading, observe
 
 
 def through_a_view(scores):
@@ -207,3 +208,96 @@ def test_what_is_capped_after_it_was_masked_is_held():
     query, key, value = vectors(2, 2, QUERIES, 4)
     scores = torch.tanh(query @ key.mT + HIDDEN * -2.0) * 3.0
     check(written, scores.softmax(-1), query, key, value, kind=DenseReading)
+
+
+def through_data(scores):
+    scores.data.masked_fill_(HIDDEN, -math.inf)
+    return scores
+
+
+def through_numpy(scores):
+    scores.numpy()[..., 0] = 2.0
+    return scores
+
+
+@pytest.mark.parametrize("change", [through_data, through_numpy])
+def test_changes_that_torch_does_not_count_are_seen(change):
+    query, key, value = vectors(2, 2, QUERIES, 4)
+    expected = change(query @ key.mT).softmax(-1)
+    check(
+        lambda query, key, value: change(query @ key.mT).softmax(-1) @ value,
+        expected,
+        *(query, key, value),
+        kind=DenseReading,
+    )
+
+    def weights_changed(query, key, value):
+        weights = (query @ key.mT).softmax(-1)
+        weights.data[..., 0] = 0.0
+        return weights @ value
+
+    changed = (query @ key.mT).softmax(-1)
+    changed[..., 0] = 0.0
+    check(weights_changed, changed, query, key, value, kind=DenseReading)
+
+
+def test_a_mask_that_was_changed_through_its_data_is_looked_at_again():
+    mask = torch.ones(QUERIES, QUERIES, dtype=torch.bool)
+
+    def twice(query, key, value):
+        mask.fill_(True)
+        first = F.scaled_dot_product_attention(query, key, value, mask)
+        mask.data.tril_()
+        return first + F.scaled_dot_product_attention(query, key, value, mask)
+
+    model = Calling(twice)
+    with observe(model) as trace:
+        model(*vectors(2, 2, QUERIES, 4))
+    assert [call.pattern for call in trace.calls("")] == [everywhere, causal]
+
+
+def test_a_number_before_a_soft_cap_counts():
+    def written(query, key, value):
+        return weights(query, key) @ value
+
+    def weights(query, key):
+        return (torch.tanh((query @ key.mT + 3.0) / 5.0) * 5.0).softmax(-1)
+
+    query, key, value = vectors(2, 2, QUERIES, 4)
+    check(written, weights(query, key), query, key, value, kind=DenseReading)
+
+
+@pytest.mark.parametrize(
+    "again",
+    [
+        lambda scores: scores.masked_fill(HIDDEN, -1e3) * 0.002,
+        lambda scores: scores.masked_fill(HIDDEN, -1e4) + 1e4 * HIDDEN,
+    ],
+)
+def test_hidden_slots_may_come_back(again):
+    query, key, value = vectors(2, 2, QUERIES, 4)
+    expected = again(query @ key.mT).softmax(-1)
+    assert bool((expected[..., HIDDEN] > 0).any())
+    check(
+        lambda query, key, value: again(query @ key.mT).softmax(-1) @ value,
+        expected,
+        *(query, key, value),
+        kind=DenseReading,
+    )
+
+
+@pytest.mark.parametrize("bias", [0.0, 3.0])
+def test_hidden_slots_stay_so_beside_masks_that_are_added(bias):
+    """As models hide twice: the pattern stays one."""
+    added = torch.zeros(QUERIES).index_fill(0, torch.tensor([4]), torch.finfo(torch.float32).min)
+    lowest = torch.finfo(torch.float32).min
+    query, key, value = vectors(2, 2, QUERIES, 4)
+
+    def scores(query, key):
+        return (query @ key.mT).masked_fill(HIDDEN, lowest) + added + bias
+
+    check(
+        lambda query, key, value: scores(query, key).softmax(-1) @ value,
+        scores(query, key).softmax(-1),
+        *(query, key, value),
+    )

@@ -1,3 +1,5 @@
+import weakref
+
 import pytest
 import torch
 from hypothesis import given
@@ -102,3 +104,14 @@ def test_a_mask_that_was_changed_in_place_is_looked_at_again():
         assert sights(inside, 1, 3, 3).pattern == everywhere
         inside &= causal.mask(3, 3)
         assert sights(inside, 1, 3, 3).pattern == causal
+
+
+def test_few_large_masks_are_kept_alive():
+    """A model has one or two; each forward has others, and they grow with the length squared."""
+    sights, alive = Sights(Versions()), []
+    for _ in range(6):
+        mask = torch.zeros(1, 1, 4200, 4200)
+        alive.append(weakref.ref(mask))
+        sights(mask, 1, 4200, 4200)
+        del mask
+    assert sum(one() is not None for one in alive) <= 2

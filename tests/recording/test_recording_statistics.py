@@ -417,3 +417,9 @@ def test_a_reading_is_found_among_others():
     factored = FactoredReading(torch.randn(1, 1, 3, 2), torch.randn(1, 1, 3, 2), 1.0, causal, 0)
     assert factored not in readings
     assert len({*readings, factored}) == 4
+
+
+def test_concentration_does_not_depend_on_what_a_sink_has_taken():
+    weights = torch.tensor([[[[0.7, 0.2, 0.1, 0.0]]]])
+    whole = DenseReading(weights).concentration()
+    torch.testing.assert_close(DenseReading(weights * 0.1).concentration(), whole)

@@ -343,3 +343,57 @@ def test_under_autocast_the_weights_are_of_what_was_multiplied(written):
         trace[""].weights().double(), rounded.softmax(-1), rtol=1e-4, atol=1e-6
     )
     torch.testing.assert_close(trace[""].weights(), context.float(), rtol=0, atol=6e-2)
+
+
+def test_texts_and_queries_may_be_one_axis_while_the_softmax_is_taken():
+    """As OpenNMT-py's GlobalAttention and pytorch-seq2seq's Attention are written."""
+
+    def written(query, key, value):
+        scores = torch.bmm(query, key.mT)
+        scores.data.masked_fill_(torch.arange(6) == 5, -torch.inf)
+        weights = F.softmax(scores.view(-1, 6), dim=1).view(3, -1, 6)
+        return torch.bmm(weights, value)
+
+    query, key, value = torch.randn(3, 4, 8), *torch.randn(2, 3, 6, 8)
+    expected = (query @ key.mT).masked_fill(torch.arange(6) == 5, -torch.inf).softmax(-1)
+    check(written, expected.unsqueeze(1), query, key, value, kind=DenseReading)
+
+    def plain(query, key, value):
+        weights = torch.bmm(query, key.mT).view(-1, 6).softmax(-1).view(3, -1, 6)
+        return torch.bmm(weights, value)
+
+    expected = (query @ key.mT).softmax(-1).unsqueeze(1)
+    check(plain, expected, query, key, value, kind=DenseReading)
+    model = Calling(plain)
+    with intervene(model, lambda weights, seen, layer: torch.ones_like(weights) / 6):
+        changed = model(query, key, value)
+    torch.testing.assert_close(changed, value.mean(1, keepdim=True).expand(3, 4, 8))
+
+
+def test_slots_need_not_be_the_last_axis():
+    """As Transformer-XL is written."""
+
+    def written(query, key, value):
+        weights = F.softmax(torch.einsum("ibnd,jbnd->ijbn", query, key) / 2, dim=1)
+        return torch.einsum("ijbn,jbnd->ibnd", weights, value)
+
+    query, key, value = vectors(QUERIES, 2, 3, 4)
+    expected = torch.einsum("ibnd,jbnd->bnij", query, key).div(2).softmax(-1)
+    check(written, expected, query, key, value, kind=DenseReading)
+
+
+@pytest.mark.parametrize(
+    "cut", [lambda w: w.narrow(-1, 0, QUERIES), lambda w: w.split([QUERIES, 1], -1)[0]]
+)
+def test_the_logits_of_a_sink_may_be_cut_off_by_other_names(cut):
+    def weights(query, key):
+        scores = query @ key.mT
+        return cut(torch.cat([scores, torch.zeros_like(scores[..., :1])], -1).softmax(-1))
+
+    query, key, value = vectors(2, 2, QUERIES, 4)
+    check(
+        lambda query, key, value: weights(query, key) @ value,
+        weights(query, key),
+        *(query, key, value),
+        kind=DenseReading,
+    )

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from attlas.cli.given import run_at
 from attlas.config import write_toml
 from attlas.data import Pair, VocabularyConfig, build_vocabularies
 from attlas.errors import AttlasError
@@ -43,6 +44,14 @@ def test_a_run_gives_its_model_its_vocabularies_and_its_tables(folder: Path) -> 
     assert not model.training
     saved = run.shelf.read("last").model
     assert all(torch.equal(tensor, saved[name]) for name, tensor in model.state_dict().items())
+
+
+@pytest.mark.parametrize("which", [BEST, LAST])
+def test_checkpoints_that_are_gone_are_told_by_who_uses_a_run(folder: Path, which: str) -> None:
+    (folder / "checkpoints" / "00000005.safetensors").unlink()
+    for ask in (lambda: run_at(folder, which), lambda: Run(folder).shelf.read(which)):
+        with pytest.raises(AttlasError, match=r"put the checkpoints back, .*: none is left$"):
+            ask()
 
 
 def test_a_line_cut_short_by_a_kill_is_no_event(folder: Path) -> None:

@@ -52,7 +52,10 @@ def place_of_call(names: Mapping[int, str]) -> Place | None:
                 texts = texts or _texts(own)  # else of who holds a module that takes no text
     if module is None:
         return None
-    return Place(names[id(module)], module, _cache(locally), _across(module, given), texts)
+    cache = _cache(locally)
+    if cache is not None and _has_two(module):
+        cache = _both(cache)
+    return Place(names[id(module)], module, cache, _across(module, given), texts)
 
 
 def _parameters(frame: FrameType) -> dict[str, Any]:
@@ -110,6 +113,28 @@ def _cache(given: Mapping[str, Any]) -> Any:
     perhaps = [given.get(name) for name in _PERHAPS_CACHES]
     named += [one for one in perhaps if hasattr(one, "get_seq_length")]
     return next((one for one in named if one is not None and not isinstance(one, Tensor)), None)
+
+
+def _has_two(module: nn.Module) -> bool:
+    """Whether a generation of its model remembers a target and a source, in a cache of two."""
+    config = getattr(module, "config", None)
+    return getattr(config, "is_encoder_decoder", None) is True
+
+
+def _both(cache: Any) -> Any:
+    """The cache of two of which this is one, where a caller has it: Whisper's layers go on with the
+    one that they need, and what they remember belongs together."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None:
+        for name in _CACHES:
+            whole = frame.f_locals.get(name)
+            parts = (
+                getattr(whole, f"{which}_attention_cache", None) for which in ("self", "cross")
+            )
+            if any(part is cache for part in parts):
+                return whole
+        frame = frame.f_back
+    return cache
 
 
 def _across(module: nn.Module, given: Mapping[str, Any]) -> bool | None:
