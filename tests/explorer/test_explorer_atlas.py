@@ -48,6 +48,10 @@ def test_calls_of_one_query_that_look_at_other_texts_are_maps_of_their_own() -> 
     for size in (3, 6, 4):
         trace.note("a", DenseReading(random(1, 1, 1, size)))
     assert [layer.slots for layer in Atlas.of(trace).layers] == [3, 6, 4]
+    for size in (7, 8, 9):  # a generation of its own
+        trace.note("a", DenseReading(random(1, 1, 1, size)))
+    shapes = [(layer.queries, layer.slots) for layer in Atlas.of(trace).layers]
+    assert shapes == [(1, 3), (1, 6), (1, 4), (3, 9)]
 
 
 def test_each_text_has_its_own_maps_and_names() -> None:

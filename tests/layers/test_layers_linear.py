@@ -74,10 +74,9 @@ def test_views_of_some_columns_are_multiplied_as_what_they_show() -> None:
     x, weight = drawn(2, (9, 12), (6, 20))
     with by_onednn() as products:
         ours = linear(x[:, 3:], weight[:, :9])
-        assert not products  # oneDNN would take a hundred times as long
         turned = linear(x[:, :6], weight.t()[4:10].t())
         whole = linear(x.t(), weight[:, :9].contiguous())
-    assert len(products) == 1
+    assert len(products) == 3
     torch.testing.assert_close(ours, x[:, 3:] @ weight[:, :9].t())
     torch.testing.assert_close(turned, x[:, :6] @ weight.t()[4:10])
     torch.testing.assert_close(whole, x.t() @ weight[:, :9].t())
@@ -189,12 +188,10 @@ def test_few_kernels_are_kept_unless_somebody_said_how_many(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Each shape is one: a thousand of them double the memory of a training."""
-    monkeypatch.setattr(module, "processor_maker", lambda: "AuthenticAMD")
-    monkeypatch.setattr(torch.backends.cpu, "get_cpu_capability", lambda: "AVX512")
     monkeypatch.setenv("LRU_CACHE_CAPACITY", "7")
     monkeypatch.delenv("ONEDNN_PRIMITIVE_CACHE_CAPACITY", raising=False)
-    if module.leads.__wrapped__():
-        assert os.environ["ONEDNN_PRIMITIVE_CACHE_CAPACITY"] == "32"
+    module.keep_few_kernels()
+    assert os.environ["ONEDNN_PRIMITIVE_CACHE_CAPACITY"] == "32"
     assert os.environ["LRU_CACHE_CAPACITY"] == "7"
     monkeypatch.setenv("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "32")  # put back by the fixture
 
@@ -202,12 +199,9 @@ def test_few_kernels_are_kept_unless_somebody_said_how_many(
 def test_it_is_said_before_torch_makes_a_kernel_of_its_own():
     """Of an LSTM, say: then it has been asked how many to keep."""
     code = """
-import os, torch
-from attlas.layers import linear
-import sys
-module = sys.modules["attlas.layers.linear"]
-assert not module.leads() or os.environ["ONEDNN_PRIMITIVE_CACHE_CAPACITY"] == "32"
-assert module.leads.cache_info().hits
+import os
+import attlas.layers
+assert os.environ["ONEDNN_PRIMITIVE_CACHE_CAPACITY"] == "32"
 """
     left = {k: v for k, v in os.environ.items() if not k.endswith("_CACHE_CAPACITY")}
     done = subprocess.run([sys.executable, "-c", code], check=False, capture_output=True, env=left)

@@ -2,10 +2,12 @@
 
 import pytest
 import torch
+import torch.nn.functional as F
 from torch import nn
-from written import Calling
+from written import Calling, check
 
-from attlas.recording import observe
+from attlas.errors import AttlasError
+from attlas.recording import DenseReading, observe
 
 WIDTH, HEADS = 32, 4
 
@@ -52,6 +54,48 @@ def test_how_one_layer_folds_its_heads_is_not_told_of_another():
             _, weights = model(torch.randn(batch, places, WIDTH))
         torch.testing.assert_close(trace["other"].weights(), weights, atol=1e-6, rtol=1e-5)
         torch.testing.assert_close(trace["one"].weights(), model.one.weights, atol=1e-6, rtol=1e-5)
+
+
+@pytest.mark.parametrize("queries", [1, 5])
+def test_heads_behind_their_queries_are_told_by_the_number_that_a_layer_names(queries):
+    class Shared(nn.Module):
+        """One key head, as GPTBigCode has written it."""
+
+        def __init__(self):
+            super().__init__()
+            self.num_heads = 3
+
+        def forward(self, query, key, value):
+            texts, places, heads, width = query.shape
+            asked = query.reshape(texts, places * heads, width)
+            weights = (asked @ key.mT).view(texts, places, heads, -1).softmax(-1)
+            return weights.view(texts, places * heads, -1) @ value
+
+    key, value = torch.randn(2, 2, 6, 4)
+    with pytest.raises(AttlasError, match="a softmax of the product"), observe(model := Shared()):
+        model(torch.randn(2, queries, 3, 4), key, value)
+
+
+def test_key_heads_may_be_read_for_a_group_of_heads_at_once():
+    def written(query, key, value):
+        shared = query.reshape(2, 2, 2 * 5, 4)  # four heads and five queries, two key heads
+        weights = (shared @ key.mT).view(2, 4, 5, 6).softmax(-1)
+        return weights.view(2, 2, 10, 6) @ value
+
+    query, key, value = torch.randn(2, 4, 5, 4), *torch.randn(2, 2, 2, 6, 4)
+    expected = (query @ key.repeat_interleave(2, 1).mT).softmax(-1)
+    check(written, expected, query, key, value, kind=DenseReading)
+
+
+def test_axes_may_change_places_by_name():
+    def written(x):
+        y = torch.permute(input=torch.transpose(input=x, dim0=1, dim1=2), dims=(0, 2, 1))
+        return F.scaled_dot_product_attention(y, y, y)
+
+    x = torch.randn(2, 5, 8)
+    with observe(model := Calling(written)) as trace:
+        model(x)
+    assert trace[""].shape == (2, 1, 5, 5)
 
 
 def test_heads_that_lie_among_the_queries_are_not_taken_for_queries():

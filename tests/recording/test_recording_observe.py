@@ -201,3 +201,54 @@ def test_a_block_that_ends_in_another_thread_leaves_both_as_they_were():
         assert other.submit(once).result() == 1
         for thread in (one, other):
             assert thread.submit(lambda: len(_get_current_function_mode_stack())).result() == 0
+
+
+def test_a_thread_that_has_ended_takes_nothing_from_the_next_of_its_number():
+    model = nn.Linear(8, 8)
+    model.forward = lambda x: F.scaled_dot_product_attention(x, x, x)
+    given, found = torch.randn(1, 2, 5, 8), []
+
+    def looking():
+        with observe(model) as trace:
+            model(given)
+            yield len(trace.calls(""))
+
+    def closing():
+        with observe(model) as trace:
+            generator.close()
+            model(given)
+        found.append(len(trace.calls("")))
+
+    generator = looking()
+    for work in (lambda: next(generator), closing):
+        thread = threading.Thread(target=work)
+        thread.start()
+        thread.join()
+    assert found == [1]
+
+
+def test_a_function_that_is_put_around_torchs_own_is_called_once(monkeypatch):
+    whole, called = F.multi_head_attention_forward, []
+
+    def around(*args, **kwargs):
+        called.append(1)
+        return whole(*args, **kwargs)
+
+    monkeypatch.setattr(F, "multi_head_attention_forward", around)
+    model = nn.MultiheadAttention(8, 2)
+    x = torch.randn(5, 1, 8)
+    with observe(model) as trace:
+        model(x, x, x)
+    assert len(called) == len(trace.calls("")) == 1
+
+
+def test_a_kernel_that_is_put_in_place_of_torchs_is_called(monkeypatch):
+    kernel = F.scaled_dot_product_attention
+    monkeypatch.setattr(
+        F, "scaled_dot_product_attention", lambda q, k, v, *_, **__: kernel(q, k, v) + 1
+    )
+    model = nn.MultiheadAttention(8, 2)
+    x = torch.randn(5, 1, 8)
+    plain = model(x, x, x, need_weights=False)[0]
+    with observe(model):
+        assert torch.equal(model(x, x, x, need_weights=False)[0], plain)

@@ -301,3 +301,38 @@ def test_hidden_slots_stay_so_beside_masks_that_are_added(bias):
         scores(query, key).softmax(-1),
         *(query, key, value),
     )
+
+
+def test_what_is_taken_from_a_tensor_and_left_alone_is_no_change():
+    kept = []
+
+    def written(query, key, value):
+        weights = (query @ key.mT + 0).softmax(-1)
+        kept.append(weights.data)
+        return weights @ value
+
+    query, key, value = vectors(2, 2, QUERIES, 4)
+    check(written, (query @ key.mT).softmax(-1), query, key, value)
+
+    def replaced(query, key, value):
+        scores = query @ key.mT
+        scores.data = scores.data.masked_fill(HIDDEN, -math.inf)
+        return scores.softmax(-1) @ value
+
+    expected = (query @ key.mT).masked_fill(HIDDEN, -math.inf).softmax(-1)
+    check(replaced, expected, query, key, value, kind=DenseReading)
+
+
+def test_a_mask_may_fill_what_another_has_filled():
+    lowest = torch.finfo(torch.float32).min
+    padding = torch.arange(QUERIES) == QUERIES - 1
+
+    def scores(query, key):
+        return (query @ key.mT).masked_fill(padding, lowest).masked_fill(HIDDEN, lowest)
+
+    query, key, value = vectors(2, 2, QUERIES, 4)
+    check(
+        lambda query, key, value: scores(query, key).softmax(-1) @ value,
+        scores(query, key).softmax(-1),
+        *(query, key, value),
+    )

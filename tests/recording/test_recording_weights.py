@@ -1,5 +1,7 @@
 """What is done to weights between their softmax and the values."""
 
+import warnings
+
 import pytest
 import torch
 import torch.nn.functional as F
@@ -397,3 +399,43 @@ def test_the_logits_of_a_sink_may_be_cut_off_by_other_names(cut):
         *(query, key, value),
         kind=DenseReading,
     )
+
+
+def test_weights_that_are_dropped_before_they_are_told_apart_are_those_before():
+    def written(query, key, value):
+        weights = torch.bmm(query, key.mT).view(-1, 6).log_softmax(-1).exp()
+        return F.dropout(weights, 0.5, training=True).view(3, -1, 6) @ value
+
+    query, key, value = torch.randn(3, 4, 8), *torch.randn(2, 3, 6, 8)
+    model = Calling(written)
+    with observe(model) as trace:
+        model(query, key, value)
+    expected = (query @ key.mT).softmax(-1).unsqueeze(1)
+    torch.testing.assert_close(trace[""].weights(), expected, atol=1e-6, rtol=1e-5)
+
+
+def test_products_with_tables_of_words_are_no_attention():
+    """Logits and gates are products, too."""
+
+    class Heads(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.table = nn.Linear(8, 12, bias=False)
+            self.attention = Calling(F.scaled_dot_product_attention)
+
+        def forward(self, x):
+            x = self.attention(x, x, x).squeeze(1)
+            words = torch.matmul(x.reshape(-1, 8), self.table.weight.t()).view(2, 5, -1)
+            each = torch.einsum("bnd,nde->bne", x, self.table.weight.view(5, 8, -1)[:, :, :2])
+            return words.softmax(-1), each.softmax(-1) if each.numel() else each
+
+    class Wide(Heads):
+        def __init__(self):
+            super().__init__()
+            self.table = nn.Linear(8, 10, bias=False)
+
+    model = Wide()
+    with warnings.catch_warnings(), observe(model) as trace:
+        warnings.simplefilter("error")
+        model(torch.randn(2, 1, 5, 8))
+    assert trace.layers == ("attention",)

@@ -24,7 +24,8 @@ def run_at(path: Path, checkpoint: str) -> tuple[Run, str]:
     there = run.checkpoints()
     go_on = f"attlas train {quote(str(path))}"
     if not there:
-        run.shelf.number_of(BEST), run.shelf.number_of(LAST)  # which say so where they are lost
+        for which in (BEST, LAST):
+            run.shelf.named(which)  # which says so where it is lost
         raise AttlasError(f"a run with a checkpoint at {path}", "none yet", f"train it: {go_on}")
     if checkpoint == BEST and run.shelf.named(BEST) is None and run.shelf.named(LAST):
         raise AttlasError(

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import pairwise
 
 import torch
 
@@ -60,16 +59,29 @@ def _layers(trace: Trace, name: str, row: int) -> Iterator[Layer]:
     """A layer for each of its calls; calls of one query each are the rows of one map, where what
     they look at stays or grows by one slot a time."""
     calls = [call.at(row) for call in trace.calls(name) if row < call.shape[0]]
-    steps = len(calls) > 1 and all(call.shape[2] == 1 for call in calls)
-    grown = {after.shape[3] - before.shape[3] for before, after in pairwise(calls)}
-    if steps and grown <= {0, 1} and len({call.shape[1] for call in calls}) == 1:
-        calls = [_together(calls)]
+    if all(call.shape[2] == 1 for call in calls):
+        calls = [_together(run) if len(run) > 1 else run[0] for run in _runs(calls)]
     for number, call in enumerate(calls):
         _, _, queries, slots = call.shape
         if queries and slots:
             of = f", call {number + 1} of {len(calls)}" if len(calls) > 1 else ""
             axes = axes_of(trace, name, row, queries, slots)
             yield Layer(f"{name or 'model'}{of}", call, axes)
+
+
+def _runs(calls: list[Reading]) -> Iterator[list[Reading]]:
+    """Calls in turn of as many heads, of which each looks at as many slots as the one before, or at
+    one more."""
+    run: list[Reading] = []
+    for call in calls:
+        if run:
+            (_, heads, _, slots), (_, others, _, more) = run[-1].shape, call.shape
+            if others != heads or more - slots not in (0, 1):
+                yield run
+                run = []
+        run.append(call)
+    if run:
+        yield run
 
 
 def _together(calls: list[Reading]) -> Reading:

@@ -61,15 +61,15 @@ class Map:
         row, head = _choice("row", "batch rows", batch, row), _choice("head", "heads", heads, head)
         _check_tokens("target", "query", queries, target)
         _check_tokens("source", "slot", slots, source)
-        return cls(reading, row, head, tuple(source), tuple(target))
+        own = reading.at(row).of_heads(torch.tensor([head]))  # so that no other is computed
+        return cls(own, 0, 0, tuple(source), tuple(target))
 
     def rows(self, start: int, stop: int) -> Float[np.ndarray, "rows slots"]:
         """The weights of queries start … stop − 1.
 
         Errors: `AttlasError` for weights that are negative or not finite.
         """
-        own = self.reading.at(self.row).of_heads(torch.tensor([self.head]))  # and no other's
-        block = own.rows(start, stop)[0, 0]
+        block = self.reading.rows(start, stop)[self.row, self.head]
         values = block.detach().to("cpu", torch.float64).numpy()
         wrong = values[~(np.isfinite(values) & (values >= 0))]
         if wrong.size:

@@ -41,7 +41,8 @@ def linear(
     """
     if not _by_onednn(x, weight, bias):
         return F.linear(x, weight, bias)
-    rows = _dense(x.reshape(-1, x.shape[-1]))
+    # A view of some columns would be multiplied by a kernel that is a hundred times as slow.
+    rows, weight = _dense(x.reshape(-1, x.shape[-1])), _dense(weight)
     given = (rows, weight) if bias is None else (rows, weight, bias)
     if torch.is_grad_enabled() and any(tensor.requires_grad for tensor in given):
         y: Tensor = _Product.apply(rows, weight, bias)  # type: ignore[no-untyped-call]
@@ -105,11 +106,10 @@ def _enough(x: Tensor, weight: Tensor) -> bool:
 
 
 def _fit(x: Tensor, weight: Tensor, bias: Tensor | None) -> bool:
-    """Whether they go together as oneDNN takes them for granted, and lie as it is quick with."""
+    """Whether they go together as oneDNN takes them for granted."""
     return (
         weight.ndim == 2
         and x.shape[-1] == weight.shape[1]
-        and _is_dense(weight)
         and (bias is None or (bias.shape == weight.shape[:1] and bias.is_contiguous()))
     )
 
@@ -125,15 +125,10 @@ def overseen() -> bool:
     )
 
 
-def _is_dense(matrix: Tensor) -> bool:
-    """Whether it is all of its memory, as it stands or turned: a view of some columns would be
-    multiplied by a kernel that is a hundred times as slow.
-    """
-    return matrix.is_contiguous() or matrix.t().is_contiguous()
-
-
 def _dense(matrix: Tensor) -> Tensor:
-    return matrix if _is_dense(matrix) else matrix.contiguous()
+    """The matrix, all of its memory, as it stands or turned."""
+    dense = matrix.is_contiguous() or matrix.t().is_contiguous()
+    return matrix if dense else matrix.contiguous()
 
 
 def plain(tensor: Tensor) -> bool:
@@ -149,21 +144,21 @@ def plain(tensor: Tensor) -> bool:
 
 @cache
 def leads() -> bool:
-    """Whether oneDNN is the faster one here: beside MKL, on a processor of AMD with AVX-512.
-
-    Where it is, oneDNN is told to keep few kernels, unless somebody said how many.
-    """
-    here = (
+    """Whether oneDNN is the faster one here: beside MKL, on a processor of AMD with AVX-512."""
+    return (
         torch.backends.mkl.is_available()  # type: ignore[no-untyped-call]
         and torch.backends.mkldnn.is_available()  # type: ignore[no-untyped-call]
         and torch.backends.cpu.get_cpu_capability().startswith("AVX512")
         and hasattr(torch.ops.mkldnn, "_linear_pointwise")
         and processor_maker() == "AuthenticAMD"
     )
-    if here:
-        for cached in ("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "LRU_CACHE_CAPACITY"):
-            os.environ.setdefault(cached, str(_KERNELS))
-    return here
 
 
-leads()  # oneDNN asks how many to keep when it makes its first, of an LSTM perhaps
+def keep_few_kernels() -> None:
+    """Let oneDNN keep few kernels, unless somebody said how many; it asks when it makes its first,
+    of an LSTM perhaps, on whatever processor."""
+    for cached in ("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "LRU_CACHE_CAPACITY"):
+        os.environ.setdefault(cached, str(_KERNELS))
+
+
+keep_few_kernels()

@@ -112,9 +112,7 @@ class Concat(ScoredAttention):
         """W₂ k once per source: it does not depend on the query."""
         self.check_source(source)
         source = without_junk(source, real)
-        # Some columns of a matrix are multiplied slowly, see `linear`.
-        of_source = self.of_pair.weight[:, self.query_width :].contiguous()
-        return Memory(linear(source, of_source), source, real)
+        return Memory(linear(source, self.of_pair.weight[:, self.query_width :]), source, real)
 
     def score(
         self,
@@ -122,5 +120,5 @@ class Concat(ScoredAttention):
         keys: Float[Tensor, "batch slots hidden"],
     ) -> Float[Tensor, "batch queries slots"]:
         """The energy of every pair."""
-        asked = linear(query, self.of_pair.weight[:, : self.query_width].contiguous())
+        asked = linear(query, self.of_pair.weight[:, : self.query_width])
         return tanh_energies(asked, keys, self.energy)

@@ -63,10 +63,12 @@ class DenseReading(Reading):
         return replace(self, values=self.values[rows], allowed=allowed)
 
     def of_heads(self, heads: Int[Tensor, " chosen"]) -> "DenseReading":
+        # One alone is a view: a map may be large.
+        chosen = slice(int(heads[0]), int(heads[0]) + 1) if len(heads) == 1 else heads
         allowed = self.allowed
         if allowed is not None and allowed.shape[1] > 1:
-            allowed = allowed[:, heads]
-        return replace(self, values=self.values[:, heads], allowed=allowed)
+            allowed = allowed[:, chosen]
+        return replace(self, values=self.values[:, chosen], allowed=allowed)
 
     def at(self, row: int) -> "DenseReading":
         allowed = self.allowed

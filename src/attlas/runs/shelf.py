@@ -10,7 +10,6 @@ from attlas.runs.durable import TEMPORARY, explained, write_durably
 
 BEST, LAST, AVERAGED = "best", "last", "averaged"
 _SUFFIX = ".safetensors"
-_LOST = "put the checkpoints back, or train into another folder: none is left"
 _WRITTEN = (BEST, LAST, "config.toml", "provenance.json")
 
 
@@ -63,7 +62,9 @@ class Shelf:
             raise AttlasError(
                 f"the name of a checkpoint of {self.folder} in {self.run / which}",
                 repr(name),
-                f"write one of these into it: {there}" if there else _LOST,
+                f"write one of these into it: {there}"
+                if there
+                else "put the checkpoints back, or train into another folder: none is left",
             )
         return name
 

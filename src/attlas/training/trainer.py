@@ -6,7 +6,7 @@ from pathlib import Path
 import torch
 
 from attlas.errors import AttlasError
-from attlas.runs import device_named, locked
+from attlas.runs import Shelf, device_named, locked
 from attlas.runs.durable import explained
 from attlas.training.crew import crew_of, kernels_of
 from attlas.training.events import Outcome, Report, silent
@@ -37,8 +37,6 @@ def train(recipe: Recipe, folder: Path | str, *, report: Report = silent) -> Out
     `KeyboardInterrupt` on Ctrl-C, after the update under way is done and saved.
     """
     folder = Path(folder)
-    if recipe.training.tensorboard and not folder.exists():
-        summary_writer()  # before hours of reading, not after
     if launched() and recipe.data.passing:
         raise AttlasError(
             "data that every process of this training can read",
@@ -57,6 +55,8 @@ def _trained(
     graphics = [device] if device.type == "cuda" else []
     with ExitStack() as held:
         if fleet.leads:
+            if recipe.training.tensorboard and not Shelf(folder).begun():
+                summary_writer()  # before hours of reading, not after
             splits = None if folder.exists() else recipe.data.load()  # if that fails, no new folder
             with explained(folder):
                 folder.mkdir(parents=True, exist_ok=True)

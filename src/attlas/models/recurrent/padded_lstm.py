@@ -26,6 +26,8 @@ def faster_padded(
         and bool(torch.backends.mkldnn.enabled)
         and not torch.is_autocast_enabled("cpu")
         and not overseen()
+        and not rnn._forward_hooks
+        and not rnn._forward_pre_hooks
         and 3 * int(lengths.sum()) >= 2 * lengths.numel() * embedded.shape[1]
     )
 
@@ -43,7 +45,8 @@ def padded_lstm(
     stops.
     """
     batch, slots = embedded.shape[:2]
-    slot, rows = torch.arange(slots), torch.arange(batch).unsqueeze(1) * slots
+    slot = torch.arange(slots, device=embedded.device)
+    rows = torch.arange(batch, device=embedded.device).unsqueeze(1) * slots
     gap = (slots - lengths).unsqueeze(1)
     rolled = (rows + (slot - gap) % slots).flatten()
     unrolled = (rows + (slot + gap) % slots).flatten()

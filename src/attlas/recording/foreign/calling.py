@@ -124,10 +124,12 @@ def _has_two(module: nn.Module) -> bool:
 def _both(cache: Any) -> Any:
     """The cache of two of which this is one, where a caller has it: Whisper's layers go on with the
     one that they need, and what they remember belongs together."""
+    if hasattr(cache, "self_attention_cache"):
+        return cache
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:
-        for name in _CACHES:
-            whole = frame.f_locals.get(name)
+        known = frame.f_locals
+        for whole in filter(None, map(known.get, _CACHES)):
             parts = (
                 getattr(whole, f"{which}_attention_cache", None) for which in ("self", "cross")
             )

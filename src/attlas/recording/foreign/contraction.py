@@ -5,10 +5,11 @@ from dataclasses import dataclass
 from string import ascii_letters
 from typing import Any
 
-from torch import Tensor, nn
+from torch import Tensor
 
 from attlas.recording.foreign.scored import Loose
 from attlas.recording.foreign.unreadable import unreadable
+from attlas.recording.foreign.versions import memory
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,10 +87,10 @@ class Contraction:
         asked = [letter for letter in theirs if letter in self.out and letter not in mine]
         if not len(summed) == len(asking) == len(asked) == 1 or len(self.out) != len(mine):
             return None
-        if unreadable(*self.tensors) or any(isinstance(t, nn.Parameter) for t in self.tensors):
+        if unreadable(*self.tensors):
             return None
         first, second = (self.out.index(one) - len(self.out) for one in (asking[0], asked[0]))
-        return Loose((first, second))
+        return Loose((first, second), tuple(map(memory, self.tensors)))
 
 
 _DOTS = "..."

@@ -74,9 +74,11 @@ class Folds:
         if isinstance(result, Tensor) and result is not before and _has_strides(before):
             self._strides[result] = self._strides.get(before, before.stride())
 
-    def moved(self, result: Any) -> None:
-        """`result` has another axis in front than the tensor had whose axes changed places."""
-        if isinstance(result, Tensor) and result.ndim == _AXES:
+    def moved(self, before: Any, result: Any) -> None:
+        """`result` is another tensor whose axes changed places: what is in front may be new."""
+        if not isinstance(result, Tensor) or result.ndim != _AXES or not _is_strided(result):
+            return
+        if (result.shape[0], result.stride(0)) != (before.shape[0], before.stride(0)):
             self._outside.pop((result.shape[0], result.shape[-1]), None)
 
     def reshaped(self, before: Any, result: Any) -> None:
@@ -92,4 +94,8 @@ class Folds:
 
 def _has_strides(tensor: Tensor) -> bool:
     """Whether heads, texts, places and width may be its axes."""
-    return tensor.ndim == _AXES + 1 and tensor.layout == torch.strided and not tensor.is_nested
+    return tensor.ndim == _AXES + 1 and _is_strided(tensor)
+
+
+def _is_strided(tensor: Tensor) -> bool:
+    return tensor.layout == torch.strided and not tensor.is_nested

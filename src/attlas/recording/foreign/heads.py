@@ -89,8 +89,8 @@ def shared_keys(
     groups = _number(module, "num_key_value_groups") or 1
     if groups < 2:
         return query, keys, mask
-    whole, heads = _whole_heads(module, query.shape[-1]), query.shape[1]
-    if query.shape[2] == groups and heads * groups in whole and heads not in whole:
+    heads = query.shape[1]
+    if query.shape[2] == groups and heads == _key_heads(module, groups, keys.shape[-1]):
         query = query.flatten(1, 2).unsqueeze(2)
         if mask is not None and mask.shape[2] == groups:
             mask = mask.expand(-1, heads, -1, -1).flatten(1, 2).unsqueeze(2)
@@ -102,14 +102,16 @@ def shared_keys(
     return query, keys, mask
 
 
-def _whole_heads(module: nn.Module, width: int) -> set[int | None]:
-    """The numbers of query heads that speak for a layer: its own, that of the map which makes its
-    queries (it may make a gate, too), and that of the model (layers may have others)."""
-    named = {_number(module, name) for name in _HEADS}
-    named.add(_number(getattr(module, "config", None), "num_attention_heads"))
-    made = _number(getattr(module, "q_proj", None), "out_features")
-    named.add(made // width if made else None)
-    return named
+def _key_heads(module: nn.Module, groups: int, width: int) -> int | None:
+    """How many heads the keys of a layer have: as the map says that makes them, or its model, which
+    says the same of all layers; None where neither does."""
+    made = _number(getattr(module, "k_proj", None), "out_features")
+    if made:
+        return made // width
+    config = getattr(module, "config", None)
+    named = _number(config, "num_key_value_heads")
+    whole = _number(config, "num_attention_heads")
+    return named or (whole and whole // groups)
 
 
 def _number(owner: Any, name: str) -> int | None:

@@ -84,9 +84,10 @@ class Hearing:
         news = News()
         for who, place in [] if _again() else self.places():
             if who.journal:
-                surely = loose is not None
+                factors = loose.factors if loose is not None else ()
                 if scores is not None:
-                    surely = not _is_parameter(scores.right, place.module)
+                    factors = (memory(scores.right),)
+                surely = bool(factors) and not _has_parameters_at(factors, place.module)
                 who.journal.expect(place, surely)
                 news.waiting.append(partial(who.journal.meet, place, surely))
         return news
@@ -132,10 +133,9 @@ def _again() -> bool:
     return torch._C._current_graph_task_id() != -1
 
 
-def _is_parameter(tensor: Tensor, module: nn.Module) -> bool:
-    """Whether its numbers are those of a parameter of the module, such as a table of words."""
-    where = memory(tensor)
-    return any(where == memory(own) for own in module.parameters())
+def _has_parameters_at(factors: tuple[int, ...], module: nn.Module) -> bool:
+    """Whether the numbers of a parameter of the module, such as a table of words, lie there."""
+    return any(memory(own) in factors for own in module.parameters())
 
 
 def _ours(module: nn.Module) -> bool:

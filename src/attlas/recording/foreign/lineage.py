@@ -35,7 +35,7 @@ class Lineage:
             return fact
         if isinstance(fact, Scored):
             self.learn(tensor, None)
-            self.learn_loose(tensor, Loose((-2, -1)))  # a product it was all the same
+            self.learn_loose(tensor, fact.loosely())  # a product it was all the same
             return None
         itself, scores, origin = (one == other for one, other in zip(before, now, strict=True))
         left = fact if origin else replace(fact, origin=None, steps=())
@@ -58,12 +58,14 @@ class Lineage:
 
     def loose(self, tensor: Any) -> Loose | None:
         """What is known of this tensor as a product."""
-        known: Loose | None = self._loose.get(tensor) if isinstance(tensor, Tensor) else None
+        if not len(self._loose) or not isinstance(tensor, Tensor):
+            return None
+        known: Loose | None = self._loose.get(tensor)
         return known
 
     def pass_on(self, args: tuple[Any, ...], result: Any) -> None:
-        """What is the shape of a loose product, and made of it, is known to lie as it does."""
-        for one in args[:2] if len(self._loose) and isinstance(result, Tensor) else ():
+        """What is made of a loose product by masks and factors lies as it does."""
+        for one in args[:3] if isinstance(result, Tensor) else ():
             loose = self.loose(one)
             if loose is not None and result is not one and result.shape == one.shape:
                 self.learn_loose(result, loose)

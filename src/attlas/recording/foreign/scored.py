@@ -6,6 +6,8 @@ import torch
 from jaxtyping import Bool, Float, Shaped
 from torch import Tensor
 
+from attlas.recording.foreign.versions import memory
+
 NOTHING = 800.0  # e⁻⁸⁰⁰ is 0 in every precision that there is
 
 
@@ -57,13 +59,12 @@ class Scored:
 
     def _raised(self, mask: Shaped[Tensor, "..."]) -> float:
         """By how much adding these numbers may lift what is hidden above the most that is seen."""
-        shown = self._shown()
+        shown = self.shown()
         if shown is None or not mask.numel():
             return 0.0
         seen = torch.where(shown, mask, -torch.inf).amax(-1)
-        seen = seen[
-            seen > torch.finfo(mask.dtype).min / 2
-        ]  # other rows are padding, and see nothing
+        # Other rows are padding, and see nothing.
+        seen = seen[seen > torch.finfo(mask.dtype).min / 2]
         hidden = float(torch.where(shown, -torch.inf, mask).max())
         return max(0.0, hidden - float(seen.min())) if len(seen) else 0.0
 
@@ -86,11 +87,15 @@ class Scored:
         masks = tuple(part(mask) for mask in self.masks)
         return replace(self, left=part(self.left), right=part(self.right), masks=masks)
 
+    def loosely(self) -> "Loose":
+        """What is left to say when nobody knows any more what was done to it."""
+        return Loose((-2, -1), (memory(self.right),))
+
     def turned(self) -> "Scored | None":
         """The same of scores of two axes that changed places; None where a mask is in them."""
         return None if self.masks else replace(self, left=self.right.T, right=self.left.T)
 
-    def _shown(self) -> Bool[Tensor, "..."] | None:
+    def shown(self) -> Bool[Tensor, "..."] | None:
         """All masks that hide in one; None = no such mask."""
         seen: Tensor | None = None
         for mask in self.masks:
@@ -100,7 +105,7 @@ class Scored:
 
     def mask(self) -> Shaped[Tensor, "..."] | None:
         """All masks in one: bool where none of them is added, float otherwise; None = no mask."""
-        seen, added = self._shown(), [mask for mask in self.masks if mask.dtype != torch.bool]
+        seen, added = self.shown(), [mask for mask in self.masks if mask.dtype != torch.bool]
         if not added:
             return seen
         total = added[0]
@@ -118,6 +123,12 @@ class Loose:
     """
 
     axes: tuple[int, int]
+    factors: tuple[int, ...]  # where the numbers lie of what was multiplied
+
+    def regrouped(self, before: torch.Size, after: torch.Size) -> "Loose | None":
+        """The same where texts, heads and queries were folded or taken apart; None where not."""
+        whole = len(after) > 1 and before[-1:] == after[-1:] and self.axes == (-2, -1)
+        return self if whole else None
 
     def beside(self, slots: int) -> int | None:
         """Where the queries are if the slots are here; None if they are not."""

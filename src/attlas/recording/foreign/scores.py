@@ -28,11 +28,10 @@ def product_onto(
     if len(given) == 3 and _may_be_scores(given[1], given[2], result):
         mask, left, right = given
         alpha = float(kwargs.get("alpha", 1))
-        scored: Scored | None = Scored(left.detach(), right.detach(), alpha)
+        scored = Scored(left.detach(), right.detach(), alpha)
         beta = kwargs.get("beta", 1)
-        if beta and scored is not None:
-            scored = scored.masked(mask.detach() * beta if beta != 1 else mask.detach())
-        hearing.lineage.learn(result, scored)
+        mask = mask.detach() * beta if beta not in (0, 1) else mask.detach()
+        hearing.lineage.learn(result, scored.masked(mask) if beta else scored)
     return result
 
 
@@ -88,8 +87,9 @@ def adding(sign: int) -> Handler:
 
 
 def _plus(known: Scored, scores: Tensor, other: Any, sign: int) -> Scored | None:
-    if _as_number(other) is not None:
-        return replace(known, shifted=True)
+    number = _as_number(other)
+    if number is not None:
+        return replace(known, shifted=known.shifted or number != 0)
     if not isinstance(other, Tensor) or other.ndim > scores.ndim:
         return None
     other = other.detach()
@@ -166,7 +166,11 @@ def _hidden(known: Scored, scores: Tensor, mask: Any, value: Any, *, hides: bool
     if mask.ndim > scores.ndim:
         return None
     if number != -torch.inf and scores.numel():
-        lowest = float(torch.where(seen, scores.detach(), torch.inf).min())
+        # What was hidden before is no measure of what is seen.
+        before = known.shown()
+        left = scores.detach() > torch.finfo(scores.dtype).min / 2
+        left = seen & left if before is None else seen & left & before
+        lowest = float(torch.where(left, scores.detach(), torch.inf).min())
         if number > lowest - NOTHING or not bool(seen.any(-1).all()):
             return None
         known = replace(known, margin=min(known.margin, lowest - number))

@@ -48,4 +48,5 @@ class Sights:
         return self._known[key][1]
 
     def _bytes(self) -> int:
-        return sum(mask.untyped_storage().nbytes() for mask, _ in self._known.values())
+        held = (mask.untyped_storage() for mask, _ in self._known.values())
+        return sum({storage.data_ptr(): storage.nbytes() for storage in held}.values())

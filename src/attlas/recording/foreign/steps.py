@@ -7,9 +7,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from attlas.recording.foreign.heads import heads_named
 from attlas.recording.foreign.hearing import Handler, Hearing
 from attlas.recording.foreign.operators import python_name
-from attlas.recording.foreign.scored import Loose, Scored
+from attlas.recording.foreign.scored import Scored
 from attlas.recording.foreign.versions import in_place
 from attlas.recording.foreign.weighed import Weighed
 
@@ -43,10 +44,10 @@ def step(
     elif name in CASTS:
         hearing.folds.laid_out(args[0], result)
     if isinstance(known, Weighed) and isinstance(result, Tensor) and result is not before:
-        if name not in SHAPES or _keeps_rows(known, before, result):
-            # Texts and queries of one axis are told apart only now: these are the weights.
-            apart = before.ndim == 2 < result.ndim and known.scores is None
-            fact = known.altered() if apart else known.after(before, (func, args[1:], kwargs))
+        if name in SHAPES and known.folded:
+            hearing.lineage.learn(result, known.unfolded(before, result))
+        elif name not in SHAPES or _keeps_rows(hearing, known, before, result):
+            fact = known.after(before, (func, args[1:], kwargs))
             hearing.lineage.learn(result, fact)
     elif isinstance(known, Scored) and isinstance(result, Tensor):
         if name in CASTS:
@@ -54,21 +55,30 @@ def step(
         elif name in SHAPES and result.dtype == args[0].dtype:
             regrouped = known.regrouped(args[0].shape, result.shape)
             hearing.lineage.learn(result, regrouped)
-            loose = Loose((-2, -1)) if regrouped is None else None
-    kept = name in SHAPES and isinstance(result, Tensor) and result.ndim > 1
-    if kept and loose == Loose((-2, -1)) and result.shape[-1] == args[0].shape[-1]:
-        hearing.lineage.learn_loose(result, loose)
+            loose = known.loosely() if regrouped is None else None
+    if loose is not None and name in SHAPES and isinstance(result, Tensor):
+        hearing.lineage.learn_loose(result, loose.regrouped(args[0].shape, result.shape))
     return result
 
 
-def _keeps_rows(known: Weighed, before: Tensor, result: Tensor) -> bool:
-    """Whether weights in another shape have the same queries and slots.
+def _keeps_rows(hearing: Hearing, known: Weighed, before: Tensor, result: Tensor) -> bool:
+    """Whether weights in another shape are read as they were: as texts, heads, queries and slots.
 
-    Heads that were folded into the queries, as some with a single key head have them, are neither.
+    Not those of a layer with a single key head that has its heads behind its queries, and folds
+    both into one axis; which of the two it is, is told by the number of heads that it names.
     """
     if not known.has_rows or result.shape[-1:] != before.shape[-1:]:
         return False
-    return min(before.ndim, result.ndim) < 3 or before.shape[-2] in (1, result.shape[-2])
+    if before.ndim != 4 or result.ndim < 3:
+        return True
+    folded = result.shape[-2] not in (before.shape[-2], 1) or before.shape[1] == 1
+    if not folded or before.shape[1] == before.shape[2]:
+        return True
+    places = hearing.places()
+    heads = heads_named(places[0][1].module) if places else None
+    if heads in before.shape[1:3]:
+        return heads == before.shape[1]
+    return result.ndim == before.ndim or before.shape[1] == 1
 
 
 def numbering(
@@ -89,17 +99,17 @@ def moving(
 ) -> Any:
     """Weights whose axes change places, or scores of two axes."""
     result = func(*args, **kwargs)
-    known = hearing.lineage.of(args[0]) if args else None
-    folded = isinstance(result, Tensor) and result.ndim == 3
-    if known is None and not folded:
+    if not args:
         return result
-    numbered = torch.empty(tuple(range(result.ndim)))  # each axis has its number for a size
+    hearing.folds.moved(args[0], result)
+    known = hearing.lineage.of(args[0])
+    if known is None:
+        return result
+    numbered = torch.empty(tuple(range(args[0].ndim)))  # each axis has its number for a size
     order = tuple(func(numbered, *args[1:], **kwargs).shape)
-    if folded and order[0] != 0:
-        hearing.folds.moved(result)
     if isinstance(known, Weighed):
         hearing.lineage.learn(result, known.moved(args[0], order))
-    elif known is not None and order == (1, 0):
+    elif order == (1, 0):
         hearing.lineage.learn(result, known.turned())
     return result
 
@@ -127,6 +137,8 @@ def part(
                 found = [place for place in found if piece.shape[place] > 1]
             yield found[0] if len(found) == 1 else None, int(piece.storage_offset())
 
+    sizes = args[1] if len(args) > 1 else kwargs.get("split_size")
+    cut = func in (T.narrow, torch.narrow) or isinstance(sizes, list | tuple)
     pieces, slots = _pieces(result), args[0].shape[known.slots]
     nowhere: list[tuple[int | None, int]] = [(None, 0)] * len(pieces)
     queries = nowhere if known.queries is None else list(after(known.queries))
@@ -136,7 +148,7 @@ def part(
         # Who takes apart the slots reads the rest of them in another way, as Longformer does; the
         # last alone may be the logits of a sink.
         left = slots - piece.shape[slot]
-        if func is T.__getitem__ or not left or (left == 1 and not begin):
+        if func is T.__getitem__ or not left or (cut and left == 1 and not begin):
             hearing.lineage.learn(piece, known.elsewhere(slot, query))
     return result
 

@@ -12,7 +12,10 @@ from attlas.recording.foreign.unreadable import unreadable
 
 _NOT_IN_PLACE = ("__invert__", "__index__", "__int__")  # which begin as `__iadd__` does
 
-_WAYS_IN = {Tensor.numpy, Tensor.__array__, vars(torch._C.TensorBase)["data"].__get__}
+_TAKES_DATA, _PUTS_DATA = (
+    getattr(vars(torch._C.TensorBase)["data"], way) for way in ("__get__", "__set__")
+)
+_ARRAYS: set[Callable[..., Any]] = {Tensor.numpy, Tensor.__array__}
 
 
 def in_place(function: Callable[..., Any]) -> bool:
@@ -27,12 +30,13 @@ class Versions:
     """The version of a tensor: it changes whenever the tensor does, or what shares its memory.
 
     Tensors of inference mode have none of torch's. Theirs is how often a function that was seen
-    here has changed their memory. And torch does not count what is done through `tensor.data` or
-    to an array of NumPy: who took such a way into a tensor's memory counts as having changed it.
+    here has changed their memory. Nor does torch count what is done through `tensor.data`, or to an
+    array of NumPy: the first is counted here, of the second who has it counts as having changed it.
     """
 
     def __init__(self) -> None:
         self._changes: Counter[int] = Counter()
+        self._opened: set[int] = set()  # memory that somebody has as `tensor.data`
 
     def __call__(self, tensor: Tensor) -> tuple[int, int]:
         counted = 0 if tensor.is_inference() else tensor._version
@@ -42,14 +46,22 @@ class Versions:
         self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]
     ) -> Callable[..., Any]:
         """The function, which counts what it changes with these arguments where torch does not."""
-        if function in _WAYS_IN and args and isinstance(args[0], Tensor):
+        if function == _TAKES_DATA:
+            self._opened.add(memory(args[0]))
+        elif function == _PUTS_DATA:
+            return self._replacing
+        elif function in _ARRAYS:
             self._changes[memory(args[0])] += 1
-        if not torch.is_inference_mode_enabled():
+        if not torch.is_inference_mode_enabled() and not self._opened:
             return function  # nobody else may change tensors of inference mode
         first = args[:1] if in_place(function) or kwargs.get("inplace") else ()
         out = kwargs.get("out")
         changed = [*first, *(out if isinstance(out, tuple | list) else (out,))]
-        uncounted = [one for one in changed if isinstance(one, Tensor) and one.is_inference()]
+        uncounted = [
+            one
+            for one in changed
+            if isinstance(one, Tensor) and (one.is_inference() or memory(one) in self._opened)
+        ]
         if not uncounted:
             return function
 
@@ -60,6 +72,11 @@ class Versions:
             return result
 
         return changing
+
+    def _replacing(self, tensor: Tensor, data: Tensor) -> None:
+        """`tensor.data = data`, after which the numbers of the tensor are others."""
+        tensor.data = data
+        self._changes[memory(tensor)] += 1
 
 
 def memory(tensor: Tensor) -> int:

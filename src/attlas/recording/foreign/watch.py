@@ -87,7 +87,8 @@ class Watch(TorchFunctionMode):
         handler = _HANDLERS.get(python_name(func), anything)
         counting = self.hearing.lineage.versions.counting(func, args, kwargs)
         result = handler(self.hearing, counting, args, kwargs)
-        self.hearing.lineage.pass_on(args, result)
+        if handler in _PASSING:
+            self.hearing.lineage.pass_on(args, result)
         return result
 
 
@@ -192,34 +193,44 @@ _HANDLERS: Mapping[Any, Handler] = {
     **dict.fromkeys(PARTS, part),
 }
 
+# What leaves scores scores, in whatever order their axes are.
+_PASSING = {
+    _HANDLERS[one]
+    for one in (T.mul, T.div, T.add, T.sub, T.masked_fill, T.where, T.clamp, T.tanh, T.to)
+}
+
 
 @dataclass
 class _Vigil:
     """A thread's watch, and for how many blocks it is kept."""
 
-    thread: int = field(default_factory=threading.get_ident)
     watch: Watch | None = None
     blocks: int = 0
+    lock: threading.Lock = field(default_factory=threading.Lock)
 
     def begin(self) -> None:
         """One block more."""
+        with self.lock:
+            self.blocks += 1
         if self.watch is None:
             self.watch = Watch(self.kept)
             self.watch.__enter__()  # type: ignore[no-untyped-call]
-        elif not self.blocks:
-            self.watch.hearing = Hearing()
-        self.blocks += 1
 
     def end(self) -> None:
         """One block less; after the last of them, whichever that is, nobody watches.
 
         torch keeps what watches a thread, and takes it from no other: where a block of a generator
-        ends in another thread, the watch stays, and sees nothing.
+        ends in another thread, the watch stays and sees nothing, until its own thread observes
+        again.
         """
-        self.blocks -= 1
-        if not self.blocks and self.watch is not None and threading.get_ident() == self.thread:
+        with self.lock:
+            self.blocks -= 1
+            over = not self.blocks and self.watch is not None
+        if over and self.watch is not None and _here.vigil is self:
             self.watch.__exit__(None, None, None)  # type: ignore[no-untyped-call]
             self.watch = None
+        elif over and self.watch is not None:
+            self.watch.hearing = Hearing()  # and keeps nothing alive
 
     def kept(self) -> bool:
         """Whether there is a block."""

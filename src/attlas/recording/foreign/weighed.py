@@ -8,7 +8,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from attlas.recording.foreign.news import News
-from attlas.recording.foreign.scored import Scored
+from attlas.recording.foreign.scored import Loose, Scored
 
 Step = tuple[Callable[..., Tensor], tuple[Any, ...], Mapping[str, Any]]
 """A function that took the weights first, with everything else that it was given."""
@@ -21,7 +21,7 @@ class Weighed:
     scores: of what, where that is known. origin: what the softmax gave, None = the tensor itself;
     steps: what was done to it since, dropout and changes of type or shape. news: who is to hear
     of it. slots: which axis has the slots, counted from the last; queries: which has the queries,
-    None = nobody knows.
+    None = nobody knows. folded: whether texts, or heads, and queries are still one axis.
     """
 
     scores: Scored | None
@@ -30,11 +30,12 @@ class Weighed:
     news: News = field(default_factory=News)
     slots: int = -1
     queries: int | None = None
+    folded: bool = False
 
     @property
     def has_rows(self) -> bool:
         """Whether the last two axes may be queries and slots, as a matrix product takes them."""
-        return self.slots == -1 and self.queries in (None, -2)
+        return not self.folded and self.slots == -1 and self.queries in (None, -2)
 
     def after(self, origin: Tensor, step: Step) -> "Weighed":
         """What one more step makes of it; `origin` is the tensor of which this is said."""
@@ -44,6 +45,13 @@ class Weighed:
     def altered(self) -> "Weighed":
         """What is known of other weights that were made of these."""
         return self.elsewhere(self.slots, self.queries)
+
+    def unfolded(self, weights: Tensor, result: Tensor) -> "Weighed | None":
+        """The same of folded weights whose texts and queries were told apart; None where not."""
+        if result.ndim < 3 or result.shape[-1] != weights.shape[-1]:
+            return None
+        origin = None if self.origin is None else self.origin.reshape(result.shape)
+        return replace(self, origin=origin, folded=False)
 
     def elsewhere(self, slots: int, queries: int | None) -> "Weighed":
         """The same of weights that have their slots and queries in these axes."""
@@ -75,11 +83,12 @@ class Weighed:
 
 @dataclass(eq=False, slots=True)
 class Logarithms:
-    """The logarithm of a softmax over an axis: of what scores, None = nobody knows; and who is to
-    hear of the weights that its exponential is, once it was taken."""
+    """The logarithm of a softmax over an axis: of what scores or loose product, None = nobody
+    knows; and who is to hear of the weights that its exponential is, once it was taken."""
 
     axis: int | None
     scores: Scored | None
+    loose: Loose | None = None
     news: News | None = None
 
 

@@ -48,7 +48,7 @@ def log_softmax(
     """Logarithms of what may be weights."""
     asked = _asked(hearing, args, kwargs)
     result = func(*args, **kwargs)
-    hearing.lineage.learn_logarithms(result, Logarithms(*asked[:2]))
+    hearing.lineage.learn_logarithms(result, Logarithms(*asked))
     return result
 
 
@@ -59,7 +59,8 @@ def exponential(
     known = hearing.lineage.logarithms(args[0] if args else kwargs.get("input"))
     result = func(*args, **kwargs)
     if known is not None:
-        known.news = _weigh(hearing, result, known.axis, known.scores, known.news)
+        told = known.axis, known.scores, known.news, known.loose
+        known.news = _weigh(hearing, result, *told)
     return result
 
 
@@ -111,17 +112,21 @@ def _weigh(
     news: News | None = None,
     loose: Loose | None = None,
 ) -> News | None:
-    if not is_softmax_of_rows(result, dim, scores) and (loose is None or dim is None):
+    slots = -1 if dim is None else dim - result.ndim * (dim >= 0)
+    if loose is not None and (dim is None or loose.beside(slots) is None):
+        loose = None  # what it goes over are neither its queries nor its slots
+    if not is_softmax_of_rows(result, dim, scores) and loose is None:
         if scores is not None:  # over queries, say: told, if nothing else is read there
             hearing.expect(scores)
         return None
     news = hearing.expect(scores, loose) if news is None else news
-    slots = -1 if dim is None or loose is None else dim - result.ndim * (dim >= 0)
     queries = -2 if scores is not None else None
-    if scores is None and loose is not None:
+    if loose is not None:
         queries = loose.beside(slots)
-    if result.ndim <= _MOST_AXES and (loose is None or queries is not None):
-        hearing.lineage.learn(result, Weighed(scores, news=news, slots=slots, queries=queries))
+    if result.ndim <= _MOST_AXES:
+        folded = loose is not None and result.ndim == 2
+        known = Weighed(scores, news=news, slots=slots, queries=queries, folded=folded)
+        hearing.lineage.learn(result, known)
     return news
 
 
