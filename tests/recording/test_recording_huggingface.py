@@ -468,13 +468,14 @@ def test_flex_attention_is_read_though_it_is_compiled():
     assert done.returncode == 0, done.stderr
 
 
-def test_grouped_heads_may_be_others_in_each_layer():
+@pytest.mark.parametrize(("own", "keys"), [([8, 12], 2), ([8, 16], 8)])
+def test_grouped_heads_may_be_others_in_each_layer(own, keys):
     pytest.importorskip("transformers.models.laguna")
     from transformers import AutoConfig, AutoModelForCausalLM
 
     config = AutoConfig.for_model(
         "laguna", hidden_size=32, num_hidden_layers=2, num_attention_heads=8,
-        num_attention_heads_per_layer=[8, 12], num_key_value_heads=2, head_dim=8,
+        num_attention_heads_per_layer=own, num_key_value_heads=keys, head_dim=8,
         intermediate_size=48, moe_intermediate_size=16, shared_expert_intermediate_size=16,
         num_experts=2, num_experts_per_tok=1, vocab_size=64, max_position_embeddings=64,
         sliding_window=32, layer_types=["full_attention"] * 2,
@@ -486,7 +487,7 @@ def test_grouped_heads_may_be_others_in_each_layer():
     named = {"max_new_tokens": 4, "min_new_tokens": 4, "do_sample": False, "pad_token_id": 0}
     with torch.no_grad(), observe(model) as trace:
         model.generate(text, attention_mask=mask, **named)
-    assert [trace[layer].shape for layer in trace.layers] == [(2, 8, 10, 10), (2, 12, 10, 10)]
+    assert [trace[layer].shape for layer in trace.layers] == [(2, each, 10, 10) for each in own]
     assert all(len(trace.calls(layer)) == 1 for layer in trace.layers)
 
 
