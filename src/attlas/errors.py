@@ -1,6 +1,9 @@
 """The one error a caller can cause: it says what was wanted, what came, and what to do."""
 
 import os
+from collections.abc import Iterable
+
+_LISTED = 12  # names that one message has room for
 
 
 class AttlasError(ValueError):
@@ -16,6 +19,18 @@ class AttlasError(ValueError):
 
     def __reduce__(self) -> tuple[type["AttlasError"], tuple[str, str, str]]:
         return type(self), (self.wanted, self.came, self.do)  # it travels between processes
+
+
+def listed(names: Iterable[str], between: str = "; ") -> str:
+    """The names for a message to choose from; of more than a dozen, the first and their number."""
+    every = list(names)
+    more = [f"… ({len(every):,} in all)"] if len(every) > _LISTED else []
+    return between.join([*every[:_LISTED], *more])
+
+
+def listed_paths(paths: Iterable[str]) -> str:
+    """The same for what may be empty, as the path of a model itself: ['', 'encoder.attention']."""
+    return f"[{listed(map(repr, paths), ', ')}]"
 
 
 def unwritable(path: str | os.PathLike[str], error: Exception) -> AttlasError:

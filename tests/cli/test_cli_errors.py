@@ -79,11 +79,19 @@ def test_a_wrong_call_is_the_callers_mistake(arguments: list[str]) -> None:
     assert result.stdout == ""
 
 
-@pytest.mark.parametrize("command", ["translate", "evaluate", "look"])
-def test_no_run_is_the_callers_mistake(command: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("command", "wanted"),
+    [
+        ("translate", "the folder of a run; got no folder at "),
+        ("evaluate", "the folder of a run; got no folder at "),
+        ("look", "the folder of a run, or a trace's file; got nothing at "),
+        ("figure", "the folder of a run, or a trace's file; got nothing at "),
+    ],
+)
+def test_no_run_is_the_callers_mistake(command: str, wanted: str, tmp_path: Path) -> None:
     result = CliRunner().invoke(app, [command, str(tmp_path / "none")], input="")
     assert result.exit_code == 2
-    assert result.stderr.startswith("attlas: wanted the folder of a run; got no folder at ")
+    assert result.stderr.startswith(f"attlas: wanted {wanted}")
     assert result.stderr.count("\n") == 1
 
 

@@ -62,7 +62,7 @@ def test_the_tokens_of_both_sides_stand_in_the_map(trace: Path, tmp_path: Path) 
 def test_a_query_that_is_not_there_is_the_callers_mistake(trace: Path, tmp_path: Path) -> None:
     code, _, error = figure(trace, "--query", 99, "-o", tmp_path / "bars.svg")
     assert code == 2
-    assert "wanted a target token from 1 to" in error
+    assert "wanted a target token from 0 to" in error
 
 
 def test_a_layer_that_is_not_there_names_those_that_are(trace: Path, tmp_path: Path) -> None:
@@ -107,6 +107,12 @@ def test_inspecting_a_trace_shows_its_layers_and_tokens(trace: Path) -> None:
     assert result.exit_code == 0
     assert "decoder.attention  weights  1 × 1 × " in result.stdout
     assert "source: 1 2 3 </s>" in result.stdout
+
+
+def test_a_trace_is_inspected_whatever_its_file_is_called(trace: Path, tmp_path: Path) -> None:
+    other = tmp_path / "morning.trace"
+    other.write_bytes(trace.read_bytes())
+    assert called("inspect", other)[:2] == called("inspect", trace)[:2]
 
 
 @pytest.mark.parametrize("option", ["--output", "--save-trace"])

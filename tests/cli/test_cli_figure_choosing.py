@@ -24,7 +24,7 @@ def drawn(path: Path) -> tuple[set[str], set[str]]:
 
 
 def test_a_query_becomes_the_bars_of_its_own_weights(two_texts: Path, tmp_path: Path) -> None:
-    for query, token, weights in ((1, "a", {".11", ".89"}), (2, "dog", {".72", ".28"})):
+    for query, token, weights in ((0, "a", {".11", ".89"}), (1, "dog", {".72", ".28"})):
         path = tmp_path / f"{query}.svg"
         of_one = ("--layer", "decoder", "--query", query)
         assert figure(two_texts, *of_one, "-o", path) == (0, f"{path}\n", "")

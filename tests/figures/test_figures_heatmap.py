@@ -428,3 +428,30 @@ def test_a_map_asks_for_no_other_head_and_no_other_text(monkeypatch: pytest.Monk
         drawn = Map.of(each, TOKENS[:6], TOKENS[:6], row=2, head=3).rows(1, 5)
         np.testing.assert_allclose(drawn, reading.weights()[2, 3, 1:5], atol=1e-6)
     assert asked.count((1, 1)) == 1
+
+
+def test_a_name_that_is_whole_is_not_the_beginning_of_another() -> None:
+    trace = Trace()
+    for number in (1, 10, 11):
+        trace.note(f"layers.{number}", DenseReading(torch.rand(1, 12, 2, 2)))
+    assert list(figures.maps_of(trace, layer="layers.1, head 1")) == ["layers.1, head 1"]
+    assert list(figures.maps_of(trace, layer="layers.1")) == [
+        f"layers.1, head {head}" for head in range(12)
+    ]
+    assert len(figures.maps_of(trace, layer="layers.1, head")) == 12
+    assert len(figures.maps_of(trace, layer="layers")) == len(figures.maps_of(trace)) == 36
+    assert len(figures.maps_of(trace, layer="lay")) == 36  # no part ends here
+    with pytest.raises(AttlasError, match=r"head 11; … \(36 in all\)$"):
+        figures.maps_of(trace, layer="nose")
+
+
+def test_tokens_that_leave_the_padding_of_their_row_unnamed_are_told() -> None:
+    trace = Trace()
+    trace.note("encoder", DenseReading(torch.rand(2, 1, 3, 3)))
+    trace.label([["a", "b", "c"], ["a", "b"]])
+    assert figures.maps_of(trace, row=0)["encoder"].source == ("a", "b", "c")
+    told = "row 1 has 2 tokens, and encoder 3 places for them"
+    with pytest.warns(figures.UnfitTokens, match=told):
+        assert figures.maps_of(trace, row=1)["encoder"].source == ("0", "1", "2")
+    trace.label([["a", "b", "c"], []])  # nobody meant to name these
+    assert figures.maps_of(trace, row=1)["encoder"].source == ("0", "1", "2")

@@ -98,6 +98,16 @@ def test_weights_of_another_shape_are_refused(attention):
         attention(source, attention.remember(source))
 
 
+@pytest.mark.parametrize("change", ["uniform", torch.ones(2, 2), None])
+def test_what_is_no_function_is_told_before_a_model_runs(attention, change):
+    config.update("jaxtyping_disable", True)  # whose own error would come first
+    with (
+        pytest.raises(AttlasError, match=r"wanted a function of .*; got .*; pass such as"),
+        intervene(attention, change),
+    ):
+        raise AssertionError("the block began")
+
+
 def test_a_model_without_attention_cannot_be_intervened_on():
     with (
         pytest.raises(AttlasError, match="none of Linear"),

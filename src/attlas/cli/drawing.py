@@ -9,8 +9,8 @@ from matplotlib.figure import Figure
 from attlas.cli.given import trace_at
 from attlas.decoding import Translator
 from attlas.decoding.remarks import remarks
-from attlas.errors import AttlasError
-from attlas.figures import Map, MissingGlyphs, bars, figure_of, maps_of, save
+from attlas.errors import AttlasError, listed
+from attlas.figures import Map, MissingGlyphs, UnfitTokens, bars, figure_of, maps_of, save
 from attlas.recording import Trace
 
 
@@ -41,28 +41,29 @@ def trace_of_run(translator: Translator, text: str | None) -> Trace:
 def draw(trace: Trace, path: Path, *, layer: str | None, query: int | None, row: int) -> None:
     """All maps of a batch row, or those of a layer; or the bars of one query of the only map."""
     with warnings.catch_warnings(record=True) as told:
-        warnings.simplefilter("always", MissingGlyphs)
+        for category in (MissingGlyphs, UnfitTokens):
+            warnings.simplefilter("always", category)
         if query is not None:
             drawn = _bars(maps_of(trace, row, layer=layer), query)
         else:
             drawn = figure_of(trace, layer=layer, row=row)
         save(drawn, path)
-    for warning in told:
-        print(f"attlas: {warning.message}", file=sys.stderr)
+    for message in dict.fromkeys(str(warning.message) for warning in told):
+        print(f"attlas: {message}", file=sys.stderr)
 
 
 def _bars(maps: dict[str, Map], query: int) -> Figure:
     if len(maps) != 1:
         raise AttlasError(
             "one map to take a query of",
-            f"{len(maps)}: {'; '.join(maps)}",
+            f"{len(maps)}: {listed(maps)}",
             "choose one of these with --layer",
         )
     (map_,) = maps.values()
     slots, queries = map_.axes
-    if query > len(map_.target):
+    if query >= len(map_.target):
         token = "query" if queries == "query" else f"{queries} token"
         raise AttlasError(
-            f"a {token} from 1 to {len(map_.target)}", str(query), "count them in the map"
+            f"a {token} from 0 to {len(map_.target) - 1}", str(query), "count them in the map"
         )
-    return bars(map_.rows(query - 1, query), map_.source, map_.target[query - 1], axis=slots)
+    return bars(map_.rows(query, query + 1), map_.source, map_.target[query], axis=slots)

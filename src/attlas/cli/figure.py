@@ -21,11 +21,11 @@ def figure(
         Path, typer.Option("--output", "-o", help="A file that ends in .png, .svg or .pdf.")
     ] = Path("map.png"),
     layer: Annotated[
-        str | None, typer.Option(help="Only maps whose name begins so; a wrong one lists them.")
+        str | None, typer.Option(help="Only maps whose name begins so; a wrong one lists some.")
     ] = None,
     query: Annotated[
         int | None,
-        typer.Option(min=1, help="A bar chart of this target token or query alone, from 1."),
+        typer.Option(min=0, help="A bar chart of this target token or query alone, from 0."),
     ] = None,
     row: Annotated[int, typer.Option(min=0, help="Which text of a trace, from 0.")] = 0,
     save_trace: Annotated[
@@ -44,13 +44,19 @@ def figure(
     \b
     Examples:
       attlas figure runs/demo "The cat is sleeping on the sofa." --output map.pdf
-      attlas figure runs/demo "The cat is sleeping on the sofa." --query 2 -o second-word.svg
+      attlas figure runs/demo "The cat is sleeping on the sofa." --query 1 -o second-word.svg
       attlas figure runs/demo "The cat is sleeping on the sofa." --save-trace cat.safetensors
       attlas figure cat.safetensors -o map.png
     """
     with loading():
         from attlas.cli.drawing import draw, trace_of_run, trace_on_disk
-        from attlas.cli.given import check_distinct, check_nothing_searched, names_a_trace, run_at
+        from attlas.cli.given import (
+            check_distinct,
+            check_nothing_searched,
+            check_run_or_trace,
+            names_a_trace,
+            run_at,
+        )
         from attlas.cli.output import check_replaceable
         from attlas.cli.searching import decoding_of
         from attlas.decoding import Translator
@@ -65,6 +71,7 @@ def figure(
         check_nothing_searched(beam, settings, checkpoint, device)
         trace = trace_on_disk(subject, text)
     else:
+        check_run_or_trace(subject)
         opened, checkpoint = run_at(subject, checkpoint)
         if opened.classifies:
             named = join([str(subject), "TEXT" if text is None else text])

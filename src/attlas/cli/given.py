@@ -42,6 +42,25 @@ def names_a_trace(path: Path) -> bool:
     return path.is_file() or (path.suffix == ".safetensors" and not path.exists())
 
 
+def check_run_or_trace(path: Path) -> None:
+    """That there is something at this path. Errors: `AttlasError` where there is not."""
+    if not path.exists():
+        raise AttlasError(
+            "the folder of a run, or a trace's file",
+            f"nothing at {path}",
+            "check the path; a run is trained by attlas train --out PATH",
+        )
+
+
+def is_safetensors(path: Path) -> bool:
+    """Whether this file is of the kind that traces are, whatever it is called."""
+    try:
+        with safe_open(path, framework="numpy"):
+            return True
+    except (SafetensorError, OSError):
+        return False
+
+
 def trace_at(path: Path) -> Trace:
     """The trace in this file. Errors: `AttlasError` for any other file, with what it is."""
     try:

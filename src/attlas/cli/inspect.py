@@ -25,14 +25,14 @@ def inspect(
       attlas inspect multi30k --set model.attention=dot
     """
     with loading():
-        from attlas.cli.given import is_run, trace_at
+        from attlas.cli.given import is_run, is_safetensors, trace_at
         from attlas.cli.inspecting import recipe_told, run_told, trace_told
         from attlas.errors import AttlasError
         from attlas.runs import Run
         from attlas.training import read_recipe
 
     path = Path(subject)
-    of_trace = path.suffix == ".safetensors" and not path.is_dir()
+    of_trace = (path.suffix == ".safetensors" and not path.is_dir()) or is_safetensors(path)
     of_run = not of_trace and is_run(subject, or_trace=True)
     if settings and (of_run or of_trace):
         raise AttlasError("--set for a recipe", f"it for {path}, which is done", "leave --set out")

@@ -41,7 +41,13 @@ def look(
       attlas look trace.safetensors
     """
     with loading():
-        from attlas.cli.given import check_nothing_searched, names_a_trace, run_at, trace_at
+        from attlas.cli.given import (
+            check_nothing_searched,
+            check_run_or_trace,
+            names_a_trace,
+            run_at,
+            trace_at,
+        )
         from attlas.cli.searching import decoding_of
         from attlas.decoding import Translator
         from attlas.errors import AttlasError
@@ -54,6 +60,7 @@ def look(
         check_nothing_searched(beam, settings, checkpoint, device)
         shown = trace_at(subject)
     else:
+        check_run_or_trace(subject)
         opened, checkpoint = run_at(subject, checkpoint)
         if opened.classifies:
             keep = f'attlas classify {quote(str(subject))} "a text" --attention text.safetensors'

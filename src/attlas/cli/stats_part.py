@@ -4,10 +4,13 @@ import os
 from collections.abc import Iterable
 from pathlib import Path
 
-from attlas.cli.part import Origin, Part, Progress, books
+from attlas.cli.part import TEXT, Origin, Part, Progress, books
 from attlas.cli.stats_table import Facts, Table, write_beside
 from attlas.errors import AttlasError
 from attlas.runs.durable import explained, sync, write_whole
+
+# What of an origin does not tell by its name what it is.
+_NAMES = {TEXT: "checksum of the corpus", "target": "checksum of its target"}
 
 
 class StatsPart(Part):
@@ -84,7 +87,7 @@ class StatsPart(Part):
             return
         done = "finished" if found.whole else f"begun and done as far as line {found.lines:,}"
         was, came = (
-            ", ".join(f"{key} = {facts.get(key, 'none')}" for key in keys)
+            ", ".join(f"{_NAMES.get(key, key)} = {facts.get(key, 'none')}" for key in keys)
             for facts in (found.origin, origin)
         )
         raise AttlasError(

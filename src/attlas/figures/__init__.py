@@ -6,13 +6,14 @@ from attlas.figures.fonts import MissingGlyphs
 from attlas.figures.grid import MOST_CELLS
 from attlas.figures.heatmap import heatmap, side_by_side
 from attlas.figures.map import Map
-from attlas.figures.readings import figure_of, maps_of
+from attlas.figures.readings import UnfitTokens, figure_of, maps_of
 from attlas.figures.saving import save
 
 __all__ = [
     "MOST_CELLS",
     "Map",
     "MissingGlyphs",
+    "UnfitTokens",
     "bars",
     "drawing",
     "figure_of",

@@ -1,14 +1,16 @@
 """From a trace to the maps in it, and to their figure."""
 
+import warnings
+from collections.abc import Iterable
 from dataclasses import replace
 
 from matplotlib.figure import Figure
 
-from attlas.errors import AttlasError
+from attlas.errors import AttlasError, listed
 from attlas.figures.heatmap import side_by_side
 from attlas.figures.map import ACROSS, WITHIN, Map
 from attlas.recording import Reading, Trace
-from attlas.recording.axes import axes_of
+from attlas.recording.axes import Axes, axes_of
 
 
 def figure_of(trace: Trace, *, layer: str | None = None, row: int = 0) -> Figure:
@@ -41,16 +43,30 @@ def maps_of(trace: Trace, row: int = 0, *, layer: str | None = None) -> dict[str
     from 0: "decoder.attention", "decoder.layers.1, head 3". Axes as long as the trace's target or
     source carry its tokens, others their positions; they are called source and target where one
     looks at the other, else key and query. layer: only the maps whose names begin so; None = all.
+    Where this ends a part of some names, only of those: "decoder.layers.1" is not "….10", nor
+    "head 1" "head 12".
 
     Errors: `AttlasError` for a row that the trace does not have, and where no name begins so.
+    Warns with `UnfitTokens` where this row has other numbers of tokens than its axes have places,
+    and other rows have not.
     """
     maps = _all_maps(trace, row)
-    chosen = {name: map_ for name, map_ in maps.items() if name.startswith(layer or "")}
-    if maps and not chosen:
+    named = _beginning_so(maps, layer or "")
+    if maps and not named:
         raise AttlasError(
-            "the beginning of a map's name", repr(layer), f"choose from: {'; '.join(maps)}"
+            "the beginning of a map's name", repr(layer), f"choose from: {listed(maps)}"
         )
-    return chosen
+    return {name: maps[name] for name in named}
+
+
+class UnfitTokens(UserWarning):
+    """The tokens of a row do not fit its axis, which shows positions in their place."""
+
+
+def _beginning_so(names: Iterable[str], beginning: str) -> list[str]:
+    those = [name for name in names if name.startswith(beginning)]
+    whole = [name for name in those if name[len(beginning) :][:1] in ("", ".", ",")]
+    return whole or those
 
 
 def _all_maps(trace: Trace, row: int) -> dict[str, Map]:
@@ -72,9 +88,25 @@ def _all_maps(trace: Trace, row: int) -> dict[str, Map]:
 def _heads(reading: Reading, trace: Trace, layer: str, row: int) -> list[Map]:
     _, heads, queries, slots = reading.shape
     axes = axes_of(trace, layer, row, queries, slots)
+    _warn_unfit(trace, layer, row, axes, queries, slots)
     names, slot_names = axes.queries or _numbers(queries), axes.slots or _numbers(slots)
     maps = [Map.of(reading, slot_names, names, row=row, head=head) for head in range(heads)]
     return [replace(map_, axes=WITHIN if axes.within else ACROSS) for map_ in maps]
+
+
+def _warn_unfit(trace: Trace, layer: str, row: int, axes: Axes, queries: int, slots: int) -> None:
+    source, target = trace.tokens(layer)
+    for named, places in ((axes.queries, queries), (axes.slots, slots)):
+        for rows in () if named else (source, target):
+            own = len(rows[row]) if row < len(rows) else 0
+            if own and own != places and places in map(len, rows):
+                warnings.warn(
+                    f"row {row} has {own:,} tokens, and {layer or 'model'} {places:,} places for "
+                    "them, some of padding: positions are shown; label the padding too",
+                    UnfitTokens,
+                    stacklevel=4,
+                )
+                return
 
 
 def _numbers(count: int) -> tuple[str, ...]:

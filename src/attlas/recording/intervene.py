@@ -30,11 +30,17 @@ def intervene(model: nn.Module, change: Rewrite) -> Iterator[None]:
     as it is. The explicit form of each mechanism runs instead of its fused kernel. Layers are those
     that `observe` hears, with the same paths: of attlas, of PyTorch, of Hugging Face, one's own.
 
-    Errors: `AttlasError` for new weights of another shape, for a compiled model, and where nothing
-    was replaced, unless the block itself raised first.
+    Errors: `AttlasError` for what is no function, for new weights of another shape, for a compiled
+    model, and where nothing was replaced, unless the block itself raised first.
     """
     names, modules = taps(model), modules_of(model)
     check_not_compiled(model)
+    if not callable(change):
+        raise AttlasError(
+            "a function of (weights, seen, layer) that returns new weights",
+            f"a {type(change).__name__}",
+            "pass such as attlas.recording.uniform, or without(0)",
+        )
     changed = False
 
     def checked(weights: Weights, seen: Seen, layer: str) -> Weights:

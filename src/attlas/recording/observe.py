@@ -6,7 +6,7 @@ from contextlib import contextmanager
 
 from torch import nn
 
-from attlas.errors import AttlasError
+from attlas.errors import AttlasError, listed_paths
 from attlas.recording.compiled import check_not_compiled
 from attlas.recording.foreign.watch import watching
 from attlas.recording.journal import Journal
@@ -59,13 +59,14 @@ def observe(
     unmatched = selection.unmatched(journal.heard)
     if journal.heard and not trace.layers:
         raise AttlasError(
-            f"layers among those that were heard, {sorted(journal.heard)}",
+            f"layers among those that were heard, {listed_paths(sorted(journal.heard))}",
             f"layers={layers!r}, which none of them matches",
             "name them by their paths, or by a pattern with *",
         )
     if trace.layers and unmatched:
         warnings.warn(
-            f"layers={unmatched} match none of those that were heard, {sorted(journal.heard)}",
+            f"layers={unmatched} match none of those that were heard, "
+            f"{listed_paths(sorted(journal.heard))}",
             stacklevel=3,
         )
     if not trace.layers:
@@ -89,7 +90,8 @@ def _why(model: nn.Module, journal: Journal) -> tuple[str, str]:
         return told, "record such a layer by a Tap of its own, see attlas.recording.Tap"
     if journal.softmaxed:
         return (
-            f"a softmax in {sorted(journal.softmaxed)}, which no product with values followed",
+            f"a softmax in {listed_paths(sorted(journal.softmaxed))}, which no product with values "
+            "followed",
             "heard is softmax(…) @ values, by matmul, bmm or einsum, with an axis of queries; for "
             "what is written otherwise hold a Tap, see attlas.recording.Tap",
         )

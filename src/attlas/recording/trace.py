@@ -13,7 +13,7 @@ from safetensors.torch import save as serialised
 from safetensors.torch import save_file
 from torch import Tensor
 
-from attlas.errors import AttlasError, unwritable
+from attlas.errors import AttlasError, listed_paths, unwritable
 from attlas.recording.labels import Tokens, check_either, check_queries, check_slots, rows_of
 from attlas.recording.parts import fact, put_together, taken_apart
 from attlas.recording.reading import Reading
@@ -117,7 +117,7 @@ class Trace:
         unmatched = selection.unmatched(self._calls)
         if unmatched:
             raise AttlasError(
-                f"some of the layers {list(self._calls)}",
+                f"some of the layers {listed_paths(self._calls)}",
                 ", ".join(map(repr, unmatched)),
                 "name layers of the trace, or a pattern of them such as 'encoder.*'",
             )
@@ -129,7 +129,9 @@ class Trace:
             return tuple(self._calls[layer])
         except (KeyError, TypeError):  # the latter for what could name nothing, such as a list
             raise AttlasError(
-                f"one of the layers {list(self._calls)}", repr(layer), "name a layer of the trace"
+                f"one of the layers {listed_paths(self._calls)}",
+                repr(layer),
+                "name a layer of the trace",
             ) from None
 
     def __getitem__(self, layer: str) -> Reading:
@@ -206,6 +208,12 @@ class Trace:
         except AttlasError as error:
             raise AttlasError(error.wanted, f"{error.came} in {path}", error.do) from None
         except FileNotFoundError:
+            if os.path.exists(path):  # safetensors says so of whatever it cannot open
+                raise AttlasError(
+                    "a trace file",
+                    f"{path}, which cannot be opened",
+                    "ask for the right to read it",
+                ) from None
             raise AttlasError("a trace file", f"no file at {path}", "check the path") from None
         except (
             *(SafetensorError, OSError, KeyError, TypeError, ValueError),

@@ -19,6 +19,6 @@ def device_named(name: str) -> torch.device:
         raise AttlasError(
             "a device that torch can use here (auto, cpu, cuda)",
             f"{name!r} ({str(error).splitlines()[0]})",
-            "use training.device = 'auto', or --device auto",
+            "choose 'auto', which takes what there is",
         ) from None
     return device

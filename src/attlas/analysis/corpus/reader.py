@@ -9,7 +9,7 @@ import torch
 
 from attlas.analysis.corpus.cutting import cut
 from attlas.analysis.corpus.text import Text
-from attlas.errors import AttlasError
+from attlas.errors import AttlasError, listed
 from attlas.recording import Reading, Trace, observe
 from attlas.recording.selection import Selection
 
@@ -75,6 +75,12 @@ class Reader(ABC):
     def _between(self, layer: str, trace: Trace) -> tuple[Side, Side]:
         """The sides of the queries and of the slots of a layer."""
 
+    def _looking(self, texts: Sequence[Text]) -> tuple[str, ...]:
+        """The paths of all layers that look while a batch is read."""
+        with observe(self.model) as trace:
+            self._run(self.completed(texts))
+        return trace.layers
+
     @torch.no_grad()
     def looks(self, texts: Sequence[Text], layers: Sequence[str] | None = None) -> Iterator[Look]:
         """Read a batch once, and say where the model looked: layer by layer, text by text.
@@ -87,9 +93,9 @@ class Reader(ABC):
         modules = [path for path, _ in self.model.named_modules()]
         if unmatched := Selection.of(layers, None).unmatched(modules):
             raise AttlasError(
-                f"layers of {type(self.model).__name__}",
+                f"layers of {type(self.model).__name__} that look",
                 f"{unmatched}, of which it has none",
-                "leave --layer out to see which there are",
+                f"choose from: {listed(self._looking(texts))}",
             )
         texts = self.completed(texts)
         with observe(self.model, layers=layers) as trace:
