@@ -5,7 +5,7 @@ of the run, and `generate` of transformers with its Marian export (post-norm run
 the same lines as text and gives lines back; the search is the same for all (decoding_ways.py).
 
 How large a batch is best depends on who it is for: each contender first tries batches of so many
-sentences as --batches says (attlas: of 8,192 tokens too, its default; CTranslate2: with a thread a
+sentences as --batches says (attlas: of 16,384 tokens too, its default; CTranslate2: with a thread a
 batch, and with all threads for each), and then goes on with the fastest; which one is told. It
 tries them on a part of the lines: those of middle length, as many as make a batch of the largest
 for every thread. Three rows are apart: attlas in batches of 64 sentences, attlas as `attlas

@@ -19,7 +19,7 @@ from attlas.decoding import DecodingConfig, Translator
 
 Translate = Callable[[list[str]], list[str]]
 Ways = Mapping[str, Translate]  # the same translations, by what a batch is
-TOKENS, WINDOW = 8192, 1024  # of a batch and of a window, where `attlas translate` is told nothing
+TOKENS, WINDOW = 16384, 1024  # of a batch and of a window, where `attlas translate` is told nothing
 
 
 @dataclass(frozen=True)

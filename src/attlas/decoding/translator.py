@@ -125,7 +125,7 @@ class Translator:
         texts: Iterable[str],
         *,
         window: int = 1024,
-        tokens: int = 8192,
+        tokens: int = 16384,
         rows: int | None = None,
     ) -> Iterator[Translation]:
         """One translation per text, in the order of the texts, while they come in.
