@@ -7,6 +7,8 @@ from xml.etree import ElementTree
 import pytest
 from calling import called
 
+from attlas.recording import Trace
+
 ENCODER = {".41", ".59", ".52", ".48"}  # of the first text
 DECODER = {".11", ".89", ".72", ".28"}
 
@@ -57,6 +59,15 @@ def test_another_row_is_another_text(two_texts: Path, tmp_path: Path) -> None:
     assert not texts & {"ein", "Hund", "a", "dog"}
 
 
+def test_tokens_that_leave_padding_unnamed_are_told_once(two_texts: Path, tmp_path: Path) -> None:
+    trace = Trace.load(two_texts)
+    trace.label([["ein", "Hund"], ["Katzen"]], [["a", "dog"], ["cats"]])
+    trace.save(tmp_path / "t.safetensors")
+    code, _, error = figure(tmp_path / "t.safetensors", "--row", 1, "-o", tmp_path / "m.svg")
+    told = "attlas: row 1 has 1 tokens for 2 places, some of padding: positions are shown; "
+    assert (code, error) == (0, f"{told}label the padding too\n")
+
+
 @pytest.mark.parametrize(
     ("options", "told"),
     [
@@ -64,7 +75,7 @@ def test_another_row_is_another_text(two_texts: Path, tmp_path: Path) -> None:
         (
             ("--query", 1),
             "one map to take a query of; got 2: encoder.attention; decoder.attention; choose one "
-            "of these with --layer",
+            "with --layer",
         ),
     ],
 )

@@ -249,13 +249,13 @@ def test_another_model_corpus_or_setting_is_refused_with_the_reason(
     assert (code, "to be of threshold = 0.01; got threshold = 0.5;" in error) == (2, True)
     corpus.write_text(TEXT.replace("dog", "cat"), encoding="utf-8")
     code, _, error = stats(bert, corpus, *IN_TWOS, "-o", out)
-    assert (code, "to be of checksum of the corpus = " in error) == (2, True)
+    assert (code, "to be of checksum of the text = " in error) == (2, True)
     corpus.write_text(TEXT, encoding="utf-8")
     assert stats(bert, corpus, *IN_TWOS, "-o", out)[0] == 0
     corpus.write_text(TEXT + "more\n", encoding="utf-8")
     code, _, error = stats(bert, corpus, *IN_TWOS, "-o", out)
     assert code == 2
-    assert error.startswith(f"attlas: wanted {out}, finished, to be of checksum of the corpus = ")
+    assert error.startswith(f"attlas: wanted {out}, finished, to be of checksum of the text = ")
 
 
 def test_two_processes_do_not_write_one_table(bert: Path, corpus: Path, tmp_path: Path) -> None:
@@ -407,7 +407,10 @@ def test_mistakes_are_told_in_one_sentence(
         ([run, corpus, "--checkpoint", "12", "-o", out], "a checkpoint '12'"),
         ([blind_run, corpus, "-o", out], "a model with attention"),
         ([bert, corpus, "--device", "nonsense", "-o", out], "a device that torch can use"),
-        ([bert, corpus, "--layer", "nonsense", "-o", out], "of which it has none; choose from: "),
+        (
+            [bert, corpus, "--layer", "nonsense", "-o", out],
+            "of which it has none; choose from: encoder.layer.0.attention.self; encoder.layer.1.",
+        ),
     ]
     for arguments, expected in wrong:
         code, printed, error = stats(*arguments, text="")
@@ -506,5 +509,5 @@ def test_an_origin_that_differs_names_what_differs_alone(tmp_path: Path) -> None
     StatsPart(out, {"model": "a", "text": "b"}, table).add_rows(3, [b"x\n"])
     with pytest.raises(AttlasError) as error:
         StatsPart(out, {"model": "a", "text": "c"}, table)
-    assert "line 3, to be of checksum of the corpus = b" in error.value.wanted
-    assert error.value.came == "checksum of the corpus = c"
+    assert "line 3, to be of checksum of the text = b" in error.value.wanted
+    assert error.value.came == "checksum of the text = c"

@@ -128,7 +128,7 @@ def test_another_text_run_or_vocabulary_is_named_too(
     source.write_bytes(text[:-4] + b"1 1\n")
     code, _, error = translate(run, source, "--into", out, "--window", 2)
     assert code == 2
-    assert "to be of text = " in error
+    assert "to be of checksum of the text = " in error
     source.write_bytes(gzip.compress(text))  # the same text
     other = Path(shutil.copytree(run, tmp_path / "other"))
     tables = (other / "tokenizer.json").read_text(encoding="utf-8")

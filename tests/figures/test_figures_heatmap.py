@@ -450,8 +450,28 @@ def test_tokens_that_leave_the_padding_of_their_row_unnamed_are_told() -> None:
     trace.note("encoder", DenseReading(torch.rand(2, 1, 3, 3)))
     trace.label([["a", "b", "c"], ["a", "b"]])
     assert figures.maps_of(trace, row=0)["encoder"].source == ("a", "b", "c")
-    told = "row 1 has 2 tokens, and encoder 3 places for them"
+    told = "row 1 has 2 tokens for 3 places"
     with pytest.warns(figures.UnfitTokens, match=told):
         assert figures.maps_of(trace, row=1)["encoder"].source == ("0", "1", "2")
     trace.label([["a", "b", "c"], []])  # nobody meant to name these
     assert figures.maps_of(trace, row=1)["encoder"].source == ("0", "1", "2")
+
+
+def test_tokens_of_other_maps_than_those_drawn_are_not_told() -> None:
+    trace = Trace()
+    for layer, queries, slots in (("encoder", 7, 7), ("across", 5, 7)):
+        trace.note(layer, DenseReading(torch.rand(2, 1, queries, slots)))
+    trace.relate("across", across=True)
+    trace.label([list("abcdefg"), list("abcde")], [list("wxyz"), list("vwxyz")])
+    with pytest.warns(figures.UnfitTokens) as warned:
+        figures.maps_of(trace, row=0)
+    assert [str(one.message)[:32] for one in warned] == ["row 0 has 4 tokens for 5 places,"]
+    figures.maps_of(trace, row=0, layer="encoder")  # a warning is an error here
+
+
+def test_calls_of_one_query_over_more_and_more_slots_are_not_of_padding() -> None:
+    trace = Trace()
+    for slots in range(1, 6):
+        trace.note("decoder", DenseReading(torch.rand(2, 1, 1, slots)))
+    trace.label([list("abcde"), list("abc")])
+    figures.maps_of(trace, row=0)

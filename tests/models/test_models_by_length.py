@@ -4,10 +4,15 @@ from collections.abc import Callable
 
 import pytest
 import torch
+from jaxtyping import config
 from torch import Tensor
+from torch.nn.modules.module import register_module_forward_hook
+from torch.utils.flop_counter import FlopCounterMode
 from transformer_kinds import KINDS, made
 
+from attlas.errors import AttlasError
 from attlas.models import Transformer
+from attlas.models.block import Encoder
 from attlas.models.block import by_length as module
 from attlas.models.block.by_length import by_length
 from attlas.recording import intervene, observe, uniform
@@ -26,15 +31,13 @@ def _pairs(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def parts(monkeypatch: pytest.MonkeyPatch) -> list[torch.Size]:
     """The shapes that the encoder's layers together were given."""
-    from attlas.models.block.encoder import Encoder
-
-    together, shapes = Encoder._together, list[torch.Size]()
+    forward, shapes = Encoder.forward, list[torch.Size]()
 
     def noted(self: Encoder, x: Tensor, real: Tensor | None) -> Tensor:
         shapes.append(x.shape)
-        return together(self, x, real)
+        return forward(self, x, real)
 
-    monkeypatch.setattr(Encoder, "_together", noted)
+    monkeypatch.setattr(Encoder, "forward", noted)
     return shapes
 
 
@@ -44,45 +47,69 @@ def test_a_batch_in_parts_is_read_as_it_is_read_whole(kind: str, parts: list[tor
     expected = model.features(TARGET, model.encode(SOURCE, REAL)).detach()
     assert [shape[:2] for shape in parts] == [(7, 8)]
     with torch.inference_mode():
-        found = model.features(TARGET, model.encode(SOURCE, REAL))
+        found = model.features(TARGET, model.begin(SOURCE, REAL))
     assert [shape[:2] for shape in parts[1:]] == [(2, 1), (2, 3), (2, 8), (1, 8)]
     torch.testing.assert_close(found, expected)
 
 
 def _observed(model: Transformer) -> None:
     with observe(model) as trace:
-        model.encode(SOURCE, REAL)
+        model.begin(SOURCE, REAL)
     assert trace["encoder.layers.0.self_attention"].shape == (7, 2, 8, 8)
 
 
 def _changed(model: Transformer) -> None:
     with intervene(model, uniform):
-        model.encode(SOURCE, REAL)
+        model.begin(SOURCE, REAL)
 
 
 def _hooked(model: Transformer) -> None:
     hook = model.encoder.layers[1].register_forward_hook(lambda *_: None)
-    model.encode(SOURCE, REAL)
+    model.begin(SOURCE, REAL)
     hook.remove()
 
 
+def _hooked_everywhere(model: Transformer) -> None:
+    hook = register_module_forward_hook(lambda *_: None)
+    model.begin(SOURCE, REAL)
+    hook.remove()
+
+
+def _encoded(model: Transformer) -> None:
+    model.encode(SOURCE, REAL)
+
+
+def _with_gradients(model: Transformer) -> None:
+    with torch.enable_grad():
+        model.begin(SOURCE, REAL)
+
+
+def _counted(model: Transformer) -> None:
+    with FlopCounterMode(display=False):
+        model.begin(SOURCE, REAL)
+
+
 def _in_training(model: Transformer) -> None:
-    model.train().encode(SOURCE, REAL)
+    model.train().begin(SOURCE, REAL)
 
 
 def _padded_before(model: Transformer) -> None:
-    model.encode(SOURCE.flip(1), REAL.flip(1))
+    model.begin(SOURCE.flip(1), REAL.flip(1))
 
 
 def _hardly_padded(model: Transformer) -> None:
-    model.encode(SOURCE[:, :1].repeat(1, 8), torch.ones(7, 8, dtype=torch.bool))
+    model.begin(SOURCE[:, :1].repeat(1, 8), torch.ones(7, 8, dtype=torch.bool))
     real = torch.ones(7, 8, dtype=torch.bool)
     real[0, 7] = False
-    model.encode(SOURCE[:, :1].repeat(1, 8), real)
+    model.begin(SOURCE[:, :1].repeat(1, 8), real)
 
 
 @pytest.mark.parametrize(
-    "use", [_observed, _changed, _hooked, _in_training, _padded_before, _hardly_padded]
+    "use",
+    [
+        *(_encoded, _observed, _changed, _hooked, _hooked_everywhere),
+        *(_with_gradients, _counted, _in_training, _padded_before, _hardly_padded),
+    ],
 )
 def test_a_batch_stays_whole_where_parts_would_be_seen_or_spare_nothing(
     use: Callable[[Transformer], None], parts: list[torch.Size]
@@ -100,3 +127,32 @@ def test_behind_the_longest_text_of_its_part_there_are_zeros() -> None:
         longest = {1: 1, 2: 3, 3: 3, 5: 8, 8: 8}[length]  # of its part
         wanted[row, :length], wanted[row, length:longest] = 2, 1
     assert torch.equal(found.squeeze(-1), wanted)
+
+
+def test_junk_in_padding_changes_nothing() -> None:
+    model = made(KINDS["post"]).eval()
+    x = torch.randn(7, 8, 8, dtype=torch.double)
+    junk = x.masked_fill(~REAL.unsqueeze(-1), torch.nan)
+    with torch.no_grad():
+        found, expected = model.encoder.in_parts(junk, REAL), model.encoder(x, REAL)
+    torch.testing.assert_close(found[REAL], expected[REAL])
+
+
+def test_a_mask_of_another_shape_is_refused_and_a_batch_of_none_is_one() -> None:
+    model = made(KINDS["post"]).eval()
+    x = torch.randn(7, 8, 8, dtype=torch.double)
+    with torch.no_grad():
+        assert model.encoder.in_parts(x[:0], REAL[:0]).shape == (0, 8, 8)
+        config.update("jaxtyping_disable", True)  # whose own error would come first
+        with pytest.raises(AttlasError, match=r"real of bool and shape \(7, 8\)"):
+            model.encoder.in_parts(x, REAL[:1])
+
+
+@pytest.mark.parametrize("kind", ["pre", "post"])
+def test_a_model_that_is_observed_gives_the_same_to_the_bit(kind: str) -> None:
+    model = made(KINDS[kind]).eval()
+    with torch.no_grad():
+        plain = model(SOURCE, REAL, TARGET)
+        with observe(model):
+            seen = model(SOURCE, REAL, TARGET)
+    assert torch.equal(plain, seen)

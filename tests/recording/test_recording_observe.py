@@ -10,7 +10,7 @@ from torch.overrides import _get_current_function_mode_stack
 from attlas.errors import AttlasError
 from attlas.layers import Additive, MultiHead
 from attlas.patterns import both, causal, window
-from attlas.recording import DenseReading, FactoredReading, observe
+from attlas.recording import DenseReading, FactoredReading, Trace, observe
 from attlas.recording.tap import listeners
 
 
@@ -89,6 +89,14 @@ def test_a_layer_that_is_not_in_the_trace_is_an_error_that_lists_those_that_are(
         model(torch.randn(1, 4, 6))
     with pytest.raises(AttlasError, match=r"one of the layers \['below', 'above'\]; got 'abvoe'"):
         trace.calls("abvoe")
+
+
+def test_of_many_layers_an_error_lists_a_dozen_and_their_number():
+    trace = Trace()
+    for number in range(14):
+        trace.note(str(number), DenseReading(torch.ones(1, 1, 1, 1)))
+    with pytest.raises(AttlasError, match=r"layers \['0', .*, '11', … \(14 in all\)\]; got 'x'"):
+        trace.calls("x")
 
 
 def test_an_empty_trace_is_an_error_that_says_why(model):

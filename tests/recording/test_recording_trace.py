@@ -136,8 +136,18 @@ def test_a_missing_file_and_a_missing_folder_are_named(trace, tmp_path):
         Trace.load(tmp_path / "nowhere")
     with pytest.raises(AttlasError, match=r"wanted to write .*nowhere.*a folder that exists"):
         trace.save(tmp_path / "nowhere" / "trace")
-    with pytest.raises(AttlasError, match="a whole trace file; got"):
+    with pytest.raises(AttlasError, match="wanted a trace file; got the folder "):
         Trace.load(tmp_path)
+
+
+def test_a_file_that_may_not_be_read_is_no_missing_one(trace, tmp_path, monkeypatch):
+    def refused(*_, **__):
+        raise FileNotFoundError  # what safetensors says of whatever it cannot open
+
+    trace.save(tmp_path / "trace")
+    monkeypatch.setattr("attlas.recording.trace.safe_open", refused)
+    with pytest.raises(AttlasError, match="which cannot be opened; ask for the right to read it"):
+        Trace.load(tmp_path / "trace")
 
 
 def test_a_save_that_fails_leaves_the_older_trace_and_nothing_else(trace, tmp_path, monkeypatch):

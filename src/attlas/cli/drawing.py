@@ -56,8 +56,8 @@ def _bars(maps: dict[str, Map], query: int) -> Figure:
     if len(maps) != 1:
         raise AttlasError(
             "one map to take a query of",
-            f"{len(maps)}: {listed(maps)}",
-            "choose one of these with --layer",
+            f"{len(maps)}: {listed(maps)}" if maps else "none",
+            "choose one with --layer",
         )
     (map_,) = maps.values()
     slots, queries = map_.axes

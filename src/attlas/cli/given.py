@@ -55,9 +55,11 @@ def check_run_or_trace(path: Path) -> None:
 def is_safetensors(path: Path) -> bool:
     """Whether this file is of the kind that traces are, whatever it is called."""
     try:
+        if not path.is_file():
+            return False
         with safe_open(path, framework="numpy"):
             return True
-    except (SafetensorError, OSError):
+    except (SafetensorError, OSError, ValueError):  # the last for U+0000 in a name
         return False
 
 

@@ -20,6 +20,8 @@ from attlas.runs.durable import explained, sync, write_whole
 BOOKS = ".attlas"  # the folder beside the outputs where their progress is kept
 _EVERY = 2**20  # bytes that are copied at a time
 TEXT = "text"  # what of an origin is the checksum of the text
+# What does not tell by its name what it is.
+_NAMES = {TEXT: "checksum of the text", "target": "checksum of its target"}
 Origin = Mapping[str, str | int | float | bool]
 
 
@@ -147,8 +149,8 @@ class Part:
             return
         whole = "translated" if found.whole else f"translated as far as line {found.lines:,}"
         raise AttlasError(
-            f"{self.output}, {whole}, to be of {_told(keys, found.origin)}",
-            _told(keys, origin),
+            f"{self.output}, {whole}, to be of {told(keys, found.origin)}",
+            told(keys, origin),
             "give what it was begun with, choose another folder, or, to begin it anew, take away "
             f"{self.output if found.whole else self._books}",
         )
@@ -240,8 +242,9 @@ def _damaged(output: Path, came: str) -> AttlasError:
     )
 
 
-def _told(keys: list[str], origin: Origin) -> str:
-    return ", ".join(f"{key} = {origin.get(key, 'none')}" for key in keys)
+def told(keys: list[str], origin: Origin) -> str:
+    """These facts of an origin, for a message."""
+    return ", ".join(f"{_NAMES.get(key, key)} = {origin.get(key, 'none')}" for key in keys)
 
 
 @contextmanager

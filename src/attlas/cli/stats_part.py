@@ -4,13 +4,10 @@ import os
 from collections.abc import Iterable
 from pathlib import Path
 
-from attlas.cli.part import TEXT, Origin, Part, Progress, books
+from attlas.cli.part import Origin, Part, Progress, books, told
 from attlas.cli.stats_table import Facts, Table, write_beside
 from attlas.errors import AttlasError
 from attlas.runs.durable import explained, sync, write_whole
-
-# What of an origin does not tell by its name what it is.
-_NAMES = {TEXT: "checksum of the corpus", "target": "checksum of its target"}
 
 
 class StatsPart(Part):
@@ -86,13 +83,9 @@ class StatsPart(Part):
         if not keys:
             return
         done = "finished" if found.whole else f"begun and done as far as line {found.lines:,}"
-        was, came = (
-            ", ".join(f"{_NAMES.get(key, key)} = {facts.get(key, 'none')}" for key in keys)
-            for facts in (found.origin, origin)
-        )
         raise AttlasError(
-            f"{self.output}, {done}, to be of {was}",
-            came,
+            f"{self.output}, {done}, to be of {told(keys, found.origin)}",
+            told(keys, origin),
             "give what it was begun with, choose another output, or, to begin it anew, take away "
             f"{self.output if found.whole else self._books}",
         )

@@ -55,7 +55,7 @@ def decode(
         no_repeat_ngram=config.no_repeat_ngram,
     )
     penalties = Penalties(config.length_penalty, config.coverage_penalty)
-    state = model.encode(source, real)
+    state = model.begin(source, real)
     if config.coverage_penalty:
         state = state.covered()
     match config.method:

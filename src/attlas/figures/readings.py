@@ -1,7 +1,7 @@
 """From a trace to the maps in it, and to their figure."""
 
 import warnings
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import replace
 
 from matplotlib.figure import Figure
@@ -10,7 +10,7 @@ from attlas.errors import AttlasError, listed
 from attlas.figures.heatmap import side_by_side
 from attlas.figures.map import ACROSS, WITHIN, Map
 from attlas.recording import Reading, Trace
-from attlas.recording.axes import Axes, axes_of
+from attlas.recording.axes import axes_of
 
 
 def figure_of(trace: Trace, *, layer: str | None = None, row: int = 0) -> Figure:
@@ -43,12 +43,12 @@ def maps_of(trace: Trace, row: int = 0, *, layer: str | None = None) -> dict[str
     from 0: "decoder.attention", "decoder.layers.1, head 3". Axes as long as the trace's target or
     source carry its tokens, others their positions; they are called source and target where one
     looks at the other, else key and query. layer: only the maps whose names begin so; None = all.
-    Where this ends a part of some names, only of those: "decoder.layers.1" is not "….10", nor
+    Where this ends a part of some names, only those: "decoder.layers.1" is not "….10", nor
     "head 1" "head 12".
 
     Errors: `AttlasError` for a row that the trace does not have, and where no name begins so.
-    Warns with `UnfitTokens` where this row has other numbers of tokens than its axes have places,
-    and other rows have not.
+    Warns with `UnfitTokens` where this row has fewer tokens than the axes that would show them have
+    places, and another row as many.
     """
     maps = _all_maps(trace, row)
     named = _beginning_so(maps, layer or "")
@@ -56,7 +56,9 @@ def maps_of(trace: Trace, row: int = 0, *, layer: str | None = None) -> dict[str
         raise AttlasError(
             "the beginning of a map's name", repr(layer), f"choose from: {listed(maps)}"
         )
-    return {name: maps[name] for name in named}
+    chosen = {name: maps[name] for name in named}
+    _warn_unfit(trace, row, chosen.values())
+    return chosen
 
 
 class UnfitTokens(UserWarning):
@@ -88,25 +90,24 @@ def _all_maps(trace: Trace, row: int) -> dict[str, Map]:
 def _heads(reading: Reading, trace: Trace, layer: str, row: int) -> list[Map]:
     _, heads, queries, slots = reading.shape
     axes = axes_of(trace, layer, row, queries, slots)
-    _warn_unfit(trace, layer, row, axes, queries, slots)
     names, slot_names = axes.queries or _numbers(queries), axes.slots or _numbers(slots)
     maps = [Map.of(reading, slot_names, names, row=row, head=head) for head in range(heads)]
     return [replace(map_, axes=WITHIN if axes.within else ACROSS) for map_ in maps]
 
 
-def _warn_unfit(trace: Trace, layer: str, row: int, axes: Axes, queries: int, slots: int) -> None:
-    source, target = trace.tokens(layer)
-    for named, places in ((axes.queries, queries), (axes.slots, slots)):
-        for rows in () if named else (source, target):
-            own = len(rows[row]) if row < len(rows) else 0
-            if own and own != places and places in map(len, rows):
-                warnings.warn(
-                    f"row {row} has {own:,} tokens, and {layer or 'model'} {places:,} places for "
-                    "them, some of padding: positions are shown; label the padding too",
-                    UnfitTokens,
-                    stacklevel=4,
-                )
-                return
+def _warn_unfit(trace: Trace, row: int, maps: Collection[Map]) -> None:
+    axes = {axis for map_ in maps for axis in (map_.source, map_.target)}
+    unnamed = {len(axis) for axis in axes if axis == _numbers(len(axis))}
+    sides = [rows for layer in trace.layers for rows in trace.tokens(layer) if row < len(rows)]
+    for rows in dict.fromkeys(sides):
+        places = max(map(len, rows))
+        if 0 < len(rows[row]) < places and places in unnamed:
+            warnings.warn(
+                f"row {row} has {len(rows[row]):,} tokens for {places:,} places, some of padding: "
+                "positions are shown; label the padding too",
+                UnfitTokens,
+                stacklevel=3,
+            )
 
 
 def _numbers(count: int) -> tuple[str, ...]:

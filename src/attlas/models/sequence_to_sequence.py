@@ -50,6 +50,14 @@ class SequenceToSequence(nn.Module, ABC, Generic[S]):
         Padding belongs on the right: the position of a token is that of its slot.
         """
 
+    def begin(
+        self, source: Int[Tensor, "batch slots"], real: Bool[Tensor, "batch slots"] | None = None
+    ) -> S:
+        """`encode` for a search: the same, but for the rounding of floats, in less time where a
+        model knows how.
+        """
+        return self.encode(source, real)
+
     @abstractmethod
     def step(
         self, tokens: Int[Tensor, " batch"], state: S

@@ -31,10 +31,11 @@ def observe(
     module that computes them. The steps of a generation with a cache become one map.
 
     The outputs, kernels and gradients of the model are the same with and without it; readings are
-    detached from the graph. PyTorch's own Transformers leave their inference fast path while
-    somebody looks: outputs agree to 1e-6 then, but for padding, which the fast path sets to 0. A
-    trace that stayed empty raises and says why, unless the block itself raised first. What looked
-    beside others and could not be read is told in a warning: where, how often and why.
+    detached from the graph. Two ways are shorter while nobody looks: PyTorch's own Transformers
+    leave their inference fast path (outputs agree to 1e-6, but for padding, which that sets to 0),
+    and a search of attlas's own models its short steps (log-probabilities agree to 1e-6). A trace
+    that stayed empty raises and says why, unless the block itself raised first. What looked beside
+    others and could not be read is told in a warning: where, how often and why.
 
     layers: paths of the layers to keep, or patterns such as "encoder.*"; heads: of each of them, by
     number; keep: so many calls of each layer, the newest. None = all. What is not kept costs no

@@ -202,6 +202,8 @@ class Trace:
         Errors: `AttlasError`, with the name of the file, where there is none, where it is none of
         ours or damaged, and where its readings or labels do not fit each other.
         """
+        if os.path.isdir(path):
+            raise AttlasError("a trace file", f"the folder {path}", "name the file in it")
         try:
             with safe_open(path, framework="pt") as file:
                 return cls._read(file)

@@ -78,7 +78,7 @@ class Reader(ABC):
     def _looking(self, texts: Sequence[Text]) -> tuple[str, ...]:
         """The paths of all layers that look while a batch is read."""
         with observe(self.model) as trace:
-            self._run(self.completed(texts))
+            self._run(texts)
         return trace.layers
 
     @torch.no_grad()
@@ -90,6 +90,7 @@ class Reader(ABC):
         Errors: as `observe`; `AttlasError` for a layer whose axes are not the tokens of a text, and
         for a path or pattern of no module.
         """
+        texts = self.completed(texts)
         modules = [path for path, _ in self.model.named_modules()]
         if unmatched := Selection.of(layers, None).unmatched(modules):
             raise AttlasError(
@@ -97,7 +98,6 @@ class Reader(ABC):
                 f"{unmatched}, of which it has none",
                 f"choose from: {listed(self._looking(texts))}",
             )
-        texts = self.completed(texts)
         with observe(self.model, layers=layers) as trace:
             self._run(texts)
         for layer in trace.layers:

@@ -1,16 +1,16 @@
 """An encoder of attention alone."""
 
-from typing import cast
-
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
+from torch.nn.modules import module as registered
 
 from attlas.layers import MultiHead
 from attlas.layers.linear import overseen
 from attlas.models.block.by_length import by_length
 from attlas.models.block.feedforward import FeedForward
 from attlas.models.block.residual import Residual
+from attlas.recording import Tap
 
 
 class EncoderLayer(nn.Module):
@@ -56,31 +56,33 @@ class Encoder(nn.Module):
         x: Float[Tensor, "batch slots width"],
         real: Bool[Tensor, "batch slots"] | None,
     ) -> Float[Tensor, "batch slots width"]:
-        """What the decoder looks at; of padding, anything."""
-        if real is None or not self._apart(x):
-            return self._together(x, real)
-        return by_length(self._together, x, real)
-
-    def _together(
-        self,
-        x: Float[Tensor, "batch slots width"],
-        real: Bool[Tensor, "batch slots"] | None,
-    ) -> Float[Tensor, "batch slots width"]:
+        """What the decoder looks at."""
         for layer in self.layers:
             x = layer(x, real)
         return x if self.norm is None else self.norm(x)
 
-    def _apart(self, x: Float[Tensor, "batch slots width"]) -> bool:
-        """Whether parts of a batch may be encoded one after the other: on a CPU, where nobody wants
-        a gradient, traces, or listens to what a layer gets, gives or looks at.
+    def in_parts(
+        self,
+        x: Float[Tensor, "batch slots width"],
+        real: Bool[Tensor, "batch slots"] | None,
+    ) -> Float[Tensor, "batch slots width"]:
+        """`forward` without most of the padding, but for the rounding of floats, and for what
+        comes of padding; as a whole where that would be noticed, or is of no use.
         """
-        taps = [cast("EncoderLayer", layer).self_attention.tap for layer in self.layers]
-        return not (
+        return self(x, real) if real is None or self._noticed(x) else by_length(self, x, real)
+
+    def _noticed(self, x: Float[Tensor, "batch slots width"]) -> bool:
+        """Whether somebody traces this, wants a gradient, or listens to what a layer gets, gives or
+        looks at; or a GPU would have to wait for lengths.
+        """
+        parts = list(self.modules())
+        return (
             x.device.type != "cpu"
+            or type(x) is not Tensor
             or self.training
             or torch.is_grad_enabled()
-            or torch.compiler.is_compiling()
             or overseen()
-            or any(tap.heard or tap.intervened for tap in taps)
-            or any(part._forward_hooks or part._forward_pre_hooks for part in self.modules())
+            or any(part.heard or part.intervened for part in parts if isinstance(part, Tap))
+            or any(part._forward_hooks or part._forward_pre_hooks for part in parts)
+            or bool(registered._global_forward_hooks or registered._global_forward_pre_hooks)
         )

@@ -1,6 +1,7 @@
 """The Transformer."""
 
 import math
+from collections.abc import Callable
 from typing import Literal, cast
 
 from jaxtyping import Bool, Float, Int
@@ -57,6 +58,19 @@ class Transformer(SequenceToSequence[TransformerState]):
         source: Int[Tensor, "batch slots"],
         real: Bool[Tensor, "batch slots"] | None = None,
     ) -> TransformerState:
+        return self._encoded(source, real, self.encoder)
+
+    def begin(
+        self, source: Int[Tensor, "batch slots"], real: Bool[Tensor, "batch slots"] | None = None
+    ) -> TransformerState:
+        return self._encoded(source, real, self.encoder.in_parts)
+
+    def _encoded(
+        self,
+        source: Tensor,
+        real: Tensor | None,
+        encoder: Callable[[Tensor, Tensor | None], Tensor],
+    ) -> TransformerState:
         check_source(source)
         source = ids_of(source, real)
         if real is not None and bool(real.all()):
@@ -64,7 +78,7 @@ class Transformer(SequenceToSequence[TransformerState]):
         own = self.source_embedding
         embedding = self.target_embedding if own is None else own
         x = self.dropout(self.source_positions(embedding(source) * self.scale))
-        return self.decoder.start(self.encoder(x, real), real)
+        return self.decoder.start(encoder(x, real), real)
 
     def step(
         self, tokens: Int[Tensor, " batch"], state: TransformerState
