@@ -64,7 +64,7 @@ def test_tokens_that_leave_padding_unnamed_are_told_once(two_texts: Path, tmp_pa
     trace.label([["ein", "Hund"], ["Katzen"]], [["a", "dog"], ["cats"]])
     trace.save(tmp_path / "t.safetensors")
     code, _, error = figure(tmp_path / "t.safetensors", "--row", 1, "-o", tmp_path / "m.svg")
-    told = "attlas: row 1 has 1 tokens for 2 places, some of padding: positions are shown; "
+    told = "attlas: row 1 has 1 token for 2 places, some of padding: positions are shown; "
     assert (code, error) == (0, f"{told}label the padding too\n")
 
 

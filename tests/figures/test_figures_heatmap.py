@@ -475,3 +475,28 @@ def test_calls_of_one_query_over_more_and_more_slots_are_not_of_padding() -> Non
         trace.note("decoder", DenseReading(torch.rand(2, 1, 1, slots)))
     trace.label([list("abcde"), list("abc")])
     figures.maps_of(trace, row=0)
+
+
+def test_tokens_of_another_layer_are_not_told() -> None:
+    trace = Trace()
+    for layer in ("a", "b"):
+        trace.note(layer, DenseReading(torch.rand(2, 1, 3, 3)))
+    trace.label_layer("a", [list("abc"), ["x"]], [list("abc"), ["x"]])
+    assert figures.maps_of(trace, 1, layer="b")["b"].source == ("0", "1", "2")
+    with pytest.warns(figures.UnfitTokens) as warned:
+        figures.maps_of(trace, 1, layer="a")
+    assert len(warned) == 1
+
+
+def test_a_row_that_is_padded_is_not_named_by_the_other_side_that_is_as_long() -> None:
+    trace = Trace()
+    trace.note("encoder", DenseReading(torch.rand(2, 1, 5, 5)))
+    trace.relate("encoder", across=False)
+    trace.label([list("abcd"), list("abcde")], [list("vwxyz"), list("vwx")])
+    with pytest.warns(figures.UnfitTokens, match="row 0 has 4 tokens for 5 places"):
+        assert figures.maps_of(trace, 0)["encoder"].source == ("0", "1", "2", "3", "4")
+    trace.note("decoder", FactoredReading(*torch.rand(2, 2, 1, 5, 4), 1.0, causal, 0))
+    trace.relate("decoder", across=False)
+    with pytest.warns(figures.UnfitTokens):  # only a decoder never looks ahead
+        drawn = figures.maps_of(trace, 0)
+    assert drawn["decoder"].source == ("v", "w", "x", "y", "z")

@@ -5,13 +5,13 @@ from collections.abc import Callable
 import pytest
 import torch
 from jaxtyping import config
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn.modules.module import register_module_forward_hook
 from torch.utils.flop_counter import FlopCounterMode
 from transformer_kinds import KINDS, made
 
 from attlas.errors import AttlasError
-from attlas.models import Transformer
+from attlas.models import Transformer, TransformerState
 from attlas.models.block import Encoder
 from attlas.models.block import by_length as module
 from attlas.models.block.by_length import by_length
@@ -156,3 +156,27 @@ def test_a_model_that_is_observed_gives_the_same_to_the_bit(kind: str) -> None:
         with observe(model):
             seen = model(SOURCE, REAL, TARGET)
     assert torch.equal(plain, seen)
+
+
+def test_what_somebody_put_in_place_of_a_part_is_what_a_search_runs() -> None:
+    class Own(nn.Module):
+        def __init__(self, inner: nn.Module) -> None:
+            super().__init__()
+            self.inner = inner
+
+        def forward(self, x: Tensor, real: Tensor | None) -> Tensor:
+            return 2 * self.inner(x, real)
+
+    class Mine(Transformer):
+        def encode(self, source: Tensor, real: Tensor | None = None) -> TransformerState:
+            return super().encode(source)
+
+    model = made(KINDS["post"]).eval()
+    with torch.no_grad():
+        model.__class__ = Mine
+        expected = model.encode(SOURCE, REAL).source.layers[0].keys
+        assert torch.equal(model.begin(SOURCE, REAL).source.layers[0].keys, expected)
+        model.__class__ = Transformer
+        model.encoder = Own(model.encoder)
+        expected = model.encode(SOURCE, REAL).source.layers[0].keys
+        assert torch.equal(model.begin(SOURCE, REAL).source.layers[0].keys, expected)

@@ -143,7 +143,7 @@ def test_a_checkpoint_of_another_model_is_an_error(folder: Path) -> None:
 
 
 def test_a_device_that_is_not_here_is_an_error(folder: Path) -> None:
-    with pytest.raises(AttlasError, match=r"got 'abacus' .*= 'auto', or --device auto"):
+    with pytest.raises(AttlasError, match=r"got 'abacus' .*choose 'auto', which takes what"):
         Run(folder).model(device="abacus")
 
 

@@ -1,7 +1,7 @@
 """From a trace to the maps in it, and to their figure."""
 
 import warnings
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 from dataclasses import replace
 
 from matplotlib.figure import Figure
@@ -56,9 +56,10 @@ def maps_of(trace: Trace, row: int = 0, *, layer: str | None = None) -> dict[str
         raise AttlasError(
             "the beginning of a map's name", repr(layer), f"choose from: {listed(maps)}"
         )
-    chosen = {name: maps[name] for name in named}
-    _warn_unfit(trace, row, chosen.values())
-    return chosen
+    unfit = [text for name in named for text in _unfit(trace, maps[name][0], row, maps[name][1])]
+    for text in dict.fromkeys(unfit):
+        warnings.warn(text, UnfitTokens, stacklevel=2)
+    return {name: maps[name][1] for name in named}
 
 
 class UnfitTokens(UserWarning):
@@ -71,8 +72,9 @@ def _beginning_so(names: Iterable[str], beginning: str) -> list[str]:
     return whole or those
 
 
-def _all_maps(trace: Trace, row: int) -> dict[str, Map]:
-    maps: dict[str, Map] = {}
+def _all_maps(trace: Trace, row: int) -> dict[str, tuple[str, Map]]:
+    """Each with the path of its layer."""
+    maps: dict[str, tuple[str, Map]] = {}
     for layer in trace.layers:
         calls = trace.calls(layer)
         for call, reading in enumerate(calls):
@@ -83,7 +85,7 @@ def _all_maps(trace: Trace, row: int) -> dict[str, Map]:
                 )
             for head, map_ in enumerate(_heads(reading, trace, layer, row)):
                 numbers = [f"call {call}"] * (len(calls) > 1) + [f"head {head}"] * (heads > 1)
-                maps[", ".join([layer or "model", *numbers])] = map_
+                maps[", ".join([layer or "model", *numbers])] = layer, map_
     return maps
 
 
@@ -95,19 +97,19 @@ def _heads(reading: Reading, trace: Trace, layer: str, row: int) -> list[Map]:
     return [replace(map_, axes=WITHIN if axes.within else ACROSS) for map_ in maps]
 
 
-def _warn_unfit(trace: Trace, row: int, maps: Collection[Map]) -> None:
-    axes = {axis for map_ in maps for axis in (map_.source, map_.target)}
-    unnamed = {len(axis) for axis in axes if axis == _numbers(len(axis))}
-    sides = [rows for layer in trace.layers for rows in trace.tokens(layer) if row < len(rows)]
-    for rows in dict.fromkeys(sides):
-        places = max(map(len, rows))
-        if 0 < len(rows[row]) < places and places in unnamed:
-            warnings.warn(
-                f"row {row} has {len(rows[row]):,} tokens for {places:,} places, some of padding: "
-                "positions are shown; label the padding too",
-                UnfitTokens,
-                stacklevel=3,
+def _unfit(trace: Trace, layer: str, row: int, map_: Map) -> list[str]:
+    """What to say of tokens of the layer that leave padding of this row unnamed."""
+    told = []
+    for rows in trace.tokens(layer):
+        own = len(rows[row]) if row < len(rows) else 0
+        places = max(map(len, rows), default=0)
+        if 0 < own < places and _numbers(places) in (map_.source, map_.target):
+            tokens = f"{own:,} token{'s' if own > 1 else ''}"
+            told.append(
+                f"row {row} has {tokens} for {places:,} places, some of padding: positions are "
+                "shown; label the padding too"
             )
+    return told
 
 
 def _numbers(count: int) -> tuple[str, ...]:

@@ -33,9 +33,10 @@ def observe(
     The outputs, kernels and gradients of the model are the same with and without it; readings are
     detached from the graph. Two ways are shorter while nobody looks: PyTorch's own Transformers
     leave their inference fast path (outputs agree to 1e-6, but for padding, which that sets to 0),
-    and a search of attlas's own models its short steps (log-probabilities agree to 1e-6). A trace
-    that stayed empty raises and says why, unless the block itself raised first. What looked beside
-    others and could not be read is told in a warning: where, how often and why.
+    and a search of attlas's own models its short ways through steps and padding (log-probabilities
+    differ by the rounding of float32, which may decide between equals). A trace that stayed empty
+    raises and says why, unless the block itself raised first. What looked beside others and could
+    not be read is told in a warning: where, how often and why.
 
     layers: paths of the layers to keep, or patterns such as "encoder.*"; heads: of each of them, by
     number; keep: so many calls of each layer, the newest. None = all. What is not kept costs no

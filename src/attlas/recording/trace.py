@@ -202,9 +202,9 @@ class Trace:
         Errors: `AttlasError`, with the name of the file, where there is none, where it is none of
         ours or damaged, and where its readings or labels do not fit each other.
         """
-        if os.path.isdir(path):
-            raise AttlasError("a trace file", f"the folder {path}", "name the file in it")
         try:
+            if os.path.isdir(path):
+                raise AttlasError("a trace file", "a folder", "name the file itself")
             with safe_open(path, framework="pt") as file:
                 return cls._read(file)
         except AttlasError as error:

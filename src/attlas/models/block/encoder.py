@@ -72,8 +72,8 @@ class Encoder(nn.Module):
         return self(x, real) if real is None or self._noticed(x) else by_length(self, x, real)
 
     def _noticed(self, x: Float[Tensor, "batch slots width"]) -> bool:
-        """Whether somebody traces this, wants a gradient, or listens to what a layer gets, gives or
-        looks at; or a GPU would have to wait for lengths.
+        """Whether somebody compiles or traces this, wants a gradient, or listens to what a layer
+        gets, gives or looks at; or a GPU would have to wait for lengths.
         """
         parts = list(self.modules())
         return (
@@ -84,5 +84,6 @@ class Encoder(nn.Module):
             or overseen()
             or any(part.heard or part.intervened for part in parts if isinstance(part, Tap))
             or any(part._forward_hooks or part._forward_pre_hooks for part in parts)
+            or any(part._compiled_call_impl is not None for part in parts)
             or bool(registered._global_forward_hooks or registered._global_forward_pre_hooks)
         )

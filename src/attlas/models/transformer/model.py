@@ -63,6 +63,9 @@ class Transformer(SequenceToSequence[TransformerState]):
     def begin(
         self, source: Int[Tensor, "batch slots"], real: Bool[Tensor, "batch slots"] | None = None
     ) -> TransformerState:
+        replaced = type(self).encode is not Transformer.encode
+        if replaced or not isinstance(self.encoder, Encoder):  # by somebody's own, or compiled
+            return self.encode(source, real)
         return self._encoded(source, real, self.encoder.in_parts)
 
     def _encoded(
