@@ -136,7 +136,7 @@ def test_a_missing_file_and_a_missing_folder_are_named(trace, tmp_path):
         Trace.load(tmp_path / "nowhere")
     with pytest.raises(AttlasError, match=r"wanted to write .*nowhere.*a folder that exists"):
         trace.save(tmp_path / "nowhere" / "trace")
-    with pytest.raises(AttlasError, match="wanted a trace file; got a folder in "):
+    with pytest.raises(AttlasError, match="wanted a trace file; got the folder "):
         Trace.load(tmp_path)
 
 

@@ -7,7 +7,7 @@ from typing import TypeVar
 import torch
 from torch import nn
 
-from attlas.recording import Tap
+from attlas.recording.tap import listened_to
 
 Item = TypeVar("Item")
 Found = TypeVar("Found")
@@ -16,8 +16,7 @@ Found = TypeVar("Found")
 def at_a_time(model: nn.Module) -> int:
     """How many batches of this model `side_by_side` has in work at once, if there are so many."""
     device = next((p.device.type for p in model.parameters()), "cpu")
-    heard = any(m.heard or m.intervened for m in model.modules() if isinstance(m, Tap))
-    if device != "cpu" or heard or torch.is_autocast_enabled("cpu"):
+    if device != "cpu" or listened_to(model) or torch.is_autocast_enabled("cpu"):
         return 1
     return torch.get_num_threads()
 

@@ -31,14 +31,13 @@ def axes_of(trace: Trace, layer: str, row: int, queries: int, slots: int) -> Axe
     if len(source) == len(target) and trace.causal(layer):
         sides = (target, source)  # it is the decoder that does not look ahead
     own = next((own for own in sides if queries == slots == len(own)), ())
-    looks_back = own == target and trace.causal(layer)
     # A side whose row is padded to this very length may be the one that looks: name nothing then.
     padded = [
         0 < len(side) < queries == max(map(len, rows))
         for side, rows in zip((source, target), trace.tokens(layer), strict=True)
         if rows
     ]
-    if any(padded) and not looks_back:
+    if any(padded) and not (own == target and trace.causal(layer)):
         own = ()
     return Axes(_fitting(own, queries), _fitting(own, slots), within=True)
 

@@ -114,6 +114,11 @@ class Tap(nn.Module):
         return weights
 
 
+def listened_to(model: nn.Module) -> bool:
+    """Whether somebody hears or changes where a layer of attlas in it looks, in this thread."""
+    return any(m.heard or m.intervened for m in model.modules() if isinstance(m, Tap))
+
+
 def taps(model: nn.Module) -> dict[int, str]:
     """Every tap inside `model`, with the path of its layer ("" = the model itself).
 

@@ -203,8 +203,6 @@ class Trace:
         ours or damaged, and where its readings or labels do not fit each other.
         """
         try:
-            if os.path.isdir(path):
-                raise AttlasError("a trace file", "a folder", "name the file itself")
             with safe_open(path, framework="pt") as file:
                 return cls._read(file)
         except AttlasError as error:
@@ -221,6 +219,10 @@ class Trace:
             *(SafetensorError, OSError, KeyError, TypeError, ValueError),
             *(AttributeError, OverflowError, RuntimeError),  # RecursionError is of the last kind
         ) as error:
+            if os.path.isdir(path):
+                raise AttlasError(
+                    "a trace file", f"the folder {path}", "name the file itself"
+                ) from None
             raise AttlasError(
                 "a whole trace file", f"{path}, which is damaged ({error})", "save the trace again"
             ) from None

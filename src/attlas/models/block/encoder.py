@@ -10,7 +10,7 @@ from attlas.layers.linear import overseen
 from attlas.models.block.by_length import by_length
 from attlas.models.block.feedforward import FeedForward
 from attlas.models.block.residual import Residual
-from attlas.recording import Tap
+from attlas.recording.tap import listened_to
 
 
 class EncoderLayer(nn.Module):
@@ -82,7 +82,7 @@ class Encoder(nn.Module):
             or self.training
             or torch.is_grad_enabled()
             or overseen()
-            or any(part.heard or part.intervened for part in parts if isinstance(part, Tap))
+            or listened_to(self)
             or any(part._forward_hooks or part._forward_pre_hooks for part in parts)
             or any(part._compiled_call_impl is not None for part in parts)
             or bool(registered._global_forward_hooks or registered._global_forward_pre_hooks)
