@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from attlas.errors import AttlasError
-from attlas.layers import Dropout
+from attlas.layers import Dropout, WordDropout
 from attlas.layers.dropout import dropping_by
 
 
@@ -89,6 +89,30 @@ def test_on_another_device_than_a_cpu_it_is_torchs_own(monkeypatch) -> None:
     assert p == 0.3
     assert Dropout(0.3).eval()(x) is x
     assert Dropout(0.0)(x) is x
+
+
+@given(
+    p=st.floats(0.0, 0.95),
+    shape=st.lists(st.integers(0, 7), min_size=1, max_size=4),
+    dtype=st.sampled_from([torch.float64, torch.float32, torch.bfloat16]),
+)
+def test_words_are_dropped_whole_or_scaled_up(p: float, shape: list[int], dtype) -> None:
+    x = (torch.randn(shape, dtype=torch.float64).to(dtype) + 10).requires_grad_()
+    y = WordDropout(p)(x)
+    assert (y.shape, y.dtype) == (x.shape, dtype)
+    factors = (y / x)[..., :1]
+    expected = torch.where(factors == 0, 0.0, 1 / (1 - p)).to(dtype)
+    close = {"rtol": 2e-2 if dtype == torch.bfloat16 else 1e-3, "atol": 0}
+    torch.testing.assert_close(y, x * expected, **close)
+    (gradient,) = torch.autograd.grad(y.sum(), x)
+    torch.testing.assert_close(gradient, expected.expand_as(x), **close)
+
+
+def test_no_words_are_dropped_in_evaluation() -> None:
+    x = torch.randn(5, 3)
+    assert WordDropout(0.7).eval()(x) is x
+    assert WordDropout(0.0)(x) is x
+    assert not WordDropout(1.0)(x).any()
 
 
 def test_its_rate_is_what_it_drops_now() -> None:

@@ -171,20 +171,3 @@ def test_one_label_is_no_choice() -> None:
 def test_a_batch_without_slots_is_the_callers_error() -> None:
     with pytest.raises(AttlasError, match="a source of at least one row and one slot"):
         made()(torch.zeros(2, 0, dtype=torch.long))
-
-
-def test_word_dropout_leaves_out_whole_tokens_in_training_alone(source: Tensor) -> None:
-    seen: list[Tensor] = []
-    model = made(word_dropout=0.5, positions="none", layers=1)
-    model.encoder.register_forward_pre_hook(lambda _, given: seen.append(given[0]))
-    model.train()
-    many = source.repeat(200, 1)
-    model(many)
-    whole = model.embedding(many) * model.scale
-    left_out = (seen[0] == 0).all(-1)
-    assert ((seen[0] == 0).any(-1) == left_out).all()
-    torch.testing.assert_close(seen[0][~left_out], 2.0 * whole[~left_out])
-    assert left_out.double().mean().item() == pytest.approx(0.5, abs=0.05)
-    model.eval()
-    model(many)
-    torch.testing.assert_close(seen[1], whole)

@@ -29,6 +29,49 @@ def check_dropped(seen: Tensor, whole: Tensor) -> None:
     assert not dropped.all(-1).any()
 
 
+def check_left_out(seen: Tensor, whole: Tensor) -> None:
+    """That half of the tokens are left out whole, and the others doubled."""
+    left_out = (seen == 0).all(-1)
+    assert ((seen == 0).any(-1) == left_out).all()
+    torch.testing.assert_close(seen[~left_out], 2.0 * whole[~left_out])
+    for share in (left_out, left_out[:, :1], left_out[:1]):  # neither whole texts nor whole places
+        assert share.double().mean().item() == pytest.approx(0.5, abs=0.25)
+    assert left_out.double().mean().item() == pytest.approx(0.5, abs=0.05)
+
+
+@pytest.mark.parametrize("side", ["source", "target"])
+def test_a_transformer_leaves_out_whole_tokens_in_training_alone(
+    source: Tensor, target: Tensor, side: str
+) -> None:
+    model = made(small(word_dropout=0.5, positions="none"))
+    source, target = source.repeat(100, 1), target.repeat(100, 1)
+    embedding = model.source_embedding if side == "source" else model.target_embedding
+    assert embedding is not None
+    whole = embedding(source if side == "source" else target) * model.scale
+    with entering(model.encoder if side == "source" else model.decoder) as seen:
+        model(source, None, target)
+        model.eval()
+        model(source, None, target)
+    check_left_out(seen[0], whole)
+    torch.testing.assert_close(seen[1], whole)
+
+
+def test_a_classifier_leaves_out_whole_tokens_in_training_alone(source: Tensor) -> None:
+    torch.manual_seed(5)
+    config = ClassifierConfig(
+        width=8, heads=2, feedforward=12, dropout=0.0, word_dropout=0.5, positions="none"
+    )
+    model = build_classifier(config, 11, 3).double()
+    many = source.repeat(200, 1)
+    whole = model.embedding(many) * model.scale
+    with entering(model.encoder) as seen:
+        model(many)
+        model.eval()
+        model(many)
+    check_left_out(seen[0], whole)
+    torch.testing.assert_close(seen[1], whole)
+
+
 @pytest.mark.parametrize("side", ["source", "target"])
 def test_a_transformer_drops_of_the_sum_of_embeddings_and_positions(
     source: Tensor, target: Tensor, side: str

@@ -3,7 +3,7 @@
 from attlas.layers.additive import Additive
 from attlas.layers.attend import attend, attend_with_weights
 from attlas.layers.attention import Attention, ScoredAttention
-from attlas.layers.dropout import Dropout
+from attlas.layers.dropout import Dropout, WordDropout
 from attlas.layers.fused import FusedAttention
 from attlas.layers.local import Local, LocalMonotonic, LocalPredictive
 from attlas.layers.memory import Memory
@@ -38,6 +38,7 @@ __all__ = [
     "ScaledDotProduct",
     "ScoredAttention",
     "SinusoidalPositions",
+    "WordDropout",
     "attend",
     "attend_with_weights",
 ]

@@ -65,6 +65,18 @@ class Dropout(nn.Module):
         return f"p={self.p}"
 
 
+class WordDropout(Dropout):
+    """y_t = x_t · m_t / (1 − p),  m_t = 0 with probability p, else 1, for each vector of a text
+    Iyyer et al., 2015; Gal & Ghahramani, 2016; in evaluation y = x.
+
+    Words are left out whole, so that none decides alone and a decoder cannot rely on what it wrote.
+    """
+
+    def forward(self, x: Float[Tensor, "*positions width"]) -> Float[Tensor, "*positions width"]:
+        """Some vectors of x set to zero, the others scaled up."""
+        return x * super().forward(x.new_ones((*x.shape[:-1], 1))) if self.rate else x
+
+
 def dropout_mask(x: Float[Tensor, "*shape"], p: float) -> Float[Tensor, "*shape"] | None:
     """m / (1 − p) for a tensor like x, on a CPU; None where p rounds to 0.
 

@@ -25,7 +25,9 @@ class BlockConfig(Config):
     layer, which makes the logits, always do.
 
     dropout: of embeddings and of what each sublayer adds; attention_dropout: of the weights;
-    feedforward_dropout: inside the feed-forward.
+    feedforward_dropout: inside the feed-forward. word_dropout: the probability that a token is left
+    out whole in training (its embedding is zero; see `WordDropout`), so that no single word
+    decides.
     """
 
     width: Count = 256
@@ -41,6 +43,7 @@ class BlockConfig(Config):
     dropout: Share = 0.1
     attention_dropout: Share = 0.0
     feedforward_dropout: Share = 0.0
+    word_dropout: Share = 0.0
 
     @model_validator(mode="after")
     def _shared_evenly(self) -> Self:

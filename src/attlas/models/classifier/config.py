@@ -5,7 +5,7 @@ from typing import Literal, Self
 from pydantic import model_validator
 
 from attlas.models.block import BlockConfig, Patterns, check_patterns
-from attlas.models.numbers import Count, Share
+from attlas.models.numbers import Count
 
 
 class ClassifierConfig(BlockConfig):
@@ -14,16 +14,13 @@ class ClassifierConfig(BlockConfig):
     layers: how many; patterns: where they may look (a window keeps long texts affordable: time and
     memory grow with length × window). pooling: how the vectors of all tokens become one, see
     `MeanPooling`, `MaxPooling`, `FirstPooling` and `AttentivePooling`; "first" wants patterns that
-    let the first token see the others, such as either(window(16), landmarks(0)). word_dropout: the
-    probability that a token is left out whole in training (its embedding is zero; Iyyer et al.,
-    2015), so that no single word decides.
+    let the first token see the others, such as either(window(16), landmarks(0)).
     """
 
     kind: Literal["classifier"] = "classifier"
     layers: Count = 1
     patterns: Patterns = ("everywhere",)
     pooling: Literal["mean", "max", "first", "attentive"] = "mean"
-    word_dropout: Share = 0.0
 
     @model_validator(mode="after")
     def _patterns_fit(self) -> Self:

@@ -7,7 +7,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
-from attlas.layers import Dropout, LearnedPositions, Positions
+from attlas.layers import Dropout, LearnedPositions, Positions, WordDropout
 from attlas.models.block import Encoder, EncoderLayer
 from attlas.models.classifier.pooling import FirstPooling, Pooling
 from attlas.models.classifier.reach import out_of_sight
@@ -39,7 +39,7 @@ class Classifier(nn.Module):
         self.pooling = pooling
         self.output = output
         self.dropout = Dropout(dropout)
-        self.word_dropout = Dropout(word_dropout)
+        self.word_dropout = WordDropout(word_dropout)
         self.scale = math.sqrt(embedding.embedding_dim)
 
     @property
@@ -69,9 +69,7 @@ class Classifier(nn.Module):
         source = ids_of(source, real)
         known = torch.ones_like(source, dtype=torch.bool) if real is None else real
         mask = None if bool(known.all()) else known
-        embedded = self.embedding(source) * self.scale
-        if self.word_dropout.rate:
-            embedded = embedded * self.word_dropout(embedded.new_ones((*source.shape, 1)))
+        embedded = self.word_dropout(self.embedding(source) * self.scale)
         x = self.dropout(self.positions(embedded))
         pooled = self.pooling(self.encoder(x, mask), known)
         logits: Tensor = self.output(self.dropout(pooled))

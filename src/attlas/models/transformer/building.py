@@ -33,6 +33,7 @@ def build_transformer(config: TransformerConfig, source_size: int, target_size: 
         _decoder(config),
         Output(width, width, target_size, tied=config.tied_output),
         config.dropout,
+        config.word_dropout,
     )
 
 

@@ -8,7 +8,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from attlas.errors import AttlasError
-from attlas.layers import Dropout, LearnedPositions, Positions
+from attlas.layers import Dropout, LearnedPositions, Positions, WordDropout
 from attlas.models.block import Encoder
 from attlas.models.embedding import Embedding
 from attlas.models.output import Output
@@ -22,10 +22,10 @@ from attlas.models.transformer.state import TransformerState
 class Transformer(SequenceToSequence[TransformerState]):
     """softmax(W decoder(y, encoder(x)) + b)    Vaswani et al., 2017, figure 1.
 
-    Embeddings are scaled by √width (section 3.4), positions are added, then dropout falls on the
-    sum. The attentions are the layers "encoder.layers.N.self_attention",
-    "decoder.layers.N.self_attention" and "decoder.layers.N.cross_attention". Without a source
-    embedding the languages share the target's.
+    Embeddings are scaled by √width (section 3.4), those of some words are left out if that is
+    wanted, positions are added, then dropout falls on the sum. The attentions are the layers
+    "encoder.layers.N.self_attention", "decoder.layers.N.self_attention" and
+    "decoder.layers.N.cross_attention". Without a source embedding the languages share the target's.
     """
 
     def __init__(
@@ -37,6 +37,7 @@ class Transformer(SequenceToSequence[TransformerState]):
         decoder: Decoder,
         output: Output,
         dropout: float,
+        word_dropout: float = 0.0,
     ) -> None:
         super().__init__()
         self.source_embedding = source_embedding
@@ -46,6 +47,7 @@ class Transformer(SequenceToSequence[TransformerState]):
         self.decoder = decoder
         self.output = output
         self.dropout = Dropout(dropout)
+        self.word_dropout = WordDropout(word_dropout)
         self.scale = math.sqrt(target_embedding.embedding_dim)
 
     @property
@@ -80,7 +82,8 @@ class Transformer(SequenceToSequence[TransformerState]):
             real = None  # a mask costs more than to ask
         own = self.source_embedding
         embedding = self.target_embedding if own is None else own
-        x = self.dropout(self.source_positions(embedding(source) * self.scale))
+        embedded = self.word_dropout(embedding(source) * self.scale)
+        x = self.dropout(self.source_positions(embedded))
         return self.decoder.start(encoder(x, real), real)
 
     def step(
@@ -115,6 +118,6 @@ class Transformer(SequenceToSequence[TransformerState]):
     def _entering(
         self, target: Int[Tensor, "batch queries"], state: TransformerState
     ) -> Float[Tensor, "batch queries width"]:
-        embedded = self.target_embedding(target) * self.scale
+        embedded = self.word_dropout(self.target_embedding(target) * self.scale)
         entering: Tensor = self.dropout(self.target_positions(embedded, state.position))
         return entering
