@@ -51,6 +51,14 @@ def test_an_unknown_key_names_the_nearest_valid_one() -> None:
         Zoo.read({"name": "z", "raet": 1}, "zoo.toml")
 
 
+def test_a_setting_in_the_wrong_place_is_told_where_it_belongs() -> None:
+    table = {"name": "z", "animal": {"kind": "dog", "tail": 2.0}}
+    with pytest.raises(AttlasError, match=r"got `salt`; did you mean `animal\.water\.salt`\?"):
+        Zoo.read({**table, "salt": 1}, "zoo.toml")
+    with pytest.raises(AttlasError, match=r"got `animal\.rate`; did you mean `rate`\?"):
+        Zoo.read({**table, "animal": {"kind": "dog", "tail": 2.0, "rate": 1}}, "zoo.toml")
+
+
 def test_an_unknown_key_inside_a_union_is_matched_within_its_kind() -> None:
     with pytest.raises(AttlasError, match=r"did you mean `whiskers`") as caught:
         Zoo.read({"name": "z", "animal": {"kind": "cat", "wiskers": 1}}, "zoo.toml")

@@ -350,6 +350,16 @@ def test_a_shipped_recipe_says_where_its_missing_files_come_from(name, tmp_path,
     assert f"get it from {data.origin}, or name another with --set data.train=" in str(caught.value)
 
 
+@pytest.mark.parametrize("name", ["tiny", "imdb"])
+def test_files_of_ones_own_have_not_the_origin_of_a_recipes(name):
+    from attlas.training import read_recipe
+
+    assert read_recipe(name, ["data.train=mine.tsv"]).data.origin == ""
+    assert read_recipe(name, ["data.test=mine.tsv"]).data.origin.startswith("https://")
+    own = read_recipe(name, ["data.train=mine.tsv", "data.origin=the attic"])
+    assert own.data.origin == "the attic"
+
+
 def test_two_tables_are_not_two_sides(tmp_path):
     for name in ("one.tsv", "two.tsv"):
         (tmp_path / name).write_text("a\tb\nc\td\n")

@@ -160,6 +160,10 @@ class _Work:
 
 def _outputs(sources: Sequence[Path], folder: Path) -> dict[Path, Path]:
     """Each output and the file that it is the translation of."""
+    if _is_file(folder):
+        raise AttlasError(
+            "a folder to translate --into", f"the file {folder}", "name a folder, new or not"
+        )
     found: dict[Path, Path] = {}
     for source in sources:
         output = folder / source.name

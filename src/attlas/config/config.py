@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 from pydantic_core import ErrorDetails
 
 from attlas.config.override import SET, Keys, Overridden
-from attlas.config.place import Place
+from attlas.config.place import Place, named
 from attlas.errors import AttlasError
 
 # Not typing.Self: beartype refuses it on a method of a class that it does not decorate itself.
@@ -60,7 +60,7 @@ def _explained(
         return AttlasError(f"{ours.wanted} ({where})", ours.came, ours.do)
     place = Place.of(cls, first["loc"])
     if first["type"] == "extra_forbidden":
-        return _unknown(place, where)
+        return _unknown(cls, place, where)
     if any(place.keys[: len(keys)] == keys for keys in assigned):
         where = SET
     within = isinstance(first["loc"][-1], int)  # a value that a list lacks, not a setting
@@ -118,7 +118,7 @@ def _as_written(value: Any) -> str:
     return repr(value)
 
 
-def _unknown(place: Place, where: str) -> AttlasError:
+def _unknown(root: type[Config], place: Place, where: str) -> AttlasError:
     """The error for a key that is no setting where it stands."""
     wanted, key, valid = f"a known setting in {where}", place.keys[-1], place.group.model_fields
     listed = f"valid here: {', '.join(sorted(valid))}"
@@ -132,6 +132,6 @@ def _unknown(place: Place, where: str) -> AttlasError:
             f"leave it out, or write the whole group anew: {group} = {{ {place.tag} = …, … }}; "
             f"{listed}",
         )
-    near = get_close_matches(key, valid, n=1, cutoff=0.5)
-    hint = f"did you mean `{near[0]}`? " if near else ""
+    near = named(root, key)[:3] or get_close_matches(key, valid, n=1, cutoff=0.5)
+    hint = f"did you mean {' or '.join(f'`{one}`' for one in near)}? " if near else ""
     return AttlasError(wanted, f"`{place.name}`", f"{hint}{listed}")

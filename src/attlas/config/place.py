@@ -65,6 +65,15 @@ class Place:
         return [_kind(group, str(field.discriminator)) for group in _groups_in(field.annotation)]
 
 
+def named(root: Group, key: str, before: tuple[str, ...] = ()) -> list[str]:
+    """Every setting of this name, of any kind of group: `["training.rate"]` of "rate"."""
+    found = [".".join((*before, key))] if key in root.model_fields else []
+    for name, field in root.model_fields.items():
+        for group in _groups_in(field.annotation):
+            found += named(group, key, (*before, name))
+    return list(dict.fromkeys(found))
+
+
 def _groups_in(annotation: Any) -> list[Group]:
     """The groups of settings that a field may hold."""
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):

@@ -164,7 +164,10 @@ def read_recipe(name: Path | str, assignments: Iterable[str] = ()) -> Recipe:
             )
         with as_file(_SHIPPED / f"{stem}.toml") as file:
             table, base, where = read_toml(file), Path(), f"the shipped recipe {stem}.toml"
-    recipe = Recipe.read(overridden(table, assignments), where)
+    changed = overridden(table, assignments)
+    if ("data", "train") in changed.assigned and ("data", "origin") not in changed.assigned:
+        changed["data"].pop("origin", None)  # it is that of other files
+    recipe = Recipe.read(changed, where)
     return recipe.model_copy(update={"data": recipe.data.resolved(base.resolve())})
 
 
