@@ -10,13 +10,16 @@ import torch
 from attlas.data import Batch, padded
 from attlas.data.vocabulary import BEGIN, END
 from attlas.errors import AttlasError
+from attlas.layers.half_products import halved
 from attlas.models import RecurrentConfig, RecurrentModel, SequenceToSequence, build
+from attlas.training import precision
 from attlas.training.consistency import consistent_sequence_loss
 from attlas.training.crew import Crew
 from attlas.training.feeding import sampled, teacher_forced
 from attlas.training.fleet import Fleet, Word
 from attlas.training.learner import Learner
 from attlas.training.loss import cross_entropy, sequence_loss
+from attlas.training.precision import Precision
 from attlas.training.settings import TrainingConfig
 from products import by_onednn
 
@@ -249,6 +252,36 @@ def test_bfloat16_autocast_learns_in_float32_weights() -> None:
     losses = [one.update([[batch(0, 1)]], 1).loss for one in (exact, coarse)]
     assert losses[0] == pytest.approx(losses[1], rel=0.02)
     assert {p.dtype for p in coarse.model.parameters()} == {torch.float32}
+
+
+@pytest.mark.parametrize("autocast", ["none", "bf16"])
+def test_bfloat16_on_a_cpu_is_for_the_products_of_linear_maps_and_for_nothing_else(
+    autocast: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked, kept = [], []
+    one = learner(autocast=autocast)
+    own = one.loss
+
+    def heard(*given):
+        asked.append(halved())
+        kept.append(torch.is_autocast_enabled("cpu"))
+        return own(*given)
+
+    monkeypatch.setattr(one, "loss", heard)
+    one.update([[batch(0, 1)], [batch(2)]], 1)
+    assert asked == [autocast == "bf16"] * 2
+    assert kept == [False] * 2
+    assert not halved()
+
+
+@pytest.mark.parametrize("instructions", [False, True])
+def test_bfloat16_without_instructions_for_it_is_told(
+    instructions: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(precision, "halves_time", lambda: instructions)
+    assert Precision("none", torch.device("cpu")).slower is None
+    told = Precision("bf16", torch.device("cpu")).slower
+    assert told is None if instructions else "no instructions for bfloat16" in told
 
 
 def test_float16_without_cuda_is_an_error_that_names_the_way_out() -> None:

@@ -10,6 +10,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from torch.autograd import forward_ad
 
+from attlas.layers.half_products import half_product, halved
 from attlas.processor import processor_maker
 
 _FEWEST_ROWS = 16  # fewer are not faster, and every number of rows is a kernel of its own
@@ -39,6 +40,8 @@ def linear(
     fast. So products of some size go to oneDNN on such a processor, forwards and backwards; all
     others, and all where `torch.backends.mkldnn.enabled` is False, are `F.linear`.
     """
+    if halved() and _halves(x, weight, bias):
+        return half_product(x, weight, bias)
     if not _by_onednn(x, weight, bias):
         return F.linear(x, weight, bias)
     # A view of some columns would be multiplied by a kernel that is a hundred times as slow.
@@ -97,6 +100,10 @@ def _by_onednn(x: Tensor, weight: Tensor, bias: Tensor | None) -> bool:
         and not torch.is_autocast_enabled("cpu")
         and not overseen()
     )
+
+
+def _halves(x: Tensor, weight: Tensor, bias: Tensor | None) -> bool:
+    return all(plain(one) for one in (x, weight, bias) if one is not None) and _enough(x, weight)
 
 
 def _enough(x: Tensor, weight: Tensor) -> bool:

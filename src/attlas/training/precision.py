@@ -5,6 +5,7 @@ from contextlib import AbstractContextManager
 import torch
 
 from attlas.errors import AttlasError
+from attlas.layers.half_products import half_products, halves_time
 
 _DTYPES = {"bf16": torch.bfloat16, "fp16": torch.float16}
 
@@ -12,7 +13,8 @@ _DTYPES = {"bf16": torch.bfloat16, "fp16": torch.float16}
 class Precision:
     """Autocast of the forward pass; the weights stay float32. float16 gets a gradient scaler.
 
-    Micikevicius et al., Mixed Precision Training, 2018.
+    Micikevicius et al., Mixed Precision Training, 2018. On a CPU "bf16" is `half_products`: the
+    linear maps alone, forwards and backwards.
     Errors: `AttlasError` where the device does not have these numbers.
     """
 
@@ -25,6 +27,16 @@ class Precision:
             raise _absent("a device with bfloat16", device, "'fp16' or 'none'")
         self.scaler = torch.amp.GradScaler(device.type, enabled=autocast == "fp16")
 
+    @property
+    def slower(self) -> str | None:
+        """What to say where bfloat16 gains nothing."""
+        if self.dtype is not torch.bfloat16 or self.device.type != "cpu" or halves_time():
+            return None
+        return (
+            "WARNING: this processor has no instructions for bfloat16, so training.autocast = "
+            "'bf16' makes it slower: leave it out, in another folder"
+        )
+
     def autocast(self, *, alone: bool = True) -> AbstractContextManager[object]:
         """Around everything that leads to a loss.
 
@@ -32,6 +44,8 @@ class Precision:
         the first to leave takes it from the others: chance would decide what they sum in 8 bits.
         Processes on CPUs do as such threads do, to come to the same.
         """
+        if self.dtype is torch.bfloat16 and self.device.type == "cpu":
+            return half_products()
         return torch.autocast(
             self.device.type, self.dtype, enabled=self.dtype is not None, cache_enabled=alone
         )

@@ -119,7 +119,11 @@ class Sitting:
         batches, order = self.course.epoch(self.state.epoch)
         notes = task.notes(batches)
         planned = self.course.planned(self.state)
-        misfits = (settings.schedule.misfit(planned), settings.too_late(planned))
+        misfits = (
+            settings.schedule.misfit(planned),
+            settings.too_late(planned),
+            self.learner.precision.slower,
+        )
         notes.extend(told for told in misfits if told)
         if journal.missing:
             notes.append(

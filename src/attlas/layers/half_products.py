@@ -1,0 +1,57 @@
+"""Products of bfloat16 between numbers of float32."""
+
+import platform
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float
+from torch import Tensor
+
+_asked = threading.local()
+
+
+@contextmanager
+def half_products() -> Iterator[None]:
+    """Within the block, in this thread, `linear` on a CPU multiplies in bfloat16.
+
+    What goes in and what comes out is float32, and so is all else: where autocast keeps activations
+    in bfloat16, their sums and norms have eight bits too, and a CPU is slower at them.
+    """
+    before = halved()
+    _asked.half = True
+    try:
+        yield
+    finally:
+        _asked.half = before
+
+
+def halved() -> bool:
+    """Whether `half_products` is under way in this thread."""
+    return getattr(_asked, "half", False)
+
+
+@cache
+def halves_time() -> bool:
+    """Whether this processor has instructions for products of bfloat16; True where torch cannot
+    tell, as of those that are not x86."""
+    if platform.machine().lower() not in ("x86_64", "amd64"):
+        return True
+    asked = ("_is_avx512_bf16_supported", "_is_amx_tile_supported")
+    return any(getattr(torch.cpu, name, bool)() for name in asked)
+
+
+def half_product(
+    x: Float[Tensor, "*rows inputs"],
+    weight: Float[Tensor, "outputs inputs"],
+    bias: Float[Tensor, " outputs"] | None,
+) -> Float[Tensor, "*rows outputs"]:
+    """y = x Wᵀ + b, each of x, W and b rounded to eight bits, summed in float32, and y rounded.
+
+    Its gradients are products of the same kind.
+    """
+    added = None if bias is None else bias.bfloat16()
+    return F.linear(x.bfloat16(), weight.bfloat16(), added).to(x.dtype)

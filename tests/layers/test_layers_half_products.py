@@ -1,0 +1,132 @@
+"""Products of bfloat16 between numbers of float32: what they give, and where they are used."""
+
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from torch import Tensor, nn
+
+from attlas.layers import half_products as module
+from attlas.layers import linear as linear_module
+from attlas.layers.half_products import half_product, half_products, halved, halves_time
+from attlas.layers.linear import Linear, linear
+
+EIGHT_BITS = 2.0**-8  # the least significant of a number between 1 and 2, rounded: half of it
+
+
+@pytest.fixture(autouse=True)
+def of_any_size(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Small products are not worth it, and are here what is quick to check."""
+    monkeypatch.setattr(linear_module, "_LEAST", 0)
+
+
+def drawn(*shapes: tuple[int, ...]) -> list[Tensor]:
+    return [torch.randn(shape).requires_grad_() for shape in shapes]
+
+
+@given(
+    rows=st.integers(16, 40),
+    inputs=st.integers(1, 30),
+    outputs=st.integers(1, 30),
+    biased=st.booleans(),
+    seed=st.integers(0, 99),
+)
+def test_outputs_and_gradients_are_those_of_float32_to_eight_bits(
+    rows: int, inputs: int, outputs: int, biased: bool, seed: int
+) -> None:
+    torch.manual_seed(seed)
+    x, weight, bias = drawn((rows, inputs), (outputs, inputs), (outputs,))
+    given_ = (x, weight, bias) if biased else (x, weight)
+    toward = torch.randn(rows, outputs)
+    with half_products():
+        y = linear(*given_)
+    found = torch.autograd.grad(y, given_, toward)
+    exact = nn.functional.linear(*given_)
+    wanted = torch.autograd.grad(exact, given_, toward)
+    # Each factor is off by half of the last bit at the most, and so is what comes out.
+    sizes = [
+        x.abs() @ weight.abs().t() + (bias.abs() if biased else 0.0),
+        toward.abs() @ weight.abs(),
+        toward.abs().t() @ x.abs(),
+        toward.abs().sum(0),
+    ]
+    assert len(sizes) >= 1 + len(given_)
+    for one, other, size in zip((y, *found), (exact, *wanted), sizes, strict=False):
+        assert one.dtype == torch.float32
+        assert ((one - other).abs() <= 2.0 * EIGHT_BITS * size + 1e-6).all()
+
+
+def test_it_is_what_torch_makes_of_rounded_numbers() -> None:
+    x, weight, bias = (part.detach() for part in drawn((20, 6), (5, 6), (5,)))
+    half = torch.bfloat16
+    wanted = nn.functional.linear(x.to(half), weight.to(half), bias.to(half)).float()
+    with half_products():
+        assert torch.equal(Linear.forward(layer(weight, bias), x), wanted)
+    assert torch.equal(half_product(x, weight, bias), wanted)
+    assert not torch.equal(linear(x, weight, bias), wanted)
+
+
+def layer(weight: Tensor, bias: Tensor) -> Linear:
+    made = Linear(weight.shape[1], weight.shape[0])
+    with torch.no_grad():
+        made.weight.copy_(weight)
+        made.bias.copy_(bias)
+    return made
+
+
+def test_it_is_for_this_thread_and_until_the_block_ends() -> None:
+    assert not halved()
+    with half_products():
+        with half_products():
+            assert halved()
+        assert halved()
+        with ThreadPoolExecutor(1) as other:
+            assert not other.submit(halved).result()
+    assert not halved()
+    with pytest.raises(ZeroDivisionError), half_products():
+        _ = 1 / 0
+    assert not halved()
+
+
+def test_few_rows_and_other_numbers_are_multiplied_as_ever() -> None:
+    x, weight = (part.detach() for part in drawn((20, 6), (5, 6)))
+    with half_products():
+        assert torch.equal(linear(x[:3], weight), nn.functional.linear(x[:3], weight))
+        precise = linear(x.double(), weight.double())
+    assert torch.equal(precise, nn.functional.linear(x.double(), weight.double()))
+
+
+def test_its_gradient_can_be_differentiated() -> None:
+    torch.manual_seed(3)
+    x, weight = drawn((20, 6), (5, 6))
+
+    def second() -> tuple[Tensor, ...]:
+        (first,) = torch.autograd.grad(linear(x, weight).tanh().sum(), x, create_graph=True)
+        return torch.autograd.grad(first.square().sum(), [x, weight])
+
+    with half_products():
+        found = second()
+    for one, other in zip(found, second(), strict=True):
+        torch.testing.assert_close(one, other, rtol=0.1, atol=0.15)
+
+
+@pytest.mark.parametrize(
+    ("machine", "instructions", "told"),
+    [
+        ("x86_64", (), False),
+        ("AMD64", ("_is_avx512_bf16_supported",), True),
+        ("x86_64", ("_is_amx_tile_supported",), True),
+        ("aarch64", (), True),
+    ],
+)
+def test_whether_it_is_quicker_is_asked_of_the_processor(
+    machine: str, instructions: tuple[str, ...], told: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module.platform, "machine", lambda: machine)
+    for name in ("_is_avx512_bf16_supported", "_is_amx_tile_supported"):
+        monkeypatch.setattr(torch.cpu, name, lambda name=name: name in instructions)
+    halves_time.cache_clear()
+    assert halves_time() is told
+    halves_time.cache_clear()
