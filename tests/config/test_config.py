@@ -52,11 +52,21 @@ def test_an_unknown_key_names_the_nearest_valid_one() -> None:
 
 
 def test_a_setting_in_the_wrong_place_is_told_where_it_belongs() -> None:
-    table = {"name": "z", "animal": {"kind": "dog", "tail": 2.0}}
+    fish = {"name": "z", "animal": {"kind": "fish", "water": {}}}
     with pytest.raises(AttlasError, match=r"got `salt`; did you mean `animal\.water\.salt`\?"):
-        Zoo.read({**table, "salt": 1}, "zoo.toml")
+        Zoo.read({**fish, "salt": 1}, "zoo.toml")
+    dog = {"kind": "dog", "tail": 2.0}
     with pytest.raises(AttlasError, match=r"got `animal\.rate`; did you mean `rate`\?"):
-        Zoo.read({**table, "animal": {"kind": "dog", "tail": 2.0, "rate": 1}}, "zoo.toml")
+        Zoo.read({"name": "z", "animal": {**dog, "rate": 1}}, "zoo.toml")
+    # Not of another kind than there is, not in place of a neighbour, and not where it is anywhere.
+    with pytest.raises(AttlasError, match=r"got `salt`; valid here"):
+        Zoo.read({"name": "z", "animal": dog, "salt": 1}, "zoo.toml")
+    with pytest.raises(AttlasError, match=r"got `tails`; valid here"):
+        Zoo.read({"name": "z", "animal": dog, "tails": 1}, "zoo.toml")
+    with pytest.raises(AttlasError, match=r"got `names`; did you mean `name`\?"):
+        Zoo.read({"name": "z", "names": 1}, "zoo.toml")
+    with pytest.raises(AttlasError, match=r"got `kind`; valid here"):
+        Zoo.read({"name": "z", "kind": 1}, "zoo.toml")
 
 
 def test_an_unknown_key_inside_a_union_is_matched_within_its_kind() -> None:

@@ -10,10 +10,11 @@ from torch import Tensor, nn
 
 from attlas.layers import half_products as module
 from attlas.layers import linear as linear_module
+from attlas.layers.deferred import DeferredLinear
 from attlas.layers.half_products import half_product, half_products, halved, halves_time
 from attlas.layers.linear import Linear, linear
 
-EIGHT_BITS = 2.0**-8  # the least significant of a number between 1 and 2, rounded: half of it
+EIGHT_BITS = 2.0**-8  # how far a number of 1 and more, below 2, is from the nearest that has eight
 
 
 @pytest.fixture(autouse=True)
@@ -45,7 +46,7 @@ def test_outputs_and_gradients_are_those_of_float32_to_eight_bits(
     found = torch.autograd.grad(y, given_, toward)
     exact = nn.functional.linear(*given_)
     wanted = torch.autograd.grad(exact, given_, toward)
-    # Each factor is off by half of the last bit at the most, and so is what comes out.
+    # Both factors are off by so much at the most, and so is what comes out.
     sizes = [
         x.abs() @ weight.abs().t() + (bias.abs() if biased else 0.0),
         toward.abs() @ weight.abs(),
@@ -55,7 +56,7 @@ def test_outputs_and_gradients_are_those_of_float32_to_eight_bits(
     assert len(sizes) >= 1 + len(given_)
     for one, other, size in zip((y, *found), (exact, *wanted), sizes, strict=False):
         assert one.dtype == torch.float32
-        assert ((one - other).abs() <= 2.0 * EIGHT_BITS * size + 1e-6).all()
+        assert ((one - other).abs() <= 3.1 * EIGHT_BITS * size + 1e-6).all()
 
 
 def test_it_is_what_torch_makes_of_rounded_numbers() -> None:
@@ -110,6 +111,35 @@ def test_its_gradient_can_be_differentiated() -> None:
         found = second()
     for one, other in zip(found, second(), strict=True):
         torch.testing.assert_close(one, other, rtol=0.1, atol=0.15)
+
+
+@pytest.mark.parametrize("twice", [False, True])
+def test_a_map_in_a_loop_walks_back_as_it_came(
+    twice: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    torch.manual_seed(4)
+    x, weight, bias = drawn((20, 18), (18, 18), (18,))
+    made = []
+    monkeypatch.setattr(
+        linear_module, "half_product", lambda *given: made.append(0) or half_product(*given)
+    )
+
+    def gradients() -> tuple[Tensor, ...]:
+        step = DeferredLinear(weight, bias)
+        return torch.autograd.grad(
+            step(step(x)).square().sum(), [x, weight, bias], create_graph=twice
+        )
+
+    with half_products():
+        step = DeferredLinear(weight, bias)
+        y = step(step(x))
+    forwards = len(made)
+    found = torch.autograd.grad(y.square().sum(), [x, weight, bias], create_graph=twice)
+    assert (forwards, len(made)) == (2, 6 if twice else 5)  # one product of both steps, or two
+    assert not halved()
+    for one, other in zip(found, gradients(), strict=True):
+        close = 0.05 * other.detach().abs().max().item()
+        torch.testing.assert_close(one, other, rtol=0.05, atol=close)
 
 
 @pytest.mark.parametrize(

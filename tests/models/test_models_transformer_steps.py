@@ -203,21 +203,29 @@ def test_as_many_tokens_as_rows(source, real) -> None:
 
 
 @pytest.mark.parametrize("kind", ["pre", "grouped keys", "rms swiglu rotary", "longformer"])
-def test_many_draws_of_one_source_part_their_pasts_and_stay_what_they_are(kind: str) -> None:
+@pytest.mark.parametrize("together", [0, 1, 2])
+def test_many_rows_of_one_source_have_pasts_of_their_own_and_stay_what_they_are(
+    kind: str, together: int
+) -> None:
+    """Draws begin apart; hypotheses that begin as one, for so many tokens, part later."""
     model, draws = made(KINDS[kind]).eval(), 20
     source, real = torch.tensor([[4, 9, 7, 3]]), torch.ones(1, 4, dtype=torch.bool)
     tokens = torch.randint(4, TARGETS, (12, draws), generator=torch.Generator().manual_seed(0))
     with torch.inference_mode():
-        state = model.encode(source, real).select(torch.zeros(draws, dtype=torch.long))
+        state = model.encode(source, real)
         alone = model.encode(source.expand(draws, -1), real.expand(draws, -1))
+        for _ in range(together):
+            _, state = model.step(torch.tensor([2]), state)
+            _, alone = model.step(torch.full((draws,), 2), alone)
+        state = state.select(torch.zeros(draws, dtype=torch.long))
         shared = set()
         for step in tokens:
             found, state = model.step(step, state)
             expected, alone = model.step(step, alone)
             torch.testing.assert_close(found, expected)
             shared.add(state.past.each)
-    assert shared == {draws, 1}
-    assert state.past.layers[0].slots == len(tokens)
+    assert shared == ({draws, 1} if together else {1})
+    assert state.past.layers[0].slots == together + len(tokens)
 
 
 def test_a_beam_that_counts_where_it_looks_shares_its_past(transformer, source, real) -> None:

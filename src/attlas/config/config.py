@@ -12,6 +12,8 @@ from attlas.config.override import SET, Keys, Overridden
 from attlas.config.place import Place, named
 from attlas.errors import AttlasError
 
+_TAGS = ("kind",)  # in so many groups that it says nothing of which one was meant
+
 # Not typing.Self: beartype refuses it on a method of a class that it does not decorate itself.
 C = TypeVar("C", bound="Config")
 
@@ -47,11 +49,15 @@ class Config(BaseModel):
             return cls.model_validate(dict(table))
         except ValidationError as error:
             assigned = table.assigned if isinstance(table, Overridden) else ()
-            raise _explained(cls, error, where, assigned) from None
+            raise _explained(cls, table, error, where, assigned) from None
 
 
 def _explained(
-    cls: type[Config], error: ValidationError, where: str, assigned: Collection[Keys]
+    cls: type[Config],
+    table: Mapping[str, Any],
+    error: ValidationError,
+    where: str,
+    assigned: Collection[Keys],
 ) -> AttlasError:
     """Turn pydantic's first complaint into one sentence a person can act on."""
     first = error.errors()[0]
@@ -60,7 +66,7 @@ def _explained(
         return AttlasError(f"{ours.wanted} ({where})", ours.came, ours.do)
     place = Place.of(cls, first["loc"])
     if first["type"] == "extra_forbidden":
-        return _unknown(cls, place, where)
+        return _unknown(cls, table, place, where)
     if any(place.keys[: len(keys)] == keys for keys in assigned):
         where = SET
     within = isinstance(first["loc"][-1], int)  # a value that a list lacks, not a setting
@@ -118,7 +124,7 @@ def _as_written(value: Any) -> str:
     return repr(value)
 
 
-def _unknown(root: type[Config], place: Place, where: str) -> AttlasError:
+def _unknown(root: type[Config], table: Mapping[str, Any], place: Place, where: str) -> AttlasError:
     """The error for a key that is no setting where it stands."""
     wanted, key, valid = f"a known setting in {where}", place.keys[-1], place.group.model_fields
     listed = f"valid here: {', '.join(sorted(valid))}"
@@ -132,6 +138,8 @@ def _unknown(root: type[Config], place: Place, where: str) -> AttlasError:
             f"leave it out, or write the whole group anew: {group} = {{ {place.tag} = …, … }}; "
             f"{listed}",
         )
-    near = named(root, key)[:3] or get_close_matches(key, valid, n=1, cutoff=0.5)
-    hint = f"did you mean {' or '.join(f'`{one}`' for one in near)}? " if near else ""
+    near = get_close_matches(key, valid, n=1)
+    if not near and key not in _TAGS:
+        near = named(root, key, table)
+    hint = f"did you mean {' or '.join(f'`{one}`' for one in near[:3])}? " if near else ""
     return AttlasError(wanted, f"`{place.name}`", f"{hint}{listed}")

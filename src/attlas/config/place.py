@@ -1,10 +1,11 @@
 """Where a setting stands, as a person names it."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from pydantic import BaseModel
+from pydantic.fields import FieldInfo
 
 Group = type[BaseModel]
 
@@ -65,13 +66,30 @@ class Place:
         return [_kind(group, str(field.discriminator)) for group in _groups_in(field.annotation)]
 
 
-def named(root: Group, key: str, before: tuple[str, ...] = ()) -> list[str]:
-    """Every setting of this name, of any kind of group: `["training.rate"]` of "rate"."""
+def named(
+    root: Group, key: str, table: Mapping[str, Any], before: tuple[str, ...] = ()
+) -> list[str]:
+    """Every setting of this name, in the groups of the kinds that the table has or that are the
+    default: `["training.rate"]` of "rate"."""
     found = [".".join((*before, key))] if key in root.model_fields else []
     for name, field in root.model_fields.items():
-        for group in _groups_in(field.annotation):
-            found += named(group, key, (*before, name))
-    return list(dict.fromkeys(found))
+        given = table.get(name)
+        within = given if isinstance(given, Mapping) else {}
+        group = _chosen(field, within)
+        if group is not None:
+            found += named(group, key, within, (*before, name))
+    return found
+
+
+def _chosen(field: FieldInfo, given: Mapping[str, Any]) -> Group | None:
+    """The kind of group that is given, or the default; None where there is neither."""
+    groups = _groups_in(field.annotation)
+    if not field.discriminator:
+        return groups[0] if groups else None
+    tag = str(field.discriminator)
+    if tag not in given:
+        return type(field.default) if isinstance(field.default, BaseModel) else None
+    return next((group for group in groups if _kind(group, tag) == given[tag]), None)
 
 
 def _groups_in(annotation: Any) -> list[Group]:

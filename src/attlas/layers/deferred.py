@@ -6,6 +6,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from attlas.layers.half_products import half_products, halved
 from attlas.layers.linear import gradient_of_weight, linear
 
 _Pairs = dict[int, list[tuple[Tensor, Tensor]]]
@@ -57,7 +58,7 @@ class _Gathering(torch.autograd.Function):
     def forward(
         ctx: Any, pairs: _Pairs, weight: Tensor, bias: Tensor | None
     ) -> tuple[Tensor, Tensor | None]:
-        ctx.pairs, ctx.biased = pairs, bias is not None
+        ctx.pairs, ctx.biased, ctx.half = pairs, bias is not None, halved()
         ctx.set_materialize_grads(False)
         return weight.view_as(weight), None if bias is None else bias.view_as(bias)
 
@@ -70,7 +71,8 @@ class _Gathering(torch.autograd.Function):
         if pairs is None:
             return None, of_weight, of_bias
         gradients, inputs = (torch.cat(part) for part in zip(*pairs, strict=True))
-        of_weight = _sum(of_weight, gradient_of_weight(gradients, inputs))
+        with half_products(ctx.half):
+            of_weight = _sum(of_weight, gradient_of_weight(gradients, inputs))
         return None, of_weight, _sum(of_bias, gradients.sum(0)) if ctx.biased else None
 
 
@@ -81,17 +83,18 @@ class _Step(torch.autograd.Function):
     def forward(
         ctx: Any, pairs: _Pairs, inputs: Tensor, weight: Tensor, bias: Tensor | None
     ) -> Tensor:
-        ctx.pairs = pairs
+        ctx.pairs, ctx.half = pairs, halved()
         ctx.save_for_backward(inputs, weight)
         return linear(inputs, weight, bias)
 
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
         inputs, weight = ctx.saved_tensors
-        of_inputs = linear(gradient, weight.t()) if ctx.needs_input_grad[1] else None
-        if torch.is_grad_enabled():  # create_graph: a gradient in a pair would be a constant
-            of_bias = gradient.sum(0) if ctx.needs_input_grad[3] else None
-            return None, of_inputs, gradient_of_weight(gradient, inputs), of_bias
+        with half_products(ctx.half):
+            of_inputs = linear(gradient, weight.t()) if ctx.needs_input_grad[1] else None
+            if torch.is_grad_enabled():  # create_graph: a gradient in a pair would be a constant
+                of_bias = gradient.sum(0) if ctx.needs_input_grad[3] else None
+                return None, of_inputs, gradient_of_weight(gradient, inputs), of_bias
         here = torch._C._current_graph_task_id()
         # Detached: a pair that is never asked for must not hold the graph that holds the pairs.
         ctx.pairs.setdefault(here, []).append((gradient.detach(), inputs.detach()))

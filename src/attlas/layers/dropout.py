@@ -66,10 +66,13 @@ class Dropout(nn.Module):
 
 
 class WordDropout(Dropout):
-    """y_t = x_t · m_t / (1 − p),  m_t = 0 with probability p, else 1, for each vector of a text
-    Iyyer et al., 2015; Gal & Ghahramani, 2016; in evaluation y = x.
+    """y_t = x_t · m_t / (1 − p),  m_t = 0 with probability p, else 1, for each vector of a text; in
+    evaluation y = x.
 
-    Words are left out whole, so that none decides alone and a decoder cannot rely on what it wrote.
+    Words are left out whole, so that none decides alone and a decoder cannot rely on what it wrote:
+    after Iyyer et al. (2015), who take the mean of those that are left, and Gal & Ghahramani
+    (2016), who leave out a word wherever it stands. Here each place is drawn by itself, and scaled
+    as `Dropout` does.
     """
 
     def forward(self, x: Float[Tensor, "*positions width"]) -> Float[Tensor, "*positions width"]:

@@ -15,14 +15,15 @@ _asked = threading.local()
 
 
 @contextmanager
-def half_products() -> Iterator[None]:
-    """Within the block, in this thread, `linear` on a CPU multiplies in bfloat16.
+def half_products(wanted: bool = True) -> Iterator[None]:
+    """Within the block, in this thread, `linear` on a CPU multiplies in bfloat16, or again does not
+    where that is not wanted.
 
     What goes in and what comes out is float32, and so is all else: where autocast keeps activations
     in bfloat16, their sums and norms have eight bits too, and a CPU is slower at them.
     """
     before = halved()
-    _asked.half = True
+    _asked.half = wanted
     try:
         yield
     finally:

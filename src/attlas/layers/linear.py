@@ -79,7 +79,8 @@ def gradient_of_weight(
 ) -> Float[Tensor, "outputs inputs"]:
     """dW = gᵀ x, laid out as W is: fused optimisers go over both as over so many numbers."""
     # The wider side as columns is a quarter faster by oneDNN, copy and all.
-    if gradient.shape[1] > x.shape[1] and _by_onednn(x.t(), gradient.t(), None):
+    wider = gradient.shape[1] > x.shape[1] and not halved()
+    if wider and _by_onednn(x.t(), gradient.t(), None):
         return linear(x.t(), gradient.t()).t().contiguous()
     return linear(gradient.t(), x.t())
 

@@ -57,6 +57,16 @@ class Memory:
         )
         return Memory(keys, values, real)
 
+    def apart(self, each: int) -> "Memory":
+        """Runs of equally many slots as memories of their own, so many from each; with heads."""
+        memories, heads = self.keys.shape[:2]
+        keys, values = (
+            part.reshape(memories, heads, each, -1, part.shape[-1]).transpose(1, 2).flatten(0, 1)
+            for part in (self.keys, self.values)
+        )
+        real = None if self.real is None else self.real.reshape(memories * each, -1)
+        return Memory(keys, values, real)
+
     def contiguous(self) -> "Memory":
         """The same, each head's slots side by side."""
         return Memory(self.keys.contiguous(), self.values.contiguous(), self.real)

@@ -136,7 +136,7 @@ class Learner(Generic[M, B]):
                 for batch in shares[place]:
                     if batch is None:
                         continue
-                    with self.precision.autocast(alone=len(shares) == 1):
+                    with self.precision.autocast():
                         loss = self.loss(
                             self.model, batch.to(self.device), number, self._scale(tokens), chance,
                             self.parameters,
@@ -165,7 +165,7 @@ class Learner(Generic[M, B]):
         with self._chance(self.fleet.rank, number) as chance:
             for place, batch in enumerate(batches, 1):
                 with spread.joined(place == len(batches)) as objective:
-                    with self.precision.autocast(alone=self.device.type != "cpu"):
+                    with self.precision.autocast():
                         there = None if batch is None else batch.to(self.device)
                         loss = objective(there, number, self._scale(tokens), chance)
                     total += loss.item()

@@ -37,18 +37,11 @@ class Precision:
             "'bf16' makes it slower: leave it out, in another folder"
         )
 
-    def autocast(self, *, alone: bool = True) -> AbstractContextManager[object]:
-        """Around everything that leads to a loss.
-
-        alone: whether no other thread does so. torch keeps what it has cast for all threads, and
-        the first to leave takes it from the others: chance would decide what they sum in 8 bits.
-        Processes on CPUs do as such threads do, to come to the same.
-        """
+    def autocast(self) -> AbstractContextManager[object]:
+        """Around everything that leads to a loss."""
         if self.dtype is torch.bfloat16 and self.device.type == "cpu":
             return half_products()
-        return torch.autocast(
-            self.device.type, self.dtype, enabled=self.dtype is not None, cache_enabled=alone
-        )
+        return torch.autocast(self.device.type, self.dtype, enabled=self.dtype is not None)
 
 
 def _absent(wanted: str, device: torch.device, instead: str) -> AttlasError:

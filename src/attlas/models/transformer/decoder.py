@@ -79,18 +79,17 @@ class DecoderLayer(nn.Module):
         self,
         x: Rows,
         past: Memory | None,
-        own: Float[Tensor, "#sources 1 each slots"] | None,
-        sources: int,
+        own: Float[Tensor, "#memories 1 each slots"] | None,
+        memories: int,
         position: int,
     ) -> tuple[Rows, Memory]:
         """`look_back` for one newest position of each row; rows may share their memories.
 
         own: what is added to the scores: 0, or −∞ where a row has to look past a slot; None =
-        nowhere. sources: how many memories begin here if there are none yet.
+        nowhere. memories: how many there are, or begin here.
         """
         y = self.around_self_attention.enter(x)
-        kept = sources if past is None else past.keys.shape[0]
-        memory = self.self_attention.remember(y.unsqueeze(1), first=position).joined(kept)
+        memory = self.self_attention.remember(y.unsqueeze(1), first=position).joined(memories)
         memory = memory if past is None else past.extend(memory)
         read = self.self_attention.glance(y, memory, position, own)
         return self.around_self_attention.leave(x, read), memory
@@ -172,7 +171,7 @@ class Decoder(nn.Module):
         coverage = state.coverage
         for layer, behind, source in zip(self._layers, before, state.source.layers, strict=True):
             seen = own[layer.self_attention.pattern]
-            x, memory = layer.glance_back(x, behind, seen, source.keys.shape[0], state.position)
+            x, memory = layer.glance_back(x, behind, seen, len(x) // past.each, state.position)
             after.append(memory)
             if coverage is not None and len(after) == len(before):  # the last layer's counts
                 coverage = coverage + layer.glanced(x, source, real)

@@ -11,7 +11,7 @@ from attlas.models.sharing import shared
 from attlas.patterns import Causal, Everywhere, Pattern
 
 _FEW = 32  # slots: of so few, those that are nobody's do not matter
-_MANY = 16  # rows: so many may go apart, as draws do, until each reads mostly what others wrote
+_MANY = 16  # rows: so few may share a memory, even if each reads mostly what others wrote
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,19 +46,18 @@ class TargetMemory:
         """The same with one memory for each row, every slot of which is its own."""
         if self.each == 1 and self.own is None:
             return self
-        kept = torch.arange(self.layers[0].keys.shape[0], device=self.layers[0].keys.device)
-        layers = tuple(memory.select(kept.repeat_interleave(self.each)) for memory in self.layers)
-        if self.own is not None:
-            slots = self.own.nonzero()[:, 1].view(-1, self.length)
-            layers = tuple(memory.choose(slots) for memory in layers)
+        memories = self.layers[0].keys.shape[0]
+        if self.own is None:
+            kept = torch.arange(memories, device=self.layers[0].keys.device)
+            kept = kept.repeat_interleave(self.each)
+            return TargetMemory(tuple(one.select(kept) for one in self.layers), self.length)
+        slots = self.own.nonzero()[:, 1].view(memories, -1)  # of all its rows, one after the other
+        layers = tuple(memory.choose(slots).apart(self.each) for memory in self.layers)
         return TargetMemory(layers, self.length)
 
     def parted(self) -> "TargetMemory":
-        """The same, or with one memory for each row where what rows have in common is little.
-
-        Draws never come together again: n of them would read n times what is their own. The
-        hypotheses of a usual beam do.
-        """
+        """The same, or with one memory for each row where what rows have in common is little, as
+        in a wide beam may be."""
         if self.own is None or self.each <= _MANY:
             return self
         apart = self.own.shape[1] > 4 * (self.length + self.each)
@@ -69,8 +68,11 @@ class TargetMemory:
 
         sources: how many memories begin here if there are none yet. A memory gets one new slot for
         each of the rows that share it.
+
+        Many rows that begin together begin apart: they are draws, which never come together again,
+        and n of them would read n times what is their own. Those of a beam begin as one.
         """
-        memories, slots = sources, 0
+        memories, slots = sources if rows <= _MANY * sources else rows, 0
         if self.layers:
             memories, slots = self.layers[0].keys.shape[0], self.layers[0].slots
         each, own = rows // memories, self.own
