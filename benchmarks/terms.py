@@ -7,6 +7,13 @@ from attlas.errors import AttlasError
 from attlas.training import Recipe
 
 SUBWORDS = ("bpe", "unigram")  # by sentencepiece, as JoeyNMT has them
+# What its Transformer is like in any case. Its one dropout falls on attentions' weights and inside
+# the feed-forward as well, and no words are left out: that is told, and no reason to refuse.
+ALWAYS = {
+    "positions": "sinusoidal", "norm": "layer", "activation": "relu", "bias": True,
+    "key_heads": None, "encoder_patterns": ("everywhere",), "decoder_patterns": ("everywhere",),
+    "tied_source": True, "tied_output": True,
+}  # fmt: skip
 
 
 def check_search(name: str, recipe: Recipe) -> None:
@@ -37,4 +44,15 @@ def check_model(name: str, recipe: Recipe) -> None:
             f"{name} with model.kind = {model!r}, vocabulary.kind = {vocabulary.kind!r}, "
             f"vocabulary.joint = {vocabulary.joint}",
             "choose another recipe, or leave JoeyNMT out: --contenders attlas",
+        )
+    came = recipe.model.model_dump()
+    others = [f"model.{key} = {came[key]!r}" for key, value in ALWAYS.items() if came[key] != value]
+    if vocabulary.sampling:
+        others.append(f"vocabulary.sampling = {vocabulary.sampling:g}")
+    if others:
+        raise AttlasError(
+            "a model that JoeyNMT can be told of",
+            f"{name} with {', '.join(others)}",
+            "leave these as they are by default, with tied_source = true, or leave JoeyNMT out: "
+            "--contenders attlas",
         )

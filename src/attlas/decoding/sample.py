@@ -9,6 +9,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from attlas.data.vocabulary import PAD
+from attlas.decoding.chance import chance
 from attlas.decoding.constraints import Constraints
 from attlas.decoding.hypothesis import Hypothesis, ranked
 from attlas.decoding.path import follow
@@ -74,14 +75,14 @@ def sample(
     """
     each = torch.arange(len(source), device=source.device).repeat_interleave(draws)
     each_constraints = constraints.select(each)
-    chances = _chances(source, real, constraints, seed, draws).to(source.device)
+    keys = _keys(source, real, constraints, seed, draws).to(source.device)
 
     def draw(
         log_probabilities: Float[Tensor, "rows vocabulary"], rows: Int[Tensor, " rows"], step: int
     ) -> Int[Tensor, " rows"]:
         # The inverse of the cumulative distribution: one number decides a token.
-        reached = distribution.of(log_probabilities).to(chances.dtype).cumsum(dim=-1)
-        wanted = chances[rows, step].unsqueeze(1) * reached[:, -1:]
+        reached = distribution.of(log_probabilities).to(sums(keys.device)).cumsum(dim=-1)
+        wanted = chance(keys[rows], step).unsqueeze(1) * reached[:, -1:]
         drawn = torch.searchsorted(reached, wanted, right=True).squeeze(1)
         return drawn.clamp(max=reached.shape[1] - 1)  # beyond the end only where nothing may come
 
@@ -89,27 +90,22 @@ def sample(
     return [ranked(drawn[row : row + draws]) for row in range(0, len(drawn), draws)]
 
 
-def _chances(
+def _keys(
     source: Int[Tensor, "batch slots"],
     real: Bool[Tensor, "batch slots"],
     constraints: Constraints,
     seed: int,
     draws: int,
-) -> Float[Tensor, "hypotheses steps"]:
-    """One number in [0, 1) for each draw and step, the same on every device."""
-    steps = (constraints.max_length + 1).tolist()
-    chances = torch.zeros(len(steps) * draws, max(steps), dtype=sums(source.device))
-    for row, (ids, known, prefix) in enumerate(
-        zip(source.tolist(), real.tolist(), constraints.prefix.tolist(), strict=True)
+) -> Int[Tensor, " hypotheses"]:
+    """63 bits for each draw of each source."""
+    keys: list[int] = []
+    for ids, known, prefix in zip(
+        source.tolist(), real.tolist(), constraints.prefix.tolist(), strict=True
     ):
         own = [i for i, is_real in zip(ids, known, strict=True) if is_real]
         begun = [i for i in prefix if i != PAD]
-        for number in range(draws):
-            generator = torch.Generator().manual_seed(_key(seed, own, begun, [number]))
-            drawn = torch.rand(steps[row], dtype=torch.float64, generator=generator)
-            # Below 1 also after rounding, so that a draw always falls on a token.
-            chances[row * draws + number, : steps[row]] = drawn.clamp(max=1.0 - 1e-6)
-    return chances
+        keys.extend(_key(seed, own, begun, [number]) for number in range(draws))
+    return torch.tensor(keys, dtype=torch.int64)
 
 
 def _key(seed: int, *parts: Sequence[int]) -> int:

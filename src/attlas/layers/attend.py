@@ -19,6 +19,7 @@ from attlas.layers.dense import (
     scaled_scores,
     weighted_values,
 )
+from attlas.layers.linear import overseen
 from attlas.patterns import Pattern, everywhere
 
 Array = TypeVar("Array", NDArray[Any], Tensor)
@@ -115,8 +116,21 @@ def _of_no_number(
 
     torch's kernels on a CPU make zeros of it, as if it saw nothing; a softcap makes a number of it.
     """
-    nothing = (arrays.query.detach() * 0).sum(-1, keepdim=True)  # NaN of what is no number
+    query = arrays.query.detach()
+    if _can_be_asked(query) and bool(query.sum().isfinite()):
+        return result
+    nothing = (query * 0).sum(-1, keepdim=True)  # NaN of what is no number
     return result.masked_fill(nothing.isnan(), math.nan)
+
+
+def _can_be_asked(tensor: Tensor) -> bool:
+    """Whether a look at its numbers costs little, and is seen by nobody who would be misled."""
+    return (
+        not torch.compiler.is_compiling()  # first: what follows is not for those who trace
+        and tensor.device.type == "cpu"
+        and type(tensor) is Tensor
+        and not overseen()
+    )
 
 
 def _checked(
