@@ -274,14 +274,18 @@ def test_bfloat16_on_a_cpu_is_for_the_products_of_linear_maps_and_for_nothing_el
     assert not halved()
 
 
-@pytest.mark.parametrize("instructions", [False, True])
-def test_bfloat16_without_instructions_for_it_is_told(
-    instructions: bool, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("instructions", [False, True, None])
+def test_bfloat16_without_instructions_for_it_is_told_and_not_chosen(
+    instructions: bool | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(precision, "halves_time", lambda: instructions)
     assert Precision("none", torch.device("cpu")).slower is None
     told = Precision("bf16", torch.device("cpu")).slower
-    assert told is None if instructions else "no instructions for bfloat16" in told
+    assert "no instructions for bfloat16" in told if instructions is False else told is None
+    chosen = Precision("auto", torch.device("cpu"))
+    assert chosen.numbers == ("bfloat16" if instructions else "float32")
+    assert chosen.slower is None
+    assert Precision("auto", torch.device("meta")).numbers == "float32"
 
 
 def test_float16_without_cuda_is_an_error_that_names_the_way_out() -> None:

@@ -70,6 +70,8 @@ def finished(update: int, reason: str, planned: int | None) -> Outcome:
 def test_one_of_a_thing_is_not_told_as_many() -> None:
     one = replace(started(), parameters=1, pairs=1, batches=1)
     assert shown(one) == "1 parameter on cpu; 1 pair in 1 batch\n"
+    half = replace(one, numbers="bfloat16")
+    assert shown(half) == "1 parameter on cpu in bfloat16; 1 pair in 1 batch\n"
     assert "5 batches" in shown(started())
     assert "finished after 1 update in 0 s" in shown(finished(1, "updates", 1))
 

@@ -36,11 +36,11 @@ def halved() -> bool:
 
 
 @cache
-def halves_time() -> bool:
-    """Whether this processor has instructions for products of bfloat16; True where torch cannot
+def halves_time() -> bool | None:
+    """Whether this processor has instructions for products of bfloat16; None where torch cannot
     tell, as of those that are not x86."""
     if platform.machine().lower() not in ("x86_64", "amd64"):
-        return True
+        return None
     asked = ("_is_avx512_bf16_supported", "_is_amx_tile_supported")
     return any(getattr(torch.cpu, name, bool)() for name in asked)
 

@@ -25,7 +25,7 @@ class Started(Event):
     """A sitting begins: at update 0, or from a checkpoint. `notes` are for people to read.
 
     pairs: how many examples there are to learn from; example, counted: what such a one is, and what
-    the loss is averaged over, in words.
+    the loss is averaged over, in words. numbers: in which most is computed.
     """
 
     kind: ClassVar[str] = "started"
@@ -36,6 +36,7 @@ class Started(Event):
     notes: tuple[str, ...]
     example: str = "pair"
     counted: str = "token"
+    numbers: str = "float32"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

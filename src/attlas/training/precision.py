@@ -14,12 +14,15 @@ class Precision:
     """Autocast of the forward pass; the weights stay float32. float16 gets a gradient scaler.
 
     Micikevicius et al., Mixed Precision Training, 2018. On a CPU "bf16" is `half_products`: the
-    linear maps alone, forwards and backwards.
+    linear maps alone, forwards and backwards. "auto" is "bf16" where the device is known to have
+    instructions for it, and "none" elsewhere.
     Errors: `AttlasError` where the device does not have these numbers.
     """
 
     def __init__(self, autocast: str, device: torch.device) -> None:
         self.device = device
+        if autocast == "auto":
+            autocast = "bf16" if _quicker(device) else "none"
         self.dtype = _DTYPES.get(autocast)
         if autocast == "fp16" and device.type != "cuda":
             raise _absent("a CUDA device for autocast = 'fp16'", device, "'bf16' or 'none'")
@@ -28,13 +31,20 @@ class Precision:
         self.scaler = torch.amp.GradScaler(device.type, enabled=autocast == "fp16")
 
     @property
+    def numbers(self) -> str:
+        """In which most is computed: "float32", "bfloat16" or "float16"."""
+        return str(self.dtype or torch.float32).removeprefix("torch.")
+
+    @property
     def slower(self) -> str | None:
         """What to say where bfloat16 gains nothing."""
-        if self.dtype is not torch.bfloat16 or self.device.type != "cpu" or halves_time():
+        if self.dtype is not torch.bfloat16 or self.device.type != "cpu":
+            return None
+        if halves_time() is not False:
             return None
         return (
             "WARNING: this processor has no instructions for bfloat16, so training.autocast = "
-            "'bf16' makes it slower: leave it out, in another folder"
+            "'bf16' makes it slower: 'auto' would leave it out, in another folder"
         )
 
     def autocast(self) -> AbstractContextManager[object]:
@@ -42,6 +52,12 @@ class Precision:
         if self.dtype is torch.bfloat16 and self.device.type == "cpu":
             return half_products()
         return torch.autocast(self.device.type, self.dtype, enabled=self.dtype is not None)
+
+
+def _quicker(device: torch.device) -> bool:
+    if device.type == "cuda":
+        return bool(torch.cuda.is_bf16_supported(False))
+    return device.type == "cpu" and halves_time() is True
 
 
 def _absent(wanted: str, device: torch.device, instead: str) -> AttlasError:

@@ -72,8 +72,9 @@ class Progress:
         self._counted = event.counted
         for note in event.notes:
             self._line(note)
+        numbers = "" if event.numbers == "float32" else f" in {event.numbers}"
         self._line(
-            f"{amount(event.parameters, 'parameter')} on {event.device}; "
+            f"{amount(event.parameters, 'parameter')} on {event.device}{numbers}; "
             f"{amount(event.pairs, event.example)} in {amount(event.batches, 'batch', 'batches')}"
             + (f"; going on after update {event.update:,}" if event.update else "")
         )

@@ -80,8 +80,9 @@ class TrainingConfig(Config):
     every validation saves as well, and both count for `keep` and for the average of the last. Left
     out, every hundredth update is saved too, against a kill: that checkpoint counts for nothing and
     the next one takes its place. log_every: updates between two lines of metrics.jsonl. autocast:
-    half precision for the forward pass, bf16 anywhere (on a CPU in the linear maps alone, about 1.5
-    times as fast with AVX-512 BF16 or AMX) or fp16 on CUDA. device: auto, cpu, cuda, …;
+    half precision for the forward pass: bf16 anywhere (on a CPU in the linear maps alone, with
+    AVX-512 BF16 about 1.5 times as fast), fp16 on CUDA, auto = bf16 where the device is known to
+    have instructions for it. device: auto, cpu, cuda, …;
     threads: of the CPU; left out, torch decides. Up to four of them share every update, each with a
     part of it; more go to the kernels of these. distribution: how the processes that torchrun
     starts share a model, see `Spread`. tensorboard: curves in the run's folder, too (the extra
@@ -100,7 +101,7 @@ class TrainingConfig(Config):
     keep: int = Field(default=3, ge=1)
     save_every: int | None = Field(default=None, ge=1)
     log_every: int = Field(default=10, ge=1)
-    autocast: Literal["none", "bf16", "fp16"] = "none"
+    autocast: Literal["none", "auto", "bf16", "fp16"] = "none"
     device: str = "auto"
     threads: int | None = Field(default=None, ge=1)
     distribution: Distribution = "ddp"

@@ -139,6 +139,7 @@ class Sitting:
             notes=tuple(notes),
             example=task.example,
             counted=task.counted,
+            numbers=self.learner.precision.numbers,
         )
 
     def _validate(self) -> None:
