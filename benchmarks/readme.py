@@ -86,9 +86,9 @@ def conditions(suites: Mapping[str, Result]) -> str:
 
 def _where(machine: Result) -> str:
     packages = ", ".join(f"{name} {version}" for name, version in machine["packages"].items())
-    if "processor" not in machine:  # a run of attlas does not know it
-        return f"{machine['system']}; {packages}"
-    return f"{machine['processor']}, {machine['cores']} cores; {packages}"
+    where = machine.get("processor") or machine["system"]  # an old run of attlas knows no more
+    cores = f", {machine['cores']} cores" if "cores" in machine else ""
+    return f"{where}{cores}; {packages}"
 
 
 def _when(told: Result) -> str:

@@ -46,6 +46,7 @@ def conditions(path: Path) -> dict[str, Any]:
     return {
         "date": ended.date().isoformat(),
         "machine": {
+            "processor": known.get("processor"),
             "system": known["machine"].partition("-")[0],  # without its release
             "packages": {"attlas": known["attlas"], "torch": known["torch"]},
             "commit": commit and commit[:7] + "+" * commit.endswith("+"),

@@ -106,6 +106,7 @@ def test_a_run_tells_where_and_when_it_was_trained(
     found: dict[str, Any] = conditions(run)
     assert found["machine"]["commit"] == short
     assert found["machine"]["system"] == "Abacus OS"
+    assert found["machine"]["processor"] is None  # a run of before does not know it
     assert found["machine"]["packages"] == {"attlas": "9.9", "torch": "8.8"}
     assert len(found["date"]) == len("2001-02-03")
 
