@@ -146,7 +146,9 @@ def curves(measurements: list[Result]) -> str:
             cells.append(f"{end}, late" if late(points, moments) else end)
             if papers:
                 cells.append(f"{contender['paper_bleu']:.1f}" if "paper_bleu" in contender else "–")
-            lines.append(_line([_titled(contender["name"], [one]), *cells]))
+            coarse = contender.get("numbers", "float32") != "float32"
+            name = _titled(contender["name"], [one])
+            lines.append(_line([f"{name}, {contender['numbers']}" if coarse else name, *cells]))
         parts.append("\n".join([*lines, *_lost([one])]))
     return "\n\n".join([*parts, MEASURE])
 

@@ -34,7 +34,7 @@ from kept import TOLD, check_same, place
 from measurement import called, write
 from paper_bleu import paper_bleu
 from terms import check_model, check_search
-from trained_run import begun, conditions
+from trained_run import begun, conditions, numbers
 
 from attlas.data import FilesData, Splits
 from attlas.errors import AttlasError
@@ -188,8 +188,10 @@ def curves(options: argparse.Namespace, plan: Plan) -> Iterator[dict[str, Any]]:
             check_same(asked, folder / one)
             trouble = played(one, asked, folder / one)
             found = {"lost": trouble} if trouble else scored(folder / one, references)
-            if one == "attlas" and plan.run is not None and plan.begun and not trouble:
-                found["conditions"] = conditions(plan.run)
+            if one == "attlas" and not trouble:
+                found["numbers"] = numbers(Path(told["run"]))
+                if plan.run is not None and plan.begun:
+                    found["conditions"] = conditions(plan.run)
             curve = {"name": one, "version": versions(one), **found}
             measurement = measurement | {"contenders": [*measurement["contenders"], curve]}
             yield measurement

@@ -9,6 +9,7 @@ from attlas.data import Splits
 from attlas.errors import AttlasError
 from attlas.runs import CONFIG, METRICS, Run
 from attlas.training import Recipe
+from attlas.training.events import Started
 from attlas.training.recipe import check_same
 
 ENDS = ("epochs", "updates", "minutes")
@@ -52,6 +53,13 @@ def conditions(path: Path) -> dict[str, Any]:
             "commit": commit and commit[:7] + "+" * commit.endswith("+"),
         },
     }
+
+
+def numbers(path: Path) -> str:
+    """In which a run was computed: "float32", which is also what those of before it was told had,
+    or "bfloat16"."""
+    begun = (event for event in Run(path).events() if event["event"] == Started.kind)
+    return str(next(begun).get("numbers", "float32"))
 
 
 def _words(value: object) -> str:

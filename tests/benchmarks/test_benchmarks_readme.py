@@ -184,6 +184,21 @@ def test_a_curve_shows_how_good_each_was_by_then_and_in_the_end(results: dict[st
     assert "13a" in text
 
 
+def test_a_curve_tells_in_which_numbers_it_was_trained_but_float32(
+    results: dict[str, Any],
+) -> None:
+    points = [{"seconds": 600, "bleu": 1.0}]
+    results["training"]["measurements"] = [
+        curves(
+            {"name": "attlas", "points": points, "numbers": "bfloat16"},
+            {"name": "plain", "points": points, "numbers": "float32"},
+            {"name": "Peer", "version": "1.0", "points": points},
+        )
+    ]
+    found = rows(tables(results, SUITES))
+    assert {"attlas, bfloat16", "plain", "Peer (1.0)"} <= found.keys()
+
+
 def test_curves_without_the_papers_measure_have_no_column_of_it(results: dict[str, Any]) -> None:
     one = curves({"name": "attlas", "points": [{"seconds": 600, "bleu": 1.0}]})
     results["training"]["measurements"] = [one]

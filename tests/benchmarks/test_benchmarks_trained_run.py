@@ -19,7 +19,7 @@ BENCHMARKS = Path(__file__).resolve().parents[2] / "benchmarks"
 sys.path.append(str(BENCHMARKS))
 
 from time_to_bleu import multi30k  # noqa: E402
-from trained_run import begun, conditions  # noqa: E402
+from trained_run import begun, conditions, numbers  # noqa: E402
 
 EPOCHS = read_recipe("tiny").training.epochs
 NAMES = {"train": 60, "val": 8, "test_2016_flickr": 6}
@@ -109,6 +109,20 @@ def test_a_run_tells_where_and_when_it_was_trained(
     assert found["machine"]["processor"] is None  # a run of before does not know it
     assert found["machine"]["packages"] == {"attlas": "9.9", "torch": "8.8"}
     assert len(found["date"]) == len("2001-02-03")
+    facts = json.loads((run / PROVENANCE).read_text(encoding="utf-8"))
+    (run / PROVENANCE).write_text(json.dumps({**facts, "processor": "Abacus"}), encoding="utf-8")
+    assert conditions(run)["machine"]["processor"] == "Abacus"
+
+
+@pytest.mark.parametrize("told", ["bfloat16", None])
+def test_a_run_tells_in_which_numbers_it_was_computed(
+    tmp_path: Path, files: FilesData, told: str | None
+) -> None:
+    run = written(tmp_path / "run", recipe(files), files.load())
+    events = [{"event": "preparing"}, {"event": "started"} | ({"numbers": told} if told else {})]
+    lines = "".join(f"{json.dumps(event)}\n" for event in events)
+    (run / METRICS).write_text(lines, encoding="utf-8")
+    assert numbers(run) == (told or "float32")
 
 
 @pytest.mark.slow
@@ -136,6 +150,7 @@ def test_a_course_trains_to_its_end_and_a_finished_run_is_only_translated(
     assert journal.count(b'"finished"') == 1
     first, again = curves
     assert first["points"] == again["points"]
+    assert [curve["numbers"] for curve in curves] == ["float32"] * 2
     assert "conditions" not in first
     assert "conditions" in again
     events = [json.loads(line) for line in journal.splitlines()]

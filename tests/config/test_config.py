@@ -58,7 +58,10 @@ def test_a_setting_in_the_wrong_place_is_told_where_it_belongs() -> None:
     dog = {"kind": "dog", "tail": 2.0}
     with pytest.raises(AttlasError, match=r"got `animal\.rate`; did you mean `rate`\?"):
         Zoo.read({"name": "z", "animal": {**dog, "rate": 1}}, "zoo.toml")
-    # Not of another kind than there is, not in place of a neighbour, and not where it is anywhere.
+    # First where it stands by this very name, then what is written alike here.
+    with pytest.raises(AttlasError, match=r"`animal\.rate`; did you mean `rate` or `water`\?"):
+        Zoo.read({"name": "z", "animal": {**fish["animal"], "rate": 1}}, "zoo.toml")
+    # Not of another kind than there is, and not where it is anywhere.
     with pytest.raises(AttlasError, match=r"got `salt`; valid here"):
         Zoo.read({"name": "z", "animal": dog, "salt": 1}, "zoo.toml")
     with pytest.raises(AttlasError, match=r"got `tails`; valid here"):

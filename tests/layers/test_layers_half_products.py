@@ -159,4 +159,8 @@ def test_whether_it_is_quicker_is_asked_of_the_processor(
         monkeypatch.setattr(torch.cpu, name, lambda name=name: name in instructions)
     halves_time.cache_clear()
     assert halves_time() is told
+    for name in ("_is_avx512_bf16_supported", "_is_amx_tile_supported"):
+        monkeypatch.delattr(torch.cpu, name)  # they are torch's own
+    halves_time.cache_clear()
+    assert halves_time() is None
     halves_time.cache_clear()

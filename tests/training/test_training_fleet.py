@@ -18,6 +18,8 @@ from safetensors.torch import load_file
 from attlas.config import read_toml, write_toml
 from attlas.decoding.forks import POSSIBLE
 from attlas.errors import AttlasError
+from attlas.layers import linear
+from attlas.layers.half_products import half_product
 from attlas.runs import Run
 from attlas.training import Recipe, fleet, read_recipe, train
 from attlas.training.fleet import Fleet, Word, device_of_rank, fleet_of, leading
@@ -145,6 +147,26 @@ def test_two_processes_learn_what_a_crew_of_two_learns_to_the_bit(
     assert_learned_alike(tmp_path / "two", tmp_path / "one")
     assert same(weights(tmp_path / "two"), weights(tmp_path / "one"))
     assert printed.count("finished after 24 updates") == 1  # only the first process speaks
+
+
+@pytest.mark.slow
+def test_two_processes_multiply_in_bfloat16_as_a_crew_of_two_does(
+    recipe: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[int] = []
+
+    def product(*given: torch.Tensor) -> torch.Tensor:
+        made.append(given[0].numel())
+        return half_product(*given)
+
+    monkeypatch.setattr(linear, "half_product", product)
+    large = ["model.width=64", "model.feedforward=128", "batching.tokens=1024"]
+    more = [*large, "model.word_dropout=0.1", "training.autocast=bf16"]
+    together(recipe, tmp_path / "two", *more)
+    train(read_recipe(recipe, [*more, "training.threads=2"]), tmp_path / "one")
+    assert made
+    assert_learned_alike(tmp_path / "two", tmp_path / "one")
+    assert same(weights(tmp_path / "two"), weights(tmp_path / "one"))
 
 
 @pytest.mark.slow

@@ -1,6 +1,7 @@
 """One update: accumulation, clipping, smoothing, bad losses, precision."""
 
 import weakref
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,8 @@ import torch
 from attlas.data import Batch, padded
 from attlas.data.vocabulary import BEGIN, END
 from attlas.errors import AttlasError
-from attlas.layers.half_products import halved
+from attlas.layers import linear
+from attlas.layers.half_products import half_product, halved
 from attlas.models import RecurrentConfig, RecurrentModel, SequenceToSequence, build
 from attlas.training import precision
 from attlas.training.consistency import consistent_sequence_loss
@@ -247,11 +249,35 @@ def test_a_restored_learner_takes_the_same_next_step() -> None:
         assert all(torch.equal(tensor, after[name]) for name, tensor in before.items())
 
 
-def test_bfloat16_autocast_learns_in_float32_weights() -> None:
-    exact, coarse = learner(), learner(autocast="bf16")
-    losses = [one.update([[batch(0, 1)]], 1).loss for one in (exact, coarse)]
-    assert losses[0] == pytest.approx(losses[1], rel=0.02)
+@pytest.fixture
+def halves(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The products of bfloat16 that are made, however small they are."""
+    made: list[int] = []
+
+    def product(*given: torch.Tensor) -> torch.Tensor:
+        made.append(given[0].numel())
+        return half_product(*given)
+
+    monkeypatch.setattr(linear, "_LEAST", 0)
+    monkeypatch.setattr(linear, "_FEWEST_ROWS", 1)
+    monkeypatch.setattr(linear, "half_product", product)
+    return made
+
+
+@pytest.mark.parametrize("size", [1, 2], ids=["alone", "a crew"])
+def test_bfloat16_autocast_learns_in_float32_weights(size: int, halves: list[int]) -> None:
+    shares = [[batch(0, 1)], [batch(2, 3, 4)]][:size]
+    exact, coarse = learner(crew=Crew(size)), learner(crew=Crew(size), autocast="bf16")
+    exactly = exact.update(shares, 1).loss
+    assert not halves
+    assert coarse.update(shares, 1).loss == pytest.approx(exactly, rel=0.02)
+    assert halves
     assert {p.dtype for p in coarse.model.parameters()} == {torch.float32}
+    for name, gradient in gradients(coarse).items():
+        wanted = gradients(exact)[name]
+        close = 0.05 * wanted.abs().max().item()
+        assert torch.allclose(gradient, wanted, rtol=0.1, atol=close), name
+        assert not torch.equal(gradient, wanted), name
 
 
 @pytest.mark.parametrize("autocast", ["none", "bf16"])
@@ -279,13 +305,55 @@ def test_bfloat16_without_instructions_for_it_is_told_and_not_chosen(
     instructions: bool | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(precision, "halves_time", lambda: instructions)
-    assert Precision("none", torch.device("cpu")).slower is None
-    told = Precision("bf16", torch.device("cpu")).slower
+    here, alone = torch.device("cpu"), Fleet()
+    assert Precision("none", here).slower is None
+    told = Precision("bf16", here).slower
     assert "no instructions for bfloat16" in told if instructions is False else told is None
-    chosen = Precision("auto", torch.device("cpu"))
+    chosen = Precision.settled("auto", here, alone)
     assert chosen.numbers == ("bfloat16" if instructions else "float32")
     assert chosen.slower is None
-    assert Precision("auto", torch.device("meta")).numbers == "float32"
+    assert Precision.settled("auto", torch.device("meta"), alone).numbers == "float32"
+
+
+class Led(Fleet):
+    """A process of a fleet whose first one says so."""
+
+    def __init__(self, says: int) -> None:
+        super().__init__(1, 2)
+        self.says = says
+
+    def agreed(self, number: int) -> int:
+        assert number != self.says
+        return self.says
+
+
+def test_what_auto_is_the_first_process_says_for_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    for says, numbers in enumerate(("float32", "bfloat16")):
+        monkeypatch.setattr(precision, "halves_time", lambda says=says: not says)
+        settled = Precision.settled("auto", torch.device("cpu"), Led(says))
+        assert settled.numbers == numbers
+
+
+@pytest.mark.parametrize("begun", [False, True])
+def test_a_training_keeps_the_numbers_in_which_it_began(
+    begun: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(precision, "halves_time", lambda: begun)
+    one = learner(autocast="auto")
+    one.update([[batch(0, 1)]], 1)
+    checkpoint = one.checkpoint({})
+    monkeypatch.setattr(precision, "halves_time", lambda: not begun)
+    other = learner(autocast="auto")
+    assert other.precision.numbers == ("float32" if begun else "bfloat16")
+    other.restore(checkpoint, Path("here"))
+    assert other.precision.numbers == ("bfloat16" if begun else "float32")
+    told = other.precision.slower
+    assert "in which this training began" in told if begun else told is None
+    # Before it was noted, what is chosen now is all that is known.
+    older = {"scaler": checkpoint.facts["scaler"]}
+    again = learner(autocast="auto")
+    again.restore(replace(checkpoint, facts=older), Path("here"))
+    assert again.precision.numbers == ("float32" if begun else "bfloat16")
 
 
 def test_float16_without_cuda_is_an_error_that_names_the_way_out() -> None:

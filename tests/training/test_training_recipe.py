@@ -37,6 +37,11 @@ def test_a_shipped_recipe_is_found_by_its_name_with_and_without_its_ending(name:
     assert read_recipe(name) == read_recipe(f"{name}.toml")
 
 
+def test_a_table_that_is_set_to_a_word_is_the_callers_mistake() -> None:
+    with pytest.raises(AttlasError, match="`data` in --set: a table of settings"):
+        read_recipe("tiny", ["data.train=x", "data=foo"])
+
+
 def test_a_shipped_recipe_takes_its_paths_from_the_current_folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -17,8 +17,9 @@ from killing import differences, recipe, whole
 from attlas.cli.train import train as train_command
 from attlas.config import write_toml
 from attlas.errors import AttlasError
+from attlas.layers import linear
 from attlas.runs import AVERAGED, BEST, LAST, Checkpoint, Run, Shelf, numbered
-from attlas.training import Event, Interrupted, Recipe, Report, Trained, train
+from attlas.training import Event, Interrupted, Recipe, Report, Trained, precision, train
 from attlas.training.events import Preparing, Started
 
 PLAIN = {"kind": "none"}
@@ -94,6 +95,22 @@ def test_ctrl_c_saves_this_very_update_and_the_run_goes_on_to_the_same_bits(
     assert [type(event) for event in told].count(Interrupted) == 1
     found = whole(tmp_path, recipe(12))
     assert set(differences(found, undisturbed)) <= {"events"}  # it was told more often
+
+
+def test_a_run_goes_on_in_the_numbers_it_began_in_on_whatever_processor(
+    tmp_path: Path, undisturbed: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(linear, "_LEAST", 0)
+    monkeypatch.setattr(precision, "halves_time", lambda: True)
+    wanted = whole(tmp_path / "whole", recipe(12, autocast="auto"))
+    train(recipe(5, autocast="auto"), tmp_path / "run")
+    monkeypatch.setattr(precision, "halves_time", lambda: False)
+    found = whole(tmp_path / "run", recipe(12, autocast="auto"))
+    assert differences(found, wanted) == []
+    assert "last" in differences(found, undisturbed)
+    started = [event for event in Run(tmp_path / "run").events() if event["event"] == "started"]
+    assert [event["numbers"] for event in started] == ["bfloat16"] * 2
+    assert "no instructions for bfloat16" in " ".join(started[-1]["notes"])
 
 
 def everything(updates: int) -> Recipe:

@@ -15,7 +15,8 @@ def export(
         str, typer.Option(help="safetensors, huggingface, ctranslate2 or onnx (see above).")
     ],
     out: Annotated[
-        Path | None, typer.Option(help="The new folder; by default RUN/exports/FORMAT.")
+        Path | None,
+        typer.Option("--out", "-o", help="The new folder; by default RUN/exports/FORMAT."),
     ] = None,
     quantization: Annotated[
         str, typer.Option(help="float32, or for ctranslate2 also int8.")

@@ -9,6 +9,13 @@ from attlas.errors import AttlasError
 from attlas.runs import CONFIG, Run
 
 
+def lists_asked_for(assignments: Iterable[str] | None, n_best: int | None) -> bool:
+    """Whether the command line says how many translations of a line are wanted, `--n-best` or
+    `--set decoding.n_best=`: then they are written as a list."""
+    asked = overridden({"decoding": {}}, assignments or ()).assigned
+    return n_best is not None or ("decoding", "n_best") in asked
+
+
 def decoding_of(
     run: Run, assignments: Iterable[str] | None, beam: int | None = None, n_best: int | None = None
 ) -> DecodingConfig:

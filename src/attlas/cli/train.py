@@ -17,7 +17,8 @@ def train(
         typer.Argument(help="A TOML file, the name of a recipe that comes with attlas, or a run."),
     ] = None,
     out: Annotated[
-        Path | None, typer.Option(help="The folder of the run; by default runs/NAME-OF-RECIPE.")
+        Path | None,
+        typer.Option("--out", "-o", help="The folder of the run; by default runs/NAME-OF-RECIPE."),
     ] = None,
     settings: Settings = None,
 ) -> None:

@@ -58,11 +58,11 @@ def translate(
     for its answer; of a long text, --window lines are translated together, which is faster and
     changes nothing in what comes out.
 
-    With --n-best N, a line becomes up to N lines "number ||| translation ||| score", numbers from 0
-    and the best translation first. A translation may itself contain " ||| ", which is written as it
-    is: the number ends at the first " ||| " and the score begins after the last. --alignments has
-    the Pharaoh format: word i of the source is aligned to word j of the best translation, words
-    being what white space separates, from 0.
+    With --n-best N, or --set decoding.n_best=N, a line becomes up to N lines "number |||
+    translation ||| score", numbers from 0 and the best translation first. A translation may itself
+    contain " ||| ", which is written as it is: the number ends at the first " ||| " and the score
+    begins after the last. --alignments has the Pharaoh format: word i of the source is aligned to
+    word j of the best translation, words being what white space separates, from 0.
 
     --engine ctranslate2 translates by what attlas export RUN --to ctranslate2 wrote; with
     --quantization int8 there, ctranslate2-int8, which is faster; with --out FOLDER there, --engine
@@ -89,7 +89,7 @@ def translate(
         from attlas.cli.engine import translator_of
         from attlas.cli.given import run_at
         from attlas.cli.output import check_writable
-        from attlas.cli.searching import decoding_of
+        from attlas.cli.searching import decoding_of, lists_asked_for
         from attlas.cli.shard import Shard
         from attlas.cli.translating import translate_lines
         from attlas.data import BatchingConfig
@@ -119,7 +119,7 @@ def translate(
     divided = Shard() if shard is None else Shard.parse(shard)
     opened, checkpoint = run_at(run, checkpoint)
     config = decoding_of(opened, settings, beam, n_best)
-    numbered = n_best is not None
+    numbered = lists_asked_for(settings, n_best)
     where = f"[batching] of {opened.path / CONFIG}"
     trained = BatchingConfig.read(opened.table("batching"), where).max_length
     with translator_of(opened, engine, config, checkpoint, device).forked() as translator:

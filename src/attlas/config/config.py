@@ -138,8 +138,8 @@ def _unknown(root: type[Config], table: Mapping[str, Any], place: Place, where: 
             f"leave it out, or write the whole group anew: {group} = {{ {place.tag} = …, … }}; "
             f"{listed}",
         )
-    near = get_close_matches(key, valid, n=1)
-    if not near and key not in _TAGS:
-        near = named(root, key, table)
+    here = get_close_matches(key, valid, n=1)
+    there = [] if key in _TAGS else sorted(named(root, key, table), key=lambda one: one.count("."))
+    near = [*there, *here]
     hint = f"did you mean {' or '.join(f'`{one}`' for one in near[:3])}? " if near else ""
     return AttlasError(wanted, f"`{place.name}`", f"{hint}{listed}")

@@ -20,7 +20,9 @@ def half_products(wanted: bool = True) -> Iterator[None]:
     where that is not wanted.
 
     What goes in and what comes out is float32, and so is all else: where autocast keeps activations
-    in bfloat16, their sums and norms have eight bits too, and a CPU is slower at them.
+    in bfloat16, their sums and norms have eight bits too, and a CPU is slower at them. Where a
+    forward pass is computed anew on the way back (`torch.utils.checkpoint`), its `context_fn` has
+    to say so again.
     """
     before = halved()
     _asked.half = wanted
@@ -38,11 +40,12 @@ def halved() -> bool:
 @cache
 def halves_time() -> bool | None:
     """Whether this processor has instructions for products of bfloat16; None where torch cannot
-    tell, as of those that are not x86."""
-    if platform.machine().lower() not in ("x86_64", "amd64"):
+    tell, as of those that are not x86, or does not any more, as these names are its own."""
+    names = ("_is_avx512_bf16_supported", "_is_amx_tile_supported")
+    asked = [getattr(torch.cpu, name) for name in names if hasattr(torch.cpu, name)]
+    if not asked or platform.machine().lower() not in ("x86_64", "amd64"):
         return None
-    asked = ("_is_avx512_bf16_supported", "_is_amx_tile_supported")
-    return any(getattr(torch.cpu, name, bool)() for name in asked)
+    return any(one() for one in asked)
 
 
 def half_product(

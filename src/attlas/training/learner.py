@@ -55,10 +55,10 @@ class Learner(Generic[M, B]):
         crew: Crew | None = None,
         fleet: Fleet | None = None,
     ) -> None:
-        self.precision = Precision(settings.autocast, device)
         self.model = model.to(device)
         self.settings, self.seed, self.device, self.loss = settings, seed, device, loss
         self.crew, self.fleet = crew or Crew(), fleet or Fleet()
+        self.precision = Precision.settled(settings.autocast, device, self.fleet)
         self._spread: Spread | None = None
         if self.fleet.size > 1:
             objective = Objective(self.model, loss)
@@ -212,8 +212,8 @@ class Learner(Generic[M, B]):
         hear of it, `gather_all`.
         """
         self.fleet.say(Word.GATHER_ALL)
-        scaler = self.precision.scaler.state_dict()
-        return Checkpoint(*self.gather_all(), {**facts, "scaler": scaler})
+        scaler, numbers = self.precision.scaler.state_dict(), self.precision.numbers
+        return Checkpoint(*self.gather_all(), {**facts, "scaler": scaler, "numbers": numbers})
 
     def restore(self, checkpoint: Checkpoint, where: Path) -> None:
         """Be as when this checkpoint was made; `where` names the run in errors."""
@@ -223,6 +223,9 @@ class Learner(Generic[M, B]):
         restore_moments(
             self.optimiser, self.model, under(_OPTIMISER, checkpoint.training), self._part
         )
+        # Checkpoints of before they were noted have none of their own.
+        numbers = checkpoint.facts.get("numbers", self.precision.numbers)
+        self.precision = self.precision.of(numbers)
         self.precision.scaler.load_state_dict(checkpoint.facts["scaler"])
         if self.average is not None:
             for name, tensor in under(AVERAGE, checkpoint.training).items():

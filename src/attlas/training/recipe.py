@@ -165,8 +165,9 @@ def read_recipe(name: Path | str, assignments: Iterable[str] = ()) -> Recipe:
         with as_file(_SHIPPED / f"{stem}.toml") as file:
             table, base, where = read_toml(file), Path(), f"the shipped recipe {stem}.toml"
     changed = overridden(table, assignments)
-    if ("data", "train") in changed.assigned and ("data", "origin") not in changed.assigned:
-        changed["data"].pop("origin", None)  # it is that of other files
+    files, data = {("data", "train"), ("data", "origin")} & changed.assigned, changed.get("data")
+    if files == {("data", "train")} and isinstance(data, dict):
+        data.pop("origin", None)  # it is that of other files
     recipe = Recipe.read(changed, where)
     return recipe.model_copy(update={"data": recipe.data.resolved(base.resolve())})
 
