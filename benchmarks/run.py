@@ -72,7 +72,8 @@ def suites(data: Path, trained: Path, quick: bool) -> dict[str, list[str]]:
         return {
             "training": [
                 "training_speed.py", *pairs, *threads, *_blocks(1, 1.5),
-                "--without", "attlas, glibc's defaults",
+                "--without", "attlas, glibc's defaults", "attlas, bfloat16",
+                "attlas, no input feeding, bfloat16",
             ],
             "decoding": [
                 "decoding_speed.py", *test, *threads, *_blocks(1), "--beam", "5",

@@ -35,6 +35,7 @@ MODELS: dict[str, tuple[str, list[Contender]]] = {
         "Transformer",
         [
             attlas("attlas", "transformer"),
+            attlas("attlas, bfloat16", "transformer:bf16"),
             Contender("attlas, glibc's defaults", "attlas_training", "transformer"),
             Contender("hand loop, nn.Transformer", "torch_training", "transformer", None, "torch"),
             Contender(
@@ -49,6 +50,7 @@ MODELS: dict[str, tuple[str, list[Contender]]] = {
         "RNN, additive",
         [
             attlas("attlas", "additive"),
+            attlas("attlas, bfloat16", "additive:bf16"),
             attlas("attlas, Bahdanau's wiring", "bahdanau"),
             opennmt("OpenNMT-py", "additive"),
             joeynmt("additive"),
@@ -58,7 +60,9 @@ MODELS: dict[str, tuple[str, list[Contender]]] = {
         "RNN, Luong",
         [
             attlas("attlas", "luong"),
+            attlas("attlas, bfloat16", "luong:bf16"),
             attlas("attlas, no input feeding", "luong-free"),
+            attlas("attlas, no input feeding, bfloat16", "luong-free:bf16"),
             fairseq("luong"),
             opennmt("OpenNMT-py", "luong"),
             opennmt("OpenNMT-py, no input feeding", "luong-free"),

@@ -1,4 +1,7 @@
-"""attlas: `train(recipe, folder)` and nothing more, with a pause between blocks."""
+"""attlas: `train(recipe, folder)` and nothing more, with a pause between blocks.
+
+`--model transformer:bf16` is the model "transformer" with `training.autocast = "bf16"`.
+"""
 
 from typing import Any
 
@@ -28,10 +31,9 @@ def paced(self: Learner, *given: Any, **named: Any) -> Update:
 
 begun: list[bool] = []
 Learner.update = paced  # type: ignore[method-assign]
+model, _, autocast = settings.model.partition(":")
 training = {
     "updates": NEVER, "rate": 1e-4, "save_every": NEVER, "threads": settings.threads,
-    "validation": {"every": NEVER},
+    "autocast": autocast or "none", "validation": {"every": NEVER},
 }  # fmt: skip
-train(
-    recipe(settings.model, settings.corpus, settings.tokens, training), settings.folder / "run"
-)  # fmt: skip
+train(recipe(model, settings.corpus, settings.tokens, training), settings.folder / "run")

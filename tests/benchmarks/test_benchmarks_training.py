@@ -10,6 +10,7 @@ import pytest
 
 import attlas.allocator
 import attlas.training
+from attlas.training import Recipe
 from attlas.training.learner import Learner
 
 BENCHMARKS = Path(__file__).resolve().parents[2] / "benchmarks"
@@ -21,6 +22,7 @@ import run  # noqa: E402
 import training_speed  # noqa: E402
 
 FREEING = "attlas, glibc's defaults"
+HALF = {"attlas, bfloat16", "attlas, no input feeding, bfloat16"}
 OURS = [one for _, every in training_speed.MODELS.values() for one in every if one.peer is None]
 
 
@@ -29,18 +31,26 @@ def test_attlas_trains_as_its_command_does_but_for_the_row_that_says_otherwise(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
     done: list[str] = []
+    trained: list[Recipe] = []
+    (script,) = {one.script for one in OURS if one.name == name}
+    model = next(one.model for one in OURS if one.name == name)
     told = Namespace(
-        model="transformer", corpus=tmp_path, folder=tmp_path, tokens=4096, threads=1, seconds=0.0
+        model=model, corpus=tmp_path, folder=tmp_path, tokens=4096, threads=1, seconds=0.0
     )
     monkeypatch.setattr(options, "read", lambda: (told, None))
     monkeypatch.setattr(attlas.allocator, "keep_freed_memory", lambda: done.append("kept"))
-    monkeypatch.setattr(attlas.training, "train", lambda recipe, folder: done.append("trained"))
+
+    def train(recipe: Recipe, folder: Path) -> None:
+        done.append("trained")
+        trained.append(recipe)
+
+    monkeypatch.setattr(attlas.training, "train", train)
     monkeypatch.setattr(Learner, "update", Learner.update)  # which the script puts another for
     monkeypatch.delitem(sys.modules, "attlas_training", raising=False)
-    (script,) = {one.script for one in OURS if one.name == name}
     runpy.run_path(str(CONTENDERS / f"{script}.py"))
     sys.modules.pop("attlas_training", None)
     assert done == (["trained"] if name == FREEING else ["kept", "trained"])
+    assert trained[0].training.autocast == ("bf16" if name in HALF else "none")
 
 
 def taking_part(monkeypatch: pytest.MonkeyPatch, *words: str) -> dict[str, list[str]]:
@@ -57,7 +67,7 @@ def taking_part(monkeypatch: pytest.MonkeyPatch, *words: str) -> dict[str, list[
     return seen
 
 
-def test_what_of_the_lead_is_glibc_can_be_seen_but_for_the_quick_benchmark(
+def test_glibc_and_bfloat16_have_rows_of_their_own_but_in_the_quick_benchmark(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     full, quick = (
@@ -67,10 +77,13 @@ def test_what_of_the_lead_is_glibc_can_be_seen_but_for_the_quick_benchmark(
             for quick in (False, True)
         )
     )
+    apart = {FREEING, *HALF}
     assert FREEING in full["Transformer"]
+    assert all("attlas, bfloat16" in names for names in full.values())
+    assert set(full["RNN, Luong"]) >= HALF
     assert full["Transformer"][0] == quick["Transformer"][0] == "attlas"
     assert {
-        title: [name for name in names if name != FREEING] for title, names in full.items()
+        title: [name for name in names if name not in apart] for title, names in full.items()
     } == quick
 
 
