@@ -8,6 +8,7 @@ from torch import Tensor
 from attlas.layers.attention import masked_softmax
 from attlas.layers.dropout import dropout_mask
 from attlas.layers.memory import Memory
+from attlas.layers.written import softmax_of, written_attention, written_pays
 from attlas.patterns import Causal, Everywhere, Pattern
 
 
@@ -78,17 +79,8 @@ def brief_attention(
     scores = torch.bmm(asked, keys.flatten(0, 1).transpose(1, 2)).mul_(scale)
     if bias is not None:
         scores.view(batch, heads, queries, -1).add_(bias)
-    context = torch.bmm(_softmax(scores), values.flatten(0, 1))
+    context = torch.bmm(softmax_of(scores), values.flatten(0, 1))
     return context.view(batch, heads, queries, -1)
-
-
-def _softmax(scores: Float[Tensor, "*rows slots"]) -> Float[Tensor, "*rows slots"]:
-    """torch's, or in place where the rows are so short that torch would not vectorise it."""
-    if scores.shape[-1] >= 16 or scores.numel() < 1024:
-        return torch.softmax(scores, dim=-1)
-    # exp takes many times as long where it underflows; e⁻⁸⁰ beside 1 is nothing in float64 too.
-    weights = scores.sub_(scores.amax(-1, keepdim=True)).clamp_(min=-80.0).exp_()
-    return weights.div_(weights.sum(-1, keepdim=True))
 
 
 def explicit_weights(
@@ -140,7 +132,13 @@ def fused(
     dropout: float,
     causal: bool = False,
 ) -> Float[Tensor, "batch heads queries value_width"]:
-    """torch's kernel; every query sees a slot. mask: bool, or what is added to the scores."""
+    """torch's kernel, or `written_attention` where that is faster; every query sees a slot.
+
+    mask: bool, or what is added to the scores.
+    """
+    if written_pays(query, keys, values, dropout):
+        bias = _bias(query, keys, mask, causal)
+        return written_attention(query, keys, values, bias, scale, dropout)
     grouped = keys.shape[1] != query.shape[1]
     halved = query.dtype in (torch.float16, torch.bfloat16)
     if grouped and query.is_cuda and (mask is not None or not halved):
@@ -162,6 +160,21 @@ def fused(
         enable_gqa=grouped,
     )
     return context
+
+
+def _bias(
+    query: Float[Tensor, "batch heads queries width"],
+    keys: Float[Tensor, "batch key_heads slots width"],
+    mask: Shaped[Tensor, "#batch #heads #queries slots"] | None,
+    causal: bool,
+) -> Float[Tensor, "#batch #heads #queries slots"] | None:
+    """What the mask adds to the scores: −∞ where it hides a slot."""
+    if causal:
+        hidden = query.new_full((query.shape[2], keys.shape[2]), -torch.inf)
+        return hidden.triu_(1)[None, None]
+    if mask is None or mask.dtype != torch.bool:
+        return mask
+    return query.new_zeros(mask.shape).masked_fill_(~mask, -torch.inf)
 
 
 def _dropped(

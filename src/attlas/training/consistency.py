@@ -4,7 +4,18 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
-from attlas.training.loss import Logits, chunked, cross_entropy, expected, less_target
+from attlas.training.loss import (
+    Logits,
+    chunked,
+    cross_entropy,
+    expected,
+    less_target,
+    log_partition,
+)
+
+_BLOCK = (
+    2**19
+)  # logits that a CPU goes over at a time: several times, so that a cache must hold them
 
 
 def consistent_cross_entropy(
@@ -37,23 +48,43 @@ def consistent_cross_entropy_and_gradient(
     ∂/∂z_p = p ∘ (½ + α/4 + α/4 (d − Σ p d)) − α/4 q − ½ t  with d = log p − log q and the smoothed
     target t; for q with p and q exchanged, which turns d round.
     """
-    precise = torch.promote_types(logits.dtype, torch.float32)
-    log = torch.log_softmax(logits, dim=-1, dtype=precise)
-    both = wanted.unsqueeze(1).expand(-1, 2)
-    loss = 0.5 * expected(log, both, smoothing)
-    apart = log[:, 0] - log[:, 1]
-    p, q = log.exp_().unbind(1)
-    gradient, quarter = torch.empty_like(log), 0.25 * alpha
+    z = logits.to(torch.promote_types(logits.dtype, torch.float32))
+    gradient = torch.empty_like(z)
+    size = max(1, _BLOCK // (2 * z.shape[-1])) if z.device.type == "cpu" else max(1, len(z))
+    rows, ids, found = (torch.split(of, size) for of in (z, wanted, gradient))
+    losses = [
+        _differentiated(*some, smoothing=smoothing, alpha=alpha)
+        for some in zip(rows, ids, found, strict=True)
+    ]
+    return torch.stack(losses).sum(), gradient
+
+
+def _differentiated(
+    z: Float[Tensor, "some 2 classes"],
+    wanted: Int[Tensor, " some"],
+    gradient: Float[Tensor, "some 2 classes"],
+    smoothing: float,
+    alpha: float,
+) -> Float[Tensor, ""]:
+    """The sum over some predictions; their gradient is written into `gradient`."""
+    both, quarter = wanted.unsqueeze(1).expand(-1, 2), 0.25 * alpha
+    probabilities = torch.softmax(z, dim=-1)
+    log_sum = log_partition(z, probabilities)
+    loss = 0.5 * expected(z, log_sum, both, smoothing)
+    # d = log p − log q = (z_p − z_q) + further, which is a number for each prediction
+    apart, further = z[:, 0] - z[:, 1], log_sum[:, 1] - log_sum[:, 0]
+    p, q = probabilities.unbind(1)
     for found, own, other, turn in (
         (gradient[:, 0], p, q, quarter),
         (gradient[:, 1], q, p, -quarter),
     ):
-        with torch.autocast(logits.device.type, enabled=False):  # which would take 8 bits of it
-            divergence = turn * torch.linalg.vecdot(own, apart).unsqueeze(1)  # α/4 KL(own ‖ other)
-        torch.add(0.5 + quarter - divergence, apart, alpha=turn, out=found)
+        with torch.autocast(z.device.type, enabled=False):  # which would take 8 bits of it
+            mean = torch.linalg.vecdot(own, apart).unsqueeze(1)  # Σ p d, but for `further`
+        torch.add(0.5 + quarter - turn * mean, apart, alpha=turn, out=found)
         found.mul_(own).sub_(other, alpha=quarter)
-        loss += divergence.sum()
-    return loss, less_target(gradient, both, smoothing, 0.5)
+        loss += turn * (mean + further).sum()  # α/4 KL(own ‖ other)
+    less_target(gradient, both, smoothing, 0.5)
+    return loss
 
 
 def consistent_sequence_loss(

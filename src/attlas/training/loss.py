@@ -45,18 +45,32 @@ def cross_entropy_and_gradient(
 
     The logits are the largest tensors of a training; what counts is how often they are gone over.
     """
-    precise = torch.promote_types(logits.dtype, torch.float32)
-    log_p = torch.log_softmax(logits, dim=-1, dtype=precise)
-    loss = expected(log_p, wanted, smoothing)
-    return loss, less_target(log_p.exp_(), wanted, smoothing)
+    z = logits.to(torch.promote_types(logits.dtype, torch.float32))
+    p = torch.softmax(z, dim=-1)
+    loss = expected(z, log_partition(z, p), wanted, smoothing)
+    return loss, less_target(p, wanted, smoothing)
+
+
+def log_partition(
+    z: Float[Tensor, "*tokens vocabulary"], p: Float[Tensor, "*tokens vocabulary"]
+) -> Float[Tensor, "*tokens 1"]:
+    """log Σ_v exp z(v) = max z − log max p, where p = softmax(z) is known.
+
+    p is needed anyway, and its maximum costs less than the `exp` of a `log_softmax` (docs/log.md).
+    """
+    return z.amax(-1, keepdim=True) - p.amax(-1, keepdim=True).log()
 
 
 def expected(
-    log_p: Float[Tensor, "*tokens vocabulary"], wanted: Int[Tensor, "*tokens"], smoothing: float
+    z: Float[Tensor, "*tokens vocabulary"],
+    log_sum: Float[Tensor, "*tokens 1"],
+    wanted: Int[Tensor, "*tokens"],
+    smoothing: float,
 ) -> Float[Tensor, ""]:
-    """−Σ_t Σ_v q_t(v) log p_t(v), with q of `cross_entropy`."""
-    loss = (smoothing - 1.0) * log_p.gather(-1, wanted.unsqueeze(-1)).sum()
-    return loss - smoothing / log_p.shape[-1] * log_p.sum() if smoothing else loss
+    """−Σ_t Σ_v q_t(v) log p_t(v), with q of `cross_entropy` and log p = z − log_sum."""
+    own = z.gather(-1, wanted.unsqueeze(-1))
+    loss = (1.0 - smoothing) * (log_sum - own).sum()
+    return loss + smoothing * (log_sum.sum() - z.sum() / z.shape[-1]) if smoothing else loss
 
 
 def less_target(
