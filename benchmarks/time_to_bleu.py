@@ -34,7 +34,7 @@ from kept import TOLD, check_same, place
 from measurement import called, write
 from paper_bleu import paper_bleu
 from terms import check_model, check_search
-from trained_run import begun, conditions, numbers
+from trained_run import begun, conditions
 
 from attlas.data import FilesData, Splits
 from attlas.errors import AttlasError
@@ -188,10 +188,8 @@ def curves(options: argparse.Namespace, plan: Plan) -> Iterator[dict[str, Any]]:
             check_same(asked, folder / one)
             trouble = played(one, asked, folder / one)
             found = {"lost": trouble} if trouble else scored(folder / one, references)
-            if one == "attlas" and not trouble:
-                found["numbers"] = numbers(Path(told["run"]))
-                if plan.run is not None and plan.begun:
-                    found["conditions"] = conditions(plan.run)
+            if one == "attlas" and plan.run is not None and plan.begun and not trouble:
+                found["conditions"] = conditions(plan.run)
             curve = {"name": one, "version": versions(one), **found}
             measurement = measurement | {"contenders": [*measurement["contenders"], curve]}
             yield measurement
@@ -243,19 +241,20 @@ def played(contender: str, told: dict[str, Any], folder: Path) -> str | None:
 
 
 def scored(folder: Path, references: Sequence[str]) -> dict[str, Any]:
-    """The points of a curve, and the last of them as papers measure it."""
+    """The points of a curve, the last of them as papers measure it, and what else it tells."""
     found = json.loads((folder / "course.json").read_text(encoding="utf-8"))
     points = []
     for point in found["points"]:
         bleu = corpus_score(found["texts"][point["weights"]], references).bleu.value
         seconds, updates = round(point["seconds"], 1), point["updates"]
         points.append({"seconds": seconds, "updates": updates, "bleu": round(bleu, 2)})
+    curve = {"points": points, **found.get("facts", {})}
     last = found["texts"][found["points"][-1]["weights"]]
     try:
         paper = paper_bleu(last, references, LANGUAGES[1])
     except ModuleNotFoundError:
-        return {"points": points}
-    return {"points": points, "paper_bleu": round(paper.score, 2)}
+        return curve
+    return {**curve, "paper_bleu": round(paper.score, 2)}
 
 
 def say(measurement: dict[str, Any]) -> None:

@@ -12,6 +12,7 @@ course = Course()
 torch.set_num_threads(course.threads)
 
 from curve import chosen, of_training  # noqa: E402
+from trained_run import numbers  # noqa: E402
 
 from attlas.allocator import keep_freed_memory  # noqa: E402
 from attlas.decoding import DecodingConfig, Translator  # noqa: E402
@@ -46,4 +47,4 @@ def translate(checkpoint: str) -> list[str]:
     return [translation.text for translation in found]
 
 
-course.translated(translate)
+course.translated(translate, numbers=numbers(folder))

@@ -92,8 +92,9 @@ class Course:
         if os.getppid() != self._starter:
             raise SystemExit("wanted somebody to train for; got nobody; start it again")
 
-    def translated(self, translate: Callable[[str], list[str]]) -> None:
-        """Translate the test set by the weights of every point, and write down what came out."""
+    def translated(self, translate: Callable[[str], list[str]], **facts: str) -> None:
+        """Translate the test set by the weights of every point, and write down what came out,
+        beside these facts of the training."""
         texts: dict[str, list[str]] = {}
         for name in dict.fromkeys(point["weights"] for point in self.points):
             done = self.folder / f"{name}.texts.json"
@@ -101,7 +102,8 @@ class Course:
                 print(f"translating by {name}", flush=True)
                 written(done, translate(name))
             texts[name] = json.loads(done.read_text(encoding="utf-8"))
-        written(self.folder / "course.json", {"points": self.points, "texts": texts})
+        found = {"points": self.points, "texts": texts, "facts": facts}
+        written(self.folder / "course.json", found)
 
 
 def written(path: Path, what: Any) -> None:

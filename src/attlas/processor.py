@@ -8,8 +8,13 @@ _FACTS = Path("/proc/cpuinfo")  # of Linux
 
 
 def processor_name() -> str:
-    """Its model, such as "AMD EPYC"; where it cannot be told, its kind, such as "arm64"."""
-    return _fact("model name") or platform.processor() or platform.machine()
+    """Its model, such as "AMD EPYC (family 25, model 17)": a virtual machine may hide which EPYC it
+    is, and one generation may be twice as fast as another. Else its kind, such as "arm64".
+    """
+    name, family, model = (_fact(of) for of in ("model name", "cpu family", "model"))
+    if name and family and model:
+        return f"{name} (family {family}, model {model})"
+    return name or platform.processor() or platform.machine()
 
 
 def processor_maker() -> str:

@@ -139,10 +139,14 @@ def test_weights_that_count_at_two_moments_translate_once(told: course.Course) -
         asked.append(weights)
         return [f"by {weights}"]
 
-    told.translated(translate)
+    told.translated(translate, numbers="bfloat16")
     found = json.loads((told.folder / "course.json").read_text(encoding="utf-8"))
     assert asked == ["a", "b"]
-    assert found == {"points": told.points, "texts": {"a": ["by a"], "b": ["by b"]}}
+    assert found == {
+        "points": told.points,
+        "texts": {"a": ["by a"], "b": ["by b"]},
+        "facts": {"numbers": "bfloat16"},
+    }
 
 
 def test_curves_need_nothing_but_the_standard_library() -> None:

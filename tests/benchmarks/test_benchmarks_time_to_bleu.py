@@ -134,7 +134,8 @@ def test_a_contender_that_was_broken_off_does_nothing_twice(
     second.translated(lambda name: [translated.append(name) or "two"])
     assert translated == ["2.weights"]
     found = json.loads((tmp_path / "course.json").read_text(encoding="utf-8"))
-    assert found == {"points": first.points, "texts": {"1.weights": ["one"], "2.weights": ["two"]}}
+    texts = {"1.weights": ["one"], "2.weights": ["two"]}
+    assert found == {"points": first.points, "texts": texts, "facts": {}}
 
 
 def broken_off(

@@ -252,6 +252,9 @@ def test_a_processor_is_named_by_its_own_facts(
     processor._fact.cache_clear()
     assert processor.processor_maker() == "AuthenticAMD"
     assert processor.processor_name() == "AMD EPYC: 9"
+    facts.write_text("cpu family\t: 25\nmodel\t\t: 17\nmodel name\t: AMD EPYC\n")
+    processor._fact.cache_clear()
+    assert processor.processor_name() == "AMD EPYC (family 25, model 17)"
 
 
 def test_a_processor_without_facts_is_named_by_python(
