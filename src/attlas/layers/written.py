@@ -104,11 +104,13 @@ class _Read(torch.autograd.Function):
             if dropped is not None:
                 of_used.mul_(dropped.view_as(of_used))
             of_scores = _before_softmax(of_used, weights)
-        used = _used(weights, dropped)
+        of_these = None
+        if of_values:
+            of_these = torch.bmm(_used(weights, dropped).transpose(1, 2), gradient)
         return (
             _product(of_scores, keys, ctx.scale) if of_query else None,
             _product(of_scores.transpose(1, 2), query, ctx.scale) if of_keys else None,
-            torch.bmm(used.transpose(1, 2), gradient) if of_values else None,
+            of_these,
             None, None, None, None,
         )  # fmt: skip
 

@@ -13,9 +13,7 @@ from attlas.training.loss import (
     log_partition,
 )
 
-_BLOCK = (
-    2**19
-)  # logits that a CPU goes over at a time: several times, so that a cache must hold them
+_BLOCK = 2**19  # logits that a CPU goes over at a time, and several times: they fit a cache
 
 
 def consistent_cross_entropy(
