@@ -8,11 +8,12 @@ How large a batch is best depends on who it is for: each contender first tries b
 sentences as --batches says (attlas: of 16,384 tokens too, its default; CTranslate2: with a thread a
 batch, and with all threads for each), and then goes on with the fastest; which one is told. It
 tries them on a part of the lines: those of middle length, as many as make a batch of the largest
-for every thread. Three rows are apart: attlas in batches of 64 sentences, attlas as `attlas
-translate` calls it, which sees no more than a window of lines at once, and so with `--engine
-ctranslate2`.
+for every thread. Four rows are apart: attlas in bfloat16, which no peer has on these processors,
+attlas in batches of 64 sentences, attlas as `attlas translate` calls it, which sees no more than a
+window of lines at once, and so with `--engine ctranslate2`.
 
-A contender that cannot take the run is told as lost. A recurrent run is measured with attlas alone.
+A contender that cannot take the run, or for whose numbers the processor has no instructions, is
+told as lost. A recurrent run is measured with attlas alone.
 """
 
 import argparse
@@ -29,11 +30,12 @@ from typing import Any
 
 import torch
 from agreement import OURS, agreeing, complete
-from decoding_ways import CONTENDERS, EXPORTS, Task, Ways
+from decoding_ways import CONTENDERS, EXPORTS, HALVED, Task, Ways
 from measurement import called, measurement, write
 from turns import serve, table, turns
 
 from attlas.decoding import DecodingConfig
+from attlas.layers.half_products import halves_time
 
 WARM = 32  # lines, before a way is timed
 
@@ -71,10 +73,12 @@ def main() -> None:
 
 
 def exported(run: Path, folder: Path, contenders: Sequence[str]) -> dict[str, str]:
-    """Write the folders that the contenders read; why there is none, for those that have none."""
+    """Write the folders that the contenders read; why a contender is left out, for each that is."""
     from attlas.exporting import export
 
     refused: dict[str, str] = {}
+    if HALVED in contenders and halves_time() is False:
+        refused[HALVED] = "this processor has no instructions for bfloat16"
     for name in dict.fromkeys(EXPORTS[one] for one in contenders if one in EXPORTS):
         form, _, quantization = name.partition("-")
         try:

@@ -19,6 +19,7 @@ from attlas.decoding import DecodingConfig, Translator
 
 Translate = Callable[[list[str]], list[str]]
 Ways = Mapping[str, Translate]  # the same translations, by what a batch is
+HALVED = "attlas, bfloat16"
 TOKENS, WINDOW = 16384, 1024  # of a batch and of a window, where `attlas translate` is told nothing
 
 
@@ -45,19 +46,27 @@ def batched(sizes: Sequence[int], rows: int) -> list[list[int]]:
 
 def attlas(task: Task) -> Ways:
     """Ours, in plain PyTorch, with all lines in sight."""
-    translator = _translator(task)
+    return _all_in_sight(task, _translator(task, "none"))
+
+
+def attlas_halved(task: Task) -> Ways:
+    """The same with `decoding.autocast = "bf16"`."""
+    return _all_in_sight(task, _translator(task, "bf16"))
+
+
+def _all_in_sight(task: Task, translator: Translator) -> Ways:
     ways = {f"{rows} sentences": partial(_by, translator, rows, None) for rows in task.batches}
     return {f"{TOKENS:,} tokens": partial(_by, translator, None, None), **ways}
 
 
 def attlas_64(task: Task) -> Ways:
     """Ours, in batches of 64 sentences."""
-    return {"": partial(_by, _translator(task), 64, None)}
+    return {"": partial(_by, _translator(task, "none"), 64, None)}
 
 
 def attlas_windows(task: Task) -> Ways:
     """Ours, as `attlas translate` calls it."""
-    return {"": partial(_by, _translator(task), None, WINDOW)}
+    return {"": partial(_by, _translator(task, "none"), None, WINDOW)}
 
 
 def engine(task: Task) -> Ways:
@@ -68,11 +77,12 @@ def engine(task: Task) -> Ways:
     return {"": partial(_by, task.held.enter_context(translator.forked()), None, WINDOW)}
 
 
-def _translator(task: Task) -> Translator:
+def _translator(task: Task, autocast: str) -> Translator:
     from attlas.allocator import keep_freed_memory
 
     keep_freed_memory()
-    return task.held.enter_context(Translator(task.run, task.search).forked())
+    search = task.search.model_copy(update={"autocast": autocast})
+    return task.held.enter_context(Translator(task.run, search).forked())
 
 
 def _by(
@@ -153,6 +163,7 @@ def transformers(task: Task) -> Ways:
 
 CONTENDERS: dict[str, Callable[[Task], Ways]] = {
     "attlas": attlas,
+    HALVED: attlas_halved,
     "attlas, batches of 64": attlas_64,
     "attlas translate": attlas_windows,
     "attlas translate --engine ctranslate2": engine,

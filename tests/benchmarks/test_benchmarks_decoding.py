@@ -15,6 +15,7 @@ from attlas.decoding import Translator
 BENCHMARKS = Path(__file__).resolve().parents[2] / "benchmarks"
 sys.path.append(str(BENCHMARKS))
 
+import decoding_speed  # noqa: E402
 import decoding_ways  # noqa: E402
 from agreement import OURS  # noqa: E402
 from decoding_speed import exported, fastest, middle  # noqa: E402
@@ -111,8 +112,19 @@ def test_a_contender_whose_export_fails_is_told_with_the_reason_and_the_others_g
         folder.mkdir()
 
     monkeypatch.setattr(attlas.exporting, "export", export)
+    monkeypatch.setattr(decoding_speed, "halves_time", lambda: None)
     refused = exported(tmp_path, tmp_path, list(decoding_ways.CONTENDERS))
     reasons = {name: form for name, form in decoding_ways.EXPORTS.items() if "float32" in form}
     wanted = {name for name, form in reasons.items() if form.startswith("ctranslate2")}
     assert refused == dict.fromkeys(wanted, "no such layer")
+    assert exported(tmp_path, tmp_path, ["attlas"]) == {}
+
+
+@pytest.mark.parametrize("instructions", [True, False, None])
+def test_bfloat16_is_left_out_where_it_is_known_to_be_slow(
+    instructions: bool | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(decoding_speed, "halves_time", lambda: instructions)
+    left_out = exported(tmp_path, tmp_path, ["attlas", decoding_ways.HALVED])
+    assert list(left_out) == ([decoding_ways.HALVED] if instructions is False else [])
     assert exported(tmp_path, tmp_path, ["attlas"]) == {}

@@ -66,8 +66,11 @@ def test_the_n_best_list_has_the_number_of_the_line_the_translation_and_its_scor
     _, plain, _ = translate(run, "--beam", 3, text="1 2 3\n\n4 5\n")
     code, out, _ = translate(run, "--beam", 3, "--n-best", 3, text="1 2 3\n\n4 5\n")
     assert code == 0
-    again = ["--beam", 3, "--set", "decoding.n_best=3"]
-    assert translate(run, *again, text="1 2 3\n\n4 5\n") == (0, out, "")
+    for asked in (["decoding.n_best=3"], ["decoding={n_best=3}"]):
+        again = ["--beam", 3, *(part for one in asked for part in ("--set", one))]
+        assert translate(run, *again, text="1 2 3\n\n4 5\n") == (0, out, "")
+    taken_back = ["--set", "decoding.n_best=3", "--set", "decoding={beam=3}"]
+    assert translate(run, *taken_back, text="1 2 3\n\n4 5\n") == (0, plain, "")
     rows = [line.split(" ||| ") for line in out.split("\n")[:-1]]
     assert [int(number) for number, _, _ in rows] == [0, 0, 0, 1, 2, 2, 2]
     wide = Translator(run).config.model_copy(update={"beam": 3, "n_best": 3})

@@ -157,6 +157,14 @@ def test_a_setting_left_over_from_another_kind_is_told_from_an_unknown_one() -> 
     assert Zoo.read(anew, "zoo.toml").animal == Dog(tail=2.0)
 
 
+def test_what_was_put_in_is_known_by_its_name_and_by_that_of_its_tables() -> None:
+    changed = overridden({"a": {"b": 1}}, ["a.c=2", "d={e={f=3}}", "g=4"])
+    named = {("a", "c"), ("d",), ("d", "e"), ("d", "e", "f"), ("g",)}
+    assert changed.assigned == named
+    anew = overridden({}, ["a.c=2", "a.d=3", "a={c=4}", "b={c=1}", "b.c=2"])
+    assert anew.assigned == {("a",), ("a", "c"), ("b",), ("b", "c")}
+
+
 def test_an_unknown_kind_is_an_error_that_lists_the_kinds() -> None:
     with pytest.raises(AttlasError, match=r"'cat', 'dog'"):
         Zoo.read({"name": "z", "animal": {"kind": "cow"}}, "zoo.toml")

@@ -15,6 +15,8 @@ from attlas.decoding import DecodingConfig, Translation, Translator
 from attlas.decoding import translator as translator_module
 from attlas.decoding.alignment import links_of
 from attlas.errors import AttlasError
+from attlas.layers import linear
+from attlas.layers.half_products import halved
 from attlas.models import RecurrentConfig, TransformerConfig, build
 from attlas.recording import Trace, observe
 from attlas.runs import Checkpoint, Run, Shelf
@@ -429,3 +431,56 @@ def test_a_batch_has_only_so_many_hypotheses(
     assert len(list(translator.many(["cat"] * 40, tokens=10_000))) == 40
     assert max(sizes) <= most
     assert sum(sizes) == 40
+
+
+@pytest.mark.parametrize("method", ["greedy", "beam", "sample"])
+@pytest.mark.parametrize("kind", ["recurrent", "transformer"])
+def test_a_search_in_bfloat16_is_nearly_that_of_float32(
+    kind: str, method: str, monkeypatch: pytest.MonkeyPatch, two_threads: None
+) -> None:
+    monkeypatch.setattr(linear, "_LEAST", 0)  # so small a model is worth no bfloat16 else
+    torch.manual_seed(2)
+    config = (
+        TransformerConfig(width=16, heads=2, feedforward=32, encoder_layers=1, decoder_layers=1)
+        if kind == "transformer"
+        else MODEL
+    )
+    model = build(config, len(SUBWORDS), len(SUBWORDS))
+    vocabularies = Vocabularies(SUBWORDS, SUBWORDS)
+    texts = [
+        " ".join([word] * count) for word in ("a cat", "the mat", "dog") for count in range(1, 16)
+    ]
+
+    def found(**settings: object) -> list[Translation]:
+        search = DecodingConfig(method=method, max_length_factor=0.3, **settings)  # type: ignore[arg-type]
+        return list(Translator.of(model, vocabularies, search).many(texts))
+
+    exact, coarse = found(), found(autocast="bf16")
+    assert [one.log_probability for one in exact] != [one.log_probability for one in coarse]
+    alike = [
+        (one, other) for one, other in zip(exact, coarse, strict=True) if one.tokens == other.tokens
+    ]
+    assert len(alike) > len(texts) / 4  # of a model that knows nothing, all is nearly as good
+    for one, other in alike:
+        assert other.log_probability == pytest.approx(one.log_probability, rel=0.01)
+    assert not halved()
+
+
+def test_a_search_leaves_autocast_from_outside_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    translator = table(method="greedy")
+    seen = []
+    step = translator.model.begin
+    monkeypatch.setattr(
+        translator.model,
+        "begin",
+        lambda *given: seen.append(torch.is_autocast_enabled("cpu")) or step(*given),
+    )
+    translator("a b")
+    with torch.autocast("cpu", torch.bfloat16):
+        translator("a b")
+    assert seen == [False, True]
+
+
+def test_numbers_that_the_device_does_not_have_are_refused_before_anything_is_read() -> None:
+    with pytest.raises(AttlasError, match=r"use decoding\.autocast = 'bf16' or 'none'"):
+        table(autocast="fp16")

@@ -165,6 +165,7 @@ def test_traces_and_alignments_come_from_our_model(
         ({"method": "sample"}, 'method = "beam" or "greedy"'),
         ({"coverage_penalty": 0.2}, "no coverage_penalty .*set decoding.coverage_penalty = 0.0"),
         ({"no_repeat_ngram": 2}, "no no_repeat_ngram .*set decoding.no_repeat_ngram = 0"),
+        ({"autocast": "bf16"}, "numbers are those of its export; got 'bf16'"),
         ({"exhaustive": True}, "no exhaustive .*exhaustive = true; set .*exhaustive = false"),
     ],
 )

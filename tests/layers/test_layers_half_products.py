@@ -142,6 +142,41 @@ def test_a_map_in_a_loop_walks_back_as_it_came(
         torch.testing.assert_close(one, other, rtol=0.05, atol=close)
 
 
+def test_parameters_are_rounded_once_in_a_block_and_anew_when_they_have_changed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    x, weight, bias = (part.detach() for part in drawn((20, 6), (5, 6), (5,)))
+    made = layer(weight, bias)
+    rounded = []
+    really = Tensor.bfloat16
+    monkeypatch.setattr(Tensor, "bfloat16", lambda one: rounded.append(one) or really(one))
+
+    def times(parameter: Tensor) -> int:
+        return sum(one is parameter for one in rounded)
+
+    with half_products(), torch.inference_mode():
+        first, again = made(x), made(x)
+        assert torch.equal(first, again)
+        assert (times(made.weight), times(made.bias)) == (1, 1)
+        with half_products():
+            made(x)  # a block of its own
+        assert (times(made.weight), times(made.bias)) == (2, 2)
+        made(x)
+        assert times(made.weight) == 2
+    with half_products(), torch.no_grad():
+        assert torch.equal(made(x), first)
+        made.weight.mul_(2.0)
+        changed = made(x)
+        assert (times(made.weight), times(made.bias)) == (4, 3)
+    with half_products():
+        assert torch.equal(made(x), changed)
+        made(x).sum().backward()  # each has a gradient of its own
+        assert made.weight.grad is not None
+    torch.testing.assert_close(
+        changed, nn.functional.linear(x, 2 * weight, bias), rtol=0.05, atol=0.05
+    )
+
+
 @pytest.mark.parametrize(
     ("machine", "instructions", "told"),
     [

@@ -9,11 +9,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 from torch.overrides import TorchFunctionMode
+from torch.utils.flop_counter import FlopCounterMode
 
-from attlas.layers import MultiHead, dense, written
+from attlas.layers import (
+    MultiHead,
+    RotaryPositions,
+    attend,
+    attend_with_weights,
+    dense,
+    written,
+)
 from attlas.layers.dense import _dropped, fused
 from attlas.layers.written import written_attention, written_pays
-from attlas.patterns import causal
+from attlas.patterns import Pattern, causal, either, everywhere, landmarks, window
+from attlas.recording import observe
 
 
 @pytest.fixture(autouse=True)
@@ -141,7 +150,7 @@ def test_a_hidden_slot_is_nothing_at_all(slots: int) -> None:
 def test_scores_far_apart_and_far_from_zero_are_weighed_as_by_the_kernel(slots: int) -> None:
     q, k, v = (one.detach() for one in drawn(10, 20, 2, 2, 8, slots, (4, 4)))
     for scale in (1e-3, 1.0, 300.0, -1e4):
-        found = written_attention(q, k, v, None, scale, 0.0)
+        found = written_attention(q, k, v, scale=scale)
         wanted = F.scaled_dot_product_attention(q, k, v, scale=scale)
         torch.testing.assert_close(found, wanted, rtol=1e-3, atol=1e-3)
 
@@ -167,20 +176,146 @@ def test_a_layer_reads_short_texts_so_and_long_ones_by_the_kernel(
     assert not made
 
 
+@pytest.mark.parametrize("slots", [5, 20])
+@pytest.mark.parametrize("number", [torch.nan, torch.inf, 1e30])
+def test_a_score_that_is_no_number_is_of_nobody_who_does_not_see_it(
+    slots: int, number: float
+) -> None:
+    q, k, v = (one.detach() for one in drawn(12, 20, 2, 2, slots, slots, (4, 4)))
+    whole = fused(q, k, v, None, 1e10, 0.0, causal=True)
+    k[:, :, -1] = number  # whose scores overflow, if it is finite
+    found = fused(q, k, v, None, 1e10, 0.0, causal=True)
+    torch.testing.assert_close(found[:, :, :-1], whole[:, :, :-1])
+
+
+def test_a_backward_pass_under_autocast_is_that_without() -> None:
+    given_ = drawn(13, 20, 2, 2, 8, 20, (4, 4))
+
+    def gradients() -> tuple[Tensor, ...]:
+        return torch.autograd.grad(y.sum(), given_, retain_graph=True)
+
+    y = fused(*given_, None, 0.5, 0.0)
+    exact = gradients()
+    with torch.autocast("cpu", torch.bfloat16):
+        again = gradients()
+    for one, other in zip(again, exact, strict=True):
+        assert torch.equal(one, other)
+
+
+def test_narrow_heads_of_many_positions_hold_no_map() -> None:
+    for width, dropout, pays in ((32, 0.0, True), (1, 0.0, True), (1, 0.1, True)):
+        few = [torch.randn(1, 1, 64, width, requires_grad=True)] * 3
+        assert written_pays(*few, dropout) is pays
+    assert not written_pays(*[torch.randn(1, 1, 65, 1, requires_grad=True)] * 3, 0.0)
+
+
+@pytest.mark.parametrize(
+    "pattern", [causal, everywhere, window(3), either(window(2), landmarks(0))]
+)
+@pytest.mark.parametrize("length", [9, 30])
+def test_a_layer_in_float32_reads_as_its_explicit_twin(pattern: Pattern, length: int) -> None:
+    torch.manual_seed(14)
+    layer = MultiHead(24, 4, key_heads=2, pattern=pattern, positions=RotaryPositions(6)).eval()
+    source = torch.randn(3, length, 24, requires_grad=True)
+    real = torch.arange(length) < torch.tensor([[length], [length - 4], [1]])
+    toward = torch.randn(3, length, 24)
+    for first, asked in ((None, source), (length - 3, source[:, -3:])):  # all, and those of a cache
+
+        def read(by: Any, asked: Tensor = asked, first: int | None = first) -> tuple[Tensor, ...]:
+            y = by(asked, layer.remember(source, real), first)
+            learnt = [source, *layer.parameters()]
+            gradients = torch.autograd.grad(y, learnt, toward[:, : y.shape[1]], allow_unused=True)
+            return (y, *(one for one in gradients if one is not None))
+
+        for one, other in zip(read(layer), read(layer.explicit), strict=True):
+            torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-5)
+
+
+def test_attend_reads_short_texts_so_and_they_are_those_of_its_twin(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    made: list[bool] = []
+    own = dense.written_attention
+    monkeypatch.setattr(
+        dense, "written_attention", lambda *given_: made.append(True) or own(*given_)
+    )
+    q, k, v = (one.detach() for one in drawn(15, 3, 2, 2, 7, 9, (4, 5)))
+    real = torch.arange(9) < torch.tensor([[9], [4], [0]])
+    found = attend(q, k, v, pattern=causal, real=real)
+    wanted, _ = attend_with_weights(q, k, v, pattern=causal, real=real)
+    assert made
+    torch.testing.assert_close(found, wanted, rtol=1e-5, atol=1e-6)
+    assert not found[2].any()
+
+
 class Watch(TorchFunctionMode):
-    """Somebody who sees every function of torch."""
+    """Somebody who sees every function of torch, and lets it be."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.seen: list[Any] = []
 
     def __torch_function__(
         self, function: Any, types: Any, args: Any = (), kwargs: Any = None
     ) -> Any:
+        self.seen.append(function)
         return function(*args, **(kwargs or {}))
 
 
+def test_who_watches_functions_sees_one_that_stands_for_the_kernel() -> None:
+    given_ = drawn(16, 20, 2, 2, 8, 20, (4, 4))
+    alone = fused(*given_, None, 0.5, 0.0, causal=False)
+    with Watch() as watch:
+        seen = fused(*given_, None, 0.5, 0.0, causal=False)
+    assert torch.equal(alone, seen)
+    assert watch.seen.count(written_attention) == 1
+    assert not {torch.bmm, torch.softmax, F.scaled_dot_product_attention}.intersection(watch.seen)
+    with torch.device("cpu"):  # a mode of torch's own
+        assert torch.equal(fused(*given_, None, 0.5, 0.0), alone)
+
+
+class Reads(torch.nn.Module):
+    """A module of somebody else's that calls `attend`."""
+
+    def forward(self, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        return attend(q, k, v, pattern=causal)
+
+
+@pytest.mark.parametrize("dropout", [0.0, 0.2])
+def test_observing_changes_nothing_of_what_is_written_out(dropout: float) -> None:
+    torch.manual_seed(17)
+    layer = MultiHead(16, 4, pattern=causal, dropout=dropout)
+    source = torch.randn(16, 12, 16)
+
+    def read() -> tuple[Tensor, ...]:
+        torch.manual_seed(18)
+        y = layer(source, layer.remember(source))
+        return (y, *torch.autograd.grad(y.sin().sum(), list(layer.parameters())))
+
+    alone = read()
+    with observe(layer) as trace:
+        observed = read()
+    assert trace.layers
+    for one, other in zip(alone, observed, strict=True):
+        assert torch.equal(one, other)
+
+
+def test_what_attend_writes_out_is_heard_where_a_module_calls_it() -> None:
+    q, k, v = (one.detach() for one in drawn(19, 20, 2, 2, 8, 8, (4, 4)))
+    module = Reads()
+    alone = module(q, k, v)
+    with observe(module) as trace:
+        assert torch.equal(module(q, k, v), alone)
+    _, weights = attend_with_weights(q, k, v, pattern=causal)
+    (layer,) = trace.layers
+    torch.testing.assert_close(trace[layer].weights(), weights, rtol=1e-5, atol=1e-6)
+
+
 @pytest.mark.filterwarnings("ignore:.torch.jit.trace. is deprecated")
-def test_who_traces_counts_or_looks_for_kernels_finds_the_kernel() -> None:
+def test_who_traces_or_counts_finds_the_kernel() -> None:
     given_ = [one.detach() for one in drawn(11, 2, 2, 2, 3, 4, (4, 4))]
     assert written_pays(*given_, 0.0)
-    with Watch():
+    with FlopCounterMode(display=False):
         assert not written_pays(*given_, 0.0)
     with torch.autocast("cpu", torch.bfloat16):
         assert not written_pays(*given_, 0.0)

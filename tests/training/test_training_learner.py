@@ -356,6 +356,14 @@ def test_a_training_keeps_the_numbers_in_which_it_began(
     assert again.precision.numbers == ("float32" if begun else "bfloat16")
 
 
+def test_a_training_does_not_go_on_in_numbers_that_the_device_lacks() -> None:
+    one = learner()
+    checkpoint = one.checkpoint({})
+    elsewhere = replace(checkpoint, facts={**checkpoint.facts, "numbers": "float16"})
+    with pytest.raises(AttlasError, match=r"float16, in which this training began.* go on where"):
+        one.restore(elsewhere, Path("here"))
+
+
 def test_float16_without_cuda_is_an_error_that_names_the_way_out() -> None:
     with pytest.raises(AttlasError, match=r"use training\.autocast = 'bf16' or 'none'"):
         learner(autocast="fp16")

@@ -42,6 +42,14 @@ def test_a_table_that_is_set_to_a_word_is_the_callers_mistake() -> None:
         read_recipe("tiny", ["data.train=x", "data=foo"])
 
 
+def test_where_files_come_from_is_not_said_of_others_unless_it_is_said_with_them() -> None:
+    assert read_recipe("tiny").data.origin.startswith("https://")
+    assert read_recipe("tiny", ["data.train=my.tsv"]).data.origin == ""
+    whole = 'data={kind="files", train="my.tsv", held_back=5, origin="the attic"}'
+    for assignments in (["data.train=my.tsv", "data.origin=the attic"], ["data.train=x", whole]):
+        assert read_recipe("tiny", assignments).data.origin == "the attic"
+
+
 def test_a_shipped_recipe_takes_its_paths_from_the_current_folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -14,11 +14,18 @@ Keys = tuple[str, ...]
 
 
 class Overridden(dict[str, Any]):
-    """Settings, and which of them were put in by `overridden`."""
+    """Settings, and which of them, and tables of them, were put in by `overridden`."""
 
     def __init__(self, table: Mapping[str, Any]) -> None:
         super().__init__(deepcopy(dict(table)))
         self.assigned: set[Keys] = set()
+
+    def replaced(self, keys: Keys, value: Any) -> None:
+        """Note that there is a new value at `keys`; a table's are all new with it."""
+        self.assigned = {one for one in self.assigned if one[: len(keys)] != keys} | {keys}
+        if isinstance(value, dict):
+            for key, inner in value.items():
+                self.replaced((*keys, key), inner)
 
 
 def overridden(table: Mapping[str, Any], assignments: Iterable[str]) -> Overridden:
@@ -40,8 +47,8 @@ def overridden(table: Mapping[str, Any], assignments: Iterable[str]) -> Overridd
                 raise AttlasError(
                     f"`{key}` to be a table", repr(group), f"check the dots in {name!r}"
                 )
-        group[keys[-1]] = _value(text.strip())
-        result.assigned.add(tuple(keys))
+        group[keys[-1]] = value = _value(text.strip())
+        result.replaced(tuple(keys), value)
     return result
 
 

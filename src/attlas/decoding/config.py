@@ -7,6 +7,7 @@ from pydantic import Field, model_validator
 
 from attlas.config import Config
 from attlas.errors import AttlasError
+from attlas.layers.autocast import Autocast
 
 _MOST = 1_000_000  # beyond it numbers overflow, or memory ends
 _OF_METHOD = {
@@ -31,7 +32,10 @@ class DecodingConfig(Config):
     drawn. exhaustive: see `beam_search`; the best score is never lower, the steps are never fewer,
     and with α = 0 nothing changes. temperature, top_k (0 = off), top_p (1 = off) and seed: see
     `sample`. longest_source: a source is cut to this many tokens, and the translation says by how
-    many (0 = never cut).
+    many (0 = never cut). autocast: bf16 multiplies in bfloat16 (on a CPU in the linear maps alone),
+    fp16, on CUDA, in float16: faster where the device has instructions for it. Of translations that
+    are nearly as good another may be found then, in another batch too; what is asked afterwards,
+    such as where the model looked, is computed in float32.
 
     A setting that the method does not ask for must be left at its default, which is what a run
     writes down for it.
@@ -52,6 +56,7 @@ class DecodingConfig(Config):
     top_p: Annotated[float, Field(gt=0.0, le=1.0)] = 1.0
     seed: int = 0
     longest_source: Annotated[int, Field(ge=0)] = 0
+    autocast: Autocast = "none"
 
     @model_validator(mode="after")
     def _fits_together(self) -> "DecodingConfig":

@@ -1,6 +1,7 @@
 """The one door to every search."""
 
 from collections.abc import Sequence
+from contextlib import nullcontext
 
 import torch
 from jaxtyping import Bool, Int
@@ -15,6 +16,7 @@ from attlas.decoding.hypothesis import Hypothesis
 from attlas.decoding.penalties import Penalties
 from attlas.decoding.sample import Distribution, sample
 from attlas.errors import AttlasError
+from attlas.layers.autocast import autocast, check_autocast
 from attlas.models.evaluating import check_evaluating
 from attlas.models.sequence_to_sequence import S, SequenceToSequence
 
@@ -33,10 +35,11 @@ def decode(
     a row does not depend on the rows beside it, but for the rounding of floats.
     `config.longest_source` is not read here: what came is translated whole.
 
-    Errors: `AttlasError` where the model is in training mode, where a row holds no token, or where
-    the prefixes do not fit.
+    Errors: `AttlasError` where the model is in training mode, where a row holds no token, where
+    the prefixes do not fit, or where the device does not have the numbers of `config.autocast`.
     """
     check_evaluating(model)
+    check_autocast(config.autocast, source.device, "decoding.autocast")
     if not len(source):
         return []
     sizes = real.sum(dim=1).tolist()
@@ -55,23 +58,26 @@ def decode(
         no_repeat_ngram=config.no_repeat_ngram,
     )
     penalties = Penalties(config.length_penalty, config.coverage_penalty)
-    state = model.begin(source, real)
-    if config.coverage_penalty:
-        state = state.covered()
-    match config.method:
-        case "greedy":
-            return greedy_search(model, state, real, constraints, penalties)
-        case "beam":
-            return beam_search(
-                model, state, real, constraints, penalties,
-                beam=config.beam, n_best=config.n_best, exhaustive=config.exhaustive,
-            )  # fmt: skip
-        case "sample":
-            distribution = Distribution(config.temperature, config.top_k, config.top_p)
-            return sample(
-                model, source, state, real, constraints, penalties, distribution,
-                seed=config.seed, draws=config.n_best,
-            )  # fmt: skip
+    lower = config.autocast != "none"  # else whatever holds outside stays as it is
+    with autocast(config.autocast, source.device) if lower else nullcontext():
+        state = model.begin(source, real)
+        if config.coverage_penalty:
+            state = state.covered()
+        match config.method:
+            case "greedy":
+                found = greedy_search(model, state, real, constraints, penalties)
+            case "beam":
+                found = beam_search(
+                    model, state, real, constraints, penalties,
+                    beam=config.beam, n_best=config.n_best, exhaustive=config.exhaustive,
+                )  # fmt: skip
+            case "sample":
+                distribution = Distribution(config.temperature, config.top_k, config.top_p)
+                found = sample(
+                    model, source, state, real, constraints, penalties, distribution,
+                    seed=config.seed, draws=config.n_best,
+                )  # fmt: skip
+    return found
 
 
 def check_room(config: DecodingConfig, positions: int | None) -> None:

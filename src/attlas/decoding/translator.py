@@ -24,6 +24,7 @@ from attlas.decoding.side_by_side import at_a_time, side_by_side
 from attlas.decoding.translation import Translation
 from attlas.decoding.words import words_of_tokens
 from attlas.errors import AttlasError
+from attlas.layers.autocast import check_autocast
 from attlas.models.sequence_to_sequence import SequenceToSequence
 from attlas.runs import CONFIG, Run
 
@@ -79,6 +80,7 @@ class Translator:
         self.model, self.vocabularies, self.config = model, vocabularies, config
         self.device = next((p.device for p in model.parameters()), torch.device("cpu"))
         check_room(config, model.longest)
+        check_autocast(config.autocast, self.device, "decoding.autocast")
         self._origin = dict(origin)
         self._forks: Forks[Sequence[Sequence[int]], list[list[Hypothesis]]] | None = None
         # Tokens of a source that are read, without its end; None: all.

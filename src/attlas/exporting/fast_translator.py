@@ -236,6 +236,12 @@ def _check(config: DecodingConfig) -> None:
         raise AttlasError(
             f'method = "beam" or "greedy" for {_TAKER}', '"sample"', "use engine attlas"
         )
+    if config.autocast != "none":
+        raise AttlasError(
+            f'autocast = "none" for {_TAKER}, whose numbers are those of its export',
+            repr(config.autocast),
+            'set decoding.autocast = "none", or use engine attlas',
+        )
     for name in ("coverage_penalty", "no_repeat_ngram", "exhaustive"):
         value = getattr(config, name)
         if value:

@@ -20,7 +20,7 @@ def dense_attention(
     scale: float,
     dropout: float,
 ) -> Float[Tensor, "batch heads queries value_width"]:
-    """softmax(scale · q kᵀ) v by the fused kernel; heads may share keys.
+    """softmax(scale · q kᵀ) v by `fused`; heads may share keys.
 
     Where every query sees every slot no mask is made; O(queries × slots) bools otherwise, at most.
     """
@@ -49,7 +49,7 @@ def masked_attention(
     scale: float,
     dropout: float,
 ) -> Float[Tensor, "batch heads queries value_width"]:
-    """The fused kernel over the seen slots; zeros where a query sees none."""
+    """`fused` over the seen slots; zeros where a query sees none."""
     # Kernels differ in what they make of a row without a slot (NaN, a mean, zeros), forwards and
     # backwards; such a row looks everywhere instead, and what it read is thrown away.
     blind = ~seen.any(-1, keepdim=True)
@@ -134,12 +134,12 @@ def fused(
 ) -> Float[Tensor, "batch heads queries value_width"]:
     """torch's kernel, or `written_attention` where that is faster; every query sees a slot.
 
-    mask: bool, or what is added to the scores.
+    O(queries) memory by the kernel; of short texts, or where weights are dropped, O(heads · queries
+    · slots). mask: bool, or what is added to the scores.
     """
-    if written_pays(query, keys, values, dropout):
-        bias = _bias(query, keys, mask, causal)
-        return written_attention(query, keys, values, bias, scale, dropout)
     grouped = keys.shape[1] != query.shape[1]
+    if (mask is None or mask.dtype == torch.bool) and written_pays(query, keys, values, dropout):
+        return written_attention(query, keys, values, mask, dropout, causal, scale, grouped)
     halved = query.dtype in (torch.float16, torch.bfloat16)
     if grouped and query.is_cuda and (mask is not None or not halved):
         # On CUDA only the kernel without masks and in half precision knows shared keys; the one
@@ -160,21 +160,6 @@ def fused(
         enable_gqa=grouped,
     )
     return context
-
-
-def _bias(
-    query: Float[Tensor, "batch heads queries width"],
-    keys: Float[Tensor, "batch key_heads slots width"],
-    mask: Shaped[Tensor, "#batch #heads #queries slots"] | None,
-    causal: bool,
-) -> Float[Tensor, "#batch #heads #queries slots"] | None:
-    """What the mask adds to the scores: −∞ where it hides a slot."""
-    if causal:
-        hidden = query.new_full((query.shape[2], keys.shape[2]), -torch.inf)
-        return hidden.triu_(1)[None, None]
-    if mask is None or mask.dtype != torch.bool:
-        return mask
-    return query.new_zeros(mask.shape).masked_fill_(~mask, -torch.inf)
 
 
 def _dropped(

@@ -24,10 +24,11 @@ from attlas.recording import FactoredReading
 
 
 class FusedAttention(Attention):
-    """softmax(scale · q kᵀ) v per head, where weights are computed only if somebody needs them.
+    """softmax(scale · q kᵀ) v per head, whose weights are computed only if somebody asks for them.
 
-    Reading runs a fused kernel: the banded one where the pattern has a narrow band, the dense one
-    otherwise. Observing keeps queries and keys and changes no kernel; intervening runs `explicit`.
+    Reading runs a kernel, the banded one where the pattern has a narrow band and the dense one
+    otherwise (`fused` says which weights it holds meanwhile). Observing keeps queries and keys and
+    changes no kernel; intervening runs `explicit`.
     scale: None = 1 / √width of a head. Memory: keys and values (batch, key_heads, slots, width).
     """
 

@@ -9,9 +9,18 @@ from functools import cache
 import torch
 import torch.nn.functional as F
 from jaxtyping import Float
-from torch import Tensor
+from torch import Tensor, nn
 
-_asked = threading.local()
+
+class _Asked(threading.local):
+    """What holds in this thread; kept: weights that are rounded already, by their ids, each with
+    itself, which keeps its id, and its version."""
+
+    half = False
+    kept: dict[int, tuple[Tensor, int, Tensor]] | None = None
+
+
+_asked = _Asked()
 
 
 @contextmanager
@@ -23,18 +32,21 @@ def half_products(wanted: bool = True) -> Iterator[None]:
     in bfloat16, their sums and norms have eight bits too, and a CPU is slower at them. Where a
     forward pass is computed anew on the way back (`torch.utils.checkpoint`), its `context_fn` has
     to say so again.
+
+    Where no gradient is wanted, a parameter is rounded once in a block, as a search multiplies by
+    it at every step: until the block ends, that takes half of the memory of all of them.
     """
-    before = halved()
-    _asked.half = wanted
+    before = _asked.half, _asked.kept
+    _asked.half, _asked.kept = wanted, {}
     try:
         yield
     finally:
-        _asked.half = before
+        _asked.half, _asked.kept = before
 
 
 def halved() -> bool:
     """Whether `half_products` is under way in this thread."""
-    return getattr(_asked, "half", False)
+    return _asked.half
 
 
 @cache
@@ -57,5 +69,19 @@ def half_product(
 
     Its gradients are products of the same kind.
     """
-    added = None if bias is None else bias.bfloat16()
-    return F.linear(x.bfloat16(), weight.bfloat16(), added).to(x.dtype)
+    added = None if bias is None else _rounded(bias)
+    return F.linear(x.bfloat16(), _rounded(weight), added).to(x.dtype)
+
+
+def _rounded(tensor: Tensor) -> Tensor:
+    """To bfloat16; a parameter that is asked for again is not rounded anew."""
+    kept = _asked.kept
+    lasts = isinstance(tensor, nn.Parameter) and not tensor.is_inference()  # and tells of changes
+    differentiated = torch.is_grad_enabled() and tensor.requires_grad
+    if kept is None or not lasts or differentiated or torch.compiler.is_compiling():
+        return tensor.bfloat16()
+    _, version, rounded = kept.get(id(tensor), (tensor, -1, tensor))
+    if version != tensor._version:  # it was changed since, or is new here
+        rounded = tensor.bfloat16()
+        kept[id(tensor)] = (tensor, tensor._version, rounded)
+    return rounded

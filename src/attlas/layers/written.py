@@ -7,16 +7,19 @@ vectorise the softmax of a few slots, and the kernel packs every head of every t
 from typing import Any
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from torch import Tensor
+from torch.overrides import handle_torch_function, has_torch_function
 
 from attlas.layers.dropout import dropout_mask
 from attlas.layers.linear import overseen, plain
+from attlas.recording.foreign.watch import heard_as_kernel
 
 _FEW = 16  # slots: torch does not vectorise the softmax of shorter rows, nor its way back
-# Positions times width of a head, up to which it pays, as it was measured (docs/log.md): what is
-# copied and multiplied grows with it, and what the kernel spends besides does not.
-_WITH_GRADIENT, _WITHOUT = 2048, 1024
+# Positions times width of a head, and positions, up to which it pays, as far as was measured
+# (docs/log.md): what is copied and multiplied grows with them, what the kernel spends besides does
+# not. So the weights take hardly more memory than what they are of.
+_WITH_GRADIENT, _WITHOUT, _LONGEST = 2048, 1024, 64
 _LEAST_HEADS = 64  # of all texts together: the kernel has fewer calls
 _CALLS = 1024  # scores, for which one call costs less than several
 _NOTHING = 1e-30  # of a weight: what is left of a hidden slot, and of one that is e⁶⁹ times less
@@ -26,9 +29,8 @@ def written_pays(query: Tensor, keys: Tensor, values: Tensor, dropout: float) ->
     """Whether `written_attention` is the faster way here: texts are short, or weights are dropped,
     which no kernel does on a CPU."""
     return (
-        # First: what follows is not for those who trace, or look for the kernel.
+        # First: what follows is not for those who trace.
         not (torch.compiler.is_compiling() or overseen())
-        and torch._C._len_torch_function_stack() == 0
         and all(plain(tensor) and tensor.numel() for tensor in (query, keys, values))
         and (bool(dropout) or _short(query, keys, values))
         and not torch.is_autocast_enabled("cpu")
@@ -38,35 +40,51 @@ def written_pays(query: Tensor, keys: Tensor, values: Tensor, dropout: float) ->
 def _short(query: Tensor, keys: Tensor, values: Tensor) -> bool:
     batch, heads, queries, width = query.shape
     learns = torch.is_grad_enabled() and any(one.requires_grad for one in (query, keys, values))
-    most = max(_FEW - 1, (_WITH_GRADIENT if learns else _WITHOUT) // width)
-    return batch * heads >= _LEAST_HEADS and max(queries, keys.shape[2]) <= most
+    most = min(_LONGEST, (_WITH_GRADIENT if learns else _WITHOUT) // width)
+    return batch * heads >= _LEAST_HEADS and max(queries, keys.shape[2]) <= max(_FEW - 1, most)
 
 
+@heard_as_kernel
 def written_attention(
     query: Float[Tensor, "batch heads queries width"],
-    keys: Float[Tensor, "batch key_heads slots width"],
-    values: Float[Tensor, "batch key_heads slots value_width"],
-    bias: Float[Tensor, "#batch #heads #queries slots"] | None,
-    scale: float,
-    dropout: float,
+    key: Float[Tensor, "batch key_heads slots width"],
+    value: Float[Tensor, "batch key_heads slots value_width"],
+    attn_mask: Bool[Tensor, "#batch #heads #queries slots"] | None = None,
+    dropout_p: float = 0.0,
+    is_causal: bool = False,
+    scale: float | None = None,
+    enable_gqa: bool = False,
 ) -> Float[Tensor, "batch heads queries value_width"]:
-    """dropped(softmax(scale · q kᵀ + bias)) v; O(heads · queries · slots) memory.
+    """dropped(softmax(scale · q kᵀ)) v over the seen slots; O(heads · queries · slots) memory.
 
-    bias: −∞ hides a slot; every query sees some. It gets no gradient.
+    With the arguments of `F.scaled_dot_product_attention`, of which this takes the place, also for
+    those who watch the functions of torch. Every query sees a slot; heads may share keys in any
+    case. Weights are dropped by the masks of our own `Dropout`.
     """
+    given = (query, key, value)
+    if has_torch_function(given):
+        read: Tensor = handle_torch_function(
+            written_attention, given, *given, attn_mask, dropout_p, is_causal, scale, enable_gqa
+        )
+        return read
     batch, heads, queries, width = query.shape
-    shape = (batch, heads, queries, keys.shape[2])
-    dropped = dropout_mask(query.new_empty(shape), dropout) if dropout else None
+    shape = (batch, heads, queries, key.shape[2])
+    seen = attn_mask
+    if is_causal:
+        seen = torch.ones(shape[2:], dtype=torch.bool, device=query.device).tril_()[None, None]
+    dropped = dropout_mask(query.new_empty(shape), dropout_p) if dropout_p else None
     # Heads that share keys become queries of one head.
-    asked = query.reshape(batch * keys.shape[1], -1, width)
+    asked = query.reshape(batch * key.shape[1], -1, width)
+    factor = width**-0.5 if scale is None else scale
     context: Tensor = _Read.apply(  # type: ignore[no-untyped-call]
-        asked, keys.flatten(0, 1), values.flatten(0, 1), bias, dropped, scale, shape
+        asked, key.flatten(0, 1), value.flatten(0, 1), seen, dropped, factor, shape
     )
     return context.view(batch, heads, queries, -1)
 
 
 class _Read(torch.autograd.Function):
-    """Y = (W ∘ M) V of every head, with W = softmax(scale · Q Kᵀ + bias) and M the mask of dropout.
+    """Y = (W ∘ M) V of every head, with W = softmax(scale · Q Kᵀ) over the seen slots and M the
+    mask of dropout.
 
     dV = (W ∘ M)ᵀ dY,  dS = W ∘ (G − Σ_s W ∘ G) with G = (dY Vᵀ) ∘ M,  dQ = scale · dS K,
     dK = scale · dSᵀ Q.
@@ -78,24 +96,25 @@ class _Read(torch.autograd.Function):
         query: Float[Tensor, "groups asked width"],
         keys: Float[Tensor, "groups slots width"],
         values: Float[Tensor, "groups slots value_width"],
-        bias: Float[Tensor, "#batch #heads #queries slots"] | None,
+        seen: Bool[Tensor, "#batch #heads #queries slots"] | None,
         dropped: Float[Tensor, "batch heads queries slots"] | None,
         scale: float,
         shape: tuple[int, int, int, int],
     ) -> Float[Tensor, "groups asked value_width"]:
         scores = _product(query, keys.transpose(1, 2), scale)
-        if bias is not None:
-            scores.view(shape).add_(bias)
+        if seen is not None:
+            _hide(scores.view(shape), seen)
         weights = softmax_of(scores)
         ctx.scale, ctx.shape = scale, shape
-        ctx.save_for_backward(query, keys, values, bias, dropped, weights)
+        ctx.save_for_backward(query, keys, values, seen, dropped, weights)
         return torch.bmm(_used(weights, dropped), values)
 
     @staticmethod
+    @torch.autocast("cpu", enabled=False)  # what was of float32 forwards is so on the way back
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
-        query, keys, values, bias, dropped, weights = ctx.saved_tensors
+        query, keys, values, seen, dropped, weights = ctx.saved_tensors
         if torch.is_grad_enabled():  # to be differentiated in turn
-            found = _in_turn(gradient, (query, keys, values), bias, dropped, ctx.scale, ctx.shape)
+            found = _in_turn(gradient, (query, keys, values), seen, dropped, ctx.scale, ctx.shape)
             return (*found, None, None, None, None)
         of_query, of_keys, of_values = ctx.needs_input_grad[:3]
         of_scores = weights
@@ -118,7 +137,7 @@ class _Read(torch.autograd.Function):
 def _in_turn(
     gradient: Tensor,
     given: tuple[Tensor, Tensor, Tensor],
-    bias: Tensor | None,
+    seen: Tensor | None,
     dropped: Tensor | None,
     scale: float,
     shape: tuple[int, int, int, int],
@@ -126,7 +145,8 @@ def _in_turn(
     """The gradients of query, keys and values by functions that autograd knows."""
     query, keys, values = given
     scores = (torch.bmm(query, keys.transpose(1, 2)) * scale).view(shape)
-    weights = torch.softmax(scores if bias is None else scores + bias, dim=-1)
+    scores = scores if seen is None else scores.masked_fill(~seen, -torch.inf)
+    weights = torch.softmax(scores, dim=-1)
     y = torch.bmm(_used(weights.view(len(query), -1, shape[-1]), dropped), values)
     asked = [one for one in given if one.requires_grad]
     found = iter(torch.autograd.grad(y, asked, gradient, create_graph=True))
@@ -136,6 +156,21 @@ def _in_turn(
 def _product(a: Tensor, b: Tensor, scale: float) -> Tensor:
     """scale · a b; the scale costs nothing inside the product."""
     return torch.baddbmm(a.new_zeros(()), a, b, beta=0, alpha=scale)
+
+
+def _hide(
+    scores: Float[Tensor, "batch heads queries slots"],
+    seen: Bool[Tensor, "#batch #heads #queries slots"],
+) -> None:
+    """−∞ in place of what is not seen.
+
+    To add it is up to ten times as quick as to fill it in, and the same where it is added to
+    numbers: −∞ + ∞ is none.
+    """
+    if bool(scores.sum().isfinite()):
+        scores.add_(torch.where(seen, 0.0, scores.new_tensor(-torch.inf)))
+    else:
+        scores.masked_fill_(~seen, -torch.inf)
 
 
 def softmax_of(scores: Float[Tensor, "*rows slots"]) -> Float[Tensor, "*rows slots"]:

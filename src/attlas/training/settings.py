@@ -81,7 +81,7 @@ class TrainingConfig(Config):
     out, every hundredth update is saved too, against a kill: that checkpoint counts for nothing and
     the next one takes its place. log_every: updates between two lines of metrics.jsonl. autocast:
     half precision for the forward pass: bf16 anywhere (on a CPU in the linear maps alone, with
-    AVX-512 BF16 1.3 to 1.5 times as fast), fp16 on CUDA, auto = bf16 where the training begins on a
+    AVX-512 BF16 1.3 to 1.6 times as fast), fp16 on CUDA, auto = bf16 where the training begins on a
     device that is known to have instructions for it. device: auto, cpu, cuda, …;
     threads: of the CPU; left out, torch decides. Up to four of them share every update, each with a
     part of it; more go to the kernels of these. distribution: how the processes that torchrun

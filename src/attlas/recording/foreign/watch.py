@@ -1,10 +1,10 @@
 """Watching PyTorch's own functions for attention, in one thread and for the length of a block."""
 
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 import torch.nn.functional as F
@@ -55,6 +55,8 @@ from attlas.recording.foreign.weights import (
     softmax,
     softmin,
 )
+
+Kernel = TypeVar("Kernel", bound=Callable[..., Any])
 
 
 class Watch(TorchFunctionMode):
@@ -147,7 +149,7 @@ _KERNELS = {
     and not name.endswith("_backward")
     and callable(found := getattr(torch, name))
 }
-_HANDLERS: Mapping[Any, Handler] = {
+_HANDLERS: dict[Any, Handler] = {
     F.scaled_dot_product_attention: _fused,
     OPERATOR: flexible,
     **dict.fromkeys(_KERNELS, _kernel),
@@ -192,6 +194,14 @@ _HANDLERS: Mapping[Any, Handler] = {
     **dict.fromkeys(MOVES, moving),
     **dict.fromkeys(PARTS, part),
 }
+
+
+def heard_as_kernel(function: Kernel) -> Kernel:
+    """Decorates a function that takes what `F.scaled_dot_product_attention` takes, in its place:
+    whoever watches hears it as that."""
+    _HANDLERS[function] = _fused
+    return function
+
 
 # What leaves scores scores, in whatever order their axes are.
 _PASSING = {
