@@ -78,19 +78,22 @@ def test_a_run_whose_limit_is_raised_goes_on_as_if_it_had_been_so_from_the_start
 
 
 @pytest.mark.usefixtures("_ctrl_c")
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 @pytest.mark.parametrize("stop", [1, 4, 9])
 def test_ctrl_c_saves_this_very_update_and_the_run_goes_on_to_the_same_bits(
-    tmp_path: Path, undisturbed: dict[str, Any], stop: int
+    tmp_path: Path, undisturbed: dict[str, Any], stop: int, number: signal.Signals
 ) -> None:
+    before = signal.getsignal(number)
     told: list[Event] = []
 
     def press(event: Event) -> None:
         told.append(event)
         if isinstance(event, Trained) and event.update == stop:
-            os.kill(os.getpid(), signal.SIGINT)
+            os.kill(os.getpid(), number)
 
     with pytest.raises(KeyboardInterrupt):
         train(recipe(12, log_every=1), tmp_path, report=press)
+    assert signal.getsignal(number) == before
     assert Run(tmp_path).shelf.numbered()[-1] == stop
     assert [type(event) for event in told].count(Interrupted) == 1
     found = whole(tmp_path, recipe(12))
@@ -189,6 +192,17 @@ def test_a_process_that_ignores_ctrl_c_goes_on_ignoring_it(tmp_path: Path) -> No
     finally:
         signal.signal(signal.SIGINT, before)
     assert not any(isinstance(event, Interrupted) for event in told)
+
+
+@pytest.mark.parametrize("handler", [signal.SIG_IGN, print])
+def test_sigterm_that_somebody_handles_is_left_to_them(tmp_path: Path, handler: Any) -> None:
+    here: list[object] = []
+    before = signal.signal(signal.SIGTERM, handler)
+    try:
+        train(recipe(1), tmp_path, report=lambda _: here.append(signal.getsignal(signal.SIGTERM)))
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    assert set(here) == {handler}
 
 
 def test_a_finished_run_is_left_as_it_is_and_tells_its_outcome_again(tmp_path: Path) -> None:

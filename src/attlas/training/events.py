@@ -84,7 +84,9 @@ class Validated(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Interrupted(Event):
-    """Ctrl-C was pressed: the update under way is finished and saved. Pressed again: neither."""
+    """Ctrl-C was pressed, or SIGTERM sent: the update under way is finished and saved. A second
+    time: neither.
+    """
 
     kind: ClassVar[str] = "interrupted"
 

@@ -1,4 +1,4 @@
-"""Ctrl-C that waits for the update under way."""
+"""Ctrl-C that waits for the update under way, and what a scheduler sends in its place."""
 
 import signal
 import threading
@@ -15,19 +15,25 @@ class Interrupts:
     it, as under nohup, or another than Python handles it, that stays so.
 
     `told` is called at the first, in a thread of its own: Ctrl-C may come in the middle of a line
-    that is being written, where no other can begin.
+    that is being written, where no other can begin. alone: SIGTERM, which schedulers and containers
+    send before they kill, is heard alike where it would end the process. (A launcher of many sends
+    it to those whose fleet has lost a member, and who would wait for that for ever.)
     """
 
-    def __init__(self, told: Callable[[], None]) -> None:
+    def __init__(self, told: Callable[[], None], *, alone: bool = False) -> None:
         self.asked = False
         self._telling = threading.Thread(target=told, daemon=True)
-        self._before = signal.getsignal(signal.SIGINT)
-        here = threading.current_thread() is threading.main_thread()
-        self._hears = here and self._before not in (signal.SIG_IGN, None)
+        self._before = {}
+        if threading.current_thread() is threading.main_thread():
+            of_ctrl_c, of_term = map(signal.getsignal, (signal.SIGINT, signal.SIGTERM))
+            if of_ctrl_c not in (signal.SIG_IGN, None):
+                self._before[signal.SIGINT] = of_ctrl_c
+            if alone and of_term is signal.SIG_DFL:
+                self._before[signal.SIGTERM] = of_term
 
     def __enter__(self) -> Self:
-        if self._hears:
-            signal.signal(signal.SIGINT, self._hear)
+        for number in self._before:
+            signal.signal(number, self._hear)
         return self
 
     def __exit__(
@@ -36,8 +42,8 @@ class Interrupts:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        if self._hears:
-            signal.signal(signal.SIGINT, self._before)
+        for number, before in self._before.items():
+            signal.signal(number, before)
         if self.asked:
             self._telling.join()
 

@@ -42,7 +42,7 @@ def sit(task: AnyTask, learner: Learner[Any, Any], folder: Path, report: Report)
         def interrupted() -> None:
             report(Interrupted(**clock.moment(sitting.state)))
 
-        with Interrupts(interrupted) as interrupts:
+        with Interrupts(interrupted, alone=learner.fleet.size == 1) as interrupts:
             while (reason := reached(settings, sitting.state, clock.seconds())) is None:
                 if interrupts.asked:
                     sitting.save()

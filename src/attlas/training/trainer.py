@@ -34,7 +34,8 @@ def train(recipe: Recipe, folder: Path | str, *, report: Report = silent) -> Out
 
     Errors: `AttlasError` where the folder holds another run or is in use, where the data or a
     checkpoint is not what it was, where a loss is not finite, or where the disk refuses.
-    `KeyboardInterrupt` on Ctrl-C, after the update under way is done and saved.
+    `KeyboardInterrupt` on Ctrl-C, after the update under way is done and saved; on SIGTERM, too,
+    where one process trains.
     """
     folder = Path(folder)
     if launched() and recipe.data.passing:
