@@ -82,11 +82,16 @@ def exported(run: Path, folder: Path, contenders: Sequence[str]) -> dict[str, st
     for name in dict.fromkeys(EXPORTS[one] for one in contenders if one in EXPORTS):
         form, _, quantization = name.partition("-")
         try:
-            export(run, form, folder / name, quantization=quantization)
+            export(run, form, folder / name, quantization=quantization, **_searching(form))
         except Exception as error:  # a peer that fails is a result
             print(f"{name}: {error}", file=sys.stderr)
             refused |= {one: str(error) for one in contenders if EXPORTS.get(one) == name}
     return refused
+
+
+def _searching(form: str) -> dict[str, Any]:
+    """Of what an export says of a search, nothing is the run's own: it is the same for all."""
+    return {"search": DecodingConfig()} if form == "huggingface" else {}
 
 
 def compared(

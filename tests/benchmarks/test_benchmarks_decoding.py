@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import attlas.exporting
 from attlas.cli.translate import translate
-from attlas.decoding import Translator
+from attlas.decoding import DecodingConfig, Translator
 
 BENCHMARKS = Path(__file__).resolve().parents[2] / "benchmarks"
 sys.path.append(str(BENCHMARKS))
@@ -106,7 +106,10 @@ def test_every_export_is_of_a_contender(name: str) -> None:
 def test_a_contender_whose_export_fails_is_told_with_the_reason_and_the_others_go_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def export(run: Path, to: str, folder: Path, *, quantization: str) -> None:
+    searches: dict[str, object] = {}
+
+    def export(run: Path, to: str, folder: Path, *, quantization: str, **search: object) -> None:
+        searches.update({to: search})
         if to == "ctranslate2" and quantization == "float32":
             raise RuntimeError("no such layer")
         folder.mkdir()
@@ -117,6 +120,7 @@ def test_a_contender_whose_export_fails_is_told_with_the_reason_and_the_others_g
     reasons = {name: form for name, form in decoding_ways.EXPORTS.items() if "float32" in form}
     wanted = {name for name, form in reasons.items() if form.startswith("ctranslate2")}
     assert refused == dict.fromkeys(wanted, "no such layer")
+    assert searches == {"ctranslate2": {}, "huggingface": {"search": DecodingConfig()}}
     assert exported(tmp_path, tmp_path, ["attlas"]) == {}
 
 

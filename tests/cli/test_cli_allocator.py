@@ -71,7 +71,7 @@ def test_a_training_keeps_the_memory_that_it_frees_where_it_computes_on_a_cpu(
 ) -> None:
     asked: list[bool] = []
     monkeypatch.setattr("attlas.allocator.keep_freed_memory", lambda: asked.append(True))
-    monkeypatch.setattr("attlas.runs.device_named", lambda name: torch.device(kind))
+    monkeypatch.setattr("attlas.runs.device.device_called", lambda name: torch.device(kind))
     code, _, error = called("train", recipe, "--out", tmp_path / "run")
     assert code == 0, error
     assert bool(asked) == kept

@@ -10,6 +10,7 @@ from calling import called
 
 from attlas.analysis.corpus import HuggingFaceReader
 from attlas.cli import part, stats_measuring
+from attlas.cli.stats_part import StatsPart
 from small_models import saved
 
 TEXT = "the cat\na dog ran\nred\nthe mat\nvery big\n"
@@ -178,6 +179,23 @@ def test_a_corpus_without_a_word_is_told_before_anything_is_written(
     assert stats(bert, path, "-o", place / "t.csv")[0] == 0  # the mistake leaves nothing behind
 
 
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [
+        (b"red\n\xff\n", "wanted UTF-8 text in the standard input"),
+        (b"red\ngreen\n", "wanted a line of the standard input beside each of the 5 lines of"),
+    ],
+)
+def test_what_comes_from_a_stream_is_called_by_its_name_where_it_is_wrong(
+    bert: Path, corpus: Path, tmp_path: Path, content: bytes, told: str
+) -> None:
+    given = ["-"] if b"\xff" in content else [corpus, "--target", "-"]
+    code, _, error = called("stats", bert, *given, "-o", tmp_path / "t.csv", text=content)
+    assert code == 2
+    assert told in error
+    assert ".attlas" not in error
+
+
 def test_a_corpus_of_which_no_line_has_a_word_on_both_sides_is_told(
     endless: Path, tmp_path: Path
 ) -> None:
@@ -231,6 +249,57 @@ def test_a_command_that_is_stopped_loses_no_more_than_a_window_of_lines(
         assert stop - 128 <= told["lines"] < stop
     assert stats(model, path, *given, "-o", out)[0] == 0
     assert out.read_bytes() == whole.read_bytes()
+
+
+@pytest.mark.parametrize("name", ["t.csv", "t.csv.gz", "t.parquet"])
+@pytest.mark.parametrize("moment", ["replace", "_drop_lines"])
+def test_a_kill_before_it_is_told_that_the_table_is_whole_costs_nothing(
+    bert: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, moment: str
+) -> None:
+    path, out = tmp_path / "corpus.txt", tmp_path / name
+    path.write_text("red\ngreen\n", encoding="utf-8")
+
+    def killed(self: StatsPart, *_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        if moment == "replace":  # the table stands in its place
+            kept = StatsPart._keep
+            patched.setattr(
+                StatsPart, "_keep", lambda self, new: (killed if new.whole else kept)(self, new)
+            )
+        else:
+            patched.setattr(StatsPart, "_drop_lines", killed)
+        assert stats(bert, path, "-o", out)[0] == 130
+    before = out.read_bytes()
+    assert stats(bert, path, "-o", out)[0] == 0
+    assert out.read_bytes() == before
+    assert not (part.books(out) / "lines").exists()
+
+
+@pytest.mark.parametrize("name", ["t.csv", "t.csv.json"])
+def test_a_file_that_came_while_a_table_was_made_is_not_written_over(
+    bert: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    path, out = tmp_path / "corpus.txt", tmp_path / "t.csv"
+    path.write_text("red\ngreen\n", encoding="utf-8")
+    added = StatsPart.add_rows
+
+    def add(self: StatsPart, lines: int, rows: Any) -> None:
+        (tmp_path / name).write_text("mine", encoding="utf-8")
+        added(self, lines, rows)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(StatsPart, "add_rows", add)
+        code, _, error = stats(bert, path, "-o", out)
+    assert code == 2
+    assert f"wanted to write {tmp_path / name}; got a file there that attlas stats did not" in error
+    assert (tmp_path / name).read_text(encoding="utf-8") == "mine"
+    (tmp_path / name).unlink()
+    assert stats(bert, path, "-o", out)[0] == 0
+    assert json.loads((tmp_path / "t.csv.json").read_bytes())["lines"] == 2
+    out.unlink()  # whoever takes it away wants it anew, with what stands beside it
+    assert stats(bert, path, "-o", out)[0] == 0
 
 
 def test_runs_and_translations_tell_vocabularies_by_one_checksum(run: Path) -> None:

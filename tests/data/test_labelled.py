@@ -204,10 +204,12 @@ def test_a_folder_has_a_folder_for_each_label(tmp_path):
 
 def test_other_files_among_the_texts_are_left_out_with_a_remark(tmp_path):
     reviews_folder(tmp_path, pos=["good"], neg=["bad"])
-    (tmp_path / "pos" / ".listing").write_text("0_7.txt")
+    (tmp_path / "pos" / "listing").write_text("0_7.txt")
+    (tmp_path / "pos" / "._0_7.txt").write_bytes(b"\x00\xff")  # as macOS leaves them
     found = read_labelled_texts(tmp_path)
     assert len(found.entries) == 2
-    assert found.remarks == ("1 file in pos whose name does not end in .txt left out",)
+    told = "2 files in pos left out, hidden or with a name that does not end in .txt"
+    assert found.remarks == (told,)
 
 
 @pytest.mark.parametrize("texts", [{}, {"unsup": ["what"]}, {"pos": []}])

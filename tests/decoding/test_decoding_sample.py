@@ -8,6 +8,7 @@ from table_model import WORDS, TableModel, log_probability, sources
 
 from attlas.data.vocabulary import END
 from attlas.decoding import DecodingConfig, decode
+from attlas.decoding import sample as module
 from attlas.decoding.sample import Distribution
 
 
@@ -59,6 +60,42 @@ def test_the_colder_the_surer(temperature: float) -> None:
     log_p = torch.log_softmax(torch.tensor([[1.0, 2.0, 3.0]]), dim=-1)
     log_p[0, 0] = float("-inf")
     assert Distribution(temperature, 0, 1.0).of(log_p).tolist() == [[0.0, 0.0, 1.0]]
+
+
+@pytest.mark.parametrize("temperature", [1e30, 1e39, 1.7e308])
+def test_the_hottest_draws_all_alike(temperature: float) -> None:
+    log_p = torch.log_softmax(torch.tensor([[1.0, 2.0, 3.0]]), dim=-1)
+    log_p[0, 0] = float("-inf")
+    assert Distribution(temperature, 0, 1.0).of(log_p).tolist() == [[0.0, 0.5, 0.5]]
+
+
+@given(
+    top_k=st.integers(1, 9), top_p=st.sampled_from([0.1, 0.5, 0.9, 0.999]), seed=st.integers(0, 99)
+)
+def test_of_the_top_k_the_nucleus_is_that_of_their_own_distribution(
+    top_k: int, top_p: float, seed: int
+) -> None:
+    torch.manual_seed(seed)
+    scores = torch.randint(0, 4, (3, 8)).double()  # with ties
+    of_k = Distribution(1.0, top_k, 1.0).of(scores.log_softmax(-1))
+    found = Distribution(1.0, top_k, top_p).of(scores.log_softmax(-1))
+    for kept, row in zip(found, of_k, strict=True):
+        least = kept[kept > 0].numel() and row[kept > 0].min()
+        assert torch.equal(kept > 0, row >= least)
+        assert row[row >= least].sum() >= top_p - 1e-9
+        assert row[row > least].sum() < top_p
+
+
+@pytest.mark.parametrize("together", [1, 3, 7])
+def test_of_many_draws_some_are_followed_at_a_time_and_come_out_alike(
+    together: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = TableModel(6)
+    source, real = sources(4, 9)
+    config = DecodingConfig(method="sample", n_best=10, seed=3)
+    whole = decode(model, source, real, config)
+    monkeypatch.setattr(module, "_HYPOTHESES", together)
+    assert decode(model, source, real, config) == whole
 
 
 def test_another_seed_draws_another_sentence() -> None:

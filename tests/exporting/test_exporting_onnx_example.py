@@ -126,10 +126,11 @@ def test_the_limit_of_learned_positions_is_in_the_files_and_is_told(tmp_path: Pa
 
 
 def test_a_search_that_the_example_does_not_make_is_told(tmp_path: Path) -> None:
-    run = run_of(tmp_path / "run", small(), beam=4, no_repeat_ngram=3)
+    run = run_of(tmp_path / "run", small(), beam=4, no_repeat_ngram=3, autocast="bf16")
     said = " ".join(export(run, "onnx", tmp_path / "out").remarks)
     assert 'decoding.method = "beam", translate.py not' in said
     assert "decoding.no_repeat_ngram = 3, translate.py without" in said
+    assert 'decoding.autocast = "bf16"; this is float32' in said
 
 
 @pytest.fixture(scope="module")

@@ -2,12 +2,15 @@
 
 import copy
 import pickle
+from typing import Any
 
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from torch import Tensor
 
+from attlas.errors import AttlasError
 from attlas.layers import Memory, MultiHead
 from attlas.patterns import causal
 
@@ -56,6 +59,35 @@ def test_two_futures_of_one_memory_do_not_meet() -> None:
     assert torch.equal(other.keys[:, :, 4:], right.keys)
     assert torch.equal(further.keys, torch.cat([past.keys, left.keys, right.keys], dim=2))
     assert past.slots == 4
+
+
+@torch.no_grad()
+def test_rows_are_of_the_memory_though_another_thread_adds_to_its_room(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    past = memory(3).extend(memory(1))
+    rows = torch.arange(len(past.keys)).flip(0)
+    really = Tensor.index_select
+
+    def select(one: Tensor, *given: Any) -> Tensor:
+        if one.shape[2] > past.slots:  # the whole room: torch copies without Python's lock
+            past.extend(memory(1))
+        return really(one, *given)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Tensor, "index_select", select)
+        chosen = past.select(rows)
+    assert torch.equal(chosen.keys, past.keys[rows])
+    assert torch.equal(chosen.values, past.values[rows])
+
+
+@pytest.mark.parametrize("gradients", [False, True])
+def test_slots_of_other_rows_heads_or_widths_are_refused(gradients: bool) -> None:
+    past = memory(3)
+    narrow = Memory(past.keys[..., :1], past.values[..., :1])
+    for other in (past.select(torch.tensor([0])), Memory(past.keys[:, :1], past.values), narrow):
+        with torch.set_grad_enabled(gradients), pytest.raises(AttlasError, match="new slots of"):
+            past.extend(other)
 
 
 @torch.no_grad()

@@ -115,6 +115,7 @@ def test_positions_that_come_in_pairs_need_an_even_width(make, width):
         make(width)
 
 
-def test_a_rotary_base_of_one_would_turn_all_pairs_alike():
-    with pytest.raises(AttlasError, match=r"wanted a rotary base above 1; got 1\.0"):
-        RotaryPositions(4, base=1.0)
+@pytest.mark.parametrize("base", [1.0, float("inf"), float("nan")])
+def test_a_rotary_base_has_to_turn_each_pair_at_a_speed_of_its_own(base):
+    with pytest.raises(AttlasError, match=rf"wanted a rotary base above 1; got {base}"):
+        RotaryPositions(4, base=base)

@@ -4,7 +4,8 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from torch import Tensor
+from torch import Tensor, nn
+from torch.nn.modules.module import register_module_forward_hook
 from transformer_kinds import KINDS, TARGETS, made, small
 
 from attlas.errors import AttlasError
@@ -39,6 +40,32 @@ def test_the_short_way_is_the_long_one(transformer, source, real, training: bool
     with torch.inference_mode():
         found, _ = transformer.step(tokens, beams(transformer, source, real))
     torch.testing.assert_close(found, expected.detach())
+
+
+@pytest.mark.parametrize("everywhere", [False, True])
+@pytest.mark.parametrize("name", ["self_attention", "cross_attention"])
+def test_a_hook_acts_on_the_steps_of_a_search_too(
+    source, real, name: str, everywhere: bool
+) -> None:
+    model = made(KINDS["pre"]).eval()
+    attention = getattr(model.decoder.layers[0], name)
+
+    def hook(module: nn.Module, given: object, read: Tensor) -> Tensor | None:
+        return read * 0 if module is attention else None
+
+    tokens = torch.tensor([4, 5, 6, 7, 8, 9])
+    with torch.no_grad():
+        state = beams(model, source, real)
+        plain, _ = model.step(tokens, state)
+    hooked = (
+        register_module_forward_hook(hook) if everywhere else attention.register_forward_hook(hook)
+    )
+    expected, _ = model.step(tokens, state)  # with gradients, the long way
+    with torch.no_grad():
+        found, _ = model.step(tokens, state)
+    hooked.remove()
+    torch.testing.assert_close(found, expected.detach())
+    assert not torch.allclose(found, plain)
 
 
 @given(

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 import torch
+from killing import recipe as tiny
 from safetensors.torch import load_file
 
 from attlas.config import read_toml, write_toml
@@ -23,6 +24,7 @@ from attlas.layers.half_products import half_product
 from attlas.runs import Run
 from attlas.training import Recipe, fleet, read_recipe, train
 from attlas.training.fleet import Fleet, Word, device_of_rank, fleet_of, leading
+from attlas.training.material import joined
 from labelled_runs import reviews, tables, write_lines
 
 UPDATES = 24
@@ -344,6 +346,7 @@ def test_the_first_process_speaks(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_each_process_of_a_machine_has_a_gpu_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 4)
     monkeypatch.setenv("LOCAL_RANK", "3")
     assert device_of_rank(torch.device("cuda")) == torch.device("cuda:3")
@@ -357,12 +360,29 @@ def test_each_process_of_a_machine_has_a_gpu_of_its_own(monkeypatch: pytest.Monk
 def test_more_processes_than_gpus_are_an_error_that_says_how_many_to_start(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
     for name, value in (("LOCAL_RANK", "2"), ("LOCAL_WORLD_SIZE", "4")):
         monkeypatch.setenv(name, value)
     with pytest.raises(AttlasError, match=r"got 4 processes and 2 GPUs; .*--nproc-per-node 2 "):
         device_of_rank(torch.device("cuda"))
     assert device_of_rank(torch.device("cpu")) == torch.device("cpu")
+
+
+@pytest.mark.parametrize(
+    ("settings", "told"),
+    [
+        ({"accumulate": 2}, r"training\.accumulate = 2 instead of 1; give the same recipe"),
+        ({"distribution": "fsdp"}, r"training\.distribution = 'fsdp' instead of 'ddp'"),
+    ],
+)
+def test_a_process_with_another_recipe_than_the_first_is_refused(
+    tmp_path: Path, settings: dict[str, Any], told: str
+) -> None:
+    train(tiny(1), tmp_path)
+    assert joined(tiny(1, threads=1, log_every=7), tmp_path).recipe.training.log_every == 7
+    with pytest.raises(AttlasError, match=told):
+        joined(tiny(1, **settings), tmp_path)
 
 
 def test_a_process_works_on_its_own_gpu_before_it_meets_the_others(

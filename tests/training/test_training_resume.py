@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -408,6 +409,20 @@ def test_the_way_out_of_a_damaged_checkpoint_leads_to_the_same_bits(
     (tmp_path / "last").write_text(f"{names[0]:08d}\n")
     found = whole(tmp_path, recipe(12))
     assert differences(found, undisturbed) == []
+
+
+def test_the_way_out_of_a_damaged_checkpoint_names_no_best_that_is_gone(tmp_path: Path) -> None:
+    settings = {"keep": 2, "validation": {"every": 2, "decoding": {"max_length_factor": 1.0}}}
+    train(recipe(6, **settings), tmp_path)
+    shelf = Shelf(tmp_path)
+    gone_back = shelf.read("00000004")
+    facts = {**gone_back.facts, "best_update": 2, "saved": [2, 4]}  # of which 2 was pruned
+    shelf.write("00000004", replace(gone_back, facts=facts))
+    (tmp_path / "last").write_text("00000004\n")
+    (tmp_path / "checkpoints" / "00000002.safetensors").unlink(missing_ok=True)
+    outcome = train(recipe(5, **settings), tmp_path)  # it ends before a validation of its own
+    assert outcome.checkpoint in Run(tmp_path).checkpoints()
+    assert shelf.named("best") == outcome.checkpoint
 
 
 def test_checkpoints_without_the_file_last_are_never_overwritten(tmp_path: Path) -> None:

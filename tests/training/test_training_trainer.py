@@ -21,6 +21,7 @@ from attlas.processor import processor_name
 from attlas.runs import Run
 from attlas.training import (
     Event,
+    Interrupted,
     Progress,
     Recipe,
     Trained,
@@ -379,6 +380,23 @@ def test_progress_shows_each_validation_and_the_end(tmp_path: Path, terminal: bo
     assert "finished after 6 updates" in shown
 
 
+def test_a_validation_in_numbers_that_the_device_lacks_is_refused_before_the_first_update(
+    tmp_path: Path,
+) -> None:
+    told = r"training\.validation\.decoding\.autocast = 'bf16' or 'none'"
+    with pytest.raises(AttlasError, match=told):
+        train(recipe(2, validation={"decoding": {"autocast": "fp16"}}), tmp_path)
+    assert Run(tmp_path).checkpoints() == []
+    assert train(recipe(2), tmp_path).update == 2
+
+
+def test_a_training_without_an_update_measures_what_it_has(tmp_path: Path) -> None:
+    outcome = train(recipe(5, minutes=1e-9), tmp_path)
+    assert outcome.update == 0
+    assert outcome.checkpoint in Run(tmp_path).checkpoints()
+    Run(tmp_path).model("best")
+
+
 @pytest.mark.parametrize(
     ("seconds", "text"), [(0.2, "0 s"), (59.4, "59 s"), (65.0, "1:05 min"), (7385.0, "2:03 h")]
 )
@@ -395,6 +413,15 @@ def test_a_journal_is_cut_back_and_says_what_it_lost(tmp_path: Path) -> None:
     with Journal(path, 100) as journal:
         assert journal.missing == 92
     assert path.read_bytes() == b"one\ntwo\n"
+    path.write_bytes(b"one\ntwo\nthr")  # shortened in the middle of a line
+    with Journal(path, 100) as journal:
+        assert journal.missing == 92
+        journal.write(Interrupted(update=1, epoch=0, seconds=0.0))
+    assert path.read_bytes().startswith(b'one\ntwo\n{"event": "interrupted"')
+    path.write_bytes(b"x" * 200_000)
+    with Journal(path, 300_000) as journal:
+        assert journal.missing == 300_000
+    assert path.read_bytes() == b""
 
 
 @pytest.mark.slow

@@ -2,6 +2,8 @@
 
 from importlib.metadata import version
 
+import torch
+
 from attlas.cli.part import Origin
 from attlas.decoding import Translator
 from attlas.exporting.checksums import of_checkpoint, of_settings, of_vocabularies
@@ -14,12 +16,16 @@ def origin_of(
     """What a change of would change a translation, but for the roundings of another machine."""
     vocabularies = translator.vocabularies
     settings = translator.config.model_dump(mode="json")
+    engine = str(translator.facts.get("engine", "attlas"))
+    library = {} if engine == "attlas" else {"ctranslate2": version("ctranslate2")}
     return {
         "attlas": version("attlas"),
+        "torch": str(torch.__version__),
+        **library,
         "checkpoint": of_checkpoint(run, checkpoint, translator.model, vocabularies),
         "model": of_settings(run),
         "vocabularies": of_vocabularies(vocabularies),
-        "engine": str(translator.facts.get("engine", "attlas")),
+        "engine": engine,
         "device": translator.device.type,
         "n-best lists": numbered,
         "window": window,

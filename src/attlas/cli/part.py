@@ -29,7 +29,8 @@ class Progress(Config):
     """How far an output is: so many lines are done, which stand in so many bytes of this checksum.
 
     origin: what the translation depends on. whole: the output stands in its place. stamp: that of
-    the file with the text, where it is whole and could be trusted.
+    the file with the text, where it is whole and could be trusted. assembled: the checksum of what
+    is to stand in its place, where that has other bytes than `lines`.
     """
 
     origin: dict[str, str | int | float | bool]
@@ -38,6 +39,7 @@ class Progress(Config):
     sha256: str = hashlib.sha256().hexdigest()
     whole: bool = False
     stamp: Stamp | None = None
+    assembled: str | None = None
 
 
 class Part:
@@ -131,8 +133,11 @@ class Part:
 
         Ours may be there, where a kill came after it was put in its place and before that was told.
         """
-        if _there(self.output) and _checksum(self.output) != self._digest.hexdigest():
+        if self._stands() and checksum(self.output) != self._digest.hexdigest():
             raise _foreign(self.output)
+
+    def _stands(self) -> bool:
+        return _there(self.output)
 
     def _drop_lines(self) -> None:
         with explained(self._lines):
@@ -194,12 +199,13 @@ def _there(output: Path) -> bool:
         return output.exists()
 
 
-def _checksum(output: Path) -> str | None:
-    """Of the text in an output; None: it has none that can be read."""
+def checksum(output: Path, *, unzipped: bool = True) -> str | None:
+    """Of the text in an output, or of the file as it is; None: it has none that can be read."""
     if not output.is_file():
         return None
     with explained(output), output.open("rb") as file:
-        text = gzip.GzipFile(fileobj=file) if output.suffix == ".gz" else file
+        zipped = unzipped and output.suffix == ".gz"
+        text = gzip.GzipFile(fileobj=file) if zipped else file
         digest = hashlib.sha256()
         try:
             while block := text.read(_EVERY):

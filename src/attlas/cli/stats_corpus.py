@@ -26,29 +26,31 @@ _EVERY = 2**20  # bytes that are copied at a time
 class Corpus:
     """A file of texts, read through once: every line of it can be read, and how many there are.
 
-    checksum: of the texts; target_checksum: of the file beside it, if there is one.
+    names: what messages call the two files, of which there may be copies. checksum: of the texts;
+    target_checksum: of the file beside it, if there is one.
     """
 
     source: Path
     target: Path | None
+    names: tuple[str, str]
     lines: int
     checksum: str
     target_checksum: str | None
 
     @classmethod
-    def of(cls, source: Path, target: Path | None) -> "Corpus":
+    def of(cls, source: Path, target: Path | None, names: tuple[str, str]) -> "Corpus":
         """Errors: `AttlasError` for a file that cannot be read, and for two of different length."""
-        checksum, lines = _read_through(source)
+        checksum, lines = _read_through(source, names[0])
         if target is None:
-            return cls(source, None, lines, checksum, None)
-        target_checksum, others = _read_through(target)
+            return cls(source, None, names, lines, checksum, None)
+        target_checksum, others = _read_through(target, names[1])
         if others != lines:
             raise AttlasError(
-                f"a line of {target} beside each of the {amount(lines, 'line')} of {source}",
+                f"a line of {names[1]} beside each of the {amount(lines, 'line')} of {names[0]}",
                 amount(others, "line"),
                 "give files of as many lines",
             )
-        return cls(source, target, lines, checksum, target_checksum)
+        return cls(source, target, names, lines, checksum, target_checksum)
 
     def stream(self) -> Iterator[tuple[int, str, str | None]]:
         """The number of each line from 1, its text and its target.
@@ -56,22 +58,23 @@ class Corpus:
         Errors: `AttlasError`, after the last one, where another text has come than before.
         """
         digests = hashlib.sha256(), hashlib.sha256()
-        texts = _hashed(self.source, digests[0])
-        targets = None if self.target is None else _hashed(self.target, digests[1])
+        texts = _hashed(self.source, self.names[0], digests[0])
+        beside = self.target
+        targets = None if beside is None else _hashed(beside, self.names[1], digests[1])
         for number, text in enumerate(texts, 1):
             yield number, text, None if targets is None else next(targets, "")
         found = short(digests[0]), None if targets is None else short(digests[1])
         if found != (self.checksum, self.target_checksum):
             raise CorpusChangedError(
-                f"{self.source} to stay as it is while it is read",
+                f"{self.names[0]} to stay as it is while it is read",
                 "another text at the end than at the start",
                 "run it again when nobody writes to that file",
             )
 
-    def check_has_words(self, name: str) -> None:
+    def check_has_words(self) -> None:
         """That a line has a word, and its target too; `AttlasError` otherwise."""
         if not any(_has_words(text, target) for _, text, target in self.stream()):
-            raise _wordless(name, self.lines, paired=self.target is not None)
+            raise _wordless(self.names[0], self.lines, paired=self.target is not None)
 
 
 class CorpusChangedError(AttlasError):
@@ -143,13 +146,13 @@ def _wordless(name: str, lines: int, *, paired: bool) -> AttlasError:
     )
 
 
-def _read_through(path: Path) -> tuple[str, int]:
+def _read_through(path: Path, name: str) -> tuple[str, int]:
     digest = hashlib.sha256()
-    lines = sum(1 for _ in _hashed(path, digest))
+    lines = sum(1 for _ in _hashed(path, name, digest))
     return short(digest), lines
 
 
-def _hashed(path: Path, digest: Any) -> Iterator[str]:
-    for line in stream_lines(path):
+def _hashed(path: Path, name: str, digest: Any) -> Iterator[str]:
+    for line in stream_lines(path, name):
         digest.update(f"{line}\n".encode())
         yield line

@@ -4,7 +4,7 @@ import os
 from collections.abc import Iterable
 from pathlib import Path
 
-from attlas.cli.part import Origin, Part, Progress, books, told
+from attlas.cli.part import Origin, Part, Progress, books, checksum, told
 from attlas.cli.stats_table import Facts, Table, write_beside
 from attlas.errors import AttlasError
 from attlas.runs.durable import explained, sync, write_whole
@@ -20,13 +20,10 @@ class StatsPart(Part):
         self._table = table
         with explained(output):
             begun = (books(output) / "progress.json").exists()
-            for path in (output, table.beside(output)):
-                if path is not None and path.exists() and not begun:
-                    raise AttlasError(
-                        f"to write {path}",
-                        "a file there that attlas stats did not write",
-                        "choose another name, or take that file away",
-                    )
+            standing = [path for path in (output, table.beside(output)) if path and path.exists()]
+            if standing and not begun:
+                raise _foreign(standing[0])
+        self._stood = table.beside(output) in standing
         super().__init__(output, origin)
         if not self.progress.whole and not self.progress.bytes:
             self.add(0, table.head)
@@ -60,17 +57,33 @@ class StatsPart(Part):
         return self.progress.bytes > len(self._table.head)
 
     def put_together(self, facts: Facts) -> None:
-        """Put the output in its place, whole, with its facts in it or beside it."""
-        whole = self._books / f"whole{''.join(self.output.suffixes[-2:])}"
-        with explained(self.output):
-            self._table.assemble(self._lines, whole, facts)
-            sync(whole)
-        self.tell_beside(facts)
-        with explained(self.output):
-            os.replace(whole, self._place)
-            sync(self._place.parent)
+        """Put the output in its place, whole, with its facts in it or beside it.
+
+        It may stand there, where a kill came before that was told.
+        """
+        self._spare()
+        if not self._stands():
+            whole = self._books / f"whole{''.join(self.output.suffixes[-2:])}"
+            with explained(self.output):
+                self._table.assemble(self._lines, whole, facts)
+                sync(whole)
+            assembled = {"assembled": checksum(whole, unzipped=False)}
+            self._spare()
+            beside = self._table.beside(self.output)
+            if beside is not None and beside.exists() and not self._stood:
+                raise _foreign(beside)
+            self._keep(self.progress.model_copy(update=assembled))
+            self.tell_beside(facts)
+            with explained(self.output):
+                os.replace(whole, self._place)
+                sync(self._place.parent)
         self._keep(self.progress.model_copy(update={"whole": True}))
         self._drop_lines()
+
+    def _spare(self) -> None:
+        """As ever, by the checksum of what was put together."""
+        if self._stands() and checksum(self.output, unzipped=False) != self.progress.assembled:
+            raise _foreign(self.output)
 
     def tell_beside(self, facts: Facts) -> None:
         """Write the facts beside the output, if that is their place and they are not there."""
@@ -89,3 +102,11 @@ class StatsPart(Part):
             "give what it was begun with, choose another output, or, to begin it anew, take away "
             f"{self.output if found.whole else self._books}",
         )
+
+
+def _foreign(path: Path) -> AttlasError:
+    return AttlasError(
+        f"to write {path}",
+        "a file there that attlas stats did not write",
+        "choose another name, or take that file away",
+    )

@@ -106,8 +106,9 @@ def _work(asked: Asked, output: Path, table: Table, reader: Reader, search: Orig
         on_disk(asked.corpus, books(output) / "corpus") as source,
         on_disk(asked.target or os.devnull, books(output) / "target") as beside,
     ):
-        corpus = Corpus.of(source, None if asked.target is None else beside)
-        corpus.check_has_words(name_of(asked.corpus))
+        names = name_of(asked.corpus), name_of(asked.target or os.devnull)
+        corpus = Corpus.of(source, None if asked.target is None else beside, names)
+        corpus.check_has_words()
         origin: Origin = {
             "attlas": version("attlas"),
             "torch": str(torch.__version__),

@@ -39,7 +39,8 @@ def train(
         from attlas.allocator import keep_freed_memory
         from attlas.cli.given import is_run
         from attlas.errors import AttlasError
-        from attlas.runs import CONFIG, LAST, Shelf, device_named
+        from attlas.runs import CONFIG, LAST, Shelf
+        from attlas.runs.device import device_called
         from attlas.training import Progress, read_recipe
         from attlas.training import train as train_run
         from attlas.training.events import Event, Started
@@ -63,7 +64,7 @@ def train(
                 "rename it, or choose another folder with --out",
             )
     chosen = read_recipe(Path(name) / CONFIG if begun else name, settings or ())
-    if device_named(chosen.training.device).type == "cpu":
+    if device_called(chosen.training.device).type == "cpu":
         keep_freed_memory()  # an update asks for what the one before it freed
     if not leading():  # of the processes that torchrun started, the first one speaks
         train_run(chosen, folder)

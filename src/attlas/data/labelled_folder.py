@@ -13,7 +13,7 @@ _TEXT = ".txt"
 def folder_entries(folder: Path) -> tuple[list[tuple[Place, Labelled]], tuple[str, ...]]:
     """Each text with its name (LABEL/NAME.txt), in the order of the names; and what to remark.
 
-    A file beside the folders is none of the texts, nor is a folder whose name begins with a dot.
+    A file beside the folders is none of the texts, nor is what has a name that begins with a dot.
     """
     there = [path for path in folder.iterdir() if not path.name.startswith(".")]
     labels = sorted(path.name for path in there if path.is_dir())
@@ -21,13 +21,15 @@ def folder_entries(folder: Path) -> tuple[list[tuple[Place, Labelled]], tuple[st
     remarks: list[str] = []
     for label in labels:
         names = sorted(path.name for path in (folder / label).iterdir())
-        texts = [name for name in names if name.endswith(_TEXT)]
+        texts = [name for name in names if name.endswith(_TEXT) and not name.startswith(".")]
         if label == _WITHOUT_LABEL:
             remarks.append(f"{amount(len(texts), 'text')} in {label}, without a label, left out")
             continue
         if len(texts) < len(names):
             others = amount(len(names) - len(texts), "file")
-            remarks.append(f"{others} in {label} whose name does not end in {_TEXT} left out")
+            remarks.append(
+                f"{others} in {label} left out, hidden or with a name that does not end in {_TEXT}"
+            )
         found += [
             (f"{label}/{name}", Labelled(_read(folder / label / name), label)) for name in texts
         ]

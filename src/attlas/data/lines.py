@@ -82,9 +82,12 @@ def read_lines(path: Path | str) -> Lines:
     return Lines(shown(path), tuple(texts), returned)
 
 
-def stream_lines(path: Path | str) -> Iterator[str]:
-    """The same lines one by one, each as soon as it is there. Errors: as `read_lines`."""
-    return (text for text, _ in _decoded(path))
+def stream_lines(path: Path | str, name: str | None = None) -> Iterator[str]:
+    """The same lines one by one, each as soon as it is there. Errors: as `read_lines`.
+
+    name: what a message calls the file, where that is a copy of another.
+    """
+    return (text for text, _ in _decoded(path, name))
 
 
 def opened(path: Path) -> IO[bytes]:
@@ -113,9 +116,9 @@ def shown(path: Path | str) -> str:
     return "the standard input" if str(path) == STDIN else str(path)
 
 
-def _decoded(path: Path | str) -> Iterator[tuple[str, bool]]:
+def _decoded(path: Path | str, name: str | None = None) -> Iterator[tuple[str, bool]]:
     """Each line, and whether a carriage return was taken off its end."""
-    name = shown(path)
+    name = shown(path) if name is None else name
     for number, raw in enumerate(_raw_lines(path, name), 1):
         had_return = raw.endswith(b"\r\n")
         line = raw.removesuffix(b"\r\n") if had_return else raw.removesuffix(b"\n")

@@ -163,14 +163,16 @@ def train_subwords(
         raise AttlasError(
             f"a {name} of at most {MOST} ids", f"vocabulary.size = {size}", "lower vocabulary.size"
         )
-    given = [f" {text}" for text in texts]
     # sentencepiece keeps U+2585 to itself, and leaves out every sentence that has one.
-    sentences = [text.replace(_RESERVED, " ") for text in given]
+    sentences, reserved = [], False
+    for text in texts:
+        sentences.append(f" {text}".replace(_RESERVED, " "))
+        reserved = reserved or _RESERVED in text
     if not any(map(str.strip, sentences)):
         raise AttlasError(
             f"text to build the {name} from",
             "nothing but U+2585 (▅), which sentencepiece keeps to itself"
-            if any(map(str.strip, given))
+            if reserved
             else "nothing",
             "check the training data",
         )

@@ -46,7 +46,7 @@ class DecodingConfig(Config):
     n_best: Annotated[int, Field(ge=1, le=_MOST)] = 1
     exhaustive: bool = False
     length_penalty: Annotated[float, Field(ge=0.0, le=10.0, allow_inf_nan=False)] = 1.0
-    coverage_penalty: Annotated[float, Field(ge=0.0, allow_inf_nan=False)] = 0.0
+    coverage_penalty: Annotated[float, Field(ge=0.0, le=_MOST, allow_inf_nan=False)] = 0.0
     min_length: Annotated[int, Field(ge=0)] = 0
     max_length_factor: Annotated[float, Field(ge=0.0, le=1000.0, allow_inf_nan=False)] = 3.0
     max_length_constant: Annotated[int, Field(ge=1, le=_MOST)] = 20

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
+from itertools import chain
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -16,6 +17,8 @@ from attlas.decoding.path import follow
 from attlas.decoding.penalties import Penalties
 from attlas.decoding.prediction import sums
 from attlas.models.sequence_to_sequence import S, SequenceToSequence
+
+_HYPOTHESES = 2048  # that are followed at a time: each has probabilities of all words
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,13 +41,16 @@ class Distribution:
         # The best at 0: a small temperature must not take every token to −∞.
         best = log_probabilities.amax(dim=-1, keepdim=True)
         scores = log_probabilities - best.masked_fill(best.isneginf(), 0.0)
-        scores = scores / max(self.temperature, torch.finfo(scores.dtype).tiny)
-        if 0 < self.top_k < scores.shape[1]:
+        bounds = torch.finfo(scores.dtype)
+        scores = scores / min(max(self.temperature, bounds.tiny), bounds.max)
+        most = scores.shape[1]
+        if 0 < self.top_k < most:
             last = scores.topk(self.top_k, dim=-1).values[:, -1:]
-            scores = scores.masked_fill(scores < last, float("-inf"))
+            kept = scores >= last
+            scores, most = scores.masked_fill(~kept, float("-inf")), int(kept.sum(-1).amax())
         probabilities = torch.softmax(scores, dim=-1)
         if self.top_p < 1.0:
-            ordered = probabilities.sort(dim=-1, descending=True).values
+            ordered = probabilities.topk(most, dim=-1).values  # all that is not 0
             before = ordered.cumsum(dim=-1) - ordered
             last = ordered.masked_fill(before >= self.top_p, 1.0).amin(dim=-1, keepdim=True)
             probabilities = probabilities.masked_fill(probabilities < last, 0.0)
@@ -71,11 +77,35 @@ def sample(
     The randomness is a function of (seed, the source's own ids, its forced prefix, the number of
     the draw, the step) and of nothing else: a sentence gets the same draws alone, in any batch, and
     each time it comes; for other draws change the seed. The log-probability of what was drawn is
-    the model's own.
+    the model's own. Of many draws, so many are followed at a time as have 2,048 hypotheses.
     """
+    group = max(1, _HYPOTHESES // len(source))
+    parts = [
+        _drawn(
+            model, source, state, real, constraints, penalties, distribution, seed,
+            range(first, min(first + group, draws)),
+        )
+        for first in range(0, draws, group)
+    ]  # fmt: skip
+    return [ranked(list(chain.from_iterable(lists))) for lists in zip(*parts, strict=True)]
+
+
+def _drawn(
+    model: SequenceToSequence[S],
+    source: Int[Tensor, "batch slots"],
+    state: S,
+    real: Bool[Tensor, "batch slots"],
+    constraints: Constraints,
+    penalties: Penalties,
+    distribution: Distribution,
+    seed: int,
+    numbers: range,
+) -> list[list[Hypothesis]]:
+    """The draws with these numbers, of each source."""
+    draws = len(numbers)
     each = torch.arange(len(source), device=source.device).repeat_interleave(draws)
     each_constraints = constraints.select(each)
-    keys = _keys(source, real, constraints, seed, draws).to(source.device)
+    keys = _keys(source, real, constraints, seed, numbers).to(source.device)
 
     def draw(
         log_probabilities: Float[Tensor, "rows vocabulary"], rows: Int[Tensor, " rows"], step: int
@@ -87,7 +117,7 @@ def sample(
         return drawn.clamp(max=reached.shape[1] - 1)  # beyond the end only where nothing may come
 
     drawn = follow(model, state.select(each), real[each], each_constraints, penalties, draw)
-    return [ranked(drawn[row : row + draws]) for row in range(0, len(drawn), draws)]
+    return [drawn[row : row + draws] for row in range(0, len(drawn), draws)]
 
 
 def _keys(
@@ -95,7 +125,7 @@ def _keys(
     real: Bool[Tensor, "batch slots"],
     constraints: Constraints,
     seed: int,
-    draws: int,
+    numbers: range,
 ) -> Int[Tensor, " hypotheses"]:
     """63 bits for each draw of each source."""
     keys: list[int] = []
@@ -104,7 +134,7 @@ def _keys(
     ):
         own = [i for i, is_real in zip(ids, known, strict=True) if is_real]
         begun = [i for i in prefix if i != PAD]
-        keys.extend(_key(seed, own, begun, [number]) for number in range(draws))
+        keys.extend(_key(seed, own, begun, [number]) for number in numbers)
     return torch.tensor(keys, dtype=torch.int64)
 
 

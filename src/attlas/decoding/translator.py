@@ -210,7 +210,8 @@ class Translator:
 
     def _read(self, text: str) -> Line:
         _check_text(text, "pass each text as a str")
-        text = text.removesuffix("\n").removesuffix("\r")  # as the lines of a file end
+        # As the lines of a file end.
+        text = text[:-2] if text.endswith("\r\n") else text.removesuffix("\n")
         if not text.strip():
             return Line(text, (), 0)
         ids = self.vocabularies.source.encode(whole_text(text))

@@ -30,7 +30,11 @@ def new_folder(path: Path) -> Iterator[Path]:
             for file in sorted(temporary.rglob("*")):
                 sync(file)
             sync(temporary)
-            temporary.rename(path)  # onto an empty folder too, but onto nothing else
+            try:
+                temporary.rename(path)  # onto an empty folder too, but onto nothing else
+            except OSError:
+                check_free(path)  # somebody was there first
+                raise
         except BaseException:
             shutil.rmtree(temporary, ignore_errors=True)
             raise

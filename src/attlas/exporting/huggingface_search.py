@@ -5,6 +5,7 @@ from typing import Any
 
 from attlas.data import BEGIN, END, PAD
 from attlas.decoding import DecodingConfig
+from attlas.exporting.remarks import of_numbers
 
 
 class HuggingFaceSearch:
@@ -60,7 +61,8 @@ class HuggingFaceSearch:
     @property
     def remarks(self) -> list[str]:
         """What `generate` does otherwise, in whole sentences."""
-        return [*self._of_lengths(), *self._of_ranks(), *self._of_draws()]
+        told = [*self._of_lengths(), *self._of_ranks(), *self._of_draws()]
+        return [*told, *of_numbers(self.decoding)]
 
     def _of_lengths(self) -> Iterator[str]:
         decoding, most = self.decoding, self.max_new_tokens

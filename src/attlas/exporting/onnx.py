@@ -8,7 +8,7 @@ from attlas.errors import missing_extra
 from attlas.exporting.graph import Graph
 from attlas.exporting.onnx_recurrent import recurrent_decoder, recurrent_encoder
 from attlas.exporting.onnx_transformer import transformer_decoder, transformer_encoder
-from attlas.exporting.remarks import of_longest, of_vocabulary
+from attlas.exporting.remarks import of_longest, of_numbers, of_vocabulary
 from attlas.exporting.subject import TranslatorSubject
 from attlas.models import RecurrentModel
 
@@ -79,7 +79,7 @@ def _of_search(decoding: DecodingConfig) -> list[str]:
             f"attlas translates with decoding.no_repeat_ngram = {decoding.no_repeat_ngram}, "
             f"{EXAMPLE} without."
         )
-    return told
+    return [*told, *of_numbers(decoding)]
 
 
 _OF_TRANSFORMER = [

@@ -181,7 +181,8 @@ def batches(stream: Any) -> Iterator[list[str]]:
     batch: list[str] = []
     for number, line in enumerate(stream, 1):
         try:
-            text = line.decode("utf-8").removesuffix("\n").removesuffix("\r")
+            ended = b"\r\n" if line.endswith(b"\r\n") else b"\n"
+            text = line.removesuffix(ended).decode("utf-8")
         except UnicodeDecodeError as error:
             if batch:
                 yield batch

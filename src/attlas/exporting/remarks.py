@@ -1,6 +1,7 @@
 """What readers of more than one format have to know."""
 
 from attlas.data import Subwords, Vocabulary
+from attlas.decoding import DecodingConfig
 
 OF_LABELS = (
     "The ids 0 to 3 are padding, unknown, begin and end; a text ends with end. It is read as one "
@@ -26,3 +27,13 @@ def of_longest(positions: int, does: str) -> str:
         f"It {does} at most {positions:,} tokens, ends included: more positions were never "
         "learned, and are an error of onnxruntime."
     )
+
+
+def of_numbers(decoding: DecodingConfig) -> list[str]:
+    """Where attlas itself does not search in float32."""
+    if decoding.autocast == "none":
+        return []
+    return [
+        f'attlas translates with decoding.autocast = "{decoding.autocast}"; this is float32, and of '
+        "translations that are nearly as good it may find another."
+    ]

@@ -92,7 +92,7 @@ def _selected(
     # Beam search does this at every step: index_select copies several times faster than [rows].
     if room is None or not room.holds(kept):
         return kept.index_select(0, rows), None
-    chosen = room.select(rows)  # the free slots too: what comes next needs them
+    chosen = room.select(rows, kept.shape[-2])  # the free slots too: what comes next needs them
     return chosen.buffer[..., : chosen.used, :], chosen
 
 

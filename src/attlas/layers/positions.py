@@ -95,7 +95,7 @@ class RotaryPositions(nn.Module):
     """
 
     def __init__(self, width: int, base: float = 10_000.0) -> None:
-        if base <= 1.0:
+        if not 1.0 < base < math.inf:
             raise AttlasError("a rotary base above 1", str(base), "use 10000, as the paper does")
         super().__init__()
         self.width = _even(width, "rotary positions")

@@ -4,6 +4,7 @@ The fused kernel needs up to three times as long for short texts as their arithm
 vectorise the softmax of a few slots, and the kernel packs every head of every text by itself.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -110,28 +111,32 @@ class _Read(torch.autograd.Function):
         return torch.bmm(_used(weights, dropped), values)
 
     @staticmethod
-    @torch.autocast("cpu", enabled=False)  # what was of float32 forwards is so on the way back
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
-        query, keys, values, seen, dropped, weights = ctx.saved_tensors
-        if torch.is_grad_enabled():  # to be differentiated in turn
-            found = _in_turn(gradient, (query, keys, values), seen, dropped, ctx.scale, ctx.shape)
-            return (*found, None, None, None, None)
-        of_query, of_keys, of_values = ctx.needs_input_grad[:3]
-        of_scores = weights
-        if of_query or of_keys:
-            of_used = torch.bmm(gradient, values.transpose(1, 2))
-            if dropped is not None:
-                of_used.mul_(dropped.view_as(of_used))
-            of_scores = _before_softmax(of_used, weights)
-        of_these = None
-        if of_values:
-            of_these = torch.bmm(_used(weights, dropped).transpose(1, 2), gradient)
-        return (
-            _product(of_scores, keys, ctx.scale) if of_query else None,
-            _product(of_scores.transpose(1, 2), query, ctx.scale) if of_keys else None,
-            of_these,
-            None, None, None, None,
-        )  # fmt: skip
+        with torch.autocast("cpu", enabled=False):  # it was of float32 forwards
+            found = _gradients(ctx, gradient)
+        return (*found, None, None, None, None)
+
+
+def _gradients(ctx: Any, gradient: Tensor) -> Sequence[Tensor | None]:
+    """Of query, keys and values, where they are asked for."""
+    query, keys, values, seen, dropped, weights = ctx.saved_tensors
+    if torch.is_grad_enabled():  # to be differentiated in turn
+        return _in_turn(gradient, (query, keys, values), seen, dropped, ctx.scale, ctx.shape)
+    of_query, of_keys, of_values = ctx.needs_input_grad[:3]
+    of_scores = weights
+    if of_query or of_keys:
+        of_used = torch.bmm(gradient, values.transpose(1, 2))
+        if dropped is not None:
+            of_used.mul_(dropped.view_as(of_used))
+        of_scores = _before_softmax(of_used, weights)
+    of_these = None
+    if of_values:
+        of_these = torch.bmm(_used(weights, dropped).transpose(1, 2), gradient)
+    return (
+        _product(of_scores, keys, ctx.scale) if of_query else None,
+        _product(of_scores.transpose(1, 2), query, ctx.scale) if of_keys else None,
+        of_these,
+    )
 
 
 def _in_turn(

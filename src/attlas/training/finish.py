@@ -15,9 +15,11 @@ def finish(
     `state` is saved. None of this is entered in it: a training that goes on knows nothing of it.
     """
     learner, shelf, teller = saver.learner, saver.shelf, judge.teller
-    best = state.best
-    name = None if state.best_update is None else numbered(state.best_update)
-    if state.validated != state.update:
+    best: tuple[float, float] | None = None
+    name: str | None = None
+    if state.best_update is not None:  # or nothing was measured, or its weights are gone
+        best, name = state.best, numbered(state.best_update)
+    if name is None or state.validated != state.update:
         value, better = judge.judged(
             learner.as_whole(judge.task.build), numbered(state.update), state, best
         )

@@ -140,7 +140,7 @@ def device_of_rank(device: torch.device) -> torch.device:
 
     Errors: `AttlasError` where there are more processes than GPUs, or one GPU is named for several.
     """
-    if device.type != "cuda":
+    if device.type != "cuda" or not torch.cuda.is_available():
         return device
     size = int(os.environ.get("LOCAL_WORLD_SIZE", "1"))
     if device.index is not None:

@@ -13,7 +13,7 @@ from attlas.runs.durable import TEMPORARY, explained, sync
 from attlas.runs.lock import LOCK
 from attlas.training.events import Preparing, Report, silent
 from attlas.training.provenance import checksums, provenance
-from attlas.training.recipe import Recipe, check_same
+from attlas.training.recipe import Recipe, check_led, check_same
 from attlas.training.tasks import AnyTask, task_of
 from attlas.training.tasks.task import SplitsLike
 
@@ -74,7 +74,8 @@ def _began_with(folder: Path) -> Recipe:
 def joined(recipe: Recipe, folder: Path) -> AnyTask:
     """What `prepared` gave the first process of a fleet, in another one.
 
-    Errors: `AttlasError` where this process finds other data than the first, or no such folder.
+    Errors: `AttlasError` where this process has another recipe than the first, finds other data, or
+    no such folder.
     """
     kind = task_of(recipe)
     if not (folder / CONFIG).is_file():
@@ -83,6 +84,7 @@ def joined(recipe: Recipe, folder: Path) -> AnyTask:
             "no such run",
             "train in a folder that every machine sees under the same name",
         )
+    check_led(Recipe.read(read_toml(folder / CONFIG), str(folder / CONFIG)), recipe)
     splits = recipe.data.load()
     _check_data(Run(folder), recipe, splits, kind.example)
     return kind(recipe, splits, kind.vocabularies_in(folder))

@@ -32,6 +32,7 @@ _FREE = {
     "training.distribution",
     "training.tensorboard",
     "training.validation.patience",
+    "training.validation.decoding.autocast",  # as the device, which may lack its numbers
 }
 
 # What a classifier does without: it writes no text. By the tables in which they stand.
@@ -110,6 +111,18 @@ class Recipe(Config):
         return self
 
     @model_validator(mode="after")
+    def _looks_where_it_is_counted(self) -> Self:
+        searches = {"": self.decoding, "training.validation.": self.training.validation.decoding}
+        for table, search in searches.items():
+            if search.coverage_penalty and getattr(self.model, "attention", "") == "none":
+                raise AttlasError(
+                    f"a model that looks at its source for {table}decoding.coverage_penalty",
+                    "model.attention = 'none'",
+                    f"set {table}decoding.coverage_penalty = 0, or choose an attention",
+                )
+        return self
+
+    @model_validator(mode="after")
     def _one_embedding_one_vocabulary(self) -> Self:
         if getattr(self.model, "tied_source", False) and not self.vocabulary.joint:
             raise AttlasError(
@@ -177,18 +190,39 @@ def check_same(begun: Recipe, wanted: Recipe, folder: Path) -> None:
 
     Errors: `AttlasError` that names the settings which differ and may not.
     """
-    before, now = _flat(begun.tables()), _flat(wanted.tables())
-    changed = [
-        f"{key} = {now.get(key)!r} instead of {before.get(key)!r}"
-        for key in sorted(before.keys() | now.keys())
-        if before.get(key) != now.get(key) and not _is_free(key)
-    ]
-    if changed:
+    if changed := _changed(begun, wanted):
         raise AttlasError(
             f"the recipe with which {folder} began",
             "; ".join(changed),
             "put these back to go on with that run, or choose another folder (--out) for a new one",
         )
+
+
+def check_led(leading: Recipe, own: Recipe) -> None:
+    """That a process of a fleet trains by the recipe of the first one.
+
+    Errors: `AttlasError` that names the settings which differ and may not.
+    """
+    changed = _changed(leading, own)
+    theirs, ours = leading.training.distribution, own.training.distribution
+    if theirs != ours:
+        changed.append(f"training.distribution = {ours!r} instead of {theirs!r}")
+    if changed:
+        raise AttlasError(
+            "the recipe of the first process of this training in all of them",
+            "; ".join(changed),
+            "give the same recipe and the same --set on every machine",
+        )
+
+
+def _changed(before: Recipe, now: Recipe) -> list[str]:
+    """The settings that differ and may not."""
+    was, is_ = _flat(before.tables()), _flat(now.tables())
+    return [
+        f"{key} = {is_.get(key)!r} instead of {was.get(key)!r}"
+        for key in sorted(was.keys() | is_.keys())
+        if was.get(key) != is_.get(key) and not _is_free(key)
+    ]
 
 
 def _inside(group: Any, table: str) -> Any:

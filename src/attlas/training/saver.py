@@ -45,12 +45,20 @@ class Saver:
         return self.restored(self.learner.fleet.agreed(0 if name is None else int(name)))
 
     def restored(self, update: int) -> TrainingState:
-        """Take the checkpoint of this update, as all processes of a fleet do; 0: the beginning."""
+        """Take the checkpoint of this update, as all processes of a fleet do; 0: the beginning.
+
+        Of a checkpoint that somebody has gone back to, some that it knows may be gone.
+        """
         if not update:
             return TrainingState()
         checkpoint = self.shelf.read(numbered(update))
         self.learner.restore(checkpoint, self.folder)
-        return TrainingState.of(checkpoint.facts)
+        state, there = TrainingState.of(checkpoint.facts), set(self.shelf.numbered())
+        return replace(
+            state,
+            saved=tuple(one for one in state.saved if one in there),
+            best_update=state.best_update if state.best_update in there else None,
+        )
 
     def put_back(self, state: TrainingState) -> None:
         """Make the folder what it was at the checkpoint: what came after will come again."""

@@ -4,6 +4,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from attlas.layers.autocast import check_autocast
 from attlas.runs import LAST, Run, numbered
 from attlas.training.course import Course
 from attlas.training.events import Interrupted, Outcome, Report, Started, Trained
@@ -24,6 +25,9 @@ SAFETY = 100  # updates that a kill costs at most, where the recipe says nothing
 def sit(task: AnyTask, learner: Learner[Any, Any], folder: Path, report: Report) -> Outcome:
     """Restore, train, finish."""
     settings = task.recipe.training
+    if settings.validation.translate and not task.recipe.classifies:  # now, not after hours
+        searched, setting = settings.validation.decoding, "training.validation.decoding.autocast"
+        check_autocast(searched.autocast, learner.device, setting)
     saver = Saver(learner, settings, folder)
     state = saver.restore()
     clock = Clock(state.seconds)

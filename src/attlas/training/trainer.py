@@ -6,7 +6,8 @@ from pathlib import Path
 import torch
 
 from attlas.errors import AttlasError
-from attlas.runs import Shelf, device_named, locked
+from attlas.runs import Shelf, locked
+from attlas.runs.device import device_called, usable
 from attlas.runs.durable import explained
 from attlas.training.crew import crew_of, kernels_of
 from attlas.training.events import Outcome, Report, silent
@@ -44,7 +45,7 @@ def train(recipe: Recipe, folder: Path | str, *, report: Report = silent) -> Out
             "the standard input, which comes once",
             "name files instead",
         )
-    device = device_of_rank(device_named(recipe.training.device))
+    device = usable(device_of_rank(device_called(recipe.training.device)))
     with fleet_of(device) as fleet:
         return _trained(recipe, folder, report, device, fleet)
 

@@ -1,8 +1,8 @@
 """Settings of the layers of a Transformer and of a classifier."""
 
-from typing import Literal, Self
+from typing import Annotated, Literal, Self
 
-from pydantic import model_validator
+from pydantic import Field, model_validator
 
 from attlas.config import Config
 from attlas.errors import AttlasError
@@ -35,7 +35,7 @@ class BlockConfig(Config):
     key_heads: Count | None = None
     feedforward: Count = 1024
     positions: Literal["sinusoidal", "learned", "rotary", "none"] = "sinusoidal"
-    longest: Count = 1024
+    longest: Annotated[int, Field(ge=2)] = 1024  # the least: of a token and the end
     norm: Literal["layer", "rms"] = "layer"
     placement: Literal["pre", "post"] = "pre"
     activation: Literal["relu", "gelu", "swiglu"] = "relu"

@@ -3,12 +3,12 @@
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
-from torch.nn.modules import module as registered
 
 from attlas.layers import MultiHead
 from attlas.layers.linear import overseen
 from attlas.models.block.by_length import by_length
 from attlas.models.block.feedforward import FeedForward
+from attlas.models.block.hooked import hooked
 from attlas.models.block.residual import Residual
 from attlas.recording.tap import listened_to
 
@@ -75,7 +75,6 @@ class Encoder(nn.Module):
         """Whether somebody compiles or traces this, wants a gradient, or listens to what a layer
         gets, gives or looks at; or a GPU would have to wait for lengths.
         """
-        parts = list(self.modules())
         return (
             x.device.type != "cpu"
             or type(x) is not Tensor
@@ -83,7 +82,5 @@ class Encoder(nn.Module):
             or torch.is_grad_enabled()
             or overseen()
             or listened_to(self)
-            or any(part._forward_hooks or part._forward_pre_hooks for part in parts)
-            or any(part._compiled_call_impl is not None for part in parts)
-            or bool(registered._global_forward_hooks or registered._global_forward_pre_hooks)
+            or hooked(self.modules())
         )

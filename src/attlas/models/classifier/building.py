@@ -21,6 +21,12 @@ def build_classifier(config: ClassifierConfig, source_size: int, labels: int) ->
 
     source_size: how many ids the vocabulary has; labels: how many there are to choose from.
     """
+    if source_size < 1:
+        raise AttlasError(
+            "a source vocabulary of at least one token",
+            str(source_size),
+            "pass the length of the vocabulary",
+        )
     if labels < 2:
         raise AttlasError(
             "at least two labels to tell apart", str(labels), "check the label field of the data"

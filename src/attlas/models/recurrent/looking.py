@@ -70,8 +70,9 @@ class LookingDecoder(Decoder, ABC):
         assert source is not None  # `_kept` has asked
         at_one_place = isinstance(self.attention, LocalMonotonic) or self.coverage is not None
         if at_one_place or tap.heard or tap.intervened or source.each == 1:
-            look = self.look(query.unsqueeze(1), source.spread(0), coverage, state.position)
-            self.note([look.weights], source.spread(0), state.position)
+            memory = source.spread(0)
+            look = self.look(query.unsqueeze(1), memory, coverage, state.position)
+            self.note([look.weights], memory, state.position)
             used = look.used[:, 0, 0]
         else:
             asked = query.view(-1, source.each, query.shape[1])

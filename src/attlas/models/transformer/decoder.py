@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from attlas.layers import Memory, MultiHead
 from attlas.models.block import FeedForward, Residual, Vectors
+from attlas.models.block.hooked import hooked
 from attlas.models.source_memory import SourceMemory
 from attlas.models.transformer.state import TransformerState
 from attlas.models.transformer.target_memory import TargetMemory
@@ -43,13 +44,14 @@ class DecoderLayer(nn.Module):
     @property
     def plain(self) -> bool:
         """Whether a newest position sees itself and all of the source, nobody observes or changes
-        what it sees, and no weight is dropped.
+        what it sees or what an attention reads, and no weight is dropped.
         """
         back, across = self.self_attention, self.cross_attention
         return (
             back.pattern.sees_itself
             and isinstance(across.pattern, Everywhere)
             and not any(a.tap.heard or a.tap.intervened or a.dropout.rate for a in (back, across))
+            and not hooked((back, across))
         )
 
     def look_back(self, x: Vectors, past: Memory | None) -> tuple[Vectors, Memory]:

@@ -3,6 +3,7 @@
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar, Generic, Protocol, TypeVar, runtime_checkable
 
@@ -91,7 +92,13 @@ class Task(ABC, Generic[S, V]):
 
     def __init__(self, recipe: Recipe, splits: S, vocabularies: V) -> None:
         self.recipe, self.splits, self.vocabularies = recipe, splits, vocabularies
-        self._plain = self.encoded()
+        if not recipe.vocabulary.sampling:  # else it is another every time
+            _ = self._plain
+
+    @cached_property
+    def _plain(self) -> Bucketed[Any]:
+        """The training data with its best subwords."""
+        return self.encoded()
 
     @staticmethod
     @abstractmethod
