@@ -34,6 +34,6 @@ def of_numbers(decoding: DecodingConfig) -> list[str]:
     if decoding.autocast == "none":
         return []
     return [
-        f'attlas translates with decoding.autocast = "{decoding.autocast}"; this is float32, and of '
-        "translations that are nearly as good it may find another."
+        f'attlas translates with decoding.autocast = "{decoding.autocast}"; this is float32, and '
+        "of translations that are nearly as good it may find another."
     ]

@@ -21,8 +21,9 @@ class TrainingState:
     """A frozen value: `update` updates are done, `position` batches of epoch `epoch` are used.
 
     seconds: of training over all sittings. best: (value of the criterion, loss) of the best
-    validation, made at `best_update` (None: its weights are gone); stale: how many validations came since. saved: the updates
-    whose checkpoints are kept, newest last. journal: bytes of `metrics.jsonl`.
+    validation, made at `best_update` (None: its weights are gone); stale: how many validations
+    came since. saved: the updates whose checkpoints are kept, newest last. journal: bytes of
+    `metrics.jsonl`.
 
     Only what the recipe plans is entered. A validation or a checkpoint that is made because a
     sitting ends is not, so that where one sitting ended never shows in the next.
