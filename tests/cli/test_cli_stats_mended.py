@@ -291,9 +291,10 @@ def test_a_file_that_came_while_a_table_was_made_is_not_written_over(
 
     with monkeypatch.context() as patched:
         patched.setattr(StatsPart, "add_rows", add)
-        code, _, error = stats(bert, path, "-o", out)
-    assert code == 2
-    assert f"wanted to write {tmp_path / name}; got a file there that attlas stats did not" in error
+        first = stats(bert, path, "-o", out)
+    for code, _, error in (first, stats(bert, path, "-o", out)):
+        assert code == 2
+        assert f"wanted to write {tmp_path / name}; got a file there that attlas stats" in error
     assert (tmp_path / name).read_text(encoding="utf-8") == "mine"
     (tmp_path / name).unlink()
     assert stats(bert, path, "-o", out)[0] == 0

@@ -169,6 +169,13 @@ def test_parameters_are_rounded_once_in_a_block_and_anew_when_they_have_changed(
         changed = made(x)
         assert (times(made.weight), times(made.bias)) == (4, 3)
     with half_products():
+        made.requires_grad_(False)
+        with torch.inference_mode():
+            made(x)
+        learnt = x.clone().requires_grad_()
+        made(learnt).sum().backward()  # what was rounded in inference mode is of no use here
+        assert learnt.grad is not None
+        made.requires_grad_(True)
         assert torch.equal(made(x), changed)
         made(x).sum().backward()  # each has a gradient of its own
         assert made.weight.grad is not None

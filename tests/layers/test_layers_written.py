@@ -202,11 +202,24 @@ def test_a_backward_pass_under_autocast_is_that_without() -> None:
         assert torch.equal(one, other)
 
 
-def test_narrow_heads_of_many_positions_hold_no_map() -> None:
-    for width, dropout, pays in ((32, 0.0, True), (1, 0.0, True), (1, 0.1, True)):
-        few = [torch.randn(1, 1, 64, width, requires_grad=True)] * 3
-        assert written_pays(*few, dropout) is pays
-    assert not written_pays(*[torch.randn(1, 1, 65, 1, requires_grad=True)] * 3, 0.0)
+@pytest.mark.parametrize(
+    ("width", "learns", "most"),
+    [
+        (32, True, 64),
+        (32, False, 32),
+        (64, True, 32),
+        (1, True, 64),
+        (1, False, 64),
+        (999, True, 15),
+    ],
+)
+def test_no_text_is_written_out_that_is_longer_than_pays(
+    width: int, learns: bool, most: int
+) -> None:
+    for positions, pays in ((most, True), (most + 1, False)):
+        given_ = [torch.randn(1, 1, positions, width, requires_grad=learns)] * 3
+        assert written_pays(*given_, 0.0) is pays
+        assert written_pays(*given_, 0.1)  # the kernel drops nothing on a CPU
 
 
 @pytest.mark.parametrize(

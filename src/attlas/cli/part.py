@@ -30,7 +30,8 @@ class Progress(Config):
 
     origin: what the translation depends on. whole: the output stands in its place. stamp: that of
     the file with the text, where it is whole and could be trusted. assembled: the checksum of what
-    is to stand in its place, where that has other bytes than `lines`.
+    is to stand in its place, where that has other bytes than `lines`. beside: whether what stands
+    beside it, if anything does, is ours.
     """
 
     origin: dict[str, str | int | float | bool]
@@ -40,6 +41,7 @@ class Progress(Config):
     whole: bool = False
     stamp: Stamp | None = None
     assembled: str | None = None
+    beside: bool = False
 
 
 class Part:
@@ -61,7 +63,7 @@ class Part:
         self._books = books(output)
         self._lines, self._record = self._books / "lines", _record(output)
         self._place = _real(output)
-        found = _recorded(output)
+        found = recorded(output)
         there = _there(output)
         if found is None and there:
             raise _foreign(output)
@@ -185,7 +187,7 @@ def text_of(output: Path, stamp: Stamp | None) -> str | None:
     """The checksum of the text of an output that is whole and there, if its file has this stamp
     still.
     """
-    found = _recorded(output)
+    found = recorded(output)
     if stamp is None or found is None or not found.whole or found.stamp != stamp:
         return None
     if not _there(output):
@@ -227,7 +229,7 @@ def _record(output: Path) -> Path:
     return books(output) / "progress.json"
 
 
-def _recorded(output: Path) -> Progress | None:
+def recorded(output: Path) -> Progress | None:
     """What is told of an output. Errors: `AttlasError` where it is damaged."""
     record = _record(output)
     try:

@@ -4,7 +4,7 @@ import os
 from collections.abc import Iterable
 from pathlib import Path
 
-from attlas.cli.part import Origin, Part, Progress, books, checksum, told
+from attlas.cli.part import Origin, Part, Progress, books, checksum, recorded, told
 from attlas.cli.stats_table import Facts, Table, write_beside
 from attlas.errors import AttlasError
 from attlas.runs.durable import explained, sync, write_whole
@@ -23,8 +23,11 @@ class StatsPart(Part):
             standing = [path for path in (output, table.beside(output)) if path and path.exists()]
             if standing and not begun:
                 raise _foreign(standing[0])
-        self._stood = table.beside(output) in standing
+        before = recorded(output)
         super().__init__(output, origin)
+        # Who takes a table away wants it anew, and has left what stands beside it.
+        if before and before.whole and not self.progress.whole:
+            self._keep(self.progress.model_copy(update={"beside": True}))
         if not self.progress.whole and not self.progress.bytes:
             self.add(0, table.head)
 
@@ -67,12 +70,12 @@ class StatsPart(Part):
             with explained(self.output):
                 self._table.assemble(self._lines, whole, facts)
                 sync(whole)
-            assembled = {"assembled": checksum(whole, unzipped=False)}
             self._spare()
             beside = self._table.beside(self.output)
-            if beside is not None and beside.exists() and not self._stood:
+            if beside is not None and beside.exists() and not self.progress.beside:
                 raise _foreign(beside)
-            self._keep(self.progress.model_copy(update=assembled))
+            ours = {"assembled": checksum(whole, unzipped=False), "beside": True}
+            self._keep(self.progress.model_copy(update=ours))
             self.tell_beside(facts)
             with explained(self.output):
                 os.replace(whole, self._place)

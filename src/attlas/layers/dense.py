@@ -135,7 +135,7 @@ def fused(
     """torch's kernel, or `written_attention` where that is faster; every query sees a slot.
 
     O(queries) memory by the kernel; of short texts, or where weights are dropped, O(heads · queries
-    · slots). mask: bool, or what is added to the scores.
+    · slots). mask: bool, or without dropout what is added to the scores.
     """
     grouped = keys.shape[1] != query.shape[1]
     if (mask is None or mask.dtype == torch.bool) and written_pays(query, keys, values, dropout):

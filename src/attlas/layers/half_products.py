@@ -34,7 +34,8 @@ def half_products(wanted: bool = True) -> Iterator[None]:
     to say so again.
 
     Where no gradient is wanted, a parameter is rounded once in a block, as a search multiplies by
-    it at every step: until the block ends, that takes half of the memory of all of them.
+    it at every step: until the block ends, that takes half of the memory of all of them, in each
+    thread.
     """
     before = _asked.half, _asked.kept
     _asked.half, _asked.kept = wanted, {}
@@ -81,7 +82,8 @@ def _rounded(tensor: Tensor) -> Tensor:
     if kept is None or not lasts or differentiated or torch.compiler.is_compiling():
         return tensor.bfloat16()
     _, version, rounded = kept.get(id(tensor), (tensor, -1, tensor))
-    if version != tensor._version:  # it was changed since, or is new here
+    shut = rounded.is_inference() and not torch.is_inference_mode_enabled()
+    if shut or version != tensor._version:  # it was changed since, or is new here
         rounded = tensor.bfloat16()
         kept[id(tensor)] = (tensor, tensor._version, rounded)
     return rounded
