@@ -187,10 +187,10 @@ def test_a_corpus_without_a_word_is_told_before_anything_is_written(
     ],
 )
 def test_what_comes_from_a_stream_is_called_by_its_name_where_it_is_wrong(
-    bert: Path, corpus: Path, tmp_path: Path, content: bytes, told: str
+    endless: Path, corpus: Path, tmp_path: Path, content: bytes, told: str
 ) -> None:
     given = ["-"] if b"\xff" in content else [corpus, "--target", "-"]
-    code, _, error = called("stats", bert, *given, "-o", tmp_path / "t.csv", text=content)
+    code, _, error = called("stats", endless, *given, "-o", tmp_path / "t.csv", text=content)
     assert code == 2
     assert told in error
     assert ".attlas" not in error

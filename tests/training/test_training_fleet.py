@@ -372,7 +372,7 @@ def test_more_processes_than_gpus_are_an_error_that_says_how_many_to_start(
 @pytest.mark.parametrize(
     ("settings", "told"),
     [
-        ({"accumulate": 2}, r"training\.accumulate = 2 instead of 1; give the same recipe"),
+        ({"accumulate": 3}, r"training\.accumulate = 3 instead of 2; give the same recipe"),
         ({"distribution": "fsdp"}, r"training\.distribution = 'fsdp' instead of 'ddp'"),
     ],
 )

@@ -21,11 +21,11 @@ def origin_of(
     return {
         "attlas": version("attlas"),
         "torch": str(torch.__version__),
-        **library,
         "checkpoint": of_checkpoint(run, checkpoint, translator.model, vocabularies),
         "model": of_settings(run),
         "vocabularies": of_vocabularies(vocabularies),
         "engine": engine,
+        **library,
         "device": translator.device.type,
         "n-best lists": numbered,
         "window": window,

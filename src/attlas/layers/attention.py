@@ -40,8 +40,7 @@ class Attention(nn.Module, ABC):
                 repr(pattern),
                 "take one from attlas.patterns",
             )
-        known = isinstance(dropout, int | float) and not isinstance(dropout, bool)
-        if not known or not 0.0 <= dropout <= 1.0:
+        if not isinstance(dropout, int | float) or not 0.0 <= dropout <= 1.0:
             raise AttlasError("a dropout from 0 to 1", repr(dropout), "use e.g. 0.1")
         super().__init__()
         self.pattern = pattern

@@ -39,8 +39,7 @@ class FusedAttention(Attention):
         dropout: float = 0.0,
         scale: float | None = None,
     ) -> None:
-        known = isinstance(scale, Real) and not isinstance(scale, bool)
-        if scale is not None and not (known and 0.0 < scale < math.inf):
+        if scale is not None and not (isinstance(scale, Real) and 0.0 < scale < math.inf):
             raise AttlasError("a scale above 0", repr(scale), "leave it out for 1 / √width")
         super().__init__(pattern=pattern, dropout=dropout)
         self.scale = scale
