@@ -6,6 +6,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
+from attlas.errors import AttlasError
 from attlas.layers.room import Room, grown
 
 
@@ -32,8 +33,10 @@ class Memory:
         """This memory followed by newer slots: a growing key/value cache.
 
         Without gradients only the new slots are copied, mostly; this memory stays what it is, see
-        `Room`.
+        `Room`. Errors: `AttlasError` where the slots are not of such a memory.
         """
+        _check_alike(self.keys, new.keys)
+        _check_alike(self.values, new.values)
         real = None
         if self.real is not None or new.real is not None:
             real = torch.cat([_all_real(self), _all_real(new)], dim=1)
@@ -94,6 +97,20 @@ def _selected(
         return kept.index_select(0, rows), None
     chosen = room.select(rows, kept.shape[-2])  # the free slots too: what comes next needs them
     return chosen.buffer[..., : chosen.used, :], chosen
+
+
+def _check_alike(
+    kept: Float[Tensor, "batch *key_heads slots width"],
+    new: Float[Tensor, "other_batch *other_heads new_slots other_width"],
+) -> None:
+    """That they may be joined: a copy into a room would spread one row, or head, over many."""
+    rows, width = kept.shape[:-2], kept.shape[-1]
+    if new.shape[:-2] != rows or new.shape[-1] != width or new.device != kept.device:
+        raise AttlasError(
+            f"new slots of shape {(*rows, 'n', width)} on {kept.device}",
+            f"{tuple(new.shape)} on {new.device}",
+            "extend a memory by what the same layer remembers of the same rows",
+        )
 
 
 def _all_real(memory: Memory) -> Bool[Tensor, "batch slots"]:

@@ -6,8 +6,6 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from attlas.errors import AttlasError
-
 _LEAST = 16  # slots
 
 Kept = Float[Tensor, "batch *key_heads slots width"]
@@ -76,16 +74,7 @@ def grown(kept: Kept, new: New, room: Room | None) -> tuple[Longer, Room | None]
 
     Where gradients are made the two are joined, and nothing is written over: whoever reads a memory
     may keep it for the way back, also where the memory itself wants no gradient.
-
-    Errors: `AttlasError` where the new slots are not of such a memory.
     """
-    rows, width = kept.shape[:-2], kept.shape[-1]
-    if new.shape[:-2] != rows or new.shape[-1] != width or new.device != kept.device:
-        raise AttlasError(
-            f"new slots of shape {(*rows, 'n', width)} on {kept.device}",
-            f"{tuple(new.shape)} on {new.device}",
-            "extend a memory by what the same layer remembers of the same rows",
-        )
     if torch.is_grad_enabled() or kept.dtype != new.dtype:
         return torch.cat([kept, new], dim=-2), None
     longer = None if room is None else room.append(kept, new)
