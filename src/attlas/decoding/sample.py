@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from hashlib import blake2b
-from itertools import chain
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -77,47 +77,30 @@ def sample(
     The randomness is a function of (seed, the source's own ids, its forced prefix, the number of
     the draw, the step) and of nothing else: a sentence gets the same draws alone, in any batch, and
     each time it comes; for other draws change the seed. The log-probability of what was drawn is
-    the model's own. Of many draws, so many are followed at a time as have 2,048 hypotheses.
+    the model's own. Of many draws, 2,048 are followed at a time.
     """
-    group = max(1, _HYPOTHESES // len(source))
-    parts = [
-        _drawn(
-            model, source, state, real, constraints, penalties, distribution, seed,
-            range(first, min(first + group, draws)),
-        )
-        for first in range(0, draws, group)
-    ]  # fmt: skip
-    return [ranked(list(chain.from_iterable(lists))) for lists in zip(*parts, strict=True)]
-
-
-def _drawn(
-    model: SequenceToSequence[S],
-    source: Int[Tensor, "batch slots"],
-    state: S,
-    real: Bool[Tensor, "batch slots"],
-    constraints: Constraints,
-    penalties: Penalties,
-    distribution: Distribution,
-    seed: int,
-    numbers: range,
-) -> list[list[Hypothesis]]:
-    """The draws with these numbers, of each source."""
-    draws = len(numbers)
     each = torch.arange(len(source), device=source.device).repeat_interleave(draws)
-    each_constraints = constraints.select(each)
-    keys = _keys(source, real, constraints, seed, numbers).to(source.device)
+    keys = _keys(source, real, constraints, seed, draws).to(source.device)
+    drawn: list[Hypothesis] = []
+    parts = (torch.split(one, _HYPOTHESES) for one in (each, keys))
+    for some, own in zip(*parts, strict=True):
+        draw, bound = partial(_draw, distribution, own), constraints.select(some)
+        drawn += follow(model, state.select(some), real[some], bound, penalties, draw)
+    return [ranked(drawn[row : row + draws]) for row in range(0, len(drawn), draws)]
 
-    def draw(
-        log_probabilities: Float[Tensor, "rows vocabulary"], rows: Int[Tensor, " rows"], step: int
-    ) -> Int[Tensor, " rows"]:
-        # The inverse of the cumulative distribution: one number decides a token.
-        reached = distribution.of(log_probabilities).to(sums(keys.device)).cumsum(dim=-1)
-        wanted = chance(keys[rows], step).unsqueeze(1) * reached[:, -1:]
-        drawn = torch.searchsorted(reached, wanted, right=True).squeeze(1)
-        return drawn.clamp(max=reached.shape[1] - 1)  # beyond the end only where nothing may come
 
-    drawn = follow(model, state.select(each), real[each], each_constraints, penalties, draw)
-    return [drawn[row : row + draws] for row in range(0, len(drawn), draws)]
+def _draw(
+    distribution: Distribution,
+    keys: Int[Tensor, " hypotheses"],
+    log_probabilities: Float[Tensor, "rows vocabulary"],
+    rows: Int[Tensor, " rows"],
+    step: int,
+) -> Int[Tensor, " rows"]:
+    """The inverse of the cumulative distribution: one number decides a token."""
+    reached = distribution.of(log_probabilities).to(sums(keys.device)).cumsum(dim=-1)
+    wanted = chance(keys[rows], step).unsqueeze(1) * reached[:, -1:]
+    drawn = torch.searchsorted(reached, wanted, right=True).squeeze(1)
+    return drawn.clamp(max=reached.shape[1] - 1)  # beyond the end only where nothing may come
 
 
 def _keys(
@@ -125,7 +108,7 @@ def _keys(
     real: Bool[Tensor, "batch slots"],
     constraints: Constraints,
     seed: int,
-    numbers: range,
+    draws: int,
 ) -> Int[Tensor, " hypotheses"]:
     """63 bits for each draw of each source."""
     keys: list[int] = []
@@ -134,7 +117,7 @@ def _keys(
     ):
         own = [i for i, is_real in zip(ids, known, strict=True) if is_real]
         begun = [i for i in prefix if i != PAD]
-        keys.extend(_key(seed, own, begun, [number]) for number in numbers)
+        keys.extend(_key(seed, own, begun, [number]) for number in range(draws))
     return torch.tensor(keys, dtype=torch.int64)
 
 
