@@ -2,9 +2,10 @@
 
 The same weights for both: attlas trains each model for some minutes (once; the run is kept in
 .corpus), and JoeyNMT is given what came out, so that both write the same translations and end where
-the model ends. 512 lines, in batches of 64 sentences: attlas sorts them by length first, as `attlas
-translate` does; JoeyNMT takes them as they come, and sorts each batch. At most 1.5 n tokens for a
-line of n (JoeyNMT: for the longest of a batch; attlas: one more). Length penalty 1.
+the model ends. 512 lines, all of them in every block, in batches of 64 sentences: attlas sorts them
+by length first, as `attlas translate` does; JoeyNMT takes them as they come, and sorts each batch.
+At most 1.5 n tokens for a line of n (JoeyNMT: for the longest of a batch; attlas: one more). Length
+penalty 1.
 """
 
 import hashlib
@@ -78,7 +79,7 @@ def trained(model: str, made: Path, updates: int) -> Path:
 
 
 def written(answers: Mapping[str, Path]) -> dict[str, list[str]]:
-    """The first batch of each contender that wrote one."""
+    """The translations of each contender that wrote some."""
     return {
         name: json.loads(path.read_text("utf-8"))
         for name, path in answers.items()

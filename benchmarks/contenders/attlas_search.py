@@ -1,5 +1,7 @@
 """attlas from text to text, as `attlas translate` calls it."""
 
+from itertools import repeat
+
 import options
 
 settings, pace = options.read()
@@ -13,6 +15,6 @@ method = {"method": "greedy"} if settings.beam == 1 else {"method": "beam", "bea
 limits = {"max_length_factor": 1.5, "max_length_constant": 1}
 translator = Translator(settings.run, DecodingConfig.model_validate(method | limits))
 with translator.forked() as faster:
-    for lines in pace.through(options.lines(settings.corpus, options.LINES), len):
+    for lines in pace.through(repeat(options.text(settings.corpus)), len):
         many = faster.many(lines, window=len(lines), rows=options.ROWS)
         options.answer(settings.run, "attlas", lines, [translation.text for translation in many])

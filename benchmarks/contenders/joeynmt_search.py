@@ -1,4 +1,6 @@
-"""JoeyNMT from text to text, batch by batch, with the weights of attlas."""
+"""JoeyNMT from text to text, with the weights of attlas."""
+
+from itertools import repeat
 
 import options
 
@@ -16,5 +18,6 @@ cfg["testing"] = {
 }  # fmt: skip
 translator = Translator(cfg, settings.corpus)
 put_into(translator.model, torch.load(settings.run / options.WEIGHTS))
-for lines in pace.through(options.lines(settings.corpus, options.ROWS), len):
+text = options.text(settings.corpus)
+for lines in pace.through(repeat(text), len):
     options.answer(settings.run, "JoeyNMT", lines, translator(lines))

@@ -3,8 +3,7 @@
 import argparse
 import json
 import sys
-from collections.abc import Iterator
-from itertools import cycle, islice
+from itertools import islice
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # for `turns`, wherever we run
@@ -38,16 +37,15 @@ def read() -> tuple[argparse.Namespace, Pace]:
     return options, pace
 
 
-def lines(corpus: Path, window: int) -> Iterator[list[str]]:
-    """The text of a search, so many lines at a time, for ever."""
+def text(corpus: Path) -> list[str]:
+    """The lines that a search translates."""
     with (corpus / "source.txt").open(encoding="utf-8", newline="\n") as file:
-        text = [line.removesuffix("\n") for line in islice(file, LINES)]
-    return cycle(text[first : first + window] for first in range(0, LINES, window))
+        return [line.removesuffix("\n") for line in islice(file, LINES)]
 
 
 def answer(run: Path, contender: str, lines: list[str], translations: list[str]) -> None:
-    """What a contender wrote for the first batch of the text, kept beside the run."""
+    """What a contender wrote the first time, kept beside the run."""
     complete(lines, translations)
     path = run / f"{contender}.json"
     if not path.is_file():
-        path.write_text(json.dumps(translations[:ROWS]), encoding="utf-8")
+        path.write_text(json.dumps(translations), encoding="utf-8")

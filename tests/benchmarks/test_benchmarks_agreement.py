@@ -46,7 +46,7 @@ def test_a_contender_of_a_search_that_wrote_nothing_has_no_lines(tmp_path: Path)
     assert agreeing(written(answers), "attlas") == {}
 
 
-def test_a_contender_of_a_search_keeps_the_first_batch_that_it_wrote(tmp_path: Path) -> None:
+def test_a_contender_of_a_search_keeps_what_it_wrote_first(tmp_path: Path) -> None:
     code = (
         "import sys; sys.path.insert(0, sys.argv[1]); from pathlib import Path; import options\n"
         "run = Path(sys.argv[2])\n"
@@ -56,4 +56,4 @@ def test_a_contender_of_a_search_keeps_the_first_batch_that_it_wrote(tmp_path: P
     command = [sys.executable, "-c", code, str(BENCHMARKS / "contenders"), str(tmp_path)]
     done = subprocess.run(command, capture_output=True, encoding="utf-8", check=False)
     assert "each of 70 lines; got 1" in done.stderr
-    assert written({"Peer": tmp_path / "Peer.json"}) == {"Peer": ["a"] * 64}
+    assert written({"Peer": tmp_path / "Peer.json"}) == {"Peer": ["a"] * 70}
