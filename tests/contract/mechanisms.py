@@ -220,7 +220,9 @@ class Scene:
         context = read(replace(self, query=query, source=source))
         inputs = [query, source, *self.attention.parameters()]
         # A loss in which no two outputs weigh the same.
-        loss = (context * torch.linspace(1, 2, context.numel()).view_as(context)).sum()
+        loss = (
+            context * torch.linspace(1, 2, context.numel(), device=context.device).view_as(context)
+        ).sum()
         gradients = torch.autograd.grad(loss, inputs, allow_unused=True, materialize_grads=True)
         return [context.detach(), *gradients]
 

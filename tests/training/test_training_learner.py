@@ -1,6 +1,7 @@
 """One update: accumulation, clipping, smoothing, bad losses, precision."""
 
 import weakref
+from copy import deepcopy
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -199,6 +200,49 @@ def test_a_step_is_that_of_torch_s_own_adam() -> None:
     other = theirs.model.state_dict()
     for name, tensor in ours.model.state_dict().items():
         assert torch.allclose(tensor, other[name], atol=1e-5), name
+
+
+class Oddly(torch.nn.Module):
+    """Of one parameter the gradient has padded rows; of two it is one and the same tensor."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.weight = torch.nn.Parameter(torch.randn(3, 4))
+        self.one, self.other = (torch.nn.Parameter(torch.randn(5)) for _ in range(2))
+
+    def forward(self, number: int) -> torch.Tensor:
+        wide = torch.cat([self.weight, torch.zeros(3, 1)], 1)
+        slopes = torch.linspace(-1, 1, 15).view(3, 5) * number
+        return (wide * slopes).sum() + (self.one + self.other).cos().sum()
+
+
+@pytest.mark.parametrize("clip", [0.0, 0.5])
+@pytest.mark.parametrize("size", [1, 2])
+@pytest.mark.parametrize("optimiser", ["adam", "adamw", "muon"])
+def test_gradients_may_come_padded_or_shared(optimiser: str, size: int, clip: float) -> None:
+    torch.manual_seed(0)
+    ours, settings = Oddly(), {"updates": 1, "clip": clip, "optimiser": {"kind": optimiser}}
+    training = TrainingConfig.read(settings, "the test")
+    theirs = deepcopy(ours)
+    given = torch.autograd.grad(ours(1), list(ours.parameters()))
+    assert given[0].stride() == (5, 1)
+    assert given[1].data_ptr() == given[2].data_ptr()
+
+    def loss(model: Oddly, some: Batch, number: int, *_: object) -> torch.Tensor:
+        return model(number) * some.tokens
+
+    learns = Learner(ours, training, 1, torch.device("cpu"), loss, Crew(size))
+    plain = training.optimiser.build(theirs, training.rate)
+    for number in (1, 2, 3):
+        learns.update([[batch(0)], *[[] for _ in range(size - 1)]], number)
+        for group in plain.param_groups:
+            group["lr"] = training.rate * training.schedule.factor(number)
+        plain.zero_grad()
+        theirs(number).backward()  # which lays gradients out as their parameters
+        torch.nn.utils.clip_grad_norm_(theirs.parameters(), clip or float("inf"))
+        plain.step()
+        for parameter, expected in zip(ours.parameters(), theirs.parameters(), strict=True):
+            torch.testing.assert_close(parameter, expected)
 
 
 @pytest.mark.parametrize("bad", [float("nan"), float("inf")])

@@ -153,8 +153,9 @@ class Learner(Generic[M, B]):
             return total, gradient
 
         done = self.crew.all_of(work, range(len(shares)))
+        taken: set[int] = set()
         for parameter, *parts in zip(self.parameters, *(of for _, of in done), strict=True):
-            parameter.grad = _sum(parts)
+            parameter.grad = _own(_sum(parts), parameter, taken)
         return sum(loss for loss, _ in done)
 
     def _in_fleet(
@@ -249,3 +250,18 @@ def _sum(parts: Sequence[Tensor | None]) -> Tensor | None:
     for part in parts:
         total = part if total is None else total if part is None else total + part
     return total
+
+
+def _own(gradient: Tensor | None, parameter: Tensor, taken: set[int]) -> Tensor | None:
+    """As the parameter lies in memory, and where nothing that is `taken` lies.
+
+    An LSTM of oneDNN pads the rows of its gradients, which torch's fused Adam then reads as if they
+    were not; and of a sum both summands have the same one, which clipping would shrink twice. What
+    torch itself accumulates has neither.
+    """
+    if gradient is None:
+        return None
+    if gradient.stride() != parameter.stride() or gradient.data_ptr() in taken:
+        gradient = torch.empty_like(parameter).copy_(gradient)
+    taken.add(gradient.data_ptr())
+    return gradient
