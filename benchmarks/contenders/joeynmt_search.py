@@ -18,6 +18,5 @@ cfg["testing"] = {
 }  # fmt: skip
 translator = Translator(cfg, settings.corpus)
 put_into(translator.model, torch.load(settings.run / options.WEIGHTS))
-text = options.text(settings.corpus)
-for lines in pace.through(repeat(text), len):
+for lines in pace.through(repeat(options.text(settings.corpus)), len):
     options.answer(settings.run, "JoeyNMT", lines, translator(lines))

@@ -149,3 +149,13 @@ def test_attentive_pooling_of_our_own_classifier_is_found_by_its_name():
     assert found.importance.min() > 0
     with pytest.raises(AttlasError, match=r"one of the layers .*pooling.attention.*got none"):
         leave_one_out_correlation(model, lambda: model(texts))
+
+
+def test_slopes_are_taken_in_inference_mode_too():
+    values = torch.tensor([[3.0, -1.0, 0.5, 2.0]]).double()
+    weights = torch.tensor([[0.4, 0.3, 0.2, 0.1]]).double()
+    model = Pooled(weights.log(), torch.stack([torch.zeros_like(values), values], -1))
+    expected = gradient_correlation(model, model)
+    with torch.inference_mode():
+        found = gradient_correlation(model, model)
+    torch.testing.assert_close(found.importance, expected.importance)

@@ -57,3 +57,16 @@ def test_a_contender_of_a_search_keeps_what_it_wrote_first(tmp_path: Path) -> No
     done = subprocess.run(command, capture_output=True, encoding="utf-8", check=False)
     assert "each of 70 lines; got 1" in done.stderr
     assert written({"Peer": tmp_path / "Peer.json"}) == {"Peer": ["a"] * 70}
+
+
+def test_every_contender_of_a_search_translates_the_same_512_lines(tmp_path: Path) -> None:
+    lines = [f"{number}\u2028 " for number in range(600)]
+    (tmp_path / "source.txt").write_text("".join(f"{one}\n" for one in lines), encoding="utf-8")
+    code = (
+        "import json, sys; sys.path.insert(0, sys.argv[1])\n"
+        "from pathlib import Path; import options\n"
+        "print(json.dumps(options.text(Path(sys.argv[2]))))"
+    )
+    command = [sys.executable, "-c", code, str(BENCHMARKS / "contenders"), str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, encoding="utf-8", check=True)
+    assert json.loads(done.stdout) == lines[:512]

@@ -5,10 +5,12 @@ import threading
 import pytest
 import torch
 from table_model import LookingTable, TableModel, sources
+from torch.utils.flop_counter import FlopCounterMode
 
 from attlas.decoding import DecodingConfig, decode
 from attlas.decoding.side_by_side import at_a_time, side_by_side
 from attlas.errors import AttlasError
+from attlas.layers.half_products import half_products
 from attlas.recording import observe
 
 
@@ -74,3 +76,13 @@ def test_a_mistake_in_one_batch_reaches_the_caller() -> None:
     with pytest.raises(AttlasError, match="an even number; got 3"):
         side_by_side(work, range(8), TableModel())
     assert torch.get_num_threads() == 2
+
+
+@pytest.mark.usefixtures("two_threads")
+def test_what_holds_in_the_callers_thread_holds_for_all_batches() -> None:
+    model = LookingTable()
+    with half_products():
+        assert at_a_time(model) == 1
+    with FlopCounterMode(display=False):
+        assert at_a_time(model) == 1
+    assert at_a_time(model) == 2

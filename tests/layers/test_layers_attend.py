@@ -541,3 +541,13 @@ def test_without_a_batch_a_mask_has_one_shape_only():
         AttlasError, match=r"mask of shape \(3, 3\), any axis of which may be 1; got"
     ):
         attend(Z((3, 4)), Z((3, 4)), Z((3, 4)), mask=Z((2, 3), bool))
+
+
+def test_under_autocast_arrays_come_back_in_the_dtype_in_which_they_came():
+    query, key, value = (drawn(2, 3, 4, seed=seed).float().numpy() for seed in range(3))
+    with torch.autocast("cpu"):
+        found = attend(query, key, value)
+        context, _ = attend_with_weights(*map(torch.from_numpy, (query, key, value)))
+    assert found.dtype == np.float32
+    assert context.dtype == torch.float32
+    close(found, attend(query, key, value), 0.05)

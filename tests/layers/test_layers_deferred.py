@@ -2,6 +2,7 @@
 
 import gc
 
+import pytest
 import torch
 import torch.nn.functional as F
 from hypothesis import given
@@ -111,3 +112,19 @@ def test_autocast_keeps_its_own_way() -> None:
     assert outputs.dtype is torch.bfloat16
     outputs.sum().backward()
     assert weight.grad is not None
+
+
+# torch's derivatives forwards are scripts.
+@pytest.mark.filterwarnings("ignore:.torch.jit:DeprecationWarning")
+def test_transforms_of_functions_go_through_it() -> None:
+    weight, state = torch.randn(3, 3, dtype=torch.float64), torch.randn(2, 3, dtype=torch.float64)
+
+    def total(of: Tensor) -> Tensor:
+        return recurrence(DeferredLinear(of), state, 3)
+
+    wanted = weight.clone().requires_grad_()
+    (expected,) = torch.autograd.grad(total(wanted), wanted)
+    torch.testing.assert_close(torch.func.grad(total)(weight), expected)
+    along = torch.randn_like(weight)
+    slope = torch.func.jvp(total, (wanted.detach().requires_grad_(),), (along,))[1]
+    torch.testing.assert_close(slope, (expected * along).sum())

@@ -3,6 +3,7 @@
 import pytest
 import torch
 from torch import Tensor, nn
+from torch.nn.modules import module
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from attlas.models.recurrent.encoder import Encoder
@@ -104,3 +105,16 @@ def test_it_is_taken_where_torch_gives_an_lstm_to_onednn(monkeypatch: pytest.Mon
     encoder(embedded, torch.ones_like(real))  # all of one length: torch's own call is the same
     Encoder("gru", 5, 4, 1, bidirectional=True, dropout=0.0)(embedded, real)
     assert not taken
+
+
+@pytest.mark.parametrize("kind", ["forward", "forward_pre", "full_backward", "full_backward_pre"])
+def test_hooks_of_any_kind_are_heard(kind: str) -> None:
+    rnn, embedded, full = nn.LSTM(5, 4, batch_first=True), torch.randn(6, 6, 5), LENGTHS.clamp(4)
+    assert faster_padded(rnn, embedded, full)
+    of_all = f"register_module_{kind}_hook"
+    for register in (getattr(rnn, f"register_{kind}_hook"), getattr(module, of_all, None)):
+        if register is not None:
+            hook = register(lambda *_: None)
+            assert not faster_padded(rnn, embedded, full)
+            hook.remove()
+            assert faster_padded(rnn, embedded, full)

@@ -152,3 +152,18 @@ def test_a_change_that_returns_nothing_is_told():
         intervene(model, lambda weights, seen, layer: None),
     ):
         model(query, key, value)
+
+
+@pytest.mark.parametrize("attention", [Dot(), MultiHead(4, 2)], ids=["dot", "multi-head"])
+def test_a_change_that_writes_into_the_weights_leaves_what_is_observed(attention):
+    def first_gone(weights, seen, layer):
+        weights[..., 0] = 0.0
+        return weights
+
+    source = torch.randn(2, 5, 4)
+    with torch.no_grad():
+        memory = attention.remember(source)
+        expected, plain = attention.weigh(source, memory), attention(source, memory)
+        with observe(attention) as trace, intervene(attention, first_gone):
+            assert not torch.allclose(attention(source, memory), plain)
+    torch.testing.assert_close(trace[trace.layers[0]].weights(), expected)

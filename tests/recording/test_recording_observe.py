@@ -8,7 +8,7 @@ from torch import nn
 from torch.overrides import _get_current_function_mode_stack
 
 from attlas.errors import AttlasError
-from attlas.layers import Additive, MultiHead
+from attlas.layers import Additive, Dot, MultiHead, ScaledDotProduct
 from attlas.patterns import both, causal, window
 from attlas.recording import DenseReading, FactoredReading, Trace, observe
 from attlas.recording.tap import listeners
@@ -260,3 +260,17 @@ def test_a_kernel_that_is_put_in_place_of_torchs_is_called(monkeypatch):
     plain = model(x, x, x, need_weights=False)[0]
     with observe(model):
         assert torch.equal(model(x, x, x, need_weights=False)[0], plain)
+
+
+def test_what_the_caller_writes_over_afterwards_is_kept_as_it_was():
+    source, real = torch.randn(2, 5, 4), torch.ones(2, 5, dtype=torch.bool)
+    for attention in (ScaledDotProduct(), MultiHead(4, 2), Dot()):
+        given, shown = source.clone(), real.clone()
+        with torch.no_grad(), observe(attention) as trace:
+            memory = attention.remember(given, shown)
+            attention(given, memory)
+            expected = attention.weigh(given, memory)
+            given += 1.0
+            given *= torch.rand(4)
+            shown[:, 3:] = False
+        torch.testing.assert_close(trace[trace.layers[0]].weights(), expected)

@@ -1,5 +1,6 @@
 import weakref
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import given
@@ -115,3 +116,10 @@ def test_few_large_masks_are_kept_alive():
         sights(mask, 1, 4200, 4200)
         del mask
     assert sum(one() is not None for one in alive) <= 2
+
+
+def test_a_mask_in_the_memory_of_an_array_is_looked_at_each_time():
+    sights, array = Sights(Versions()), np.ones((1, 1, 3, 3), dtype=bool)
+    assert sights(torch.from_numpy(array), 1, 3, 3).pattern == everywhere
+    array &= causal.mask(3, 3).numpy()
+    assert sights(torch.from_numpy(array), 1, 3, 3).pattern == causal

@@ -423,3 +423,11 @@ def test_concentration_does_not_depend_on_what_a_sink_has_taken():
     weights = torch.tensor([[[[0.7, 0.2, 0.1, 0.0]]]])
     whole = DenseReading(weights).concentration()
     torch.testing.assert_close(DenseReading(weights * 0.1).concentration(), whole)
+
+
+def test_what_is_allowed_for_all_slots_at_once_is_allowed_for_each():
+    values = torch.ones(2, 1, 3, 4) / 4
+    allowed = torch.ones(2, 1, 3, 1, dtype=torch.bool)
+    reading = DenseReading(values, allowed)
+    assert reading.visible().eq(4).all()
+    torch.testing.assert_close(reading.evenness(), torch.ones(2, 1, 3))

@@ -133,25 +133,27 @@ def test_an_error_of_one_of_them_ends_all_and_is_raised() -> None:
 def test_two_who_ask_at_the_same_time_leave_the_number_of_threads_as_it_was() -> None:
     before = torch.get_num_threads()
     torch.set_num_threads(2)
-    inside, leave = threading.Barrier(3, timeout=60), [threading.Event() for _ in range(2)]
-    seen: list[int] = []
+    inside, leave = threading.Barrier(5, timeout=60), [threading.Event() for _ in range(2)]
+    left: list[int] = []
 
     def ask(number: int) -> None:
-        with threads._kernels_of_one_thread() as count:
-            seen.append(count)
+        def work(place: int, count: int, stop: threading.Event) -> None:
+            assert (count, torch.get_num_threads()) == (2, 1)
             inside.wait()
-            leave[number].wait(60)
+            assert leave[number].wait(60)
+
+        torch.set_num_threads(2)
+        threads.side_by_side(work)
+        left.append(torch.get_num_threads())
 
     asking = [threading.Thread(target=ask, args=(number,)) for number in range(2)]
     for one in asking:
         one.start()
     inside.wait()
-    for one, event in zip(asking, leave, strict=True):
+    for one, event in zip(asking, leave, strict=True):  # who began first leaves first
         event.set()
         one.join()
-    assert seen == [2, 2]
-    with threads._kernels_of_one_thread() as count:
-        assert count == 2
+    assert left == [2, 2]
     assert torch.get_num_threads() == 2
     torch.set_num_threads(before)
 

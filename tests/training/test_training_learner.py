@@ -15,6 +15,7 @@ from attlas.errors import AttlasError
 from attlas.layers import linear
 from attlas.layers.half_products import half_product, halved
 from attlas.models import RecurrentConfig, RecurrentModel, SequenceToSequence, build
+from attlas.models.recurrent import encoder
 from attlas.training import precision
 from attlas.training.consistency import consistent_sequence_loss
 from attlas.training.crew import Crew
@@ -203,46 +204,78 @@ def test_a_step_is_that_of_torch_s_own_adam() -> None:
 
 
 class Oddly(torch.nn.Module):
-    """Of one parameter the gradient has padded rows; of two it is one and the same tensor."""
+    """Of one parameter the gradient has padded rows; of three it is the same tensor, or a part of
+    it.
+    """
 
     def __init__(self) -> None:
         super().__init__()
         self.weight = torch.nn.Parameter(torch.randn(3, 4))
-        self.one, self.other = (torch.nn.Parameter(torch.randn(5)) for _ in range(2))
+        self.whole = torch.nn.Parameter(torch.randn(5))
+        self.head, self.tail = (torch.nn.Parameter(torch.randn(size)) for size in (2, 3))
 
-    def forward(self, number: int) -> torch.Tensor:
+    def forward(self, some: Batch) -> torch.Tensor:
         wide = torch.cat([self.weight, torch.zeros(3, 1)], 1)
-        slopes = torch.linspace(-1, 1, 15).view(3, 5) * number
-        return (wide * slopes).sum() + (self.one + self.other).cos().sum()
+        slopes = torch.linspace(-1, 1, 15).view(3, 5) * some.source.sum()
+        return (wide * slopes).sum() + (torch.cat([self.head, self.tail]) + self.whole).cos().sum()
 
 
 @pytest.mark.parametrize("clip", [0.0, 0.5])
-@pytest.mark.parametrize("size", [1, 2])
+@pytest.mark.parametrize(
+    "shares", [[[(0,)]], [[(0,), (1,)]], [[(0,)], []], [[(0,), (1,)], [(2,)]]], ids=str
+)
 @pytest.mark.parametrize("optimiser", ["adam", "adamw", "muon"])
-def test_gradients_may_come_padded_or_shared(optimiser: str, size: int, clip: float) -> None:
+def test_gradients_may_come_padded_or_share_their_memory(
+    optimiser: str, shares: list[list[tuple[int]]], clip: float
+) -> None:
     torch.manual_seed(0)
     ours, settings = Oddly(), {"updates": 1, "clip": clip, "optimiser": {"kind": optimiser}}
     training = TrainingConfig.read(settings, "the test")
     theirs = deepcopy(ours)
-    given = torch.autograd.grad(ours(1), list(ours.parameters()))
-    assert given[0].stride() == (5, 1)
-    assert given[1].data_ptr() == given[2].data_ptr()
+    padded_rows, whole, head, tail = torch.autograd.grad(ours(batch(0)), list(ours.parameters()))
+    assert padded_rows.stride() == (5, 1)
+    places = {one.untyped_storage().data_ptr() for one in (whole, head, tail)}
+    assert len(places) == 1
 
-    def loss(model: Oddly, some: Batch, number: int, *_: object) -> torch.Tensor:
-        return model(number) * some.tokens
+    def loss(model: Oddly, some: Batch, *_: object) -> torch.Tensor:
+        return model(some)
 
-    learns = Learner(ours, training, 1, torch.device("cpu"), loss, Crew(size))
+    learns = Learner(ours, training, 1, torch.device("cpu"), loss, Crew(len(shares)))
     plain = training.optimiser.build(theirs, training.rate)
+    given = [[batch(*one) for one in share] for share in shares]
+    every = [one for share in given for one in share]
     for number in (1, 2, 3):
-        learns.update([[batch(0)], *[[] for _ in range(size - 1)]], number)
+        learns.update(given, number)
         for group in plain.param_groups:
             group["lr"] = training.rate * training.schedule.factor(number)
         plain.zero_grad()
-        theirs(number).backward()  # which lays gradients out as their parameters
+        total = torch.stack([theirs(one) for one in every]).sum()
+        (total / sum(one.tokens for one in every)).backward()  # lays gradients out as parameters
+        for parameter in theirs.parameters():
+            assert parameter.grad is not None
+            parameter.grad = parameter.grad.clone()
         torch.nn.utils.clip_grad_norm_(theirs.parameters(), clip or float("inf"))
         plain.step()
         for parameter, expected in zip(ours.parameters(), theirs.parameters(), strict=True):
             torch.testing.assert_close(parameter, expected)
+
+
+def test_an_lstm_that_reads_padded_batches_steps_as_one_that_packs_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    config = RecurrentConfig(embedding=6, hidden=8, encoder_hidden=4, cell="lstm")
+    training = TrainingConfig.read({"updates": 1}, "the test")
+    found = []
+    for pads in (True, False):
+        monkeypatch.setattr(encoder, "faster_padded", lambda *_, pads=pads: pads)
+        torch.manual_seed(0)
+        model = build(config, 10, 10)
+        learns = Learner(model, training, 1, torch.device("cpu"), CrossEntropy(training))
+        for number in (1, 2, 3):
+            learns.update([[batch(0, 1, 2, 3, 4)]], number)
+        found.append(model.state_dict())
+    for name, tensor in found[0].items():
+        torch.testing.assert_close(tensor, found[1][name], msg=name)
 
 
 @pytest.mark.parametrize("bad", [float("nan"), float("inf")])

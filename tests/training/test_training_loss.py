@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import nn
 
+from attlas.errors import AttlasError
 from attlas.training.loss import (
     _ELSEWHERE,
     chunked,
@@ -230,3 +231,11 @@ def test_gradients_that_vanish_in_float16_are_taken_at_the_scale_they_will_have(
     assert torch.allclose(chunked, plain, rtol=1e-2, atol=1e-6)
     late = gradient(sequence_loss(logits, features, wanted, real, 0.0, []))
     assert not torch.allclose(late, plain, rtol=1e-2, atol=1e-6)
+
+
+def test_a_gradient_that_is_to_be_differentiated_is_refused() -> None:
+    layer, rows = torch.nn.Linear(4, 7), torch.randn(1, 5, 4, requires_grad=True)
+    wanted, real = torch.randint(7, (1, 5)), torch.ones(1, 5, dtype=torch.bool)
+    loss = sequence_loss(layer, rows, wanted, real, 0.0, list(layer.parameters()), 1.0)
+    with pytest.raises(AttlasError, match="not differentiated itself; got create_graph=True"):
+        torch.autograd.grad(loss, rows, create_graph=True)

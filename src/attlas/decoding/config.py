@@ -33,9 +33,9 @@ class DecodingConfig(Config):
     and with α = 0 nothing changes. temperature, top_k (0 = off), top_p (1 = off) and seed: see
     `sample`. longest_source: a source is cut to this many tokens, and the translation says by how
     many (0 = never cut). autocast: bf16 multiplies in bfloat16 (on a CPU in the linear maps alone),
-    fp16, on CUDA, in float16: faster where the device has instructions for it. Of translations that
-    are nearly as good another may be found then, in another batch too; what is asked afterwards,
-    such as where the model looked, is computed in float32.
+    fp16, on CUDA, in float16: faster where the device has instructions for it and the model is wide
+    enough. Of translations that are nearly as good another may be found then, in another batch too;
+    what is asked afterwards, such as where the model looked, is computed in float32.
 
     A setting that the method does not ask for must be left at its default, which is what a run
     writes down for it.

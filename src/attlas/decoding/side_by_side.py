@@ -7,6 +7,8 @@ from typing import TypeVar
 import torch
 from torch import nn
 
+from attlas.layers.half_products import halved
+from attlas.layers.linear import overseen
 from attlas.recording.tap import listened_to
 
 Item = TypeVar("Item")
@@ -16,7 +18,8 @@ Found = TypeVar("Found")
 def at_a_time(model: nn.Module) -> int:
     """How many batches of this model `side_by_side` has in work at once, if there are so many."""
     device = next((p.device.type for p in model.parameters()), "cpu")
-    if device != "cpu" or listened_to(model) or torch.is_autocast_enabled("cpu"):
+    alone = listened_to(model) or torch.is_autocast_enabled("cpu") or halved() or overseen()
+    if device != "cpu" or alone:
         return 1
     return torch.get_num_threads()
 
@@ -30,8 +33,8 @@ def side_by_side(
     them are hardly faster than one, and may be slower. So each item has one thread of its own, and
     torch lets go of Python's lock while it computes. Begun in the order of the items; what comes
     out is the same as one after the other, which is how it is done where there is one thread or
-    one item, where somebody listens to the model (listeners belong to their thread, and so does
-    autocast), and on other devices.
+    one item, where somebody listens to the model (listeners belong to their thread, and so do
+    autocast and modes that see every operator), and on other devices.
     """
     threads = min(at_a_time(model), len(items))
     if threads < 2:

@@ -113,7 +113,8 @@ class Arrays:
         return replace(self, memory=replace(memory, keys=keys, values=values))
 
     def as_came(self, result: Float[Tensor, "batch heads queries last"]) -> Any:
-        """The axes and the kind of array that were brought."""
+        """The axes, the dtype and the kind of array that were brought."""
+        result = result.to(self.query.dtype)  # autocast may have taken another
         if self.axes < 4:
             result = result.squeeze(1)
         if self.axes < 3:

@@ -195,7 +195,7 @@ class ScoredAttention(Attention):
         scores, seen = self.energies(query, memory, first)
         weights = used = masked_softmax(scores, seen)
         if self.tap.intervened:
-            used = self.tap.rewrite(weights, seen)
+            used = self.tap.rewrite(weights.clone(), seen)  # it may write into them
         return Look(self.dropout(used).squeeze(1) @ memory.values, weights, used)
 
 

@@ -7,6 +7,7 @@ from typing import Literal
 import torch
 
 from attlas.errors import AttlasError
+from attlas.layers.cudnn import without_cudnn_attention
 from attlas.layers.half_products import half_products
 
 Autocast = Literal["none", "bf16", "fp16"]
@@ -17,7 +18,7 @@ def autocast(name: Autocast, device: torch.device) -> AbstractContextManager[obj
     """Within the block products are of bfloat16 ("bf16") or float16 ("fp16"); "none": of float32.
 
     The weights stay as they are. On a CPU "bf16" is `half_products`, of the linear maps alone;
-    elsewhere it is torch's autocast, and on CUDA, in the whole process, without cuDNN's attention.
+    elsewhere it is torch's autocast, and on CUDA `without_cudnn_attention`.
     Micikevicius et al., Mixed Precision Training, 2018.
     """
     if name == "bf16" and device.type == "cpu":
@@ -29,15 +30,8 @@ def autocast(name: Autocast, device: torch.device) -> AbstractContextManager[obj
 
 @contextmanager
 def _on_cuda(numbers: torch.dtype) -> Iterator[None]:
-    before = torch.backends.cuda.cudnn_sdp_enabled()  # type: ignore[no-untyped-call]
-    # On a Hopper torch prefers cuDNN's attention, which plans for every new shape, 24 ms forwards
-    # and as much back: of batches that all differ, most of an update. Others plan nothing.
-    torch.backends.cuda.enable_cudnn_sdp(False)
-    try:
-        with torch.autocast("cuda", numbers):
-            yield
-    finally:
-        torch.backends.cuda.enable_cudnn_sdp(before)
+    with without_cudnn_attention, torch.autocast("cuda", numbers):
+        yield
 
 
 def check_autocast(name: Autocast, device: torch.device, setting: str) -> None:

@@ -7,7 +7,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from attlas.layers.half_products import half_products, halved
-from attlas.layers.linear import gradient_of_weight, linear
+from attlas.layers.linear import gradient_of_weight, linear, overseen
 
 _Pairs = dict[int, list[tuple[Tensor, Tensor]]]
 """(g_t, x_t) of the steps, by the backward pass that met them: one graph may be walked twice, and
@@ -37,6 +37,7 @@ class DeferredLinear:
             torch.is_grad_enabled()
             and weight.requires_grad
             and not torch.is_autocast_enabled(kind)
+            and not overseen()
             and (bias is None or bias.requires_grad)
         )
         self._weight, self._bias = weight, bias

@@ -162,10 +162,9 @@ class FusedAttention(Attention):
         if not self.tap.heard:
             return
         scale = self._scale_of(heads)
+        real = None if memory.real is None else memory.real.clone()  # the caller's own
         self.tap.note(
-            FactoredReading(
-                heads.detach(), memory.keys.detach(), scale, self.pattern, start, memory.real
-            )
+            FactoredReading(heads.detach(), memory.keys.detach(), scale, self.pattern, start, real)
         )
 
     def _look(

@@ -1,5 +1,7 @@
 """Scaled dot-product attention."""
 
+from dataclasses import replace
+
 from jaxtyping import Bool, Float
 from torch import Tensor
 
@@ -35,3 +37,10 @@ class ScaledDotProduct(FusedAttention):
         self, context: Float[Tensor, "batch heads queries value_width"]
     ) -> Float[Tensor, "batch queries context_width"]:
         return context.squeeze(1)
+
+    def _note(
+        self, heads: Float[Tensor, "batch heads queries width"], memory: Memory, start: int
+    ) -> None:
+        if self.tap.heard:  # queries and keys are the caller's own, who may write over them
+            memory = replace(memory, keys=memory.keys.detach().clone())
+            super()._note(heads.detach().clone(), memory, start)

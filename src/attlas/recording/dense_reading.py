@@ -19,7 +19,7 @@ class DenseReading(Reading):
     """
 
     values: Float[Tensor, "batch heads queries slots"]
-    allowed: Bool[Tensor, "#batch #heads #queries slots"] | None = None
+    allowed: Bool[Tensor, "#batch #heads #queries #slots"] | None = None
     first: int | None = None
 
     def __post_init__(self) -> None:
@@ -50,7 +50,7 @@ class DenseReading(Reading):
         if self.allowed is None:
             shape = (1, 1, stop - start, self.shape[3])
             return torch.ones((), dtype=torch.bool, device=self.values.device).expand(shape)
-        return self.allowed.expand(-1, -1, self.shape[2], -1)[:, :, start:stop]
+        return self.allowed.expand(-1, -1, *self.shape[2:])[:, :, start:stop]
 
     @property
     def causal(self) -> bool:

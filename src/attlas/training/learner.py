@@ -253,15 +253,17 @@ def _sum(parts: Sequence[Tensor | None]) -> Tensor | None:
 
 
 def _own(gradient: Tensor | None, parameter: Tensor, taken: set[int]) -> Tensor | None:
-    """As the parameter lies in memory, and where nothing that is `taken` lies.
+    """As its parameter lies in memory, and alone there; taken: where others lie.
 
-    An LSTM of oneDNN pads the rows of its gradients, which torch's fused Adam then reads as if they
-    were not; and of a sum both summands have the same one, which clipping would shrink twice. What
-    torch itself accumulates has neither.
+    `torch.autograd.grad` gives what the last operation made: of `torch.cat` a part of a wider
+    tensor, whose rows torch's fused Adam reads as if nothing were between them, and of a sum the
+    same tensor twice, which clipping would shrink twice.
     """
     if gradient is None:
         return None
-    if gradient.stride() != parameter.stride() or gradient.data_ptr() in taken:
+    memory = gradient.untyped_storage()
+    alone = memory.nbytes() == gradient.nbytes and memory.data_ptr() not in taken
+    if gradient.stride() != parameter.stride() or not alone:
         gradient = torch.empty_like(parameter).copy_(gradient)
     taken.add(gradient.data_ptr())
     return gradient

@@ -82,11 +82,11 @@ class TrainingConfig(Config):
     the next one takes its place. log_every: updates between two lines of metrics.jsonl. autocast:
     half precision for the forward pass: bf16 anywhere (on a CPU in the linear maps alone, with
     AVX-512 BF16 1.3 to 1.6 times as fast), fp16 on CUDA, auto = bf16 where the training begins on a
-    device that is known to have instructions for it. device: auto, cpu, cuda, …;
-    threads: of the CPU; left out, torch decides. Up to four of them share every update, each with a
-    part of it; more go to the kernels of these. distribution: how the processes that torchrun
-    starts share a model, see `Spread`. tensorboard: curves in the run's folder, too (the extra
-    tensorboard).
+    device that is known to have instructions for it; with models as narrow as `tiny` a GPU is
+    faster in float32. device: auto, cpu, cuda, …; threads: of the CPU; left out, torch decides. Up
+    to four of them share every update, each with a part of it; more go to the kernels of these.
+    distribution: how the processes that torchrun starts share a model, see `Spread`. tensorboard:
+    curves in the run's folder, too (the extra tensorboard).
     """
 
     epochs: int | None = Field(default=None, ge=1)

@@ -10,6 +10,7 @@ from jaxtyping import Bool
 from torch import Tensor, nn
 
 from attlas.errors import AttlasError
+from attlas.layers.cudnn import without_cudnn
 from attlas.recording import intervene
 from attlas.recording.selection import Selection
 from attlas.recording.tap import Rewrite, Seen, Weights
@@ -109,10 +110,5 @@ def differentiable() -> Iterator[None]:
 
     Without cuDNN, whose recurrent layers have no gradient in eval mode.
     """
-    enabled = torch.backends.cudnn.enabled
-    torch.backends.cudnn.enabled = False
-    try:
-        with torch.inference_mode(False), torch.enable_grad():
-            yield
-    finally:
-        torch.backends.cudnn.enabled = enabled
+    with without_cudnn, torch.inference_mode(False), torch.enable_grad():
+        yield

@@ -34,6 +34,7 @@ class Rows:
     output: Float[Tensor, "batch labels"]
 
     @classmethod
+    @torch.inference_mode(False)  # gradients are taken through what is kept here
     def of(cls, model: nn.Module, call: Callable[[], Tensor], focus: Focus) -> "Rows":
         """Run the call three times, and keep what it says.
 

@@ -6,6 +6,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from attlas.layers.linear import overseen, plain
+from attlas.models.block.hooked import hooked
 
 _SHUT = -1e4  # σ of it is 0, and so is its slope
 
@@ -26,8 +27,7 @@ def faster_padded(
         and bool(torch.backends.mkldnn.enabled)
         and not torch.is_autocast_enabled("cpu")
         and not overseen()
-        and not rnn._forward_hooks
-        and not rnn._forward_pre_hooks
+        and not hooked([rnn])
         and 3 * int(lengths.sum()) >= 2 * lengths.numel() * embedded.shape[1]
     )
 

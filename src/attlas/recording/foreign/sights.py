@@ -34,8 +34,10 @@ class Sights:
         for axis in (0, 1):
             if mask.stride(axis) == 0:  # the same again and again; a copy would spell it out
                 mask = mask.narrow(axis, 0, 1)
-        if mask.is_inference() or torch._C._functorch.is_functorch_wrapped_tensor(mask):
-            # Such a tensor does not tell that it was changed, or where it is.
+        quiet = mask.is_inference() or torch._C._functorch.is_functorch_wrapped_tensor(mask)
+        # Such a tensor does not tell that it was changed, or where it is; nor does an array, whose
+        # memory torch may not resize.
+        if quiet or not mask.untyped_storage().resizable():
             return sight_of(mask.detach().clone(), batch, queries, slots)
         # A tensor that is kept here keeps its memory, so that nobody else can have its address.
         alike = mask.data_ptr(), self._versions(mask), mask.shape, mask.stride(), mask.dtype
