@@ -5,6 +5,7 @@ from typing import Any
 
 from attlas.training import Recipe
 
+NEVER = 10**6
 RECURRENT = {
     "kind": "recurrent", "embedding": 256, "hidden": 256, "encoder_hidden": 128, "dropout": 0.1,
     "tied_source": True, "tied_output": True,
@@ -38,6 +39,17 @@ def recipe(model: str, corpus: Path, tokens: int, training: dict[str, Any]) -> R
         },
         "the benchmark",
     )
+
+
+def endlessly(
+    model: str, corpus: Path, tokens: int, threads: int, autocast: str = "none"
+) -> Recipe:
+    """No end, and nothing but updates."""
+    training = {
+        "updates": NEVER, "rate": 1e-4, "save_every": NEVER, "threads": threads,
+        "autocast": autocast, "validation": {"every": NEVER},
+    }  # fmt: skip
+    return recipe(model, corpus, tokens, training)
 
 
 def briefly(model: str, corpus: Path, threads: int, updates: int) -> Recipe:

@@ -9,13 +9,12 @@ import options
 
 settings, pace = options.read()
 
-from attlas_models import recipe  # noqa: E402
+from attlas_models import endlessly  # noqa: E402
 
 from attlas.training import train  # noqa: E402
 from attlas.training.learner import Learner  # noqa: E402
 from attlas.training.update import Update  # noqa: E402
 
-NEVER = 10**6  # a validation, a checkpoint
 plain = Learner.update
 
 
@@ -32,8 +31,5 @@ def paced(self: Learner, *given: Any, **named: Any) -> Update:
 begun: list[bool] = []
 Learner.update = paced  # type: ignore[method-assign]
 model, _, autocast = settings.model.partition(":")
-training = {
-    "updates": NEVER, "rate": 1e-4, "save_every": NEVER, "threads": settings.threads,
-    "autocast": autocast or "none", "validation": {"every": NEVER},
-}  # fmt: skip
-train(recipe(model, settings.corpus, settings.tokens, training), settings.folder / "run")
+asked = endlessly(model, settings.corpus, settings.tokens, settings.threads, autocast or "none")
+train(asked, settings.folder / "run")

@@ -1,31 +1,31 @@
-"""Where the time of a translation goes."""
+"""Where the time of a search goes."""
 
 import sys
 from pathlib import Path
-from types import SimpleNamespace
+
+import torch
 
 sys.path.append(str(Path(__file__).resolve().parents[2] / "benchmarks"))
 
-from search_profile import products
+from matrix_products import report
+from search_profile import profiled
+
+from attlas.data import Vocabularies, Words
+from attlas.decoding import DecodingConfig, Translator
+from attlas.models import TransformerConfig, build
 
 
-def _event(key: str, shapes: list[list[int]], count: int, microseconds: float) -> SimpleNamespace:
-    return SimpleNamespace(
-        key=key, input_shapes=shapes, count=count, self_cpu_time_total=microseconds
+def test_the_products_of_a_search_are_seen() -> None:
+    words = Words(list("abcdefgh"))
+    torch.manual_seed(1)
+    config = TransformerConfig(
+        width=16, heads=2, feedforward=24, encoder_layers=1, decoder_layers=1
     )
-
-
-def test_products_are_told_by_shape_and_rows_with_their_rates() -> None:
-    found = products(
-        [
-            _event("aten::addmm", [[8], [2, 4], [4, 8]], 10, 1.0),  # 128 operations a call
-            _event("aten::addmm", [[8], [3, 4], [4, 8]], 10, 1.0),  # 192; fewer than 16 rows too
-            _event("mkldnn::_linear_pointwise", [[64, 4], [8, 4], [8]], 1, 4.0),  # 4,096
-            _event("aten::tanh", [[64, 4]], 1, 9.0),
-        ]
-    )
-    assert found == [
-        "mkldnn::_linear_pointwise, 4 -> 8, < 256 rows: 1 calls, 0.000 s, 1 GFLOP/s",
-        "aten::addmm, 4 -> 8, < 16 rows: 20 calls, 0.000 s, 2 GFLOP/s",
-        "all products: 0.00 s, 0 GFLOP",
-    ]
+    model = build(config, len(words), len(words))
+    greedy = DecodingConfig(method="greedy", max_length_factor=1.0)
+    translator = Translator.of(model, Vocabularies(words, words), greedy)
+    seconds, seen = profiled(translator, ["a b", "c d e", "f"], rows=None)
+    assert seconds > 0
+    told = report(seen, model.parameters()).splitlines()
+    assert any("< 16 × 16 × 24: " in line for line in told)  # feed-forward, of three rows or so
+    assert told[-1].startswith("all of these: ")

@@ -104,7 +104,7 @@ def test_dropout_on_a_gpu_keeps_the_mean_and_differs_from_call_to_call() -> None
 @pytest.mark.parametrize("name", ["fp16", *["bf16"] * torch.cuda.is_bf16_supported(False)])
 def test_half_precision_takes_no_kernel_that_plans_for_every_new_shape(name: Autocast) -> None:
     layer, source = MultiHead(64, 1).to(GPU), torch.randn(2, 9, 64, device=GPU)
-    with profile(activities=[ProfilerActivity.CPU]) as found, autocast(name, GPU):
+    with profile(activities=[ProfilerActivity.CPU], acc_events=True) as found, autocast(name, GPU):
         layer(source, layer.remember(source)).sum().backward()
     called = {event.key for event in found.key_averages()}
     assert any("_efficient_attention" in one or "_flash_attention" in one for one in called)
