@@ -20,7 +20,7 @@ def test_the_updates_after_the_first_are_seen_and_no_more_are_made(tmp_path: Pat
     recipe = Recipe.read(
         {
             "data": {"kind": "files", "train": files, "valid": files},
-            "vocabulary": {"kind": "char"},
+            "vocabulary": {"kind": "characters"},
             "batching": {"tokens": 400},
             "model": {"kind": "transformer", "width": 16, "heads": 2, "feedforward": 32},
             "training": {"updates": 1000, "threads": 1, "validation": {"every": 1000}},
