@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from attlas.data.vocabulary import BEGIN, END, UNKNOWN
+from attlas.layers.stacked import stacked
 from attlas.models.sequence_to_sequence import SequenceToSequence
 from attlas.recording import DenseReading, Tap
 
@@ -28,6 +29,13 @@ class TableState:
     def select(self, rows: Tensor) -> "TableState":
         coverage = None if self.coverage is None else self.coverage[rows]
         return TableState(self.cell[rows], self.real[rows], coverage)
+
+    def followed_by(self, other: "TableState") -> "TableState":
+        coverage = None
+        if self.coverage is not None and other.coverage is not None:
+            coverage = stacked(self.coverage, other.coverage)
+        real = stacked(self.real, other.real)
+        return TableState(stacked(self.cell, other.cell), real, coverage)
 
 
 class TableModel(SequenceToSequence[TableState]):

@@ -1,17 +1,20 @@
 """What is found for a sentence does not depend on the sentences beside it."""
 
 from functools import cache
+from itertools import pairwise
 from typing import Any
 
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from table_model import CELLS, TableModel, sources
+from table_model import CELLS, TableModel, TableState, sources
 from torch import Tensor
 
-from attlas.decoding import DecodingConfig, Hypothesis, decode
+from attlas.decoding import Asked, DecodingConfig, Hypothesis, decode, decode_all
+from attlas.layers import linear
 from attlas.models import ModelConfig, RecurrentConfig, SequenceToSequence, TransformerConfig, build
+from attlas.recording import observe
 
 LENGTHS = tuple(1 + (7 * place) % 19 for place in range(64))
 SHORT = {"max_length_factor": 1.0, "max_length_constant": 10}
@@ -121,6 +124,126 @@ def test_results_do_not_depend_on_which_sentences_share_a_batch(
     chosen = data.draw(st.lists(st.integers(0, len(lengths) - 1), min_size=1, max_size=5))
     found = decode(model, source[chosen], real[chosen], WAYS[way], [prefixes[i] for i in chosen])
     same(found, [together[i] for i in chosen])
+
+
+def parted(source: Tensor, real: Tensor, sizes: list[int]) -> list[Asked]:
+    """Batches of so many rows, each as wide as its own longest row."""
+    batches = []
+    for ids, known in zip(source.split(sizes), real.split(sizes), strict=True):
+        width = int(known.sum(1).max())
+        batches.append(Asked(ids[:, :width], known[:, :width]))
+    return batches
+
+
+@pytest.mark.parametrize("kind", MODELS)
+@pytest.mark.parametrize("way", WAYS)
+def test_what_is_left_of_a_batch_finds_the_same_with_the_next_one(kind: str, way: str) -> None:
+    model = trained_like(kind).double()
+    source, real = sources(*sorted(LENGTHS[:24]))
+    batches = parted(source, real, [12, 6, 6])
+    apart = [decode(model, *batch[:2], WAYS[way]) for batch in batches]
+    for found, wanted in zip(decode_all(model, batches, WAYS[way]), apart, strict=True):
+        same(found, wanted)
+
+
+@given(
+    seed=st.integers(0, 2**32),
+    way=st.sampled_from(sorted(WAYS)),
+    lengths=st.lists(st.integers(1, 9), min_size=3, max_size=16),
+    data=st.data(),
+)
+def test_batches_in_any_order_find_what_each_finds_alone(
+    seed: int, way: str, lengths: list[int], data: st.DataObject
+) -> None:
+    model = TableModel(seed)
+    source, real = sources(*lengths, seed=seed)
+    ends = data.draw(st.sets(st.integers(1, len(lengths) - 1), max_size=4))
+    sizes = [stop - start for start, stop in pairwise([0, *sorted(ends), len(lengths)])]
+    prefix = st.lists(st.sampled_from((4, 5)), max_size=2)
+    batches = [
+        one._replace(prefix=[data.draw(prefix) for _ in one.source]) if data.draw(st.booleans())
+        else one
+        for one in parted(source, real, sizes)
+    ]  # fmt: skip
+    together = decode_all(model, batches, WAYS[way])
+    for batch, found in zip(batches, together, strict=True):
+        same(found, decode(model, batch.source, batch.real, WAYS[way], batch.prefix))
+
+
+@pytest.mark.parametrize("way", ["greedy", "beam"])
+def test_what_is_left_of_several_batches_takes_the_steps_of_one(
+    monkeypatch: pytest.MonkeyPatch, way: str
+) -> None:
+    model, rows = trained_like("transformer").double(), []
+    step = model.step
+
+    def counted(tokens: Tensor, state: Any) -> Any:
+        rows.append(len(tokens))
+        return step(tokens, state)
+
+    source, real = sources(*sorted(LENGTHS))
+    batches = parted(source, real, [16, 16, 16, 16])
+    monkeypatch.setattr(model, "step", counted)
+    steps = []
+    for batch in batches:
+        decode(model, *batch[:2], WAYS[way])
+        steps.append(len(rows))
+        rows.clear()
+    decode_all(model, batches, WAYS[way])
+    joined, most = len(rows), max(rows)
+    assert max(steps) <= joined < sum(steps)
+    assert most <= 1.5 * 16 * WAYS[way].beam  # a batch, and less than half of another
+
+    rows.clear()
+    with observe(model):
+        decode_all(model, batches, WAYS[way])
+    assert len(rows) == sum(steps)  # who listens hears each batch by itself
+
+
+def test_states_that_cannot_be_joined_go_on_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Own(TableState):
+        """There may be more to join than what it inherits knows of."""
+
+    encode = TableModel.encode
+
+    def encoded(self: TableModel, *given: Tensor) -> Own:
+        plain = encode(self, *given)
+        return Own(plain.cell, plain.real, plain.coverage)
+
+    monkeypatch.setattr(TableModel, "encode", encoded)
+    model, rows = TableModel(3), []
+    step = model.step
+    monkeypatch.setattr(model, "step", lambda *given: rows.append(len(given[0])) or step(*given))
+    batches = parted(*sources(2, 3, 5, 5, 6, 7, 9, 9), [4, 2, 2])
+    apart = [decode(model, *batch[:2], WAYS["beam"]) for batch in batches]
+    steps = rows.copy()
+    rows.clear()
+    assert decode_all(model, batches, WAYS["beam"]) == apart
+    assert rows == steps  # and none of them waits in vain
+
+
+@pytest.mark.parametrize("way", ["greedy", "beam"])
+def test_in_bfloat16_too_what_is_left_goes_on_with_the_next_one(
+    monkeypatch: pytest.MonkeyPatch, way: str
+) -> None:
+    monkeypatch.setattr(linear, "_LEAST", 0)  # so small a model is worth no bfloat16 else
+    model = trained_like("transformer")
+    config = WAYS[way].model_copy(update={"autocast": "bf16"})
+    source, real = sources(*sorted(LENGTHS[:24]))
+    batches = parted(source, real, [12, 6, 6])
+    found = [one for batch in decode_all(model, batches, config) for one in batch]
+    apart = [one for batch in batches for one in decode(model, *batch[:2], config)]
+    same = sum(a[0].tokens == b[0].tokens for a, b in zip(found, apart, strict=True))
+    assert same >= 20  # other sums are rounded to eight bits otherwise
+
+
+def test_no_batch_and_a_batch_of_none_find_nothing() -> None:
+    model, (source, real) = TableModel(3), sources(2, 3)
+    assert decode_all(model, [], WAYS["greedy"]) == []
+    some = Asked(source, real)
+    none, one = decode_all(model, [Asked(source[:0], real[:0]), some], WAYS["greedy"])
+    assert none == []
+    assert one == decode(model, source, real, WAYS["greedy"])
 
 
 @given(

@@ -3,6 +3,7 @@
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,7 @@ from table_model import LookingTable, TableModel
 
 from attlas.config import write_toml
 from attlas.data import END, Characters, Vocabularies, Words, train_subwords
-from attlas.decoding import DecodingConfig, Translation, Translator
+from attlas.decoding import DecodingConfig, Hypothesis, Translation, Translator
 from attlas.decoding import translator as translator_module
 from attlas.decoding.alignment import links_of
 from attlas.errors import AttlasError
@@ -421,16 +422,40 @@ def test_a_batch_has_only_so_many_hypotheses(
 ) -> None:
     monkeypatch.setattr(translator_module, "_HYPOTHESES", 40)
     translator, sizes = recurrent(max_length_factor=0.0, max_length_constant=2, **config), []
-    search = translator.search
+    search = translator.search_all
 
-    def counted(sources, prefixes):
-        sizes.append(len(sources))
-        return search(sources, prefixes)
+    def counted(batches):
+        sizes.extend(map(len, batches))
+        return search(batches)
 
-    monkeypatch.setattr(translator, "search", counted)
+    monkeypatch.setattr(translator, "search_all", counted)
     assert len(list(translator.many(["cat"] * 40, tokens=10_000))) == 40
     assert max(sizes) <= most
     assert sum(sizes) == 40
+
+
+@pytest.mark.parametrize("forked", [False, True])
+@pytest.mark.parametrize("config", [{"method": "greedy"}, {"beam": 3, "n_best": 2}])
+def test_what_is_left_of_batches_goes_on_with_the_next_in_every_share(
+    config: dict[str, object], forked: bool, two_threads: None
+) -> None:
+    translator = recurrent(max_length_factor=3.0, max_length_constant=1, **config)
+    texts = [" ".join(["cat", "mat", "a dog", "the"][: 1 + n % 4] * (1 + n % 3)) for n in range(64)]
+    alone = [translator(text) for text in texts]
+    with translator.forked() if forked else nullcontext(translator) as crew:
+        together = list(crew.many(texts, rows=8))
+    assert [described(one) for one in together] == [described(one) for one in alone]
+    assert [one.score for one in together] == pytest.approx([one.score for one in alone], abs=1e-4)
+
+
+def test_a_subclass_with_a_search_of_its_own_searches_by_it() -> None:
+    class Parrot(Translator):
+        def search(self, sources, prefixes):
+            return [[Hypothesis(tuple(ids), 0.0, 0.0, True)] for ids in sources]
+
+    plain = recurrent()
+    parrot = Parrot.of(plain.model, plain.vocabularies)
+    assert [one.text for one in parrot.many(["a cat", "", "the mat"])] == ["a cat", "", "the mat"]
 
 
 @pytest.mark.parametrize("method", ["greedy", "beam", "sample"])

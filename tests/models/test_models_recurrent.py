@@ -130,6 +130,22 @@ def test_select_commutes_with_step(model: RecurrentModel, source: Tensor, real: 
     assert moved_after.position == after.position == 2
 
 
+@pytest.mark.parametrize("shared", [False, True])
+def test_the_rows_of_two_states_go_on_as_they_would_have(
+    model: RecurrentModel, source: Tensor, real: Tensor, shared: bool
+) -> None:
+    rows, tokens = torch.tensor([0, 0, 1, 1]), torch.tensor([7, 2, 5, 9, 12, 4, 1])
+    _, one = model.step(tokens[:2], model.encode(source[1:, :3], real[1:, :3]))
+    _, other = model.step(tokens[:3], model.encode(source, None))  # padding and all
+    one = one.select(rows) if shared else one
+    both = one.followed_by(other)
+    wanted = [model.step(tokens[: one.rows], one)[0], model.step(tokens[:3], other)[0]]
+    found, _ = model.step(torch.cat([tokens[: one.rows], tokens[:3]]), both)
+    torch.testing.assert_close(found, torch.cat(wanted))
+    with pytest.raises(AttlasError, match="as many tokens, 1; got one that has read 0"):
+        one.followed_by(model.encode(source, real))
+
+
 def test_hypotheses_that_share_a_source_step_as_each_would_alone(
     model: RecurrentModel, source: Tensor, real: Tensor
 ) -> None:

@@ -107,6 +107,46 @@ def test_each_row_knows_its_own_past_however_rows_are_selected(
             histories, origin = histories[rows], [origin[row] for row in rows]
 
 
+@pytest.mark.parametrize("covered", [False, True])
+@pytest.mark.parametrize("grad", [False, True], ids=["short way", "long way"])
+@pytest.mark.parametrize("others", ["alone", "beams"])
+def test_the_rows_of_two_states_go_on_as_they_would_have(
+    transformer, source, real, others: str, grad: bool, covered: bool
+) -> None:
+    transformer.eval()
+    with torch.set_grad_enabled(grad):
+        one = beams(transformer, source[1:][[0, 1, 1]][:, :3], real[1:][[0, 1, 1]][:, :3])
+        if others == "beams":
+            other = beams(transformer, source, None)
+        else:
+            other = transformer.encode(source, None)
+            for step in range(one.position):
+                _, other = transformer.step(torch.tensor([2, 3, 4]) + step, other)
+        if covered:
+            one, other = one.covered(), other.covered()
+        tokens = torch.arange(one.rows + other.rows) % TARGETS
+        both = one.followed_by(other)
+        assert both.rows == len(tokens)
+        for step in range(3):
+            a, one = transformer.step(tokens[: one.rows] + step % 2, one)
+            b, other = transformer.step(tokens[one.rows :] + step % 2, other)
+            found, both = transformer.step(tokens + step % 2, both)
+            torch.testing.assert_close(found, torch.cat([a, b]))
+        if covered:
+            apart = one.followed_by(other).coverage
+            torch.testing.assert_close(both.coverage, apart)
+            assert both.coverage.any(1).all()
+
+
+def test_states_at_two_positions_are_no_batch(source, real) -> None:
+    model = made(KINDS["pre"]).eval()
+    with pytest.raises(AttlasError, match="as many tokens, 4; got one that has read 0"):
+        beams(model, source, real).followed_by(model.encode(source, real))
+    state = model.encode(source, real)
+    with pytest.raises(AttlasError, match="or two that do not; got one of each"):
+        state.followed_by(state.covered())
+
+
 @pytest.mark.parametrize("kind", ["pre", "longformer", "sparse"])
 def test_hypotheses_that_change_places_copy_nothing(source, real, kind: str) -> None:
     model = made(KINDS[kind]).eval()

@@ -3,12 +3,13 @@
 from attlas.decoding.alignment import Link, pharaoh
 from attlas.decoding.column import ColumnTranslator
 from attlas.decoding.config import DecodingConfig
-from attlas.decoding.decode import decode
+from attlas.decoding.decode import Asked, decode, decode_all
 from attlas.decoding.hypothesis import Hypothesis
 from attlas.decoding.translation import Translation
 from attlas.decoding.translator import Translator
 
 __all__ = [
+    "Asked",
     "ColumnTranslator",
     "DecodingConfig",
     "Hypothesis",
@@ -16,5 +17,6 @@ __all__ = [
     "Translation",
     "Translator",
     "decode",
+    "decode_all",
     "pharaoh",
 ]

@@ -8,6 +8,7 @@ from torch import Tensor
 
 from attlas.data.vocabulary import BEGIN, END, PAD
 from attlas.errors import AttlasError
+from attlas.layers.stacked import stacked
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +34,14 @@ class Constraints:
     def select(self, rows: Int[Tensor, " chosen"]) -> "Constraints":
         """These rows, in this order, repeats allowed."""
         return replace(self, prefix=self.prefix[rows], max_length=self.max_length[rows])
+
+    def followed_by(self, other: "Constraints") -> "Constraints":
+        """These rows and then those of others, which have the same rules for all."""
+        return replace(
+            self,
+            prefix=stacked(self.prefix, other.prefix, PAD),
+            max_length=stacked(self.max_length, other.max_length),
+        )
 
     def apply(
         self,

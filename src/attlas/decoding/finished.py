@@ -10,6 +10,7 @@ from torch import Tensor
 from attlas.data.vocabulary import PAD
 from attlas.decoding.hypothesis import Hypothesis, listed
 from attlas.decoding.largest import largest
+from attlas.layers.stacked import stacked
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +38,15 @@ class Finished:
         """The hypotheses of these sentences."""
         return Finished(
             self.tokens[rows], self.lengths[rows], self.scores[rows], self.log_probabilities[rows]
+        )
+
+    def followed_by(self, other: "Finished") -> "Finished":
+        """These sentences, and then others with as many places."""
+        return Finished(
+            stacked(self.tokens, other.tokens, PAD),
+            stacked(self.lengths, other.lengths),
+            stacked(self.scores, other.scores),
+            stacked(self.log_probabilities, other.log_probabilities),
         )
 
     def joined(

@@ -4,9 +4,8 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from attlas.decoding.constraints import Constraints
-from attlas.decoding.hypothesis import Hypothesis
 from attlas.decoding.largest import largest
-from attlas.decoding.path import follow
+from attlas.decoding.path import Paths
 from attlas.decoding.penalties import Penalties
 from attlas.models.sequence_to_sequence import S, SequenceToSequence
 
@@ -17,13 +16,14 @@ def greedy_search(
     real: Bool[Tensor, "batch slots"],
     constraints: Constraints,
     penalties: Penalties,
-) -> list[list[Hypothesis]]:
+    first: int = 0,
+) -> Paths[S]:
     """y_t = argmax P(y | y_<t, X): the most probable token each time, one hypothesis a sentence.
 
-    Equally probable tokens: the lowest id. The penalties make the score, not the choice.
+    Equally probable tokens: the lowest id. The penalties make the score, not the choice. The search
+    before its first token; `first` is the number of its first sentence.
     """
-    chosen = follow(model, state, real, constraints, penalties, _most_probable)
-    return [[hypothesis] for hypothesis in chosen]
+    return Paths.begun(model, state, real, constraints, penalties, _most_probable, first)
 
 
 def _most_probable(

@@ -1,6 +1,8 @@
 """One hypothesis per row, followed from token to token."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Generic, Self
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -11,53 +13,130 @@ from attlas.decoding.constraints import Constraints
 from attlas.decoding.hypothesis import Hypothesis
 from attlas.decoding.penalties import Penalties
 from attlas.decoding.prediction import predicted, sums
+from attlas.decoding.search import can_join, one_state
+from attlas.layers.stacked import stacked
 from attlas.models.sequence_to_sequence import S, SequenceToSequence
 
 Choose = Callable[[Float[Tensor, "rows vocabulary"], Int[Tensor, " rows"], int], Tensor]
 
 
-def follow(
-    model: SequenceToSequence[S],
-    state: S,
-    real: Bool[Tensor, "batch slots"],
-    constraints: Constraints,
-    penalties: Penalties,
-    choose: Choose,
-) -> list[Hypothesis]:
+@dataclass(frozen=True, slots=True, eq=False)
+class Paths(Generic[S]):
     """The hypothesis of each row when `choose` picks every token.
 
-    `choose(log_probabilities, rows, step) → tokens (rows,)` gets −∞ for what may not come, and
-    which rows of the batch these are. A row that ended, or may not grow, leaves the batch.
+    `choose(log_probabilities, at, length) → tokens (rows,)` gets −∞ for what may not come. A row
+    that ended, or may not grow, leaves the batch. at: the number of each row's sentence. last: the
+    token that the model reads next. total: log P of the tokens.
     """
-    found: dict[int, Hypothesis] = {}
-    at = torch.arange(len(real), device=real.device)
-    asked = constraints
-    tokens = at.new_empty(len(real), 0)
-    total = torch.zeros(len(real), dtype=sums(real.device), device=real.device)
-    last = torch.full_like(at, BEGIN)
-    while True:
-        length = tokens.shape[1]
-        before = state.coverage
-        logits, state = model.step(last, state)
-        log_p = asked.apply(predicted(logits), tokens)
-        last = choose(log_p, at, length)
+
+    model: SequenceToSequence[S]
+    choose: Choose
+    penalties: Penalties
+    constraints: Constraints
+    state: S
+    real: Bool[Tensor, "rows slots"]
+    at: Int[Tensor, " rows"]
+    tokens: Int[Tensor, "rows length"]
+    last: Int[Tensor, " rows"]
+    total: Float[Tensor, " rows"]
+
+    @classmethod
+    def begun(
+        cls,
+        model: SequenceToSequence[S],
+        state: S,
+        real: Bool[Tensor, "rows slots"],
+        constraints: Constraints,
+        penalties: Penalties,
+        choose: Choose,
+        first: int = 0,
+    ) -> "Paths[S]":
+        """Before the first token; `first` is the number of the first sentence."""
+        at = torch.arange(first, first + len(real), device=real.device)
+        return cls(
+            model, choose, penalties, constraints, state, real, at,
+            tokens=at.new_empty(len(real), 0),
+            last=torch.full_like(at, BEGIN),
+            total=torch.zeros(len(real), dtype=sums(real.device), device=real.device),
+        )  # fmt: skip
+
+    @property
+    def rows(self) -> int:
+        return len(self.at)
+
+    @property
+    def sentences(self) -> int:
+        return len(self.at)
+
+    @property
+    def joins(self) -> bool:
+        return can_join(self.state)
+
+    @property
+    def length(self) -> int:
+        return self.tokens.shape[1]
+
+    def step(self) -> tuple["Paths[S] | None", Mapping[int, list[Hypothesis]]]:
+        logits, state = self.model.step(self.last, self.state)
+        log_p = self.constraints.apply(predicted(logits), self.tokens)
+        last = self.choose(log_p, self.at, self.length)
         gained = log_p.gather(1, last.unsqueeze(1)).squeeze(1)
         ended = (last == END) & (gained > float("-inf"))
-        leaving = ended | asked.full(length) | torch.isneginf(gained)
-        if leaving.any():
-            log_p = torch.where(ended, total + gained, total)
-            of_whole = penalties.score(log_p, length + 1, state.coverage, real[at])
-            of_part = penalties.score(log_p, length, before, real[at])
-            score = torch.where(ended, of_whole, of_part)
-            for row, *hypothesis in zip(
-                *(part[leaving].tolist() for part in (at, tokens, score, log_p, ended)), strict=True
-            ):
-                found[row] = Hypothesis(tuple(hypothesis[0]), *hypothesis[1:])
-            if len(found) == len(real):
-                return [found[row] for row in range(len(real))]
-            staying = (~leaving).nonzero().squeeze(1)
-            state, asked = state.select(staying), asked.select(staying)
-            at, tokens, total = at[staying], tokens[staying], total[staying]
-            last, gained = last[staying], gained[staying]
-        tokens = torch.cat([tokens, last.unsqueeze(1)], dim=1)
-        total = total + gained
+        leaving = ended | self.constraints.full(self.length) | torch.isneginf(gained)
+        grown = replace(
+            self,
+            state=state,
+            tokens=torch.cat([self.tokens, last.unsqueeze(1)], dim=1),
+            last=last,
+            total=self.total + gained,
+        )
+        if not leaving.any():
+            return grown, {}
+        found = self._left(leaving, ended, gained, state.coverage)
+        if len(found) == self.rows:
+            return None, found
+        return grown._select((~leaving).nonzero().squeeze(1)), found
+
+    def _left(
+        self,
+        leaving: Bool[Tensor, " rows"],
+        ended: Bool[Tensor, " rows"],
+        gained: Float[Tensor, " rows"],
+        coverage: Float[Tensor, "rows slots"] | None,
+    ) -> dict[int, list[Hypothesis]]:
+        """The hypotheses of the rows that leave: with END or, cut off, without their last token."""
+        log_p = torch.where(ended, self.total + gained, self.total)
+        of_whole = self.penalties.score(log_p, self.length + 1, coverage, self.real)
+        of_part = self.penalties.score(log_p, self.length, self.state.coverage, self.real)
+        score = torch.where(ended, of_whole, of_part)
+        parts = (self.at, self.tokens, score, log_p, ended)
+        return {
+            sentence: [Hypothesis(tuple(tokens), *told)]
+            for sentence, tokens, *told in zip(*(p[leaving].tolist() for p in parts), strict=True)
+        }
+
+    def _select(self, rows: Int[Tensor, " chosen"]) -> Self:
+        return replace(
+            self,
+            constraints=self.constraints.select(rows),
+            state=self.state.select(rows),
+            real=self.real[rows],
+            at=self.at[rows],
+            tokens=self.tokens[rows],
+            last=self.last[rows],
+            total=self.total[rows],
+        )
+
+    def followed_by(self, other: "Paths[S]") -> "Paths[S] | None":
+        if self.choose is not other.choose:
+            return None
+        return replace(
+            self,
+            constraints=self.constraints.followed_by(other.constraints),
+            state=one_state(self.state, other.state),
+            real=stacked(self.real, other.real),
+            at=stacked(self.at, other.at),
+            tokens=stacked(self.tokens, other.tokens),
+            last=stacked(self.last, other.last),
+            total=stacked(self.total, other.total),
+        )

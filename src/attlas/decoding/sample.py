@@ -13,9 +13,10 @@ from attlas.data.vocabulary import PAD
 from attlas.decoding.chance import chance
 from attlas.decoding.constraints import Constraints
 from attlas.decoding.hypothesis import Hypothesis, ranked
-from attlas.decoding.path import follow
+from attlas.decoding.path import Paths
 from attlas.decoding.penalties import Penalties
 from attlas.decoding.prediction import sums
+from attlas.decoding.search import found_by
 from attlas.models.sequence_to_sequence import S, SequenceToSequence
 
 _HYPOTHESES = 2048  # that are followed at a time: each has probabilities of all words
@@ -85,7 +86,9 @@ def sample(
     parts = (torch.split(one, _HYPOTHESES) for one in (each, keys))
     for some, own in zip(*parts, strict=True):
         draw, bound = partial(_draw, distribution, own), constraints.select(some)
-        drawn += follow(model, state.select(some), real[some], bound, penalties, draw)
+        paths = Paths.begun(model, state.select(some), real[some], bound, penalties, draw)
+        found = found_by(iter([paths]), together=False)
+        drawn += [found[row][0] for row in range(len(found))]
     return [ranked(drawn[row : row + draws]) for row in range(0, len(drawn), draws)]
 
 

@@ -16,7 +16,7 @@ Found = TypeVar("Found")
 
 
 def at_a_time(model: nn.Module) -> int:
-    """How many batches of this model `side_by_side` has in work at once, if there are so many."""
+    """How many items `side_by_side` has in work at once with this model, if there are so many."""
     device = next((p.device.type for p in model.parameters()), "cpu")
     alone = listened_to(model) or torch.is_autocast_enabled("cpu") or halved() or overseen()
     if device != "cpu" or alone:

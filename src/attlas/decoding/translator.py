@@ -10,23 +10,26 @@ from typing import Any
 
 import torch
 
-from attlas.data import Vocabularies, Vocabulary, batches_by_length, padded
+from attlas.data import Vocabularies, batches_by_length
 from attlas.data.text import whole_text
 from attlas.data.vocabulary import END, UNKNOWN
-from attlas.decoding.alignment import Link, word_links
 from attlas.decoding.config import DecodingConfig
-from attlas.decoding.decode import check_room, decode
+from attlas.decoding.dealing import in_shares
+from attlas.decoding.decode import Asked, check_room, decode_all
 from attlas.decoding.forks import POSSIBLE, Forks
 from attlas.decoding.hypothesis import Hypothesis
 from attlas.decoding.line import Line
 from attlas.decoding.rereading import Rereading, reread
 from attlas.decoding.side_by_side import at_a_time, side_by_side
 from attlas.decoding.translation import Translation
-from attlas.decoding.words import words_of_tokens
+from attlas.decoding.words import words_linked
 from attlas.errors import AttlasError
 from attlas.layers.autocast import check_autocast
 from attlas.models.sequence_to_sequence import SequenceToSequence
 from attlas.runs import CONFIG, Run
+
+Batches = Sequence[Sequence[Sequence[int]]]
+"""Of each batch the ids of each source, without END."""
 
 _HYPOTHESES = 2048  # that are searched for at a time: each has probabilities of all words
 _MOST_FORKS = 16  # beyond it a window of lines makes batches that are too small
@@ -82,7 +85,7 @@ class Translator:
         check_room(config, model.longest)
         check_autocast(config.autocast, self.device, "decoding.autocast")
         self._origin = dict(origin)
-        self._forks: Forks[Sequence[Sequence[int]], list[list[Hypothesis]]] | None = None
+        self._forks: Forks[Batches, list[list[list[Hypothesis]]]] | None = None
         # Tokens of a source that are read, without its end; None: all.
         limits = [config.longest_source or None, model.longest and model.longest - 1]
         self._longest_source = min((limit for limit in limits if limit is not None), default=None)
@@ -135,9 +138,10 @@ class Translator:
         For speed, `window` texts at a time are sorted by length and translated in batches of at
         most `tokens` padded source tokens (a longer text is a batch of its own) and of at most
         `rows` texts (None: as many as have 2,048 hypotheses, each of which takes memory), on a CPU
-        as many side by side as torch has threads (`side_by_side`); none of this changes what comes
-        out, but for the rounding of floats. Nothing comes out before a window is full or the texts
-        end: window = 1 answers each text at once.
+        as many side by side as torch has threads (`side_by_side`); the last few of a batch go on
+        with the next (`decode_all`). None of this changes what comes out, but for the rounding of
+        floats. Nothing comes out before a window is full or the texts end: window = 1 answers each
+        text at once.
 
         Errors: `AttlasError` at once for no texts and for sizes below 1, and at its turn for
         anything that is no text, or half of a surrogate pair.
@@ -164,7 +168,7 @@ class Translator:
         if count < 2 or not POSSIBLE:
             yield self
             return
-        with Forks(self._searched, count) as forks:
+        with Forks(self.search_all, count) as forks:
             faster = copy(self)
             faster._forks = forks
             try:
@@ -177,8 +181,7 @@ class Translator:
     ) -> Iterator[Translation]:
         while lines := [self._read(text) for text in islice(texts, window)]:
             sources = [line.ids for line in lines]
-            crew = len(self._forks) if self._forks else at_a_time(self.model)
-            batches = batches_by_length(sources, tokens, rows or self._rows, crew)
+            batches = batches_by_length(sources, tokens, rows or self._rows, self._crew)
             yield from self._in_batches(lines, batches)
 
     @property
@@ -191,12 +194,9 @@ class Translator:
         self, lines: Sequence[Line], batches: Sequence[Sequence[int]]
     ) -> list[Translation]:
         """One translation per line; the batches are places of lines."""
-        batches = batches[::-1]  # the longest first: at the end nobody is left with them alone
         sources = [[lines[p].ids for p in places if lines[p].ids] for places in batches]
-        if self._forks and len(sources) > 1 and at_a_time(self.model) > 1:
-            searched = self._forks.map(sources)
-        else:
-            searched = side_by_side(self._searched, sources, self.model)
+        costs = [sum(map(len, of_batch)) for of_batch in sources]
+        searched = in_shares(self._searched, sources, costs, self._crew)
         found: dict[int, Translation] = {}
         for places, several in zip(batches, searched, strict=True):
             hypotheses = iter(several)
@@ -205,8 +205,16 @@ class Translator:
                 found[place] = self._told(line, next(hypotheses)) if line.ids else _empty(line)
         return [found[place] for place in range(len(lines))]
 
-    def _searched(self, sources: Sequence[Sequence[int]]) -> list[list[Hypothesis]]:
-        return self.search(sources, [[]] * len(sources)) if sources else []
+    @property
+    def _crew(self) -> int:
+        """Among how many the batches are dealt out."""
+        several = at_a_time(self.model)
+        return len(self._forks) if self._forks and several > 1 else several
+
+    def _searched(self, shares: Sequence[Batches]) -> list[list[list[list[Hypothesis]]]]:
+        if self._forks and len(shares) > 1:
+            return self._forks.map(shares)
+        return side_by_side(self.search_all, shares, self.model)
 
     def _read(self, text: str) -> Line:
         _check_text(text, "pass each text as a str")
@@ -222,9 +230,14 @@ class Translator:
         self, sources: Sequence[Sequence[int]], prefixes: Sequence[Sequence[int]]
     ) -> list[list[Hypothesis]]:
         """The n-best list of each source (ids without END), which begins with its prefix."""
-        source, real = padded([[*ids, END] for ids in sources])
-        source, real = source.to(self.device), real.to(self.device)
-        return decode(self.model, source, real, self.config, prefixes)
+        return decode_all(self.model, [Asked.of(sources, self.device, prefixes)], self.config)[0]
+
+    def search_all(self, batches: Batches) -> list[list[list[Hypothesis]]]:
+        """The n-best lists of each batch, by `search` where a subclass has one of its own."""
+        if type(self).search is not Translator.search:
+            return [self.search(sources, [[]] * len(sources)) for sources in batches]
+        asked = [Asked.of(sources, self.device) for sources in batches]
+        return decode_all(self.model, asked, self.config)
 
     def _told(self, line: Line, hypotheses: Sequence[Hypothesis]) -> Translation:
         best, *others = hypotheses
@@ -257,7 +270,7 @@ class Translator:
                 hypothesis.finished,
                 tokens=tokens,
             ),
-            _words=partial(_as_words, source, line, target, hypothesis.tokens, text),
+            _words=partial(words_linked, source, line, target, hypothesis.tokens, text),
         )
 
 
@@ -272,20 +285,3 @@ def _empty(line: Line) -> Translation:
 
 def _nothing(source_tokens: Sequence[str]) -> Rereading:
     return Rereading(None, (), "the text is empty")
-
-
-def _as_words(
-    source: Vocabulary,
-    line: Line,
-    target: Vocabulary,
-    tokens: Sequence[int],
-    text: str,
-    links: tuple[Link, ...],
-) -> tuple[Link, ...]:
-    if not links:
-        return ()
-    return word_links(
-        links,
-        words_of_tokens(source, line.ids, line.text),
-        words_of_tokens(target, tokens, text),
-    )

@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 
 from attlas.data.vocabulary import Vocabulary
+from attlas.decoding.alignment import Link, word_links
+from attlas.decoding.line import Line
 
 _UNKNOWN = "\N{REPLACEMENT CHARACTER}"
 _CONTEXT = 8  # tokens; a character of UTF-8 is at most 4 bytes, so at most 4 tokens
@@ -55,3 +57,21 @@ def _word_at(text: str) -> list[int]:
             inside = True
             places.append(word)
     return places
+
+
+def words_linked(
+    source: Vocabulary,
+    line: Line,
+    target: Vocabulary,
+    tokens: Sequence[int],
+    text: str,
+    links: tuple[Link, ...],
+) -> tuple[Link, ...]:
+    """Links of tokens as links of words, counted from 0; `tokens` and `text` are the target's."""
+    if not links:
+        return ()
+    return word_links(
+        links,
+        words_of_tokens(source, line.ids, line.text),
+        words_of_tokens(target, tokens, text),
+    )

@@ -8,6 +8,7 @@ from torch import Tensor
 
 from attlas.errors import AttlasError
 from attlas.layers.room import Room, grown
+from attlas.layers.stacked import stacked
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +51,13 @@ class Memory:
         keys, of_keys = _selected(self.keys, self._rooms[0], rows)
         values, of_values = _selected(self.values, self._rooms[1], rows)
         return replace(self, keys=keys, values=values, real=real, _rooms=(of_keys, of_values))
+
+    def followed_by(self, other: "Memory") -> "Memory":
+        """These batch rows and then those of another memory; who has fewer slots is padded."""
+        real = None
+        if self.real is not None or other.real is not None or self.slots != other.slots:
+            real = stacked(_all_real(self), _all_real(other))
+        return Memory(stacked(self.keys, other.keys), stacked(self.values, other.values), real)
 
     def choose(self, slots: Int[Tensor, "batch chosen"]) -> "Memory":
         """These slots of each batch row, in this order; of a memory with heads."""

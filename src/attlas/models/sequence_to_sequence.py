@@ -24,6 +24,14 @@ class State(Protocol):
         """These batch rows, in this order, repeats allowed: what beam search does."""
 
 
+@runtime_checkable
+class Joinable(State, Protocol):
+    """A state that can be joined by another: the rows of two batches then go on as one."""
+
+    def followed_by(self, other: Self) -> Self:
+        """These batch rows, and then those of a state that has read as many tokens."""
+
+
 S = TypeVar("S", bound=State)
 
 

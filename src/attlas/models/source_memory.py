@@ -29,6 +29,16 @@ class SourceMemory:
             layers = tuple(memory.select(sources) for memory in layers)
         return replace(self, layers=layers, each=each)
 
+    def followed_by(self, other: "SourceMemory") -> "SourceMemory":
+        """These rows and then those of another; the sources of the two are padded to one length."""
+        if self.each != other.each:
+            return self._each_its_own().followed_by(other._each_its_own())
+        pairs = zip(self.layers, other.layers, strict=True)
+        return replace(self, layers=tuple(one.followed_by(two) for one, two in pairs))
+
+    def _each_its_own(self) -> "SourceMemory":
+        return SourceMemory(tuple(self.spread(layer) for layer in range(len(self.layers))))
+
     def spread(self, layer: int) -> Memory:
         """A layer's memory with one batch row for each row."""
         memory = self.layers[layer]

@@ -5,6 +5,8 @@ from dataclasses import dataclass, replace
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from attlas.layers.stacked import stacked
+from attlas.models.joining import check_positions, coverage_of_both
 from attlas.models.source_memory import SourceMemory
 
 Hidden = tuple[Float[Tensor, "batch layers hidden"], ...]
@@ -34,6 +36,23 @@ class RecurrentState:
     def covered(self) -> "RecurrentState":
         """The same: a decoder that looks counts in any case."""
         return self
+
+    def followed_by(self, other: "RecurrentState") -> "RecurrentState":
+        """These rows and then those of another state, which has read as many target tokens."""
+        check_positions(self.position, other.position)
+        source, attended = self.source, self.attended
+        if source is not None and other.source is not None:
+            source = source.followed_by(other.source)
+        if attended is not None and other.attended is not None:
+            attended = stacked(attended, other.attended)
+        hidden = zip(self.hidden, other.hidden, strict=True)
+        return replace(
+            self,
+            hidden=tuple(stacked(*parts) for parts in hidden),
+            source=source,
+            coverage=coverage_of_both(self.coverage, other.coverage),
+            attended=attended,
+        )
 
     def select(self, rows: Int[Tensor, " chosen"]) -> "RecurrentState":
         """These batch rows, in this order, repeats allowed."""

@@ -6,6 +6,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from attlas.models.joining import check_positions, coverage_of_both
 from attlas.models.source_memory import SourceMemory
 from attlas.models.transformer.target_memory import TargetMemory
 
@@ -39,6 +40,16 @@ class TransformerState:
         precise = torch.promote_types(keys.dtype, torch.float32)
         nothing = torch.zeros(self.rows, keys.shape[-2], dtype=precise, device=keys.device)
         return replace(self, coverage=nothing)
+
+    def followed_by(self, other: "TransformerState") -> "TransformerState":
+        """These rows and then those of another state, which has read as many target tokens."""
+        check_positions(self.position, other.position)
+        return replace(
+            self,
+            source=self.source.followed_by(other.source),
+            past=self.past.followed_by(other.past),
+            coverage=coverage_of_both(self.coverage, other.coverage),
+        )
 
     def select(self, rows: Int[Tensor, " chosen"]) -> "TransformerState":
         """These batch rows, in this order, repeats allowed."""

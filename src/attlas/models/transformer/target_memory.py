@@ -7,6 +7,7 @@ from jaxtyping import Bool, Int
 from torch import Tensor
 
 from attlas.layers import Memory
+from attlas.layers.stacked import stacked
 from attlas.models.sharing import shared
 from attlas.patterns import Causal, Everywhere, Pattern
 
@@ -41,6 +42,25 @@ class TargetMemory:
         if memories is not None:
             layers = tuple(memory.select(memories) for memory in layers)
         return replace(self, layers=layers, each=each, own=own)._cleared()
+
+    def followed_by(self, other: "TargetMemory") -> "TargetMemory":
+        """These rows and then those of another, which have read as many tokens."""
+        if self.each != other.each:
+            return self.spread().followed_by(other.spread())
+        pairs = zip(self.layers, other.layers, strict=True)
+        layers = tuple(one.followed_by(two) for one, two in pairs)
+        if self.own is None and other.own is None:
+            return replace(self, layers=layers)
+        own = stacked(self._owned(), other._owned())
+        # `own` tells which slots are nobody's, filled ones too; to say it twice would be slower.
+        return replace(self, layers=tuple(replace(m, real=None) for m in layers), own=own)
+
+    def _owned(self) -> Bool[Tensor, "rows slots"]:
+        if self.own is not None:
+            return self.own
+        memory = self.layers[0]
+        rows = memory.keys.shape[0] * self.each
+        return torch.ones(rows, memory.slots, dtype=torch.bool, device=memory.keys.device)
 
     def spread(self) -> "TargetMemory":
         """The same with one memory for each row, every slot of which is its own."""
