@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from attlas.data.vocabulary import BEGIN, END, UNKNOWN
 from attlas.layers.stacked import stacked
+from attlas.models.joining import of_both
 from attlas.models.sequence_to_sequence import SequenceToSequence
 from attlas.recording import DenseReading, Tap
 
@@ -31,10 +32,8 @@ class TableState:
         return TableState(self.cell[rows], self.real[rows], coverage)
 
     def followed_by(self, other: "TableState") -> "TableState":
-        coverage = None
-        if self.coverage is not None and other.coverage is not None:
-            coverage = stacked(self.coverage, other.coverage)
         real = stacked(self.real, other.real)
+        coverage = of_both(self.coverage, other.coverage, stacked)
         return TableState(stacked(self.cell, other.cell), real, coverage)
 
 

@@ -143,7 +143,7 @@ def test_states_at_two_positions_are_no_batch(source, real) -> None:
     with pytest.raises(AttlasError, match="as many tokens, 4; got one that has read 0"):
         beams(model, source, real).followed_by(model.encode(source, real))
     state = model.encode(source, real)
-    with pytest.raises(AttlasError, match="or two that do not; got one of each"):
+    with pytest.raises(AttlasError, match="which both count where they look, or both do not"):
         state.followed_by(state.covered())
 
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Generic
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -15,7 +14,7 @@ from attlas.decoding.hypothesis import Hypothesis, listed, ranked
 from attlas.decoding.largest import largest
 from attlas.decoding.penalties import Penalties
 from attlas.decoding.prediction import predicted, sums
-from attlas.decoding.search import can_join, one_state
+from attlas.decoding.search import Search
 from attlas.layers.stacked import stacked
 from attlas.models.sequence_to_sequence import S, SequenceToSequence
 
@@ -23,42 +22,17 @@ _NEVER = float("-inf")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Beams(Generic[S]):
+class Beams(Search[S]):
     """A `beam_search` between two steps.
 
-    at: the number of each sentence. alive: log P of the tokens. last: the token that the model
-    reads next, of each hypothesis.
+    alive: log P of the tokens, of each hypothesis.
     """
 
-    model: SequenceToSequence[S]
-    penalties: Penalties
     beam: int
     n_best: int
     exhaustive: bool
-    constraints: Constraints
-    state: S
-    real: Bool[Tensor, "sentences slots"]
-    at: Int[Tensor, " sentences"]
-    tokens: Int[Tensor, "sentences width length"]
     alive: Float[Tensor, "sentences width"]
     finished: Finished
-    last: Int[Tensor, " rows"]
-
-    @property
-    def rows(self) -> int:
-        return len(self.last)
-
-    @property
-    def sentences(self) -> int:
-        return len(self.at)
-
-    @property
-    def joins(self) -> bool:
-        return can_join(self.state)
-
-    @property
-    def length(self) -> int:
-        return self.tokens.shape[2]
 
     def step(self) -> tuple["Beams[S] | None", Mapping[int, list[Hypothesis]]]:
         sentences, width, length = self.tokens.shape
@@ -144,14 +118,9 @@ class Beams(Generic[S]):
             return None
         return replace(
             self,
-            constraints=self.constraints.followed_by(other.constraints),
-            state=one_state(self.state, other.state),
-            real=stacked(self.real, other.real),
-            at=stacked(self.at, other.at),
-            tokens=stacked(self.tokens, other.tokens),
+            **self._of_both(other),
             alive=stacked(self.alive, other.alive),
             finished=self.finished.followed_by(other.finished),
-            last=stacked(self.last, other.last),
         )
 
 
@@ -191,11 +160,14 @@ def beam_search(
     at = torch.arange(first, first + len(real), device=real.device)
     alive = torch.zeros(len(real), 1, dtype=sums(real.device), device=real.device)
     return Beams(
-        model, penalties, beam, n_best, exhaustive, constraints, state, real, at,
+        model, penalties, constraints, state, real, at,
         tokens=at.new_empty(len(real), 1, 0),
+        last=torch.full_like(at, BEGIN),
+        beam=beam,
+        n_best=n_best,
+        exhaustive=exhaustive,
         alive=alive,
         finished=Finished.none(len(real), n_best, alive),
-        last=torch.full_like(at, BEGIN),
     )  # fmt: skip
 
 

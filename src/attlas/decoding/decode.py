@@ -99,7 +99,7 @@ def _searches(
     model: SequenceToSequence[S],
     batches: Sequence[tuple[Asked, Constraints]],
     config: DecodingConfig,
-) -> Iterator[Search]:
+) -> Iterator[Search[S]]:
     """The search of each batch, begun when it is asked for; their sentences are numbered on."""
     first = 0
     for batch, constraints in batches:
@@ -114,7 +114,7 @@ def _search(
     constraints: Constraints,
     config: DecodingConfig,
     first: int,
-) -> Search:
+) -> Search[S]:
     state, penalties = _begun(model, batch, config)
     if config.method == "greedy":
         return greedy_search(model, state, batch.real, constraints, penalties, first)

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Generic, Self
+from typing import Self
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -13,7 +13,7 @@ from attlas.decoding.constraints import Constraints
 from attlas.decoding.hypothesis import Hypothesis
 from attlas.decoding.penalties import Penalties
 from attlas.decoding.prediction import predicted, sums
-from attlas.decoding.search import can_join, one_state
+from attlas.decoding.search import Search
 from attlas.layers.stacked import stacked
 from attlas.models.sequence_to_sequence import S, SequenceToSequence
 
@@ -21,23 +21,14 @@ Choose = Callable[[Float[Tensor, "rows vocabulary"], Int[Tensor, " rows"], int],
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Paths(Generic[S]):
+class Paths(Search[S]):
     """The hypothesis of each row when `choose` picks every token.
 
     `choose(log_probabilities, at, length) → tokens (rows,)` gets −∞ for what may not come. A row
-    that ended, or may not grow, leaves the batch. at: the number of each row's sentence. last: the
-    token that the model reads next. total: log P of the tokens.
+    that ended, or may not grow, leaves the batch. total: log P of the tokens.
     """
 
-    model: SequenceToSequence[S]
     choose: Choose
-    penalties: Penalties
-    constraints: Constraints
-    state: S
-    real: Bool[Tensor, "rows slots"]
-    at: Int[Tensor, " rows"]
-    tokens: Int[Tensor, "rows length"]
-    last: Int[Tensor, " rows"]
     total: Float[Tensor, " rows"]
 
     @classmethod
@@ -54,27 +45,12 @@ class Paths(Generic[S]):
         """Before the first token; `first` is the number of the first sentence."""
         at = torch.arange(first, first + len(real), device=real.device)
         return cls(
-            model, choose, penalties, constraints, state, real, at,
+            model, penalties, constraints, state, real, at,
             tokens=at.new_empty(len(real), 0),
             last=torch.full_like(at, BEGIN),
+            choose=choose,
             total=torch.zeros(len(real), dtype=sums(real.device), device=real.device),
         )  # fmt: skip
-
-    @property
-    def rows(self) -> int:
-        return len(self.at)
-
-    @property
-    def sentences(self) -> int:
-        return len(self.at)
-
-    @property
-    def joins(self) -> bool:
-        return can_join(self.state)
-
-    @property
-    def length(self) -> int:
-        return self.tokens.shape[1]
 
     def step(self) -> tuple["Paths[S] | None", Mapping[int, list[Hypothesis]]]:
         logits, state = self.model.step(self.last, self.state)
@@ -130,13 +106,4 @@ class Paths(Generic[S]):
     def followed_by(self, other: "Paths[S]") -> "Paths[S] | None":
         if self.choose is not other.choose:
             return None
-        return replace(
-            self,
-            constraints=self.constraints.followed_by(other.constraints),
-            state=one_state(self.state, other.state),
-            real=stacked(self.real, other.real),
-            at=stacked(self.at, other.at),
-            tokens=stacked(self.tokens, other.tokens),
-            last=stacked(self.last, other.last),
-            total=stacked(self.total, other.total),
-        )
+        return replace(self, **self._of_both(other), total=stacked(self.total, other.total))

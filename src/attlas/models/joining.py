@@ -1,10 +1,11 @@
 """What states have to have in common to go on as one."""
 
-from jaxtyping import Float
-from torch import Tensor
+from collections.abc import Callable
+from typing import TypeVar
 
 from attlas.errors import AttlasError
-from attlas.layers.stacked import stacked
+
+T = TypeVar("T")
 
 
 def check_positions(one: int, other: int) -> None:
@@ -20,17 +21,17 @@ def check_positions(one: int, other: int) -> None:
         )
 
 
-def coverage_of_both(
-    one: Float[Tensor, "rows slots"] | None, other: Float[Tensor, "others other_slots"] | None
-) -> Float[Tensor, "all_rows most_slots"] | None:
-    """The coverage of the rows of both; None where neither counts.
+def of_both(one: T | None, other: T | None, join: Callable[[T, T], T]) -> T | None:
+    """What two states have, joined; None where neither has such a thing.
 
-    Errors: `AttlasError` where only one of them does.
+    Errors: `AttlasError` where one has, and the other has not.
     """
-    if (one is None) != (other is None):
+    if one is not None and other is not None:
+        return join(one, other)
+    if one is not None or other is not None:
         raise AttlasError(
-            "two states that count where they look, or two that do not",
-            "one of each",
-            "call `covered` of both",
+            "two states of one model, which both count where they look, or both do not",
+            "one with something that the other lacks",
+            "encode both with the same model, and call `covered` of both or of none",
         )
-    return None if one is None or other is None else stacked(one, other)
+    return None

@@ -6,7 +6,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from attlas.layers.stacked import stacked
-from attlas.models.joining import check_positions, coverage_of_both
+from attlas.models.joining import check_positions, of_both
 from attlas.models.source_memory import SourceMemory
 
 Hidden = tuple[Float[Tensor, "batch layers hidden"], ...]
@@ -40,18 +40,13 @@ class RecurrentState:
     def followed_by(self, other: "RecurrentState") -> "RecurrentState":
         """These rows and then those of another state, which has read as many target tokens."""
         check_positions(self.position, other.position)
-        source, attended = self.source, self.attended
-        if source is not None and other.source is not None:
-            source = source.followed_by(other.source)
-        if attended is not None and other.attended is not None:
-            attended = stacked(attended, other.attended)
         hidden = zip(self.hidden, other.hidden, strict=True)
         return replace(
             self,
             hidden=tuple(stacked(*parts) for parts in hidden),
-            source=source,
-            coverage=coverage_of_both(self.coverage, other.coverage),
-            attended=attended,
+            source=of_both(self.source, other.source, SourceMemory.followed_by),
+            coverage=of_both(self.coverage, other.coverage, stacked),
+            attended=of_both(self.attended, other.attended, stacked),
         )
 
     def select(self, rows: Int[Tensor, " chosen"]) -> "RecurrentState":

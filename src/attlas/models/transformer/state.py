@@ -6,7 +6,8 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from attlas.models.joining import check_positions, coverage_of_both
+from attlas.layers.stacked import stacked
+from attlas.models.joining import check_positions, of_both
 from attlas.models.source_memory import SourceMemory
 from attlas.models.transformer.target_memory import TargetMemory
 
@@ -48,7 +49,7 @@ class TransformerState:
             self,
             source=self.source.followed_by(other.source),
             past=self.past.followed_by(other.past),
-            coverage=coverage_of_both(self.coverage, other.coverage),
+            coverage=of_both(self.coverage, other.coverage, stacked),
         )
 
     def select(self, rows: Int[Tensor, " chosen"]) -> "TransformerState":
