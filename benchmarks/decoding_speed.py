@@ -140,12 +140,11 @@ def answer(options: argparse.Namespace) -> None:
     opened = gzip.open if options.data.suffix == ".gz" else open
     with opened(options.data, "rt", encoding="utf-8", newline="\n") as file:
         lines = [line.removesuffix("\n") for line in file][:: options.every]
-    part = middle(lines, options.threads[0] * max(options.batches))
     taken: list[str] = []
 
     def block(number: int) -> float:
         if not taken:
-            taken.append(fastest(ways, part))
+            taken.append(fastest(ways, lines))
         start = time.perf_counter()
         found = ways[taken[0]](lines)
         passed = time.perf_counter() - start
@@ -158,17 +157,6 @@ def answer(options: argparse.Namespace) -> None:
         task = Task(options.run, export, options.threads[0], search, options.batches, held)
         ways = CONTENDERS[options.serve](task)
         serve(block)
-
-
-def middle(lines: list[str], count: int) -> list[str]:
-    """So many lines, or all there are: of middle length, in the order in which they came.
-
-    Neighbours in length, as a batch has them: lines from all over would be padded more than in
-    earnest, and the more so the larger the batch.
-    """
-    order = sorted(range(len(lines)), key=lambda place: len(lines[place]))
-    first = max(0, (len(lines) - count) // 2)
-    return [lines[place] for place in sorted(order[first : first + count])]
 
 
 def fastest(ways: Ways, lines: list[str], clock: Callable[[], float] = time.perf_counter) -> str:

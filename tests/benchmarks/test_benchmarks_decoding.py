@@ -18,7 +18,7 @@ sys.path.append(str(BENCHMARKS))
 import decoding_speed  # noqa: E402
 import decoding_ways  # noqa: E402
 from agreement import OURS  # noqa: E402
-from decoding_speed import exported, fastest, middle  # noqa: E402
+from decoding_speed import exported, fastest  # noqa: E402
 from decoding_ways import batched  # noqa: E402
 
 
@@ -65,22 +65,6 @@ def test_the_fastest_way_is_taken_and_none_pays_for_being_cold() -> None:
     lines = ["a line"] * 500
     assert fastest(ways, lines, clock) == "cold"
     assert [seen for seen in clock.seen if seen[1] == len(lines)] == [(n, 500) for n in ways]
-
-
-@given(st.lists(st.text("ab ", max_size=20), max_size=40), st.integers(1, 50))
-def test_ways_are_tried_on_lines_of_middle_length(lines: list[str], count: int) -> None:
-    found = middle(lines, count)
-    assert len(found) == min(count, len(lines))
-    left = iter(lines)
-    assert all(line in left for line in found)  # in the order in which they came
-    left_out = list(lines)
-    for line in found:
-        left_out.remove(line)
-    sizes = [len(line) for line in found] or [0]
-    assert not [line for line in left_out if min(sizes) < len(line) < max(sizes)]
-    shorter = sum(len(line) < min(sizes) for line in left_out)
-    longer = sum(len(line) > max(sizes) for line in left_out)
-    assert max(shorter, longer) <= (len(left_out) + 1) // 2  # as many of the ones as of the others
 
 
 def test_a_single_way_needs_no_race() -> None:
