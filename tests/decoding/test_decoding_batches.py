@@ -226,7 +226,7 @@ def test_states_that_cannot_be_joined_go_on_alone(monkeypatch: pytest.MonkeyPatc
 def test_in_bfloat16_too_what_is_left_goes_on_with_the_next_one(
     monkeypatch: pytest.MonkeyPatch, way: str
 ) -> None:
-    monkeypatch.setattr(linear, "_LEAST", 0)  # so small a model is worth no bfloat16 else
+    monkeypatch.setattr(linear, "_LEAST_HALVES", 0)  # so small a model is worth no bfloat16 else
     model = trained_like("transformer")
     config = WAYS[way].model_copy(update={"autocast": "bf16"})
     source, real = sources(*sorted(LENGTHS[:24]))

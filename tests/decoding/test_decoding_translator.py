@@ -463,7 +463,7 @@ def test_a_subclass_with_a_search_of_its_own_searches_by_it() -> None:
 def test_a_search_in_bfloat16_is_nearly_that_of_float32(
     kind: str, method: str, monkeypatch: pytest.MonkeyPatch, two_threads: None
 ) -> None:
-    monkeypatch.setattr(linear, "_LEAST", 0)  # so small a model is worth no bfloat16 else
+    monkeypatch.setattr(linear, "_LEAST_HALVES", 0)  # so small a model is worth no bfloat16 else
     torch.manual_seed(2)
     config = (
         TransformerConfig(width=16, heads=2, feedforward=32, encoder_layers=1, decoder_layers=1)

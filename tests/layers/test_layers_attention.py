@@ -104,6 +104,40 @@ def test_concat_is_its_formula_with_the_pair_written_out():
 
 
 @pytest.mark.parametrize("make", [lambda: Additive(3, 5, 4), lambda: Concat(3, 5, 4)])
+@pytest.mark.parametrize("size", [1e-4, 1.0, 1e3])
+@pytest.mark.parametrize("training", [True, False])
+def test_scores_are_as_exact_without_gradients_as_with_them(make, size, training):
+    mechanism = make().train(training)
+    query, source = size * torch.randn(2, 7, 3), size * torch.randn(2, 6, 5)
+    kept = query.clone(), source.clone()
+    with_gradients = mechanism.score(query, mechanism.remember(source).keys)
+    with torch.no_grad():
+        without = mechanism.score(query, mechanism.remember(source).keys)
+        exact = mechanism.double()
+        wanted = exact.score(query.double(), exact.remember(source.double()).keys)
+    assert with_gradients.requires_grad
+    torch.testing.assert_close(without.double(), wanted, rtol=1e-4, atol=1e-6)
+    torch.testing.assert_close(with_gradients.detach(), without, rtol=1e-4, atol=1e-6)
+    assert torch.equal(query, kept[0])
+    assert torch.equal(source, kept[1])
+
+
+def test_what_is_too_large_or_no_number_scores_as_its_tanh_does():
+    mechanism = Additive(3, 5, 4)
+    with torch.no_grad():
+        mechanism.of_query.weight.fill_(1.0)
+        mechanism.of_key.weight.fill_(1.0)
+        source = torch.zeros(1, 2, 5)
+        total = mechanism.energy.weight.sum()
+        for number, wanted in ((3e38, total), (-3e38, -total), (torch.inf, total)):
+            query = torch.full((1, 1, 3), number / 3)
+            scores = mechanism.score(query, mechanism.remember(source).keys)
+            torch.testing.assert_close(scores, wanted.expand(1, 1, 2))
+        query = torch.full((1, 1, 3), torch.nan)
+        assert mechanism.score(query, mechanism.remember(source).keys).isnan().all()
+
+
+@pytest.mark.parametrize("make", [lambda: Additive(3, 5, 4), lambda: Concat(3, 5, 4)])
 def test_queries_scored_in_groups_are_scored_as_at_once(make, monkeypatch):
     mechanism = make().double()
     query = torch.randn(2, 7, 3).double().requires_grad_()

@@ -20,7 +20,7 @@ EIGHT_BITS = 2.0**-8  # how far a number of 1 and more, below 2, is from the nea
 @pytest.fixture(autouse=True)
 def of_any_size(monkeypatch: pytest.MonkeyPatch) -> None:
     """Small products are not worth it, and are here what is quick to check."""
-    monkeypatch.setattr(linear_module, "_LEAST", 0)
+    monkeypatch.setattr(linear_module, "_LEAST_HALVES", 0)
 
 
 def drawn(*shapes: tuple[int, ...]) -> list[Tensor]:

@@ -335,7 +335,7 @@ def halves(monkeypatch: pytest.MonkeyPatch) -> list[int]:
         made.append(given[0].numel())
         return half_product(*given)
 
-    monkeypatch.setattr(linear, "_LEAST", 0)
+    monkeypatch.setattr(linear, "_LEAST_HALVES", 0)
     monkeypatch.setattr(linear, "_FEWEST_ROWS", 1)
     monkeypatch.setattr(linear, "half_product", product)
     return made

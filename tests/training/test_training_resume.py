@@ -104,7 +104,7 @@ def test_ctrl_c_saves_this_very_update_and_the_run_goes_on_to_the_same_bits(
 def test_a_run_goes_on_in_the_numbers_it_began_in_on_whatever_processor(
     tmp_path: Path, undisturbed: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(linear, "_LEAST", 0)
+    monkeypatch.setattr(linear, "_LEAST_HALVES", 0)
     monkeypatch.setattr(precision, "halves_time", lambda: True)
     wanted = whole(tmp_path / "whole", recipe(12, autocast="auto"))
     train(recipe(5, autocast="auto"), tmp_path / "run")

@@ -17,7 +17,10 @@ _FEWEST_ROWS = 16  # fewer are not faster, and every number of rows is a kernel 
 # Each shape is a kernel, and batches have all kinds of them: the thousand that oneDNN would keep
 # double the memory of a training, and those of one batch are all that is used again.
 _KERNELS = 32
-_LEAST = 2**21  # multiplications: less than this is hardly more than the call
+# Multiplications, below which it does not pay: a kernel that is not kept takes 0.3 ms to make, as
+# long as so many take by MKL, and in a search, whose rows become fewer, hardly any is kept.
+_LEAST = 2**24
+_LEAST_HALVES = 2**21  # less than this is hardly more than the call
 
 
 class Linear(nn.Linear):
@@ -94,7 +97,7 @@ def _by_onednn(x: Tensor, weight: Tensor, bias: Tensor | None) -> bool:
     return (
         not torch.compiler.is_compiling()  # first: what follows is not for those who trace
         and all(plain(tensor) for tensor in (x, weight, bias) if tensor is not None)
-        and _enough(x, weight)
+        and _enough(x, weight, _LEAST)
         and leads()
         and _fit(x, weight, bias)
         and bool(torch.backends.mkldnn.enabled)
@@ -104,13 +107,15 @@ def _by_onednn(x: Tensor, weight: Tensor, bias: Tensor | None) -> bool:
 
 
 def _halves(x: Tensor, weight: Tensor, bias: Tensor | None) -> bool:
-    return all(plain(one) for one in (x, weight, bias) if one is not None) and _enough(x, weight)
+    return all(plain(one) for one in (x, weight, bias) if one is not None) and _enough(
+        x, weight, _LEAST_HALVES
+    )
 
 
-def _enough(x: Tensor, weight: Tensor) -> bool:
-    """Whether there is so much to multiply that it pays."""
+def _enough(x: Tensor, weight: Tensor, least: int) -> bool:
+    """Whether there is so much to multiply that it pays: so many products, of enough rows."""
     rows = x.numel() // max(1, x.shape[-1]) if x.ndim else 0
-    return rows >= _FEWEST_ROWS and rows * weight.numel() >= _LEAST
+    return rows >= _FEWEST_ROWS and rows * weight.numel() >= least
 
 
 def _fit(x: Tensor, weight: Tensor, bias: Tensor | None) -> bool:
