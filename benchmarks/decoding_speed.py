@@ -6,9 +6,8 @@ the same lines as text and gives lines back; the search is the same for all (dec
 
 How large a batch is best depends on who it is for: each contender first tries batches of so many
 sentences as --batches says (attlas: of 16,384 tokens too, its default; CTranslate2: with a thread a
-batch, and with all threads for each), and then goes on with the fastest; which one is told. It
-tries them on a part of the lines: those of middle length, as many as make a batch of the largest
-for every thread. Four rows are apart: attlas in bfloat16, which no peer has on these processors,
+batch, and with all threads for each), once through all lines, and then goes on with the fastest;
+which one is told. Four rows are apart: attlas in bfloat16, which no peer has on these processors,
 attlas in batches of 64 sentences, attlas as `attlas translate` calls it, which sees no more than a
 window of lines at once, and so with `--engine ctranslate2`.
 

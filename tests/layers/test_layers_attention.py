@@ -5,6 +5,7 @@ import sys
 
 import pytest
 import torch
+from torch.fx.experimental.proxy_tensor import make_fx
 
 from attlas.errors import AttlasError
 from attlas.layers import (
@@ -103,23 +104,73 @@ def test_concat_is_its_formula_with_the_pair_written_out():
     torch.testing.assert_close(weights[:, 0], torch.softmax(scores, -1))
 
 
-@pytest.mark.parametrize("make", [lambda: Additive(3, 5, 4), lambda: Concat(3, 5, 4)])
-@pytest.mark.parametrize("size", [1e-4, 1.0, 1e3])
-@pytest.mark.parametrize("training", [True, False])
-def test_scores_are_as_exact_without_gradients_as_with_them(make, size, training):
-    mechanism = make().train(training)
-    query, source = size * torch.randn(2, 7, 3), size * torch.randn(2, 6, 5)
-    kept = query.clone(), source.clone()
-    with_gradients = mechanism.score(query, mechanism.remember(source).keys)
+@pytest.fixture(params=["AVX2", "DEFAULT"])
+def capability(request, monkeypatch):
+    """What the processor is said to have."""
+    monkeypatch.setattr(torch.backends.cpu, "get_cpu_capability", lambda: request.param)
+    return request.param
+
+
+def test_a_tanh_without_gradients_is_made_of_a_sigmoid_where_that_is_quicker(capability):
+    x = torch.cat([torch.linspace(-20, 20, 10_001), torch.logspace(-30, 38, 500)])
     with torch.no_grad():
-        without = mechanism.score(query, mechanism.remember(source).keys)
-        exact = mechanism.double()
-        wanted = exact.score(query.double(), exact.remember(source.double()).keys)
-    assert with_gradients.requires_grad
-    torch.testing.assert_close(without.double(), wanted, rtol=1e-4, atol=1e-6)
-    torch.testing.assert_close(with_gradients.detach(), without, rtol=1e-4, atol=1e-6)
-    assert torch.equal(query, kept[0])
-    assert torch.equal(source, kept[1])
+        found = additive._tanh(x.clone())
+        of_sigmoid = 2 * torch.sigmoid(2 * x) - 1
+        assert torch.equal(found, of_sigmoid if capability == "AVX2" else x.tanh())
+        assert not torch.equal(of_sigmoid, x.tanh())
+        assert (found.double() - x.double().tanh()).abs().max() < 2.5e-7
+        for dtype in (torch.float64, torch.bfloat16, torch.float16):
+            other = x.to(dtype)
+            assert torch.equal(additive._tanh(other.clone()), other.tanh())
+
+
+@pytest.mark.parametrize("make", [lambda: Additive(3, 5, 4), lambda: Concat(3, 5, 4)])
+def test_with_gradients_a_tanh_is_torchs_own(make, capability):
+    mechanism = make()
+    query, keys = torch.randn(2, 7, 3), mechanism.remember(torch.randn(2, 6, 5)).keys.detach()
+    kept = keys.clone()
+    with torch.no_grad():
+        without = mechanism.score(query, keys)
+    assert torch.equal(keys, kept)
+    scores = mechanism.score(query, keys)
+    assert scores.requires_grad
+    assert torch.equal(keys, kept)
+    error = 3e-7 * mechanism.energy.weight.abs().sum().item()
+    torch.testing.assert_close(without, scores.detach(), rtol=0, atol=error)
+    asked = (
+        mechanism.of_query(query)
+        if isinstance(mechanism, Additive)
+        else query @ mechanism.of_pair.weight[:, :3].t()
+    )
+    pairs = asked.unsqueeze(2) + keys.unsqueeze(1)
+    torch.testing.assert_close(scores, pairs.tanh() @ mechanism.energy.weight[0])
+
+
+@pytest.mark.parametrize("make", [lambda: Additive(3, 5, 4), lambda: Concat(3, 5, 4)])
+@pytest.mark.filterwarnings("ignore:.torch.jit.script:DeprecationWarning")  # by torch itself
+def test_whoever_differentiates_from_outside_gets_its_gradient(make, monkeypatch):
+    monkeypatch.setattr(torch.backends.cpu, "get_cpu_capability", lambda: "AVX2")
+    mechanism = make().requires_grad_(False)
+    keys = mechanism.remember(torch.randn(1, 6, 5)).keys
+    query = torch.randn(3, 1, 1, 3)
+
+    def total(one):
+        return mechanism.score(one, keys).square().sum()
+
+    wanted = torch.func.grad(lambda all_: sum(total(one) for one in all_))(query)
+    of_all = torch.func.vmap(total)
+    torch.testing.assert_close(torch.func.grad(lambda all_: of_all(all_).sum())(query), wanted)
+    asked = query.clone().requires_grad_()
+    of_all(asked).sum().backward()
+    torch.testing.assert_close(asked.grad, wanted)
+    curved = torch.func.jacrev(torch.func.jacfwd(total))(query[0])
+    other = torch.func.jacfwd(torch.func.jacrev(total))(query[0])
+    torch.testing.assert_close(curved, other)
+    with torch.no_grad():
+        traced = make_fx(total)(query[0])
+    asked = query[0].clone().requires_grad_()
+    traced(asked).backward()
+    torch.testing.assert_close(asked.grad, wanted[0])
 
 
 def test_what_is_too_large_or_no_number_scores_as_its_tanh_does():

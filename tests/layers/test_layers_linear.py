@@ -210,10 +210,15 @@ assert os.environ["ONEDNN_PRIMITIVE_CACHE_CAPACITY"] == "32"
 
 def test_small_products_are_torchs_own(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "leads", lambda: True)
-    x, weight = drawn(5, (15, 1024), (1024, 1024))
-    assert torch.equal(linear(x, weight), F.linear(x, weight))
-    x, weight = drawn(6, (100, 10), (10, 10))
-    assert torch.equal(linear(x, weight), F.linear(x, weight))
+    products: list[tuple[int, ...]] = []
+    product = module._product
+    monkeypatch.setattr(
+        module, "_product", lambda x, *rest: products.append(tuple(x.shape)) or product(x, *rest)
+    )
+    for rows, side in ((15, 2048), (16, 1024), (17, 1023), (63, 512), (64, 512)):
+        x, weight = (part.detach() for part in drawn(5, (rows, side), (side, side)))
+        torch.testing.assert_close(linear(x, weight), F.linear(x, weight), rtol=1e-4, atol=1e-3)
+    assert products == [(16, 1024), (17, 1023), (64, 512)]
 
 
 def test_the_layer_is_torchs_by_its_numbers_and_names() -> None:

@@ -5,7 +5,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from attlas.layers.attention import ScoredAttention
-from attlas.layers.linear import Linear
+from attlas.layers.linear import Linear, overseen, plain
 from attlas.layers.memory import Memory
 from attlas.layers.padding import without_junk
 from attlas.layers.widths import check_widths
@@ -72,12 +72,21 @@ def tanh_energies(
 
 
 def _tanh(sums: Float[Tensor, "*sizes"]) -> Float[Tensor, "*sizes"]:
-    """tanh x, in place; of float32 on a CPU, where no gradient is asked for, as 2 σ(2x) − 1.
+    """tanh x, in place; where no gradient can be asked for, on x86 in float32, as 2 σ(2x) − 1.
 
-    That takes a third of the time of torch's tanh there, and is as exact as tanh is near 1, but not
-    near 0: it differs by 10⁻⁷, which would be more beside numbers of half precision.
+    Four passes that take a third of the time of torch's one tanh, or less. They are off by up to
+    2·10⁻⁷ wherever x is, tanh by 3·10⁻⁸: nothing beside a sum of many, but much to half precision.
     """
-    by_sigmoid = sums.device.type == "cpu" and sums.dtype == torch.float32
-    if by_sigmoid and not (torch.is_grad_enabled() and sums.requires_grad):
+    if _without_gradient(sums) and torch.backends.cpu.get_cpu_capability().startswith("AVX"):
         return sums.mul_(2).sigmoid_().mul_(2).sub_(1)
     return sums.tanh_()
+
+
+def _without_gradient(tensor: Tensor) -> bool:
+    """Whether these are float32 in memory, and nobody will ask what they came of."""
+    return (
+        not torch.compiler.is_compiling()
+        and plain(tensor)
+        and not overseen()
+        and not (torch.is_grad_enabled() and tensor.requires_grad)
+    )
