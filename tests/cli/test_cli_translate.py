@@ -124,6 +124,30 @@ def test_bad_utf8_names_its_line_and_the_lines_before_it_are_translated(
     assert "Traceback" not in error
 
 
+def test_an_output_that_was_begun_and_not_ended_is_told(
+    run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    output = tmp_path / "out"
+    whole = translate(run, text="1\n2\n")[1]
+    told = f"{output} holds the first 2 lines, or a few more, not all\n"
+    code, _, error = translate(run, "--window", 1, "-o", output, text=b"1\n2\n\xff\n")
+    assert code == 2
+    assert error.endswith(f"; {told}")
+    assert output.read_text(encoding="utf-8") == whole
+
+    really, asked = Translator.many, iter(range(9))
+
+    def interrupted(self: Translator, *given: object, **named: int) -> object:
+        if next(asked) == 2:
+            raise KeyboardInterrupt
+        return really(self, *given, **named)
+
+    monkeypatch.setattr(Translator, "many", interrupted)
+    code, _, error = translate(run, "--window", 1, "-o", output, text="1\n2\n3\n")
+    assert (code, error) == (130, f"attlas: interrupted; {told}")
+    assert output.read_text(encoding="utf-8") == whole
+
+
 def test_a_setting_of_another_table_is_refused(run: Path) -> None:
     code, _, error = translate(run, "--set", "model.hidden=3", text="1\n")
     assert code == 2

@@ -39,10 +39,10 @@ class Guarded(TyperCommand):
             raise typer.Exit(0) from None
         except KeyboardInterrupt as interrupt:
             stay()
-            _say("; ".join([MESSAGE, *getattr(interrupt, "__notes__", ())]), debug)
+            _say(_with_notes(MESSAGE, interrupt), debug)
             raise typer.Exit(INTERRUPTED) from None
         except AttlasError as error:
-            _say(f"attlas: {error}", debug)
+            _say(_with_notes(f"attlas: {error}", error), debug)
             raise typer.Exit(2) from None
         except (typer.Exit, typer.Abort):
             raise
@@ -81,6 +81,10 @@ def _told(error: Exception, debug: bool) -> int:
         debug,
     )
     return 1
+
+
+def _with_notes(text: str, error: BaseException) -> str:
+    return "; ".join([text, *getattr(error, "__notes__", ())])
 
 
 def _of_memory(error: Exception) -> bool:

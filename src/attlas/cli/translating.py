@@ -54,16 +54,23 @@ def translate_lines(
     with ExitStack() as files:
         lines = opened(target, files)
         links = opened(alignments, files) if alignments else None
-        for texts in arriving:
-            tell_long("line", texts, done, translator, trained)
-            for number, translation in enumerate(translator.many(texts, window=len(texts)), done):
-                remark(f"line {number + 1}", translation)
-                written = n_best_lines(number, translation) if numbered else [line_of(translation)]
-                lines.writelines(written)
-                if links:
-                    links.write(f"{translation.pharaoh}\n".encode())
-            _flush(lines, links)
-            done += len(texts)
+        try:
+            for texts in arriving:
+                tell_long("line", texts, done, translator, trained)
+                found = translator.many(texts, window=len(texts))
+                for number, translation in enumerate(found, done):
+                    remark(f"line {number + 1}", translation)
+                    lines.writelines(
+                        n_best_lines(number, translation) if numbered else [line_of(translation)]
+                    )
+                    if links:
+                        links.write(f"{translation.pharaoh}\n".encode())
+                _flush(lines, links)
+                done += len(texts)
+        except (KeyboardInterrupt, AttlasError) as stopped:
+            if done and target != STANDARD:
+                stopped.add_note(f"{target} holds the first {done:,} lines, or a few more, not all")
+            raise
 
 
 def at_hand(source: str) -> bool:
