@@ -8,6 +8,7 @@ Prints the share of each operator, and the rates of the matrix products (`matrix
 import argparse
 import gzip
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 import torch
@@ -34,14 +35,21 @@ def main() -> None:
     torch.set_num_threads(1)
     keep_freed_memory()
     method = {"method": "beam", "beam": options.beam} if options.beam > 1 else {"method": "greedy"}
-    limits = dict(zip(("max_length_factor", "max_length_constant"), options.longest, strict=True))
-    translator = Translator(options.run, DecodingConfig.model_validate(method | limits))
+    translator = Translator(
+        options.run, DecodingConfig.model_validate(method | limits(options.longest))
+    )
     opened = gzip.open if options.data.suffix == ".gz" else open
     with opened(options.data, "rt", encoding="utf-8") as file:
         lines = file.read().splitlines()[: options.lines]
     seconds, seen = profiled(translator, lines, options.rows)
     print(f"{len(lines)} lines in {seconds:.2f} s, under the profiler")
     print(report(seen, translator.model.parameters()))
+
+
+def limits(longest: Sequence[float]) -> dict[str, float]:
+    """The settings of a search that say how long a translation gets."""
+    factor, constant = longest
+    return {"max_length_factor": factor, "max_length_constant": int(constant)}
 
 
 def profiled(translator: Translator, lines: list[str], rows: int | None) -> tuple[float, profile]:

@@ -8,7 +8,7 @@ import torch
 sys.path.append(str(Path(__file__).resolve().parents[2] / "benchmarks"))
 
 from matrix_products import report
-from search_profile import profiled
+from search_profile import limits, profiled
 
 from attlas.data import Vocabularies, Words
 from attlas.decoding import DecodingConfig, Translator
@@ -29,3 +29,8 @@ def test_the_products_of_a_search_are_seen() -> None:
     told = report(seen, model.parameters()).splitlines()
     assert any("< 16 × 16 × 24: " in line for line in told)  # feed-forward, of three rows or so
     assert told[-1].startswith("all of these: ")
+
+
+def test_limits_are_those_of_a_search_as_the_command_line_gives_them() -> None:
+    config = DecodingConfig.model_validate(limits([1.5, 1.0]))
+    assert [config.max_length(size) for size in (0, 2, 5)] == [1, 4, 8]
