@@ -69,7 +69,9 @@ def translate_lines(
                 done += len(texts)
         except (KeyboardInterrupt, AttlasError) as stopped:
             if done and target != STANDARD:
-                stopped.add_note(f"{target} holds the first {done:,} lines, or a few more, not all")
+                stopped.add_note(
+                    f"{target} holds what came of the first {amount(done, 'line')}, or a few more"
+                )
             raise
 
 
