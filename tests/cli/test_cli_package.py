@@ -1,6 +1,8 @@
 """`import attlas`."""
 
 import ast
+import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -43,3 +45,54 @@ def test_a_type_checker_is_told_of_every_name_and_where_it_comes_from() -> None:
 def test_a_name_that_does_not_exist_is_an_attribute_error() -> None:
     with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
         attlas.nonsense  # noqa: B018
+
+
+# Packages that reading a run and searching with it have a use for; torch brings its own.
+USED = {
+    *("annotated_doc", "annotated_types", "attlas", "jaxtyping", "numpy", "pydantic"),
+    *("pydantic_core", "safetensors", "sentencepiece", "shellingham", "tomli_w", "torch", "typer"),
+    *("typing_extensions", "typing_inspection", "wadler_lindig"),
+}
+# Parts of torch that take longer to import than a short text to translate.
+COSTLY = ("torch._dynamo", "torch._inductor", "torch.distributed.tensor", "torch.distributed.fsdp")
+LOADING = """
+import json, sys
+import torch
+before = set(sys.modules)
+from attlas.__main__ import main
+try:
+    main()
+except SystemExit as ended:
+    assert not ended.code, ended.code
+print(json.dumps(sorted(set(sys.modules) - before)))
+"""
+
+
+def imported_by(*arguments: str, text: str = "") -> set[str]:
+    """The modules that a command imports, beyond those that torch imports."""
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    done = subprocess.run(
+        [sys.executable, "-c", LOADING, *arguments],
+        env=environment, input=text, capture_output=True, text=True,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    return set(json.loads(done.stdout.splitlines()[-1]))
+
+
+def test_translating_a_line_imports_no_more_than_it_uses(run: Path, tmp_path: Path) -> None:
+    links = tmp_path / "links"  # which are read off a trace: somebody listens to the model
+    modules = imported_by("translate", str(run), "--alignments", str(links), text="1 2 3\n")
+    packages = {name.partition(".")[0] for name in modules}
+    private = {name for name in packages if name.startswith("_")}  # of compiled packages
+    assert packages - private - set(sys.stdlib_module_names) <= USED
+    assert not {name for name in modules if name.startswith(COSTLY)}
+    of_attlas = {name.split(".")[1] for name in modules if name.startswith("attlas.")}
+    assert not of_attlas & {"analysis", "explorer", "exporting", "figures", "metrics", "training"}
+
+
+def test_classifying_a_text_does_not_import_the_compiler(labelling: Path) -> None:
+    assert not {
+        name
+        for name in imported_by("classify", str(labelling), text="a lovely film\n")
+        if name.startswith(COSTLY)
+    }

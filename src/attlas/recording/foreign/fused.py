@@ -1,5 +1,6 @@
 """A call of `F.scaled_dot_product_attention`: its reading, and its explicit twin."""
 
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -7,7 +8,6 @@ import torch
 import torch.nn.functional as F
 from jaxtyping import Float, Shaped
 from torch import Tensor, nn
-from torch.nn.attention.bias import CausalBias
 
 from attlas.patterns import causal
 from attlas.recording.factored_reading import FactoredReading
@@ -48,9 +48,7 @@ class FusedCall:
         """The weights before dropout, of these very tensors; the call was made at `place`."""
         query, keys = self._aligned()
         fold = heads_of(query, place, folds)
-        mask = self.attn_mask
-        if isinstance(mask, CausalBias):  # a tensor by name alone
-            mask = mask._materialize(self.query.device)
+        mask = _spelt_out(self.attn_mask, self.query.device)
         mask = None if mask is None else mask_with_heads(mask, query, fold)
         scale = float(self.query.shape[-1] ** -0.5) if self.scale is None else float(self.scale)
         past = Sight(causal, 0) if self.is_causal else None
@@ -96,6 +94,19 @@ class FusedCall:
             return query, keys
         rows = torch.broadcast_shapes(query.shape[:-2], keys.shape[:-2])  # type: ignore[no-untyped-call]
         return query.expand(*rows, *query.shape[-2:]), keys.expand(*rows, *keys.shape[-2:])
+
+
+def _spelt_out(mask: Tensor | None, device: torch.device) -> Tensor | None:
+    """The numbers of a `CausalBias`, which is a tensor by name alone; any other mask as it is.
+
+    Its module brings torch's compiler with it, which a translation has no use for. Whoever has made
+    such a mask has imported it.
+    """
+    module = sys.modules.get("torch.nn.attention.bias")
+    if module is None or not isinstance(mask, module.CausalBias):
+        return mask
+    numbers: Tensor = mask._materialize(device)
+    return numbers
 
 
 def factored(
