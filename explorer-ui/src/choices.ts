@@ -26,7 +26,7 @@ export class Choices {
 
   /** The texts of a trace, by how they begin. */
   offerTexts(texts: readonly string[]): void {
-    const named = texts.map((text, row): Item => [String(row), listed(row, texts.length, text)]);
+    const named = texts.map((text, row): Item => [String(row), listed(row, text)]);
     options(this.text, named);
     element("texts", HTMLElement).hidden = texts.length < 2;
   }
@@ -38,11 +38,14 @@ export class Choices {
     );
   }
 
-  /** What is chosen now; where a cell is the largest of several weights, no mean of heads is. */
+  /**
+   * What is chosen now; where a cell is the largest of several weights, no mean of heads is.
+   * Heads are counted from 0, as figures, traces and tables count them.
+   */
   show({ answer, sheet, layer, head }: State): void {
     if (answer === null || sheet === null) return;
     const heads = answer.layers[layer]?.heads ?? 0;
-    const each = Array.from({ length: heads }, (_, i): Item => [String(i), `${i + 1} of ${heads}`]);
+    const each = Array.from({ length: heads }, (_, i): Item => [String(i), String(i)]);
     options(this.head, sheet.head === null ? [["", "mean of all"], ...each] : each);
     const shown = sheet.head ?? head;
     this.head.value = shown === null ? "" : String(shown);

@@ -36,7 +36,7 @@ export class Frame {
   }
 }
 
-/** The first and the last place of one axis, counted from 1. */
+/** The first and the last place of one axis, counted from 0. */
 class Ends {
   private readonly first: HTMLInputElement;
   private readonly last: HTMLInputElement;
@@ -55,13 +55,13 @@ class Ends {
   }
 
   get span(): Span {
-    return { from: Number(this.first.value) - 1, to: Number(this.last.value) };
+    return { from: Number(this.first.value), to: Number(this.last.value) + 1 };
   }
 
   show({ from, to }: Span, most: number): void {
-    for (const input of [this.first, this.last]) input.max = String(most);
-    [this.first.value, this.last.value] = [String(from + 1), String(to)];
+    for (const input of [this.first, this.last]) input.max = String(most - 1);
+    [this.first.value, this.last.value] = [String(from), String(to - 1)];
     this.last.setCustomValidity("");
-    this.most.textContent = most.toLocaleString("en");
+    this.most.textContent = `0–${(most - 1).toLocaleString("en")}`;
   }
 }

@@ -28,11 +28,11 @@ export function numbered(text: string): Label {
  * Where any token carries the mark "▁" (or, in a text of GPT-2's bytes, "Ġ"), the mark says where
  * words begin and is not shown; a token that is nothing but the mark stays visible. WordPiece's "##"
  * says the opposite. Where none carries a mark, every token is a word of its own. An axis without
- * (matching) tokens is numbered, from 1; `first` is the place of the first token, from 0.
+ * (matching) tokens is numbered, from 0; `first` is the place of the first token.
  */
 export function labels(tokens: readonly string[], count: number, first = 0): Label[] {
   if (tokens.length !== count) {
-    return Array.from({ length: count }, (_, index) => numbered(String(first + index + 1)));
+    return Array.from({ length: count }, (_, index) => numbered(String(first + index)));
   }
   const mark = markOf(tokens);
   const pieces = tokens.some((token) => token.startsWith(PIECE) && token !== PIECE);

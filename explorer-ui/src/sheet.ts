@@ -48,10 +48,10 @@ export async function sheet(
   };
 }
 
-/** The cells of an axis by the places that they stand for, counted from 1. */
+/** The cells of an axis by the places that they stand for, counted from 0. */
 function groups(span: Span): Label[] {
   return Array.from({ length: cells(span) }, (_, index) => {
     const { from, to } = group(span, index);
-    return numbered(to - from === 1 ? `${from + 1}` : `${from + 1}–${to}`);
+    return numbered(to - from === 1 ? `${from}` : `${from}–${to - 1}`);
   });
 }

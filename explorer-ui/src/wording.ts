@@ -108,10 +108,9 @@ export function progress({ asking, reading, slow }: State): string {
   return reading && slow ? "Reading the weights. A long map takes its time…" : "";
 }
 
-/** A text of a trace, in the list of all of them. */
-export function listed(row: number, count: number, text: string): string {
-  const place = `${row + 1} of ${count}`;
-  return text === "" ? place : `${place}: ${text}`;
+/** A text of a trace, in the list of all of them: its row, counted from 0, and how it begins. */
+export function listed(row: number, text: string): string {
+  return text === "" ? String(row) : `${row}: ${text}`;
 }
 
 /** What a map is, for those who do not see it. */

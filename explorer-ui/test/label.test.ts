@@ -67,8 +67,8 @@ test("markup is text, and is not taken for a mark of the model's own", () => {
 });
 
 test("an axis whose tokens are not known is numbered", () => {
-  assert.deepEqual(labels(["a", "b"], 3).map((label) => label.text), ["1", "2", "3"]);
-  assert.deepEqual(labels([], 2, 511).map((label) => label.text), ["512", "513"]);
+  assert.deepEqual(labels(["a", "b"], 3).map((label) => label.text), ["0", "1", "2"]);
+  assert.deepEqual(labels([], 2, 511).map((label) => label.text), ["511", "512"]);
 });
 
 test("a sentence runs the way of its first letter", () => {

@@ -44,7 +44,7 @@ test("a part that has to be pooled comes for one head, and its cells are places"
   const { sheet, asked, named } = await ask(layer(1_000), null);
   assert.deepEqual([asked[0]?.head, sheet.head, sheet.coarse], [0, 0, true]);
   assert.deepEqual(named, []);
-  assert.deepEqual(sheet.rows.slice(0, 3).map((label) => label.text), ["1", "2–3", "4–5"]);
+  assert.deepEqual(sheet.rows.slice(0, 3).map((label) => label.text), ["0", "1–2", "3–4"]);
 });
 
 test("so many heads that their weights are millions come one by one", async () => {

@@ -95,9 +95,9 @@ test("what takes long is said to take long", () => {
   assert.match(progress({ ...empty, reading: true, slow: true }), /Reading the weights/);
 });
 
-test("a text of a trace is listed by its place and by how it begins", () => {
-  assert.equal(listed(0, 3, ""), "1 of 3");
-  assert.equal(listed(2, 3, "the cat"), "3 of 3: the cat");
+test("a text of a trace is listed by its row and by how it begins", () => {
+  assert.equal(listed(0, ""), "0");
+  assert.equal(listed(2, "the cat"), "2: the cat");
 });
 
 test("a problem of the server is told in its words, anything else in ours", () => {

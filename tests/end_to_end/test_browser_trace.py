@@ -58,7 +58,7 @@ def reader(served: tuple[str, Trace], driver: Driver) -> Iterator[Reader]:
 
 
 def shown(reader: Reader) -> tuple[int, ...]:
-    """The part in view, as its numbers say it: first and last of rows and of slots, from 1."""
+    """The part in view, as its numbers say it: first and last of rows and of slots, from 0."""
     ids = ("rows-first", "rows-last", "slots-first", "slots-last")
     return tuple(
         int(reader.driver.run("return document.getElementById(arguments[0]).value", one))
@@ -104,7 +104,7 @@ def test_another_text_is_chosen_by_how_it_begins(reader: Reader, served: tuple[s
     listed = reader.driver.run(
         "return [...document.querySelector('#text').options].map(o => o.text)"
     )
-    assert listed == ["1 of 2: the cat sat down", "2 of 2: a dog ran off"]
+    assert listed == ["0: the cat sat down", "1: a dog ran off"]
     reader.choose("#text", "1")
     reader.driver.wait("document.querySelector('#target bdi').textContent === 'a'")
     assert reader.words("source") == WORDS[1]
@@ -116,19 +116,20 @@ def test_a_long_map_is_seen_whole_by_its_largest_weights(
     reader: Reader, served: tuple[str, Trace]
 ) -> None:
     to_the_long_one(reader)
-    assert shown(reader) == (1, LENGTH, 1, LENGTH)
+    assert shown(reader) == (0, LENGTH - 1, 0, LENGTH - 1)
     assert "largest weight of up to 6 × 6" in reader.text("#coarse")
     assert reader.hidden("#rows")
     assert reader.hidden("#distribution")
     heads = reader.driver.run(
         "return [...document.querySelector('#head').options].map(o => o.text)"
     )
-    assert heads == ["1 of 3", "2 of 3", "3 of 3"]
+    assert heads == ["0", "1", "2"]  # as `maps_of` has them
+    assert reader.text("#rows-most") == reader.text("#slots-most") == "0–2,999"
     reader.driver.hover("#heatmap", 20, 30)
     reader.driver.wait("document.querySelector('#readout').textContent !== ''")
     rows, slots, share = re.fullmatch(r"(.+) → (.+): (.+)", reader.text("#readout")).groups()  # type: ignore[union-attr]
     (top, bottom), (left, right) = (map(int, span.split("–")) for span in (rows, slots))
-    largest = float(weights(served[1], "long", 0)[top - 1 : bottom, left - 1 : right].max())
+    largest = float(weights(served[1], "long", 0)[top : bottom + 1, left : right + 1].max())
     assert share == ("<1 %" if largest < 0.01 else f"{largest * 100:.0f} %")
 
 
@@ -140,13 +141,13 @@ def test_a_click_comes_closer_until_single_weights_are_seen(
     reader.driver.wait("document.querySelector('#coarse').hidden")
     top, bottom, left, right = shown(reader)
     assert bottom - top + 1 == right - left + 1 == 375  # an eighth of 3,000
-    assert reader.words("target") == [f"w{place}" for place in range(top - 1, bottom)]
+    assert reader.words("target") == [f"w{place}" for place in range(top, bottom + 1)]
     reader.driver.hover("#target .token:nth-child(1)")
     reader.driver.wait("document.querySelector('#target .token:nth-child(1).active')")
     bars = reader.bars()
-    assert [word for word, _ in bars] == [f"w{place}" for place in range(left - 1, right)]
+    assert [word for word, _ in bars] == [f"w{place}" for place in range(left, right + 1)]
     assert reader.driver.run("return document.querySelector('#head').value") == "0"
-    row = weights(served[1], "long", 0)[top - 1, left - 1 : right]
+    row = weights(served[1], "long", 0)[top, left : right + 1]
     for (_, share), weight in zip(bars, row.tolist(), strict=True):
         assert share == pytest.approx(weight, abs=0.00101)
     assert f"together {float(row.sum()) * 100:.0f} %" in reader.text("#distribution-note")
@@ -155,20 +156,20 @@ def test_a_click_comes_closer_until_single_weights_are_seen(
 def test_a_part_is_chosen_by_drawing_a_frame_and_left_by_a_button(reader: Reader) -> None:
     to_the_long_one(reader)
     reader.driver.press("#heatmap", (0, 0), (10, 10), (40, 30))
-    reader.driver.wait("document.querySelector('#rows-first').value !== '1'")
+    reader.driver.wait("document.querySelector('#rows-first').value !== '0'")
     top, bottom, left, right = shown(reader)
     assert 0 < bottom - top < right - left < LENGTH / 4
     reader.driver.click("#farther")
     reader.driver.wait("document.querySelector('#rows-first').value !== args[0]", str(top))
     reader.driver.click("#whole")
     reader.driver.wait("document.querySelector('#whole').disabled")
-    assert shown(reader) == (1, LENGTH, 1, LENGTH)
+    assert shown(reader) == (0, LENGTH - 1, 0, LENGTH - 1)
 
 
 def test_a_part_is_chosen_with_keys_alone(reader: Reader) -> None:
     to_the_long_one(reader)
     reader.driver.run("document.querySelector('#rows-first').focus()")
-    for number in (2_001, 2_003, 5, 9):
+    for number in (2_000, 2_002, 4, 8):
         reader.driver.run("document.activeElement.select()")
         reader.driver.keys([*str(number), TAB])
     assert reader.driver.run("return document.activeElement.textContent") == "Show"
@@ -178,7 +179,7 @@ def test_a_part_is_chosen_with_keys_alone(reader: Reader) -> None:
     assert reader.words("source") == ["w4", "w5", "w6", "w7", "w8"]
 
 
-@pytest.mark.parametrize("numbers", [(10, 5, 1, 9), (0, 5, 1, 9), (1, LENGTH + 1, 1, 9)])
+@pytest.mark.parametrize("numbers", [(10, 5, 0, 8), (-1, 5, 0, 8), (0, LENGTH, 0, 8)])
 def test_a_part_that_is_not_there_is_not_asked_for(
     reader: Reader, numbers: tuple[int, ...]
 ) -> None:
@@ -199,7 +200,7 @@ def test_the_same_part_of_another_head_comes_when_it_is_chosen(
     reader.driver.wait(
         "document.querySelector('#most').textContent === args[0]", f"{largest[2] * 100:.0f} %"
     )
-    assert shown(reader) == (1, LENGTH, 1, LENGTH)
+    assert shown(reader) == (0, LENGTH - 1, 0, LENGTH - 1)
 
 
 @pytest.mark.parametrize("width", [320, 1200])

@@ -5,6 +5,7 @@ import torch
 
 from attlas.errors import AttlasError
 from attlas.explorer.atlas import Atlas
+from attlas.figures import maps_of
 from attlas.recording import DenseReading, Trace
 
 
@@ -37,8 +38,8 @@ def test_calls_of_several_queries_are_maps_of_their_own() -> None:
     for size in (2, 5):
         trace.note("a", DenseReading(random(1, 1, size, size)))
     assert [(layer.name, layer.queries) for layer in Atlas.of(trace).layers] == [
-        ("a, call 1 of 2", 2),
-        ("a, call 2 of 2", 5),
+        ("a, call 0", 2),
+        ("a, call 1", 5),
     ]
 
 
@@ -50,8 +51,21 @@ def test_calls_of_one_query_that_look_at_other_texts_are_maps_of_their_own() -> 
     assert [layer.slots for layer in Atlas.of(trace).layers] == [3, 6, 4]
     for size in (7, 8, 9):  # a generation of its own
         trace.note("a", DenseReading(random(1, 1, 1, size)))
-    shapes = [(layer.queries, layer.slots) for layer in Atlas.of(trace).layers]
-    assert shapes == [(1, 3), (1, 6), (1, 4), (3, 9)]
+    shapes = [(layer.name, layer.queries, layer.slots) for layer in Atlas.of(trace).layers]
+    assert shapes == [
+        ("a, call 0", 1, 3),
+        ("a, call 1", 1, 6),
+        ("a, call 2", 1, 4),
+        ("a, calls 3–5", 3, 9),
+    ]
+
+
+def test_a_map_has_the_name_that_a_figure_of_its_call_has() -> None:
+    trace = Trace()
+    for batch in (1, 2, 2):  # the second text is in the later calls alone
+        trace.note("a", DenseReading(random(batch, 1, 2, 3)))
+    assert [layer.name for layer in Atlas.of(trace, 0).layers] == list(maps_of(trace, 0))
+    assert [layer.name for layer in Atlas.of(trace, 1).layers] == ["a, call 1", "a, call 2"]
 
 
 def test_each_text_has_its_own_maps_and_names() -> None:

@@ -57,29 +57,33 @@ class Atlas:
 
 def _layers(trace: Trace, name: str, row: int) -> Iterator[Layer]:
     """A layer for each of its calls; calls of one query each are the rows of one map, where what
-    they look at stays or grows by one slot a time."""
-    calls = [call.at(row) for call in trace.calls(name) if row < call.shape[0]]
-    if all(call.shape[2] == 1 for call in calls):
-        calls = [_together(run) if len(run) > 1 else run[0] for run in _runs(calls)]
-    for number, call in enumerate(calls):
+    they look at stays or grows by one slot a time. Calls are counted from 0, as in the trace."""
+    every = enumerate(trace.calls(name))
+    calls = [(number, call.at(row)) for number, call in every if row < call.shape[0]]
+    stepwise = all(call.shape[2] == 1 for _, call in calls)
+    runs = list(_runs(calls)) if stepwise else [[one] for one in calls]
+    for run in runs:
+        first, last = run[0][0], run[-1][0]
+        call = _together([call for _, call in run]) if len(run) > 1 else run[0][1]
         _, _, queries, slots = call.shape
         if queries and slots:
-            of = f", call {number + 1} of {len(calls)}" if len(calls) > 1 else ""
+            numbers = f"call {first}" if first == last else f"calls {first}–{last}"
+            of = f", {numbers}" if len(runs) > 1 else ""
             axes = axes_of(trace, name, row, queries, slots)
             yield Layer(f"{name or 'model'}{of}", call, axes)
 
 
-def _runs(calls: list[Reading]) -> Iterator[list[Reading]]:
+def _runs(calls: list[tuple[int, Reading]]) -> Iterator[list[tuple[int, Reading]]]:
     """Calls in turn of as many heads, of which each looks at as many slots as the one before, or at
     one more."""
-    run: list[Reading] = []
-    for call in calls:
+    run: list[tuple[int, Reading]] = []
+    for number, call in calls:
         if run:
-            (_, heads, _, slots), (_, others, _, more) = run[-1].shape, call.shape
+            (_, heads, _, slots), (_, others, _, more) = run[-1][1].shape, call.shape
             if others != heads or more - slots not in (0, 1):
                 yield run
                 run = []
-        run.append(call)
+        run.append((number, call))
     if run:
         yield run
 
