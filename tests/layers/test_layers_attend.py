@@ -3,6 +3,7 @@ import inspect
 import numpy as np
 import pytest
 import torch
+import torch.nn.functional as F
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -50,11 +51,9 @@ def questions(draw):
         options["real"] = noise.random((*of_key[:1], slots)) < 0.7
     for name in ("mask", "bias"):
         if draw(st.booleans()):
-            whole = draw(st.booleans())
-            shape = [1 if draw(st.booleans()) else size for size in of_query] if whole else []
-            shape += [1 if draw(st.booleans()) else size for size in (queries, slots)]
-            values = noise.normal(size=shape)
-            options[name] = values < 0.5 if name == "mask" else values
+            shape = [1 if draw(st.booleans()) else size for size in (*of_query, queries, slots)]
+            values = np.asarray(noise.normal(size=shape[draw(st.integers(0, len(shape))) :]))
+            options[name] = np.asarray(values < 0.5) if name == "mask" else values
     if draw(st.booleans()):
         options["scale"] = draw(st.floats(0.1, 2.0))
     return arrays, options
@@ -76,7 +75,7 @@ def expected(arrays, options):
     added = {"mask": np.True_, "bias": np.float64(0.0)}
     for name in added:
         if name in options:
-            pairs = options[name]
+            pairs = np.broadcast_to(options[name], (*arrays[0].shape[:-1], slots))  # NumPy's rule
             added[name] = pairs[:, None] if pairs.ndim == 3 else pairs
     seen &= added["mask"]
     bias = np.broadcast_to(added["bias"], shape)
@@ -421,15 +420,17 @@ Z = np.zeros
         ),
         (
             (F64, F64, F64),
-            {"mask": Z((4, 3, 3), bool)},
-            "wanted mask of shape (3, 3) or (2, 4, 3, 3), any axis of which may be 1; got shape "
-            "(4, 3, 3); order the axes as in the weights: batch, heads, queries, slots",
+            {"mask": Z((2, 3, 3), bool)},
+            "wanted mask of a shape that broadcasts to that of the weights, (2, 4, 3, 3); got "
+            "shape (2, 3, 3); order the axes as in the weights, (batch, heads, queries, slots); "
+            "each may be 1, and the first ones may be missing",
         ),
         (
             (F64, F64, F64),
             {"bias": Z((3, 4))},
-            "wanted bias of shape (3, 3) or (2, 4, 3, 3), any axis of which may be 1; got shape "
-            "(3, 4); order the axes as in the weights: batch, heads, queries, slots",
+            "wanted bias of a shape that broadcasts to that of the weights, (2, 4, 3, 3); got "
+            "shape (3, 4); order the axes as in the weights, (batch, heads, queries, slots); "
+            "each may be 1, and the first ones may be missing",
         ),
         (
             (F64, F64, F64),
@@ -536,11 +537,32 @@ def test_a_truth_value_is_no_position():
         attend(Z((3, 4)), Z((3, 4)), Z((3, 4)), first=True)
 
 
-def test_without_a_batch_a_mask_has_one_shape_only():
-    with pytest.raises(
-        AttlasError, match=r"mask of shape \(3, 3\), any axis of which may be 1; got"
-    ):
-        attend(Z((3, 4)), Z((3, 4)), Z((3, 4)), mask=Z((2, 3), bool))
+@pytest.mark.parametrize("shape", [(2, 3), (4,), (1, 3, 3)])
+def test_a_mask_that_does_not_broadcast_to_the_weights_is_refused(shape):
+    wanted = r"mask of a shape that broadcasts to that of the weights, \(3, 3\); got shape"
+    with pytest.raises(AttlasError, match=wanted):
+        attend(Z((3, 4)), Z((3, 4)), Z((3, 4)), mask=Z(shape, bool))
+
+
+BROADCAST = [(), (1,), (5,), (1, 1), (4, 1), (1, 5), (4, 5), (1, 1, 5), (3, 4, 1), (3, 4, 5)]
+BROADCAST += [(1, 3, 1, 5), (2, 1, 4, 1), (2, 1, 1, 5), (2, 3, 4, 5)]
+
+
+@pytest.mark.parametrize("shape", BROADCAST)
+@pytest.mark.parametrize("name", ["mask", "bias"])
+@pytest.mark.parametrize("as_numpy", [False, True])
+def test_a_mask_and_a_bias_broadcast_as_in_torchs_own_function(shape, name, as_numpy):
+    query, key, value = drawn(2, 3, 4, 8), drawn(2, 3, 5, 8, seed=1), drawn(2, 3, 5, 8, seed=2)
+    pairs = drawn(*shape, seed=3)
+    if name == "mask":
+        pairs = torch.arange(pairs.numel()).reshape(shape) % 4 != 2
+    whole = pairs.expand(2, 3, 4, 5)  # of fewer axes torch's function fails for want of an axis
+    referee = F.scaled_dot_product_attention(query, key, value, whole)
+    given = [one.numpy() if as_numpy else one for one in (query, key, value, pairs)]
+    context, weights = attend_with_weights(*given[:3], **{name: given[3]})
+    close(attend(*given[:3], **{name: given[3]}), referee)
+    close(context, referee)
+    close(np.asarray(weights) @ value.numpy(), referee)
 
 
 def test_under_autocast_arrays_come_back_in_the_dtype_in_which_they_came():

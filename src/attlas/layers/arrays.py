@@ -203,24 +203,22 @@ def _check_shapes(
 def _of_pairs(
     name: str, array: Shaped[Tensor, "..."] | None, weights: tuple[int, ...]
 ) -> Shaped[Tensor, "#batch #heads queries slots"] | None:
-    """A mask or a bias with the axes of the weights, or of one map for all of them."""
+    """A mask or a bias with all axes of the weights, as `torch.broadcast_to` gives them to it:
+    counted from the last, with 1 for each that is missing."""
     if array is None:
         return None
-    fits = array.ndim in (2, len(weights)) and all(
+    fits = array.ndim <= len(weights) and all(
         size in (1, wanted) for size, wanted in zip(array.shape[::-1], weights[::-1], strict=False)
     )
     if not fits:
-        # With four axes, three would be the batch to some and the heads to others.
-        shapes = " or ".join(map(str, dict.fromkeys((weights[-2:], weights))))
         raise AttlasError(
-            f"{name} of shape {shapes}, any axis of which may be 1",
+            f"{name} of a shape that broadcasts to that of the weights, {weights}",
             f"shape {tuple(array.shape)}",
-            "order the axes as in the weights: batch, heads, queries, slots",
+            "order the axes as in the weights, (batch, heads, queries, slots); each may be 1, and "
+            "the first ones may be missing",
         )
-    if array.ndim == 3:
-        array = array.unsqueeze(1)
-    elif array.ndim == 2:
-        array = array[None, None]
+    array = array.reshape((1,) * (len(weights) - array.ndim) + tuple(array.shape))
+    array = _four_axes(array)
     return array.expand(-1, -1, *weights[-2:])
 
 
@@ -262,7 +260,8 @@ def _from_numpy(array: Any) -> Tensor:
 
 def _kind(array: Any) -> str:
     # A masked array says elsewhere what may be seen: it is refused, rather than read without that.
-    if isinstance(array, np.ndarray) and not isinstance(array, np.ma.MaskedArray):
+    one = isinstance(array, np.ndarray | np.generic)  # a comparison of 0 axes gives the latter
+    if one and not isinstance(array, np.ma.MaskedArray):
         return "NumPy"
     return "torch" if isinstance(array, Tensor) else type(array).__name__
 

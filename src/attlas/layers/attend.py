@@ -50,7 +50,8 @@ def attend(
       With four axes they may have fewer heads, each shared by as many neighbours of the query's.
     - pattern: which slots may be seen by position. first: the position of the first query; None =
       the queries are the newest positions, so that causal stays right with a key/value cache.
-    - mask: bool (queries, slots), or with all axes of the weights; any of them may be 1.
+    - mask: bool, of any shape that broadcasts to the weights', (batch, heads, queries, slots): one
+      of (slots,) holds for every query; one of three axes beside four has heads first.
     - real: bool (batch, slots), or (slots,) where there is no batch. False = padding, whose content
       (NaN, inf) changes nothing.
     - bias: added to the scores, shaped like a mask (ALiBi, relative positions); −∞ hides the slot.
