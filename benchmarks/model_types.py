@@ -7,7 +7,8 @@ python benchmarks/model_types.py --sample 40 --json types.json
 Each type is built small, with random weights, from its default configuration. The same weights run
 twice with eager attention: once as transformers runs them, keeping the maps that the model itself
 returns (`output_attentions`, or else what its attention modules return), and once under
-`attlas.observe`, and once under `observe` with PyTorch's kernel, where transformers offers that. A type runs in a process of its own with a limit on time and memory.
+`attlas.observe`. Where transformers offers PyTorch's kernel, they run under `observe` with that as
+well. A type runs in a process of its own, with a limit on time and memory.
 
 | verdict | what it says |
 |---|---|
@@ -16,7 +17,7 @@ returns (`output_attentions`, or else what its attention modules return), and on
 | silent | a map is missing from the trace or differs, and nothing says so |
 | read | attlas reads maps, and the model returns none to compare them with |
 | none | the model returns no map, and attlas says that it found no attention |
-| not run | the script could not build or call the model, for a reason of transformers or of its own |
+| not run | the script could not build or call the model; the reason is given |
 """
 
 import argparse

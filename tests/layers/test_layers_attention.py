@@ -19,7 +19,7 @@ from attlas.layers import (
     ScaledDotProduct,
     additive,
 )
-from attlas.layers.attention import masked_softmax
+from attlas.layers.dense import masked_softmax
 from attlas.patterns import causal
 
 

@@ -11,11 +11,11 @@ from torch import Tensor
 
 from attlas.errors import AttlasError
 from attlas.layers.arrays import Arrays
-from attlas.layers.attention import masked_softmax
 from attlas.layers.banded import band_pays, banded_attention
 from attlas.layers.dense import (
     dense_attention,
     masked_attention,
+    masked_softmax,
     scaled_scores,
     weighted_values,
 )

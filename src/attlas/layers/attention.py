@@ -3,12 +3,11 @@
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
-import torch
-import torch.nn.functional as F
 from jaxtyping import Bool, Float, Shaped
 from torch import Tensor, nn
 
 from attlas.errors import AttlasError
+from attlas.layers.dense import masked_softmax
 from attlas.layers.dropout import Dropout
 from attlas.layers.memory import Memory
 from attlas.patterns import Everywhere, Pattern, everywhere
@@ -197,21 +196,3 @@ class ScoredAttention(Attention):
         if self.tap.intervened:
             used = self.tap.rewrite(weights.clone(), seen)  # it may write into them
         return Look(self.dropout(used).squeeze(1) @ memory.values, weights, used)
-
-
-def masked_softmax(
-    scores: Float[Tensor, "*shape slots"], seen: Bool[Tensor, "*#shape slots"]
-) -> Float[Tensor, "*shape slots"]:
-    """exp(s_j) / Σ_seen exp(s_k) on the seen slots, 0 elsewhere; all zeros where nothing is seen.
-
-    Gradients are finite everywhere: a row without a seen slot never meets −inf alone.
-    """
-    hidden = ~seen
-    blind = hidden.all(-1, keepdim=True)
-    if scores.dtype == torch.float16:
-        greatest = torch.finfo(scores.dtype).max
-        scores = scores.clamp(-greatest, greatest)  # a product that overflowed counts as that
-    scores = scores.masked_fill(hidden, -torch.inf).masked_fill(blind, 0.0)
-    # Sums of half-precision terms drift from 1, so they are taken in float32.
-    precise = torch.promote_types(scores.dtype, torch.float32)
-    return F.softmax(scores, dim=-1, dtype=precise).to(scores.dtype).masked_fill(hidden, 0.0)

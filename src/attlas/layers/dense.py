@@ -5,7 +5,6 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float, Shaped
 from torch import Tensor
 
-from attlas.layers.attention import masked_softmax
 from attlas.layers.dropout import dropout_mask
 from attlas.layers.memory import Memory
 from attlas.layers.written import softmax_of, written_attention, written_pays
@@ -182,3 +181,21 @@ def _dropped(
     weights = F.softmax(scores, dim=-1).to(query.dtype)
     dropped = dropout_mask(weights, dropout)
     return weighted_values(weights if dropped is None else weights * dropped, values)
+
+
+def masked_softmax(
+    scores: Float[Tensor, "*shape slots"], seen: Bool[Tensor, "*#shape slots"]
+) -> Float[Tensor, "*shape slots"]:
+    """exp(s_j) / Σ_seen exp(s_k) on the seen slots, 0 elsewhere; all zeros where nothing is seen.
+
+    Gradients are finite everywhere: a row without a seen slot never meets −inf alone.
+    """
+    hidden = ~seen
+    blind = hidden.all(-1, keepdim=True)
+    if scores.dtype == torch.float16:
+        greatest = torch.finfo(scores.dtype).max
+        scores = scores.clamp(-greatest, greatest)  # a product that overflowed counts as that
+    scores = scores.masked_fill(hidden, -torch.inf).masked_fill(blind, 0.0)
+    # Sums of half-precision terms drift from 1, so they are taken in float32.
+    precise = torch.promote_types(scores.dtype, torch.float32)
+    return F.softmax(scores, dim=-1, dtype=precise).to(scores.dtype).masked_fill(hidden, 0.0)

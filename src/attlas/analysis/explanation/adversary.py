@@ -12,7 +12,7 @@ from attlas.analysis.explanation.focus import Focus
 from attlas.analysis.explanation.output import jensen_shannon, total_variation
 from attlas.analysis.explanation.rows import Rows, slope
 from attlas.errors import AttlasError
-from attlas.layers.attention import masked_softmax
+from attlas.layers.dense import masked_softmax
 
 _AT_MOST = 1 << 22  # weights: with what the search keeps of each, some 150 MB
 _PENALTIES = (20.0, 5.0)  # of what is beyond ε, in turn: a strict one keeps near, a mild one roams
