@@ -1,5 +1,6 @@
 """A reading that holds what the weights are made of."""
 
+import math
 from dataclasses import dataclass, replace
 
 import torch
@@ -9,8 +10,12 @@ from torch import Tensor
 from attlas.patterns import Pattern
 from attlas.recording.reading import Reading
 
+NOTHING = 800.0
+"""Of a slot whose score is so much below another nothing is left: e⁻⁸⁰⁰ is 0 in every precision."""
+
+_ROUNDED = 1.01  # as much as half precision may add to a score
 _AT_ONCE = 1 << 22  # pairs that are looked at together
-_FAR = 1e8  # beyond any bias that is meant to weigh
+_FAR = 9e3  # beyond any bias that is meant to weigh
 
 
 @dataclass(frozen=True, slots=True, repr=False, eq=False)
@@ -77,28 +82,39 @@ class FactoredReading(Reading):
         return shown | (self._allowed(start, stop) & drowned)
 
     def shown(self, start: int, stop: int) -> Bool[Tensor, "#batch #heads rows slots"]:
-        """What is seen, but for rows that a bias hides whole by a finite number: they look at all
-        slots alike, as rows of padding do."""
+        """What is seen, but for rows that a bias hides whole by the least number of its type: they
+        look at all slots alike, as rows of padding do.
+
+        A finite number hides a slot where it is so low that no scores make up for it.
+        """
         allowed = self._allowed(start, stop)
         bias = self._bias_of(start, stop)
         if bias is None or bias.dtype == torch.bool or not allowed.shape[-1]:
             return allowed
-        # What models hide with where they do not take −∞: half of the least number and less, or
-        # what is far below the rest of its row.
-        shown = allowed & (bias > torch.finfo(bias.dtype).min / 2)
-        return shown & (bias > bias.masked_fill(~shown, -torch.inf).amax(-1, keepdim=True) - _FAR)
+        shown = allowed & (bias > -torch.inf)
+        numbers = bias.to(torch.promote_types(bias.dtype, torch.float32))
+        greatest = numbers.masked_fill(~shown, -torch.inf).amax(-1, keepdim=True)
+        shown = shown & (greatest > torch.finfo(bias.dtype).min / 2)
+        low = greatest - numbers > _FAR
+        if not bool((shown & low).any()):
+            return shown
+        reach = apart(self.query, self.keys, self.scale, self.softcap) + NOTHING
+        return shown & ~(low & (greatest - numbers > reach))
 
     @property
     def causal(self) -> bool:
-        _, _, queries, slots = self.shape
-        behind = self.first + queries == slots and self.pattern.bound.ahead == 0
-        if behind and not self.pattern.bound.marks:
+        bound = self.pattern.bound
+        if bound.ahead == 0 and not bound.marks:
             return True
+        queries, slots = self.shape[2:]
         step = max(1, _AT_ONCE // max(1, slots))
         for start in range(0, queries, step):
             stop = min(start + step, queries)
-            later = self.shown(start, stop).triu(slots - queries + start + 1)
-            if bool(later.any()):
+            later = self.shown(start, stop).triu(self.first + start + 1)
+            if not bool(later.any()):
+                continue
+            # What a bias has put low, but not below the reach of all scores, may be nothing here.
+            if self.bias is None or bool((self.rows(start, stop) > 0).logical_and(later).any()):
                 return False
         return True
 
@@ -143,3 +159,41 @@ class FactoredReading(Reading):
         if self.bias is None or self.bias.shape[2] == 1:
             return self.bias
         return self.bias[:, :, start:stop]
+
+
+def apart(
+    query: Float[Tensor, "batch heads queries width"],
+    keys: Float[Tensor, "batch key_heads slots width"],
+    scale: float,
+    softcap: float | None = None,
+) -> float:
+    """2 · max ‖q‖ · max ‖k‖ · |scale|, of the head where that is the most: two scores of a query
+    differ by no more, however they are rounded; nor by more than 2 · softcap."""
+    if not query.numel() or not keys.numel():
+        return 0.0
+    batch, key_heads = keys.shape[:2]
+    longest = _longest(query).reshape(batch, key_heads, -1).amax(-1) * _longest(keys)
+    most = float(longest.max()) * abs(scale) * _ROUNDED
+    return 2 * (most if softcap is None or not most > softcap else softcap)
+
+
+def may_differ_by(
+    gap: float,
+    query: Float[Tensor, "batch heads queries width"],
+    keys: Float[Tensor, "batch key_heads slots width"],
+    scale: float,
+    softcap: float | None = None,
+) -> bool:
+    """Whether a slot whose bias is so much below another's may have a weight beside it."""
+    # A looser bound first, which takes less time: ‖q‖ ≤ √width · max |qᵢ|.
+    loose = gap - NOTHING
+    if query.numel() and keys.numel():
+        greatest = (float(torch.linalg.vector_norm(one, torch.inf)) for one in (query, keys))
+        loose -= 2 * math.prod(greatest) * query.shape[-1] * abs(scale) * _ROUNDED
+    return not loose > 0 and not gap - NOTHING > apart(query, keys, scale, softcap)
+
+
+def _longest(vectors: Float[Tensor, "batch heads places width"]) -> Float[Tensor, "batch heads"]:
+    precise = torch.promote_types(vectors.dtype, torch.float32)
+    lengths: Tensor = torch.linalg.vector_norm(vectors, dim=-1, dtype=precise)
+    return lengths.amax(-1)

@@ -20,7 +20,6 @@ from attlas.patterns import (
     window,
 )
 from attlas.recording.factored_reading import FactoredReading
-from attlas.recording.foreign.sight import shown_by
 from attlas.recording.reading import Reading
 
 
@@ -159,7 +158,7 @@ def _filled(reading: FactoredReading) -> FactoredReading:
         return reading
     if reading.bias is None:
         return _cut(reading, newest) if reading.pattern.bound.ahead == 0 else reading
-    behind = shown_by(reading.bias)[..., newest:]
+    behind = reading.shown(0, reading.shape[2])[..., newest:]
     return reading if bool(behind.any()) else _cut(reading, newest)
 
 

@@ -9,8 +9,7 @@ import torch.nn.functional as F
 from jaxtyping import Float, Shaped
 from torch import Tensor, nn
 
-from attlas.patterns import causal
-from attlas.recording.factored_reading import FactoredReading
+from attlas.recording.factored_reading import FactoredReading, may_differ_by
 from attlas.recording.foreign.folds import Folds
 from attlas.recording.foreign.heads import (
     heads_of,
@@ -18,7 +17,7 @@ from attlas.recording.foreign.heads import (
     shared_keys,
     with_heads,
 )
-from attlas.recording.foreign.sight import Sight, sight_of
+from attlas.recording.foreign.sight import Sight, looking_back, sight_of
 from attlas.recording.place import Place
 
 _AXES = 4  # of what has heads
@@ -30,7 +29,8 @@ Change = Callable[[Tensor, Tensor], Tensor]
 class FusedCall:
     """softmax(scale · q kᵀ + mask) v, with the arguments of PyTorch's function.
 
-    is_causal counts queries from the first slot, whatever the number of slots.
+    is_causal counts queries from the first slot, whatever the number of slots; beside a mask, which
+    some kernels allow, it hides what is left.
     """
 
     query: Float[Tensor, "... queries width"]
@@ -48,14 +48,15 @@ class FusedCall:
         """The weights before dropout, of these very tensors; the call was made at `place`."""
         query, keys = self._aligned()
         fold = heads_of(query, place, folds)
-        mask = _spelt_out(self.attn_mask, self.query.device)
+        mask = self.attn_mask
+        first = 0 if self.is_causal else _first_of(mask)
+        if first is not None:
+            sight = looking_back(sight, first)
+            mask = mask if self.is_causal else None
         mask = None if mask is None else mask_with_heads(mask, query, fold)
         scale = float(self.query.shape[-1] ** -0.5) if self.scale is None else float(self.scale)
-        past = Sight(causal, 0) if self.is_causal else None
         query, keys = with_heads(query, fold), with_heads(keys, fold)
-        return factored(
-            query, keys, scale, mask, place.module, lambda *given: past or sight(*given)
-        )
+        return factored(query, keys, scale, mask, place.module, sight)
 
     def changed(
         self, place: Place, folds: Folds, change: Change
@@ -96,17 +97,18 @@ class FusedCall:
         return query.expand(*rows, *query.shape[-2:]), keys.expand(*rows, *keys.shape[-2:])
 
 
-def _spelt_out(mask: Tensor | None, device: torch.device) -> Tensor | None:
-    """The numbers of a `CausalBias`, which is a tensor by name alone; any other mask as it is.
+def _first_of(mask: Tensor | None) -> int | None:
+    """Where the first query stands by a `CausalBias`, a tensor by name alone: by the corner in
+    which its triangle begins. None for any other mask.
 
     Its module brings torch's compiler with it, which a translation has no use for. Whoever has made
     such a mask has imported it.
     """
     module = sys.modules.get("torch.nn.attention.bias")
     if module is None or not isinstance(mask, module.CausalBias):
-        return mask
-    numbers: Tensor = mask._materialize(device)
-    return numbers
+        return None
+    upper_left = mask.variant == module.CausalVariant.UPPER_LEFT
+    return 0 if upper_left else int(mask.seq_len_kv - mask.seq_len_q)
 
 
 def factored(
@@ -124,7 +126,11 @@ def factored(
     query, keys = as_multiplied(query), as_multiplied(keys)
     query, keys = query.expand(batch, heads, -1, -1), keys.expand(batch, -1, -1, -1)
     query, keys, mask = shared_keys(query, keys, mask, module)
-    seen = sight(mask, batch, query.shape[2], keys.shape[2])
+
+    def reached(gap: float) -> bool:
+        return may_differ_by(gap, query, keys, scale, softcap)
+
+    seen = sight(mask, batch, query.shape[2], keys.shape[2], reached)
     return FactoredReading(
         query, keys, scale, seen.pattern, seen.first, seen.real, seen.bias, softcap
     )

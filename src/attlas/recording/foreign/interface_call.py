@@ -10,7 +10,7 @@ from jaxtyping import Float, Shaped
 from torch import Tensor, nn
 
 from attlas.patterns import Pattern, both, causal, everywhere, window
-from attlas.recording.factored_reading import FactoredReading
+from attlas.recording.factored_reading import FactoredReading, may_differ_by
 from attlas.recording.foreign.sight import Sight, sight_of
 
 _UNREADABLE = ("s_aux", "cache", "cu_seq_lens_q", "cu_seqlens_q")
@@ -85,7 +85,11 @@ class InterfaceCall:
         """The weights before dropout, of these very tensors."""
         batch, _, queries, _ = self.query.shape
         slots = self.keys.shape[2]
-        seen = sight(self.mask, batch, queries, slots)
+
+        def reached(gap: float) -> bool:
+            return may_differ_by(gap, self.query, self.keys, self.scale, self.softcap)
+
+        seen = sight(self.mask, batch, queries, slots, reached)
         pattern, first, real = seen.pattern, seen.first, seen.real
         if self.mask is None:
             real = None if self.real is None or bool(self.real.all()) else self.real

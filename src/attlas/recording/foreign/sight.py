@@ -1,15 +1,23 @@
 """What the queries of a call may see: a model's mask, and the pattern that it spells out."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Any
 
 import torch
 from jaxtyping import Bool, Int, Shaped
 from torch import Tensor
 
 from attlas.patterns import Pattern, both, causal, everywhere, window
+from attlas.recording.factored_reading import NOTHING
 
 _AT_ONCE = 1 << 22  # pairs that are compared at a time
-_FAR = 9e3  # e⁻⁹⁰⁰⁰ is nothing beside 1, whatever the scores are
+_ABSORBING = 16.0  # added to a whole row, a larger number takes digits from its scores
+_BEYOND = 1e30  # more than scores differ by, but where their sums overflow
+
+Reached = Callable[[float], bool]
+"""Whether a slot which a mask puts this far below another may be looked at all the same, because
+the scores at hand may differ by so much."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,43 +30,75 @@ class Sight:
     bias: Shaped[Tensor, "#batch #heads #queries #slots"] | None = None
 
 
+def by_any_scores(gap: float) -> bool:
+    """Whether the scores may differ by so much, where nobody knows them."""
+    return not gap > _BEYOND
+
+
 def sight_of(
     mask: Shaped[Tensor, "#batch #heads #queries #slots"] | None,
     batch: int,
     queries: int,
     slots: int,
+    reached: Reached = by_any_scores,
 ) -> Sight:
     """The sight that a mask spells out, exactly: as a pattern and padding, or else as it is.
 
     mask: bool (True = may see) or float (added to the scores). Without one the queries are the
     newest of the slots, and see all of them. A pattern costs no memory, where a mask has queries ×
     slots numbers; it is looked for among everywhere, causal, windows and causal windows.
+
+    A finite number hides a slot as −∞ does where no scores make up for it, as `reached` says. Where
+    they may, the mask is kept as a bias.
     """
     if mask is None:
         return Sight(first=max(slots - queries, 0))
-    return _sight(mask, batch, queries, slots)
+    found, gap = spelled_out(mask, batch, queries, slots)
+    return found if gap == torch.inf or not reached(gap) else as_it_is(mask, queries, slots)
 
 
-def _sight(
-    mask: Shaped[Tensor, "#batch #heads #queries #slots"], batch: int, queries: int, slots: int
+def looking_back(sight: Callable[..., Sight], first: int) -> Callable[..., Sight]:
+    """The sights of calls that also hide what comes after a query; the first stands at `first`."""
+
+    def of_call(mask: Any, batch: int, queries: int, slots: int, reached: Reached) -> Sight:
+        if mask is None:
+            return Sight(causal, first)
+        found = sight(mask, batch, queries, slots, reached)
+        if found.pattern != everywhere:
+            found = as_it_is(mask.detach().clone(), queries, slots)
+        return replace(found, pattern=causal, first=first)
+
+    return of_call
+
+
+def as_it_is(
+    mask: Shaped[Tensor, "#batch #heads #queries #slots"], queries: int, slots: int
 ) -> Sight:
-    as_it_is = Sight(first=max(slots - queries, 0), bias=mask)
-    if not batch or not queries or not slots:
-        return as_it_is
-    as_it_is = replace(as_it_is, first=place_in(shown_by(mask).expand(-1, -1, queries, slots)))
-    if mask.shape[1] > 1:
-        if mask.stride(1) and not torch.equal(mask, mask[:, :1].expand_as(mask)):
-            return as_it_is
-        mask = mask[:, :1]  # the same for every head
-        as_it_is = replace(as_it_is, bias=mask)
-    allowed = _allowed(mask)
+    """The sight of a mask that is kept, once where it is the same for all heads."""
+    bias = mask[:, :1] if mask.shape[1] > 1 and _same_for_heads(mask) else mask
+    shown = _above_the_least(mask).expand(-1, -1, queries, slots)
+    return Sight(first=place_in(shown), bias=bias)
+
+
+def spelled_out(
+    mask: Shaped[Tensor, "#batch #heads #queries #slots"], batch: int, queries: int, slots: int
+) -> tuple[Sight, float]:
+    """The sight of a mask, and how far below the others it puts whatever it hides.
+
+    The sight is right for scores that do not differ by so much.
+    """
+    kept = as_it_is(mask, queries, slots), torch.inf
+    if not batch or not queries or not slots or (mask.shape[1] > 1 and not _same_for_heads(mask)):
+        return kept
+    mask = mask[:, :1]
+    allowed, gap = _allowed(mask)
     if allowed is None:
-        return as_it_is
+        return kept
     allowed = allowed[:, 0].expand(-1, queries, slots)
     real = allowed.any(1)
     found = _pattern_of(allowed, real)
     if found is None:
-        return as_it_is
+        return kept
     pattern, first = found
     padded = None if bool(real.all()) else real.expand(batch, slots).clone()
     newest = first + queries
@@ -67,7 +107,7 @@ def _sight(
         # looks back alone hides them, so they need not count as padding.
         filled = real[:, :newest]
         padded = None if bool(filled.all()) else padded
-    return Sight(pattern, first, padded)
+    return Sight(pattern, first, padded), gap
 
 
 def place_in(shown: Bool[Tensor, "#batch #heads queries slots"]) -> int:
@@ -79,29 +119,35 @@ def place_in(shown: Bool[Tensor, "#batch #heads queries slots"]) -> int:
     return max(newest - queries, 0)
 
 
-def shown_by(
+def _same_for_heads(mask: Shaped[Tensor, "#batch heads #queries #slots"]) -> bool:
+    return not mask.stride(1) or torch.equal(mask, mask[:, :1].expand_as(mask))
+
+
+def _above_the_least(
     mask: Shaped[Tensor, "#batch #heads #queries #slots"],
 ) -> Bool[Tensor, "#batch #heads #queries #slots"]:
-    """The pairs that a mask does not hide, whatever else it says of them."""
-    if mask.dtype == torch.bool:
-        return mask
-    # What models add to hide a slot: −∞, the least number there is, −10⁹, −10⁴. A row of which
-    # all is hidden by −10⁹ or −10⁴ sees everything: nothing is far below its greatest. The least
-    # number of a type is meant as −∞, and a row that has nothing else, of padding, sees nothing.
-    greatest = mask.amax(-1, keepdim=True)
-    return (mask > greatest - _FAR) & (mask > torch.finfo(mask.dtype).min)
+    """The pairs that a mask does not hide by −∞ or the least number of its type.
+
+    A row that has nothing else, of padding, is meant to see nothing. A row of which all is hidden
+    by another number sees everything.
+    """
+    return mask if mask.dtype == torch.bool else mask > torch.finfo(mask.dtype).min
 
 
 def _allowed(
     mask: Shaped[Tensor, "#batch #heads #queries #slots"],
-) -> Bool[Tensor, "#batch #heads #queries #slots"] | None:
-    """A mask as truth values; None where it says more than that."""
+) -> tuple[Bool[Tensor, "#batch #heads #queries #slots"] | None, float]:
+    """A mask as truth values, and how far the false ones are below the others at the least; None
+    where it says something else than that, whatever the scores are."""
     if mask.dtype == torch.bool:
-        return mask
-    greatest, allowed = mask.amax(-1, keepdim=True), shown_by(mask)
-    if bool((torch.where(allowed, mask, greatest) != greatest).any()):
-        return None  # it weighs what it shows
-    return allowed
+        return mask, torch.inf
+    numbers = mask.to(torch.promote_types(mask.dtype, torch.float32))
+    greatest = numbers.amax(-1, keepdim=True)
+    allowed = (numbers == greatest) & _above_the_least(mask)
+    sees = allowed.any(-1, keepdim=True)
+    gap = float(torch.where(allowed | ~sees, torch.inf, greatest - numbers).min())
+    hides = gap > NOTHING and not bool((sees & (greatest.abs() > _ABSORBING)).any())
+    return (allowed, gap) if hides else (None, 0.0)
 
 
 def _pattern_of(
