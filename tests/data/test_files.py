@@ -1,3 +1,4 @@
+import csv
 import gzip
 import io
 import os
@@ -98,6 +99,101 @@ def test_blank_lines_at_the_end_are_no_pairs(tmp_path):
     assert corpus.pairs == (Pair("a", "b"), Pair("c", "d"))
     with pytest.raises(AttlasError, match="got 1 column in line 2"):
         read_pairs([put(tmp_path / "b.tsv", "a\tb\n\nc\td\n")])
+
+
+WORDS = ["null", "NA", "n/a", "nan", "None", "007", "1e5", "True", "2020-01-01", "so, so", ' "x" ']
+QUOTED = [*WORDS, 'He said "no".', "a\ttab", "semi;colon", "a\u2028b\x0bc\x85d"]
+
+
+def as_table(rows, separator):
+    written = io.StringIO()
+    csv.writer(written, delimiter=separator).writerows(rows)
+    return written.getvalue()
+
+
+@pytest.mark.parametrize("mark", ["", "\ufeff"])
+@pytest.mark.parametrize(
+    ("name", "separator", "said"),
+    [
+        ("a.csv", ",", {}),
+        ("a.CSV", ";", {"separator": ";"}),
+        ("a.tsv", "\t", {"quoting": "csv"}),
+        ("a.txt", "|", {"quoting": "csv", "separator": "|"}),
+    ],
+)
+def test_a_table_with_quotes_is_read_as_its_writer_meant_it(tmp_path, name, separator, said, mark):
+    rows = [(word, str(n), word[::-1]) for n, word in enumerate(QUOTED)]
+    path = put(tmp_path / name, mark + as_table([("de", "id", "en"), *rows], separator))
+    corpus = read_pairs([path], ("en", "de"), **said)
+    assert corpus.pairs == tuple((row[2], row[0]) for row in rows)
+    assert corpus.lines == tuple(range(2, len(rows) + 2))
+    assert read_pairs([path], (3, 1), **said).pairs[1:] == corpus.pairs
+    assert "WARNING" not in str(corpus.report)
+
+
+def test_a_row_of_a_csv_goes_over_lines_and_no_pair_has_a_line_break(tmp_path):
+    path = put(tmp_path / "a.csv", 'en,de\none,eins\n"two\nlines",zwei\nthree,drei\n')
+    corpus = read_pairs([path], ("en", "de"))
+    assert corpus.pairs == (("one", "eins"), ("three", "drei"))
+    assert corpus.lines == (2, 5)
+    assert "1 with a line break inside (line 3)" in str(corpus.report)
+
+
+def test_the_columns_of_a_csv_have_to_be_named_because_a_header_is_likely(tmp_path):
+    path = put(tmp_path / "a.csv", "en,de\none,eins\n")
+    with pytest.raises(AttlasError, match=r"its first row is \['en', 'de'\]; name two of them"):
+        read_pairs([path])
+    with pytest.raises(AttlasError, match=r"data\.columns: which columns of"):
+        FilesData(train=(str(path),), valid=(str(path),)).load()
+    named = FilesData(train=(str(path),), valid=(str(path),), columns=("en", "de"))
+    assert named.load().train.pairs == (("one", "eins"),)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ('en,de\n"one,eins\n', "a whole row in line 2 .* got unexpected end"),
+        ("en,de\none\n", "2 columns in every line .* got 1 column in line 2; mend that line$"),
+        (
+            "en;de\none;eins\n",
+            "a column named 'en' .* separate the columns by commas, or set",
+        ),
+    ],
+)
+def test_a_wrong_csv_of_pairs_is_an_error_with_its_line(tmp_path, text, said):
+    with pytest.raises(AttlasError, match=said):
+        read_pairs([put(tmp_path / "a.csv", text)], ("en", "de"))
+
+
+def test_quoted_fields_of_a_tsv_are_told_until_somebody_says_how_they_are_meant(tmp_path):
+    path = put(tmp_path / "a.tsv", '"a ""b"""\tc\n"Yes," he said. "No."\td\n')
+    told = str(read_pairs([path]).report)
+    assert "WARNING: 1 field in quotation marks" in told
+    assert 'data.quoting = "csv" takes them off' in told
+    assert "WARNING" not in str(read_pairs([path], quoting="none").report)
+    plain = put(tmp_path / "b.tsv", '"a ""b"""\t"c"\n')
+    assert read_pairs([plain], quoting="csv").pairs == (('a "b"', "c"),)
+    for settings, pairs in (({}, (('"a ""b"""', '"c"'),)), ({"quoting": "csv"}, (('a "b"', "c"),))):
+        data = FilesData(train=(str(plain),), valid=(str(plain),), **settings)
+        assert data.load().train.pairs == pairs
+
+
+def test_a_quoted_field_that_holds_what_divides_a_tsv_is_told_of_the_setting(tmp_path):
+    path = put(tmp_path / "a.tsv", 'a\tb\n"c\nd"\te\n')
+    with pytest.raises(AttlasError, match=r'got 1 column in line 2; .*set data\.quoting = "csv"'):
+        read_pairs([path])
+    path = put(tmp_path / "b.tsv", '"en"\t"de"\n"c"\t"e"\n')
+    with pytest.raises(AttlasError, match=r'take the quotes off \(data\.quoting = "csv"\)'):
+        read_pairs([path], ("en", "de"))
+
+
+def test_settings_of_a_table_without_one_are_an_error():
+    files = {"train": ("a", "b"), "valid": ("c", "d")}
+    table = {"kind": "files", **files, "separator": ";", "quoting": "csv"}
+    with pytest.raises(AttlasError, match=r"a table .* beside data\.separator and data\.quoting"):
+        Recipe.read({"data": table}, "recipe.toml")
+    with pytest.raises(AttlasError, match=r"data\.separator: one character"):
+        Recipe.read({"data": {"kind": "files", **files, "separator": "tab"}}, "recipe.toml")
 
 
 def test_a_file_without_tabs_is_no_tsv(tmp_path):

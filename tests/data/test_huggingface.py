@@ -1,3 +1,4 @@
+import csv
 import json
 import sys
 
@@ -165,3 +166,116 @@ def test_without_the_extra_the_error_says_how_to_install_it(monkeypatch, nested)
     monkeypatch.setitem(sys.modules, "datasets", None)
     with pytest.raises(AttlasError, match=r"pip install 'attlas\[datasets\]'"):
         load_splits(HuggingFaceData(name=str(nested)))
+
+
+WORDS = [
+    "null", "NA", "n/a", "N/A", "nan", "NaN", "None", "#N/A", "<NA>", "-", "007", "1e5", "1_000",
+    "True", "false", "2020-01-01", "2020-01-01T00:00:00Z", "0x1F", "-0.0", "inf", "1,5", '"so"',
+]  # fmt: skip
+
+
+def written(folder, kind, columns, rows):
+    """The same rows as each kind of file has them."""
+    for split in ("train", "validation", "test"):
+        path = folder / f"{split}.{kind}"
+        if kind in ("csv", "tsv"):
+            with path.open("w", newline="", encoding="utf-8") as file:
+                quoting = csv.QUOTE_MINIMAL if kind == "csv" else csv.QUOTE_NONE
+                delimiter = "," if kind == "csv" else "\t"
+                writer = csv.writer(file, delimiter=delimiter, quoting=quoting, quotechar='"')
+                if kind == "tsv":
+                    file.write("".join("\t".join(row) + "\n" for row in [columns, *rows]))
+                else:
+                    writer.writerows([columns, *rows])
+        else:
+            table = [dict(zip(columns, row, strict=True)) for row in rows]
+            text = json.dumps(table, indent=1)
+            if kind == "jsonl":
+                text = "".join(json.dumps(row) + "\n" for row in table)
+            path.write_text(text, encoding="utf-8")
+    return HuggingFaceData(name=str(folder), source=columns[0], target=columns[1])
+
+
+@pytest.mark.parametrize("kind", ["csv", "tsv", "jsonl", "json"])
+def test_words_are_text_whatever_other_readers_take_them_for(tmp_path, kind):
+    rows = [(word, word[::-1]) for word in WORDS]
+    splits = load_splits(written(tmp_path, kind, ("en", "de"), rows))
+    assert splits.train.pairs == splits.test.pairs == tuple(rows)
+    assert splits.train.report.skipped == 0
+
+
+@pytest.mark.parametrize("kind", ["csv", "tsv", "jsonl", "json"])
+@pytest.mark.parametrize("word", ["null", "007", "1e5", "True", "2020-01-01"])
+def test_a_column_of_nothing_but_such_words_is_text(tmp_path, kind, word):
+    data = written(tmp_path, kind, ("en", "de"), [(word, word)] * 3)
+    assert data.corpus("train").pairs == ((word, word),) * 3
+
+
+@pytest.mark.parametrize("kind", ["jsonl", "parquet"])
+def test_a_value_that_is_missing_is_no_text_and_a_number_is_an_error(tmp_path, kind):
+    import datasets
+
+    folder = tmp_path / "rows"  # apart from the cache
+    folder.mkdir()
+    for split in ("train", "validation"):
+        rows = datasets.Dataset.from_dict(
+            {"en": ["a", None, "c"], "de": ["x", "y", "z"], "n": [1, 2, 3]}
+        )
+        path = str(folder / f"{split}.{kind}")
+        rows.to_parquet(path) if kind == "parquet" else rows.to_json(path)
+    data = HuggingFaceData(name=str(folder), source="en", target="de")
+    assert "left out 1 with an empty source (line 2)" in str(data.corpus("train").report)
+    strict = data.model_copy(update={"filters": FilterConfig(empty="error")})
+    with pytest.raises(AttlasError, match="line 2 with an empty source"):
+        strict.corpus("train")
+    with pytest.raises(AttlasError, match=r"text in column 'n' .* got int in row 1"):
+        data.model_copy(update={"target": "n"}).corpus("train")
+
+
+def test_a_row_of_a_csv_that_is_too_short_is_an_error_with_its_line(tmp_path):
+    for split in ("train", "validation"):
+        (tmp_path / f"{split}.csv").write_text('en,de\n"two\nlines",b\nc\n')
+    data = HuggingFaceData(name=str(tmp_path), source="en", target="de")
+    with pytest.raises(AttlasError, match=r"2 fields in every row .* 1 field in the row of line 4"):
+        data.corpus("train")
+
+
+def test_quotes_of_a_tsv_are_taken_off_where_the_settings_say_so(tmp_path):
+    (tmp_path / "train.tsv").write_text('en\tde\n"a ""b"""\t"c\td"\n')
+    data = HuggingFaceData(name=str(tmp_path), source="en", target="de", quoting="csv")
+    assert data.corpus("train").pairs == (('a "b"', "c\td"),)
+
+
+def test_quotes_of_a_tsv_that_stay_are_told(tmp_path):
+    (tmp_path / "train.tsv").write_text('en\tde\n"a"\tb\n')
+    train = HuggingFaceData(name=str(tmp_path), source="en", target="de").corpus("train")
+    assert train.pairs == (('"a"', "b"),)
+    assert "WARNING: 1 field in quotation marks" in str(train.report)
+
+
+def test_json_that_is_neither_a_list_nor_lines_is_left_to_the_library(tmp_path):
+    card = "---\nconfigs:\n- config_name: default\n  field: data\n  data_files: train.json\n---\n"
+    (tmp_path / "README.md").write_text(card)
+    (tmp_path / "train.json").write_text(json.dumps({"data": [{"en": "a", "de": "b"}]}, indent=1))
+    data = HuggingFaceData(name=str(tmp_path), source="en", target="de")
+    assert data.corpus("train").pairs == (("a", "b"),)
+
+
+def test_a_card_that_wants_a_csv_read_in_another_way_is_refused_by_name(tmp_path):
+    card = "---\nconfigs:\n- config_name: default\n  skiprows: 1\n  data_files: train.csv\n---\n"
+    (tmp_path / "README.md").write_text(card)
+    (tmp_path / "train.csv").write_text("a line\nen,de\na,b\n")
+    data = HuggingFaceData(name=str(tmp_path), source="en", target="de")
+    with pytest.raises(AttlasError, match="got a card that sets skiprows"):
+        data.corpus("train")
+
+
+def test_a_card_may_name_columns_and_separator_of_a_csv(tmp_path):
+    card = (
+        "---\nconfigs:\n- config_name: default\n  sep: '|'\n  column_names: [en, de]\n"
+        "  data_files: train.csv\n---\n"
+    )
+    (tmp_path / "README.md").write_text(card)
+    (tmp_path / "train.csv").write_text("a|b\nnull|NA\n")
+    data = HuggingFaceData(name=str(tmp_path), source="en", target="de")
+    assert data.corpus("train").pairs == (("a", "b"), ("null", "NA"))

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from attlas.data import Labelled, read_labelled, read_labelled_texts, read_pairs
+from attlas.data import Labelled, LabelledData, read_labelled, read_labelled_texts, read_pairs
 from attlas.errors import AttlasError
 
 
@@ -124,7 +124,83 @@ def test_texts_of_a_tsv_that_are_in_quotation_marks_are_told(tmp_path):
     (tmp_path / "a.tsv").write_text('text\tlabel\n"a ""fine"" film"\tpos\nplain\tneg\n')
     found = read_labelled_texts(tmp_path / "a.tsv")
     assert found.entries[0].text == '"a ""fine"" film"'
-    assert found.remarks == ("1 text in quotation marks, which are part of the text in a TSV",)
+    (told,) = found.remarks
+    assert "1 field in quotation marks, which are part of the text in a TSV" in told
+    assert 'data.quoting = "csv" takes them off' in told
+
+
+@pytest.mark.parametrize(("quoting", "text"), [("csv", 'a "fine" film'), ("none", None)])
+def test_the_quotes_of_a_tsv_are_taken_off_where_the_settings_say_so(tmp_path, quoting, text):
+    written = '"a ""fine"" film"'
+    (tmp_path / "a.tsv").write_text(f"text\tlabel\n{written}\tpos\nplain\tneg\n")
+    found = read_labelled_texts(tmp_path / "a.tsv", quoting=quoting)
+    assert found.entries == ((text or written, "pos"), ("plain", "neg"))
+    assert found.remarks == ()
+
+
+def test_a_quoted_header_of_a_tsv_is_told_of(tmp_path):
+    (tmp_path / "a.tsv").write_text('"text"\t"label"\n"a"\t"b"\n')
+    with pytest.raises(AttlasError, match=r'take the quotes off \(data\.quoting = "csv"\)'):
+        read_labelled(tmp_path / "a.tsv")
+    assert read_labelled_texts(tmp_path / "a.tsv", quoting="csv").entries == (("a", "b"),)
+
+
+def test_a_table_of_another_separator_is_read_where_it_is_named(tmp_path):
+    (tmp_path / "a.csv").write_text('text;label\n"so; so";3,5\n')
+    assert read_labelled_texts(tmp_path / "a.csv", separator=";").entries == (("so; so", "3,5"),)
+    (tmp_path / "a.txt").write_text("text|label\na|b\n")
+    assert read_labelled_texts(tmp_path / "a.txt", separator="|").entries == (("a", "b"),)
+    with pytest.raises(AttlasError, match="one character"):
+        read_labelled_texts(tmp_path / "a.csv", separator="||")
+
+
+LIKE_OTHER_TYPES = [
+    "null", "NA", "n/a", "nan", "NaN", "None", "N/A", "", "007", "1e5", "True", "2020-01-01",
+    "0x1F", "1,000", "-0.0", "inf", "#N/A", "<NA>",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".tsv"])
+def test_the_words_of_a_table_are_text_whatever_they_look_like(tmp_path, suffix):
+    path = tmp_path / f"a{suffix}"
+    with path.open("w", newline="") as file:
+        writer = csv.writer(file, delimiter="," if suffix == ".csv" else "\t")
+        writer.writerows([("text", "label"), *((word, word) for word in LIKE_OTHER_TYPES)])
+    assert read_labelled(path) == tuple((word, word) for word in LIKE_OTHER_TYPES)
+
+
+UNLABELLED = {
+    "a.jsonl": '{"text": "a", "label": "x"}\n{"text": "b", "label": null}\n{"text": "c"}\n'
+    '{"text": "d", "label": NaN}\n{"text": "e", "label": " "}\n{"text": "f", "label": "y"}\n',
+    "a.csv": "text,label\na,x\nb,\nc,  \nd,\ne,\u200b\nf,y\n",
+    "a.tsv": "text\tlabel\na\tx\nb\t\nc\t \nd\t\ne\t\u00a0\nf\ty\n",
+}
+
+
+@pytest.mark.parametrize("name", UNLABELLED)
+def test_texts_without_a_label_are_left_out_and_counted_where_the_settings_say_so(tmp_path, name):
+    path = str(tmp_path / name)
+    (tmp_path / name).write_text(UNLABELLED[name], encoding="utf-8")
+    data = LabelledData(train=path, valid=path, unlabelled="skip")
+    train = data.corpus("train")
+    assert (train.texts, train.labels) == (("a", "f"), ("x", "y"))
+    assert "2 of 6 texts kept; left out 4 with no label (lines " in str(train.report)
+
+
+@pytest.mark.parametrize("name", UNLABELLED)
+def test_a_text_without_a_label_is_named_with_the_setting_that_leaves_it_out(tmp_path, name):
+    path = str(tmp_path / name)
+    (tmp_path / name).write_text(UNLABELLED[name], encoding="utf-8")
+    line = 2 if name == "a.jsonl" else 3
+    with pytest.raises(AttlasError, match=rf"line {line} of .*; .*data\.unlabelled = \"skip\""):
+        LabelledData(train=path, valid=path).corpus("train")
+
+
+def test_a_name_that_no_line_has_is_wrong_and_not_missing(tmp_path):
+    path = tmp_path / "a.jsonl"
+    path.write_text('{"text": "a", "stars": 1}\n')
+    with pytest.raises(AttlasError, match=r"a field 'label' in .*; got no line that has it"):
+        read_labelled_texts(path, unlabelled="skip")
 
 
 FIELD = st.text(st.characters(codec="utf-8", exclude_characters="\n\r\t"))

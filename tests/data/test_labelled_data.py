@@ -13,6 +13,7 @@ from attlas.data import (
     LabelledCorpus,
     LabelledData,
     LabelledTexts,
+    Labels,
     labelled_corpus_of,
 )
 from attlas.data.holding_back import held_back
@@ -227,3 +228,42 @@ def test_a_missing_file_is_told_with_where_it_comes_from(tmp_path: Path, name: s
     for split in ("train", "valid"):  # which is a part of train
         with pytest.raises(AttlasError, match=said):
             data.corpus(split)
+
+
+def alike_in(labels: list[str]) -> tuple[LabelledCorpus, str]:
+    entries = tuple(Labelled(f"text {n}", label) for n, label in enumerate(labels))
+    found = labelled_corpus_of(LabelledTexts("there", entries, tuple(range(len(entries)))))
+    return found, str(found.report)
+
+
+@pytest.mark.parametrize(
+    "label", [" pos", "pos ", "\tpos\u00a0", "\ufeffpos", "\u200bpos", "\u3000pos\n", " \u200b pos"]
+)
+def test_what_cannot_be_seen_around_a_label_is_none_of_it(label: str) -> None:
+    found, told = alike_in(["pos", label])
+    assert found.labels == ("pos", "pos")
+    assert "WARNING" not in told
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "shown"),
+    [
+        ("pos", "Pos", "'Pos' (1) and 'pos' (2)"),
+        ("STRASSE", "straße", "'STRASSE' (2) and 'straße' (1)"),
+        ("café", "cafe\u0301", r"'cafe\u0301' (1) and 'caf\xe9' (2)"),
+        ("ABC", "ＡＢＣ", "'ABC' (2) and 'ＡＢＣ' (1)"),
+        ("ガ", "ｶﾞ", "'ガ' (2) and 'ｶﾞ' (1)"),
+    ],
+)
+def test_labels_that_differ_in_case_or_form_alone_stay_and_are_told(
+    one: str, other: str, shown: str
+) -> None:
+    found, told = alike_in([one, other, one])
+    assert found.labels == (one, other, one)
+    assert f"WARNING: the labels {shown} differ in case or in Unicode form alone" in told
+    assert "WARNING" not in alike_in([one, "another", one])[1]
+
+
+def test_a_label_that_is_unknown_for_its_case_alone_is_told_the_known_one() -> None:
+    with pytest.raises(AttlasError, match=r"got 'Pos' in line 2; did you mean 'pos'\?"):
+        Labels(("neg", "pos")).ids(corpus(["a", "b"], ["neg", "Pos"]))

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from attlas.data import read_labelled, read_lines, stream_lines
+from attlas.data import read_conllu, read_labelled, read_lines, read_pairs, stream_lines
 from attlas.data.lines import Lines, check_given_again
 from attlas.errors import AttlasError
 
@@ -34,6 +34,38 @@ def test_no_other_separator_of_unicode_ends_a_line(tmp_path):
     text = "a\u2028b\u2029c\x85d\x0be\x0cf\x1cg\rh"
     (tmp_path / "a").write_bytes(f"{text}\nnext\n".encode())
     assert read_lines(tmp_path / "a").texts == (text, "next")
+
+
+OLD = {  # lines of Mac OS before 2001
+    "two.txt": "one\rtwo\r",
+    "unended.txt": "one\rtwo",
+    "one.txt": "one\r",
+    "appended.txt": "one\rtwo\rthree\n",
+    "texts.csv": "text,label\ra,b\r",
+    "pairs.tsv": "a\tb\rc\td\r",
+    "texts.jsonl": '{"text": "a", "label": "b"}\r{"text": "c", "label": "d"}\r',
+    "words.conllu": "1\ta\t_\r",
+}
+
+
+@pytest.mark.parametrize("packed", [False, True])
+@pytest.mark.parametrize("name", OLD)
+def test_lines_that_end_with_carriage_returns_alone_are_an_error(tmp_path, name, packed):
+    content = OLD[name].encode()
+    (tmp_path / name).write_bytes(gzip.compress(content) if packed else content)
+    readers = [read_lines, read_labelled, lambda path: read_pairs([path], (1, 2))]
+    if not content.endswith(b"\n"):  # a stream has given its only line by then
+        readers += [lambda path: [*stream_lines(path)], lambda path: [*read_conllu(path)]]
+    for read in readers:
+        with pytest.raises(AttlasError, match=r"end with a line feed in .*carriage .*convert"):
+            read(tmp_path / name)
+
+
+def test_carriage_returns_within_lines_are_counted_as_text(tmp_path):
+    (tmp_path / "a.tsv").write_bytes(b"a\rb\tc\nd\te\n")
+    corpus = read_pairs([tmp_path / "a.tsv"])
+    assert corpus.pairs == (("a\rb", "c"), ("d", "e"))
+    assert "1 carriage return within lines, part of the text" in str(corpus.report)
 
 
 def test_one_carriage_return_before_a_line_feed_is_taken_off_and_counted(tmp_path):

@@ -25,7 +25,8 @@ from attlas.training import Recipe
 from attlas.training.provenance import this_attlas
 
 _SHOWN = 300  # characters of an example
-_FIELDS = {("data", "text"), ("data", "label")}  # what --set may name of a file of labelled texts
+# What --set may name of a file of labelled texts.
+_FIELDS = {("data", name) for name in ("text", "label", "separator", "quoting", "unlabelled")}
 
 
 def labels_told(
@@ -97,7 +98,8 @@ def _at(source: str, data: LabelledData, settings: Iterable[str]) -> LabelledDat
     others = [".".join(keys) for keys in sorted(tables.assigned - _FIELDS)]
     if others:
         raise AttlasError(
-            "settings of --source: data.text and data.label, the fields of a file",
+            "settings of --source: data.text and data.label, the fields of a file, and how it is "
+            "read: data.separator, data.quoting, data.unlabelled",
             ", ".join(others),
             "train another run to change what a run is made of",
         )

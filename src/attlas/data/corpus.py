@@ -89,11 +89,19 @@ def corpus_of(
     name: str,
     filters: FilterConfig | None = None,
     *,
-    first_line: int = 1,
+    numbers: Sequence[int] | None = None,
     carriage_returns: int = 0,
+    remarks: tuple[str, ...] = (),
 ) -> Corpus:
-    """The fit ones among `pairs`; `first_line` is the line number of the first of them."""
-    numbers = range(first_line, first_line + len(pairs))
+    """The fit ones among `pairs`; numbers: the line on which each begins, None = from 1 on."""
+    numbers = range(1, len(pairs) + 1) if numbers is None else numbers
     kept, lines, left_out = filtered(pairs, numbers, filters or FilterConfig(), name)
-    report = FilterReport(name, len(pairs), len(kept), left_out, carriage_returns=carriage_returns)
+    report = FilterReport(
+        name,
+        len(pairs),
+        len(kept),
+        left_out,
+        carriage_returns=carriage_returns,
+        remarks=remarks,
+    )
     return Corpus(name, tuple(kept), tuple(lines), report)

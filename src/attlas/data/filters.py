@@ -2,18 +2,15 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Literal
 
 from pydantic import Field
 
 from attlas.config import Config
 from attlas.data.amount import amount
-from attlas.data.pair import Pair, Place
+from attlas.data.pair import OnFault, Pair, Place
 from attlas.errors import AttlasError
 
 _NAMED = 5  # how many lines of each reason a report names
-
-OnFault = Literal["error", "skip"]
 
 
 class FilterConfig(Config):

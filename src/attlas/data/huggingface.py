@@ -1,16 +1,38 @@
 """A dataset of Hugging Face, by its name or from a local folder, where `datasets` is installed."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import fields
+from functools import partial
+from itertools import chain
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
+from attlas.config import parse_json
+from attlas.data.amount import amount
 from attlas.data.corpus import Corpus, SplitName, Splits, corpus_of
 from attlas.data.filters import FilterConfig
 from attlas.data.holding_back import overlap_told
+from attlas.data.labelled_json import json_object
+from attlas.data.lines import read_lines, stream_lines
 from attlas.data.pair import Pair
 from attlas.data.resolving import resolved, resolved_name
 from attlas.data.settings import DataSettings
+from attlas.data.table import Quoting, TableFormat, quotes_told, table_rows
 from attlas.errors import AttlasError, missing_extra
+
+Rows = Iterator[tuple[int, Mapping[str, Any]]]
+"""Each row of a split with its number, or in a file of text with the line on which it begins."""
+
+
+class _Split(NamedTuple):
+    """rows: gives them anew; form: of the tables that they stand in, if they stand in some."""
+
+    rows: Callable[[], Rows]
+    form: TableFormat | None = None
+
+
+Dataset = Mapping[str, _Split]
+"""The splits by name."""
 
 
 class HuggingFaceData(DataSettings):
@@ -19,7 +41,9 @@ class HuggingFaceData(DataSettings):
     `source` and `target` are the columns of the two sides; a dot goes into a nested column, as in
     "translation.en", unless a column has that whole name. `config` is the dataset's configuration,
     where it has several. `train`, `valid` and `test` are its splits; test = "" is for a dataset
-    without one, or to leave it alone.
+    without one, or to leave it alone. What CSV, TSV and JSON files hold is read as the text that it
+    is: "null", "NA" and 007 are words, and "2020-01-01" is no date. quoting: of CSV and TSV files,
+    left out = quotes around a field are taken off in a CSV, and are part of the text in a TSV.
     """
 
     kind: Literal["huggingface"] = "huggingface"
@@ -30,6 +54,7 @@ class HuggingFaceData(DataSettings):
     train: str = "train"
     valid: str = "validation"
     test: str = "test"
+    quoting: Quoting | None = None
     filters: FilterConfig = FilterConfig()
 
     def resolved(self, base: Path) -> "HuggingFaceData":
@@ -38,14 +63,14 @@ class HuggingFaceData(DataSettings):
         return self.model_copy(update={"name": resolved_name(base, self.name)})
 
     def load(self) -> Splits:
-        dataset = _opened(self.name, self.config)  # once for all three
+        dataset = _opened(self.name, self.config, self.quoting)  # once for all three
         train, valid = self._of(dataset, "train"), self._of(dataset, "valid")
         return Splits(train, overlap_told(train, valid), self._of(dataset, "test"))
 
     def corpus(self, split: SplitName) -> Corpus:
-        return self._of(_opened(self.name, self.config), split)
+        return self._of(_opened(self.name, self.config, self.quoting), split)
 
-    def _of(self, dataset: Mapping[str, Any], split: SplitName) -> Corpus:
+    def _of(self, dataset: Dataset, split: SplitName) -> Corpus:
         whole = self.filters.empties_alone
         if split == "train":
             return self._split(dataset, self.train, self.filters)
@@ -53,7 +78,7 @@ class HuggingFaceData(DataSettings):
             return self._split(dataset, self.valid, whole)
         return self._split(dataset, self.test, whole) if self.test else corpus_of((), "no test")
 
-    def _split(self, dataset: Mapping[str, Any], split: str, filters: FilterConfig) -> Corpus:
+    def _split(self, dataset: Dataset, split: str, filters: FilterConfig) -> Corpus:
         if split not in dataset:
             raise AttlasError(
                 f"a split {split!r} in the dataset {self.name}",
@@ -61,33 +86,133 @@ class HuggingFaceData(DataSettings):
                 'name its splits in data.train and so on, or data.test = "" where there is none',
             )
         where = f"{self.name} {split}"
-        rows = dataset[split]
-        pairs = [
-            Pair(_cell(row, self.source, where, number), _cell(row, self.target, where, number))
-            for number, row in enumerate(rows, 1)
-        ]
-        return corpus_of(pairs, where, filters)
+        pairs, numbers = [], []
+        for number, row in dataset[split].rows():
+            texts = [_cell(row, column, where, number) for column in (self.source, self.target)]
+            pairs.append(Pair(*texts))
+            numbers.append(number)
+        form = dataset[split].form
+        sides = (side for pair in pairs for side in pair)
+        remarks = quotes_told(sides, form) if form else ()
+        return corpus_of(pairs, where, filters, numbers=numbers, remarks=remarks)
 
 
-def _opened(name: str, config: str | None) -> Mapping[str, Any]:
-    """The splits by name."""
+def _opened(name: str, config: str | None, quoting: Quoting | None) -> Dataset:
     try:
         import datasets
     except ImportError:
         raise missing_extra("datasets of Hugging Face", "datasets") from None
     try:
         if (Path(name) / "dataset_dict.json").is_file():
-            loaded = datasets.load_from_disk(name)
-        else:
-            loaded = datasets.load_dataset(name, config)
+            return _typed(datasets.load_from_disk(name))
+        return _as_text(name, config, quoting) or _typed(datasets.load_dataset(name, config))
+    except AttlasError:
+        raise
     except Exception as error:  # its many kinds of error share no base, and all mean: not readable
         raise AttlasError(
             f"a dataset of Hugging Face at {name!r}",
             f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else 'no reason'}",
             "check its name, its configuration and the network, or pass a local folder",
         ) from error
-    splits: Mapping[str, Any] = loaded
-    return splits
+
+
+def _typed(loaded: Mapping[str, Any]) -> Dataset:
+    return {str(split): _Split(partial(enumerate, rows, 1)) for split, rows in loaded.items()}
+
+
+def _as_text(name: str, config: str | None, quoting: Quoting | None) -> Dataset | None:
+    """A dataset of CSV, TSV or JSON files, read as they are; None for any other.
+
+    `datasets` gives such files to pandas and pyarrow, which take words for missing values, numbers
+    and dates: "null" is lost, 007 is 7.
+    """
+    import datasets
+
+    try:
+        builder = datasets.load_dataset_builder(name, config)
+    except Exception:  # `load_dataset` says why
+        return None
+    settings, kind = builder.config, builder.name
+    form: TableFormat | None = None
+    read: Callable[[str], Rows] = _json_rows
+    if kind == "csv":
+        _check_plain(settings, name)
+        usual: Quoting = "none" if settings.sep == "\t" else "csv"
+        form = TableFormat(settings.sep, quoting or usual, quoting is None)
+        read = partial(_table_rows, form=form, names=settings.names)
+    elif kind != "json" or settings.field is not None:
+        return None
+    download = datasets.DownloadManager(dataset_name=name).download
+    files = {str(split): download(list(paths)) for split, paths in settings.data_files.items()}
+    if kind == "json" and not all(_is_read(path) for paths in files.values() for path in paths):
+        return None
+    return {split: _Split(partial(_chained, read, paths), form) for split, paths in files.items()}
+
+
+def _chained(read: Callable[[str], Rows], paths: Sequence[str]) -> Rows:
+    return chain.from_iterable(map(read, paths))
+
+
+def _check_plain(settings: Any, name: str) -> None:
+    """That a dataset's card asks for no way of reading CSV that attlas does not know."""
+    ours = {"name", "version", "data_dir", "data_files", "description"}
+    known = {"sep", "delimiter", "names", "column_names", "features", "chunksize", *ours}
+    plain = type(settings)()
+    others = [
+        field.name
+        for field in fields(settings)
+        if field.name not in known and getattr(settings, field.name) != getattr(plain, field.name)
+    ]
+    if others:
+        raise AttlasError(
+            f"a CSV with a header, in UTF-8, in the dataset {name}",
+            f"a card that sets {', '.join(others)}",
+            "save it as Parquet or JSON lines, and name that folder",
+        )
+
+
+def _table_rows(path: str, form: TableFormat, names: Sequence[str] | None) -> Rows:
+    """The rows of a CSV or TSV; names: of its columns, None = its first row."""
+    lines = read_lines(path)
+    rows = table_rows(lines, form)
+    header = list(names) if names else next(rows, (1, []))[1]
+    for number, row in rows:
+        if len(row) != len(header):
+            raise AttlasError(
+                f"{amount(len(header), 'field')} in every row of {lines.name}, as in its header",
+                f"{amount(len(row), 'field')} in the row of line {number}",
+                "mend that row",
+            )
+        yield number, dict(zip(header, row, strict=True))
+
+
+def _json_rows(path: str) -> Rows:
+    """The objects of a list, or one of each line."""
+    lines = read_lines(path)
+    if _is_list(lines.texts):
+        try:
+            found = parse_json("\n".join(lines.texts))
+        except ValueError as error:
+            raise AttlasError(
+                f"a list of JSON objects in {lines.name}", str(error), "mend that file"
+            ) from None
+        yield from enumerate(found, 1)
+        return
+    for number, line in enumerate(lines.rows, 1):
+        yield number, json_object(line, f"line {number} of {lines.name}")
+
+
+def _is_list(lines: Iterable[str]) -> bool:
+    return next((line.strip()[0] for line in lines if line.strip()), "") == "["
+
+
+def _is_read(path: str) -> bool:
+    """Whether a file of JSON is a list, or its first line a whole object."""
+    first = next((line for line in stream_lines(path) if line.strip()), "")
+    try:
+        return _is_list([first]) or isinstance(parse_json(first), dict)
+    except ValueError:
+        return False
 
 
 def _cell(row: Mapping[str, Any], column: str, where: str, number: int) -> str:

@@ -1,12 +1,17 @@
 """A corpus of labelled texts: what they are, where they came from, what was left out."""
 
 import hashlib
+import re
+import unicodedata
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from attlas.data.breaks import as_one_line
 from attlas.data.filters import FilterReport, by_reason
 from attlas.data.labelled import LabelledTexts
-from attlas.data.pair import Place
+from attlas.data.labelled_json import SKIPPED
+from attlas.data.pair import OnFault, Place
 from attlas.errors import AttlasError
 
 
@@ -69,37 +74,90 @@ class LabelledSplits:
     test: LabelledCorpus
 
 
-def labelled_corpus_of(found: LabelledTexts) -> LabelledCorpus:
+_AROUND = re.compile(r"^[\s\u200b\u2060\ufeff]+|[\s\u200b\u2060\ufeff]+$")  # some have no width
+
+
+def labelled_corpus_of(found: LabelledTexts, unlabelled: OnFault = "error") -> LabelledCorpus:
     """The texts that say something; one of white space alone is left out, and reported.
 
+    White space around a label is none of it. unlabelled: what to do with a text without a label;
+    "skip" leaves it out, and reports it. Labels that differ in case or in Unicode form alone stay
+    different, and are told.
     Errors: `AttlasError` with its place for a text without a label, or with half a character.
     """
     kept: list[tuple[str, str, Place]] = []
-    empty: list[tuple[Place, str]] = []
+    left_out: list[tuple[Place, str]] = []
+    without = [
+        place
+        for entry, place in zip(found.entries, found.places, strict=True)
+        if not _trimmed(entry.label)
+    ]
+    if without and unlabelled == "error":
+        others = f"none, nor in {len(without) - 1:,} others" if without[1:] else "none"
+        raise AttlasError(
+            f"a label in {_where(without[0])} of {found.name}",
+            others,
+            f"give each text one; {SKIPPED}",
+        )
     for entry, place in zip(found.entries, found.places, strict=True):
-        where = f"line {place}" if isinstance(place, int) else place
-        text, label = as_one_line(entry.text), " ".join(entry.label.split())
-        if not label:
-            raise AttlasError(f"a label in {where} of {found.name}", "none", "give that text one")
+        text, label = as_one_line(entry.text), _trimmed(entry.label)
         try:
             f"{label}{text}".encode()
         except UnicodeEncodeError as error:
             raise AttlasError(
-                f"text in Unicode in {where} of {found.name}",
+                f"text in Unicode in {_where(place)} of {found.name}",
                 f"half of a surrogate pair, {error.object[error.start]!r}",
                 "write whole characters there",
             ) from None
-        if text:
+        if not label:
+            left_out.append((place, "no label"))
+        elif text:
             kept.append((text, label, place))
         else:
-            empty.append((place, "an empty text"))
+            left_out.append((place, "an empty text"))
     texts, labels, places = zip(*kept, strict=True) if kept else ((), (), ())
     report = FilterReport(
         found.name,
         len(found.entries),
         len(kept),
-        left_out=by_reason(empty),
+        left_out=by_reason(left_out),
         example="text",
-        remarks=found.remarks,
+        remarks=(*found.remarks, *_alike_told(labels)),
     )
     return LabelledCorpus(found.name, texts, labels, places, report)
+
+
+def alike(label: str) -> str:
+    """What labels have in common that differ in case, in width, or in how they are composed."""
+    return unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", label).casefold())
+
+
+def _alike_told(labels: Iterable[str]) -> tuple[str, ...]:
+    """What to remark of labels that are probably meant to be one."""
+    counts = Counter(labels)
+    groups: dict[str, list[str]] = defaultdict(list)
+    for label in sorted(counts):
+        groups[alike(label)].append(label)
+    return tuple(
+        "WARNING: the labels "
+        + " and ".join(f"{_seen(label, group)} ({counts[label]:,})" for label in group)
+        + " differ in case or in Unicode form alone, and count as different: write them alike if "
+        "they are one"
+        for group in groups.values()
+        if len(group) > 1
+    )
+
+
+def _seen(label: str, group: Sequence[str]) -> str:
+    """In quotes; spelt out where others of the group would look the same."""
+    composed = {unicodedata.normalize("NFC", one) for one in group}
+    return repr(label) if len(composed) == len(group) else ascii(label)
+
+
+def _trimmed(label: str) -> str:
+    """With single spaces inside and nothing around it that cannot be seen."""
+    return " ".join(_AROUND.sub("", label).split())
+
+
+def _where(place: Place) -> str:
+    return f"line {place}" if isinstance(place, int) else place

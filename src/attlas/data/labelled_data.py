@@ -12,8 +12,10 @@ from attlas.data.holding_back import check_choice, held_back, overlap_told
 from attlas.data.labelled import read_labelled_texts
 from attlas.data.labelled_corpus import LabelledCorpus, LabelledSplits, labelled_corpus_of
 from attlas.data.lines import coming_from
+from attlas.data.pair import OnFault
 from attlas.data.resolving import resolved_name
 from attlas.data.settings import EMPTY_IS_NONE
+from attlas.data.table import Quoting, Separator
 from attlas.errors import AttlasError
 
 
@@ -24,8 +26,10 @@ class LabelledData(Config):
     aclImdb has, that of the split is taken. valid: what the best checkpoint is chosen by; without
     it, `held_back` texts of train (a whole number, or a share below 1; 0 = none), chosen by `seed`
     by a hash of it and of the text. An empty name (`--set data.test=`) is none. `<br />` counts
-    as white space; an empty text is left out. origin: where the files come from, told where one is
-    missing.
+    as white space; an empty text is left out. separator, quoting: of tables, left out = by the name
+    of the file (.csv: commas, and quotes around a field may be taken off; any other: tabs, and no
+    quotes). unlabelled: what to do with a text without a label; "skip" leaves it out and counts it.
+    origin: where the files come from, told where one is missing.
     """
 
     kind: Literal["labelled"] = "labelled"
@@ -35,6 +39,9 @@ class LabelledData(Config):
     held_back: int | float = 0
     text: str = "text"
     label: str = "label"
+    separator: Separator | None = None
+    quoting: Quoting | None = None
+    unlabelled: OnFault = "error"
     origin: str = ""
     seed: int = Field(default=1, ge=0)
 
@@ -78,8 +85,15 @@ class LabelledData(Config):
         path = getattr(self, split)
         inner = Path(path) / split
         with coming_from(self.origin, f"data.{split}"):
-            found = read_labelled_texts(inner if inner.is_dir() else path, self.text, self.label)
-        corpus = labelled_corpus_of(found)
+            found = read_labelled_texts(
+                inner if inner.is_dir() else path,
+                self.text,
+                self.label,
+                separator=self.separator,
+                quoting=self.quoting,
+                unlabelled=self.unlabelled,
+            )
+        corpus = labelled_corpus_of(found, self.unlabelled)
         if not corpus.texts:
             raise AttlasError(
                 f"at least one labelled text in {path}", str(corpus.report), "check the data"

@@ -8,7 +8,7 @@ from itertools import islice
 from pathlib import Path
 
 from attlas.config import parse_json
-from attlas.data.labelled_corpus import LabelledCorpus
+from attlas.data.labelled_corpus import LabelledCorpus, alike
 from attlas.data.vocabularies import Vocabularies
 from attlas.data.vocabulary import Vocabulary
 from attlas.errors import AttlasError
@@ -45,10 +45,13 @@ class Labels:
         for label, place in zip(corpus.labels, corpus.places, strict=True):
             if label not in numbers:
                 where = f"line {place}" if isinstance(place, int) else place
+                near = [name for name in self.names if alike(name) == alike(label)]
+                hint = f"did you mean {near[0]!r}? " if near else ""
                 raise AttlasError(
                     f"one of the labels {self} of the training data in {corpus.name}",
                     f"{_shortened(label)!r} in {where}",
-                    "correct it, train with examples of it, or name the right field (data.label)",
+                    f"{hint}correct it, train with examples of it, or name the right field "
+                    "(data.label)",
                 )
         return [numbers[label] for label in corpus.labels]
 

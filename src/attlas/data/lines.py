@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, cast
 
+from attlas.data.amount import amount
 from attlas.errors import AttlasError
 
 STDIN = "-"
@@ -61,6 +62,11 @@ class Lines:
         return len(self.texts)
 
     @property
+    def returns_inside(self) -> int:
+        """How many carriage returns are part of the text."""
+        return sum(text.count("\r") for text in self.texts)
+
+    @property
     def rows(self) -> tuple[str, ...]:
         """The lines of a table, in which blank ones at the end are none."""
         last = len(self.texts)
@@ -72,13 +78,16 @@ class Lines:
 def read_lines(path: Path | str) -> Lines:
     """Read a whole file; "-" is the standard input. Gzip is known by its first bytes, not its name.
 
-    Errors: `MissingFileError`; another `AttlasError` for an unreadable file, for an archive, and
-    for bytes that are not UTF-8, with file and line.
+    Errors: `MissingFileError`; another `AttlasError` for an unreadable file, for an archive, for
+    bytes that are not UTF-8, with file and line, and for a file whose lines end with carriage
+    returns alone.
     """
     texts, returned = [], 0
     for text, had_return in _decoded(path):
         texts.append(text)
         returned += had_return
+    if len(texts) == 1 and not returned and "\r" in texts[0]:  # one line feed, at the very end
+        raise _of_old_macs(shown(path), texts[0].count("\r"), "one line feed")
     return Lines(shown(path), tuple(texts), returned)
 
 
@@ -120,6 +129,8 @@ def _decoded(path: Path | str, name: str | None = None) -> Iterator[tuple[str, b
     """Each line, and whether a carriage return was taken off its end."""
     name = shown(path) if name is None else name
     for number, raw in enumerate(_raw_lines(path, name), 1):
+        if number == 1 and b"\r" in raw and not raw.endswith(b"\n"):  # and so the file ends here
+            raise _of_old_macs(name, raw.count(b"\r"), "no line feed")
         had_return = raw.endswith(b"\r\n")
         line = raw.removesuffix(b"\r\n") if had_return else raw.removesuffix(b"\n")
         try:
@@ -131,6 +142,15 @@ def _decoded(path: Path | str, name: str | None = None) -> Iterator[tuple[str, b
                 "convert the file to UTF-8 (for example with iconv)",
             ) from None
         yield text.removeprefix(_BYTE_ORDER_MARK) if number == 1 else text, had_return
+
+
+def _of_old_macs(name: str, returns: int, feeds: str) -> AttlasError:
+    """The error for a file that ends its lines as Mac OS did before 2001."""
+    return AttlasError(
+        f"lines that end with a line feed in {name}",
+        f"{amount(returns, 'carriage return')} and {feeds}",
+        r"convert it, for example with tr '\r' '\n' < OLD > NEW",
+    )
 
 
 def _raw_lines(path: Path | str, name: str) -> Iterator[bytes]:

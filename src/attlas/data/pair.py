@@ -1,6 +1,9 @@
 """What a line of data is: a sentence and its translation, or a text and its label."""
 
-from typing import NamedTuple
+from typing import Literal, NamedTuple
+
+OnFault = Literal["error", "skip"]
+"""What to do with what is not fit: stop there, or leave it out and count it."""
 
 Place = int | str
 """Where something stands: the number of a line, from 1, or the name of a file."""

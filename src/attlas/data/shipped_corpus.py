@@ -22,7 +22,8 @@ class ShippedData(DataSettings):
     def corpus(self, split: SplitName) -> Corpus:
         columns = (1, 2) if self.direction == "en-de" else (2, 1)
         with as_file(SHIPPED / f"{split}.en-de.tsv.gz") as path:
-            return read_pairs((path,), columns).renamed(f"tatoeba {self.direction} {split}")
+            pairs = read_pairs((path,), columns, quoting="none")
+            return pairs.renamed(f"tatoeba {self.direction} {split}")
 
 
 def attribution() -> str:
