@@ -12,7 +12,7 @@ from table_model import LookingTable, TableModel
 
 from attlas.config import write_toml
 from attlas.data import END, Characters, Vocabularies, Words, train_subwords
-from attlas.decoding import DecodingConfig, Hypothesis, Translation, Translator
+from attlas.decoding import DecodingConfig, Hypothesis, Translation, Translator, rereading
 from attlas.decoding import translator as translator_module
 from attlas.decoding.alignment import links_of
 from attlas.errors import AttlasError
@@ -509,3 +509,78 @@ def test_a_search_leaves_autocast_from_outside_as_it_is(monkeypatch: pytest.Monk
 def test_numbers_that_the_device_does_not_have_are_refused_before_anything_is_read() -> None:
     with pytest.raises(AttlasError, match=r"use decoding\.autocast = 'bf16' or 'none'"):
         table(autocast="fp16")
+
+
+METHODS = [{"method": "greedy"}, {"method": "beam", "beam": 3}, {"method": "sample", "seed": 4}]
+
+
+@pytest.mark.parametrize("config", METHODS, ids=lambda config: str(config["method"]))
+def test_a_bounded_translator_writes_as_one_whose_settings_allow_as_much(
+    config: dict[str, object],
+) -> None:
+    free = recurrent(max_length_constant=40, min_length=9, **config)
+    short = recurrent(max_length_factor=0.0, max_length_constant=9, min_length=9, **config)
+    for text in TEXTS[:3]:
+        bounded = free.bounded(target=9)(text)
+        assert described(bounded) == described(short(text))
+        assert len(bounded.tokens) <= 10  # with END
+    assert len(free(TEXTS[0]).tokens) > 10  # which is as it was
+
+
+def test_a_bounded_translator_refuses_what_is_longer_than_it_reads() -> None:
+    size = len(SUBWORDS.encode(TEXTS[0]))
+    translator = recurrent(max_length_constant=2)
+    assert translator.bounded(source=size)(TEXTS[0]).text == translator(TEXTS[0]).text
+    shorter = translator.bounded(source=size - 1)
+    wanted = f"a text of at most {size - 1} tokens; got {size}"
+    with pytest.raises(AttlasError, match=wanted):
+        shorter(TEXTS[0])
+    with pytest.raises(AttlasError, match=wanted):
+        list(shorter.many(TEXTS))
+    # What the settings cut off is not read either.
+    cutting = recurrent(longest_source=size - 1, max_length_constant=2).bounded(source=size - 1)
+    assert cutting(TEXTS[0]).cut == 1
+
+
+def test_a_prefix_beyond_the_bound_is_an_error_that_blames_no_setting() -> None:
+    with pytest.raises(AttlasError, match=r"at most 2 tokens; got \d+ tokens; shorten it$"):
+        recurrent().bounded(target=2)(TEXTS[0], prefix="the cat sat on the mat")
+
+
+@pytest.mark.parametrize("config", METHODS, ids=lambda config: str(config["method"]))
+def test_what_is_called_before_every_step_can_end_the_search(config: dict[str, object]) -> None:
+    steps: list[int] = []
+    translator = recurrent(min_length=12, max_length_factor=0.0, max_length_constant=12, **config)
+    found = translator.bounded(before_step=lambda: steps.append(len(steps)))(TEXTS[0])
+    assert len(steps) in (12, 13)  # of twelve tokens, and perhaps of END
+    assert described(found) == described(translator(TEXTS[0]))
+
+    def third() -> None:
+        steps.append(len(steps))
+        if len(steps) == 3:
+            raise KeyError("enough")
+
+    steps.clear()
+    with pytest.raises(KeyError, match="enough"):
+        translator.bounded(before_step=third)(TEXTS[0])
+    assert len(steps) == 3
+
+
+@pytest.mark.parametrize("bounds", [{"source": 0}, {"target": 0}])
+def test_bounds_of_nothing_are_refused(bounds: dict[str, int]) -> None:
+    with pytest.raises(AttlasError, match="bounds of at least 1"):
+        recurrent().bounded(**bounds)
+
+
+@pytest.mark.parametrize("attention", ["additive", "dot"])
+def test_the_mean_of_heads_is_the_same_in_blocks_of_any_size(
+    monkeypatch: pytest.MonkeyPatch, attention: str
+) -> None:
+    trace = recurrent(attention, min_length=7)(TEXTS[0]).trace
+    assert trace is not None
+    (layer,) = trace.layers
+    whole = trace[layer].weights()[0].mean(dim=0)
+    assert torch.equal(rereading.attention_to_source(trace), whole)
+    for at_once in (1, 2 * whole.shape[1] + 1):
+        monkeypatch.setattr(rereading, "_AT_ONCE", at_once)
+        torch.testing.assert_close(rereading.attention_to_source(trace), whole)

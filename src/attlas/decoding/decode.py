@@ -1,6 +1,6 @@
 """The one door to every search."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
 from itertools import islice
 from typing import NamedTuple
@@ -48,6 +48,20 @@ class Asked(NamedTuple):
         return cls(source.to(device), real.to(device), prefix)
 
 
+class Bounds(NamedTuple):
+    """How far searches may go, beside what their settings allow.
+
+    target: tokens that are written at most. before_step: called before every step; what it raises
+    ends all searches of the call.
+    """
+
+    target: int | None = None
+    before_step: Callable[[], None] | None = None
+
+
+UNBOUNDED = Bounds()
+
+
 def decode(
     model: SequenceToSequence[S],
     source: Int[Tensor, "batch slots"],
@@ -69,7 +83,10 @@ def decode(
 
 @torch.inference_mode()
 def decode_all(
-    model: SequenceToSequence[S], batches: Sequence[Asked], config: DecodingConfig
+    model: SequenceToSequence[S],
+    batches: Sequence[Asked],
+    config: DecodingConfig,
+    bounds: Bounds = UNBOUNDED,
 ) -> list[list[list[Hypothesis]]]:
     """What `decode` finds for each batch; in less time where those that are over soon come first.
 
@@ -83,14 +100,23 @@ def decode_all(
         return []
     device = batches[0].source.device
     check_autocast(config.autocast, device, "decoding.autocast")
-    filled = [(batch, _constraints(model, batch, config)) for batch in batches if len(batch.source)]
+    filled = [
+        (batch, _constraints(model, batch, config, bounds.target))
+        for batch in batches
+        if len(batch.source)
+    ]
     lower = config.autocast != "none"  # else whatever holds outside stays as it is
     with autocast(config.autocast, device) if lower else nullcontext():
         if config.method == "sample":
-            lists = iter([one for batch in filled for one in _sampled(model, *batch, config)])
+            several = (_sampled(model, *batch, config, bounds.before_step) for batch in filled)
+            lists = iter([one for of_batch in several for one in of_batch])
         else:
             alone = listeners() or overseen()
-            found = found_by(_searches(model, filled, config), together=not alone)
+            found = found_by(
+                _searches(model, filled, config),
+                together=not alone,
+                before_step=bounds.before_step,
+            )
             lists = iter([found[number] for number in range(len(found))])
     return [list(islice(lists, len(batch.source))) for batch in batches]
 
@@ -125,13 +151,17 @@ def _search(
 
 
 def _sampled(
-    model: SequenceToSequence[S], batch: Asked, constraints: Constraints, config: DecodingConfig
+    model: SequenceToSequence[S],
+    batch: Asked,
+    constraints: Constraints,
+    config: DecodingConfig,
+    before_step: Callable[[], None] | None,
 ) -> list[list[Hypothesis]]:
     state, penalties = _begun(model, batch, config)
     distribution = Distribution(config.temperature, config.top_k, config.top_p)
     return sample(
         model, batch.source, state, batch.real, constraints, penalties, distribution,
-        seed=config.seed, draws=config.n_best,
+        seed=config.seed, draws=config.n_best, before_step=before_step,
     )  # fmt: skip
 
 
@@ -145,7 +175,9 @@ def _begun(
     return state, Penalties(config.length_penalty, config.coverage_penalty)
 
 
-def _constraints(model: SequenceToSequence[S], batch: Asked, config: DecodingConfig) -> Constraints:
+def _constraints(
+    model: SequenceToSequence[S], batch: Asked, config: DecodingConfig, most: int | None
+) -> Constraints:
     sizes = batch.real.sum(dim=1).tolist()
     if 0 in sizes:
         raise AttlasError(
@@ -155,14 +187,26 @@ def _constraints(model: SequenceToSequence[S], batch: Asked, config: DecodingCon
         )
     check_room(config, model.longest)
     longest = [_most(config.max_length(size), model.longest) for size in sizes]
+    bounded = longest if most is None else [min(length, most) for length in longest]
     prefix = batch.prefix or [[]] * len(sizes)
+    if bounded != longest:
+        _check_bounded(prefix, bounded)
     device = batch.source.device
     return Constraints(
         prefix=_padded(prefix, longest, model.longest).to(device),
-        max_length=torch.tensor(longest, device=device),
+        max_length=torch.tensor(bounded, device=device),
         min_length=config.min_length,
         no_repeat_ngram=config.no_repeat_ngram,
     )
+
+
+def _check_bounded(prefixes: Sequence[Sequence[int]], longest: Sequence[int]) -> None:
+    """That the prefixes fit the bound of this search, which no setting raises."""
+    for prefix, most in zip(prefixes, longest, strict=False):  # their number is checked next
+        if len(prefix) > most:
+            raise AttlasError(
+                f"a prefix of at most {most:,} tokens", f"{len(prefix):,} tokens", "shorten it"
+            )
 
 
 def check_room(config: DecodingConfig, positions: int | None) -> None:

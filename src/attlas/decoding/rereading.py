@@ -15,6 +15,8 @@ from attlas.models.sequence_to_sequence import S, SequenceToSequence
 from attlas.recording import Trace, observe
 from attlas.recording.tap import taps
 
+_AT_ONCE = 2**22  # weights of one layer: 16 MiB
+
 
 @dataclass(frozen=True, slots=True)
 class Rereading:
@@ -69,15 +71,26 @@ def reread(
 def attention_to_source(trace: Trace) -> Float[Tensor, "queries slots"]:
     """The mean over heads, and over the layers that look from the target to the source.
 
+    Of one block of queries after another, so that no map of all heads is held.
     Errors: `AttlasError` where no layer of the trace does.
     """
-    maps = [
-        trace[layer].weights()[0].mean(dim=0) for layer in trace.layers if trace.looks_across(layer)
-    ]
-    if not maps:
+    readings = [trace[layer] for layer in trace.layers if trace.looks_across(layer)]
+    if not readings:
         raise AttlasError(
             "a layer that looks from the target to the source",
             f"{', '.join(trace.layers)}",
             "align with a model whose decoder looks at its source",
         )
-    return torch.stack(maps).mean(dim=0)
+    _, heads, queries, slots = readings[0].shape
+    step = max(1, _AT_ONCE // (heads * slots))
+    return torch.cat(
+        [
+            torch.stack(
+                [
+                    reading.rows(first, min(first + step, queries))[0].mean(dim=0)
+                    for reading in readings
+                ]
+            ).mean(dim=0)
+            for first in range(0, queries, step)
+        ]
+    )

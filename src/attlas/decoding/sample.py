@@ -1,6 +1,6 @@
 """Sampling."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from hashlib import blake2b
@@ -70,6 +70,7 @@ def sample(
     *,
     seed: int,
     draws: int,
+    before_step: Callable[[], None] | None = None,
 ) -> list[list[Hypothesis]]:
     """`draws` sentences per source, each token drawn from `distribution`; best score first.
 
@@ -87,7 +88,7 @@ def sample(
     for some, own in zip(*parts, strict=True):
         draw, bound = partial(_draw, distribution, own), constraints.select(some)
         paths = Paths.begun(model, state.select(some), real[some], bound, penalties, draw)
-        found = found_by(iter([paths]), together=False)
+        found = found_by(iter([paths]), together=False, before_step=before_step)
         drawn += [found[row][0] for row in range(len(found))]
     return [ranked(drawn[row : row + draws]) for row in range(0, len(drawn), draws)]
 

@@ -1,7 +1,7 @@
 """Searches that go on step by step, and the few that are left of several, which go on as one."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Generic, Self
 
@@ -78,8 +78,15 @@ class Search(ABC, Generic[S]):
         }
 
 
-def found_by(begun: Iterator[Search[Any]], *, together: bool) -> dict[int, list[Hypothesis]]:
+def found_by(
+    begun: Iterator[Search[Any]],
+    *,
+    together: bool,
+    before_step: Callable[[], None] | None = None,
+) -> dict[int, list[Hypothesis]]:
     """What all of them find.
+
+    before_step: called before every step; what it raises ends all of them.
 
     together: of each search go on, once few of its sentences are left, with those of the next one
     that comes to the same length, instead of reading all weights for a few rows of each. The next
@@ -96,6 +103,8 @@ def found_by(begun: Iterator[Search[Any]], *, together: bool) -> dict[int, list[
         elif together and search.joins:
             least = search.sentences / 2  # who joins is less than a batch
         while search is not None and (search.rows >= _FEW or search.sentences >= least):
+            if before_step is not None:
+                before_step()
             search, ended = search.step()
             found.update(ended)
             if search is not None:

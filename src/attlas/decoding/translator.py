@@ -1,12 +1,12 @@
 """From text to text."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import copy
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import torch
 
@@ -15,7 +15,7 @@ from attlas.data.text import whole_text
 from attlas.data.vocabulary import END, UNKNOWN
 from attlas.decoding.config import DecodingConfig
 from attlas.decoding.dealing import in_shares
-from attlas.decoding.decode import Asked, check_room, decode_all
+from attlas.decoding.decode import UNBOUNDED, Asked, Bounds, check_room, decode_all
 from attlas.decoding.forks import POSSIBLE, Forks
 from attlas.decoding.hypothesis import Hypothesis
 from attlas.decoding.line import Line
@@ -85,10 +85,31 @@ class Translator:
         check_room(config, model.longest)
         check_autocast(config.autocast, self.device, "decoding.autocast")
         self._origin = dict(origin)
+        self._most_read: int | None = None  # source tokens, beyond which a text is refused
+        self._bounds = UNBOUNDED
         self._forks: Forks[Batches, list[list[list[Hypothesis]]]] | None = None
         # Tokens of a source that are read, without its end; None: all.
         limits = [config.longest_source or None, model.longest and model.longest - 1]
         self._longest_source = min((limit for limit in limits if limit is not None), default=None)
+
+    def bounded(
+        self,
+        *,
+        source: int | None = None,
+        target: int | None = None,
+        before_step: Callable[[], None] | None = None,
+    ) -> Self:
+        """This translator, of the same model, for a program that others may ask.
+
+        source: a text of more tokens than this is refused. target: tokens that are written at most;
+        what has not ended by then is returned as unfinished. before_step: called before every step
+        of a search; what it raises ends the search.
+        """
+        if (source is not None and source < 1) or (target is not None and target < 1):
+            raise AttlasError("bounds of at least 1", f"{source} and {target}", "raise them")
+        bounded = copy(self)
+        bounded._most_read, bounded._bounds = source, Bounds(target, before_step)
+        return bounded
 
     @property
     def facts(self) -> Mapping[str, str | int | float | None]:
@@ -224,20 +245,27 @@ class Translator:
             return Line(text, (), 0)
         ids = self.vocabularies.source.encode(whole_text(text))
         kept = ids[: self._longest_source]
+        if self._most_read is not None and len(kept) > self._most_read:
+            raise AttlasError(
+                f"a text of at most {self._most_read:,} tokens",
+                f"{len(kept):,}",
+                "translate one sentence at a time; `attlas translate` takes whole files",
+            )
         return Line(text, tuple(kept), len(ids) - len(kept))
 
     def search(
         self, sources: Sequence[Sequence[int]], prefixes: Sequence[Sequence[int]]
     ) -> list[list[Hypothesis]]:
         """The n-best list of each source (ids without END), which begins with its prefix."""
-        return decode_all(self.model, [Asked.of(sources, self.device, prefixes)], self.config)[0]
+        asked = [Asked.of(sources, self.device, prefixes)]
+        return decode_all(self.model, asked, self.config, self._bounds)[0]
 
     def search_all(self, batches: Batches) -> list[list[list[Hypothesis]]]:
         """The n-best lists of each batch, by `search` where a subclass has one of its own."""
         if type(self).search is not Translator.search:
             return [self.search(sources, [[]] * len(sources)) for sources in batches]
         asked = [Asked.of(sources, self.device) for sources in batches]
-        return decode_all(self.model, asked, self.config)
+        return decode_all(self.model, asked, self.config, self._bounds)
 
     def _told(self, line: Line, hypotheses: Sequence[Hypothesis]) -> Translation:
         best, *others = hypotheses

@@ -13,6 +13,7 @@ from attlas.config import Config, parse_json
 from attlas.data import BEGIN, END, PAD
 from attlas.data.vocabulary import SPECIAL
 from attlas.decoding import DecodingConfig, Hypothesis, Translator
+from attlas.decoding.decode import UNBOUNDED
 from attlas.decoding.hypothesis import ranked
 from attlas.errors import AttlasError, missing_extra
 from attlas.exporting.ctranslate2 import longest, names
@@ -132,7 +133,10 @@ class FastTranslator(Translator):
     @property
     def _knows(self) -> bool:
         """Whether CTranslate2 would come to the same: it makes probabilities anew where the end is
-        forbidden, and stops too soon where long translations are sought for their length."""
+        forbidden, stops too soon where long translations are sought for their length, and
+        knows no bounds of one call."""
+        if self._bounds != UNBOUNDED:
+            return False
         return not self.config.min_length and self.config.length_penalty <= _STEEPEST
 
     def _has_room(self, size: int) -> bool:
