@@ -356,3 +356,87 @@ def test_a_folder_whose_name_no_file_can_hold_is_told_before_any_work(
     assert code == 2
     assert "whose names are UTF-8" in error
     assert not os.path.exists(folder)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "advised"),
+    [
+        ("my.tsv", "a\tb\n", "attlas train tiny --set data.train={} --set data.valid= "),
+        ("my.tsv.gz", "", "attlas train tiny --set data.train={} --set data.valid= "),
+        ("my.csv", "a,b\n", "where its texts have labels: attlas train imdb --set data.train={}"),
+        ("my.jsonl", "{}\n", "attlas train imdb --set data.train={} --set data.held_back=0.1"),
+        ("my text", "a b\n", "attlas train tiny --set data.train='{}' --set data.valid= "),
+    ],
+)
+def test_data_in_the_place_of_a_recipe_is_told_which_recipe_takes_it(
+    tmp_path: Path, name: str, content: str, advised: str
+) -> None:
+    (tmp_path / name).write_text(content)
+    code, _, error = called("train", tmp_path / name, "--out", tmp_path / "run")
+    assert code == 2
+    assert f"got {tmp_path / name}, which is " in error
+    assert advised.format(tmp_path / name) in error
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_folder_of_texts_in_the_place_of_a_recipe_is_told_which_recipe_takes_it(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "pos").mkdir()
+    code, _, error = called("train", tmp_path)
+    assert code == 2
+    assert f"attlas train imdb --set data.train={tmp_path}" in error
+
+
+def test_the_data_of_a_shipped_recipe_are_replaced_by_their_kind(tmp_path: Path) -> None:
+    pairs = tmp_path / "my.tsv"
+    pairs.write_text("".join(f"{n} a\t{n} b\n" for n in range(60)))
+    sets = (
+        "data.kind=files", f"data.train={pairs}", "data.held_back=10", "data.valid=",
+        "data.test=", "vocabulary.kind=words", "vocabulary.sampling=0",
+        "model.kind=transformer", "model.width=8", "model.heads=2", "model.feedforward=8",
+        "training.updates=2",
+    )  # fmt: skip
+    arguments = [part for one in sets for part in ("--set", one)]
+    code, _, error = called("train", "multi30k", "--out", tmp_path / "run", *arguments)
+    assert code == 0, error
+    assert "attlas: model.kind = 'transformer': left out model.attention" in error
+    config = Run(tmp_path / "run").config
+    assert (config["model"]["kind"], config["model"]["width"]) == ("transformer", 8)
+
+
+def test_a_mistake_on_the_command_line_is_not_blamed_on_a_file(run: Path, recipe: Path) -> None:
+    for arguments in (
+        ("train", run, "--set", "training.rate=fast"),
+        ("train", run, "--set", "beam=3"),
+        ("train", run, "--set", "training.averaging={kind='last', count=9}"),
+        ("train", recipe, "--set", "batching.tokens=9", "--set", "batching.max_length=9"),
+        ("translate", run, "--set", "decoding.beam=0"),
+        ("translate", run, "--set", "decoding.beem=3"),
+    ):
+        code, _, error = called(*arguments, text="1\n")
+        assert code == 2
+        assert ".toml" not in error, error
+        assert "--set" in error, error
+
+
+@pytest.mark.parametrize("command", ["train", "translate"])
+def test_a_setting_without_its_table_is_told_where_it_stands(run: Path, command: str) -> None:
+    for assignment in ("beam=3", "beem=3"):
+        code, _, error = called(command, run, "--set", assignment, text="1\n")
+        assert code == 2
+        assert "did you mean `decoding.beam`" in error
+
+
+@pytest.mark.parametrize(("every", "told"), [(9, "no checkpoint was saved"), (1, "checkpoint 0")])
+def test_numbers_that_are_none_are_told_with_the_checkpoint_that_there_is(
+    recipe: Path, tmp_path: Path, every: int, told: str
+) -> None:
+    sets = ("training.rate=1e38", "training.clip=0", f"training.save_every={every}")
+    sets += ("training.validation.every=9",)
+    arguments = [part for one in sets for part in ("--set", one)]
+    code, _, error = called("train", recipe, "--out", tmp_path / "run", *arguments)
+    assert code == 2
+    assert "wanted a finite" in error
+    assert told in error
+    assert "before it" in error

@@ -7,9 +7,9 @@ from typing import Annotated, Literal
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pydantic import Field
+from pydantic import Field, model_validator
 
-from attlas.config import Config, overridden, read_toml, write_toml
+from attlas.config import Config, overridden, read_toml, regrouped, write_toml
 from attlas.errors import AttlasError
 
 
@@ -155,6 +155,85 @@ def test_a_setting_left_over_from_another_kind_is_told_from_an_unknown_one() -> 
     assert "write the whole group anew: animal = { kind = …, … }" in caught.value.do
     anew = overridden(table, ["animal={ kind = 'dog', tail = 2 }"])
     assert Zoo.read(anew, "zoo.toml").animal == Dog(tail=2.0)
+
+
+class Bird(Config):
+    kind: Literal["bird"] = "bird"
+    whiskers: int = 0
+    tail: str = "long"
+    water: Water = Water()
+
+
+class Aviary(Config):
+    animal: Annotated[Cat | Dog | Fish | Bird, Field(discriminator="kind")] = Cat()
+    other: Annotated[Cat | Dog, Field(discriminator="kind")] = Cat()
+
+    @model_validator(mode="after")
+    def _no_two_dogs(self) -> "Aviary":
+        if isinstance(self.animal, Dog) and isinstance(self.other, Dog):
+            raise AttlasError("one dog at most", "two", "change one of them")
+        return self
+
+
+def replaced(table: dict, *assignments: str) -> tuple[Aviary, tuple[str, ...]]:
+    changed, told = regrouped(Aviary, overridden(table, assignments))
+    return Aviary.read(changed, "zoo.toml"), told
+
+
+def test_a_kind_from_the_command_line_makes_its_group_a_new_one() -> None:
+    cat = {"animal": {"kind": "cat", "whiskers": 3}}
+    found, told = replaced(cat, "animal.kind=dog")
+    assert found.animal == Dog()
+    assert told == ("animal.kind = 'dog': left out animal.whiskers, which was set for 'cat'",)
+    # Whatever the order, what was put in as well stays, and what both kinds have alike.
+    assert replaced(cat, "animal.tail=2", "animal.kind=dog")[0].animal == Dog(tail=2.0)
+    assert replaced(cat, "animal.kind=bird") == (Aviary(animal=Bird(whiskers=3)), ())
+    # A setting of the same name that takes other values is another one.
+    dog = {"animal": {"kind": "dog", "tail": 2.0}}
+    found, told = replaced(dog, "animal.kind=bird")
+    assert (found.animal, told) == (
+        Bird(),
+        ("animal.kind = 'bird': left out animal.tail, which was set for 'dog'",),
+    )
+    fish = {"animal": {"kind": "fish", "water": {"salt": 0.5}, "friends": ["a"]}}
+    assert "animal.water, animal.friends, which were set" in replaced(fish, "animal.kind=cat")[1][0]
+    # The same kind again, a kind by default, a whole group, and an unknown kind.
+    assert replaced(cat, "animal.kind=cat") == (Aviary(animal=Cat(whiskers=3)), ())
+    assert replaced({"animal": {"whiskers": 3}}, "animal.kind=dog")[0].animal == Dog()
+    assert replaced(cat, "animal={ kind = 'dog' }") == (Aviary(animal=Dog()), ())
+    with pytest.raises(AttlasError, match=r"`animal\.kind` in --set: one of .*; got 'cow'"):
+        replaced(cat, "animal.kind=cow")
+    with pytest.raises(AttlasError, match=r"in --set; got `animal\.whiskers`, which is of"):
+        replaced(cat, "animal.kind=dog", "animal.whiskers=3")
+
+
+def test_what_the_file_alone_is_right_about_is_blamed_on_the_command_line() -> None:
+    table = {"animal": {"kind": "cat"}, "other": {"kind": "dog"}}
+    with pytest.raises(AttlasError, match=r"wanted one dog at most \(--set\); got two"):
+        replaced(table, "animal.kind=dog")
+    with pytest.raises(AttlasError, match=r"wanted one dog at most \(zoo\.toml\); got two"):
+        replaced({**table, "animal": {"kind": "dog"}}, "animal.tail=3")
+    with pytest.raises(AttlasError, match=r"a known setting in --set; got `wings`"):
+        replaced(table, "wings=2")
+    with pytest.raises(AttlasError, match=r"a known setting in zoo\.toml; got `wings`"):
+        replaced({**table, "wings": 2}, "animal.whiskers=3")
+
+
+@pytest.mark.parametrize(
+    ("assignment", "meant"),
+    [
+        ("whiskers=3", "`animal.whiskers` or `other.whiskers`"),
+        ("wiskers=3", "`animal.whiskers` or `other.whiskers`"),
+        ("other.whisker=3", "`whiskers`"),
+        ("anmal=3", "`animal`"),
+    ],
+)
+def test_the_nearest_setting_is_named_in_whatever_table_it_stands(
+    assignment: str, meant: str
+) -> None:
+    with pytest.raises(AttlasError) as caught:
+        replaced({"other": {"kind": "cat"}}, assignment)
+    assert f"did you mean {meant}? " in caught.value.do
 
 
 def test_what_was_put_in_is_known_by_its_name_and_by_that_of_its_tables() -> None:

@@ -14,7 +14,7 @@ from rich.progress import track
 
 from attlas.classifying import Classification, TextClassifier
 from attlas.cli.given import instead_of_data
-from attlas.config import overridden
+from attlas.config import nearest, overridden
 from attlas.data import LabelledCorpus, LabelledData, Labels
 from attlas.data.amount import amount
 from attlas.data.lines import check_given_again
@@ -97,11 +97,14 @@ def _at(source: str, data: LabelledData, settings: Iterable[str]) -> LabelledDat
     tables = overridden({"data": data.model_dump()}, settings)
     others = [".".join(keys) for keys in sorted(tables.assigned - _FIELDS)]
     if others:
+        near = [f"`data.{name}`" for name in nearest(LabelledData, others[0], {})]
         raise AttlasError(
             "settings of --source: data.text and data.label, the fields of a file, and how it is "
             "read: data.separator, data.quoting, data.unlabelled",
             ", ".join(others),
-            "train another run to change what a run is made of",
+            f"did you mean {' or '.join(near)}?"
+            if near
+            else "train another run to change what a run is made of",
         )
     if tables.assigned and Path(source).is_dir():
         raise AttlasError(

@@ -1,6 +1,7 @@
 """What a command is given, looked at before it begins to work."""
 
 import os
+import sys
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -110,6 +111,11 @@ def check_nothing_searched(
     check_used(given, "a trace", "what it shows was found before it was saved")
 
 
+def warn(text: str) -> None:
+    """Say something on the standard error that stops nothing."""
+    print(f"attlas: {text}", file=sys.stderr)
+
+
 def is_run(name: Path | str, *, or_trace: bool = False) -> bool:
     """Whether it names the folder of a run; else it names a recipe, of which a folder that happens
     to be called the same hides none that comes with attlas.
@@ -124,12 +130,16 @@ def is_run(name: Path | str, *, or_trace: bool = False) -> bool:
         return True
     if path.is_dir() and str(path) not in shipped_recipes():
         wanted, last = "a recipe or a run", "or the folder of a run"
+        first = (
+            f"train on its texts with attlas train imdb --set data.train={quote(str(name))}, or "
+        )
         if or_trace:
             wanted, last = "a recipe, a run or a trace", "the folder of a run, or a trace's file"
+            first = ""
         raise AttlasError(
             wanted,
             f"the folder {name} without {CONFIG}",
-            f"name a TOML file, a recipe that comes with attlas, {last}",
+            f"{first}name a TOML file, a recipe that comes with attlas, {last}",
         )
     return False
 

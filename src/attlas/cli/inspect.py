@@ -25,7 +25,7 @@ def inspect(
       attlas inspect multi30k --set model.attention=dot
     """
     with loading():
-        from attlas.cli.given import is_run, is_safetensors, trace_at
+        from attlas.cli.given import is_run, is_safetensors, trace_at, warn
         from attlas.cli.inspecting import recipe_told, run_told, trace_told
         from attlas.errors import AttlasError
         from attlas.runs import Run
@@ -41,4 +41,4 @@ def inspect(
     elif of_trace:
         print(trace_told(trace_at(path)))
     else:
-        print(recipe_told(read_recipe(subject, settings or ())))
+        print(recipe_told(read_recipe(subject, settings or (), warn)))

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from attlas.config import overridden
+from attlas.config import Overridden, nearest, overridden
 from attlas.decoding import DecodingConfig
 from attlas.decoding.config import check_in_use, idle_settings
 from attlas.errors import AttlasError
@@ -30,10 +30,13 @@ def decoding_of(
     tables = overridden({"decoding": {}}, assignments or ())
     others = sorted(tables.keys() - {"decoding"})
     if others:
+        near = [f"`decoding.{name}`" for name in nearest(DecodingConfig, others[0], {})]
         raise AttlasError(
             "settings of the search, such as decoding.length_penalty=1.0",
             f"one of {', '.join(others)}",
-            "train another run to change what a run is made of",
+            f"did you mean {' or '.join(near)}?"
+            if near
+            else "train another run to change what a run is made of",
         )
     if not isinstance(tables["decoding"], dict):
         raise AttlasError(
@@ -53,6 +56,10 @@ def decoding_of(
         if method != DecodingConfig.read(own, where).method:
             idle |= idle_settings(method)
         own = {key: value for key, value in own.items() if key not in idle}
-    config = DecodingConfig.read({**own, **asked}, where)
+    settings = Overridden(own)
+    for name, value in asked.items():
+        settings[name] = value
+        settings.replaced((name,), value)
+    config = DecodingConfig.read(settings, where)
     check_in_use(config.method, asked)
     return config

@@ -37,7 +37,7 @@ def train(
     """
     with loading():
         from attlas.allocator import keep_freed_memory
-        from attlas.cli.given import is_run
+        from attlas.cli.given import is_run, warn
         from attlas.errors import AttlasError
         from attlas.runs import CONFIG, LAST, Shelf
         from attlas.runs.device import device_called
@@ -63,7 +63,7 @@ def train(
                 ascii(path),
                 "rename it, or choose another folder with --out",
             )
-    chosen = read_recipe(Path(name) / CONFIG if begun else name, settings or ())
+    chosen = read_recipe(Path(name) / CONFIG if begun else name, settings or (), warn)
     if device_called(chosen.training.device).type == "cpu":
         keep_freed_memory()  # an update asks for what the one before it freed
     if not leading():  # of the processes that torchrun started, the first one speaks

@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 from pydantic_core import ErrorDetails
 
 from attlas.config.override import SET, Keys, Overridden
-from attlas.config.place import Place, named
+from attlas.config.place import Place, alike, named
 from attlas.errors import AttlasError
 
 _TAGS = ("kind",)  # in so many groups that it says nothing of which one was meant
@@ -48,8 +48,20 @@ class Config(BaseModel):
         try:
             return cls.model_validate(dict(table))
         except ValidationError as error:
+            if isinstance(table, Overridden) and table.assigned and _is_new(cls, table, error):
+                where = SET
             assigned = table.assigned if isinstance(table, Overridden) else ()
             raise _explained(cls, table, error, where, assigned) from None
+
+
+def _is_new(cls: type[Config], table: Overridden, error: ValidationError) -> bool:
+    """Whether the settings were right, or wrong in another way, before some were put in."""
+    try:
+        cls.model_validate(table.original)
+    except ValidationError as before:
+        first, earlier = error.errors()[0], before.errors()[0]
+        return any(first[part] != earlier[part] for part in ("type", "loc", "msg"))
+    return True
 
 
 def _explained(
@@ -66,7 +78,8 @@ def _explained(
         return AttlasError(f"{ours.wanted} ({where})", ours.came, ours.do)
     place = Place.of(cls, first["loc"])
     if first["type"] == "extra_forbidden":
-        return _unknown(cls, table, place, where)
+        put_in = any(keys[: len(place.keys)] == place.keys for keys in assigned)
+        return _unknown(cls, table, place, SET if put_in else where, put_in=put_in)
     if any(place.keys[: len(keys)] == keys for keys in assigned):
         where = SET
     within = isinstance(first["loc"][-1], int)  # a value that a list lacks, not a setting
@@ -124,8 +137,14 @@ def _as_written(value: Any) -> str:
     return repr(value)
 
 
-def _unknown(root: type[Config], table: Mapping[str, Any], place: Place, where: str) -> AttlasError:
-    """The error for a key that is no setting where it stands."""
+def _unknown(
+    root: type[Config], table: Mapping[str, Any], place: Place, where: str, *, put_in: bool
+) -> AttlasError:
+    """The error for a key that is no setting where it stands.
+
+    put_in: from the command line, where a table is easily forgotten: then settings of other tables
+    that are written alike are named, too.
+    """
     wanted, key, valid = f"a known setting in {where}", place.keys[-1], place.group.model_fields
     listed = f"valid here: {', '.join(sorted(valid))}"
     if place.elsewhere:  # left over from a kind that was changed, or a kind mistaken for another
@@ -140,6 +159,6 @@ def _unknown(root: type[Config], table: Mapping[str, Any], place: Place, where: 
         )
     here = get_close_matches(key, valid, n=1)
     there = [] if key in _TAGS else sorted(named(root, key, table), key=lambda one: one.count("."))
-    near = [*there, *here]
+    near = [*there, *here] or (alike(root, key, table) if put_in and key not in _TAGS else [])
     hint = f"did you mean {' or '.join(f'`{one}`' for one in near[:3])}? " if near else ""
     return AttlasError(wanted, f"`{place.name}`", f"{hint}{listed}")

@@ -14,10 +14,14 @@ Keys = tuple[str, ...]
 
 
 class Overridden(dict[str, Any]):
-    """Settings, and which of them, and tables of them, were put in by `overridden`."""
+    """Settings, and which of them, and tables of them, were put in by `overridden`.
+
+    original: the settings before that.
+    """
 
     def __init__(self, table: Mapping[str, Any]) -> None:
         super().__init__(deepcopy(dict(table)))
+        self.original = deepcopy(dict(table))
         self.assigned: set[Keys] = set()
 
     def replaced(self, keys: Keys, value: Any) -> None:

@@ -11,7 +11,6 @@ from typing import Any, Generic, TypeVar
 import torch
 from torch import Tensor, nn
 
-from attlas.errors import AttlasError
 from attlas.layers.dropout import dropping_by
 from attlas.runs import Checkpoint, load_weights
 from attlas.runs.checkpoint import under
@@ -26,7 +25,7 @@ from attlas.training.seeds import seed_of
 from attlas.training.settings import TrainingConfig
 from attlas.training.sharing import Sharing
 from attlas.training.spreading import Spread
-from attlas.training.update import Update
+from attlas.training.update import NotFiniteError, Update
 
 _OPTIMISER, AVERAGE = "optimiser/", "average/"
 
@@ -234,12 +233,11 @@ class Learner(Generic[M, B]):
 
     def _finite(self, value: float, name: str, number: int) -> float:
         if not math.isfinite(value):
-            raise AttlasError(
+            raise NotFiniteError(
                 f"a finite {name} at update {number}",
                 str(value),
                 "train anew in another folder (--out) with a lower training.rate, a longer "
-                "training.schedule.warmup or a smaller training.clip above 0; the last checkpoint "
-                "is from before it",
+                "training.schedule.warmup or a smaller training.clip above 0",
             )
         return value
 

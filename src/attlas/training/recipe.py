@@ -1,14 +1,16 @@
 """A recipe: everything that decides what a training comes to."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from importlib.resources import as_file, files
 from pathlib import Path
+from shlex import quote
 from typing import Any, Self
 
 from pydantic import Field, model_validator
 
-from attlas.config import Config, overridden, read_toml
+from attlas.config import Config, overridden, read_toml, regrouped
 from attlas.data import BatchingConfig, DataConfig, LabelledData, VocabularyConfig
+from attlas.data.table import suffix_of
 from attlas.decoding import DecodingConfig
 from attlas.errors import AttlasError
 from attlas.layers.dropout import dropped_steps
@@ -154,17 +156,22 @@ def shipped_recipes() -> list[str]:
     return sorted(name.removesuffix(".toml") for name in names if name.endswith(".toml"))
 
 
-def read_recipe(name: Path | str, assignments: Iterable[str] = ()) -> Recipe:
+def read_recipe(
+    name: Path | str, assignments: Iterable[str] = (), tell: Callable[[str], None] | None = None
+) -> Recipe:
     """A recipe file, or one that comes with attlas ("demo", "multi30k.toml"), with assignments
     (`training.rate=1e-3`) put in.
 
     A file of that name goes before a shipped recipe. Relative paths of data are taken from the
     folder of the recipe file; in a shipped recipe, from the current folder. Those in assignments
-    are read as if they stood in the recipe.
+    are read as if they stood in the recipe. A kind among the assignments (`data.kind=files`) makes
+    its table a new one: settings of the old kind that the new one does not have are left out, for
+    which `tell` gets a sentence.
     Errors: `AttlasError` where there is no such recipe, or a setting is unknown or wrong.
     """
     path = Path(name)
     if path.is_file():
+        _check_recipe(path)
         table, base, where = read_toml(path), path.parent, str(path)
     else:
         known = shipped_recipes()
@@ -177,12 +184,48 @@ def read_recipe(name: Path | str, assignments: Iterable[str] = ()) -> Recipe:
             )
         with as_file(_SHIPPED / f"{stem}.toml") as file:
             table, base, where = read_toml(file), Path(), f"the shipped recipe {stem}.toml"
-    changed = overridden(table, assignments)
+    changed, left_out = regrouped(Recipe, overridden(table, assignments))
+    if tell is not None:
+        for told in left_out:
+            tell(told)
     files, data = {("data", "train"), ("data", "origin")} & changed.assigned, changed.get("data")
     if files == {("data", "train")} and isinstance(data, dict):
         data.pop("origin", None)  # it is that of other files
     recipe = Recipe.read(changed, where)
     return recipe.model_copy(update={"data": recipe.data.resolved(base.resolve())})
+
+
+_DATA = {  # how data of this name is trained on
+    ".tsv": "tiny --set data.train={} --set data.valid= --set data.test= --set data.held_back=0.1",
+    ".csv": "tiny --set data.train={} --set data.valid= --set data.test= --set data.held_back=0.1 "
+    """--set 'data.columns=["SOURCE", "TARGET"]'""",
+    ".jsonl": "imdb --set data.train={} --set data.held_back=0.1",
+}
+_SAME = {".json": ".jsonl", ".ndjson": ".jsonl"}
+
+
+def _check_recipe(path: Path) -> None:
+    """That a file is not data, by its name, or because it is no TOML and is not called so."""
+    suffix = suffix_of(path)
+    kind, came = _SAME.get(suffix, suffix), f"{path}, which is data"
+    if kind not in _DATA:
+        if suffix == ".toml":
+            return
+        try:
+            read_toml(path)
+        except AttlasError as error:
+            kind, came = ".tsv", f"{path}, which is no TOML ({error.came})"
+        else:
+            return
+    advice = f"where it is data, train a recipe on it: attlas train {_on_data(kind, path)}"
+    if kind == ".csv":
+        advice += f"; where its texts have labels: attlas train {_on_data('.jsonl', path)}"
+    wanted = "a recipe: a TOML file, or the name of one that comes with attlas"
+    raise AttlasError(wanted, came, advice)
+
+
+def _on_data(kind: str, path: Path) -> str:
+    return _DATA[kind].format(quote(str(path)))
 
 
 def check_same(begun: Recipe, wanted: Recipe, folder: Path) -> None:

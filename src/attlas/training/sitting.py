@@ -1,11 +1,13 @@
 """A sitting: what one process does of a training."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from attlas.layers.autocast import check_autocast
-from attlas.runs import LAST, Run, numbered
+from attlas.runs import LAST, Run, Shelf, numbered
 from attlas.training.course import Course
 from attlas.training.events import Interrupted, Outcome, Report, Started, Trained
 from attlas.training.finish import finish
@@ -18,6 +20,7 @@ from attlas.training.saver import Saver
 from attlas.training.state import TrainingState, Window
 from attlas.training.tasks import AnyTask
 from attlas.training.teller import Clock, Teller
+from attlas.training.update import NotFiniteError
 
 SAFETY = 100  # updates that a kill costs at most, where the recipe says nothing of saving
 
@@ -46,7 +49,8 @@ def sit(task: AnyTask, learner: Learner[Any, Any], folder: Path, report: Report)
         def interrupted() -> None:
             report(Interrupted(**clock.moment(sitting.state)))
 
-        with Interrupts(interrupted, alone=learner.fleet.size == 1) as interrupts:
+        alone = learner.fleet.size == 1
+        with told_of_checkpoints(saver.shelf), Interrupts(interrupted, alone=alone) as interrupts:
             while (reason := reached(settings, sitting.state, clock.seconds())) is None:
                 if interrupts.asked:
                     sitting.save()
@@ -61,6 +65,18 @@ def sit(task: AnyTask, learner: Learner[Any, Any], folder: Path, report: Report)
                 outcome = finish(sitting.state, reason, saver, sitting.judge, planned)
     learner.fleet.say(Word.FINISHED)
     return outcome
+
+
+@contextmanager
+def told_of_checkpoints(shelf: Shelf) -> Iterator[None]:
+    """Of what is not finite in the block, say whether there is a checkpoint of before it."""
+    try:
+        yield
+    except NotFiniteError as error:
+        last = shelf.named(LAST)
+        there = "no checkpoint was saved" if last is None else f"checkpoint {last} is from"
+        advice = f"{error.do}; {there} before it"
+        raise NotFiniteError(error.wanted, error.came, advice) from None
 
 
 class Sitting:

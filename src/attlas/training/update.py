@@ -2,6 +2,12 @@
 
 from dataclasses import dataclass
 
+from attlas.errors import AttlasError
+
+
+class NotFiniteError(AttlasError):
+    """A loss or a gradient is infinite, or not a number."""
+
 
 @dataclass(frozen=True, slots=True)
 class Update:

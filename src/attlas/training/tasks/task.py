@@ -13,9 +13,9 @@ from torch import Tensor, nn
 
 from attlas.data import FilterReport
 from attlas.data.bucketing import Bucketed
-from attlas.errors import AttlasError
 from attlas.training.events import Validated
 from attlas.training.recipe import Recipe
+from attlas.training.update import NotFiniteError
 
 
 @runtime_checkable
@@ -137,7 +137,7 @@ class Task(ABC, Generic[S, V]):
     def measure(self, model: Any) -> Measurement:
         """How good a model is on the validation set.
 
-        Errors: `AttlasError` where the loss is not finite.
+        Errors: `NotFiniteError` where the loss is not finite.
         """
 
     def teacher_forcing(self, number: int) -> float | None:
@@ -160,12 +160,12 @@ class Task(ABC, Generic[S, V]):
 
 
 def finite(loss: float) -> float:
-    """The loss of a validation; `AttlasError` where it is not finite."""
+    """The loss of a validation; `NotFiniteError` where it is not finite."""
     if not math.isfinite(loss):
-        raise AttlasError(
+        raise NotFiniteError(
             "a finite validation loss",
             str(loss),
             "train anew in another folder (--out) with a lower training.rate or a longer "
-            "training.schedule.warmup; the last checkpoint is from before this",
+            "training.schedule.warmup",
         )
     return loss
