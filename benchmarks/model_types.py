@@ -48,6 +48,7 @@ import attlas
 
 ATOL = 1e-5
 BYTES = 8 << 30  # of a process
+PARAMETERS = 100_000_000  # of a model
 BATCH, LENGTH = 2, 9
 VERDICTS = ("exact", "told", "silent", "read", "none", "not run")
 
@@ -122,6 +123,8 @@ def _small(settings: dict[str, Any], widths: bool) -> dict[str, Any]:
             found[name] = SIZES[name]
         else:
             found[name] = value
+    if widths and "kv_lora_rank" in settings:  # latent attention shares no keys
+        found["num_key_value_heads"] = found.get("num_attention_heads")
     return found
 
 
@@ -137,8 +140,8 @@ def configurations(name: str) -> Iterator[PretrainedConfig]:
 def built(config: PretrainedConfig, implementation: str | None) -> nn.Module:
     """The model with random weights, the same for every implementation."""
     torch.manual_seed(0)
-    if sum(_estimated(config)) > 4e8:
-        raise MemoryError("more than 4 · 10⁸ parameters")
+    if sum(_estimated(config)) > PARAMETERS:
+        raise MemoryError(f"more than {PARAMETERS:,} parameters")
     named = {} if implementation is None else {"attn_implementation": implementation}
     config = copy.deepcopy(config)  # the model notes its kernel there
     model: nn.Module = AutoModel.from_config(config, dtype=torch.float32, **named)
@@ -202,6 +205,10 @@ def inputs(model: nn.Module) -> Iterator[dict[str, Tensor]]:
     if len(both) > 1:
         yield {**{name: ways[name][0] for name in both}, **more}
         yield {**{name: ways[name][-1] for name in both}, **more}
+    masks = [name for name in parameters if name.endswith("_mask") and name[:-5] in ways]
+    if masks and main in ways:
+        whole = {name: torch.ones(ways[main][0].shape[::2], dtype=torch.long) for name in masks}
+        yield {main: ways[main][0], **whole, **more}
 
 
 def returned(model: nn.Module, given: dict[str, Tensor]) -> list[Tensor]:
