@@ -42,7 +42,9 @@ from typing import Any
 import torch
 import transformers
 from torch import Tensor, nn
-from transformers import CONFIG_MAPPING, MODEL_MAPPING, AutoModel, PretrainedConfig
+from transformers import CONFIG_MAPPING, AutoModel, PretrainedConfig
+from transformers.models.auto.configuration_auto import CONFIG_MAPPING_NAMES
+from transformers.models.auto.modeling_auto import MODEL_MAPPING_NAMES
 
 import attlas
 
@@ -191,7 +193,10 @@ def inputs(model: nn.Module) -> Iterator[dict[str, Tensor]]:
         "pixel_values": [picture, torch.randn(BATCH, frames, channels, height, width)],
         "pixel_values_videos": [torch.randn(BATCH, frames, channels, height, width)],
         "input_features": [torch.randn(BATCH, bins, length), torch.randn(BATCH, length, bins)],
-        "input_values": [sound, sound[:, None], torch.randn(BATCH, bins, length)],
+        "input_values": [
+            *(sound, sound[:, None], torch.randn(BATCH, bins, length)),
+            torch.randn(BATCH, setting(config, "max_length") or length, bins),
+        ],
         "inputs_embeds": [torch.randn(BATCH, LENGTH, setting(config, "hidden_size") or 32)],
         "hidden_states": [torch.randn(BATCH, LENGTH, setting(config, "hidden_size") or 32)],
     }
@@ -216,7 +221,7 @@ def returned(model: nn.Module, given: dict[str, Tensor]) -> list[Tensor]:
     heard: list[Tensor] = []
 
     def keep(module: nn.Module, _: Any, output: Any) -> None:
-        if isinstance(output, tuple):
+        if isinstance(output, tuple) and "att" in type(module).__name__.lower():
             heard.extend(one for one in output[1:] if _is_map(one))
 
     handles = [module.register_forward_hook(keep) for module in model.modules()]
@@ -361,7 +366,7 @@ def within(name: str, seconds: float) -> list[Finding]:
 
 def types() -> list[str]:
     """Every model type that transformers builds by `AutoModel`."""
-    return sorted(name for name, config in CONFIG_MAPPING.items() if config in MODEL_MAPPING)
+    return sorted(set(CONFIG_MAPPING_NAMES) & set(MODEL_MAPPING_NAMES))
 
 
 def summary(made: list[Finding]) -> str:
