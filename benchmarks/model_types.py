@@ -233,9 +233,10 @@ def returned(model: nn.Module, given: dict[str, Tensor]) -> list[Tensor]:
     finally:
         for handle in handles:
             handle.remove()
+    named = output.items() if isinstance(output, dict) else ()
     maps = [
         one
-        for name, value in output.items()
+        for name, value in named
         if "attention" in name and isinstance(value, tuple | list)
         for one in value
         if _is_map(one)
