@@ -400,7 +400,7 @@ def test_the_data_of_a_shipped_recipe_are_replaced_by_their_kind(tmp_path: Path)
     arguments = [part for one in sets for part in ("--set", one)]
     code, _, error = called("train", "multi30k", "--out", tmp_path / "run", *arguments)
     assert code == 0, error
-    assert "attlas: model.kind = 'transformer': left out model.attention" in error
+    assert "attlas: model.kind = 'transformer': left out model.cell, model.embedding" in error
     config = Run(tmp_path / "run").config
     assert (config["model"]["kind"], config["model"]["width"]) == ("transformer", 8)
 

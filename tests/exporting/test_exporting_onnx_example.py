@@ -5,6 +5,7 @@ import io
 import subprocess
 import sys
 import tempfile
+import unicodedata
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +14,9 @@ from exportable import JOINT, WORDS, run_of, small, subwords
 from hypothesis import given
 from hypothesis import strategies as st
 from onnx_runtime import ALONE, example
+from transformers import MarianTokenizer
 
-from attlas.data import Characters, Vocabularies
+from attlas.data import END, Characters, Vocabularies, VocabularyConfig, build_vocabulary
 from attlas.decoding import Translator
 from attlas.decoding.remarks import remarks
 from attlas.exporting import export
@@ -177,3 +179,27 @@ def test_bytes_that_are_not_utf8_are_told_with_their_line_after_the_lines_before
     assert done.returncode == 1
     assert done.stdout.decode() == translated(folder, "The 3th house\n" * 3)[0]
     assert done.stderr.decode().splitlines()[-1] == "line 4 is not UTF-8: byte 0xff at byte 5"
+
+
+@pytest.mark.parametrize("form", ["nfc", "nfkc"])
+def test_a_text_is_read_in_the_form_in_which_attlas_reads_it(tmp_path: Path, form: str) -> None:
+    texts = [f"the café {n} of Åsa, Tiếng Việt, 한국어 fi" for n in range(60)]
+    for kind in ("bpe", "characters"):
+        config = VocabularyConfig.model_validate({"kind": kind, "size": 400, "normalization": form})
+        one = build_vocabulary(config, texts, "vocabulary")
+        run = run_of(tmp_path / f"{kind} run", small(), Vocabularies(one, one))
+        export(run, "onnx", tmp_path / kind)
+        read = example(tmp_path / kind).Translator(tmp_path / kind).source
+        for text in (*texts[:3], "ﬁ Ａ a\u0323\u0302\u0301 ▁\u0301", "\u1112\u1161\u11ab"):
+            for written in (text, unicodedata.normalize("NFD", text)):
+                assert read.encode(written) == one.encode(written)
+        if kind == "bpe":
+            export(
+                run_of(tmp_path / "post", small(placement="post"), Vocabularies(one, one)),
+                "huggingface",
+                tmp_path / "marian",
+            )
+            tokenizer = MarianTokenizer.from_pretrained(tmp_path / "marian")
+            for text in texts[:3]:
+                wanted = [*one.encode(text), END]
+                assert tokenizer(unicodedata.normalize("NFD", text))["input_ids"] == wanted

@@ -5,9 +5,10 @@ from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import ClassVar, TypeVar
+from typing import ClassVar, TypeVar, get_args
 
 from attlas.config import parse_json
+from attlas.data.normalization import Normalization, normalized
 from attlas.data.vocabulary import SPECIAL, UNKNOWN, Vocabulary
 from attlas.errors import AttlasError
 
@@ -15,15 +16,18 @@ L = TypeVar("L", bound="Listed")
 
 
 class Listed(Vocabulary, ABC):
-    """Id 4 + n is token n of a list; a token that is not in it becomes `UNKNOWN`."""
+    """Id 4 + n is token n of a list; a token that is not in it becomes `UNKNOWN`.
+
+    normalization: the form of Unicode into which a text is brought first.
+    """
 
     suffix: ClassVar[str] = ".json"
     kind: ClassVar[str]
     between: ClassVar[str]  # what stands between two tokens of a text
     unknown: ClassVar[str]  # how an unknown token reads in a text
 
-    def __init__(self, tokens: Sequence[str]) -> None:
-        self.tokens = tuple(tokens)
+    def __init__(self, tokens: Sequence[str], normalization: Normalization = "none") -> None:
+        self.tokens, self.normalization = tuple(tokens), normalization
         self._ids = {token: id_ for id_, token in enumerate(self.tokens, len(SPECIAL))}
         if len(self._ids) != len(self.tokens):
             raise AttlasError(
@@ -39,7 +43,7 @@ class Listed(Vocabulary, ABC):
         """The tokens of a text."""
 
     def encode(self, text: str) -> list[int]:
-        return [self._ids.get(token, UNKNOWN) for token in self.split(text)]
+        return [self._ids.get(token, UNKNOWN) for token in self._tokens_of(text)]
 
     def decode(self, ids: Sequence[int]) -> str:
         return self.between.join(
@@ -57,8 +61,11 @@ class Listed(Vocabulary, ABC):
     def pieces_of(self, text: str) -> list[str]:
         return [
             self.label(token) if token in self._ids else f"<unk:{token}>"
-            for token in self.split(text)
+            for token in self._tokens_of(text)
         ]
+
+    def _tokens_of(self, text: str) -> Sequence[str]:
+        return self.split(normalized(text, self.normalization))
 
     @staticmethod
     def label(token: str) -> str:
@@ -66,22 +73,30 @@ class Listed(Vocabulary, ABC):
         return token
 
     def save(self, path: Path) -> None:
-        table = {"kind": self.kind, "tokens": self.tokens}
+        form = {} if self.normalization == "none" else {"normalization": self.normalization}
+        table = {"kind": self.kind, **form, "tokens": self.tokens}
         path.write_text(json.dumps(table, ensure_ascii=False, indent=0) + "\n", encoding="utf-8")
 
     @classmethod
-    def built(cls: type[L], texts: Iterable[str], size: int, name: str = "vocabulary") -> L:
+    def built(
+        cls: type[L],
+        texts: Iterable[str],
+        size: int,
+        name: str = "vocabulary",
+        normalization: Normalization = "none",
+    ) -> L:
         """The most frequent tokens, at most `size` ids with the special ones; ties by code point.
 
         Errors: `AttlasError` where the texts hold no token.
         """
-        counts = Counter(token for text in texts for token in cls.split(text))
+        read = (normalized(text, normalization) for text in texts)
+        counts = Counter(token for text in read for token in cls.split(text))
         if not counts:
             raise AttlasError(
                 f"text to build the {name} from", "nothing", "check the training data"
             )
         ranked = sorted(counts, key=lambda token: (-counts[token], token))
-        return cls(ranked[: size - len(SPECIAL)])
+        return cls(ranked[: size - len(SPECIAL)], normalization)
 
 
 class Words(Listed):
@@ -126,10 +141,13 @@ def load_listed(path: Path) -> Listed:
         kind, tokens = kinds[table["kind"]], table["tokens"]
         if not isinstance(tokens, list) or not all(isinstance(token, str) for token in tokens):
             raise TypeError("its tokens are no list of texts")
+        form = table.get("normalization", "none")
+        if form not in get_args(Normalization):
+            raise ValueError(f"an unknown normalization {form!r}")
     except (ValueError, KeyError, TypeError) as error:
         raise AttlasError(
             "a vocabulary of words or characters",
             f"{path}, which is damaged ({error})",
             "put the file back as it was written",
         ) from None
-    return kind(tokens)
+    return kind(tokens, form)

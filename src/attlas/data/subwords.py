@@ -11,6 +11,13 @@ from typing import ClassVar, Literal
 from attlas.data.lattice import Lattice
 from attlas.data.lines import opened
 from attlas.data.merges import Merges
+from attlas.data.normalization import (
+    WITHOUT_RULES,
+    Normalization,
+    form_of_model,
+    normalized,
+    sentencepiece_rules,
+)
 from attlas.data.vocabulary import BEGIN, END, MOST, PAD, SPECIAL, UNKNOWN, Vocabulary
 from attlas.errors import AttlasError
 
@@ -20,9 +27,11 @@ _WORD = re.compile(f"{_SPACE}[^{_SPACE}]*|[^{_SPACE}]+")  # no piece goes beyond
 
 
 class Subwords(Vocabulary):
-    """A sentencepiece model (BPE or unigram) with byte fallback and no normalisation.
+    """A sentencepiece model (BPE or unigram) with byte fallback.
 
-    decode(encode(text)) == text for every text: double, leading and trailing spaces, any script,
+    normalization: the form of Unicode into which a text is brought first; the model has rules for
+    it, which programs without attlas go by. Without one, decode(encode(text)) == text for every
+    text: double, leading and trailing spaces, any script,
     emoji. A text is read with one space before it, so that a word has the same pieces at the start
     and inside of a sentence. The character "▁" itself, which sentencepiece would confuse with a
     space, is written as its three bytes.
@@ -39,7 +48,11 @@ class Subwords(Vocabulary):
         if not model:  # of which sentencepiece makes a processor that knows nothing
             raise AttlasError("a whole sentencepiece model", "an empty one", "train it again")
         try:
-            self._processor = sentencepiece.SentencePieceProcessor(model_proto=model)
+            processor = sentencepiece.SentencePieceProcessor(model_proto=model)
+            self.normalization = form_of_model(processor)
+            if self.normalization != "none":  # which is ours to do, exactly
+                processor = sentencepiece.SentencePieceProcessor(model_proto=model + WITHOUT_RULES)
+            self._processor = processor
         except (RuntimeError, ValueError) as error:
             raise AttlasError("a whole sentencepiece model", str(error), "train it again") from None
         self.model = model
@@ -98,7 +111,7 @@ class Subwords(Vocabulary):
             raise AttlasError(error.wanted, came, "put the file back as it was written") from None
 
     def _pieced(self, text: str) -> list[int]:
-        first, *others = f" {text}".split(_SPACE)
+        first, *others = f" {normalized(text, self.normalization)}".split(_SPACE)
         ids: list[int] = self._processor.encode(first)
         for other in others:
             ids += self._of_space + self._processor.encode(other)
@@ -106,7 +119,8 @@ class Subwords(Vocabulary):
 
     def _drawn(self, text: str, strength: float, chance: random.Random) -> list[int]:
         ids: list[int] = []
-        for place, part in enumerate(f" {text}".split(_SPACE)):
+        read = normalized(text, self.normalization)
+        for place, part in enumerate(f" {read}".split(_SPACE)):
             if place:
                 ids += self._of_space
             for word in _WORD.findall(part.replace(" ", _SPACE)):
@@ -149,7 +163,11 @@ _RESERVED = "\u2585"
 
 
 def train_subwords(
-    texts: Iterable[str], kind: Literal["bpe", "unigram"], size: int, name: str = "vocabulary"
+    texts: Iterable[str],
+    kind: Literal["bpe", "unigram"],
+    size: int,
+    name: str = "vocabulary",
+    normalization: Normalization = "none",
 ) -> Subwords:
     """Train on texts; at most `size` ids, fewer where the texts do not hold that many pieces.
 
@@ -166,6 +184,7 @@ def train_subwords(
     # sentencepiece keeps U+2585 to itself, and leaves out every sentence that has one.
     sentences, reserved = [], False
     for text in texts:
+        text = normalized(text, normalization)
         sentences.append(f" {text}".replace(_RESERVED, " "))
         reserved = reserved or _RESERVED in text
     if not any(map(str.strip, sentences)):
@@ -209,4 +228,4 @@ def train_subwords(
             f"vocabulary.size = {size}" if needed else str(error),
             "raise vocabulary.size" if needed else "check the training data",
         ) from None
-    return Subwords(written.getvalue())
+    return Subwords(written.getvalue() + sentencepiece_rules(normalization))

@@ -9,6 +9,7 @@ from pydantic import Field, model_validator
 
 from attlas.config import Config
 from attlas.data.listed import Characters, Words, load_listed
+from attlas.data.normalization import Normalization
 from attlas.data.pair import Pair
 from attlas.data.subwords import Subwords, train_subwords
 from attlas.data.vocabulary import MOST, SPECIAL, Vocabulary
@@ -21,12 +22,16 @@ class VocabularyConfig(Config):
     `size` is the greatest number of ids of a vocabulary, special ones included; a small corpus
     gives fewer. `joint` = one vocabulary for both languages. `sampling` > 0 turns subword
     regularisation on in training (see `Subwords.sample`): 0.1 is usual for both kinds.
+    `normalization`: the form of Unicode into which a text is brought before it is read, in training
+    and in use: "nfc" makes one of é and of e with U+0301, "nfkc" also of compatible characters (ﬁ
+    and fi, Ａ and A); "none" reads each as it is written. What is written is in that form, too.
     """
 
     kind: Literal["bpe", "unigram", "words", "characters"] = "bpe"
     size: int = Field(default=8000, gt=len(SPECIAL), le=MOST)
     joint: bool = True
     sampling: float = Field(default=0.0, ge=0.0, lt=1.0)
+    normalization: Normalization = "none"
 
     @model_validator(mode="after")
     def _sampling_of_subwords(self) -> "VocabularyConfig":
@@ -126,11 +131,11 @@ def build_vocabulary(config: VocabularyConfig, texts: Iterable[str], name: str) 
     """One vocabulary of these texts; `name` names it in errors."""
     match config.kind:
         case "words":
-            return Words.built(texts, config.size, name)
+            return Words.built(texts, config.size, name, config.normalization)
         case "characters":
-            return Characters.built(texts, config.size, name)
+            return Characters.built(texts, config.size, name, config.normalization)
         case kind:
-            return train_subwords(texts, kind, config.size, name)
+            return train_subwords(texts, kind, config.size, name, config.normalization)
 
 
 def _found(folder: Path, name: str) -> Path | None:

@@ -4,6 +4,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import ClassVar, Protocol, runtime_checkable
 
+from attlas.data.normalization import Normalization
+
 PAD, UNKNOWN, BEGIN, END = 0, 1, 2, 3  # the same ids in every vocabulary
 MOST = 2**31 - 1  # ids of a vocabulary: an id has four bytes
 SPECIAL = ("<pad>", "<unk>", "<s>", "</s>")  # how a person reads them
@@ -14,6 +16,7 @@ class Vocabulary(Protocol):
     """Text to token ids and back. Ids 0–3 are padding, unknown, begin and end of sentence."""
 
     suffix: ClassVar[str]  # of the file that `save` writes: ".model" or ".json"
+    normalization: Normalization  # the form of Unicode in which a text is read
 
     def __len__(self) -> int:
         """How many ids there are, the four special ones included."""

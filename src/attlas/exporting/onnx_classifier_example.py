@@ -7,6 +7,7 @@ onnxruntime and, for subwords, sentencepiece. Take from it what you need.
 import json
 import re
 import sys
+import unicodedata
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -19,18 +20,30 @@ BATCH = 8  # lines; a text may be long
 BREAK = re.compile(r"<\s*(?:/\s*)?br\b[^<>]*>", re.IGNORECASE)
 
 
+def normalized(text: str, form: str) -> str:
+    """The text in this form of Unicode, "none", "nfc" or "nfkc"."""
+    return text if form == "none" else unicodedata.normalize(form.upper(), text)  # type: ignore[arg-type]
+
+
 class Subwords:
     """A sentencepiece model with byte fallback; "▁", its sign of a space, is spelt in bytes."""
 
     def __init__(self, path: Path) -> None:
         import sentencepiece
 
-        self.model: Any = sentencepiece.SentencePieceProcessor(model_file=str(path))
+        model = path.read_bytes()
+        ruled: Any = sentencepiece.SentencePieceProcessor(model_proto=model)
+        composes = "e\u0301" not in ruled.normalize("e\u0301")
+        compatible = "\ufb01" not in ruled.normalize("\ufb01")
+        self.form = ("nfkc" if compatible else "nfc") if composes else "none"
+        # Python's rules are whole, those of the model are not: an empty precompiled_charsmap.
+        bare = model + (b"\x1a\x02\x12\x00" if composes else b"")
+        self.model: Any = sentencepiece.SentencePieceProcessor(model_proto=bare)
         self.of_space = [self.model.piece_to_id(f"<0x{byte:02X}>") for byte in "▁".encode()]
 
     def encode(self, text: str) -> list[int]:
         """The ids of a text, which is read with one space before it."""
-        first, *others = f" {text}".split("▁")
+        first, *others = f" {normalized(text, self.form)}".split("▁")
         ids: list[int] = self.model.encode(first)
         for other in others:
             ids += [*self.of_space, *self.model.encode(other)]
@@ -46,12 +59,13 @@ class Listed:
 
     def __init__(self, path: Path) -> None:
         table = json.loads(path.read_text(encoding="utf-8"))
-        self.words = table["kind"] == "words"
+        self.words, self.form = table["kind"] == "words", table.get("normalization", "none")
         self.ids = {token: id_ for id_, token in enumerate(table["tokens"], 4)}
 
     def encode(self, text: str) -> list[int]:
         """The ids of a text."""
-        return [self.ids.get(token, UNKNOWN) for token in (text.split() if self.words else text)]
+        read = normalized(text, self.form)
+        return [self.ids.get(token, UNKNOWN) for token in (read.split() if self.words else read)]
 
     def knows(self, id_: int) -> bool:
         """Whether it is in the list, and more than a space."""

@@ -13,12 +13,15 @@ OF_LABELS = (
 
 def of_vocabulary(vocabulary: Vocabulary) -> str:
     """How text becomes ids."""
+    form = vocabulary.normalization
+    read = f" A text is brought into Unicode's form {form.upper()} first" if form != "none" else ""
     if isinstance(vocabulary, Subwords):
+        rules = ", for which the model has rules of its own." if read else ""
         return (
             "A vocabulary is a sentencepiece model; a text is read with one space before it, and "
-            "the first space of what is decoded goes away."
+            f"the first space of what is decoded goes away.{read}{rules}"
         )
-    return "Id 4 + n is token n of the list in the .json of a vocabulary."
+    return f"Id 4 + n is token n of the list in the .json of a vocabulary.{read}{'.' * bool(read)}"
 
 
 def of_longest(positions: int, does: str) -> str:

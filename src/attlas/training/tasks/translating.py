@@ -21,6 +21,7 @@ from attlas.data import (
     sample_corpus,
 )
 from attlas.data.amount import amount
+from attlas.data.normalization import normalized
 from attlas.errors import AttlasError
 from attlas.models import ClassifierConfig, SequenceToSequence, TransformerConfig, build
 from attlas.training.consistency import consistent_sequence_loss
@@ -167,6 +168,14 @@ class Translating(Task[Splits, Vocabularies]):
         told, left = super().notes(batches), self.valid_batches.report
         if left.skipped:
             told.append(str(left))
+        form = self.recipe.vocabulary.normalization
+        others = sum(normalized(text, form) != text for text in self.splits.valid.targets)
+        if others:
+            told.append(
+                f"WARNING: {others:,} of {amount(len(self.splits.valid), 'target')} of "
+                f"{self.splits.valid.name} are not in the form {form.upper()} of Unicode, in which "
+                "the model writes: BLEU compares them as they stand"
+            )
         most = self.recipe.training.validation.decoding.longest_source
         cut = int((self._translated > most).sum()) if most else 0
         if cut:
