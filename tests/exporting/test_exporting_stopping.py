@@ -27,7 +27,9 @@ def made(terms: list[list[float]], alpha: float) -> Found:
 
 
 def in_time(hypotheses: Found, alpha: float, n_best: int = 1) -> list[Hypothesis]:
-    return found_in_time([h for h, _ in hypotheses], [s for _, s in hypotheses], n_best, alpha)
+    ours, sums = [h for h, _ in hypotheses], [s for _, s in hypotheses]
+    texts = [str(one.tokens) for one in ours]
+    return found_in_time(ours, sums, texts, n_best, alpha)
 
 
 def best(hypotheses: list[Hypothesis]) -> float:

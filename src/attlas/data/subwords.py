@@ -96,6 +96,11 @@ class Subwords(Vocabulary):
     def pieces(self, ids: Sequence[int]) -> list[str]:
         return [self._labels[id_] for id_ in ids]
 
+    @property
+    def spellings(self) -> Sequence[bytes]:
+        """What each id writes, spaces included: one or more bytes of UTF-8, or none."""
+        return self._bytes
+
     def save(self, path: Path) -> None:
         path.write_bytes(self.model)
 

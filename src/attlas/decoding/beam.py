@@ -10,12 +10,14 @@ from torch import Tensor
 from attlas.data.vocabulary import BEGIN, END
 from attlas.decoding.constraints import Constraints
 from attlas.decoding.finished import Finished
-from attlas.decoding.hypothesis import Hypothesis, listed, ranked
+from attlas.decoding.hypothesis import Hypothesis, listed
 from attlas.decoding.largest import largest
 from attlas.decoding.penalties import Penalties
 from attlas.decoding.prediction import predicted, sums
 from attlas.decoding.search import Search
+from attlas.decoding.surface import Hashes, Surface, best_texts
 from attlas.layers.stacked import stacked
+from attlas.models.joining import of_both
 from attlas.models.sequence_to_sequence import S, SequenceToSequence
 
 _NEVER = float("-inf")
@@ -25,7 +27,9 @@ _NEVER = float("-inf")
 class Beams(Search[S]):
     """A `beam_search` between two steps.
 
-    alive: log P of the tokens, of each hypothesis.
+    alive: log P of the tokens, of each hypothesis. surface: what they read as, where texts have to
+    be different; keys: the `hashes` of the texts of the alive ones, None where they need none.
+    ceiling: the score of the best, once it is settled, which others of its list stay below; else ∞.
     """
 
     beam: int
@@ -33,6 +37,10 @@ class Beams(Search[S]):
     exhaustive: bool
     alive: Float[Tensor, "sentences width"]
     finished: Finished
+    surface: Surface | None
+    hashes: Hashes | None
+    keys: Int[Tensor, "sentences width"] | None
+    ceiling: Float[Tensor, " sentences"]
 
     def step(self) -> tuple["Beams[S] | None", Mapping[int, list[Hypothesis]]]:
         sentences, width, length = self.tokens.shape
@@ -47,15 +55,15 @@ class Beams(Search[S]):
         # Each hypothesis has one END at most, and so one number that is left of its row.
         ended = totals.masked_fill(~(is_end & among), _NEVER).amax(-1)
         scores = self._scored(ended, length + 1, state.coverage)
-        finished = self.finished.joined(self.tokens, scores, ended)
+        finished = self._joined(scores, ended)
 
         kept, order = largest(totals.masked_fill(is_end, _NEVER).flatten(1), self.beam)
         cut = self.constraints.full(length) | torch.isneginf(kept[:, 0])
         longest = self.constraints.max_length
         if not self.exhaustive:
             longest = torch.full_like(longest, length + 1)
-        hopeless = self.penalties.bound(kept[:, 0], longest + 1) <= finished.worst
-        leaving = cut | hopeless
+        bound = self.penalties.bound(kept[:, 0], longest + 1)
+        leaving = cut | (bound <= finished.scores[:, self.n_best - 1])
         found: Mapping[int, list[Hypothesis]] = {}
         if leaving.any():
             unfinished = self.alive.masked_fill(~(cut.unsqueeze(1) & ended.isneginf()), _NEVER)
@@ -70,9 +78,16 @@ class Beams(Search[S]):
         parents = staying.unsqueeze(1) * width + order // ids.shape[-1]
         chosen = ids.flatten(1)[staying].gather(1, order)
         at, real, constraints = self.at, self.real, self.constraints
+        keys, ceiling = self.keys, self.ceiling
+        if keys is not None and self.hashes is not None:
+            of_parents = keys.flatten()[parents]
+            keys = self.hashes.grown(of_parents, chosen, begins=length == 0)
+        if self.n_best > 1:
+            best = finished.scores[:, 0]
+            ceiling = torch.where((bound <= best) & ceiling.isposinf(), best, ceiling)
         if len(staying) < sentences:
             at, real, constraints = at[staying], real[staying], constraints.select(staying)
-            finished = finished.select(staying)
+            finished, ceiling = finished.select(staying), ceiling[staying]
         grown = replace(
             self,
             constraints=constraints,
@@ -82,9 +97,23 @@ class Beams(Search[S]):
             tokens=torch.cat([self.tokens.flatten(0, 1)[parents], chosen.unsqueeze(-1)], dim=-1),
             alive=alive,
             finished=finished,
+            keys=keys,
+            ceiling=ceiling,
             last=chosen.flatten(),
         )
         return grown, found
+
+    def _joined(
+        self,
+        scores: Float[Tensor, "sentences width"],
+        log_probabilities: Float[Tensor, "sentences width"],
+    ) -> Finished:
+        """The finished ones with those that end now, but for what comes too late to be the best."""
+        if self.n_best > 1:
+            late = scores > self.ceiling.unsqueeze(1)
+            scores = scores.masked_fill(late, _NEVER)
+            log_probabilities = log_probabilities.masked_fill(late, _NEVER)
+        return self.finished.joined(self.tokens, scores, log_probabilities, self.keys)
 
     def _left(
         self,
@@ -97,7 +126,7 @@ class Beams(Search[S]):
         whole = finished.select(leaving).lists()
         parts = listed(self.tokens[leaving], scores[leaving], unfinished[leaving])
         return {
-            sentence: ranked(ended + cut_off)[: self.n_best]
+            sentence: best_texts(ended + cut_off, self.n_best, self.surface)
             for sentence, ended, cut_off in zip(
                 self.at[leaving].tolist(), whole, parts, strict=True
             )
@@ -121,6 +150,8 @@ class Beams(Search[S]):
             **self._of_both(other),
             alive=stacked(self.alive, other.alive),
             finished=self.finished.followed_by(other.finished),
+            keys=of_both(self.keys, other.keys, stacked),
+            ceiling=stacked(self.ceiling, other.ceiling),
         )
 
 
@@ -135,6 +166,7 @@ def beam_search(
     beam: int,
     n_best: int,
     exhaustive: bool,
+    surface: Surface | None = None,
 ) -> Beams[S]:
     """The best sentences among those whose every beginning is among the `beam` most probable.
 
@@ -142,23 +174,31 @@ def beam_search(
     most probable of all these continuations, its hypothesis finishes; of those by other tokens the
     `beam` most probable stay alive.
 
-    A sentence stops when its n_best-th finished hypothesis scores at least log P / lp of the most
-    probable alive one. lp is that of its present length and END: none alive could enter the list by
-    ending next. This is the usual stop; a longer continuation, divided by a larger lp, might still
-    have scored higher. If `exhaustive`, lp is that of the longest allowed: as log P only falls,
-    stopping then loses nothing that the beam would have found, and a beam as wide as there are
-    continuations of all beginnings finds the very best. Without a length penalty both are the same.
-    A beam of 1 without penalties is greedy. Of equals, the first comes first: the lower id, the
-    child of the better parent, the hypothesis that finished earlier.
+    The best one is settled when it scores at least log P / lp of the most probable alive one. lp is
+    that of its present length and END: none alive could be better by ending next. This is the usual
+    stop; a longer continuation, divided by a larger lp, might still have scored higher. If
+    `exhaustive`, lp is that of the longest allowed: as log P only falls, stopping then loses
+    nothing that the beam would have found, and a beam as wide as there are continuations of all
+    beginnings finds the very best. Without a length penalty both are the same. A beam of 1 without
+    penalties is greedy. Of equals, the first comes first: the lower id, the child of the better
+    parent, the hypothesis that finished earlier.
+
+    A sentence stops when the last place of its list is settled in the same way. What finishes after
+    the best was settled and scores higher is left out: the best does not depend on n_best. With a
+    `surface` all texts of a list are different; the tokens with the highest score stand for a text.
 
     At its maximum length a sentence fills the free places of its list with cut-off hypotheses,
-    ranked after the finished ones; a list is shorter than n_best only where nothing else exists.
-    All sentences move at once, and those that are done leave the batch.
+    ranked after the finished ones. All sentences move at once, and those that are done leave the
+    batch.
 
     The search before its first token; `first` is the number of its first sentence.
     """
     at = torch.arange(first, first + len(real), device=real.device)
     alive = torch.zeros(len(real), 1, dtype=sums(real.device), device=real.device)
+    surface = surface if n_best > 1 else None
+    hashes = None if surface is None else surface.hashes
+    # Where texts are compared by their bytes, some that differ may still read alike.
+    places = n_best if surface is None else 2 * n_best
     return Beams(
         model, penalties, constraints, state, real, at,
         tokens=at.new_empty(len(real), 1, 0),
@@ -167,7 +207,11 @@ def beam_search(
         n_best=n_best,
         exhaustive=exhaustive,
         alive=alive,
-        finished=Finished.none(len(real), n_best, alive),
+        finished=Finished.none(len(real), places, alive, keyed=hashes is not None),
+        surface=surface,
+        hashes=hashes and hashes.to(real.device),
+        keys=torch.zeros_like(at).unsqueeze(1) if hashes else None,
+        ceiling=alive.new_full((len(real),), float("inf")),
     )  # fmt: skip
 
 

@@ -19,6 +19,7 @@ from attlas.decoding.hypothesis import Hypothesis
 from attlas.decoding.penalties import Penalties
 from attlas.decoding.sample import Distribution, sample
 from attlas.decoding.search import Search, found_by
+from attlas.decoding.surface import Surface
 from attlas.errors import AttlasError
 from attlas.layers.autocast import autocast, check_autocast
 from attlas.layers.linear import overseen
@@ -68,17 +69,19 @@ def decode(
     real: Bool[Tensor, "batch slots"],
     config: DecodingConfig,
     prefix: Sequence[Sequence[int]] | None = None,
+    surface: Surface | None = None,
 ) -> list[list[Hypothesis]]:
     """The n-best list of each source row, best first; never empty.
 
-    `prefix` holds the target ids with which each row has to begin ([] = free). What is found for
-    a row does not depend on the rows beside it, but for the rounding of floats.
+    `prefix` holds the target ids with which each row has to begin ([] = free). surface: of which
+    the texts of a list are different; None = its tokens are, but for draws. What is found for a row
+    does not depend on the rows beside it, but for the rounding of floats.
     `config.longest_source` is not read here: what came is translated whole.
 
     Errors: `AttlasError` where the model is in training mode, where a row holds no token, where
     the prefixes do not fit, or where the device does not have the numbers of `config.autocast`.
     """
-    return decode_all(model, [Asked(source, real, prefix)], config)[0]
+    return decode_all(model, [Asked(source, real, prefix)], config, surface=surface)[0]
 
 
 @torch.inference_mode()
@@ -87,6 +90,7 @@ def decode_all(
     batches: Sequence[Asked],
     config: DecodingConfig,
     bounds: Bounds = UNBOUNDED,
+    surface: Surface | None = None,
 ) -> list[list[list[Hypothesis]]]:
     """What `decode` finds for each batch; in less time where those that are over soon come first.
 
@@ -108,12 +112,14 @@ def decode_all(
     lower = config.autocast != "none"  # else whatever holds outside stays as it is
     with autocast(config.autocast, device) if lower else nullcontext():
         if config.method == "sample":
-            several = (_sampled(model, *batch, config, bounds.before_step) for batch in filled)
+            several = (
+                _sampled(model, *batch, config, bounds.before_step, surface) for batch in filled
+            )
             lists = iter([one for of_batch in several for one in of_batch])
         else:
             alone = listeners() or overseen()
             found = found_by(
-                _searches(model, filled, config),
+                _searches(model, filled, config, surface),
                 together=not alone,
                 before_step=bounds.before_step,
             )
@@ -125,12 +131,13 @@ def _searches(
     model: SequenceToSequence[S],
     batches: Sequence[tuple[Asked, Constraints]],
     config: DecodingConfig,
+    surface: Surface | None,
 ) -> Iterator[Search[S]]:
     """The search of each batch, begun when it is asked for; their sentences are numbered on."""
     first = 0
     for batch, constraints in batches:
         # Nothing of it is kept here, while the next one is read.
-        yield _search(model, batch, constraints, config, first)
+        yield _search(model, batch, constraints, config, surface, first)
         first += len(batch.source)
 
 
@@ -139,6 +146,7 @@ def _search(
     batch: Asked,
     constraints: Constraints,
     config: DecodingConfig,
+    surface: Surface | None,
     first: int,
 ) -> Search[S]:
     state, penalties = _begun(model, batch, config)
@@ -146,7 +154,7 @@ def _search(
         return greedy_search(model, state, batch.real, constraints, penalties, first)
     return beam_search(
         model, state, batch.real, constraints, penalties, first,
-        beam=config.beam, n_best=config.n_best, exhaustive=config.exhaustive,
+        beam=config.beam, n_best=config.n_best, exhaustive=config.exhaustive, surface=surface,
     )  # fmt: skip
 
 
@@ -156,12 +164,13 @@ def _sampled(
     constraints: Constraints,
     config: DecodingConfig,
     before_step: Callable[[], None] | None,
+    surface: Surface | None,
 ) -> list[list[Hypothesis]]:
     state, penalties = _begun(model, batch, config)
     distribution = Distribution(config.temperature, config.top_k, config.top_p)
     return sample(
         model, batch.source, state, batch.real, constraints, penalties, distribution,
-        seed=config.seed, draws=config.n_best, before_step=before_step,
+        seed=config.seed, draws=config.n_best, before_step=before_step, surface=surface,
     )  # fmt: skip
 
 

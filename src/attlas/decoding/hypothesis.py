@@ -1,5 +1,6 @@
 """What a search finds."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
@@ -48,6 +49,6 @@ def listed(
     ]
 
 
-def ranked(hypotheses: list[Hypothesis]) -> list[Hypothesis]:
+def ranked(hypotheses: Sequence[Hypothesis]) -> list[Hypothesis]:
     """Best first: finished ones before cut-off ones, then by score; equals keep their order."""
     return sorted(hypotheses, key=lambda one: (not one.finished, -one.score))

@@ -12,13 +12,15 @@ from torch import Tensor
 from attlas.data.vocabulary import PAD
 from attlas.decoding.chance import chance
 from attlas.decoding.constraints import Constraints
-from attlas.decoding.hypothesis import Hypothesis, ranked
+from attlas.decoding.hypothesis import Hypothesis
 from attlas.decoding.path import Paths
 from attlas.decoding.penalties import Penalties
 from attlas.decoding.prediction import sums
 from attlas.decoding.search import found_by
+from attlas.decoding.surface import Surface, best_texts
 from attlas.models.sequence_to_sequence import S, SequenceToSequence
 
+_TIMES = 4  # as many draws as are wanted, at most, to find so many texts
 _HYPOTHESES = 2048  # that are followed at a time: each has probabilities of all words
 
 
@@ -71,26 +73,64 @@ def sample(
     seed: int,
     draws: int,
     before_step: Callable[[], None] | None = None,
+    surface: Surface | None = None,
 ) -> list[list[Hypothesis]]:
     """`draws` sentences per source, each token drawn from `distribution`; best score first.
 
-    Draws are independent: one sentence may be drawn twice.
+    Draws are independent: one sentence may be drawn twice. With a `surface` all texts of a list are
+    different, and the tokens with the highest score stand for a text: what is missing then is drawn
+    anew, up to four times as many draws in all, after which a list stays shorter.
 
     The randomness is a function of (seed, the source's own ids, its forced prefix, the number of
     the draw, the step) and of nothing else: a sentence gets the same draws alone, in any batch, and
     each time it comes; for other draws change the seed. The log-probability of what was drawn is
     the model's own. Of many draws, 2,048 are followed at a time.
     """
-    each = torch.arange(len(source), device=source.device).repeat_interleave(draws)
-    keys = _keys(source, real, constraints, seed, draws).to(source.device)
+    owners = _owners(source, real, constraints)
+    drawn: list[list[Hypothesis]] = [[] for _ in owners]
+    missing = [draws] * len(owners)
+    while any(missing):
+        each, keys = [], []
+        for row, count in enumerate(missing):
+            before = len(drawn[row])
+            each += [row] * count
+            keys += [_key(seed, *owners[row], [before + number]) for number in range(count)]
+        found = _followed(
+            model, state, real, constraints, penalties, distribution, each, keys, before_step
+        )
+        for row, one in zip(each, found, strict=True):
+            drawn[row].append(one)
+        missing = [0 if surface is None else _missing(own, draws, surface) for own in drawn]
+    return [best_texts(own, draws, surface) for own in drawn]
+
+
+def _missing(drawn: Sequence[Hypothesis], draws: int, surface: Surface) -> int:
+    """How many draws of one source to make next."""
+    texts = len({surface.text(one.tokens) for one in drawn}) if draws > 1 else 1
+    return min(draws - texts, _TIMES * draws - len(drawn))
+
+
+def _followed(
+    model: SequenceToSequence[S],
+    state: S,
+    real: Bool[Tensor, "batch slots"],
+    constraints: Constraints,
+    penalties: Penalties,
+    distribution: Distribution,
+    each: Sequence[int],
+    keys: Sequence[int],
+    before_step: Callable[[], None] | None,
+) -> list[Hypothesis]:
+    """One draw for each of these rows, by these keys."""
     drawn: list[Hypothesis] = []
-    parts = (torch.split(one, _HYPOTHESES) for one in (each, keys))
+    rows, own_keys = (torch.tensor(one, device=real.device) for one in (each, keys))
+    parts = (torch.split(one, _HYPOTHESES) for one in (rows, own_keys))
     for some, own in zip(*parts, strict=True):
         draw, bound = partial(_draw, distribution, own), constraints.select(some)
         paths = Paths.begun(model, state.select(some), real[some], bound, penalties, draw)
         found = found_by(iter([paths]), together=False, before_step=before_step)
         drawn += [found[row][0] for row in range(len(found))]
-    return [ranked(drawn[row : row + draws]) for row in range(0, len(drawn), draws)]
+    return drawn
 
 
 def _draw(
@@ -107,22 +147,19 @@ def _draw(
     return drawn.clamp(max=reached.shape[1] - 1)  # beyond the end only where nothing may come
 
 
-def _keys(
-    source: Int[Tensor, "batch slots"],
-    real: Bool[Tensor, "batch slots"],
-    constraints: Constraints,
-    seed: int,
-    draws: int,
-) -> Int[Tensor, " hypotheses"]:
-    """63 bits for each draw of each source."""
-    keys: list[int] = []
-    for ids, known, prefix in zip(
-        source.tolist(), real.tolist(), constraints.prefix.tolist(), strict=True
-    ):
-        own = [i for i, is_real in zip(ids, known, strict=True) if is_real]
-        begun = [i for i in prefix if i != PAD]
-        keys.extend(_key(seed, own, begun, [number]) for number in range(draws))
-    return torch.tensor(keys, dtype=torch.int64)
+def _owners(
+    source: Int[Tensor, "batch slots"], real: Bool[Tensor, "batch slots"], constraints: Constraints
+) -> list[tuple[list[int], list[int]]]:
+    """Of each row the ids of its source and of its prefix, on which its draws depend."""
+    return [
+        (
+            [i for i, known in zip(ids, of_row, strict=True) if known],
+            [i for i in prefix if i != PAD],
+        )
+        for ids, of_row, prefix in zip(
+            source.tolist(), real.tolist(), constraints.prefix.tolist(), strict=True
+        )
+    ]
 
 
 def _key(seed: int, *parts: Sequence[int]) -> int:

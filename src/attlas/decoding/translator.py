@@ -21,6 +21,7 @@ from attlas.decoding.hypothesis import Hypothesis
 from attlas.decoding.line import Line
 from attlas.decoding.rereading import Rereading, reread
 from attlas.decoding.side_by_side import at_a_time, side_by_side
+from attlas.decoding.surface import Surface
 from attlas.decoding.translation import Translation
 from attlas.decoding.words import words_linked
 from attlas.errors import AttlasError
@@ -84,6 +85,7 @@ class Translator:
         self.device = next((p.device for p in model.parameters()), torch.device("cpu"))
         check_room(config, model.longest)
         check_autocast(config.autocast, self.device, "decoding.autocast")
+        self._surface = Surface(vocabularies.target)
         self._origin = dict(origin)
         self._most_read: int | None = None  # source tokens, beyond which a text is refused
         self._bounds = UNBOUNDED
@@ -258,14 +260,14 @@ class Translator:
     ) -> list[list[Hypothesis]]:
         """The n-best list of each source (ids without END), which begins with its prefix."""
         asked = [Asked.of(sources, self.device, prefixes)]
-        return decode_all(self.model, asked, self.config, self._bounds)[0]
+        return decode_all(self.model, asked, self.config, self._bounds, self._surface)[0]
 
     def search_all(self, batches: Batches) -> list[list[list[Hypothesis]]]:
         """The n-best lists of each batch, by `search` where a subclass has one of its own."""
         if type(self).search is not Translator.search:
             return [self.search(sources, [[]] * len(sources)) for sources in batches]
         asked = [Asked.of(sources, self.device) for sources in batches]
-        return decode_all(self.model, asked, self.config, self._bounds)
+        return decode_all(self.model, asked, self.config, self._bounds, self._surface)
 
     def _told(self, line: Line, hypotheses: Sequence[Hypothesis]) -> Translation:
         best, *others = hypotheses
@@ -276,8 +278,7 @@ class Translator:
         self, line: Line, hypothesis: Hypothesis, alternatives: tuple[Translation, ...]
     ) -> Translation:
         source, target = self.vocabularies.source, self.vocabularies.target
-        # A model can spell a line break byte by byte; a translation is one line all the same.
-        text = target.decode(hypothesis.tokens).replace("\n", " ")
+        text = self._surface.text(hypothesis.tokens)
         ended = [END] if hypothesis.finished else []
         tokens = tuple(target.pieces([*hypothesis.tokens, *ended]))
         return Translation(

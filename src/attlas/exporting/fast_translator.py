@@ -14,7 +14,7 @@ from attlas.data import BEGIN, END, PAD
 from attlas.data.vocabulary import SPECIAL
 from attlas.decoding import DecodingConfig, Hypothesis, Translator
 from attlas.decoding.decode import UNBOUNDED
-from attlas.decoding.hypothesis import ranked
+from attlas.decoding.surface import best_texts
 from attlas.errors import AttlasError, missing_extra
 from attlas.exporting.ctranslate2 import longest, names
 from attlas.exporting.export import ORIGIN
@@ -128,6 +128,11 @@ class FastTranslator(Translator):
             else:
                 lists = super().search([sources[at] for at in places], [[]] * len(places))
             found.update(zip(places, lists, strict=True))
+        # Of CTranslate2's hypotheses some may read alike: attlas goes on until it has enough texts.
+        short = [place for place, own in found.items() if len(own) < self.config.n_best]
+        if short:
+            lists = super().search([sources[at] for at in short], [[]] * len(short))
+            found.update(zip(short, lists, strict=True))
         return [found[place] for place in range(len(sources))]
 
     @property
@@ -195,22 +200,28 @@ class FastTranslator(Translator):
         self, sources: Sequence[list[str]], found: Sequence[list[Hypothesis]]
     ) -> list[list[Hypothesis]]:
         """The n-best list of each source, of what CTranslate2 found for it."""
-        n_best, alpha = self.config.n_best, self.config.length_penalty
-        best = [ranked(each)[:n_best] for each in found]
+        best = [best_texts(each, self.config.n_best, self._surface) for each in found]
         # CTranslate2 goes on after attlas would have stopped. The whole of a hypothesis is less
         # probable than its beginnings: what is found in time by that measure is so by any.
         whole = [[[one.log_probability] * (len(one.tokens) + 1) for one in each] for each in found]
         unsure = [
             place
             for place, (each, sums) in enumerate(zip(found, whole, strict=True))
-            if ranked(found_in_time(each, sums, n_best, alpha))[:n_best] != best[place]
+            if self._in_time(each, sums) != best[place]
         ]
         pairs = [(sources[place], one) for place in unsure for one in found[place]]
         sums = iter(self._sums(pairs))
         for place in unsure:
-            own = [next(sums) for _ in found[place]]
-            best[place] = ranked(found_in_time(found[place], own, n_best, alpha))[:n_best]
+            best[place] = self._in_time(found[place], [next(sums) for _ in found[place]])
         return best
+
+    def _in_time(
+        self, found: Sequence[Hypothesis], sums: Sequence[Sequence[float]]
+    ) -> list[Hypothesis]:
+        """The n-best list of what attlas would have found; see `found_in_time`."""
+        n_best, texts = self.config.n_best, [self._surface.text(one.tokens) for one in found]
+        in_time = found_in_time(found, sums, texts, n_best, self.config.length_penalty)
+        return best_texts(in_time, n_best, self._surface)
 
     def _sums(self, pairs: Sequence[tuple[list[str], Hypothesis]]) -> list[list[float]]:
         """For each hypothesis of a source, log P of its first 1, 2, … tokens."""

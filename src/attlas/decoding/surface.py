@@ -1,0 +1,96 @@
+"""What hypotheses read as: different tokens may spell the same text."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import torch
+from jaxtyping import Int
+from torch import Tensor
+
+from attlas.data import Subwords, Vocabulary
+from attlas.decoding.hypothesis import Hypothesis, ranked
+
+_BASE = 0x9E3779B97F4A7C15  # 2⁶⁴ divided by the golden ratio: odd
+_MASK = 2**64 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Hashes:
+    """h(text) = Σ r(byte_i) B^(n − i) mod 2⁶⁴, grown token by token.
+
+    first, after: h of what each token spells, at the beginning of a text and later. power: B to the
+    number of bytes of it.
+    """
+
+    first: Int[Tensor, " vocabulary"]
+    after: Int[Tensor, " vocabulary"]
+    power: Int[Tensor, " vocabulary"]
+
+    def grown(
+        self, keys: Int[Tensor, "*rows"], tokens: Int[Tensor, "*rows"], *, begins: bool
+    ) -> Int[Tensor, "*rows"]:
+        """The hash of each text with one more token; begins: it is the first."""
+        if begins:
+            return self.first[tokens]
+        return keys * self.power[tokens] + self.after[tokens]
+
+    def to(self, device: torch.device) -> "Hashes":
+        """The same numbers on this device."""
+        return Hashes(self.first.to(device), self.after.to(device), self.power.to(device))
+
+
+class Surface:
+    """The texts of a vocabulary's tokens, and their hashes, by which a search compares them."""
+
+    def __init__(self, vocabulary: Vocabulary) -> None:
+        self._vocabulary = vocabulary
+
+    def text(self, tokens: Sequence[int]) -> str:
+        """The text of these tokens, in one line: a model can spell a line break byte by byte."""
+        return self._vocabulary.decode(tokens).replace("\n", " ")
+
+    @cached_property
+    def hashes(self) -> Hashes | None:
+        """None where different tokens spell different texts."""
+        if not isinstance(self._vocabulary, Subwords):
+            return None
+        spellings = self._vocabulary.spellings
+        shown = [spelling.replace(b"\n", b" ") for spelling in spellings]
+        first = [spelling.removeprefix(b" ").replace(b"\n", b" ") for spelling in spellings]
+        powers = [pow(_BASE, len(spelling), 2**64) for spelling in spellings]
+        columns = (map(_hash, first), map(_hash, shown), powers)
+        return Hashes(*map(_tensor, columns))
+
+
+def best_texts(
+    hypotheses: Sequence[Hypothesis], most: int, surface: Surface | None
+) -> list[Hypothesis]:
+    """The best, at most so many, best first; with a surface the best of each text."""
+    best = ranked(hypotheses)
+    if surface is None or most == 1:
+        return best[:most]
+    by_text: dict[str, Hypothesis] = {}
+    for one in best:
+        by_text.setdefault(surface.text(one.tokens), one)
+    return list(by_text.values())[:most]
+
+
+def _tensor(numbers: Iterable[int]) -> Int[Tensor, " vocabulary"]:
+    """64 bits each, as torch has them, with a sign."""
+    return torch.tensor([number - ((number >> 63) << 64) for number in numbers])
+
+
+def _hash(text: bytes) -> int:
+    total = 0
+    for byte in text:
+        total = (total * _BASE + _mixed(byte)) & _MASK
+    return total
+
+
+def _mixed(byte: int) -> int:
+    """64 bits for a byte: SplitMix64."""
+    bits = (byte + 1) * _BASE & _MASK
+    bits = (bits ^ bits >> 30) * 0xBF58476D1CE4E5B9 & _MASK
+    bits = (bits ^ bits >> 27) * 0x94D049BB133111EB & _MASK
+    return bits ^ bits >> 31
