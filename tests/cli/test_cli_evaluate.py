@@ -161,8 +161,10 @@ def test_examples_are_exactly_right(run: Path, tmp_path: Path) -> None:
     source = tmp_path / "source"
     source.write_text("1 2 3\n4 5\n6\n", encoding="utf-8")
     reference = tmp_path / "reference"
-    CliRunner().invoke(app, ["translate", str(run), "-i", str(source), "-o", str(reference)])
-    code, out, _ = evaluate(run, "--source", source, "--reference", reference, "--examples", 2)
+    least = ["--set", "decoding.min_length=1"]  # no empty one
+    called("translate", run, "-i", source, "-o", reference, *least)
+    both = ("--source", source, "--reference", reference)
+    code, out, _ = evaluate(run, *both, "--examples", 2, *least)
     assert code == 0
     assert out.count("→") == 2
     assert "exactly right: 100.0%" in out
@@ -389,3 +391,55 @@ def test_the_report_names_the_checkpoint_that_was_scored(
         shelf.point("best", before)
     assert code == 0
     assert json.loads(out)["checkpoint"] == before
+
+
+def test_several_references_are_scored_as_sacrebleu_scores_them(
+    run: Path, files: tuple[Path, Path], tmp_path: Path
+) -> None:
+    import sacrebleu
+
+    source, reference = files
+    kept, other = tmp_path / "kept", tmp_path / "other"
+    other.write_text("1 2 3\n\n7 7\n", encoding="utf-8")
+    both = ("--reference", reference, "--reference", other)
+    code, out, error = evaluate(run, "--source", source, *both, "--json", "-o", kept)
+    assert code == 0, error
+    texts = kept.read_text(encoding="utf-8").split("\n")[:-1]
+    texts, references = [texts[0], texts[2]], [["3 2 1", "5 4"], ["1 2 3", "7 7"]]
+    report = json.loads(out)
+    for metric in (sacrebleu.BLEU(), sacrebleu.CHRF(), sacrebleu.TER()):
+        wanted = metric.corpus_score(texts, references)
+        found = report["scores"][wanted.name]
+        assert found["value"] == pytest.approx(wanted.score)
+        assert "nrefs:2" in str(metric.get_signature())
+    assert report["data"]["references"] == 2
+    assert str(other) in report["data"]["name"]
+
+
+def test_a_line_without_a_reference_is_translated_and_not_scored(run: Path, tmp_path: Path) -> None:
+    source, reference = tmp_path / "source", tmp_path / "reference"
+    source.write_text("1 2 3\n4 5\n \n6\n", encoding="utf-8")
+    reference.write_text("3 2 1\n\n1\n6\n", encoding="utf-8")
+    kept = tmp_path / "kept"
+    both = ("--source", source, "--reference", reference)
+    code, out, error = evaluate(run, *both, "--json", "-o", kept)
+    assert code == 0
+    assert "attlas: 1 of 4 lines of" in error
+    assert ": not scored, having no reference" in error
+    assert ": scored with an empty translation, having an empty source" in error
+    texts = kept.read_text(encoding="utf-8").split("\n")[:-1]
+    assert len(texts) == 4
+    report, wanted = json.loads(out), corpus_score([texts[0], *texts[2:]], ["3 2 1", "1", "6"])
+    assert {s.name: s.value for s in wanted} == {
+        name: score["value"] for name, score in report["scores"].items()
+    }
+    assert report["data"]["pairs"] == 3
+
+
+def test_references_without_spaces_hint_at_the_tokenizer(run: Path, tmp_path: Path) -> None:
+    source, reference = tmp_path / "source", tmp_path / "reference"
+    source.write_text("1 2 3\n4 5\n", encoding="utf-8")
+    reference.write_text("ฉันชอบแมวมาก\nฉันชอบหมามาก\n", encoding="utf-8")
+    both = ("--source", source, "--reference", reference)
+    assert "add --bleu-tokenizer char" in evaluate(run, *both)[2]
+    assert "--bleu-tokenizer" not in evaluate(run, *both, "--bleu-tokenizer", "char")[2]

@@ -202,6 +202,21 @@ def test_the_pairs_that_a_training_begins_with_are_those_that_are_trained_on(
     assert first.pairs == trained
 
 
+def test_targets_without_spaces_between_words_are_noted_at_the_start(tmp_path: Path) -> None:
+    lines = ["a b\tฉันชอบแมวมาก\n", "c d\tฉันชอบหมามาก\n"]
+    path = tmp_path / "thai.tsv"
+    path.write_text("".join(lines), encoding="utf-8")
+    tables = recipe(1).tables()
+    tables["data"] = {"kind": "files", "train": str(path), "valid": str(path)}
+    tables["vocabulary"] = {"kind": "characters"}
+    unfit = prepared(Recipe.model_validate(tables), tmp_path / "words")
+    told = "\n".join(unfit.notes(unfit.batches(0)))
+    assert 'set training.validation.bleu_tokenizer = "char"' in told
+    tables["training"]["validation"] = {"bleu_tokenizer": "char"}
+    fit = prepared(Recipe.model_validate(tables), tmp_path / "characters")
+    assert "bleu_tokenizer" not in "\n".join(fit.notes(fit.batches(0)))
+
+
 def test_a_schedule_that_is_longer_than_the_training_is_noted_at_the_start(tmp_path: Path) -> None:
     task = prepared(recipe(1), tmp_path / "first")
     whole = 2 * math.ceil(len(task.batches(0).epoch(0)) / 2)  # two epochs; two batches each

@@ -19,7 +19,8 @@ def evaluate(
         ),
     ] = None,
     reference: Annotated[
-        str | None, typer.Option(help="Its right translation, line by line.")
+        list[str] | None,
+        typer.Option(help="Its right translation, line by line; several are given one by one."),
     ] = None,
     valid: Annotated[
         bool, typer.Option("--valid", help="Take the validation set instead of the test set.")
@@ -34,8 +35,8 @@ def evaluate(
     bleu_tokenizer: Annotated[
         str | None,
         typer.Option(
-            help="What BLEU counts as a token: 13a, intl, char, zh, ja-mecab or ko-mecab; left "
-            "out, as in the validation of the run."
+            help="What BLEU counts as a token: 13a, intl, char, zh, ja-mecab or ko-mecab, of which "
+            "TER follows the last four; left out, as in the validation of the run."
         ),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
@@ -49,7 +50,8 @@ def evaluate(
 
     BLEU, chrF and TER come from sacrebleu, with its signatures. Every number comes with what it was
     measured on and how: the data and its checksum, the search, the checkpoint, the seed. --engine
-    is that of translate: what an export to ctranslate2 is worth.
+    is that of translate: what an export to ctranslate2 is worth. A line without a reference is
+    translated and not scored; where --reference is given several times, an empty line is none.
 
     Of a classifier: the part of the labels that is right, with the interval in which it lies for
     all texts of this kind (Wilson, 95 %), and what was taken for what. --source is then a file of
@@ -60,6 +62,7 @@ def evaluate(
     Examples:
       attlas evaluate runs/demo --examples 5
       attlas evaluate runs/demo --source test.en --reference test.de --beam 10
+      attlas evaluate runs/demo --source test.en --reference a.de --reference b.de
       attlas evaluate runs/demo --json > scores.json
       attlas evaluate runs/imdb --valid --examples 3
       attlas evaluate runs/imdb --source aclImdb
@@ -82,10 +85,10 @@ def evaluate(
         raise AttlasError(
             "the scores or the translations on the standard output", "both", "name a file for -o"
         )
-    check_distinct([source, reference, *data_of(opened)], [output])
+    check_distinct([source, *(reference or ()), *data_of(opened)], [output])
     if opened.classifies:
         of_translation = {
-            "--reference": reference is not None,
+            "--reference": bool(reference),
             "--bleu-tokenizer": bleu_tokenizer is not None,
             "--beam": beam is not None,
             "--engine": engine != "attlas",
@@ -104,7 +107,7 @@ def evaluate(
         with kept(lines, output):
             print(shown, flush=True)  # first: no disk that is full takes the scores away
     else:
-        tested = test_set_of(opened, source, reference, valid=valid)
+        tested = test_set_of(opened, source, reference or (), valid=valid)
         config = decoding_of(opened, settings, beam)
         tokenizer = tokenizer_of(opened, bleu_tokenizer)
         translator = translator_of(opened, engine, config, checkpoint, device)

@@ -3,6 +3,7 @@
 import json
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from itertools import compress, islice
 from typing import Any
 
@@ -10,14 +11,20 @@ from rich.console import Console
 from rich.progress import track
 
 from attlas.cli.given import instead_of_data
-from attlas.data import Corpus, FilterReport, Pair, SplitName, read_lines
+from attlas.data import Corpus, FilterReport, Lines, Pair, SplitName, read_lines
 from attlas.data.amount import amount
 from attlas.data.lines import check_given_again
 from attlas.data.vocabulary import UNKNOWN
 from attlas.decoding import DecodingConfig, Translation, Translator
 from attlas.decoding.config import idle_settings
 from attlas.errors import AttlasError
-from attlas.metrics import BleuTokenizer, check_tokenizer, corpus_score, token_accuracy
+from attlas.metrics import (
+    BleuTokenizer,
+    better_tokenizers,
+    check_tokenizer,
+    corpus_score,
+    token_accuracy,
+)
 from attlas.runs import CONFIG, Run
 from attlas.training import Recipe
 from attlas.training.evaluation import exactly_right
@@ -26,13 +33,41 @@ from attlas.training.provenance import this_attlas
 _FILES = "--source and --reference"
 
 
-def test_set_of(run: Run, source: str | None, reference: str | None, *, valid: bool) -> Corpus:
-    """The two files, every line of them; without files, a split of the run's own data.
+@dataclass(frozen=True, slots=True)
+class Tested:
+    """What is translated and what is scored.
+
+    sources: all that is translated; places: which of them are scored, the pairs of `corpus` with
+    the first reference of each. others: further references of these, None where there is none.
+    """
+
+    corpus: Corpus
+    sources: tuple[str, ...]
+    places: tuple[int, ...]
+    others: tuple[tuple[str | None, ...], ...] = ()
+
+    @property
+    def references(self) -> list[Sequence[str | None]]:
+        """The lists of references, as scorers have them."""
+        return [self.corpus.targets, *self.others]
+
+    def of_each(self) -> list[list[str]]:
+        """The references of each pair."""
+        return [
+            [one for one in own if one is not None] for own in zip(*self.references, strict=True)
+        ]
+
+
+def test_set_of(run: Run, source: str | None, references: Sequence[str], *, valid: bool) -> Tested:
+    """The files, every line of them; without files, a split of the run's own data.
+
+    A text without a reference is not scored, as it is in no split; that is told. An empty line
+    among several references is no reference.
 
     Errors: `AttlasError` for one file without the other, files with `valid`, and unequal numbers of
     lines.
     """
-    if source is None and reference is None:
+    if source is None and not references:
         split: SplitName = "valid" if valid else "test"
         data = Recipe.read(run.config, str(run.path / CONFIG)).data
         if data.passing:
@@ -50,10 +85,10 @@ def test_set_of(run: Run, source: str | None, reference: str | None, *, valid: b
         begun = run.provenance().get("data", {}).get(split, {})
         if begun.get("sha256") != corpus.checksum:
             print("attlas: this data has changed since the run was trained", file=sys.stderr)
-        return corpus
-    if source is None or reference is None or valid:
-        files = {"--source": source, "--reference": reference}
-        given = [name for name, value in files.items() if value is not None]
+        return Tested(corpus, corpus.sources, tuple(range(len(corpus))))
+    if source is None or not references or valid:
+        files = {"--source": source, "--reference": references}
+        given = [name for name, value in files.items() if value]
         missing = [name for name in files if name not in given]
         came = " and ".join([*given, "--valid"] if valid else given)
         raise AttlasError(
@@ -63,16 +98,42 @@ def test_set_of(run: Run, source: str | None, reference: str | None, *, valid: b
             if valid
             else f"name {missing[0]} too, or leave out {given[0]} for the run's own test set",
         )
-    ours, theirs = read_lines(source), read_lines(reference)
-    if len(ours) != len(theirs):
-        raise AttlasError(
-            "two files with the same number of lines",
-            f"{len(ours):,} in {ours.name} and {len(theirs):,} in {theirs.name}",
-            "make line n of one the translation of line n of the other",
-        )
-    pairs = tuple(map(Pair, ours.texts, theirs.texts))
-    name, lines = f"{ours.name} and {theirs.name}", tuple(range(1, len(pairs) + 1))
-    return Corpus(name, pairs, lines, FilterReport(name, len(pairs), len(pairs)))
+    return _tested(read_lines(source), [read_lines(one) for one in references])
+
+
+def _tested(ours: Lines, theirs: Sequence[Lines]) -> Tested:
+    for one in theirs:
+        if len(ours) != len(one):
+            raise AttlasError(
+                "two files with the same number of lines",
+                f"{len(ours):,} in {ours.name} and {len(one):,} in {one.name}",
+                "make line n of one the translation of line n of the other",
+            )
+    pairs, places, others = [], [], []
+    for place, (source, *own) in enumerate(
+        zip(ours.texts, *(o.texts for o in theirs), strict=True)
+    ):
+        there = [text for text in own if text.strip()]
+        if there or not source.strip():
+            first, *more = there or [""]
+            pairs.append(Pair(source, first))
+            places.append(place)
+            others.append([*more, *[None] * (len(own) - 1 - len(more))])
+    name = " and ".join([ours.name, *(one.name for one in theirs)])
+    empty = sum(not pair.source.strip() and bool(pair.target.strip()) for pair in pairs)
+    for count, why in (
+        (len(ours) - len(places), "not scored, having no reference"),
+        (empty, "scored with an empty translation, having an empty source"),
+    ):
+        if count:
+            lines = amount(len(ours), "line")
+            print(f"attlas: {count:,} of {lines} of {name}: {why}", file=sys.stderr)
+    if not pairs:
+        raise AttlasError(f"a line with a source and a reference in {name}", "none", "check them")
+    report = FilterReport(name, len(ours), len(pairs))
+    corpus = Corpus(name, tuple(pairs), tuple(place + 1 for place in places), report)
+    columns = tuple(zip(*others, strict=True)) if len(theirs) > 1 else ()
+    return Tested(corpus, tuple(ours.texts), tuple(places), columns)
 
 
 def tokenizer_of(run: Run, asked: str | None) -> BleuTokenizer:
@@ -84,7 +145,7 @@ def tokenizer_of(run: Run, asked: str | None) -> BleuTokenizer:
     return check_tokenizer(asked or validation.get("bleu_tokenizer", "13a"))
 
 
-def translated(translator: Translator, tested: Corpus) -> list[Translation]:
+def translated(translator: Translator, tested: Tested) -> list[Translation]:
     """The translations, in order; what a reader has to know of them is told."""
     console = Console(stderr=True)
     found = list(
@@ -112,29 +173,43 @@ def scored(
     run: Run,
     checkpoint: str,
     translator: Translator,
-    tested: Corpus,
+    tested: Tested,
     translations: Sequence[Translation],
     bleu_tokenizer: BleuTokenizer = "13a",
 ) -> tuple[dict[str, Any], list[bool]]:
     """The scores with everything that they depend on, and which translations are exactly right.
 
-    exactly_right: the part of them, see there. token_accuracy: of the tokens into which the
-    vocabulary divides translation and reference.
+    exactly_right: the part of them that are one of their references, see there. token_accuracy: of
+    the tokens into which the vocabulary divides translation and (first) reference. translations:
+    those of all sources.
     """
-    vocabulary = translator.vocabularies.target
+    vocabulary, corpus = translator.vocabularies.target, tested.corpus
+    translations = [translations[place] for place in tested.places]
     texts = [translation.text for translation in translations]
-    scores = corpus_score(texts, tested.targets, bleu_tokenizer)
-    ours, theirs = ([*map(vocabulary.encode, side)] for side in (texts, tested.targets))
-    right = exactly_right(translations, theirs, vocabulary)
+    scores = corpus_score(texts, tested.references, bleu_tokenizer)
+    fitting = better_tokenizers(corpus.targets, bleu_tokenizer)
+    if fitting:
+        print(
+            f"attlas: these references have no spaces between words: BLEU and TER with tokens of "
+            f"{bleu_tokenizer} say little; add --bleu-tokenizer {' or '.join(fitting)}",
+            file=sys.stderr,
+        )
+    ours = [*map(vocabulary.encode, texts)]
+    theirs = [[*map(vocabulary.encode, own)] for own in tested.of_each()]
+    right = [
+        any(exactly_right([one] * len(own), own, vocabulary))
+        for one, own in zip(translations, theirs, strict=True)
+    ]
     provenance = run.provenance()
     report = {
         "scores": {s.name: {"value": s.value, "signature": s.signature} for s in scores},
         "exactly_right": sum(right) / len(right),
-        "token_accuracy": token_accuracy(ours, theirs, unknown=UNKNOWN),
+        "token_accuracy": token_accuracy(ours, [own[0] for own in theirs], unknown=UNKNOWN),
         "data": {
-            "name": tested.name,
+            "name": corpus.name,
             "pairs": len(translations),
-            "sha256": tested.checksum,
+            "sha256": corpus.checksum,
+            **({"references": len(tested.references)} if tested.others else {}),
         },
         "decoding": translator.config.model_dump(mode="json"),
         "engine": translator.facts.get("engine", "attlas"),
@@ -148,7 +223,7 @@ def scored(
 
 def told(
     report: dict[str, Any],
-    tested: Corpus,
+    tested: Tested,
     translations: Sequence[Translation],
     right: Sequence[bool],
     examples: int,
@@ -159,6 +234,7 @@ def told(
 
     Where none is, a reader gets the first ones, each with its reference.
     """
+    translations = [translations[place] for place in tested.places]
     exact = [(one.source_text, one.text) for one in compress(translations, right)]
     shown = exact[:: max(1, len(exact) // examples)][:examples] if examples else []
     if as_json:
@@ -170,7 +246,9 @@ def told(
         lines += ["no translation is exactly right; the first ones are:\n"]
         lines += [
             f"  {one.source_text}\n  → {one.text}\n  reference: {reference}\n"
-            for one, reference in islice(zip(translations, tested.targets, strict=True), examples)
+            for one, reference in islice(
+                zip(translations, tested.corpus.targets, strict=True), examples
+            )
         ]
     lines += [
         f"{name} = {score['value']:.2f} ({score['signature']})"

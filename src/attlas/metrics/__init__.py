@@ -2,17 +2,19 @@
 
 from attlas.metrics.accuracy import sequence_accuracy, token_accuracy
 from attlas.metrics.alignment_error import AlignmentScore, alignment_error
-from attlas.metrics.bleu_tokenizer import BleuTokenizer, check_tokenizer
+from attlas.metrics.bleu_tokenizer import BleuTokenizer, better_tokenizers, check_tokenizer
 from attlas.metrics.confusion import confusion
 from attlas.metrics.interval import wilson_interval
-from attlas.metrics.scores import Score, Scores, corpus_bleu, corpus_score
+from attlas.metrics.scores import References, Score, Scores, corpus_bleu, corpus_score
 
 __all__ = [
     "AlignmentScore",
     "BleuTokenizer",
+    "References",
     "Score",
     "Scores",
     "alignment_error",
+    "better_tokenizers",
     "check_tokenizer",
     "confusion",
     "corpus_bleu",

@@ -23,6 +23,7 @@ from attlas.data import (
 from attlas.data.amount import amount
 from attlas.data.normalization import normalized
 from attlas.errors import AttlasError
+from attlas.metrics import better_tokenizers
 from attlas.models import ClassifierConfig, SequenceToSequence, TransformerConfig, build
 from attlas.training.consistency import consistent_sequence_loss
 from attlas.training.evaluation import evaluate, validation_loss
@@ -176,6 +177,7 @@ class Translating(Task[Splits, Vocabularies]):
                 f"{self.splits.valid.name} are not in the form {form.upper()} of Unicode, in which "
                 "the model writes: BLEU compares them as they stand"
             )
+        told += self._unfit_tokenizer()
         most = self.recipe.training.validation.decoding.longest_source
         cut = int((self._translated > most).sum()) if most else 0
         if cut:
@@ -185,3 +187,18 @@ class Translating(Task[Splits, Vocabularies]):
                 "translates no more than so many tokens of each"
             )
         return told
+
+    def _unfit_tokenizer(self) -> list[str]:
+        """That BLEU would take each sentence for a token."""
+        settings = self.recipe.training.validation
+        if not settings.translate:
+            return []
+        fitting = better_tokenizers(self.splits.valid.targets, settings.bleu_tokenizer)
+        if not fitting:
+            return []
+        return [
+            f"WARNING: the targets of {self.splits.valid.name} have no spaces between words: BLEU "
+            f"with the tokens of {settings.bleu_tokenizer} says little; set "
+            f'training.validation.bleu_tokenizer = "{fitting[0]}"'
+            + "".join(f' or "{other}"' for other in fitting[1:])
+        ]
