@@ -21,3 +21,13 @@ def keep_freed_memory() -> bool:
         return False
     settings = {_MMAP_MAX: 0, _TRIM_THRESHOLD: 2**31 - 1, _ARENA_MAX: 1}
     return all(mallopt(*setting) for setting in settings.items())
+
+
+def give_back_freed_memory() -> bool:
+    """Give what this process has freed back to the system now; whether any could be.
+
+    glibc keeps freed blocks that are not at the end of a heap, of each thread that computed. A
+    server that had one large question would stay as large for good. Only glibc has this call.
+    """
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
+    return trim is not None and bool(trim(0))

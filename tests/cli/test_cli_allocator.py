@@ -11,7 +11,7 @@ import torch
 from calling import called
 
 import attlas.training.trainer  # noqa: F401  # before what it takes from elsewhere is replaced
-from attlas.allocator import keep_freed_memory
+from attlas.allocator import give_back_freed_memory, keep_freed_memory
 
 GLIBC = platform.libc_ver()[0] == "glibc"
 
@@ -76,3 +76,39 @@ def test_a_training_keeps_the_memory_that_it_frees_where_it_computes_on_a_cpu(
     code, _, error = called("train", recipe, "--out", tmp_path / "run")
     assert code == 0, error
     assert bool(asked) == kept
+
+
+# A block that is kept stands behind half a gigabyte of small ones that are freed.
+HELD = """
+import sys
+import torch
+from attlas.allocator import give_back_freed_memory
+
+def resident():
+    with open("/proc/self/statm") as file:
+        return int(file.read().split()[1]) // 256  # MiB
+
+blocks = [torch.ones(2**14) for _ in range(2**13)]
+kept = blocks.pop()
+del blocks
+before = resident()
+gave = give_back_freed_memory()
+print(gave, before - resident())
+"""
+
+
+@pytest.mark.skipif(not GLIBC, reason="only glibc keeps freed memory")
+def test_freed_memory_is_given_back_on_request() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", HELD], capture_output=True, text=True, timeout=600, check=True
+    )
+    gave, mebibytes = done.stdout.split()
+    assert gave == "True"
+    assert int(mebibytes) > 400
+
+
+def test_a_c_library_that_gives_nothing_back_on_request_is_left_alone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("attlas.allocator.ctypes.CDLL", lambda name: object())
+    assert not give_back_freed_memory()

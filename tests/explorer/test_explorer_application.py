@@ -203,6 +203,40 @@ def test_what_is_not_there_is_said_as_json(
     complaint(client.request(method, path), status)
 
 
+@pytest.mark.parametrize(
+    ("asked", "status"),
+    [("bytes=99999999-", 416), ("bytes=x", 400), ("bytes=9-3", 400), ("lines=0-1", 400)],
+)
+@pytest.mark.parametrize("path", ["/", "/explorer.js"])
+def test_a_range_that_a_file_does_not_have_is_told_as_json(
+    client: TestClient, path: str, asked: str, status: int
+) -> None:
+    answer = client.get(path, headers={"Range": asked})
+    assert f"; {asked}; ask for the whole file" in complaint(answer, status)
+    assert "content-security-policy" in answer.headers
+    if status == 416:
+        size = len(client.get(path).content)
+        assert answer.headers["content-range"] == f"bytes */{size}"
+
+
+def test_a_range_that_a_file_has_comes(client: TestClient) -> None:
+    whole = client.get("/explorer.js").content
+    part = client.get("/explorer.js", headers={"Range": "bytes=5-9"})
+    assert (part.status_code, part.content) == (206, whole[5:10])
+
+
+def test_of_a_long_value_an_answer_repeats_the_beginning(client: TestClient) -> None:
+    answer = client.get("/" + "a" * 9_000)
+    assert complaint(answer, 404)
+    assert answer.json()["came"] == "GET /" + "a" * 194 + "…"
+
+
+def test_a_parameter_that_comes_twice_is_told(client: TestClient) -> None:
+    told = ask(client, "red house").json()
+    answer = client.get(f"/api/maps/{told['map']}/0?rows=0:1&rows=0:2")
+    assert "each parameter once; ?rows=… twice" in complaint(answer)
+
+
 def test_a_question_of_another_method_is_told_which_it_takes(client: TestClient) -> None:
     answer = client.get("/api/translate")
     assert "GET /api/translate" in complaint(answer, 405)

@@ -6,6 +6,7 @@ from collections.abc import Collection
 from pathlib import Path
 
 from starlette.applications import Starlette
+from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.requests import ClientDisconnect, Request
@@ -15,12 +16,12 @@ from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from attlas.errors import AttlasError
-from attlas.explorer.fresh import fresh_json
+from attlas.explorer.fresh import BusyError, fresh_json, told
 from attlas.explorer.guard import Guard
 from attlas.explorer.looking import Looking
 from attlas.explorer.maps import Maps
 from attlas.explorer.showing import Showing
-from attlas.explorer.translating import Translating
+from attlas.explorer.translating import MOST_KEPT, Translating
 from attlas.recording import Trace
 
 _PAGE = Path(__file__).parent / "page"
@@ -54,7 +55,8 @@ def app(
             f"nothing at {_PAGE}",
             "install attlas again, or run `npm ci && npm run build` in explorer-ui",
         )
-    maps = Maps()
+    # The maps of a trace are its own memory; those of translations are beside it.
+    maps = Maps(None if isinstance(shown, Trace) else MOST_KEPT)
     answers = Showing(shown, name, maps) if isinstance(shown, Trace) else Translating(shown, maps)
     routes = [
         # Apart from the page's files, which would answer for a question of another method.
@@ -63,9 +65,10 @@ def app(
     ]
     return Starlette(
         routes=routes,
-        middleware=[Middleware(Guard, hosts=hosts), Middleware(_Catching)],
+        middleware=[Middleware(Guard, hosts=hosts), Middleware(_InJson), Middleware(_Catching)],
         exception_handlers={
             AttlasError: _callers_mistake,
+            BusyError: _later,
             HTTPException: _no_such_thing,
             ClientDisconnect: _nobody_listens,
         },
@@ -73,13 +76,17 @@ def app(
 
 
 def _as_json(error: AttlasError, status: int) -> Response:
-    body = {"wanted": error.wanted, "came": error.came, "do": error.do}
-    return fresh_json(body, status)
+    return fresh_json(told(error), status)
 
 
 async def _callers_mistake(request: Request, error: Exception) -> Response:
     assert isinstance(error, AttlasError)
     return _as_json(error, 400)
+
+
+async def _later(request: Request, error: Exception) -> Response:
+    assert isinstance(error, AttlasError)
+    return _as_json(error, 503)
 
 
 async def _no_such_thing(request: Request, error: Exception) -> Response:
@@ -99,6 +106,44 @@ async def _no_such_thing(request: Request, error: Exception) -> Response:
 
 async def _nobody_listens(request: Request, error: Exception) -> Response:
     return Response(status_code=204)  # whoever asked has gone
+
+
+class _InJson:
+    """What goes wrong is told in JSON, also where it is Starlette that says it, as of ranges."""
+
+    def __init__(self, inner: ASGIApp) -> None:
+        self._inner = inner
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        retold = False
+
+        async def answer(message: Message) -> None:
+            nonlocal retold
+            if message["type"] == "http.response.start":
+                headers = Headers(raw=message["headers"])
+                plain = not headers.get("content-type", "").startswith("application/json")
+                retold = message["status"] >= 400 and plain
+                if retold:
+                    response = _as_json(_said_plainly(scope), message["status"])
+                    if "content-range" in headers:  # how long the whole is
+                        response.headers["Content-Range"] = headers["content-range"]
+                    await response(scope, receive, send)
+            if not retold:
+                await send(message)
+
+        await self._inner(scope, receive, answer)
+
+
+def _said_plainly(scope: Scope) -> AttlasError:
+    asked = Headers(scope=scope).get("range")
+    if asked is not None:
+        return AttlasError(
+            "a range of bytes that the file has, such as bytes=0-99",
+            asked,
+            "ask for the whole file, without a range",
+        )
+    what = f"{scope['method']} {scope['path']}"
+    return AttlasError("a request of the explorer's own page", what, "open / in a browser")
 
 
 class _Catching:

@@ -1,7 +1,7 @@
 """The maps of one text, layer by layer."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import Field, dataclass, fields, is_dataclass
 
 import torch
 
@@ -46,6 +46,13 @@ class Atlas:
         layers = [layer for name in trace.layers for layer in _layers(trace, name, row)]
         return cls(tuple(sorted(layers, key=lambda layer: layer.axes.within)))
 
+    @property
+    def size(self) -> int:
+        """Bytes of the tensors of its readings."""
+        held = [one for layer in self.layers for one in _tensors(layer.reading)]
+        storages = [one.untyped_storage() for one in held]
+        return sum({one.data_ptr(): one.nbytes() for one in storages}.values())
+
     def layer(self, index: int) -> Layer:
         """One layer, counted from 0."""
         if not 0 <= index < len(self.layers):
@@ -53,6 +60,13 @@ class Atlas:
                 f"a layer from 0 to {len(self.layers) - 1}", str(index), "count layers from 0"
             )
         return self.layers[index]
+
+
+def _tensors(reading: Reading) -> list[torch.Tensor]:
+    """What a reading holds, of whichever kind it is."""
+    named: tuple[Field[object], ...] = fields(reading) if is_dataclass(reading) else ()
+    parts: list[object] = [getattr(reading, one.name) for one in named]
+    return [part for part in parts if isinstance(part, torch.Tensor)]
 
 
 def _layers(trace: Trace, name: str, row: int) -> Iterator[Layer]:

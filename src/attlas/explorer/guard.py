@@ -1,20 +1,29 @@
 """The door of the server: who may come in, and what every answer carries."""
 
 import json
-from collections.abc import Collection
-from urllib.parse import urlsplit
+import re
+from collections.abc import Collection, Mapping
+from urllib.parse import unquote_to_bytes
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from attlas.errors import AttlasError
+from attlas.explorer.fresh import told
 from attlas.explorer.host import EVERYWHERE, is_address, spelt
 
 _LOCAL = frozenset({"localhost", "127.0.0.1", "::1"})
 _SAFE = frozenset({"GET", "HEAD"})
 _OTHER_PAGES = frozenset({"cross-site", "same-site"})  # what a browser says in Sec-Fetch-Site
 
-_HEADERS = {
+# name[:port], or [address of IPv6][:port], and nothing beside it.
+_HOST = re.compile(r"(?:\[([0-9A-Fa-f:.]+)\]|([0-9A-Za-z._-]+))(?::([0-9]{1,5}))?")
+_MOST_PORT = 65535
+_HALF_ESCAPE = re.compile(rb"%(?![0-9A-Fa-f]{2})")
+_NOT_WRITTEN = re.compile(rb"[^\x21-\x7e]")  # what an address has to escape
+_MOST_HEAD = 16 * 1024  # bytes of a request before its body
+
+HEADERS: Mapping[str, str] = {
     "Content-Security-Policy": (
         "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
         "img-src 'self' data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
@@ -49,18 +58,21 @@ class Guard:
             await self._inner(scope, receive, send)
             return
         refused = self._refusal(scope["method"], Headers(scope=scope))
+        status = 403
+        if refused is None and (faulty := _fault(scope)):
+            status, refused = faulty
 
         async def answer(message: Message) -> None:
             if message["type"] == "http.response.start":
                 headers = MutableHeaders(scope=message)
-                for name, value in _HEADERS.items():
+                for name, value in HEADERS.items():
                     headers[name] = value
             await send(message)
 
         if refused is None:
             await self._inner(scope, receive, answer)
         else:
-            await _refuse(refused, answer)
+            await _refuse(refused, status, answer)
 
     def _refusal(self, method: str, headers: Headers) -> AttlasError | None:
         hosts = headers.getlist("host")
@@ -80,13 +92,44 @@ class Guard:
         return None
 
     def _own(self, host: str) -> bool:
-        try:
-            name = urlsplit(f"//{host}").hostname
-        except ValueError:
+        match = _HOST.fullmatch(host)
+        if match is None or int(match[3] or 0) > _MOST_PORT:
             return False
-        if name is None:
+        if match[1] is not None and not is_address(match[1], 6):
             return False
+        name = match[1] or match[2]
         return spelt(name) in self._names or (self._any_address and is_address(name))
+
+
+def _fault(scope: Scope) -> tuple[int, AttlasError] | None:
+    """The status and the error of a request that is no whole one; None where it is."""
+    path, query = scope.get("raw_path") or b"", scope.get("query_string") or b""
+    for what, raw in (("a path", path), ("a query", query)):
+        if not _well_written(raw):
+            return 400, AttlasError(
+                f"{what} in ASCII, whose escapes are UTF-8",
+                raw.decode("ascii", "backslashreplace"),
+                "write other letters as percent escapes of UTF-8, such as %C3%A9",
+            )
+    size = len(path) + len(query) + sum(len(n) + len(v) for n, v in scope["headers"])
+    if size > _MOST_HEAD:
+        return 431, AttlasError(
+            f"an address and headers of at most {_MOST_HEAD:,} bytes",
+            f"{size:,}",
+            "send a shorter address, or fewer cookies of other servers on this machine",
+        )
+    return None
+
+
+def _well_written(raw: bytes) -> bool:
+    """Whether this part of an address says one text only: servers guess what others mean."""
+    if _NOT_WRITTEN.search(raw) or _HALF_ESCAPE.search(raw):
+        return False
+    try:
+        unquote_to_bytes(raw).decode()
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 def _from_elsewhere(where: str) -> AttlasError:
@@ -97,8 +140,8 @@ def _from_elsewhere(where: str) -> AttlasError:
     )
 
 
-async def _refuse(error: AttlasError, send: Send) -> None:
-    body = json.dumps({"wanted": error.wanted, "came": error.came, "do": error.do}).encode()
+async def _refuse(error: AttlasError, status: int, send: Send) -> None:
+    body = json.dumps(told(error)).encode()
     headers = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(body))]
-    await send({"type": "http.response.start", "status": 403, "headers": headers})
+    await send({"type": "http.response.start", "status": status, "headers": headers})
     await send({"type": "http.response.body", "body": body})

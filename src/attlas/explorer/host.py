@@ -14,9 +14,13 @@ def spelt(host: str) -> str:
     return host.lower() if address is None else str(address)
 
 
-def is_address(host: str) -> bool:
-    """Whether it is an IP address, in whatever spelling of today's."""
-    return _address(host) is not None
+def is_address(host: str, version: int | None = None) -> bool:
+    """Whether it is an IP address (of this version), in whatever spelling of today's."""
+    try:
+        address = ipaddress.ip_address(host)
+    except ValueError:
+        return False
+    return version in (None, address.version)
 
 
 def _address(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:

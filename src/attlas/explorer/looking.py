@@ -1,6 +1,6 @@
 """What the explorer needs of a translator: one call from text to a translation that was watched."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol, runtime_checkable
 
 from attlas.recording import Trace
@@ -53,3 +53,14 @@ class Looking(Protocol):
     @property
     def facts(self) -> Mapping[str, str | int | float | None]:
         """What is known of the model: "parameters", and "run", its folder, where it has one."""
+
+
+@runtime_checkable
+class Bounded(Protocol):
+    """A translator that can be bounded; `decoding.Translator` is one."""
+
+    def bounded(self, *, source: int, target: int, before_step: Callable[[], None]) -> Looking:
+        """The same, which refuses texts of more than `source` tokens and writes at most `target`.
+
+        before_step is called before every step of a search; what it raises ends the search.
+        """

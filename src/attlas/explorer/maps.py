@@ -1,22 +1,21 @@
 """The maps that the page asks for, piece by piece."""
 
 import asyncio
-import threading
 from typing import Any
 
-from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from attlas.errors import AttlasError
 from attlas.explorer.atlas import Atlas, Layer
 from attlas.explorer.cabinet import Cabinet
 from attlas.explorer.fresh import fresh, fresh_json
+from attlas.explorer.listening import while_listened_to
 from attlas.explorer.place import place
 from attlas.explorer.tile import MEDIA_TYPE, pack
 from attlas.explorer.view import View
-from attlas.recording.streaming.abandoning import AbandonedError
 
 _GLANCE = 0.2  # seconds between looks whether the page still waits
 _AT_ONCE = 4  # tiles: the largest takes half a gigabyte of memory on its way
@@ -25,8 +24,8 @@ _AT_ONCE = 4  # tiles: the largest takes half a gigabyte of memory on its way
 class Maps:
     """Keeps the latest atlases, tells what is in them, and answers for their weights and tokens."""
 
-    def __init__(self) -> None:
-        self._cabinet = Cabinet()
+    def __init__(self, most_bytes: int | None = None) -> None:
+        self._cabinet = Cabinet(most_bytes=most_bytes)
         self._turns = asyncio.Semaphore(_AT_ONCE)
 
     @property
@@ -49,6 +48,11 @@ class Maps:
         if atlas is None:
             raise HTTPException(404, "a map that is still kept")
         layer = atlas.layer(place(request, "layer"))
+        names = [name for name, _ in request.query_params.multi_items()]
+        if twice := sorted({name for name in names if names.count(name) > 1}):
+            raise AttlasError(
+                "each parameter once", f"?{twice[0]}=… twice", "leave one of them out"
+            )
         return layer, View.read(request.query_params, layer)
 
     async def _tile(self, request: Request) -> Response:
@@ -56,20 +60,10 @@ class Maps:
         async with self._turns:
             if await request.is_disconnected():  # while it waited for its turn
                 raise ClientDisconnect
-            return await self._packed(request, layer, view)
-
-    async def _packed(self, request: Request, layer: Layer, view: View) -> Response:
-        stop = threading.Event()
-        work = asyncio.create_task(run_in_threadpool(lambda: pack(view.of(layer, stop), view.bits)))
-        try:
-            while not (await asyncio.wait([work], timeout=_GLANCE))[0]:
-                if await request.is_disconnected():  # the page asked for something else meanwhile
-                    stop.set()
-            return fresh(Response(work.result(), media_type=MEDIA_TYPE))
-        except AbandonedError:
-            raise ClientDisconnect from None
-        finally:
-            stop.set()
+            packed = await while_listened_to(
+                request, lambda stop: pack(view.of(layer, stop), view.bits), _GLANCE
+            )
+        return fresh(Response(packed, media_type=MEDIA_TYPE))
 
     async def _tokens(self, request: Request) -> Response:
         layer, view = self._asked(request)

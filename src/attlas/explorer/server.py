@@ -1,22 +1,34 @@
 """Serving the explorer on one's own machine."""
 
+import asyncio
 import contextlib
 import errno
+import json
 import os
 import socket
 import sys
 import webbrowser
 from collections.abc import Callable
+from http import HTTPStatus
+from typing import Any
 
+import h11
 import uvicorn
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from attlas.errors import AttlasError
 from attlas.explorer.application import app
+from attlas.explorer.fresh import told
+from attlas.explorer.guard import HEADERS
 from attlas.explorer.host import spelt
 from attlas.explorer.looking import Looking
 from attlas.recording import Trace
 
 PORT = 8642
+
+_TO_ASK = 20.0  # seconds in which a request has to come, with its body
+_TO_READ = 20.0  # seconds in which some of an answer has to be read
+_MOST_CONNECTIONS = 256
 
 
 def serve(
@@ -38,7 +50,9 @@ def serve(
         address, number = listening.getsockname()[:2]
         config = uvicorn.Config(
             app(shown, hosts=[host, address], name=name),
-            log_level="warning",
+            http=Connection,
+            ws="none",
+            log_level="error",  # what callers do wrong is told to them
             access_log=False,
             server_header=False,
             lifespan="off",
@@ -52,6 +66,124 @@ def serve(
         # uvicorn ends in order on Ctrl-C and then raises it once more: here it is the way out.
         with contextlib.suppress(KeyboardInterrupt):
             uvicorn.Server(config).run(sockets=[listening])
+
+
+class Connection(H11Protocol):
+    """uvicorn's connection of HTTP/1.1, which ends where the other side does nothing.
+
+    uvicorn waits for a request for as long as the caller likes, and for an answer to be read.
+    A connection ends after `_TO_ASK` seconds without a whole request, counted from its beginning or
+    from the first byte of the next request, however slowly bytes come in; and after `_TO_READ`
+    seconds in which nothing of an answer is read. What is no request is told in JSON.
+    """
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._asking: asyncio.TimerHandle | None = None
+        self._reading: asyncio.TimerHandle | None = None
+        self._unread = 0
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        if len(self.connections) > _MOST_CONNECTIONS:
+            some = f"at most {_MOST_CONNECTIONS} connections"
+            self._end(503, AttlasError(some, "one more", "close other pages of the explorer"))
+            return
+        self._asking = self.loop.call_later(_TO_ASK, self._too_slow)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._stop_asking()
+        self._stop_reading()
+        self._unset_keepalive_if_required()
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        self._look(begun=True)
+
+    def on_response_complete(self) -> None:
+        super().on_response_complete()
+        self._look(begun=bool(self.conn.trailing_data[0]))
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self._unread = self.transport.get_write_buffer_size()
+        self._reading = self.loop.call_later(_TO_READ, self._unread_still)
+
+    def resume_writing(self) -> None:
+        self._stop_reading()
+        super().resume_writing()
+
+    def send_400_response(self, msg: str) -> None:
+        what = AttlasError(
+            "a request of HTTP/1.1 in ASCII, of at most 16 KiB before its body",
+            "something else",
+            "open the address that attlas printed in a browser",
+        )
+        self._end(400, what)
+
+    def _look(self, begun: bool) -> None:
+        """Count the time of a request that has not come whole; begun: some of the next one has."""
+        here = self.cycle
+        answering = here is not None and not here.response_complete
+        coming = here.more_body if answering else begun
+        if not coming or self.transport.is_closing():
+            self._stop_asking()
+        elif self._asking is None:
+            self._asking = self.loop.call_later(_TO_ASK, self._too_slow)
+
+    def _too_slow(self) -> None:
+        self._asking = None
+        what = AttlasError(
+            f"a whole request in {_TO_ASK:.0f} seconds", "a part of one", "ask again"
+        )
+        self._end(408, what)
+
+    def _unread_still(self) -> None:
+        unread = self.transport.get_write_buffer_size()
+        if unread >= self._unread:
+            self.transport.abort()
+            return
+        self._unread = unread
+        self._reading = self.loop.call_later(_TO_READ, self._unread_still)
+
+    def _stop_asking(self) -> None:
+        if self._asking is not None:
+            self._asking.cancel()
+            self._asking = None
+
+    def _stop_reading(self) -> None:
+        if self._reading is not None:
+            self._reading.cancel()
+            self._reading = None
+
+    def _end(self, status: int, error: AttlasError) -> None:
+        """Say what is wrong, where an answer can still be given, and end the connection."""
+        if self.transport.is_closing():
+            return
+        if self.cycle is not None and not self.cycle.response_complete:
+            self.cycle.disconnected = True  # who waits for the rest of this request waits no more
+            self.cycle.message_event.set()
+        if self.conn.our_state in (h11.IDLE, h11.SEND_RESPONSE):
+            body = json.dumps(told(error)).encode()
+            headers = {
+                **HEADERS,
+                "Content-Type": "application/json",
+                "Content-Length": str(len(body)),
+                "Cache-Control": "no-store",
+                "Connection": "close",
+            }
+            for event in (
+                h11.Response(
+                    status_code=status,
+                    headers=list(headers.items()),
+                    reason=HTTPStatus(status).phrase,
+                ),
+                h11.Data(data=body),
+                h11.EndOfMessage(),
+            ):
+                self.transport.write(self.conn.send(event) or b"")
+        self.transport.close()
 
 
 def _listen(host: str, port: int) -> socket.socket:

@@ -2,10 +2,10 @@
 
 import asyncio
 import math
+import threading
 from dataclasses import asdict
 from typing import Any
 
-from starlette.concurrency import run_in_threadpool
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import Route
@@ -13,20 +13,30 @@ from starlette.routing import Route
 from attlas.decoding.remarks import remarks
 from attlas.explorer.atlas import Atlas
 from attlas.explorer.facts import facts
-from attlas.explorer.fresh import fresh_json
-from attlas.explorer.looking import Looking
+from attlas.explorer.fresh import BusyError, fresh_json
+from attlas.explorer.listening import Turns, while_listened_to
+from attlas.explorer.looking import Bounded, Looked, Looking
 from attlas.explorer.maps import Maps
 from attlas.explorer.question import Question
 
+MOST_READ = 512  # tokens of a text: attention of a longer one takes a page's patience and memory
+MOST_WRITTEN = 1024  # tokens of a translation, where the translator can be told
+MOST_KEPT = 256 * 2**20  # bytes of maps
+_GLANCE = 0.2  # seconds between looks whether the page still waits
+_AT_ONCE = 4  # searches that take turns; each holds memory
+_MOST_WAITING = 16  # texts beyond those
+
 
 class Translating:
-    """What the page asks, answered by one translator, one translation at a time."""
+    """What the page asks, answered by one translator; a few searches go on in turn."""
 
     def __init__(self, translator: Looking, maps: Maps) -> None:
         self._translator = translator
         self._facts = asdict(facts(translator))  # what is wrong with a run is said at the start
         self._maps = maps
-        self._turn = asyncio.Lock()  # one model: two translations at once are both slower
+        self._room = asyncio.Semaphore(_AT_ONCE)
+        self._turns = Turns()  # one model: two steps at once are both slower
+        self._asked = 0
 
     @property
     def routes(self) -> list[Route]:
@@ -41,14 +51,34 @@ class Translating:
 
     async def _translate(self, request: Request) -> Response:
         question = await Question.read(request)
-        async with self._turn:
-            if await request.is_disconnected():  # the page asked something newer meanwhile
-                raise ClientDisconnect
-            told = await run_in_threadpool(self._told, question)
+        if self._asked >= _AT_ONCE + _MOST_WAITING:
+            raise BusyError(
+                f"at most {_MOST_WAITING} texts that wait", "one more", "ask again in a minute"
+            )
+        self._asked += 1
+        try:
+            async with self._room:
+                if await request.is_disconnected():  # the page asked something newer meanwhile
+                    raise ClientDisconnect
+                told = await while_listened_to(
+                    request, lambda stop: self._told(question, stop), _GLANCE
+                )
+        finally:
+            self._asked -= 1
         return fresh_json(told)
 
-    def _told(self, question: Question) -> dict[str, Any]:
-        looked = self._translator(question.text, question.prefix)
+    def _told(self, question: Question, stop: threading.Event) -> dict[str, Any]:
+        with self._turns.taken(stop) as next_turn:
+            translator = self._translator
+            if isinstance(translator, Bounded):
+                translator = translator.bounded(
+                    source=MOST_READ, target=MOST_WRITTEN, before_step=next_turn
+                )
+            looked = translator(question.text, question.prefix)
+            next_turn()  # before it is read again, for where the model looked
+            return self._of(looked)
+
+    def _of(self, looked: Looked) -> dict[str, Any]:
         return {
             "text": looked.text,
             "score": looked.score if math.isfinite(looked.score) else None,
