@@ -84,7 +84,7 @@ def test_weights_that_are_no_tensor_of_four_axes_are_refused(wrong):
 
 def test_beside_a_source_the_first_query_stands_at_the_first_slot():
     weights = torch.eye(3, 5)[None, None]
-    newest, first = DenseReading(weights), DenseReading(weights, first=0)
+    newest, first = DenseReading(weights, first=2), DenseReading(weights, first=0)
     assert newest.position == 2
     assert first.distance().tolist() == [[[0, 0, 0]]]
     assert newest.distance().tolist() == [[[2, 2, 2]]]

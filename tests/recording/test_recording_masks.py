@@ -300,6 +300,31 @@ def test_a_number_of_half_precision_hides_small_scores_and_not_large_ones(number
     assert trace.causal("") is (size == 1.0)
 
 
+@pytest.mark.parametrize("size", [1.0, 1e4])
+@pytest.mark.parametrize("fused", [False, True])
+def test_a_mask_is_compared_with_scores_that_have_gradients_and_leaves_them_as_they_are(
+    size, fused
+):
+    query, key, value = (one.requires_grad_() for one in vectors(2, 2, QUERIES, 4))
+
+    def called(query, key, value):
+        if fused:
+            mask = HIDDEN * -1e4
+            return F.scaled_dot_product_attention(query * size, key, value, attn_mask=mask)
+        return (query * size @ key.mT / 2 + HIDDEN * -1e4).softmax(-1) @ value
+
+    model = Calling(called)
+    plain = torch.autograd.grad(model(query, key, value).sum(), (query, key, value))
+    with observe(model) as trace:
+        found = model(query, key, value)
+    for one, other in zip(
+        plain, torch.autograd.grad(found.sum(), (query, key, value)), strict=True
+    ):
+        assert torch.equal(one, other)
+    assert trace[""].causal is (size == 1.0)
+    assert not trace[""].weights().requires_grad
+
+
 @pytest.mark.parametrize("number", [-1e3, -1e4, -1e9])
 @pytest.mark.parametrize("fused", [False, True])
 def test_what_no_score_makes_up_for_costs_no_memory_of_pairs(number, fused):

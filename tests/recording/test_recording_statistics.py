@@ -168,18 +168,14 @@ def test_every_statistic_is_that_of_the_dense_map_in_float64(reading, threshold)
 def test_a_held_map_says_the_same_as_its_factors(reading):
     batch, _, queries, slots = reading.shape
     shown, seen = (kind(0, queries) for kind in (reading.shown, reading.seen))
-    dense = DenseReading(reading.weights(), seen)
+    dense = DenseReading(reading.weights(), seen, reading.first)
     mine, theirs = reading.summary(*NAMES), dense.summary(*NAMES)
     # Rows that are hidden whole do not say what is padding, unless there are no others.
     shown = torch.where(shown.flatten(1).any(1)[:, None, None, None], shown, seen)
     ends = DenseReading(reading.weights(), shown).summary("on_first", "on_last")
-    stands_alike = reading.first == reading.shape[3] - reading.shape[2]
-    placed = {"distance", "on_itself", "on_previous", "on_next"}
     visible = shown.expand(batch, -1, -1, -1).flatten(1, 2).any(1)
     real = torch.ones(batch, slots, dtype=torch.bool) if reading.real is None else reading.real
     for name in NAMES:
-        if name in placed and not stands_alike:
-            continue
         if name in ("on_first", "on_last") and not torch.equal(visible, real):
             continue  # weights alone do not say whether a slot that nobody sees is padding
         if name in ("argmax", "above"):
@@ -377,7 +373,7 @@ def test_a_summary_has_what_was_asked_for_and_nothing_else():
 
 @pytest.mark.parametrize("shape", [(1, 2, 0, 4), (0, 2, 3, 4), (2, 0, 3, 4)])
 def test_of_no_queries_every_statistic_has_the_type_that_it_has_of_some(shape):
-    none, some = DenseReading(torch.ones(shape)), DenseReading(torch.ones(1, 1, 2, 3) / 3)
+    none, some = (DenseReading(torch.ones(one) / 3, first=0) for one in (shape, (1, 1, 2, 3)))
     empty, full = none.summary(*NAMES), some.summary(*NAMES)
     for name in NAMES:
         found = getattr(empty, name)
@@ -397,7 +393,7 @@ def test_statistics_ignore_autocast_and_leave_no_graph(kind, queries):
     plain = FactoredReading(query, keys, 0.5, everywhere, 0)
     traced = FactoredReading(query.clone().requires_grad_(), keys, 0.5, everywhere, 0)
     if kind == "dense":
-        plain, traced = DenseReading(plain.weights()), DenseReading(traced.weights())
+        plain, traced = (DenseReading(one.weights(), first=0) for one in (plain, traced))
         assert traced.values.requires_grad
     groups = torch.arange(2000) // 500
     expected = plain.summary(*NAMES), plain.mass(groups), plain.pooled(shape=(4, 4))

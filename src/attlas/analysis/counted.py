@@ -40,15 +40,17 @@ def real_of(reading: Reading) -> Bool[Tensor, "batch slots"]:
 def counted(
     reading: Reading, real: Bool[Tensor, "batch slots"], *, across: bool | None
 ) -> Bool[Tensor, "batch queries"]:
-    """The queries that stand at a real slot; all of them where they stand at none.
+    """The queries that stand at a real slot; all of them where they stand at none, or nobody knows
+    at which.
 
     across: whether the reading looks at something else than what asks; None = unknown, and then a
     map with as many queries as slots is taken as one that does not.
     """
     batch, _, queries, slots = reading.shape
-    if across or (across is None and queries != slots) or not slots:
+    first = reading.position
+    if first is None or across or (across is None and queries != slots) or not slots:
         return torch.ones((batch, queries), dtype=torch.bool, device=real.device)
-    place = reading.position + torch.arange(queries, device=real.device)
+    place = first + torch.arange(queries, device=real.device)
     return real[:, place.clamp(0, slots - 1)] & (place >= 0) & (place < slots)
 
 

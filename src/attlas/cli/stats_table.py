@@ -19,6 +19,7 @@ from attlas.runs import write_durably
 
 _EVERY = 2**20  # bytes that are copied at a time
 _GROUP = 1 << 17  # rows of a Parquet row group
+_FLAGS = {True: "true", False: "false", None: None}
 _FACTS = "attlas"  # the key of the facts among a Parquet file's own metadata
 Facts = Mapping[str, str | int | float | bool]
 
@@ -66,7 +67,7 @@ class CsvTable(Table):
         columns = [frame[column.name] for column in self.columns]
         for place, column in enumerate(self.columns):
             if column.kind == "flag":
-                columns[place] = ["true" if flag else "false" for flag in columns[place]]
+                columns[place] = [_FLAGS[flag] for flag in columns[place]]
         return _as_csv(list(zip(*columns, strict=True)))
 
     def assemble(self, rows: Path, whole: Path, facts: Facts) -> None:

@@ -107,4 +107,8 @@ def _together(calls: list[Reading]) -> Reading:
     most = max(call.shape[3] for call in calls)
     rows = [call.rows(0, 1) for call in calls]
     padded = [torch.nn.functional.pad(row, (0, most - row.shape[-1])) for row in rows]
-    return DenseReading(torch.cat(padded, dim=2))
+    first = calls[0].position
+    in_turn = first is not None and all(
+        call.position == first + step for step, call in enumerate(calls)
+    )
+    return DenseReading(torch.cat(padded, dim=2), first=first if in_turn else None)

@@ -181,6 +181,8 @@ class ScoredAttention(Attention):
         seen = None
         if memory.real is not None or not isinstance(self.pattern, Everywhere):
             seen = self.seen(weights.shape[2], memory, first)
+        if first is None and not self.tap.across:
+            first = weights.shape[3] - weights.shape[2]  # the newest, as everywhere here
         self.tap.note(DenseReading(weights.detach(), seen, first))
 
     def look(

@@ -74,7 +74,7 @@ class FusedAttention(Attention):
     ) -> Look:
         """As calling the layer, and noted alike, with the weights written out and kept."""
         heads, start = self._asked(query, memory, first)
-        self._note(heads, memory, start)
+        self._note(heads, memory, self._known(start, first))
         return self._look(heads, memory, start)
 
     def forward(
@@ -85,7 +85,7 @@ class FusedAttention(Attention):
     ) -> Float[Tensor, "batch queries context_width"]:
         """What every head reads, by a fused kernel unless somebody intervenes."""
         heads, start = self._asked(query, memory, first)
-        self._note(heads, memory, start)
+        self._note(heads, memory, self._known(start, first))
         if self.tap.intervened:
             return self._look(heads, memory, start).context
         scale = self._scale_of(heads)
@@ -157,7 +157,7 @@ class FusedAttention(Attention):
         return explicit_weights(heads, memory.keys, seen, self._scale_of(heads))
 
     def _note(
-        self, heads: Float[Tensor, "batch heads queries width"], memory: Memory, start: int
+        self, heads: Float[Tensor, "batch heads queries width"], memory: Memory, start: int | None
     ) -> None:
         if not self.tap.heard:
             return
@@ -166,6 +166,12 @@ class FusedAttention(Attention):
         self.tap.note(
             FactoredReading(heads.detach(), memory.keys.detach(), scale, self.pattern, start, real)
         )
+
+    def _known(self, start: int, first: int | None) -> int | None:
+        """Where the first query stands; None for one that looks at another text, if nobody says it
+        and the pattern does not ask."""
+        unsaid = first is None and self.tap.across and self.pattern == everywhere
+        return None if unsaid else start
 
     def _look(
         self, heads: Float[Tensor, "batch heads queries width"], memory: Memory, start: int

@@ -39,7 +39,7 @@ class ScaledDotProduct(FusedAttention):
         return context.squeeze(1)
 
     def _note(
-        self, heads: Float[Tensor, "batch heads queries width"], memory: Memory, start: int
+        self, heads: Float[Tensor, "batch heads queries width"], memory: Memory, start: int | None
     ) -> None:
         if self.tap.heard:  # queries and keys are the caller's own, who may write over them
             memory = replace(memory, keys=memory.keys.detach().clone())

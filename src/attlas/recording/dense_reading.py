@@ -1,6 +1,7 @@
 """A reading that holds the weights."""
 
 from dataclasses import dataclass, replace
+from typing import Literal
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -15,12 +16,13 @@ class DenseReading(Reading):
     """The weights themselves: recurrent attention, or arrays that a user brings.
 
     allowed: which slots each query may look at; None = all of them, as far as anybody knows. first:
-    where the first query stands, counted as slots are; None = the queries are the newest of them.
+    where the first query stands, counted as slots are; None = nobody knows. "own": where there are
+    as many queries as slots, each stands at its own; of other maps nobody knows.
     """
 
     values: Float[Tensor, "batch heads queries slots"]
     allowed: Bool[Tensor, "#batch #heads #queries #slots"] | None = None
-    first: int | None = None
+    first: int | Literal["own"] | None = "own"
 
     def __post_init__(self) -> None:
         if not isinstance(self.values, Tensor) or self.values.ndim != 4:
@@ -38,8 +40,10 @@ class DenseReading(Reading):
         return batch, heads, queries, slots
 
     @property
-    def position(self) -> int:
-        return self.shape[3] - self.shape[2] if self.first is None else self.first
+    def position(self) -> int | None:
+        if self.first != "own":
+            return self.first
+        return 0 if self.shape[2] == self.shape[3] else None
 
     def rows(self, start: int, stop: int) -> Float[Tensor, "batch heads rows slots"]:
         self._checked(start, stop)
@@ -53,7 +57,9 @@ class DenseReading(Reading):
         return self.allowed.expand(-1, -1, *self.shape[2:])[:, :, start:stop]
 
     @property
-    def causal(self) -> bool:
+    def causal(self) -> bool | None:
+        if self.position is None:
+            return None
         return not bool(self.values.triu(self.position + 1).any())
 
     def select(self, rows: Int[Tensor, " chosen"]) -> "DenseReading":

@@ -7,6 +7,7 @@ import torch.nn.functional as F
 from jaxtyping import Bool
 from torch import Tensor
 
+from attlas.recording.beside import newest
 from attlas.recording.dense_reading import DenseReading
 from attlas.recording.reading import Reading
 
@@ -31,6 +32,8 @@ def followed(
         return None
     if across is False:
         earlier, step = _filled(earlier), _filled(step)
+    if across is not True and step.shape[3] > earlier.shape[3]:
+        earlier, step = newest(earlier), newest(step)
     _, heads, queries, slots = step.shape
     had = earlier.shape[3]
     same = step.shape[0] == earlier.shape[0] and heads == earlier.shape[1]
@@ -39,7 +42,8 @@ def followed(
     grows = slots > had
     if across is grows:
         return None
-    if grows and (earlier.position + earlier.shape[2] != had or step.position != had):
+    begun = 0 if earlier.position is None else earlier.position
+    if grows and (begun + earlier.shape[2] != had or step.position != had):
         return None
     if step.shape[0] > 1:
         if parents is None or bool((parents.sum(1) != 1).any()):
@@ -56,11 +60,13 @@ def followed(
 
 def _filled(reading: DenseReading) -> DenseReading:
     """The reading without the room that a cache has made and not filled yet, behind its queries."""
-    newest = reading.position + reading.shape[2]
-    if newest >= reading.shape[3] or bool(reading.values[..., newest:].any()):
+    first = reading.position
+    if first is None:
+        return reading
+    end = first + reading.shape[2]
+    if end >= reading.shape[3] or bool(reading.values[..., end:].any()):
         return reading
     allowed = reading.allowed
     if allowed is not None and allowed.shape[3] > 1:
-        allowed = allowed[..., :newest]
-    first = reading.position
-    return replace(reading, values=reading.values[..., :newest], allowed=allowed, first=first)
+        allowed = allowed[..., :end]
+    return replace(reading, values=reading.values[..., :end], allowed=allowed, first=first)

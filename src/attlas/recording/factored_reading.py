@@ -26,17 +26,19 @@ class FactoredReading(Reading):
     demand, in float32 or better also where the model computed in half precision. Heads that share
     keys (grouped-query attention) are heads // key_heads to a key head, in order.
 
-    bias: what is added to the scores (float; Shaw et al., 2018; T5; ALiBi), or which slots may be
-    looked at where no pattern says it (bool; True = may). softcap: cap(s) = c · tanh(s / c), Gemma
-    2, 2024; None = no cap. A query that sees nothing has zeros for weights; where a bias hides all
-    slots by a finite number, such as float32's least, it looks at all of them, as the model does.
+    first: where the first query stands, counted as slots are; None = nobody knows, which a pattern
+    that looks everywhere allows. bias: what is added to the scores (float; Shaw et al., 2018; T5;
+    ALiBi), or which slots may be looked at where no pattern says it (bool; True = may). softcap:
+    cap(s) = c · tanh(s / c), Gemma 2, 2024; None = no cap. A query that sees nothing has zeros for
+    weights; where a bias hides all slots by a finite number, such as float32's least, it looks at
+    all of them, as the model does.
     """
 
     query: Float[Tensor, "batch heads queries width"]
     keys: Float[Tensor, "batch key_heads slots width"]
     scale: float
     pattern: Pattern
-    first: int
+    first: int | None
     real: Bool[Tensor, "batch slots"] | None = None
     bias: Shaped[Tensor, "#batch #heads #queries #slots"] | None = None
     softcap: float | None = None
@@ -47,8 +49,13 @@ class FactoredReading(Reading):
         return batch, heads, queries, self.keys.shape[2]
 
     @property
-    def position(self) -> int:
+    def position(self) -> int | None:
         return self.first
+
+    @property
+    def counted_from(self) -> int:
+        """Where the pattern counts queries from: anywhere, if it asks nothing of their places."""
+        return 0 if self.first is None else self.first
 
     def rows(self, start: int, stop: int) -> Float[Tensor, "batch heads rows slots"]:
         self._checked(start, stop)
@@ -102,7 +109,9 @@ class FactoredReading(Reading):
         return shown & ~(low & (greatest - numbers > reach))
 
     @property
-    def causal(self) -> bool:
+    def causal(self) -> bool | None:
+        if self.first is None:
+            return None
         bound = self.pattern.bound
         if bound.ahead == 0 and not bound.marks:
             return True
@@ -146,7 +155,7 @@ class FactoredReading(Reading):
 
     def _allowed(self, start: int, stop: int) -> Bool[Tensor, "#batch #heads rows slots"]:
         queries, slots = stop - start, self.shape[3]
-        allowed = self.pattern.mask(queries, slots, self.first + start, self.query.device)
+        allowed = self.pattern.mask(queries, slots, self.counted_from + start, self.query.device)
         allowed = allowed[None, None]
         if self.real is not None:
             allowed = allowed & self.real[:, None, None, :]
@@ -188,12 +197,14 @@ def may_differ_by(
     # A looser bound first, which takes less time: ‖q‖ ≤ √width · max |qᵢ|.
     loose = gap - NOTHING
     if query.numel() and keys.numel():
-        greatest = (float(torch.linalg.vector_norm(one, torch.inf)) for one in (query, keys))
+        greatest = (
+            float(torch.linalg.vector_norm(one.detach(), torch.inf)) for one in (query, keys)
+        )
         loose -= 2 * math.prod(greatest) * query.shape[-1] * abs(scale) * _ROUNDED
     return not loose > 0 and not gap - NOTHING > apart(query, keys, scale, softcap)
 
 
 def _longest(vectors: Float[Tensor, "batch heads places width"]) -> Float[Tensor, "batch heads"]:
     precise = torch.promote_types(vectors.dtype, torch.float32)
-    lengths: Tensor = torch.linalg.vector_norm(vectors, dim=-1, dtype=precise)
+    lengths: Tensor = torch.linalg.vector_norm(vectors.detach(), dim=-1, dtype=precise)
     return lengths.amax(-1)

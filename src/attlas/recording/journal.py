@@ -8,7 +8,7 @@ from weakref import ref
 
 from torch import Tensor
 
-from attlas.recording.beside import beside
+from attlas.recording.beside import beside, standing
 from attlas.recording.dense_steps import followed
 from attlas.recording.place import Place
 from attlas.recording.reading import Reading
@@ -50,9 +50,8 @@ class Journal:
         place = replace(place, across=place.looks_across(batch, queries, slots))
         path, cache = place.path, place.cache
         reading = self.selection.part(reading, path).kept()
-        if place.across:
-            reading = beside(reading)
-        elif place.across is False and cache is not None:
+        reading = standing(reading, place)
+        if place.across is False and cache is not None:
             reading = without_room(reading)
         known = self._caches.setdefault(path, [])
         if place.across is not None:
@@ -95,7 +94,8 @@ class Journal:
             if across is not None:
                 self.trace.relate(path, across=across)
             reading = self.selection.part(reading, path)
-            self._keep(path, beside(reading) if across else reading)
+            # A single query may be a step of many, or a learned one, if it does not say its place.
+            self._keep(path, beside(reading) if across and reading.shape[2] > 1 else reading)
 
     def _keep(self, path: str, reading: Reading) -> None:
         self.trace.note(path, reading)

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from attlas.errors import AttlasError
-from attlas.patterns import Pattern, parse
+from attlas.patterns import Pattern, everywhere, parse
 from attlas.recording.dense_reading import DenseReading
 from attlas.recording.factored_reading import FactoredReading
 from attlas.recording.reading import Reading
@@ -32,9 +32,7 @@ def taken_apart(reading: Reading) -> tuple[dict[str, Tensor], dict[str, Any]]:
         if reading.allowed is not None:
             fields["allowed"] = reading.allowed
         _check_weights(fields)
-        return fields, {"form": "dense"} | (
-            {} if reading.first is None else {"first": reading.first}
-        )
+        return fields, {"form": "dense", "first": reading.position}
     if isinstance(reading, FactoredReading):
         fields = {"query": reading.query, "keys": reading.keys}
         if reading.real is not None:
@@ -63,11 +61,13 @@ def put_together(fields: Mapping[str, Tensor], facts: Mapping[str, Any]) -> Read
     form = fact(facts, "form", str)
     if form == "dense":
         _check_weights(fields)
-        first = fact(facts, "first", int) if "first" in facts else None
+        # Older files leave out the place of queries that are the newest of the slots.
+        queries, slots = fields["weights"].shape[2:]
+        first = _first(facts) if "first" in facts else slots - queries
         return DenseReading(fields["weights"], fields.get("allowed"), first)
     if form != "factored":
         raise AttlasError("a reading of form 'dense' or 'factored'", repr(form), _AGAIN)
-    scale, first = float(fact(facts, "scale", int, float)), fact(facts, "first", int)
+    scale, first = float(fact(facts, "scale", int, float)), _first(facts)
     pattern = parse(fact(facts, "pattern", str))
     softcap = float(fact(facts, "softcap", int, float)) if "softcap" in facts else None
     _check_fit(fields, {**facts, "scale": scale})
@@ -90,6 +90,11 @@ def fact(facts: Mapping[str, Any], name: str, *kinds: type) -> Any:
         wanted = " or ".join(kind.__name__ for kind in kinds)
         raise AttlasError(f"{name!r} of a reading as {wanted}", repr(value)[:80], _AGAIN)
     return value
+
+
+def _first(facts: Mapping[str, Any]) -> int | None:
+    """Where the first query stands; None = nobody knows."""
+    return None if facts["first"] is None else int(fact(facts, "first", int))
 
 
 def _check_axes(what: str, axes: str, values: Tensor) -> None:
@@ -153,7 +158,13 @@ def _check_fit(fields: Mapping[str, Tensor], facts: Mapping[str, Any]) -> None:
         raise AttlasError("a softcap above 0", str(softcap), "leave it out where there is none")
     if not math.isfinite(scale):
         raise AttlasError("a finite scale", str(scale), "note e.g. width ** -0.5")
-    if not -_FAR <= first < _FAR:
+    if first is None and parse(facts["pattern"]) != everywhere:
+        raise AttlasError(
+            "`first`, the position of the first query, from which its pattern counts",
+            f"none beside the pattern {facts['pattern']}",
+            "note where the first query stands",
+        )
+    if first is not None and not -_FAR <= first < _FAR:
         raise AttlasError(
             "`first`, the position of the first query, from −2³¹ to 2³¹ − 1",
             str(first),

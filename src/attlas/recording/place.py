@@ -2,6 +2,7 @@
 
 from collections import Counter
 from dataclasses import dataclass, field
+from itertools import product
 from typing import Any
 
 from torch import nn
@@ -36,6 +37,22 @@ class Place:
         if queries == slots:
             return False if len(asked) == 1 else None
         return True if asking and asked and not set(asking) & set(asked) else None
+
+    def may_hold(self, batch: int, places: int) -> bool:
+        """Whether so many places in turn may be those of a text that was given, or of all of them
+        one behind the other; of no text nobody can say that they are not.
+
+        They are others where a text is taken in chunks, or is asked by learned queries.
+        """
+        pairs = [text[:2] for text in self.texts]
+        # Texts come first or places do: where that is not told by how many texts there are, either.
+        lengths = [
+            {pair[1 - axis] for axis, size in enumerate(pair) if size == batch} or set(pair)
+            for pair in pairs
+        ]
+        together = (sum(one) == places for one in product(*lengths))
+        whole = any(places in some for some in lengths) or any(together)
+        return not pairs or whole or bool(self._texts_of(batch, places))  # some have places last
 
     def _texts_of(self, batch: int, places: int) -> list[tuple[int, ...]]:
         return [text for text in self.texts if not Counter((batch, places)) - Counter(text)]

@@ -22,8 +22,8 @@ class Reading(Statistics, ABC):
 
     @property
     @abstractmethod
-    def position(self) -> int:
-        """Where the first query stands, counted as slots are."""
+    def position(self) -> int | None:
+        """Where the first query stands, counted as slots are; None = nobody knows."""
 
     @abstractmethod
     def rows(self, start: int, stop: int) -> Float[Tensor, "batch heads rows slots"]:
@@ -35,8 +35,8 @@ class Reading(Statistics, ABC):
 
     @property
     @abstractmethod
-    def causal(self) -> bool:
-        """Whether no query looks at what comes after it; the last query stands at the last slot."""
+    def causal(self) -> bool | None:
+        """Whether no query looks at what comes after it; None where nobody knows what does."""
 
     @abstractmethod
     def select(self, rows: Int[Tensor, " chosen"]) -> "Reading":

@@ -17,14 +17,18 @@ class Statistics:
 
     Rows are gone through in blocks that fit into a cache, and only where the pattern may look.
     Positions i of queries and j of slots are counted alike: in self-attention a query stands at its
-    own slot. A query that sees no slot has 0 for everything, and the slot −1.
+    own slot. Where nobody knows at which slots queries stand, as of a class token that looks at a
+    text, `distance` and what is `on_itself`, `on_previous` and `on_next` are refused. A query that
+    sees no slot has 0 for everything, and the slot −1.
     """
 
     def summary(self, *names: str, threshold: float = THRESHOLD) -> Summary:
         """Several of these at once, from one pass: `summary("entropy", "received")`.
 
-        Without names: all but `concentration`, which has to sort every row. threshold: of `above`.
-        Errors: `AttlasError` for a name that there is not, and a threshold that is no weight.
+        Without names: all but `concentration`, which has to sort every row, and without what needs
+        places that nobody knows. threshold: of `above`.
+        Errors: `AttlasError` for a name that there is not, a threshold that is no weight, and for
+        what needs to know where the queries stand, of a reading that does not.
         """
         from attlas.recording.streaming.summarising import summarise  # it knows what a reading is
 
@@ -65,7 +69,8 @@ class Statistics:
     def concentration(self) -> Float[Tensor, "batch heads queries"]:
         """Gini's coefficient of the weights of the n slots that the query may see.
 
-        Σ_k (2k − n − 1) w_(k) / n, ascending: 0 where all are equal, (n − 1) / n where one has all.
+        Σ_k (2k − n − 1) w_(k) / (n Σ w), ascending: 0 where all are equal, (n − 1) / n where one
+        has all.
         """
         return self._one("concentration")
 
@@ -101,7 +106,8 @@ class Statistics:
     ) -> tuple[Float[Tensor, "batch heads queries k"], Int[Tensor, "batch heads queries k"]]:
         """The k greatest weights of each query, descending, and their slots.
 
-        Where a query sees fewer, weight 0 and slot −1. Errors: `AttlasError` for k below 1.
+        A slot that is seen counts where its weight is too small for a float, too, and is 0. Where a
+        query sees fewer, weight 0 and slot −1. Errors: `AttlasError` for k below 1.
         """
         from attlas.recording.streaming.asking import top
 

@@ -19,6 +19,7 @@ from attlas.patterns import (
     everywhere,
     window,
 )
+from attlas.recording.beside import newest
 from attlas.recording.factored_reading import FactoredReading
 from attlas.recording.reading import Reading
 
@@ -71,12 +72,16 @@ def _alike(earlier: FactoredReading, step: FactoredReading) -> bool:
 
 
 def _grown(earlier: FactoredReading, step: FactoredReading) -> Longer | None:
-    """Self-attention: the newest queries see what came before, and themselves."""
+    """Self-attention: the newest queries see what came before, and themselves.
+
+    Where neither says where its queries stand, keys that grow by as many slots do.
+    """
+    earlier, step = newest(earlier), newest(step)
     earlier = _filled(earlier)
     step = _filled_up_to(step, earlier.shape[3] + step.shape[2])
     queries, slots = step.shape[2:]
     had, brought = earlier.shape[3], slots - queries
-    if not 0 < brought <= had or earlier.first + earlier.shape[2] != had:
+    if not 0 < brought <= had or earlier.counted_from + earlier.shape[2] != had:
         return None
     alike = _alike_rows(earlier.keys[:, :, had - brought :], step.keys[:, :, :brought])
     parents = _parents(alike)
@@ -153,13 +158,13 @@ def _asked_again(
 
 def _filled(reading: FactoredReading) -> FactoredReading:
     """The reading without the room that a cache has made and not filled yet, behind its queries."""
-    newest = reading.first + reading.shape[2]
-    if newest >= reading.shape[3]:
+    end = reading.counted_from + reading.shape[2]
+    if reading.first is None or end >= reading.shape[3]:
         return reading
     if reading.bias is None:
-        return _cut(reading, newest) if reading.pattern.bound.ahead == 0 else reading
-    behind = reading.shown(0, reading.shape[2])[..., newest:]
-    return reading if bool(behind.any()) else _cut(reading, newest)
+        return _cut(reading, end) if reading.pattern.bound.ahead == 0 else reading
+    behind = reading.shown(0, reading.shape[2])[..., end:]
+    return reading if bool(behind.any()) else _cut(reading, end)
 
 
 def without_room(step: Reading) -> Reading:
@@ -242,7 +247,7 @@ def _through_a_window(
 def _looks_back(reading: FactoredReading) -> bool:
     """Whether each query sees all slots up to its own: one newest query does if it sees all."""
     queries, slots = reading.shape[2:]
-    if reading.first + queries != slots:
+    if reading.counted_from + queries != slots:
         return False
     return isinstance(reading.pattern, Causal) or (
         queries == 1 and isinstance(reading.pattern, Everywhere)

@@ -63,10 +63,16 @@ class Trace:
         across = self._across.get(layer)
         return None if across is None else "cross" if across else "self"
 
-    def causal(self, layer: str) -> bool:
-        """Whether none of its queries looks at what comes after it; what looks across never is."""
+    def causal(self, layer: str) -> bool | None:
+        """Whether none of its queries looks at what comes after it; what looks across never is.
+
+        None where nobody knows where the queries of a call stand, and no other looks ahead.
+        """
         readings = self.calls(layer)
-        return self._across.get(layer) is not True and all(one.causal for one in readings)
+        if self._across.get(layer) is True:
+            return False
+        found = {one.causal for one in readings}
+        return False if False in found else None if None in found else True
 
     def label(
         self, source: Sequence[Sequence[str]] = (), target: Sequence[Sequence[str]] = ()

@@ -24,7 +24,7 @@ def cut(reading: Reading, row: int, queries: int, slots: int, *, across: bool = 
         one = beside(one)
     if isinstance(one, DenseReading):
         allowed = None if one.allowed is None else _part(one.allowed, queries, slots)
-        return DenseReading(one.values[:, :, :queries, :slots], allowed, one.first)
+        return DenseReading(one.values[:, :, :queries, :slots], allowed, one.position)
     if not isinstance(one, FactoredReading):
         raise AttlasError("a reading of attlas", type(one).__name__, "observe with attlas.observe")
     real = None if one.real is None else one.real[:, :slots]

@@ -52,16 +52,19 @@ def frames(
 
 
 def _of_head(one: Measured, head: int) -> Frame:
-    return {name: [float(numbers[head])] for name, numbers in one.of_heads.items()}
+    return {name: _cells([float(numbers[head])]) for name, numbers in one.of_heads.items()}
 
 
 def _of_queries(one: Measured, head: int) -> Frame:
     assert one.of_queries is not None
     assert one.argmax is not None
-    rows: Frame = {name: numbers[head].tolist() for name, numbers in one.of_queries.items()}
-    # NaN: no such slot
-    rows[RECEIVED] = [None if share != share else share for share in rows[RECEIVED]]
+    rows: Frame = {name: _cells(numbers[head].tolist()) for name, numbers in one.of_queries.items()}
     rows["position"] = list(range(one.queries))
     rows["token"] = list(one.tokens)
     rows["argmax"] = one.argmax[head].tolist()
     return rows
+
+
+def _cells(numbers: list[float]) -> list[float | None]:
+    """NaN: there is no such slot, or nobody knows which it is."""
+    return [None if number != number else number for number in numbers]

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from attlas.analysis.corpus.columns import NUMBERS, ON_SPECIAL, RECEIVED
 from attlas.analysis.corpus.reader import Look
+from attlas.recording.streaming.summarising import PLACED
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +29,7 @@ class Measured:
     layer: str
     call: int
     relation: str
-    causal: bool
+    causal: bool | None
     queries: int
     slots: int
     of_heads: Mapping[str, NDArray[np.float64]]
@@ -48,14 +49,18 @@ def measured(
     Of a head the mean over the queries of each statistic, a query that sees nothing with its 0; of
     `received` its greatest share. tokens: names of the queries, where each of them is to have
     numbers too. In self-attention the `received` of a query is the share of the slot at its place;
-    else it is NaN. threshold: of `above`. also: further ones, of `ALSO`.
+    else it is NaN, as is what depends on places of queries that nobody knows. threshold: of
+    `above`. also: further ones, of `ALSO`.
     """
     reading, text = look.reading, look.text
     _, heads, queries, slots = reading.shape
     plain = (*NUMBERS, *(name for name in also if name != ON_SPECIAL), RECEIVED)
     asked = plain if tokens is None else (*plain, "argmax")
-    summary = reading.summary(*asked, threshold=threshold)
-    numbers = {name: getattr(summary, name)[0].cpu() for name in asked}
+    unplaced = PLACED if reading.position is None else ()
+    known = [name for name in asked if name not in unplaced]
+    summary = reading.summary(*known, threshold=threshold)
+    numbers = {name: getattr(summary, name)[0].cpu() for name in known}
+    numbers |= {name: torch.full((heads, queries), torch.nan) for name in unplaced}
     if ON_SPECIAL in also:
         numbers[ON_SPECIAL] = _on_special(look)
     sums = numbers.pop(RECEIVED).double()
@@ -66,12 +71,16 @@ def measured(
     across = look.relation == "cross"
     place = (
         *(text.line, text.unread, text.finished, look.layer, look.call, look.relation),
-        *(not across and reading.causal, queries, slots),
+        *(False if across else reading.causal, queries, slots),
     )
     if tokens is None:
         return Measured(*place, of_heads)
     of_queries = {name: numbers[name].float().numpy() for name in names}
-    own = np.full((heads, queries), np.nan) if across else shares.numpy()
+    own = np.full((heads, queries), np.nan)
+    first = None if across else reading.position
+    if first is not None and first >= 0:
+        there = shares[:, first : first + queries].numpy()
+        own[:, : there.shape[1]] = there
     of_queries[RECEIVED] = own.astype(np.float32)
     return Measured(*place, of_heads, of_queries, tokens, numbers["argmax"].numpy())
 

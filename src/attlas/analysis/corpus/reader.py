@@ -111,7 +111,8 @@ class Reader(ABC):
                     raise _unfit(layer, wanted, (batch, queries, slots))
                 for row, text in enumerate(texts):
                     own = lengths[0][row], lengths[1][row]
-                    alone = cut(reading, row, *own, across=relation == "cross")
+                    beside = relation == "cross" and sides[0] != "text"  # which stands nowhere
+                    alone = cut(reading, row, *own, across=beside)
                     ids, special = _ids(text, sides[0]), self._special(text, sides[1])
                     yield Look(text, layer, call, relation, alone, ids, special)
 

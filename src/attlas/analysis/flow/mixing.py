@@ -126,6 +126,12 @@ def mixings(readings: Sequence[Reading], residual: float) -> tuple[Mixing, ...]:
             ", ".join(str(reading.shape) for reading in readings) or "none",
             "choose the text by row=… or reading.at(row), and layers of one stack, first to last",
         )
+    if any(reading.position != 0 for reading in readings):
+        raise AttlasError(
+            "layers each query of which stands at its own slot",
+            "some of which nobody knows it, as of a text in windows or chunks",
+            "leave these out; or, where you know better, dataclasses.replace(reading, first=0)",
+        )
     if not 0 <= residual <= 1:
         raise AttlasError("a residual share from 0 to 1", str(residual), "the paper's is 0.5")
     return tuple(Mixing(reading, residual) for reading in readings)

@@ -49,7 +49,9 @@ def roles(
 
     A query counts where its token is real, where it sees more than one slot, and where there is
     what the role looks at. Roles that the layer or what is given cannot show have NaN for a score:
-    those of one's own place in cross-attention, and the diagonals in self-attention. A corpus is
+    those of one's own place in cross-attention, and the diagonals in self-attention; where nobody
+    knows at which slots queries stand, as of a class token that looks at a text, those of one's own
+    place and `positional` (every query counts there: who knows better gives `queries`). A corpus is
     the sum of its tables: `roles(one) + roles(other)`. The map is never held.
 
     layers: paths, or patterns such as "encoder.*"; None = all. A layer called several times has a
@@ -78,7 +80,7 @@ def roles(
             asked = target_real if beyond else None
             asked = queries if asked is None else asked
             looking = looking or asked is target_real
-            own = beside(reading) if beyond else reading
+            own = beside(reading) if across else reading
             tallies[name] = _of_reading(own, beyond, known, asked, radius, name)
     if target_real is not None and not looking:
         raise AttlasError(
@@ -126,7 +128,7 @@ def _of_reading(
         else fitted(f"queries for layer {name!r}", queries, (batch, asked), device).bool()
     )
     aims: dict[str, Aim] = {"first": Marked(firsts(real))}
-    if not across:
+    if not across and reading.position is not None:
         offsets = {"previous": -1, "next": 1, "itself": 0}
         aims |= {role: Offset(by, real) for role, by in offsets.items()}
         aims["local"] = Near(radius)

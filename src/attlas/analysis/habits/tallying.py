@@ -30,18 +30,20 @@ def tallied(
     aims: by the names of their roles; asking: the queries of real tokens; diagonals: whether to ask
     for the direction of the whole map, too.
     """
-    gatherings: dict[str, Gathering] = {
-        "aimed": _Aimed(reading, aims, asking),
-        "offsets": _Offsets(reading, asking),
-    }
+    gatherings: dict[str, Gathering] = {"aimed": _Aimed(reading, aims, asking)}
+    first = reading.position
+    if first is not None:
+        gatherings["offsets"] = _Offsets(reading, asking, first)
     if diagonals:
         gatherings["diagonal"] = Slope(reading, asking)
     found: dict[str, Any] = gather(reading, gatherings)
     sums = empty_tally(reading.shape[1]).sums
     sums[..., [ROLES.index(name) for name in aims]] = found["aimed"]
-    offsets, low, even = found["offsets"]
-    sums[1, :, ROLES.index("positional")] = even
-    sums[2, :, ROLES.index("positional")] = offsets.sum(-1)
+    offsets, low = empty_tally(reading.shape[1]).offsets, 0
+    if first is not None:
+        offsets, low, even = found["offsets"]
+        sums[1, :, ROLES.index("positional")] = even
+        sums[2, :, ROLES.index("positional")] = offsets.sum(-1)
     if diagonals:
         slopes, even_slopes, counts = found["diagonal"]
         for name, sign in (("diagonal", 1), ("antidiagonal", -1)):
@@ -73,7 +75,8 @@ class _Aimed(Gathering):
         if block.high == block.low:
             return  # no slot is seen by any of these queries
         device = block.weights.device
-        query = block.position + torch.arange(block.stop - block.start, device=device)
+        first = 0 if block.first is None else block.first  # where aims ask nothing of places
+        query = first + torch.arange(block.stop - block.start, device=device)
         slot = torch.arange(block.low, block.high, device=device)
         choice, seen = choosing(block, self._asking), block.seen
         shape = block.weights.shape
@@ -98,9 +101,8 @@ class _Aimed(Gathering):
 class _Offsets(Gathering):
     """How many queries have their greatest weight at each offset, and the sum of their chances."""
 
-    def __init__(self, reading: Reading, asking: Bool[Tensor, "batch queries"]) -> None:
+    def __init__(self, reading: Reading, asking: Bool[Tensor, "batch queries"], first: int) -> None:
         _, heads, queries, slots = reading.shape
-        first = reading.position
         self._low, self._asking = -(first + queries - 1), asking
         span = max(0, slots - first - self._low)
         self._counts = torch.zeros((heads, span), dtype=torch.long)

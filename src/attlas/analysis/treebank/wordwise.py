@@ -51,6 +51,12 @@ def between_words(
             f"{batch} × {queries:,} queries × {slots:,} slots",
             "choose the layers of self-attention",
         )
+    if reading.position != 0:
+        raise AttlasError(
+            "a map each query of which stands at its own slot",
+            "one that does not, or says nothing of it, as of a text in windows or chunks",
+            "choose other layers; or, where you know better, dataclasses.replace(reading, first=0)",
+        )
     least, greatest = (int(words.min()), int(words.max())) if words.numel() else (-1, -1)
     if tuple(words.shape) != (slots,) or greatest >= count or least < -1:
         raise AttlasError(

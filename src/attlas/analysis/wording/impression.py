@@ -9,7 +9,7 @@ from torch import Tensor
 from attlas.analysis.habits.tallying import Slope
 from attlas.errors import AttlasError
 from attlas.recording import Reading
-from attlas.recording.streaming.gathering import Mass, Rows, gather
+from attlas.recording.streaming.gathering import Gathering, Mass, Rows, gather
 from attlas.recording.streaming.rows import on_offset
 
 
@@ -20,9 +20,9 @@ class Impression:
     queries: how many have, out of `asked` real ones; slots: how many there are; visible: how many
     of them a query sees; effective: exp(entropy); evenness: entropy / log(visible); peak: the
     greatest weight. slot: where most queries have their greatest weight, `on_slot` of them, and
-    its weight. offset: the same, counted from the query's own place. forward, still, backward: of
-    the steps from one query to the next, how many move the greatest weight to a later slot, leave
-    it, or move it to an earlier one. slope: the correlation of query and slot.
+    its weight. offset: the same, counted from the query's own place, if that is known. forward,
+    still, backward: of the steps from one query to the next, how many move the greatest weight to a
+    later slot, leave it, or move it to an earlier one. slope: the correlation of query and slot.
     """
 
     asked: int
@@ -71,19 +71,22 @@ def impression_of(
     if not queries:
         return Impression(asked, queries, slots)
     visible, effective, evenness, peak = rows[:, choice].to(torch.float64).mean(-1).tolist()
-    place = reading.position + torch.arange(len(best), device=device)
     slot, on_slot = _commonest(best[choice])
-    offset, on_offset_ = _commonest((best - place)[choice])
+    offset, on_offset_ = 0, 0
+    first = reading.position
+    if first is not None:
+        place = first + torch.arange(len(best), device=device)
+        offset, on_offset_ = _commonest((best - place)[choice])
     marks = torch.full((1, reading.shape[3]), -1, device=device)
     marks[0, slot] = 0
-    found = gather(
-        reading,
-        {
-            "slot": Mass(reading, marks, 1),
-            "offset": Rows(reading, on_offset(offset)),
-            "slope": Slope(reading, asking),
-        },
-    )
+    gatherings: dict[str, Gathering] = {
+        "slot": Mass(reading, marks, 1),
+        "slope": Slope(reading, asking),
+    }
+    if first is not None:
+        gatherings["offset"] = Rows(reading, on_offset(offset))
+    found = gather(reading, gatherings)
+    there = float(found["offset"][0, 0, choice].double().mean()) if "offset" in found else 0.0
     moves = best[choice].diff()
     steps = len(moves)
     forward, backward = int((moves > 0).sum()), int((moves < 0).sum())
@@ -91,7 +94,7 @@ def impression_of(
     return Impression(
         asked, queries, slots, visible, effective, evenness, peak,
         slot, on_slot / queries, float(found["slot"][0, 0, choice.cpu(), 0].double().mean()),
-        offset, on_offset_ / queries, float(found["offset"][0, 0, choice].double().mean()),
+        offset, on_offset_ / queries, there,
         steps, forward / most, (steps - forward - backward) / most, backward / most,
         float(found["slope"][0][0, 0]),
     )  # fmt: skip

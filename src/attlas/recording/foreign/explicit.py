@@ -10,7 +10,7 @@ from attlas.recording.foreign.folds import ONE_HEAD, Fold, Folds
 from attlas.recording.foreign.fused import factored
 from attlas.recording.foreign.heads import heads_of, mask_with_heads, with_heads
 from attlas.recording.foreign.scored import Scored
-from attlas.recording.foreign.sight import Sight, place_in, sight_of
+from attlas.recording.foreign.sight import Sight, sight_of
 from attlas.recording.foreign.weighed import Weighed
 from attlas.recording.place import Place
 from attlas.recording.reading import Reading
@@ -70,7 +70,7 @@ def _makes(scores: Scored, weights: Tensor) -> bool:
 def _held(weights: Float[Tensor, "batch heads queries slots"]) -> DenseReading:
     """The map itself: a slot that no head looks at, exactly 0 after a softmax, was hidden."""
     shown = (weights != 0).any(1, keepdim=True)
-    return DenseReading(weights, None if bool(shown.all()) else shown, place_in(shown))
+    return DenseReading(weights, None if bool(shown.all()) else shown, None)
 
 
 def rewritten(

@@ -14,7 +14,7 @@ from attlas.errors import AttlasError
 from attlas.recording.dense_reading import DenseReading
 from attlas.recording.foreign.fused import as_multiplied, factored, laid_out_as
 from attlas.recording.foreign.hearing import Hearing
-from attlas.recording.foreign.sight import Sight, place_in, sight_of
+from attlas.recording.foreign.sight import Sight, sight_of
 from attlas.recording.foreign.unreadable import unreadable
 from attlas.recording.reading import Reading
 
@@ -71,7 +71,7 @@ class FlexCall:
             weights = self.run(self.query, self.key, single.expand(batch, heads, -1, -1))[0]
         unhidden = self._pairs_of(self.modify)  # what the function makes −∞ is not seen
         seen = unhidden if shown is None else shown & unhidden
-        return DenseReading(weights, None if bool(seen.all()) else seen, place_in(seen))
+        return DenseReading(weights, None if bool(seen.all()) else seen, None)
 
     def changed(
         self, reading: Reading, change: Callable[[Tensor, Tensor], Tensor]

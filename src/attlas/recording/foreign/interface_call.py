@@ -93,7 +93,8 @@ class InterfaceCall:
         pattern, first, real = seen.pattern, seen.first, seen.real
         if self.mask is None:
             real = None if self.real is None or bool(self.real.all()) else self.real
-            pattern, first = self.pattern, slots - queries
+            pattern = self.pattern
+            first = None if pattern == everywhere else slots - queries
         return FactoredReading(
             self.query, self.keys, self.scale, pattern, first, real, seen.bias, self.softcap
         )

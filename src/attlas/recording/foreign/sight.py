@@ -22,10 +22,13 @@ the scores at hand may differ by so much."""
 
 @dataclass(frozen=True, slots=True)
 class Sight:
-    """Which slots each query may see, in the words of a `FactoredReading`."""
+    """Which slots each query may see, in the words of a `FactoredReading`.
+
+    first: where the first query stands, where that is spelt out; None = by its mask nobody knows.
+    """
 
     pattern: Pattern = everywhere
-    first: int = 0
+    first: int | None = None
     real: Bool[Tensor, "batch slots"] | None = None
     bias: Shaped[Tensor, "#batch #heads #queries #slots"] | None = None
 
@@ -44,17 +47,17 @@ def sight_of(
 ) -> Sight:
     """The sight that a mask spells out, exactly: as a pattern and padding, or else as it is.
 
-    mask: bool (True = may see) or float (added to the scores). Without one the queries are the
-    newest of the slots, and see all of them. A pattern costs no memory, where a mask has queries ×
+    mask: bool (True = may see) or float (added to the scores). Without one the queries see all
+    slots, wherever they stand. A pattern costs no memory, where a mask has queries ×
     slots numbers; it is looked for among everywhere, causal, windows and causal windows.
 
     A finite number hides a slot as −∞ does where no scores make up for it, as `reached` says. Where
     they may, the mask is kept as a bias.
     """
     if mask is None:
-        return Sight(first=max(slots - queries, 0))
+        return Sight()
     found, gap = spelled_out(mask, batch, queries, slots)
-    return found if gap == torch.inf or not reached(gap) else as_it_is(mask, queries, slots)
+    return found if gap == torch.inf or not reached(gap) else as_it_is(mask)
 
 
 def looking_back(sight: Callable[..., Sight], first: int) -> Callable[..., Sight]:
@@ -65,19 +68,15 @@ def looking_back(sight: Callable[..., Sight], first: int) -> Callable[..., Sight
             return Sight(causal, first)
         found = sight(mask, batch, queries, slots, reached)
         if found.pattern != everywhere:
-            found = as_it_is(mask.detach().clone(), queries, slots)
+            found = as_it_is(mask.detach().clone())
         return replace(found, pattern=causal, first=first)
 
     return of_call
 
 
-def as_it_is(
-    mask: Shaped[Tensor, "#batch #heads #queries #slots"], queries: int, slots: int
-) -> Sight:
+def as_it_is(mask: Shaped[Tensor, "#batch #heads #queries #slots"]) -> Sight:
     """The sight of a mask that is kept, once where it is the same for all heads."""
-    bias = mask[:, :1] if mask.shape[1] > 1 and _same_for_heads(mask) else mask
-    shown = _above_the_least(mask).expand(-1, -1, queries, slots)
-    return Sight(first=place_in(shown), bias=bias)
+    return Sight(bias=mask[:, :1] if mask.shape[1] > 1 and _same_for_heads(mask) else mask)
 
 
 def spelled_out(
@@ -87,7 +86,7 @@ def spelled_out(
 
     The sight is right for scores that do not differ by so much.
     """
-    kept = as_it_is(mask, queries, slots), torch.inf
+    kept = as_it_is(mask), torch.inf
     if not batch or not queries or not slots or (mask.shape[1] > 1 and not _same_for_heads(mask)):
         return kept
     mask = mask[:, :1]
@@ -101,6 +100,8 @@ def spelled_out(
         return kept
     pattern, first = found
     padded = None if bool(real.all()) else real.expand(batch, slots).clone()
+    if pattern == everywhere:
+        return Sight(real=padded), gap
     newest = first + queries
     if pattern.bound.ahead == 0 and 0 < newest < slots:
         # Slots beyond the newest query are room that a cache has not filled yet; a pattern that
@@ -108,15 +109,6 @@ def spelled_out(
         filled = real[:, :newest]
         padded = None if bool(filled.all()) else padded
     return Sight(pattern, first, padded), gap
-
-
-def place_in(shown: Bool[Tensor, "#batch #heads queries slots"]) -> int:
-    """Where the first of the queries stands, which are the newest of the slots that any of them
-    sees: behind these is room that a cache has not filled yet."""
-    queries, slots = shown.shape[2:]
-    seen = shown.flatten(0, 2).any(0).nonzero()
-    newest = 1 + int(seen.max()) if len(seen) else slots
-    return max(newest - queries, 0)
 
 
 def _same_for_heads(mask: Shaped[Tensor, "#batch heads #queries #slots"]) -> bool:

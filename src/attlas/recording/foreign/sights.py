@@ -58,7 +58,7 @@ class Sights:
             return found
         key = (*key, "as it is")
         if key not in self._known:
-            self._remember(key, mask, as_it_is(_copy(mask), queries, slots), gap)
+            self._remember(key, mask, as_it_is(_copy(mask)), gap)
         self._known.move_to_end(key)
         return self._known[key][1]
 

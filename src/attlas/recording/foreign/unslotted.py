@@ -23,4 +23,4 @@ def without_last(reading: Reading, count: int) -> DenseReading:
     queries, slots = reading.shape[2:]
     seen = reading.seen(0, queries)[..., : slots - count]
     weights = reading.rows(0, queries)[..., : slots - count]
-    return DenseReading(weights, None if bool(seen.all()) else seen)
+    return DenseReading(weights, None if bool(seen.all()) else seen, reading.position)

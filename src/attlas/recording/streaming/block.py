@@ -8,6 +8,18 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
+from attlas.errors import AttlasError
+
+
+def unplaced(asked: str, queries: int, slots: int) -> AttlasError:
+    """What is said of a map that says nothing of where its queries stand among its slots."""
+    return AttlasError(
+        f"a map that says where its queries stand among its slots, for {asked}",
+        f"one of {queries:,} queries and {slots:,} slots that does not",
+        "ask for what needs no positions; or, where you know the slot of the first query, give it: "
+        "dataclasses.replace(reading, first=…)",
+    )
+
 
 @dataclass(frozen=True, slots=True)
 class Fringe:
@@ -23,9 +35,9 @@ class Block:
     """Rows start … stop − 1 of some heads of one batch row, at the slots low … high − 1.
 
     Outside of these slots the rows have no weight; the weights of a row that sees nothing are 0.
-    scores: log w, up to a constant of each row; anything finite where w is 0. position: of the
-    first query, counted as slots are; ends(): the first real slot of the batch row, and the last;
-    scratch: to write into, until the next who does.
+    scores: log w, up to a constant of each row; anything finite where w is 0. first: the position
+    of the first query, counted as slots are, None = nobody knows; ends(): the first real slot of
+    the batch row, and the last; scratch: to write into, until the next who does.
     """
 
     batch: int
@@ -34,13 +46,20 @@ class Block:
     stop: int
     low: int
     high: int
-    position: int
+    first: int | None
     scores: Float[Tensor, "heads rows slots"]
     weights: Float[Tensor, "heads rows slots"]
     scratch: Float[Tensor, "heads rows slots"]
     fringes: tuple[Fringe, ...]
     sees: Bool[Tensor, "heads rows"]
     ends: Callable[[], tuple[int, int]]
+
+    @property
+    def position(self) -> int:
+        """Of the first query, for what can be said only where that is known."""
+        if self.first is None:
+            raise unplaced("what depends on it", self.stop - self.start, self.high - self.low)
+        return self.first
 
     @cached_property
     def greatest(self) -> Int[Tensor, "heads rows"]:

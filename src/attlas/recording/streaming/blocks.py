@@ -73,7 +73,8 @@ def _of_weights(row: Reading, batch: int, cuts: Iterable[Cut]) -> Iterator[Block
             seen = row.seen(start, stop)[0]
             fringes = (Fringe(0, slots, seen[heads] if seen.shape[0] > 1 else seen),)
         scores = weights.clamp(min=torch.finfo(weights.dtype).tiny).log()
-        place = batch, heads, start, stop, 0, slots, row.position + start
+        first = None if row.position is None else row.position + start
+        place = batch, heads, start, stop, 0, slots, first
         numbers = scores, weights, torch.empty_like(weights)
         yield Block(*place, *numbers, fringes, (weights != 0).any(-1), ends)
 
@@ -82,7 +83,8 @@ def _of_factored(row: FactoredReading, batch: int, cuts: Sequence[Cut]) -> Itera
     """softmax(q kᵀ), only where the pattern may look."""
     precise = torch.promote_types(row.query.dtype, torch.float32)
     left, right, holes = stretch_of(row)
-    _, last = reach_of(row.pattern, row.first, row.first + row.shape[2] - 1, left, right)
+    origin = row.counted_from
+    _, last = reach_of(row.pattern, origin, origin + row.shape[2] - 1, left, right)
     known = partial(_ends, row) if row.bias is not None else partial(_real_ends, row, left, last)
     ends = cache(known)
     # Three rooms for all blocks: what has just been freed is slow to be had again.
@@ -92,8 +94,7 @@ def _of_factored(row: FactoredReading, batch: int, cuts: Sequence[Cut]) -> Itera
     for heads, start, stop in cuts:
         if ready != heads:
             ready, keys = heads, _keys_of(row, heads).to(precise).mT
-        first = row.first + start
-        low, high = reach_of(row.pattern, first, row.first + stop - 1, left, right)
+        low, high = reach_of(row.pattern, origin + start, origin + stop - 1, left, right)
         query = row.query[0, heads, start:stop].to(precise) * row.scale
         shape = (query.shape[0], stop - start, high - low)
         size = _size(heads, start, stop) * (high - low)
@@ -107,6 +108,7 @@ def _of_factored(row: FactoredReading, batch: int, cuts: Sequence[Cut]) -> Itera
         if not bool(sees.all()):
             weights.masked_fill_(~sees.unsqueeze(-1), 0.0)
         _hide(scores, fringes, low, 0.0)  # 0 · −∞ is no number
+        first = None if row.first is None else row.first + start
         place = batch, heads, start, stop, low, high, first
         yield Block(*place, scores, weights, scratch, fringes, sees, ends)
 

@@ -47,7 +47,9 @@ def fringes_of(
     (start, stop), (low, high) = rows, slots
     from_here = up_to = low
     if row.bias is None and not holes:
-        from_here, up_to = _seen_by_all(row.pattern, row.first + start, row.first + stop - 1)
+        from_here, up_to = _seen_by_all(
+            row.pattern, row.counted_from + start, row.counted_from + stop - 1
+        )
         from_here, up_to = max(low, min(from_here, high)), max(low, min(up_to, high))
     sides = ((low, from_here), (up_to, high)) if from_here < up_to else ((low, high),)
     return tuple(
@@ -79,6 +81,6 @@ def _seen(
         return (seen[heads] if seen.shape[0] > 1 else seen)[..., slice(*slots)]
     device = row.query.device
     slot = torch.arange(*slots, device=device)
-    query = row.first + torch.arange(*rows, device=device).unsqueeze(-1)
+    query = row.counted_from + torch.arange(*rows, device=device).unsqueeze(-1)
     seen = row.pattern(query, slot).expand(len(query), len(slot)).unsqueeze(0)
     return seen if row.real is None else seen & row.real[0, slice(*slots)]

@@ -99,10 +99,7 @@ class Received(Gathering):
 
 
 class Top(Gathering):
-    """The k greatest weights of each query and their slots; 0 and −1 where there are fewer.
-
-    A slot of which the weight is 0 counts as not there.
-    """
+    """The k greatest weights of each query and their slots; 0 and −1 where it sees fewer."""
 
     shared = True
 
@@ -114,12 +111,18 @@ class Top(Gathering):
 
     def take(self, block: Block) -> None:
         count = min(self._weights.shape[-1], block.high - block.low)
-        weights = block.weights
-        # Else what is not seen comes last by itself; to look for it takes as long as `topk`.
-        if not self._of_softmax and bool((weights < 0).any()):
-            weights = weights.masked_fill(weights == 0, -torch.inf)
-        weights, slots = weights.topk(count, -1)
-        there = (weights != 0) & (weights != -torch.inf)
+        weights, slots = block.weights.topk(count, -1)
+        # Weights above 0 are seen. To look for the others takes as long as `topk`, and is needed
+        # where some that are seen are nothing, or below it.
+        there = weights > 0
+        if bool((there.sum(-1) < block.visible.clamp(max=count)).any()):
+            order = block.weights
+            if self._of_softmax:  # what is nothing comes in the order of its scores
+                below = block.scores - block.scores.amax(-1, keepdim=True) - 1
+                order = torch.where(order > 0, order, below)
+            slots = order.masked_fill(~block.seen, -torch.inf).topk(count, -1).indices
+            weights = block.weights.gather(-1, slots)
+            there = block.seen.expand_as(block.weights).gather(-1, slots)
         weights = weights.where(there, 0.0)
         with self._lock:
             if self._weights.dtype != weights.dtype:

@@ -8,6 +8,7 @@ from torch import Tensor
 from attlas.errors import AttlasError
 from attlas.recording.reading import Reading
 from attlas.recording.streaming import rows
+from attlas.recording.streaming.block import unplaced
 from attlas.recording.streaming.gathering import Gathering, Received, Rows, gather
 from attlas.recording.streaming.summary import Summary
 
@@ -26,6 +27,9 @@ _OF_ROWS: Mapping[str, rows.OfRow] = {
     "on_next": rows.on_offset(1),
     "concentration": rows.concentration,
 }
+PLACED = ("distance", "on_itself", "on_previous", "on_next")
+"""What needs to know where the queries stand."""
+
 NAMES = (*_OF_ROWS, "above", "received")
 QUICK = tuple(name for name in NAMES if name != "concentration")
 """All but what has to sort every row."""
@@ -34,7 +38,9 @@ QUICK = tuple(name for name in NAMES if name != "concentration")
 def summarise(reading: Reading, names: tuple[str, ...], threshold: float) -> Summary:
     """These statistics, or all the quick ones where none is named.
 
-    Errors: `AttlasError` for a name that there is not, and for a threshold that is no weight.
+    Where the queries stand at places that nobody knows, all the quick ones that need none.
+    Errors: `AttlasError` for a name that there is not, for a threshold that is no weight, and for
+    what needs to know where the queries stand.
     """
     unknown = [name for name in names if name not in NAMES]
     if unknown:
@@ -45,9 +51,12 @@ def summarise(reading: Reading, names: tuple[str, ...], threshold: float) -> Sum
         )
     if not 0 <= threshold <= 1:
         raise AttlasError("a threshold from 0 to 1", str(threshold), "weights are at most 1")
-    return Summary(
-        **gather(reading, {n: _gathering(reading, n, threshold) for n in names or QUICK})
-    )
+    without = PLACED if reading.position is None else ()
+    refused = [name for name in names if name in without]
+    if refused:
+        raise unplaced(" and ".join(refused), *reading.shape[2:])
+    chosen = names or [name for name in QUICK if name not in without]
+    return Summary(**gather(reading, {n: _gathering(reading, n, threshold) for n in chosen}))
 
 
 def _gathering(reading: Reading, name: str, threshold: float) -> Gathering:

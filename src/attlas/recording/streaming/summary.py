@@ -8,7 +8,8 @@ from torch import Tensor
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """What a reading says, (batch, heads, queries) each but for `received`; None = not asked for.
+    """What a reading says, (batch, heads, queries) each but for `received`; None = not asked for,
+    or of queries of which nobody knows where they stand.
 
     Formulas and units are those of the methods of `Reading` with these names.
     """
