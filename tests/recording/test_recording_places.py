@@ -183,8 +183,8 @@ class Looking(nn.Module):
     ("given", "relation"),
     [
         (torch.randn(1, 2, 5, 4), "self"),
-        (torch.randn(2, 2, 5, 4), None),  # nobody knows what the other is
-        ([torch.randn(2, 5, 4), None, torch.zeros(2, 5, 5)], None),  # what it learned asks
+        (torch.randn(2, 2, 5, 4), "cross"),
+        ([torch.randn(2, 5, 4), None, torch.zeros(2, 5, 5)], "cross"),  # what it learned asks
     ],
 )
 def test_a_module_that_was_given_one_text_as_long_as_what_looks_looks_at_itself(given, relation):

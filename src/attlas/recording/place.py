@@ -14,8 +14,8 @@ class Place:
 
     path: of the module in its model. cache: the memory of earlier steps that the module was given,
     if any; across: whether it was given something else to look at than what asks (None = nobody
-    said). texts: the shapes of the texts that it was given, or who holds it: vectors with a batch
-    or without one, each memory once.
+    said, or both); settled: whether that is all that can be said of it. texts: the shapes of the
+    texts that it was given, or who holds it: vectors with a batch or without one, each memory once.
     """
 
     path: str
@@ -23,6 +23,7 @@ class Place:
     cache: Any = field(default=None, compare=False)
     across: bool | None = None
     texts: tuple[tuple[int, ...], ...] = ()
+    settled: bool = False
 
     def looks_across(self, batch: int, queries: int, slots: int) -> bool | None:
         """Whether so many queries look at something else than themselves; None = nobody knows.
@@ -31,7 +32,7 @@ class Place:
         which asks and is looked at; where they are not of one length, and one of the texts is as
         long as the queries, another as the slots, the one looks at the other.
         """
-        if self.across is not None:
+        if self.settled or self.across is not None:
             return self.across
         asking, asked = self._texts_of(batch, queries), self._texts_of(batch, slots)
         if queries == slots:

@@ -7,7 +7,9 @@ from typing import Any
 
 from torch import Tensor, nn
 
+from attlas.recording.foreign.origins import Inputs, inputs_of
 from attlas.recording.foreign.unreadable import unreadable
+from attlas.recording.foreign.versions import overlap, share_memory
 from attlas.recording.place import Place
 
 # What a module's forward calls the memory of a generation, and what else it is given to look at.
@@ -19,6 +21,7 @@ _QUERIES = ("hidden_states", "query_states")
 _PAIRS = (("query", "key"), ("query_tensor", "key_tensor"))
 _TOLD = ("encoder_decoder_attention", "is_cross_attention")  # what a module calls itself
 _NO_TEXTS = ("mask", "bias", "pos")  # in the names of what is given beside a text
+_CALL = nn.Module._call_impl.__code__
 
 
 def place_of_call(names: Mapping[int, str]) -> Place | None:
@@ -58,6 +61,31 @@ def place_of_call(names: Mapping[int, str]) -> Place | None:
     return Place(names[id(module)], module, cache, _across(module, given), texts)
 
 
+def inputs_at_work(module: nn.Module) -> Iterator[Inputs]:
+    """The tensors that this module was given, which is at work, then those that the one was given
+    that called it, and so on outwards.
+
+    Those of a module that was called are as they came, whatever its body has done to its names;
+    those of another method are what its names stand for now.
+    """
+    current: nn.Module | None = None
+    given: tuple[Any, ...] = ()
+    called = False
+    for who, frame in _at_work():
+        if current is None and who is not module:
+            continue
+        if current is not None and who is not current:
+            yield inputs_of(*given)
+            given, called = (), False
+        current = who
+        if frame.f_code is _CALL and not called:
+            given, called = (frame.f_locals["args"], frame.f_locals["kwargs"]), True
+        elif not called:
+            given = tuple(_parameters(frame).values())
+    if current is not None:
+        yield inputs_of(*given)
+
+
 def _parameters(frame: FrameType) -> dict[str, Any]:
     code, known = frame.f_code, frame.f_locals
     names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
@@ -75,7 +103,7 @@ def _texts(given: Mapping[str, Any]) -> tuple[tuple[int, ...], ...]:
         vectors = one.ndim == 3 and one.is_floating_point() and not unreadable(one)
         if not vectors:
             continue
-        alike = [place for place, text in enumerate(texts) if _overlap(one, text)]
+        alike = [place for place, text in enumerate(texts) if overlap(one, text)]
         if not alike:
             texts.append(one)
         elif one.numel() > texts[alike[0]].numel():
@@ -152,7 +180,11 @@ def _across(module: nn.Module, given: Mapping[str, Any]) -> bool | None:
         sources = [given[name] for name in _PERHAPS if name in given]
         sources = [one for one in sources if isinstance(one, Tensor) and not _same(one, asking)]
     if sources:
-        return any(source is not None for source in sources)
+        given_asking = [asking] if isinstance(asking, Tensor) else []
+        return any(
+            source is not None and not any(source is one for one in given_asking)
+            for source in sources
+        )
     if any(name in given for name in _QUERIES):
         return False
     told = (getattr(module, name, None) for name in _TOLD)
@@ -167,31 +199,10 @@ def _across_places(query: Tensor, key: Tensor, value: Any) -> bool | None:
     """
     if unreadable(query, key):
         return None
-    if _of_one(query, key):
+    if share_memory(query, key):
         return None
     made_apart = isinstance(value, Tensor) and not _same(value, key)
     return None if made_apart and query.shape == key.shape else True
-
-
-def _of_one(one: Tensor, other: Tensor) -> bool:
-    """Whether they share their memory."""
-    if not one.numel() or unreadable(one, other):
-        return False
-    return one.untyped_storage().data_ptr() == other.untyped_storage().data_ptr()
-
-
-def _overlap(one: Tensor, other: Tensor) -> bool:
-    """Whether some of their numbers lie in the same place, or between those of the other."""
-    return _of_one(one, other) and _begin(one) <= _end(other) and _begin(other) <= _end(one)
-
-
-def _begin(tensor: Tensor) -> int:
-    return int(tensor.storage_offset())
-
-
-def _end(tensor: Tensor) -> int:
-    last = ((size - 1) * step for size, step in zip(tensor.shape, tensor.stride(), strict=True))
-    return int(tensor.storage_offset()) + sum(last)
 
 
 def _same(one: Tensor, other: Tensor) -> bool:

@@ -146,7 +146,7 @@ def flexible(
     if not concerned:
         return func(*args, **kwargs)
     reading = call.reading(concerned[0][1].module, hearing.sights)
-    hearing.tell(concerned, reading)
+    hearing.tell(concerned, reading, (id(call.query), id(call.key), id(call.value)))
     result = func(*args, **kwargs)
     change = hearing.change(concerned)
     return result if change is None else (call.changed(reading, change), *result[1:])

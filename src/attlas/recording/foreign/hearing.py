@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -9,10 +10,11 @@ import torch
 from torch import Tensor, nn
 
 from attlas.errors import AttlasError
-from attlas.recording.foreign.calling import place_of_call
+from attlas.recording.foreign.calling import inputs_at_work, place_of_call
 from attlas.recording.foreign.folds import Folds
 from attlas.recording.foreign.lineage import Lineage
 from attlas.recording.foreign.news import News
+from attlas.recording.foreign.origins import Origins
 from attlas.recording.foreign.scored import Loose, Scored
 from attlas.recording.foreign.sights import Sights
 from attlas.recording.foreign.unslotted import without_last
@@ -31,6 +33,7 @@ class Hearing:
 
     def __init__(self) -> None:
         self.lineage = Lineage()
+        self.origins = Origins()
         self.sights = Sights(self.lineage.versions)
         self.folds = Folds()
         self.seen = 0  # how often attention was come upon, whoever wanted it
@@ -58,13 +61,41 @@ class Hearing:
             if who.rewrite or (who.journal and not _again() and who.journal.wants(place.path))
         ]
 
-    def tell(self, concerned: Concerned, reading: Reading) -> None:
-        """Hand a reading to everyone who observes, without keys that are no slots."""
+    def tell(
+        self,
+        concerned: Concerned,
+        reading: Reading,
+        made_of: tuple[int, int, int] | None,
+        before: int | None = None,
+    ) -> None:
+        """Hand a reading to everyone who observes, without keys that are no slots.
+
+        made_of: the identities of queries, keys and values, at the call before which they were
+        these; None = not known.
+        """
         if self.unslotted and any(who.journal for who, _ in concerned):
             reading = without_last(reading, self.unslotted)
         for who, place in concerned:
             if who.journal and not _again():
-                who.journal.hear(place, reading)
+                who.journal.hear(self._related(place, made_of, before), reading)
+
+    def _related(
+        self, place: Place, made_of: tuple[int, int, int] | None, before: int | None
+    ) -> Place:
+        """The same place, with what the origin of queries and keys says of their relation."""
+        if made_of is None:
+            return place
+        verdict = self.origins.relation(
+            *made_of,
+            inputs_at_work(place.module),
+            before=before,
+            cached=place.cache is not None,
+            told=place.across,
+        )
+        if verdict == "unknown":
+            return place
+        across = None if verdict == "neither" else verdict == "cross"
+        return replace(place, across=across, settled=True)
 
     @contextmanager
     def beside_slots(self, keys: int) -> Iterator[None]:

@@ -114,6 +114,7 @@ def _tell(
     concerned = here.concerned()
     if not concerned:
         return result
-    here.tell(concerned, call.reading(here.sights))
+    query, key, value, _ = given
+    here.tell(concerned, call.reading(here.sights), (id(query), id(key), id(value)))
     change = here.change(concerned)
     return result if change is None else (call.changed(change), *result[1:])

@@ -87,3 +87,25 @@ def memory(tensor: Tensor) -> int:
         return tensor.untyped_storage().data_ptr()
     except (RuntimeError, NotImplementedError):  # sparse ones, and those of functorch
         return 0
+
+
+def share_memory(one: Tensor, other: Tensor) -> bool:
+    """Whether the numbers of both lie in one block of memory."""
+    if not one.numel() or unreadable(one, other):
+        return False
+    return one.untyped_storage().data_ptr() == other.untyped_storage().data_ptr()
+
+
+def overlap(one: Tensor, other: Tensor) -> bool:
+    """Whether some of their numbers lie in the same place, or between those of the other."""
+    shared = share_memory(one, other)
+    return shared and _begin(one) <= _end(other) and _begin(other) <= _end(one)
+
+
+def _begin(tensor: Tensor) -> int:
+    return int(tensor.storage_offset())
+
+
+def _end(tensor: Tensor) -> int:
+    last = ((size - 1) * step for size, step in zip(tensor.shape, tensor.stride(), strict=True))
+    return int(tensor.storage_offset()) + sum(last)

@@ -91,6 +91,7 @@ class Watch(TorchFunctionMode):
         result = handler(self.hearing, counting, args, kwargs)
         if handler in _PASSING:
             self.hearing.lineage.pass_on(args, result)
+        self.hearing.origins.calls.note(python_name(func), args, kwargs, result)
         return result
 
 
@@ -105,7 +106,8 @@ def _fused(
     if not concerned:
         return func(*args, **kwargs)
     place = concerned[0][1]
-    hearing.tell(concerned, call.reading(place, hearing.folds, hearing.sights))
+    made_of = id(call.query), id(call.key), id(call.value)
+    hearing.tell(concerned, call.reading(place, hearing.folds, hearing.sights), made_of)
     change = hearing.change(concerned)
     return func(*args, **kwargs) if change is None else call.changed(place, hearing.folds, change)
 
@@ -269,6 +271,9 @@ def watching(model: nn.Module) -> Iterator[None]:
     vigil.begin()
     try:
         modules = list(model.modules())
+        hearing = _listening()
+        if hearing is not None:
+            hearing.origins.learned |= {id(one) for one in (*model.parameters(), *model.buffers())}
         with as_written(_listening), heard_interfaces(modules, _listening):
             yield
     finally:

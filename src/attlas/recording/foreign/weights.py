@@ -141,7 +141,7 @@ def product(
     known = hearing.lineage.of(left)
     reads = isinstance(known, Weighed) and known.has_rows
     if isinstance(known, Weighed) and reads:
-        left = _read(hearing, known, left, right)
+        left = _read(hearing, known, left, right, left)
     result = func(left, right)
     if isinstance(known, Weighed) and known.queries is not None and not reads:
         hearing.lineage.follow(known, left, result)  # heads that are mixed
@@ -167,7 +167,7 @@ def einsum(
             order = _with_rows(tensors[mine].ndim, query, known.slots)
             weights, values = tensors[mine].permute(*order), tensors[1 - mine]
             moved = known.moved(tensors[mine], order)
-            read = _read(hearing, moved, weights, values, query)
+            read = _read(hearing, moved, weights, values, tensors[mine], query)
             tensors[mine] = read.permute(*back(order))
             return func(asked.equation, tensors, **kwargs)
     result = func(*args, **kwargs)
@@ -193,11 +193,16 @@ def _with_rows(axes: int, query: int, slots: int) -> list[int]:
 
 
 def _read(
-    hearing: Hearing, known: Weighed, weights: Tensor, values: Tensor, query: int = -2
+    hearing: Hearing,
+    known: Weighed,
+    weights: Tensor,
+    values: Tensor,
+    given: Tensor,
+    query: int = -2,
 ) -> Tensor:
     """Weights are about to be multiplied with values: tell, and change them where somebody does.
 
-    query: which axis their queries were.
+    given: the weights as the model has them; query: which axis their queries were there.
     """
     if not isinstance(values, Tensor) or _is_table(values, weights):
         return weights
@@ -212,7 +217,12 @@ def _read(
     place = concerned[0][1]
     fold = fold_of(known, weights, values, place, hearing.folds)
     reading = explicit_reading(known, weights, fold, place.module, hearing.sights)
-    hearing.tell([pair for pair in concerned if known.news.first_for(*pair, query)], reading)
+    told = [pair for pair in concerned if known.news.first_for(*pair, query)]
+    factors = hearing.origins.factors_of(given) if told else None
+    if factors is None:
+        hearing.tell(told, reading, None)
+    else:
+        hearing.tell(told, reading, (*factors[:2], id(values)), factors[2])
     change = hearing.change(concerned)
     return weights if change is None else rewritten(known, weights, reading, fold, change)
 
