@@ -68,6 +68,10 @@ class RecentCalls:
             self._calls.append(Call(function, given, one))
         self._count += len(made)
 
+    def made_since(self, number: int) -> set[int]:
+        """The identities of what was made by this call and those that came after it."""
+        return {call.made for call in islice(reversed(self._calls), self._count - number)}
+
     def backwards(self, newest: int | None = None) -> Iterator[tuple[int, Call]]:
         """Each call with its number, from the newest on, or from the one before this number."""
         skipped = 0 if newest is None else self._count - newest
@@ -160,18 +164,22 @@ class Origins:
         projected = False
         last: Verdict = "unknown"
         nothing: Inputs = {}
-        for inputs in chain(islice(levels, _LEVELS), (nothing,)):
+        for level in chain(islice(levels, _LEVELS), (nothing,)):
+            inputs = level
+            if before is not None:  # what came to be since may have an identity of before
+                since = self.calls.made_since(before)
+                inputs = {one: tensor for one, tensor in inputs.items() if one not in since}
             asking, asked, read = self._found(sides, inputs, before)
-            if inputs and not asking.inputs and not asked.inputs:
+            if level is not nothing and not asking.inputs and not asked.inputs:
                 continue  # it was given the weights
             before = None  # what a module was given is still there
             heavy = asking.projected or asked.projected
             verdict = _verdict(asking, asked, inputs, cached)
-            if verdict == "self" and asking.cut and asked.cut and (heavy or inputs is nothing):
+            if verdict == "self" and asking.cut and asked.cut and (heavy or level is nothing):
                 verdict = "neither" if heavy else "apart"  # two parts, of two texts perhaps
             if verdict != "apart":
                 return "neither" if verdict == "self" and projected and heavy else verdict
-            if inputs is nothing:
+            if level is nothing:
                 break
             if not asked.inputs and told:
                 return "cross"
@@ -218,7 +226,7 @@ class Origins:
                 continue
             who = wanted.pop(call.made)
             factors = self._factors(call, number, inputs)
-            is_mixed = call.function in _KERNELS or (factors is not None and len(factors) > 1)
+            is_mixed = call.function in KERNELS or (factors is not None and len(factors) > 1)
             content = _content(call) if factors is None else factors or call.given[:1]
             ends = is_mixed or {0, 1} <= who or not (content or call.function in _BLANK)
             joins = call.function in _JOINING and len(set(content)) > 1
@@ -258,7 +266,7 @@ class Origins:
         for number, call in islice(self.calls.backwards(found.since), _KEPT // 2):
             if call.made in wanted or -1 - number in wanted:
                 wanted -= {call.made, -1 - number}
-                mixes = call.function in _KERNELS or call.function in _PRODUCTS
+                mixes = call.function in KERNELS or call.function in _PRODUCTS
                 content = call.given[:1] if mixes else _content(call)
                 wanted.update(content)
                 reached.update(content)
@@ -298,7 +306,7 @@ class Origins:
             if not left:
                 break
             allowed = left.pop(call.made, None)
-            if allowed is None or call.function in _SOFTMAXES or call.function in _KERNELS:
+            if allowed is None or call.function in _SOFTMAXES or call.function in KERNELS:
                 continue
             factors = self._factors(call, number)
             if factors is not None and len(factors) > 1:
@@ -317,7 +325,7 @@ class Origins:
                 wanted.discard(call.made)
                 if call.function in _SOFTMAXES:
                     return True
-                if call.function not in _PRODUCTS and call.function not in _KERNELS:
+                if call.function not in _PRODUCTS and call.function not in KERNELS:
                     wanted.update(_content(call))
             if not wanted:
                 break
@@ -410,7 +418,9 @@ _PRODUCTS = _LINEAR | _named(
     *("matmul", "__matmul__", "__rmatmul__", "bmm", "mm", "mv", "einsum", "tensordot", "inner"),
     *("addmm", "addbmm", "baddbmm", "baddbmm_", "chain_matmul", "bilinear"),
 )
-_KERNELS = _named("scaled_dot_product_attention", "multi_head_attention_forward")
+KERNELS = set(_named("scaled_dot_product_attention", "multi_head_attention_forward"))
+"""Functions that are whole attentions: what they give is of the text of their queries."""
+
 _SOFTMAXES = _named("softmax", "_softmax", "_safe_softmax", "softmin", "gumbel_softmax")
 _SOFTMAXES |= _named("log_softmax", "_log_softmax")
 _JOINING = _named("cat", "concat", "concatenate", "stack", "hstack", "vstack")

@@ -19,6 +19,7 @@ from attlas.recording.foreign.hearing import Handler, Hearing
 from attlas.recording.foreign.interfaces import heard_interfaces
 from attlas.recording.foreign.opened import multi_head_attention_forward
 from attlas.recording.foreign.operators import python_name
+from attlas.recording.foreign.origins import KERNELS
 from attlas.recording.foreign.scores import (
     adding,
     assigning,
@@ -198,10 +199,14 @@ _HANDLERS: dict[Any, Handler] = {
 }
 
 
+KERNELS.add(OPERATOR)
+
+
 def heard_as_kernel(function: Kernel) -> Kernel:
     """Decorates a function that takes what `F.scaled_dot_product_attention` takes, in its place:
     whoever watches hears it as that."""
     _HANDLERS[function] = _fused
+    KERNELS.add(function)
     return function
 
 
