@@ -206,3 +206,26 @@ def test_text_is_utf8_whatever_the_locale() -> None:
         env={**os.environ, "LC_ALL": "C", "PYTHONIOENCODING": "latin-1", "PYTHONUTF8": "0"},
     )
     assert done.stdout.decode("utf-8") == f"{shown}\n"
+
+
+def single_options() -> list[tuple[str, str]]:
+    """Each command, and each of its options that takes one value."""
+    from typer.main import get_group
+
+    return [
+        (name, max(option.opts, key=len))
+        for name, command in get_group(app).commands.items()
+        for option in command.params
+        if option.param_type_name == "option" and not option.multiple and not option.is_flag
+    ]
+
+
+@pytest.mark.parametrize(("command", "option"), single_options(), ids=" ".join)
+def test_an_option_with_one_value_that_is_given_twice_is_an_error(
+    command: str, option: str
+) -> None:
+    code, _, error = called(command, option, "1", option, "1")
+    assert (code, error) == (
+        2,
+        f"attlas: wanted {option} once; got it 2 times; leave the others out\n",
+    )

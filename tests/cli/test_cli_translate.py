@@ -177,6 +177,69 @@ def test_the_length_may_be_set_and_a_translation_that_did_not_end_is_told(run: P
     assert said == [f"attlas: line {number}" for number in cut_off]
 
 
+def test_what_many_lines_have_in_common_is_told_once_with_their_number(
+    run: Path, tmp_path: Path
+) -> None:
+    text = "1 2 3 4\n" * 40
+    settings = {
+        "method": "sample",
+        "max_length_factor": 0,
+        "max_length_constant": 1,
+        "longest_source": 1,
+    }
+
+    def unfinished(seed: int) -> bool:
+        config = DecodingConfig.read({**settings, "seed": seed}, "the test")
+        return not Translator(run, config)("1 2 3 4").finished
+
+    settings["seed"] = next(filter(unfinished, range(100)))
+    asked = [part for key, v in settings.items() for part in ("--set", f"decoding.{key}={v}")]
+    code, out, error = translate(run, *asked, text=text)
+    assert (code, out.count("\n")) == (0, 40)
+    assert error.count("did not end") == error.count("longer than this model is set") == 1
+    assert "attlas: 40 lines (1, 2, 3, 4, …): The model did not end these translations" in error
+    path = tmp_path / "text"
+    path.write_text(text, encoding="utf-8")
+    _, _, error = translate(run, path, "--into", tmp_path / "out", *asked)
+    assert f"attlas: {path}: 40 lines (1, 2, 3, 4, …): The model did not end" in error
+    _, _, error = translate(run, *asked, "--window", 1, text=text)
+    assert error.count("did not end") == 6  # five windows, and the others
+    assert "attlas: 35 further lines: The model did not end these translations" in error
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        ("--n-best", 9),
+        ("--beam", 3, "--n-best", 9),
+        ("--n-best", 9, "--set", "decoding.beam=3"),
+        ("--n-best", 10**9),
+    ],
+)
+def test_a_mistake_in_an_option_is_told_of_the_option(run: Path, asked: tuple[object, ...]) -> None:
+    code, _, error = translate(run, *asked, text="1\n")
+    assert code == 2
+    named = [part for part in asked if str(part).startswith("--")]
+    assert all(option in error for option in named)
+    assert "config.toml" not in error
+
+
+@pytest.mark.parametrize(
+    ("asked", "told"),
+    [
+        (("--beam", 3, "--set", "decoding.beam=4"), "got --beam 3 and --set decoding.beam=4"),
+        (("--n-best", 1, "--set", "decoding.n_best=2"), "got --n-best 1 and --set decoding.n_best"),
+        (("--beam", 3, "--set", "decoding.method=greedy"), "got --set decoding.method=greedy"),
+        (("--set", "decoding.beam=3", "--set", "decoding.beam=4"), "--set decoding.beam once"),
+    ],
+)
+def test_a_setting_that_is_given_in_two_ways_is_an_error(
+    run: Path, asked: tuple[object, ...], told: str
+) -> None:
+    code, _, error = translate(run, *asked, text="1\n")
+    assert (code, told in error) == (2, True), error
+
+
 @pytest.mark.parametrize(
     ("asked", "idle"),
     [

@@ -8,7 +8,7 @@ from contextlib import suppress
 from typing import Any
 
 import typer
-from typer.core import TyperCommand
+from typer.core import TyperCommand, TyperOption
 
 from attlas.cli.interrupt import INTERRUPTED, MESSAGE, leave_in_order, stay
 from attlas.cli.streams import silence
@@ -24,6 +24,23 @@ class Guarded(TyperCommand):
     A reader that closed the pipe (`| head`) has what it wanted: the command ends quietly, with 0.
     With `--debug`, or ATTLAS_DEBUG=1, every error comes with its traceback.
     """
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Read the options. One that takes a single value is given once: of several the last would
+        count, and the others would be left out without a word.
+        """
+        _, _, order = self.make_parser(ctx).parse_args(args=list(args))
+        for option in dict.fromkeys(order):
+            if not isinstance(option, TyperOption) or option.multiple or option.count:
+                continue
+            if (not option.is_flag or option.secondary_opts) and order.count(option) > 1:
+                name = max(option.opts, key=len)
+                error = AttlasError(
+                    f"{name} once", f"it {order.count(option)} times", "leave the others out"
+                )
+                _say(f"attlas: {error}", debug=False)
+                raise typer.Exit(2)
+        return super().parse_args(ctx, args)
 
     def invoke(self, ctx: Any) -> Any:
         """Run the command."""

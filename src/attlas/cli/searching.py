@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 
 from attlas.config import Overridden, nearest, overridden
+from attlas.config.override import SET
 from attlas.decoding import DecodingConfig
 from attlas.decoding.config import check_in_use, idle_settings
 from attlas.errors import AttlasError
@@ -25,7 +26,7 @@ def decoding_of(
     out, and what the run says of its own method too if that is another.
 
     Errors: `AttlasError` for a setting of another table, which a trained run cannot change, and for
-    one that was asked for and has no effect with the method.
+    one that was asked for and has no effect with the method, or that is asked for in two ways.
     """
     tables = overridden({"decoding": {}}, assignments or ())
     others = sorted(tables.keys() - {"decoding"})
@@ -45,6 +46,19 @@ def decoding_of(
             "name the setting behind a dot",
         )
     asked = {**tables["decoding"]}
+    for option, name, value in (("--beam", "beam", beam), ("--n-best", "n_best", n_best)):
+        if value is not None and asked.get(name, value) != value:
+            raise AttlasError(
+                f"{option} or --set decoding.{name}",
+                f"{option} {value} and --set decoding.{name}={asked[name]}",
+                "leave one of the two out",
+            )
+    if beam is not None and asked.get("method", "beam") != "beam":
+        raise AttlasError(
+            "a search by beam for --beam",
+            f"--set decoding.method={asked['method']}",
+            "leave one of the two out",
+        )
     asked |= {"method": "beam", "beam": beam} if beam is not None else {}
     asked |= {"n_best": n_best} if n_best is not None else {}
     where = f"[decoding] of {run.path / CONFIG}"
@@ -60,6 +74,11 @@ def decoding_of(
     for name, value in asked.items():
         settings[name] = value
         settings.replaced((name,), value)
+    options = [
+        name for name, value in (("--beam", beam), ("--n-best", n_best)) if value is not None
+    ]
+    if options:
+        settings.by = " and ".join([*options, *([SET] if tables.assigned else [])])
     config = DecodingConfig.read(settings, where)
     check_in_use(config.method, asked)
     return config

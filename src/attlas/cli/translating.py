@@ -3,6 +3,7 @@
 import os
 import stat
 import sys
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
@@ -13,11 +14,12 @@ from attlas.cli.window import windows
 from attlas.data import stream_lines
 from attlas.data.amount import amount
 from attlas.decoding import Translation, Translator
-from attlas.decoding.remarks import remarks
+from attlas.decoding.remarks import CUT, UNFINISHED, remarks
 from attlas.errors import AttlasError
 from attlas.recording.tap import taps
 
 _WINDOW = 1024  # lines: fewer cost a tenth of the speed, more are long in coming out
+_LINES_TOLD, _WINDOWS_TOLD = 4, 5  # by themselves
 _LONG = 8  # times as many tokens as any text of the training: each step takes so many times longer
 
 
@@ -50,16 +52,17 @@ def translate_lines(
         )
     check_distinct([source], [target, alignments])
     arriving = windows(stream_lines(source), window, full=at_hand(source))
-    done = 0
+    done, told = 0, Remarks()
     with ExitStack() as files:
+        files.callback(told.end)
         lines = opened(target, files)
         links = opened(alignments, files) if alignments else None
         try:
             for texts in arriving:
                 tell_long("line", texts, done, translator, trained)
-                found = translator.many(texts, window=len(texts))
+                found = list(translator.many(texts, window=len(texts)))
+                told.tell(done + 1, found)
                 for number, translation in enumerate(found, done):
-                    remark(f"line {number + 1}", translation)
                     lines.writelines(
                         n_best_lines(number, translation) if numbered else [line_of(translation)]
                     )
@@ -125,7 +128,48 @@ def tell_long(
             )
 
 
-def remark(place: str, translation: Translation) -> None:
-    """Tell on the standard error what a reader has to know of it; `place` is that of its line."""
-    for one in remarks(translation.cut, translation.finished):
-        print(f"attlas: {place}: {one}", file=sys.stderr)
+class Remarks:
+    """What a reader has to know of translations, told on the standard error window by window.
+
+    Of a few lines of a window each by itself, of more one sentence for all of them; and beyond some
+    windows that have such lines those are only counted, for `end` to tell.
+    """
+
+    def __init__(self, place: str = "") -> None:
+        """place: what stands before the number of a line."""
+        self._place = place
+        self._windows, self._untold = Counter[str](), Counter[str]()
+
+    def tell(self, first: int, translations: Sequence[Translation]) -> None:
+        """Of a window of lines, whose first has this number."""
+        for kind, has in ((CUT, _is_cut), (UNFINISHED, _is_unfinished)):
+            found = [(n, one) for n, one in enumerate(translations, first) if has(one)]
+            if not found:
+                continue
+            self._windows[kind] += 1
+            if self._windows[kind] > _WINDOWS_TOLD:
+                self._untold[kind] += len(found)
+            elif len(found) > _LINES_TOLD:
+                named = ", ".join(str(number) for number, _ in found[:_LINES_TOLD])
+                self._say(f"{amount(len(found), 'line')} ({named}, …): {kind}")
+            else:
+                for number, one in found:
+                    cut, finished = (one.cut, True) if kind == CUT else (0, False)
+                    (sentence,) = remarks(cut, finished)
+                    self._say(f"line {number}: {sentence}")
+
+    def end(self) -> None:
+        """Of the lines that were only counted."""
+        for kind, count in self._untold.items():
+            self._say(f"{amount(count, 'further line')}: {kind}")
+
+    def _say(self, what: str) -> None:
+        print(f"attlas: {self._place}{what}", file=sys.stderr)
+
+
+def _is_cut(translation: Translation) -> bool:
+    return translation.cut > 0
+
+
+def _is_unfinished(translation: Translation) -> bool:
+    return not translation.finished

@@ -6,6 +6,7 @@ import os
 import sys
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
@@ -17,7 +18,7 @@ from attlas.cli.given import check_distinct
 from attlas.cli.part import BOOKS, TEXT, Origin, Part, books, text_of
 from attlas.cli.shard import Shard
 from attlas.cli.stamp import Stamp
-from attlas.cli.translating import line_of, n_best_lines, remark, tell_long
+from attlas.cli.translating import Remarks, line_of, n_best_lines, tell_long
 from attlas.data import stream_lines
 from attlas.data.amount import amount
 from attlas.decoding import Translation, Translator
@@ -126,16 +127,19 @@ class _Work:
         before = f", {begun:,} of them before" if begun else ""
         _say(f"{source}: {amount(total, 'line')}{before}")
         digest = hashlib.sha256()
-        with Bar(source, total, begun) as bar:
+        with ExitStack() as after, Bar(source, total, begun) as bar:
+            told = Remarks(f"{source}: ")
+            after.callback(told.end)
             arriving = _hashed(stream_lines(source), digest)
             for _ in islice(arriving, begun):
                 pass
             while texts := list(islice(arriving, self.window)):
                 first = part.progress.lines
                 tell_long(f"{source}: line", texts, first, self.translator, self.trained)
-                found = self.translator.many(texts, window=len(texts))
+                found = list(self.translator.many(texts, window=len(texts)))
+                told.tell(first + 1, found)
                 written = [
-                    self._written(source, number, translation)
+                    self._written(number, translation)
                     for number, translation in enumerate(found, first)
                 ]
                 part.add(len(texts), b"".join(written))
@@ -151,8 +155,7 @@ class _Work:
         seconds = time.monotonic() - start
         _say(f"{output}: {amount(total - begun, 'line')} in {seconds:,.1f} s")
 
-    def _written(self, source: Path, number: int, translation: Translation) -> bytes:
-        remark(f"{source}: line {number + 1}", translation)
+    def _written(self, number: int, translation: Translation) -> bytes:
         if self.numbered:
             return b"".join(n_best_lines(number, translation))
         return line_of(translation)

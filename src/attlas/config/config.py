@@ -49,9 +49,10 @@ class Config(BaseModel):
             return cls.model_validate(dict(table))
         except ValidationError as error:
             if isinstance(table, Overridden) and table.assigned and _is_new(cls, table, error):
-                where = SET
+                where = table.by
             assigned = table.assigned if isinstance(table, Overridden) else ()
-            raise _explained(cls, table, error, where, assigned) from None
+            by = table.by if isinstance(table, Overridden) else SET
+            raise _explained(cls, table, error, where, by, assigned) from None
 
 
 def _is_new(cls: type[Config], table: Overridden, error: ValidationError) -> bool:
@@ -69,6 +70,7 @@ def _explained(
     table: Mapping[str, Any],
     error: ValidationError,
     where: str,
+    by: str,
     assigned: Collection[Keys],
 ) -> AttlasError:
     """Turn pydantic's first complaint into one sentence a person can act on."""
@@ -79,9 +81,9 @@ def _explained(
     place = Place.of(cls, first["loc"])
     if first["type"] == "extra_forbidden":
         put_in = any(keys[: len(place.keys)] == place.keys for keys in assigned)
-        return _unknown(cls, table, place, SET if put_in else where, put_in=put_in)
+        return _unknown(cls, table, place, by if put_in else where, put_in=put_in)
     if any(place.keys[: len(keys)] == keys for keys in assigned):
-        where = SET
+        where = by
     within = isinstance(first["loc"][-1], int)  # a value that a list lacks, not a setting
     if first["type"] == "missing" and not within:
         return AttlasError(

@@ -16,13 +16,14 @@ Keys = tuple[str, ...]
 class Overridden(dict[str, Any]):
     """Settings, and which of them, and tables of them, were put in by `overridden`.
 
-    original: the settings before that.
+    original: the settings before that. by: the options of the command line that they came by.
     """
 
     def __init__(self, table: Mapping[str, Any]) -> None:
         super().__init__(deepcopy(dict(table)))
         self.original = deepcopy(dict(table))
         self.assigned: set[Keys] = set()
+        self.by = SET
 
     def replaced(self, keys: Keys, value: Any) -> None:
         """Note that there is a new value at `keys`; a table's are all new with it."""
@@ -33,8 +34,11 @@ class Overridden(dict[str, Any]):
 
 
 def overridden(table: Mapping[str, Any], assignments: Iterable[str]) -> Overridden:
-    """A copy of `table` with each `dotted.key=value` put in; values are TOML or plain text."""
-    result = Overridden(table)
+    """A copy of `table` with each `dotted.key=value` put in; values are TOML or plain text.
+
+    Errors: `AttlasError` for what is no assignment, and for two of one key.
+    """
+    result, before = Overridden(table), set[Keys]()
     for assignment in assignments:
         name, equals, text = assignment.partition("=")
         keys = [key.strip() for key in name.split(".")]
@@ -44,6 +48,11 @@ def overridden(table: Mapping[str, Any], assignments: Iterable[str]) -> Overridd
                 repr(assignment),
                 f"write {SET} table.key=value",
             )
+        if tuple(keys) in before:
+            raise AttlasError(
+                f"{SET} {'.'.join(keys)} once", "it several times", "leave the others out"
+            )
+        before.add(tuple(keys))
         group: dict[str, Any] = result
         for key in keys[:-1]:
             group = group.setdefault(key, {})

@@ -12,3 +12,10 @@ def remarks(cut: int, finished: bool) -> list[str]:
     if not finished:
         said.append("The model did not end this translation: it was cut off at its longest.")
     return said
+
+
+CUT, UNFINISHED = (
+    "These texts are longer than this model is set to read: their last tokens were left out.",
+    "The model did not end these translations: they were cut off at their longest.",
+)
+"""The same of many translations at once."""
