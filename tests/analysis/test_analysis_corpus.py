@@ -1,5 +1,6 @@
 """Statistics of a corpus: what comes of a text is what comes of it alone."""
 
+from dataclasses import replace
 from unittest.mock import create_autospec
 
 import numpy as np
@@ -165,6 +166,15 @@ def test_a_classifier_has_one_query_of_its_pooling_for_each_text(classifying):
     assert [found["token"][i] for i in pooled] == ["text"] * 2
     assert [found["relation"][i] for i in pooled] == ["cross"] * 2
     assert [found["received"][i] for i in pooled] == [None] * 2
+    for table in (found, rows(reader, texts)):  # a learned query stands nowhere
+        empty = [
+            [table[name][i] is None for name in ("distance", "on_itself", "on_previous", "on_next")]
+            for i, layer in enumerate(table["layer"])
+        ]
+        assert all(
+            set(cells) == {layer.startswith("pooling")}
+            for cells, layer in zip(empty, table["layer"], strict=True)
+        )
     first = [i for i in range(len(found["line"])) if found["line"][i] == 2 and not found["head"][i]]
     assert [found["token"][i] for i in first][:5] == ["the", "plot", "was", "dull", "</s>"]
     assert_same(rows(reader, texts), joined([rows(reader, [text]) for text in texts]))
@@ -234,6 +244,21 @@ def test_a_map_by_hand():
     assert frame["position"] == [0, 1, 2]
     assert frame["argmax"] == [0, 0, 1]
     assert frame["received"] == [None] * 3
+
+
+def test_what_needs_a_place_that_nobody_knows_is_empty():
+    weights = torch.tensor([[[[0.2, 0.5, 0.3]]]])
+    look = Look(Text(1, (5, 6, 7)), "here", 0, "self", DenseReading(weights), (8,))
+    for tokens in (None, ("x",)):
+        one = measured(look, 0.3, tokens)
+        (frame,) = frames([one], by_token=tokens is not None)
+        for name in ("causal", "distance", "on_itself", "on_previous", "on_next"):
+            assert frame[name] == [None], name
+        assert frame["peak"] == pytest.approx([0.5])
+        known = measured(replace(look, reading=DenseReading(weights, first=1)), 0.3, tokens)
+        (frame,) = frames([known], by_token=tokens is not None)
+        assert frame["distance"] == pytest.approx([0.5])
+        assert frame["causal"] == [False]
 
 
 def test_a_module_that_layers_share_is_told_call_by_call(folders):

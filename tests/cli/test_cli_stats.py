@@ -122,6 +122,25 @@ def test_a_classifier_reads_the_texts(labelling: Path, tmp_path: Path) -> None:
         "encoder.layers.0.self_attention",
         "pooling.attention",
     }
+    for row in rows:  # nobody knows where a learned query stands
+        assert (row["distance"] is None) is (row["layer"] == "pooling.attention")
+
+
+def test_what_is_true_false_or_unknown_is_told_apart_in_a_table(tmp_path: Path) -> None:
+    frame: dict[str, list[Any]] = {column.name: [0, 1, 2] for column in COLUMNS}
+    frame |= {column.name: ["a"] * 3 for column in COLUMNS if column.kind == "text"}
+    frame |= {column.name: [True, False, None] for column in COLUMNS if column.kind == "flag"}
+    frame["distance"] = [0.5, None, 1.0]
+    for table, name in ((CsvTable(COLUMNS), "a.csv"), (ParquetTable(COLUMNS), "a.parquet")):
+        (tmp_path / "rows").write_bytes(table.head + table.rows(frame))
+        table.assemble(tmp_path / "rows", tmp_path / name, {})
+    (rows,) = [of_parquet(tmp_path / "a.parquet")]
+    assert [row["causal"] for row in rows] == [True, False, None]
+    assert [row["distance"] for row in rows] == [0.5, None, 1.0]
+    with (tmp_path / "a.csv").open(encoding="utf-8", newline="") as file:
+        cells = list(csv.DictReader(file))
+    assert [row["causal"] for row in cells] == ["true", "false", ""]
+    assert [row["distance"] for row in cells] == ["0.5", "", "1.0"]
 
 
 def test_above_counts_the_weights_that_are_greater_than_the_threshold(

@@ -210,6 +210,31 @@ def test_the_greatest_weights_and_their_slots(reading, k):
     assert (slots[..., count:] == -1).all()
 
 
+@pytest.mark.parametrize("pattern", [everywhere, causal])
+@pytest.mark.parametrize("k", [1, 3, 5, 7])
+@pytest.mark.parametrize("held", [False, True])
+def test_what_is_seen_counts_among_the_greatest_though_its_weight_underflows(pattern, k, held):
+    torch.manual_seed(0)
+    query, keys = torch.randn(1, 2, 5, 4) * 300, torch.randn(1, 2, 5, 4)
+    reading = FactoredReading(query, keys, 1.0, pattern, 0)
+    if held:
+        reading = DenseReading(reading.weights(), reading.seen(0, 5))
+    assert bool((reading.weights() == 0).sum(-1).gt(2).any())
+    values, slots = reading.top(k)
+    seen = pattern.mask(5, 5, 0)
+    scores = (query @ keys.mT).masked_fill(~seen, -torch.inf)
+    for head, row in np.ndindex(2, 5):
+        there = slots[0, head, row][slots[0, head, row] >= 0].tolist()
+        assert len(there) == len(set(there)) == min(k, int(seen[row].sum()))
+        assert bool(seen[row][there].all())
+        found = reading.weights()[0, head, row][there]
+        assert torch.equal(values[0, head, row][: len(there)], found)
+        assert not bool(values[0, head, row][len(there) :].any())
+        if not held:  # by their scores, those that are nothing too
+            order = scores[0, head, row].argsort(descending=True)[: len(there)]
+            assert there == order.tolist()
+
+
 def test_of_negative_weights_the_greatest_are_those_of_slots_that_are_seen():
     weights = torch.tensor([[[[-0.5, 0.0, -0.2, 1.7]]]])
     reading = DenseReading(weights, weights != 0)
