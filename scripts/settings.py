@@ -175,6 +175,8 @@ def _kind(annotation: Any) -> str:
         return f"a list of: {' or '.join(inner)}"
     if get_origin(annotation) is Annotated:
         return _kind(get_args(annotation)[0])
+    if get_origin(annotation) is dict:
+        return f"a table of: {_kind(get_args(annotation)[1])}"
     names = {int: "a whole number", float: "a number", bool: "true or false", str: "a text"}
     return names[annotation]
 

@@ -1,6 +1,7 @@
 """`attlas evaluate` of a classifier."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +38,17 @@ def test_the_accuracy_is_that_of_the_labels_and_comes_with_what_it_depends_on(
     )
     assert report["interval"]["low"] < right / 50 < report["interval"]["high"] or right == 50
     assert report["data"]["texts"] == 50
+    wanted = [entry["label"] for entry in entries]
+    for label in ("neg", "pos"):
+        both = sum(own == other == label for own, other in zip(kept, wanted, strict=True))
+        one = report["labels"][label]
+        assert one["f1"] == pytest.approx(2 * both / (kept.count(label) + wanted.count(label)))
+        assert one["recall"] == pytest.approx(both / wanted.count(label))
+        assert one["precision"] == pytest.approx(both / kept.count(label))
+        assert (one["texts"], one["given"]) == (wanted.count(label), kept.count(label))
+    mean = (report["labels"]["neg"]["f1"] + report["labels"]["pos"]["f1"]) / 2
+    assert report["macro_f1"]["value"] == pytest.approx(mean)
+    assert report["macro_f1"]["signature"] == "average:macro|labels:2|of:2|zero_division:0"
     assert report["checkpoint"] == Run(labelling).shelf.named("best")
     assert report["seed"] == 3
     assert report["evaluated"] == this_attlas()
@@ -68,6 +80,8 @@ def test_the_report_for_a_reader_says_the_same(labelling: Path) -> None:
     _, out, told = called("evaluate", labelling, "--valid", "--examples", 2)
     assert f"accuracy: {report['accuracy']:.2%} of 30 texts; 95% interval" in out
     assert "right \\ given" in out
+    assert f"macro-F1: {report['macro_f1']['value']:.2%} (average:macro|" in out
+    assert re.search(r"^label +precision +recall +F1 +texts$", out, re.MULTILINE)
     assert str(report["data"]["sha256"]) in out
     assert out.count(" taken for ") == min(2, 30 - report["right"])
     assert "held back (seed 1): 30 of 200 texts kept" in told

@@ -15,9 +15,12 @@ from attlas.data import LabelledVocabularies
 from attlas.errors import AttlasError
 from attlas.runs import Run
 from attlas.training import Event, Progress, Recipe, Trained, Validated, read_recipe, train
+from attlas.training.consistency import consistent_cross_entropy
 from attlas.training.events import Started
+from attlas.training.learner import Learner
 from attlas.training.material import prepared
 from attlas.training.tasks import Classifying
+from attlas.training.tasks.classifying import TextsValidated
 from labelled_runs import reviews, tables, trained, write_lines
 
 
@@ -315,3 +318,140 @@ def test_a_classifiers_run_is_none_that_translates_and_the_other_way_round(tmp_p
     for asked in (run.model, run.vocabularies, lambda: run.table("decoding")):
         with pytest.raises(AttlasError, match="a run that translates; got a classifier at"):
             asked()
+
+
+def unbalanced(folder: Path, counts: dict[str, int]) -> Path:
+    """So many texts of each label, which one word tells."""
+    entries = [
+        {"text": f"{label} film {number} and more", "label": label}
+        for label, count in counts.items()
+        for number in range(count)
+    ]
+    return write_lines(folder / "unbalanced.jsonl", entries)
+
+
+WEIGHTED = [("none", None), ("balanced", None), ({"few": 3, "some": 0.5}, (3.0, 1.0, 0.5))]
+
+
+@pytest.mark.parametrize(("weights", "wanted"), WEIGHTED)
+@pytest.mark.parametrize("smoothing", [0.0, 0.1])
+def test_an_update_follows_the_weighted_mean_that_torch_defines(
+    tmp_path: Path, weights: Any, wanted: tuple[float, ...] | None, smoothing: float
+) -> None:
+    path = unbalanced(tmp_path, {"few": 4, "many": 40, "some": 16})
+    given = tables(path, class_weights=weights, smoothing=smoothing, clip=0.0)
+    given["model"] |= {"dropout": 0.0, "word_dropout": 0.0}
+    given["data"]["held_back"] = 6
+    asked = Recipe.read(given, "the test")
+    splits = asked.data.load()
+    task = Classifying(asked, splits, Classifying.vocabularies_of(asked, splits))
+    names = task.vocabularies.labels.names
+    if weights == "balanced":
+        labels = splits.train.labels
+        wanted = tuple(len(labels) / (3 * labels.count(name)) for name in names)
+    weight = None if wanted is None else torch.tensor(wanted)
+    assert names == ("few", "many", "some")
+    torch.manual_seed(1)
+    model = task.build()
+    batches = task.batches(0)
+    rows = batches.epoch(0)
+    criterion = torch.nn.CrossEntropyLoss(weight, label_smoothing=smoothing)
+    whole_batch = batches.batch([index for part in rows for index in part])
+    loss = criterion(model(whole_batch.source, whole_batch.source_real), whole_batch.labels)
+    right = torch.autograd.grad(loss, list(model.parameters()))
+
+    learner = Learner(model, asked.training, 1, torch.device("cpu"), task.loss)
+    found: list[torch.Tensor] = []
+    learner.optimiser.step = lambda: found.extend(  # type: ignore[method-assign]
+        p.grad.clone() for p in learner.parameters
+    )
+    shares = [[batches.batch(part) for part in rows]]  # accumulated, of unequal weights
+    update = learner.update(shares, 1)
+    assert update.loss / update.weight == pytest.approx(loss.item(), rel=1e-5)
+    assert update.tokens == len(splits.train)
+    for ours, theirs in zip(found, right, strict=True):
+        torch.testing.assert_close(ours, theirs, rtol=1e-4, atol=1e-6)
+
+
+def test_two_threads_share_a_weighted_update(tmp_path: Path) -> None:
+    path = unbalanced(tmp_path, {"few": 6, "many": 60})
+    losses: list[list[float]] = []
+    for threads in (1, 2):
+        told: list[Event] = []
+        given = tables(path, class_weights="balanced", threads=threads, updates=4, log_every=1)
+        given["model"] |= {"dropout": 0.0, "word_dropout": 0.0}
+        train(Recipe.read(given, "the test"), tmp_path / str(threads), report=told.append)
+        losses.append([event.loss for event in told if isinstance(event, Trained)])
+    assert len(losses[0]) == 4
+    assert losses[0] == pytest.approx(losses[1], rel=1e-4)
+
+
+def test_a_weighted_run_that_was_stopped_goes_on_to_the_same_bits(
+    lines: Path, tmp_path: Path
+) -> None:
+    def asked(updates: int) -> Recipe:
+        return recipe(lines, updates, class_weights={"pos": 2.5}, consistency=1.0, smoothing=0.1)
+
+    undisturbed = whole(tmp_path / "undisturbed", asked(9))
+    train(asked(4), tmp_path / "stopped")
+    assert differences(whole(tmp_path / "stopped", asked(9)), undisturbed) == []
+    with pytest.raises(AttlasError, match=r"training\.class_weights"):
+        train(recipe(lines, 12, consistency=1.0, smoothing=0.1), tmp_path / "stopped")
+
+
+def test_the_readings_of_a_weighted_batch_are_weighted_alike() -> None:
+    torch.manual_seed(0)
+    logits, labels = torch.randn(5, 2, 3, dtype=torch.float64), torch.tensor([0, 1, 2, 1, 0])
+    weights = torch.tensor([0.5, 2.0, 1.5], dtype=torch.float64)
+    loss = consistent_cross_entropy(logits, labels, 0.1, 3.0, weights)
+    wanted = 0.0
+    for row, label in zip(logits, labels.tolist(), strict=True):
+        p, q = row.log_softmax(-1)
+        for reading in row:
+            wanted += 0.5 * float(
+                torch.nn.functional.cross_entropy(
+                    reading[None], torch.tensor([label]), weights, reduction="sum",
+                    label_smoothing=0.1,
+                )
+            )  # fmt: skip
+        apart = (p.exp() * (p - q)).sum() + (q.exp() * (q - p)).sum()
+        wanted += 0.25 * 3.0 * float(weights[label] * apart)
+    assert loss.item() == pytest.approx(wanted)
+
+
+def test_the_best_checkpoint_may_be_chosen_by_the_mean_f1(tmp_path: Path) -> None:
+    told: list[Event] = []
+    path = unbalanced(tmp_path, {"few": 10, "many": 90})
+    asked = Recipe.read(
+        tables(path, updates=8, class_weights="balanced", validation={"criterion": "macro_f1"}),
+        "the test",
+    )
+    outcome = train(asked, tmp_path / "run", report=told.append)
+    scores = [event.macro_f1 for event in told if isinstance(event, TextsValidated)]
+    assert outcome.best == pytest.approx(max(scores))
+    (started,) = (event for event in told if isinstance(event, Started))
+    assert any(note.startswith("class weights: few ") for note in started.notes)
+
+
+@pytest.mark.parametrize(
+    ("weights", "said"),
+    [
+        ({"good": 1.0}, "weights of the labels neg, pos in training.class_weights; got one of 'go"),
+        ({"pos": 0}, r"a number above 0 for each label \(the test\); got pos = 0"),
+        ({"pos": True}, "got pos = True"),
+        ({"pos": float("nan")}, "got pos = nan"),
+        ("even", "'none' or 'balanced'"),
+    ],
+)
+def test_class_weights_that_make_no_sense_are_an_error(
+    lines: Path, tmp_path: Path, weights: Any, said: str
+) -> None:
+    with pytest.raises(AttlasError, match=said):
+        train(recipe(lines, class_weights=weights), tmp_path / "run")
+
+
+def test_what_is_of_labels_is_nothing_for_translations() -> None:
+    with pytest.raises(AttlasError, match=r"class_weights, which are of labels .* model\.kind"):
+        read_recipe("demo", ["training.class_weights=balanced"])
+    with pytest.raises(AttlasError, match="'macro_f1', which compares labels"):
+        read_recipe("demo", ["training.validation.criterion=macro_f1"])

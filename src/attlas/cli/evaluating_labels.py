@@ -19,7 +19,13 @@ from attlas.data import LabelledCorpus, LabelledData, Labels
 from attlas.data.amount import amount
 from attlas.data.lines import check_given_again
 from attlas.errors import AttlasError
-from attlas.metrics import confusion, wilson_interval
+from attlas.metrics import (
+    confusion,
+    label_scores,
+    macro_f1,
+    macro_f1_signature,
+    wilson_interval,
+)
 from attlas.runs import CONFIG, Run
 from attlas.training import Recipe
 from attlas.training.provenance import this_attlas
@@ -152,13 +158,25 @@ def _report(
 ) -> dict[str, Any]:
     """The scores, and everything that they depend on."""
     given = [one.label for one in found]
-    right = sum(own == other for own, other in zip(tested.labels, given, strict=True))
+    scores = label_scores(tested.labels, given, classifier.labels)
+    right = sum(one.right for one in scores.values())
     low, high = wilson_interval(right, len(found))
     provenance = run.provenance()
     return {
         "accuracy": right / len(found),
         "interval": {"low": low, "high": high, "confidence": 0.95, "method": "Wilson"},
         "right": right,
+        "macro_f1": {"value": macro_f1(scores), "signature": macro_f1_signature(scores)},
+        "labels": {
+            label: {
+                "precision": one.precision,
+                "recall": one.recall,
+                "f1": one.f1,
+                "texts": one.wanted,
+                "given": one.given,
+            }
+            for label, one in scores.items()
+        },
         "confusion": confusion(tested.labels, given, classifier.labels),
         "data": {"name": tested.name, "texts": len(tested), "sha256": tested.checksum},
         "run": str(run.path),
@@ -199,7 +217,9 @@ def _as_text(report: Mapping[str, Any], wrong: Sequence[Mapping[str, Any]]) -> s
         f"accuracy: {report['accuracy']:.2%} of {amount(data['texts'], 'text')}; "
         f"{interval['confidence']:.0%} interval {interval['low']:.2%} to {interval['high']:.2%} "
         f"({interval['method']})",
+        f"macro-F1: {report['macro_f1']['value']:.2%} ({report['macro_f1']['signature']})",
         *_matrix(report["confusion"]),
+        *_by_label(report["labels"]),
         f"data: {data['name']}, {amount(data['texts'], 'text')}, sha256 {data['sha256']}",
         f"run: {report['run']}, checkpoint {report['checkpoint']}, seed {report['seed']}, "
         f"attlas {report['attlas']}, torch {report['torch']}, commit {report['commit']}",
@@ -217,8 +237,22 @@ def _matrix(confusion: Mapping[str, Mapping[str, int]]) -> list[str]:
         total = sum(confusion[own].values())
         share = f"{confusion[own][own] / total:.1%}" if total else "–"
         rows.append([own, *(f"{confusion[own][other]:,}" for other in names), share])
-    widths = [max(map(cell_len, column)) for column in zip(head, *rows, strict=True)]
-    return [_aligned(row, widths) for row in (head, *rows)]
+    return _columns([head, *rows])
+
+
+def _by_label(scores: Mapping[str, Mapping[str, float]]) -> list[str]:
+    """Precision, recall and F1 of each label, and how many texts have it."""
+    names = ("precision", "recall", "f1")
+    rows = [
+        [label, *(f"{one[name]:.1%}" for name in names), f"{one['texts']:,}"]
+        for label, one in scores.items()
+    ]
+    return _columns([["label", "precision", "recall", "F1", "texts"], *rows])
+
+
+def _columns(rows: Sequence[Sequence[str]]) -> list[str]:
+    widths = [max(map(cell_len, column)) for column in zip(*rows, strict=True)]
+    return [_aligned(row, widths) for row in rows]
 
 
 def _aligned(row: Sequence[str], widths: Sequence[int]) -> str:

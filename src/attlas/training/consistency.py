@@ -21,17 +21,20 @@ def consistent_cross_entropy(
     wanted: Int[Tensor, " predictions"],
     smoothing: float,
     alpha: float,
+    weights: Float[Tensor, " classes"] | None = None,
 ) -> Float[Tensor, ""]:
-    """½ (L_p + L_q) + α/4 Σ_t [KL(p_t ‖ q_t) + KL(q_t ‖ p_t)], in nats, summed.
+    """½ (L_p + L_q) + α/4 Σ_t w(wanted_t) [KL(p_t ‖ q_t) + KL(q_t ‖ p_t)], in nats, summed.
 
-    R-Drop, Liang et al., 2021, eq. 4, halved, so that it is a `cross_entropy` (L) where both
-    readings p and q agree, and in float32 at least. Its gradient flows through both.
+    weights: w of `cross_entropy`, None = 1. R-Drop, Liang et al., 2021, eq. 4, halved, so that it
+    is a `cross_entropy` (L) where both readings p and q agree, and in float32 at least. Its
+    gradient flows through both.
     """
     precise = torch.promote_types(logits.dtype, torch.float32)
     log_p, log_q = torch.log_softmax(logits, dim=-1, dtype=precise).unbind(1)
-    apart = ((log_p.exp() - log_q.exp()) * (log_p - log_q)).sum()
-    both = cross_entropy(logits.flatten(0, 1), wanted.repeat_interleave(2), smoothing)
-    return 0.5 * both + 0.25 * alpha * apart
+    apart = ((log_p.exp() - log_q.exp()) * (log_p - log_q)).sum(-1)
+    apart = apart if weights is None else apart * weights[wanted]
+    both = cross_entropy(logits.flatten(0, 1), wanted.repeat_interleave(2), smoothing, weights)
+    return 0.5 * both + 0.25 * alpha * apart.sum()
 
 
 @torch.no_grad()

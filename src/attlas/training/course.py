@@ -38,6 +38,7 @@ class Course:
             state.window.loss + update.loss,
             state.window.tokens + update.tokens,
             state.window.seconds + time.monotonic() - start,
+            state.window.weight + update.weight,
         )
         return replace(
             state,

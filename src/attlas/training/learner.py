@@ -17,7 +17,7 @@ from attlas.runs.checkpoint import under
 from attlas.training.averaging import MovingAveraging, move
 from attlas.training.crew import Crew
 from attlas.training.fleet import Fleet, Word
-from attlas.training.learnt import Learnt
+from attlas.training.learnt import Learnt, weight_of
 from attlas.training.objective import Loss, Objective
 from attlas.training.optimiser import moments, restore_moments
 from attlas.training.precision import Precision
@@ -74,7 +74,8 @@ class Learner(Generic[M, B]):
 
         The crew works on the shares of this process side by side, the fleet on its own; None
         stands for a batch that is too small for everybody to get a part. The gradient is that of
-        the mean loss over the tokens of all batches: the one that a single big batch would give.
+        the mean loss over the tokens of all batches, each with its weight: the one that a single
+        big batch would give.
         Sums are made in the order of the shares, whoever is ready first.
         Errors: `AttlasError` where the loss or its gradient is not finite; the weights are then as
         they were.
@@ -86,12 +87,13 @@ class Learner(Generic[M, B]):
         torch.manual_seed(seed_of(self.seed, f"update {self.fleet.rank}", number))
         self.model.train()
         self.optimiser.zero_grad(set_to_none=True)
-        own = sum(batch.tokens for share in shares for batch in share if batch is not None)
-        tokens = int(self.fleet.total(own))
+        own = [batch for share in shares for batch in share if batch is not None]
+        tokens = int(self.fleet.total(sum(batch.tokens for batch in own)))
+        weight = self.fleet.total(sum(map(weight_of, own)))
         if self._spread is not None:
-            loss = self._in_fleet(self._spread, shares[0], number, tokens)
+            loss = self._in_fleet(self._spread, shares[0], number, weight)
         else:
-            loss = self._in_crew(shares, number, tokens)
+            loss = self._in_crew(shares, number, weight)
         self._finite(loss, "loss", number)
         scaler.unscale_(self.optimiser)
         clipped = torch.nn.utils.clip_grad_norm_(self.parameters, settings.clip or float("inf"))
@@ -102,7 +104,7 @@ class Learner(Generic[M, B]):
         scaler.update()
         if self.average is not None and isinstance(settings.averaging, MovingAveraging):
             move(self.average, self.model, settings.averaging.share(number))
-        return Update(loss, tokens, rate, norm)
+        return Update(loss, tokens, rate, norm, weight)
 
     def as_whole(self, fresh: Callable[[], M]) -> M:
         """The model, to be measured: itself where this process holds all of it, else a fresh one
@@ -125,7 +127,7 @@ class Learner(Generic[M, B]):
         training |= {f"{AVERAGE}{n}": t for n, t in (self.average or {}).items()}
         return self.gather_weights(), self._wholes(training)
 
-    def _in_crew(self, shares: Sequence[Sequence[B | None]], number: int, tokens: int) -> float:
+    def _in_crew(self, shares: Sequence[Sequence[B | None]], number: int, weight: float) -> float:
         """The summed loss of this process's shares, whose gradient is now the parameters'."""
 
         def work(place: int) -> tuple[float, Gradient]:
@@ -137,14 +139,14 @@ class Learner(Generic[M, B]):
                         continue
                     with self.precision.autocast():
                         loss = self.loss(
-                            self.model, batch.to(self.device), number, self._scale(tokens), chance,
+                            self.model, batch.to(self.device), number, self._scale(weight), chance,
                             self.parameters,
                         )  # fmt: skip
                     total += loss.item()
                     if not math.isfinite(total):
                         break
                     new = torch.autograd.grad(
-                        self.precision.scaler.scale(loss / tokens),
+                        self.precision.scaler.scale(loss / weight),
                         self.parameters,
                         allow_unused=True,
                     )
@@ -158,7 +160,7 @@ class Learner(Generic[M, B]):
         return sum(loss for loss, _ in done)
 
     def _in_fleet(
-        self, spread: Spread, batches: Sequence[B | None], number: int, tokens: int
+        self, spread: Spread, batches: Sequence[B | None], number: int, weight: float
     ) -> float:
         """The same of the shares of all processes, each of which has one."""
         total = 0.0
@@ -167,10 +169,10 @@ class Learner(Generic[M, B]):
                 with spread.joined(place == len(batches)) as objective:
                     with self.precision.autocast():
                         there = None if batch is None else batch.to(self.device)
-                        loss = objective(there, number, self._scale(tokens), chance)
+                        loss = objective(there, number, self._scale(weight), chance)
                     total += loss.item()
                     # What comes back is the mean over the processes.
-                    part = loss * (self.fleet.size / tokens)
+                    part = loss * (self.fleet.size / weight)
                     torch.autograd.backward(self.precision.scaler.scale(part))
         return self.fleet.total(total)
 
@@ -192,10 +194,10 @@ class Learner(Generic[M, B]):
     def _part(self, tensor: Tensor, like: Tensor) -> Tensor:
         return tensor if self._spread is None else self._spread.part(tensor, like)
 
-    def _scale(self, tokens: int) -> float:
+    def _scale(self, weight: float) -> float:
         scaler = self.precision.scaler
-        # Without a scaler not even by 1 / tokens: the numbers stay those of a plain loss.
-        return scaler.get_scale() / tokens if scaler.is_enabled() else 1.0
+        # Without a scaler not even by 1 / weight: the numbers stay those of a plain loss.
+        return scaler.get_scale() / weight if scaler.is_enabled() else 1.0
 
     @contextmanager
     def _chance(self, place: int, number: int) -> Iterator[torch.Generator]:

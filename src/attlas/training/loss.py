@@ -27,14 +27,18 @@ def cross_entropy(
     logits: Float[Tensor, "tokens vocabulary"],
     wanted: Int[Tensor, " tokens"],
     smoothing: float = 0.0,
+    weights: Float[Tensor, " vocabulary"] | None = None,
 ) -> Float[Tensor, ""]:
-    """−Σ_t Σ_v q_t(v) log softmax(logits_t)(v), in nats, summed over the tokens.
+    """−Σ_t Σ_v w(v) q_t(v) log softmax(logits_t)(v), in nats, summed over the tokens.
 
     q_t = (1 − ε) on the wanted token + ε / |V| on every token    Szegedy et al., 2016, section 7.
+    weights: w of `nn.CrossEntropyLoss`, None = 1; its mean is over Σ_t w(wanted_t).
     In float32 at least: a sum over a batch has more digits than bfloat16.
     """
     precise = logits.to(torch.promote_types(logits.dtype, torch.float32))
-    return F.cross_entropy(precise, wanted, reduction="sum", label_smoothing=smoothing)
+    return F.cross_entropy(
+        precise, wanted, weight=weights, reduction="sum", label_smoothing=smoothing
+    )
 
 
 @torch.no_grad()

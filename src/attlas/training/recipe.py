@@ -94,11 +94,24 @@ class Recipe(Config):
                 refuse_idle(_inside(self, table), "model.kind = 'classifier'", idle)
             if self.training.validation.criterion == "bleu":
                 raise AttlasError(
-                    "training.validation.criterion = 'accuracy' or 'loss' with model.kind = "
-                    "'classifier'",
+                    "training.validation.criterion = 'macro_f1', 'accuracy' or 'loss' with "
+                    "model.kind = 'classifier'",
                     "'bleu', which compares translations",
                     "choose another criterion",
                 )
+        elif self.training.class_weights != "none":
+            raise AttlasError(
+                "model.kind = 'classifier' beside training.class_weights, which are of labels",
+                f"model.kind = {self.model.kind!r}",
+                "leave them out",
+            )
+        elif self.training.validation.criterion == "macro_f1":
+            raise AttlasError(
+                f"training.validation.criterion = 'bleu', 'accuracy' or 'loss' with model.kind = "
+                f"{self.model.kind!r}",
+                "'macro_f1', which compares labels",
+                "choose another criterion",
+            )
         return self
 
     @model_validator(mode="after")

@@ -1,6 +1,7 @@
 """How to train."""
 
 from collections.abc import Mapping
+from math import inf
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import BeforeValidator, Field, model_validator
@@ -23,11 +24,32 @@ def _greedy_unless_said(decoding: Any) -> Any:
     return {"method": "greedy", **decoding} if isinstance(decoding, Mapping) else decoding
 
 
+def _positive(weights: Any) -> Any:
+    if not isinstance(weights, Mapping):
+        return weights
+    wrong = [
+        name
+        for name, weight in weights.items()
+        if isinstance(weight, bool) or not isinstance(weight, int | float) or not 0 < weight < inf
+    ]
+    if wrong:
+        raise AttlasError(
+            "training.class_weights: a number above 0 for each label",
+            ", ".join(f"{name} = {weights[name]!r}" for name in wrong),
+            "correct that value; to leave texts out, take them from the data",
+        )
+    return {name: float(weight) for name, weight in weights.items()}
+
+
+ClassWeights = Annotated[Literal["none", "balanced"] | dict[str, float], BeforeValidator(_positive)]
+
+
 class ValidationConfig(Config):
     """When and how to measure on the validation set.
 
     `every` counts updates; left out, it is the end of each epoch. `criterion` decides which
-    checkpoint is the best. `patience`: stop after so many validations in a row without a better
+    checkpoint is the best: "bleu" is of translations, "macro_f1", the mean F1 of all labels, of
+    classifiers. `patience`: stop after so many validations in a row without a better
     one. translate: whether to translate at all. BLEU and sequence accuracy need it: of the first
     `sentences` (left out: of all), searched for as `decoding` says, which is greedy unless its
     method is set. bleu_tokenizer: see `BleuTokenizer`; not the default for a target language
@@ -35,7 +57,7 @@ class ValidationConfig(Config):
     """
 
     every: int | None = Field(default=None, ge=1)
-    criterion: Literal["loss", "bleu", "accuracy"] = "loss"
+    criterion: Literal["loss", "bleu", "accuracy", "macro_f1"] = "loss"
     patience: int | None = Field(default=None, ge=1)
     translate: bool = True
     sentences: int | None = Field(default=None, ge=1)
@@ -70,19 +92,22 @@ class TrainingConfig(Config):
     sittings) to be reached; at least one is set. None of them changes the way there.
 
     rate: of the optimiser, before the schedule. clip: the greatest norm of the gradient (0 = any).
-    smoothing: ε of the labels. consistency: α of R-Drop (Liang et al., 2021), by which each batch
-    is read twice, under different dropout, and both readings are to predict the same; 0 = it is
-    read once. Both are rows of one pass, so a batch of batching.tokens slots then takes the memory
-    and the time of twice as many. consistency_after: the first so many updates read each batch
-    once, which is quicker and takes half of that memory; R-Drop begins after them, and wants many
-    more. accumulate: so many batches make one update, with the gradient that all of them in one
-    batch would give. keep: how many checkpoints stay beside the best. save_every counts updates;
-    every validation saves as well, and both count for `keep` and for the average of the last. Left
-    out, every hundredth update is saved too, against a kill: that checkpoint counts for nothing and
-    the next one takes its place. log_every: updates between two lines of metrics.jsonl. autocast:
-    half precision for the forward pass: bf16 anywhere (on a CPU in the linear maps alone, with
-    AVX-512 BF16 1.3 to 1.6 times as fast), fp16 on CUDA, auto = bf16 where the training begins on a
-    device that is known to have instructions for it; with models as narrow as `tiny` a GPU is
+    smoothing: ε of the labels. class_weights: how much a text of each label counts for a
+    classifier, as `weight` of `nn.CrossEntropyLoss` does: "none" = all alike; "balanced" = texts /
+    (labels · texts of that label), so that a rare label counts as much as a common one; or a table
+    of weights, 1 for a label that it does not name. consistency: α of R-Drop (Liang et al., 2021),
+    by which each batch is read twice, under different dropout, and both readings are to predict the
+    same; 0 = it is read once. Both are rows of one pass, so a batch of batching.tokens slots then
+    takes the memory and the time of twice as many. consistency_after: the first so many updates
+    read each batch once, which is quicker and takes half of that memory; R-Drop begins after them,
+    and wants many more. accumulate: so many batches make one update, with the gradient that all of
+    them in one batch would give. keep: how many checkpoints stay beside the best. save_every counts
+    updates; every validation saves as well, and both count for `keep` and for the average of the
+    last. Left out, every hundredth update is saved too, against a kill: that checkpoint counts for
+    nothing and the next one takes its place. log_every: updates between two lines of metrics.jsonl.
+    autocast: half precision for the forward pass: bf16 anywhere (on a CPU in the linear maps alone,
+    with AVX-512 BF16 1.3 to 1.6 times as fast), fp16 on CUDA, auto = bf16 where the training begins
+    on a device that is known to have instructions for it; with models as narrow as `tiny` a GPU is
     faster in float32. device: auto, cpu, cuda, …; threads: of the CPU; left out, torch decides. Up
     to four of them share every update, each with a part of it; more go to the kernels of these.
     distribution: how the processes that torchrun starts share a model, see `Spread`. tensorboard:
@@ -95,6 +120,7 @@ class TrainingConfig(Config):
     rate: float = Field(default=1e-3, gt=0.0, allow_inf_nan=False)
     clip: float = Field(default=1.0, ge=0.0)
     smoothing: float = Field(default=0.0, ge=0.0, lt=1.0)
+    class_weights: ClassWeights = "none"
     consistency: float = Field(default=0.0, ge=0.0, allow_inf_nan=False)
     consistency_after: int = Field(default=0, ge=0)
     accumulate: int = Field(default=1, ge=1)

@@ -111,7 +111,7 @@ class Sitting:
                 Trained(
                     # The epoch that this update was made in, also where it is now over.
                     **{**clock.moment(self.state), "epoch": before.epoch},
-                    loss=window.loss / window.tokens,
+                    loss=window.loss / window.weight,
                     tokens_per_second=window.tokens / max(window.seconds, 1e-9),
                     rate=update.rate,
                     norm=update.norm,

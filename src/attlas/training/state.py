@@ -9,11 +9,12 @@ from attlas.errors import AttlasError
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """What was seen since it was last told."""
+    """What was seen since it was last told. weight: see `Update`."""
 
     loss: float = 0.0
     tokens: int = 0
     seconds: float = 0.0
+    weight: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,5 +67,7 @@ class TrainingState:
                 "write the name of a numbered checkpoint into the file `last`",
             ) from None
         best = numbers["best"] and tuple(numbers["best"])
-        window, saved = Window(**numbers["window"]), tuple(numbers["saved"])
+        # Checkpoints of before predictions had weights have none.
+        window = Window(**{"weight": numbers["window"]["tokens"], **numbers["window"]})
+        saved = tuple(numbers["saved"])
         return cls(**{**numbers, "best": best, "window": window, "saved": saved})

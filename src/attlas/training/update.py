@@ -13,6 +13,7 @@ class NotFiniteError(AttlasError):
 class Update:
     """The summed loss in nats, of so many target tokens.
 
+    weight: what the loss is averaged over, the tokens where they all weigh 1.
     norm: of the gradient before clipping; it may be infinite under float16, whose scaler then
     skips the step.
     """
@@ -21,3 +22,4 @@ class Update:
     tokens: int
     rate: float
     norm: float
+    weight: float

@@ -1,6 +1,8 @@
 """Classification: one text in, one label out."""
 
+from collections import Counter
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import ClassVar
 
@@ -25,7 +27,8 @@ from attlas.data import (
     sample_labelled,
 )
 from attlas.data.amount import amount
-from attlas.errors import AttlasError
+from attlas.errors import AttlasError, listed
+from attlas.metrics import label_scores, macro_f1
 from attlas.models import Classifier, ClassifierConfig, build_classifier
 from attlas.models.block import patterns_of
 from attlas.models.classifier.reach import out_of_sight
@@ -38,13 +41,16 @@ from attlas.training.tasks.task import Measurement, Task, finite
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TextsValidated(Validated):
-    """Nats per text; the part of the texts that got the right label, 0 … 1; how many they are."""
+    """Nats per text; the part of the texts that got the right label, 0 … 1; how many they are; the
+    mean F1 of the labels (see `macro_f1`).
+    """
 
     accuracy: float
     texts: int
+    macro_f1: float
 
     def scores(self) -> list[str]:
-        return [f"{self.accuracy:.2%} of {self.texts:,} right"]
+        return [f"{self.accuracy:.2%} of {self.texts:,} right", f"macro-F1 {self.macro_f1:.2%}"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,12 +60,15 @@ class TextsMeasured(Measurement):
     event: ClassVar[type[Validated]] = TextsValidated
     accuracy: float
     texts: int
+    macro_f1: float
 
 
 class Classifying(Task[LabelledSplits, LabelledVocabularies]):
-    """−Σ_n log p(label_n | text_n), smoothed as `training.smoothing` says.
+    """−Σ_n w(label_n) log p(label_n | text_n), smoothed as `training.smoothing` says; w are the
+    class weights.
 
-    Validated on every text, whatever its length; what is too long for a batch is one of its own.
+    Validated without smoothing and weights on every text, whatever its length; what is too long for
+    a batch is one of its own.
     """
 
     example = "text"
@@ -89,7 +98,28 @@ class Classifying(Task[LabelledSplits, LabelledVocabularies]):
             encoded = encode_labelled(train, self.vocabularies)
         else:
             encoded = sample_labelled(train, self.vocabularies, sampling, recipe.seed, epoch)
-        return LabelledBatches(encoded, recipe.batching, recipe.seed)
+        return LabelledBatches(encoded, recipe.batching, recipe.seed, self.class_weights)
+
+    @cached_property
+    def class_weights(self) -> Float[Tensor, " classes"] | None:
+        """How much a text of each label counts; None: all alike."""
+        given, names = self.recipe.training.class_weights, self.vocabularies.labels.names
+        if given == "none":
+            return None
+        if isinstance(given, str):
+            counts = Counter(self.splits.train.labels)
+            texts = len(self.splits.train)
+            weights = {name: texts / (len(counts) * count) for name, count in counts.items()}
+        else:
+            unknown = sorted(given.keys() - set(names))
+            if unknown:
+                raise AttlasError(
+                    f"weights of the labels {self.vocabularies.labels} in training.class_weights",
+                    f"one of {', '.join(map(repr, unknown))}",
+                    "name labels of the training data",
+                )
+            weights = dict(given)
+        return torch.tensor([weights.get(name, 1.0) for name in names])
 
     def build(self) -> Classifier:
         vocabularies = self.vocabularies
@@ -114,11 +144,12 @@ class Classifying(Task[LabelledSplits, LabelledVocabularies]):
         settings = self.recipe.training
         if alpha := settings.consistency_at(number):
             twice = model(batch.source.repeat(2, 1), batch.source_real.repeat(2, 1))
+            readings = twice.unflatten(0, (2, -1)).transpose(0, 1)
             return consistent_cross_entropy(
-                twice.unflatten(0, (2, -1)).transpose(0, 1), batch.labels, settings.smoothing, alpha
+                readings, batch.labels, settings.smoothing, alpha, batch.class_weights
             )
         logits = model(batch.source, batch.source_real)
-        return cross_entropy(logits, batch.labels, settings.smoothing)
+        return cross_entropy(logits, batch.labels, settings.smoothing, batch.class_weights)
 
     def _check_positions(self) -> None:
         """That no text is longer than there are positions: now rather than in the middle."""
@@ -164,18 +195,26 @@ class Classifying(Task[LabelledSplits, LabelledVocabularies]):
 
     def notes(self, batches: Bucketed[LabelledBatch]) -> list[str]:
         told = [*super().notes(batches), labels_told(self.splits.train)]
+        if self.class_weights is not None:
+            weights = zip(self.vocabularies.labels.names, self.class_weights.tolist(), strict=True)
+            told.append(f"class weights: {listed(f'{name} {w:.4g}' for name, w in weights)}")
         return [*told, self._unseen] if self._unseen else told
 
     @torch.no_grad()
     def measure(self, model: Classifier) -> TextsMeasured:
         was_training, device = model.training, next(model.parameters()).device
         model.eval()
-        loss, right, texts = 0.0, 0, self._valid
+        loss, texts = 0.0, self._valid
+        names = self.vocabularies.labels.names
+        given = [""] * len(texts)
         sources = [texts.source[place] for place in range(len(texts))]
         for indices in batches_by_length(sources, self.recipe.batching.tokens):
             batch = labelled_batch(texts, indices).to(device)
             logits = model(batch.source, batch.source_real).float()
             loss += cross_entropy(logits, batch.labels).item()
-            right += int((logits.argmax(1) == batch.labels).sum())
+            for place, number in zip(indices, logits.argmax(1).tolist(), strict=True):
+                given[place] = names[number]
         model.train(was_training)
-        return TextsMeasured(finite(loss / len(texts)), right / len(texts), len(texts))
+        scores = label_scores(self.splits.valid.labels, given, names)
+        right = sum(score.right for score in scores.values()) / len(texts)
+        return TextsMeasured(finite(loss / len(texts)), right, len(texts), macro_f1(scores))
