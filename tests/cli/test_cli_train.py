@@ -440,3 +440,17 @@ def test_numbers_that_are_none_are_told_with_the_checkpoint_that_there_is(
     assert "wanted a finite" in error
     assert told in error
     assert "before it" in error
+
+
+def test_a_training_begins_with_the_weights_of_another_run(run: Path, tmp_path: Path) -> None:
+    new = tmp_path / "tuned"
+    arguments = ("train", "--init-from", run, "--out", new, "--set", "training.updates=4")
+    code, _, error = called(*arguments)
+    assert code == 0, error
+    assert f"begun with the weights of {run}, checkpoint " in error
+    assert Run(new).provenance()["initial"]["run"] == str(run)
+    for again in (arguments, ("train", new)):  # both go on with it
+        assert called(*again, "--set", "training.updates=6")[0] == 0
+    code, _, error = called("train", run, "--init-from", run)
+    assert code == 2
+    assert "a folder for the run that --init-from begins" in error

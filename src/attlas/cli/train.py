@@ -20,12 +20,20 @@ def train(
         Path | None,
         typer.Option("--out", "-o", help="The folder of the run; by default runs/NAME-OF-RECIPE."),
     ] = None,
+    init_from: Annotated[
+        str | None,
+        typer.Option(
+            "--init-from",
+            help="A run whose weights and vocabulary the training begins with: other data, other "
+            "settings, the same architecture.",
+        ),
+    ] = None,
     settings: Settings = None,
 ) -> None:
     """Train a model, or go on with a run that was interrupted.
 
-    Without a recipe: that of the run in --out if there is one, else the demo, which learns English
-    to German from the corpus that comes with attlas.
+    Without a recipe: that of the run in --out if there is one, else that of the run in --init-from,
+    else the demo, which learns English to German from the corpus that comes with attlas.
 
     \b
     Examples:
@@ -34,10 +42,12 @@ def train(
       attlas train my.toml --set model.attention=dot
       attlas train imdb                             a classifier of film reviews
       attlas train runs/my                          go on with it
+      attlas train --init-from runs/my --out runs/tuned --set data.train=other.tsv
     """
     with loading():
         from attlas.allocator import keep_freed_memory
         from attlas.cli.given import is_run, warn
+        from attlas.data.resolving import resolved_name
         from attlas.errors import AttlasError
         from attlas.runs import CONFIG, LAST, Shelf
         from attlas.runs.device import device_called
@@ -45,9 +55,15 @@ def train(
         from attlas.training import train as train_run
         from attlas.training.events import Event, Started
         from attlas.training.fleet import leading
+        from attlas.training.initial import run_and_checkpoint
 
-    name = recipe or (str(out) if out and (out / CONFIG).is_file() else "demo")
+    theirs = str(run_and_checkpoint(init_from)[0]) if init_from is not None else "demo"
+    name = recipe or (str(out) if out and (out / CONFIG).is_file() else theirs)
     begun = is_run(name)
+    if init_from is not None and out is None and (begun or recipe is None):
+        raise AttlasError(
+            "a folder for the run that --init-from begins", "none", "name one with --out"
+        )
     folder = out or (Path(name) if begun else Path("runs") / Path(name).stem)
     for part in (folder, *folder.parents):
         if lexists(part) and not part.is_dir():
@@ -64,6 +80,8 @@ def train(
                 "rename it, or choose another folder with --out",
             )
     chosen = read_recipe(Path(name) / CONFIG if begun else name, settings or (), warn)
+    if init_from is not None:
+        chosen = chosen.beginning_with(resolved_name(Path().resolve(), init_from))
     if device_called(chosen.training.device).type == "cpu":
         keep_freed_memory()  # an update asks for what the one before it freed
     if not leading():  # of the processes that torchrun started, the first one speaks

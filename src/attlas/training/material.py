@@ -12,6 +12,7 @@ from attlas.runs import CONFIG, PROVENANCE, Run, Shelf, write_durably
 from attlas.runs.durable import TEMPORARY, explained, sync
 from attlas.runs.lock import LOCK
 from attlas.training.events import Preparing, Report, silent
+from attlas.training.initial import INITIAL, InitialWeights
 from attlas.training.provenance import checksums, provenance
 from attlas.training.recipe import Recipe, check_led, check_same
 from attlas.training.tasks import AnyTask, task_of
@@ -40,12 +41,18 @@ def prepared(
             report(_news(f"no checkpoint yet in {folder}: starting over"))
     splits, kind = splits or recipe.data.load(), task_of(recipe)
     some = f"the {amount(len(splits.train), f'training {kind.example}')}"
-    report(_news(f"encoding {some}" if begun else f"building vocabularies from {some}, encoding"))
+    there = begun or recipe.training.init_from
+    report(_news(f"encoding {some}" if there else f"building vocabularies from {some}, encoding"))
     if begun:
         _check_data(Run(folder), recipe, splits, kind.example)
         vocabularies = kind.vocabularies_in(folder)
     else:
-        vocabularies = kind.vocabularies_of(recipe, splits)
+        initial = InitialWeights.of(recipe)
+        if initial is None:
+            vocabularies = kind.vocabularies_of(recipe, splits)
+        else:
+            initial.check_labels(splits)
+            vocabularies = initial.vocabularies()
         with explained(folder):
             vocabularies.save(folder)
             for path in folder.iterdir():
@@ -53,6 +60,7 @@ def prepared(
                     sync(path)
         facts = {
             **provenance(splits, kind.example, recipe.seed),
+            **({} if initial is None else {INITIAL: initial.facts()}),
             "recipe": tomllib.loads(write_toml(recipe.tables())),
         }
         told = json.dumps(facts, indent=2, ensure_ascii=False)

@@ -10,6 +10,7 @@ from pydantic import Field, model_validator
 
 from attlas.config import Config, overridden, read_toml, regrouped
 from attlas.data import BatchingConfig, DataConfig, LabelledData, VocabularyConfig
+from attlas.data.resolving import resolved_name
 from attlas.data.table import suffix_of
 from attlas.decoding import DecodingConfig
 from attlas.errors import AttlasError
@@ -153,6 +154,11 @@ class Recipe(Config):
         """Whether it trains a classifier."""
         return isinstance(self.model, ClassifierConfig)
 
+    def beginning_with(self, run: str) -> Self:
+        """The same with the weights of another run to begin with."""
+        training = self.training.model_copy(update={"init_from": run})
+        return self.model_copy(update={"training": training})
+
     def tables(self) -> dict[str, Any]:
         """As nested tables, ready for TOML; without the settings that have no effect."""
         tables = self.model_dump(mode="json")
@@ -205,7 +211,10 @@ def read_recipe(
     if files == {("data", "train")} and isinstance(data, dict):
         data.pop("origin", None)  # it is that of other files
     recipe = Recipe.read(changed, where)
-    return recipe.model_copy(update={"data": recipe.data.resolved(base.resolve())})
+    here = base.resolve()
+    if recipe.training.init_from:
+        recipe = recipe.beginning_with(resolved_name(here, recipe.training.init_from))
+    return recipe.model_copy(update={"data": recipe.data.resolved(here)})
 
 
 _DATA = {  # how data of this name is trained on
@@ -273,11 +282,22 @@ def check_led(leading: Recipe, own: Recipe) -> None:
 
 def _changed(before: Recipe, now: Recipe) -> list[str]:
     """The settings that differ and may not."""
-    was, is_ = _flat(before.tables()), _flat(now.tables())
+    return differing(before.tables(), now.tables(), _is_free)
+
+
+def differing(
+    before: Mapping[str, Any],
+    now: Mapping[str, Any],
+    is_free: Callable[[str], bool] = lambda key: False,
+) -> list[str]:
+    """The settings of these tables that differ, "model.width = 64 instead of 32"; but for those
+    that are free to.
+    """
+    was, is_ = _flat(before), _flat(now)
     return [
         f"{key} = {is_.get(key)!r} instead of {was.get(key)!r}"
         for key in sorted(was.keys() | is_.keys())
-        if was.get(key) != is_.get(key) and not _is_free(key)
+        if was.get(key) != is_.get(key) and not is_free(key)
     ]
 
 

@@ -91,6 +91,9 @@ class TrainingConfig(Config):
     """The training ends with the first of `epochs`, `updates` and `minutes` (of training, over all
     sittings) to be reached; at least one is set. None of them changes the way there.
 
+    init_from: a run whose weights it begins with (its best checkpoint, or the file of one), and
+    whose vocabulary it takes over; architecture and vocabulary have to be those of that run.
+
     rate: of the optimiser, before the schedule. clip: the greatest norm of the gradient (0 = any).
     smoothing: ε of the labels. class_weights: how much a text of each label counts for a
     classifier, as `weight` of `nn.CrossEntropyLoss` does: "none" = all alike; "balanced" = texts /
@@ -117,6 +120,7 @@ class TrainingConfig(Config):
     epochs: int | None = Field(default=None, ge=1)
     updates: int | None = Field(default=None, ge=1)
     minutes: float | None = Field(default=None, gt=0.0)
+    init_from: str = ""
     rate: float = Field(default=1e-3, gt=0.0, allow_inf_nan=False)
     clip: float = Field(default=1.0, ge=0.0)
     smoothing: float = Field(default=0.0, ge=0.0, lt=1.0)

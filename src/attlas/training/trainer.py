@@ -13,6 +13,7 @@ from attlas.training.crew import crew_of, kernels_of
 from attlas.training.events import Outcome, Report, silent
 from attlas.training.fleet import Fleet, device_of_rank, fleet_of, launched
 from attlas.training.following import follow
+from attlas.training.initial import begin_with
 from attlas.training.learner import Learner
 from attlas.training.material import check_folder, joined, prepared
 from attlas.training.recipe import Recipe
@@ -72,6 +73,8 @@ def _trained(
         torch.manual_seed(seed_of(recipe.seed, "weights"))
         with kernels_of(1):  # orthogonal matrices are rounded differently by two
             model = task.build()
+        if not Shelf(folder).begun():
+            begin_with(model, folder, report)
         threads = recipe.training.threads
         crew = held.enter_context(crew_of(threads, device, model, alone=fleet.size > 1))
         learner = Learner(model, recipe.training, recipe.seed, device, task.loss, crew, fleet)
