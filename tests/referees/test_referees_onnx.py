@@ -148,7 +148,7 @@ class Case:
 
 
 needs_cases = pytest.mark.skipif(
-    not CASES, reason="the shared data folder is not beside this checkout"
+    not CASES, reason="the shared data folder is not beside this checkout: onnx-attention"
 )
 
 
