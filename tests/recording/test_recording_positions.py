@@ -112,7 +112,61 @@ class Pooling(nn.Module):
         return self.attention(self.probe.expand(len(x), -1, -1), x, x)
 
 
-UNKNOWN = [ClassToken, LastToken, Chunks, Padded, Blocks, Rolled, Strided, Probes, Pooling]
+class Latents(nn.Module):
+    """Perceiver: a module that is given learned queries as one of two texts."""
+
+    class Crossing(Looking):
+        def __init__(self, fused):
+            super().__init__(fused)
+            self.of_query, self.of_keys = nn.Linear(WIDTH, WIDTH), nn.Linear(WIDTH, WIDTH)
+
+        def forward(self, hidden_states, inputs):
+            return self.look(self.of_query(hidden_states)[:, None], self.of_keys(inputs)[:, None])
+
+    def __init__(self, fused):
+        super().__init__()
+        self.latents = nn.Parameter(torch.randn(3, WIDTH))
+        self.norm, self.crossing = nn.LayerNorm(WIDTH), Latents.Crossing(fused)
+
+    def forward(self, x):
+        return self.crossing(self.norm(self.latents.expand(len(x), -1, -1)), x)
+
+
+class Moved(Looking):
+    """As many keys as queries, of the same text, in another order."""
+
+    def __init__(self, fused):
+        super().__init__(fused)
+        self.of_query, self.of_keys = nn.Linear(WIDTH, WIDTH), nn.Linear(WIDTH, WIDTH)
+
+    def forward(self, x):
+        return self.look(self.of_query(x)[:, None], self.move(self.of_keys(x))[:, None])
+
+
+class Flipped(Moved):
+    def move(self, x):
+        return x.flip(1)
+
+
+class Permuted(Moved):
+    def move(self, x):
+        return x[:, torch.tensor([1, 0, 2, 5, 4, 3])]
+
+
+class Gathered(Moved):
+    def move(self, x):
+        chosen = x.sum(-1).argsort(1)
+        return x.gather(1, chosen[..., None].expand_as(x))
+
+
+class Shifted(Moved):
+    def move(self, x):
+        return x.roll(1, 1)
+
+
+UNKNOWN_ORDER = [Flipped, Permuted, Gathered, Shifted]
+UNKNOWN = [ClassToken, LastToken, Chunks, Padded, Blocks, Rolled, Strided, Probes, Pooling, Latents]
+UNKNOWN += UNKNOWN_ORDER
 
 
 def seen_by(model, *given):
@@ -178,6 +232,17 @@ class Windows(nn.Module):
         return self.attention(x.unflatten(1, (-1, 3)).flatten(0, 1))
 
 
+class Turned(Looking):
+    """Rotary positions, shared keys, and one order for queries and keys that is not the text's."""
+
+    def forward(self, x):
+        x = x[:, torch.arange(LENGTH).flip(0)]
+        angles = torch.rand(LENGTH, WIDTH)[torch.arange(LENGTH)]
+        turned = x * angles.cos() + torch.cat((-x[..., 4:], x[..., :4]), -1) * angles.sin()
+        keys = turned[:, :, None, :].expand(-1, -1, 2, -1).flatten(2)[..., :WIDTH]
+        return self.look(turned[:, None], keys[:, None])
+
+
 class Given(Looking):
     """Queries and keys as they come."""
 
@@ -187,7 +252,7 @@ class Given(Looking):
 
 @pytest.mark.parametrize("fused", [False, True])
 @pytest.mark.parametrize(
-    ("kind", "first"), [(Own, 0), (Causal, 0), (Spelled, 2), (Windows, 0), (Given, 0)]
+    ("kind", "first"), [(Own, 0), (Causal, 0), (Spelled, 2), (Windows, 0), (Turned, 0), (Given, 0)]
 )
 def test_where_something_says_where_queries_stand_it_is_known(kind, first, fused):
     torch.manual_seed(0)

@@ -22,11 +22,11 @@ def standing(reading: Reading, place: Place) -> Reading:
 
     It is known where a mask spells it out; where the slots are those of a text that looks at
     itself; where a cache has put the queries behind what came before; and of what looks at another
-    text, which begins at its first slot, as `beside` counts. One query that looks at another text
-    may be no place of any: a learned probe, say. Nobody knows it of a class token, of some queries
-    of many, and of keys that were gathered.
+    text, which begins at its first slot, as `beside` counts. Nobody knows it of learned queries, of
+    a single one that looks at another text, which may be one, of a class token, of some queries of
+    many, and of keys that were gathered.
     """
-    if reading.position is not None:
+    if reading.position is not None or place.unplaced:
         return reading
     batch, _, queries, slots = reading.shape
     if place.across:

@@ -16,6 +16,8 @@ class Place:
     if any; across: whether it was given something else to look at than what asks (None = nobody
     said, or both); settled: whether that is all that can be said of it. texts: the shapes of the
     texts that it was given, or who holds it: vectors with a batch or without one, each memory once.
+    unplaced: whether its queries stand at no known slots, by what they and the keys were made of:
+    parameters alone, or one text of which the places were moved for the ones and not the others.
     """
 
     path: str
@@ -24,6 +26,7 @@ class Place:
     across: bool | None = None
     texts: tuple[tuple[int, ...], ...] = ()
     settled: bool = False
+    unplaced: bool = False
 
     def looks_across(self, batch: int, queries: int, slots: int) -> bool | None:
         """Whether so many queries look at something else than themselves; None = nobody knows.

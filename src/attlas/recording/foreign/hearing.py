@@ -77,7 +77,8 @@ class Hearing:
             reading = without_last(reading, self.unslotted)
         for who, place in concerned:
             if who.journal and not _again():
-                who.journal.hear(self._related(place, made_of, before), reading)
+                related = self._related(place, made_of, before)
+                who.journal.hear(self._placed(related, reading, made_of, before), reading)
 
     def _related(
         self, place: Place, made_of: tuple[int, int, int] | None, before: int | None
@@ -96,6 +97,26 @@ class Hearing:
             return place
         across = None if verdict == "neither" else verdict == "cross"
         return replace(place, across=across, settled=True)
+
+    def _placed(
+        self,
+        place: Place,
+        reading: Reading,
+        made_of: tuple[int, int, int] | None,
+        before: int | None,
+    ) -> Place:
+        """The same place, with what the origin of queries and keys says of where queries stand."""
+        if reading.position is not None or place.cache is not None:
+            return place
+        batch, _, queries, slots = reading.shape
+        across = place.looks_across(batch, queries, slots)
+        if made_of is None:  # a product of learned queries, which is taken for a projection, say
+            return replace(place, unplaced=bool(across))
+        query, key, _ = made_of
+        if across:
+            return replace(place, unplaced=self.origins.is_learned(query, before))
+        moved = queries == slots and not self.origins.in_order(query, key, before)
+        return replace(place, unplaced=moved)
 
     @contextmanager
     def beside_slots(self, keys: int) -> Iterator[None]:

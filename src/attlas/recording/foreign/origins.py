@@ -60,6 +60,8 @@ class RecentCalls:
             made = (id(args[0]),)
         else:
             return
+        if function is T.__getitem__ and _chooses(args[1]):
+            function = _chosen
         if kwargs or function in _OF_LISTS:
             given = tuple(map(id, _tensors((*args, *kwargs.values()))))
         else:
@@ -192,6 +194,31 @@ class Origins:
             sides = [asking.texts, asked.texts, read.texts]
         return "unknown" if told is not None else last
 
+    def in_order(self, query: int, key: int, before: int | None = None) -> bool:
+        """Whether places lie in queries as they do in keys: nothing has moved or chosen those of
+        the one, since what both were made of, that has not those of the other."""
+        lines = {query: {0}, key: {0, 1} if query == key else {1}}
+        moved: tuple[list[Function], list[Function]] = [], []
+        for number, call in islice(self.calls.backwards(before), _KEPT // 2):
+            who = lines.pop(call.made, None)
+            if who is None:
+                continue
+            if len(who) > 1:
+                break
+            factors = self._factors(call, number)
+            content = _content(call) if factors is None else factors or call.given[:1]
+            for side in who:
+                moved[side].extend([call.function] if call.function in _MOVING else ())
+            for one in content[:1]:
+                lines.setdefault(one, set()).update(who)
+            if not lines:
+                break
+        return sorted(map(str, moved[0])) == sorted(map(str, moved[1]))
+
+    def is_learned(self, tensor: int, before: int | None = None) -> bool:
+        """Whether it was made of parameters alone, by calls before this one; None = by all."""
+        return self._is_learned(tensor, before)
+
     def _found(
         self, sides: Sequence[Collection[int]], inputs: Inputs, before: int | None
     ) -> list[Found]:
@@ -282,7 +309,7 @@ class Origins:
         known = [one in inputs or not self._is_learned(one, number) for one in factors]
         return tuple(one for one, data in zip(factors, known, strict=True) if data)
 
-    def _is_learned(self, tensor: int, before: int) -> bool:
+    def _is_learned(self, tensor: int, before: int | None) -> bool:
         """Whether it was made of parameters alone, by calls before this one."""
         wanted = {tensor} - self.learned
         for _, call in islice(self.calls.backwards(before), _NEAR):
@@ -392,6 +419,16 @@ def _content(call: Call) -> tuple[int, ...]:
     return call.given
 
 
+def _chosen(tensor: Tensor, index: Any) -> Tensor:
+    """What `tensor[index]` is, where a tensor says which places are taken, in which order."""
+    return tensor[index]
+
+
+def _chooses(index: Any) -> bool:
+    every = index if isinstance(index, tuple | list) else (index,)
+    return any(isinstance(one, Tensor) for one in every)
+
+
 def _tensors(given: Iterable[Any], depth: int = 3) -> Iterator[Tensor]:
     for one in given:
         if isinstance(one, Tensor):
@@ -431,9 +468,15 @@ _SETTING = _named(
 )
 _JOINING |= _SETTING
 _OF_LISTS = _JOINING | _named("einsum", "lstm", "gru", "rnn_tanh", "rnn_relu", "block_diag")
-_PARTS = _named("__getitem__", "unbind", "chunk", "split", "tensor_split", "select", "narrow")
+_PARTS = {_chosen} | _named(
+    *("__getitem__", "unbind", "chunk", "split", "tensor_split", "select", "narrow")
+)
+_MOVING = _named(
+    *("roll", "flip", "fliplr", "flipud", "rot90", "gather", "index_select", "take_along_dim"),
+    *("take", "masked_select", "sort", "unfold", "as_strided"),
+) | {_chosen}
 _CHOOSING = frozenset((torch.where,))
-_FIRST = _named(
+_FIRST = {_chosen} | _named(
     *("layer_norm", "rms_norm", "group_norm", "batch_norm", "instance_norm", "normalize"),
     *("dropout", "prelu", "masked_fill", "masked_fill_", "gather", "index_select", "__getitem__"),
     *("take_along_dim", "masked_select", "expand_as", "view_as", "reshape_as", "type_as", "to"),
