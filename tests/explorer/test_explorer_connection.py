@@ -167,8 +167,8 @@ def test_an_upgrade_to_a_web_socket_is_not_made(plain: Served) -> None:
 
 @pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch) -> Iterator[Served]:
-    monkeypatch.setattr(server, "_TO_ASK", 0.5)
-    monkeypatch.setattr(server, "_TO_READ", 0.5)
+    monkeypatch.setattr(server, "_TO_ASK", 1.0)
+    monkeypatch.setattr(server, "_TO_READ", 1.0)
     with served(Backwards()) as running:
         yield running
 

@@ -13,10 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from conftest import NOT_SERVED
-
 ROOT = Path(__file__).resolve().parents[2]
 PARTS = ("pyproject.toml", "README.md", "LICENSE", "MANIFEST.in")
+NOT_SERVED = "the package index does not serve these files"  # as tests/conftest.py has it
 LOCKS = ("constraints.txt", "requirements.lock")
 
 TEST = """
