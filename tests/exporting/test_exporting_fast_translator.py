@@ -96,7 +96,13 @@ def test_the_same_lines_come_out(learned: tuple[Path, list[str]], settings: dict
     config = DecodingConfig(**settings)
     ours = lists(Translator(folder / "run", config), texts)
     assert len(set(map(tuple, ours))) > 0.9 * len(texts)  # it says something
-    whole = lists(FastTranslator(folder / "run", folder / "float32", config), texts)
+    fast = FastTranslator(folder / "run", folder / "float32", config)
+    whole = lists(fast, texts)
+    for one, other in zip(
+        Translator(folder / "run", config).many(texts[:100]), fast.many(texts[:100]), strict=True
+    ):
+        if one.tokens == other.tokens:
+            assert other.score == pytest.approx(one.score, abs=1e-4)
     rounded = lists(FastTranslator(folder / "run", folder / "int8", config), texts)
     assert equal(ours, whole) >= 0.995
     assert equal([best for best, *_ in ours], [best for best, *_ in rounded]) >= 0.75
@@ -129,7 +135,6 @@ def test_the_score_and_the_probability_are_those_of_the_hypothesis(
             source = torch.tensor([[*vocabulary.encode(text), 3]])
             with torch.no_grad():
                 logits = model(source, None, torch.tensor([ids[:-1]]))[0]
-            logits[:, [0, 2]] = -torch.inf  # CTranslate2 leaves them out before the softmax
             sure = logits.log_softmax(-1).gather(1, torch.tensor(ids[1:]).unsqueeze(1)).sum()
             assert found.log_probability == pytest.approx(float(sure), abs=1e-3)
             real = torch.ones(1, 1, dtype=torch.bool)
@@ -177,9 +182,11 @@ def test_a_search_that_ctranslate2_does_not_know_is_refused(
         FastTranslator(run, folder, DecodingConfig(**settings))
 
 
-def test_a_prefix_is_refused(exported: Callable[..., tuple[Run, Path]]) -> None:
-    with pytest.raises(AttlasError, match="no prefix with the engine ctranslate2"):
-        FastTranslator(*exported())("b1 b2", prefix="b3")
+def test_with_a_prefix_attlas_searches(exported: Callable[..., tuple[Run, Path]]) -> None:
+    run, folder = exported()
+    found = FastTranslator(run, folder)("b1 b2", prefix="b3")
+    assert found == Translator(run)("b1 b2", prefix="b3")
+    assert found.text.startswith("b3")
 
 
 def test_a_text_beyond_the_learned_positions_is_cut_and_the_cut_is_told(
@@ -287,3 +294,23 @@ def test_the_folder_has_to_be_an_export_of_this_checkpoint(
     (folder / "attlas.json").write_text("{")
     with pytest.raises(AttlasError, match=r"a damaged attlas.json"):
         FastTranslator(run, folder)
+
+
+def test_what_attlas_never_writes_is_left_to_its_own_search(
+    exported: Callable[..., tuple[Run, Path]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run, folder = exported()
+    config = DecodingConfig(beam=3, n_best=3)
+    wanted = list(Translator(run, config).many(TEXTS))
+    often = wanted[0].tokens[0]  # to be taken for padding
+    id_ = JOINT.target.encode(often)[0]
+    monkeypatch.setattr(
+        "attlas.exporting.fast_translator._is_unwritable", lambda one: id_ in one.tokens
+    )
+    real, own = Translator.search, list[object]()
+    monkeypatch.setattr(
+        Translator, "search", lambda self, *asked: (own.extend(asked[0]), real(self, *asked))[1]
+    )
+    found = list(FastTranslator(run, folder, config).many(TEXTS))
+    assert own
+    assert [one.text for one in found] == [one.text for one in wanted]

@@ -70,7 +70,8 @@ def write_ctranslate2(
         "length_penalty=0 where attlas has decoding.length_penalty = 0, or translate by attlas "
         "translate --engine ctranslate2, which ranks as attlas does.",
         f"attlas never writes {SPECIAL[0]} or {SPECIAL[BEGIN]}: give "
-        f"suppress_sequences=[['{SPECIAL[0]}'], ['{SPECIAL[BEGIN]}']].",
+        f"suppress_sequences=[['{SPECIAL[0]}'], ['{SPECIAL[BEGIN]}']]. CTranslate2 then makes the "
+        "other probabilities anew, so that its scores are a little higher than those of attlas.",
     ]
 
 

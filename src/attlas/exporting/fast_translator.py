@@ -11,7 +11,6 @@ import torch
 
 from attlas.config import Config, parse_json
 from attlas.data import BEGIN, END, PAD
-from attlas.data.vocabulary import SPECIAL
 from attlas.decoding import DecodingConfig, Hypothesis, Translator
 from attlas.decoding.decode import UNBOUNDED
 from attlas.decoding.surface import best_texts
@@ -45,11 +44,11 @@ class FastTranslator(Translator):
     finds hypotheses, the best by log P; they are ranked as `Penalties` ranks them, and those
     that come after attlas would have stopped (`found_in_time`) are left out. The same numbers up to
     rounding, and the same search but for this: a hypothesis of the greatest length counts as cut
-    off even where END would have come next, and P leaves out padding and begin, to which a trained
-    model gives almost nothing. A source that is longer than the table of positions of the export is
-    searched for by attlas itself; so is everything with a `min_length`, or a `length_penalty` above
-    1, where the two would differ. An export in 8 bits is computed with in 32 where this CPU would
-    cut products of 8 bits off (`saturates`): a third slower, and right. Traces and alignments
+    off even where END would have come next. attlas itself searches where CTranslate2 writes padding
+    or begin, to which a trained model gives almost nothing, and for a source that is longer than
+    the table of positions of the export; also with a prefix, a `min_length`, or a `length_penalty`
+    above 1, where the two would differ. An export in 8 bits is computed with in 32 where this CPU
+    would cut products of 8 bits off (`saturates`): a third slower, and right. Traces and alignments
     come from attlas's own model, as ever.
 
     Errors: `AttlasError` without CTranslate2, for a folder that is no such export, and for a search
@@ -107,11 +106,7 @@ class FastTranslator(Translator):
     def search(
         self, sources: Sequence[Sequence[int]], prefixes: Sequence[Sequence[int]]
     ) -> list[list[Hypothesis]]:
-        if any(prefixes):
-            raise AttlasError(
-                f"no prefix with {_TAKER}", "a prefix", "leave it out, or use engine attlas"
-            )
-        if not self._knows:
+        if any(prefixes) or not self._knows:
             return super().search(sources, prefixes)
         sizes = sorted({len(ids) for ids in sources})  # each has a greatest length of its own
         rows = -(-len(sources) // torch.get_num_threads())
@@ -128,11 +123,11 @@ class FastTranslator(Translator):
             else:
                 lists = super().search([sources[at] for at in places], [[]] * len(places))
             found.update(zip(places, lists, strict=True))
-        # Of CTranslate2's hypotheses some may read alike: attlas goes on until it has enough texts.
-        short = [place for place, own in found.items() if len(own) < self.config.n_best]
-        if short:
-            lists = super().search([sources[at] for at in short], [[]] * len(short))
-            found.update(zip(short, lists, strict=True))
+        # Of CTranslate2's hypotheses some may read alike, or hold what attlas never writes.
+        other = [place for place, own in found.items() if len(own) < self.config.n_best]
+        if other:
+            lists = super().search([sources[at] for at in other], [[]] * len(other))
+            found.update(zip(other, lists, strict=True))
         return [found[place] for place in range(len(sources))]
 
     @property
@@ -177,7 +172,6 @@ class FastTranslator(Translator):
             max_input_length=0,
             max_decoding_length=most,
             min_decoding_length=0,  # 1 if it is not told
-            suppress_sequences=[[SPECIAL[PAD]], [SPECIAL[BEGIN]]],
             return_scores=True,
             return_end_token=True,
             asynchronous=True,
@@ -185,7 +179,10 @@ class FastTranslator(Translator):
         return named, running
 
     def _ended(self, sources: list[list[str]], running: Sequence[Any]) -> list[list[Hypothesis]]:
-        """The n-best lists of what was begun."""
+        """The n-best lists of what was begun; none where something in them is never to be written.
+
+        CTranslate2 is not told so: it would make the other probabilities anew, and higher.
+        """
         found = [
             [
                 self._hypothesis([self._ids[name] for name in one], log_p)
@@ -200,6 +197,7 @@ class FastTranslator(Translator):
         self, sources: Sequence[list[str]], found: Sequence[list[Hypothesis]]
     ) -> list[list[Hypothesis]]:
         """The n-best list of each source, of what CTranslate2 found for it."""
+        found = [[] if any(map(_is_unwritable, each)) else each for each in found]
         best = [best_texts(each, self.config.n_best, self._surface) for each in found]
         # CTranslate2 goes on after attlas would have stopped. The whole of a hypothesis is less
         # probable than its beginnings: what is found in time by that measure is so by any.
@@ -207,7 +205,7 @@ class FastTranslator(Translator):
         unsure = [
             place
             for place, (each, sums) in enumerate(zip(found, whole, strict=True))
-            if self._in_time(each, sums) != best[place]
+            if each and self._in_time(each, sums) != best[place]
         ]
         pairs = [(sources[place], one) for place in unsure for one in found[place]]
         sums = iter(self._sums(pairs))
@@ -234,6 +232,10 @@ class FastTranslator(Translator):
         finished = ids[-1:] == [END]
         score = log_probability / length_penalty(len(ids), self.config.length_penalty)
         return Hypothesis(tuple(ids[:-1] if finished else ids), score, log_probability, finished)
+
+
+def _is_unwritable(hypothesis: Hypothesis) -> bool:
+    return not {PAD, BEGIN}.isdisjoint(hypothesis.tokens)
 
 
 class _Origin(Config):
