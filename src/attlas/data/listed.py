@@ -4,11 +4,13 @@ import json
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import ClassVar, TypeVar, get_args
 
 from attlas.config import parse_json
 from attlas.data.normalization import Normalization, normalized
+from attlas.data.symbols import Symbols
 from attlas.data.vocabulary import SPECIAL, UNKNOWN, Vocabulary
 from attlas.errors import AttlasError
 
@@ -84,18 +86,27 @@ class Listed(Vocabulary, ABC):
         size: int,
         name: str = "vocabulary",
         normalization: Normalization = "none",
+        symbols: Sequence[str] = (),
     ) -> L:
         """The most frequent tokens, at most `size` ids with the special ones; ties by code point.
 
-        Errors: `AttlasError` where the texts hold no token.
+        symbols: tokens in any case, before the others.
+        Errors: `AttlasError` where the texts hold no token, and for more symbols than ids.
         """
-        read = (normalized(text, normalization) for text in texts)
-        counts = Counter(token for text in read for token in cls.split(text))
+        reading = cls(symbols, normalization)
+        if len(reading) > size:
+            raise AttlasError(
+                f"a {name} of at least {len(reading)} ids, for the symbols too",
+                f"vocabulary.size = {size}",
+                "raise vocabulary.size",
+            )
+        counts = Counter(token for text in texts for token in reading._tokens_of(text))
         if not counts:
             raise AttlasError(
                 f"text to build the {name} from", "nothing", "check the training data"
             )
-        ranked = sorted(counts, key=lambda token: (-counts[token], token))
+        others = counts.keys() - {*symbols}
+        ranked = [*symbols, *sorted(others, key=lambda token: (-counts[token], token))]
         return cls(ranked[: size - len(SPECIAL)], normalization)
 
 
@@ -115,7 +126,10 @@ class Words(Listed):
 
 
 class Characters(Listed):
-    """Unicode code points; decode(encode(text)) == text where every one of them is known."""
+    """Unicode code points; decode(encode(text)) == text where every one of them is known.
+
+    A token of several is a symbol that somebody defined, and one token wherever it stands.
+    """
 
     kind = "characters"
     between = ""
@@ -124,6 +138,17 @@ class Characters(Listed):
     @staticmethod
     def split(text: str) -> Sequence[str]:
         return text
+
+    def _tokens_of(self, text: str) -> Sequence[str]:
+        read = normalized(text, self.normalization)
+        if not self._symbols.all:
+            return read
+        parts = self._symbols.parts(read)
+        return [token for part, whole in parts for token in ([part] if whole else part)]
+
+    @cached_property
+    def _symbols(self) -> Symbols:
+        return Symbols(token for token in self.tokens if len(token) > 1)
 
     @staticmethod
     def label(token: str) -> str:

@@ -18,6 +18,7 @@ from attlas.data.normalization import (
     normalized,
     sentencepiece_rules,
 )
+from attlas.data.symbols import Symbols
 from attlas.data.vocabulary import BEGIN, END, MOST, PAD, SPECIAL, UNKNOWN, Vocabulary
 from attlas.errors import AttlasError
 
@@ -128,19 +129,37 @@ class Subwords(Vocabulary):
         for place, part in enumerate(f" {read}".split(_SPACE)):
             if place:
                 ids += self._of_space
-            for word in _WORD.findall(part.replace(" ", _SPACE)):
-                for piece in self._segmenter.drawn(word, strength, chance):
-                    ids += self._ids.get(piece) or self._spelt(piece)
+            for run, is_symbol in self._symbols.parts(part.replace(" ", _SPACE)):
+                if is_symbol:
+                    ids.append(self._id_of_symbol[run])
+                    continue
+                for word in _WORD.findall(run):
+                    for piece in self._segmenter.drawn(word, strength, chance):
+                        ids += self._ids.get(piece) or self._spelt(piece)
         return ids
 
     @cached_property
     def _ids(self) -> dict[str, list[int]]:
-        """Of the pieces that text consists of: not the special ones, not the bytes."""
+        """Of the pieces that text consists of: not the special ones, not the symbols and bytes."""
         return {
             label: [id_]
             for id_, label in enumerate(self._labels)
-            if not (id_ < len(SPECIAL) or self._processor.is_byte(id_))
+            if id_ >= len(SPECIAL) + len(self.symbols) and not self._processor.is_byte(id_)
         }
+
+    @cached_property
+    def symbols(self) -> tuple[str, ...]:
+        """Those that somebody defined: sentencepiece puts them before the bytes."""
+        first = next(id_ for id_ in range(len(SPECIAL), len(self)) if self._processor.is_byte(id_))
+        return tuple(self._labels[len(SPECIAL) : first])
+
+    @cached_property
+    def _id_of_symbol(self) -> dict[str, int]:
+        return {symbol: id_ for id_, symbol in enumerate(self.symbols, len(SPECIAL))}
+
+    @cached_property
+    def _symbols(self) -> Symbols:
+        return Symbols(self.symbols)
 
     @cached_property
     def _segmenter(self) -> Merges | Lattice:
@@ -173,10 +192,12 @@ def train_subwords(
     size: int,
     name: str = "vocabulary",
     normalization: Normalization = "none",
+    symbols: Sequence[str] = (),
 ) -> Subwords:
     """Train on texts; at most `size` ids, fewer where the texts do not hold that many pieces.
 
-    Deterministic: the same texts give the same bytes. 4 ids are special and 256 are bytes.
+    Deterministic: the same texts give the same bytes. 4 ids are special and 256 are bytes. symbols:
+    each is one piece wherever it stands.
     Errors: `AttlasError` where `size` is too small for the characters of the texts, or too large
     for an id, and where there is nothing to learn from.
     """
@@ -213,6 +234,7 @@ def train_subwords(
             bos_id=BEGIN,
             eos_id=END,
             byte_fallback=True,
+            user_defined_symbols=list(symbols),
             # However rare it is: else a space would be three bytes, which read "▁".
             required_chars=_SPACE,
             normalization_rule_name="identity",

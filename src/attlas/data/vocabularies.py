@@ -12,6 +12,7 @@ from attlas.data.listed import Characters, Words, load_listed
 from attlas.data.normalization import Normalization
 from attlas.data.pair import Pair
 from attlas.data.subwords import Subwords, train_subwords
+from attlas.data.symbols import check_symbols
 from attlas.data.vocabulary import MOST, SPECIAL, Vocabulary
 from attlas.errors import AttlasError
 
@@ -25,6 +26,9 @@ class VocabularyConfig(Config):
     `normalization`: the form of Unicode into which a text is brought before it is read, in training
     and in use: "nfc" makes one of é and of e with U+0301, "nfkc" also of compatible characters (ﬁ
     and fi, Ａ and A); "none" reads each as it is written. What is written is in that form, too.
+    `user_defined_symbols`: placeholders and tags, such as "<num>" or "__URL__", each of which is
+    one token wherever it stands in a text (of kind "words": where it is a word), and comes back as
+    it was. Each has an id, however rare it is.
     """
 
     kind: Literal["bpe", "unigram", "words", "characters"] = "bpe"
@@ -32,6 +36,12 @@ class VocabularyConfig(Config):
     joint: bool = True
     sampling: float = Field(default=0.0, ge=0.0, lt=1.0)
     normalization: Normalization = "none"
+    user_defined_symbols: tuple[str, ...] = ()
+
+    @model_validator(mode="after")
+    def _symbols_of_their_own(self) -> "VocabularyConfig":
+        check_symbols(self.user_defined_symbols, self.normalization)
+        return self
 
     @model_validator(mode="after")
     def _sampling_of_subwords(self) -> "VocabularyConfig":
@@ -129,13 +139,14 @@ _LOADERS: dict[str, Callable[[Path], Vocabulary]] = {
 
 def build_vocabulary(config: VocabularyConfig, texts: Iterable[str], name: str) -> Vocabulary:
     """One vocabulary of these texts; `name` names it in errors."""
+    form, symbols = config.normalization, config.user_defined_symbols
     match config.kind:
         case "words":
-            return Words.built(texts, config.size, name, config.normalization)
+            return Words.built(texts, config.size, name, form, symbols)
         case "characters":
-            return Characters.built(texts, config.size, name, config.normalization)
+            return Characters.built(texts, config.size, name, form, symbols)
         case kind:
-            return train_subwords(texts, kind, config.size, name, config.normalization)
+            return train_subwords(texts, kind, config.size, name, form, symbols)
 
 
 def _found(folder: Path, name: str) -> Path | None:

@@ -61,11 +61,15 @@ class Listed:
         table = json.loads(path.read_text(encoding="utf-8"))
         self.words, self.form = table["kind"] == "words", table.get("normalization", "none")
         self.ids = {token: id_ for id_, token in enumerate(table["tokens"], 4)}
+        # A token of several characters is a symbol; of two that begin alike the longer one counts.
+        symbols = sorted((token for token in table["tokens"] if len(token) > 1), key=len)
+        self.one = re.compile("|".join([*map(re.escape, reversed(symbols)), "."]), re.DOTALL)
 
     def encode(self, text: str) -> list[int]:
         """The ids of a text."""
         read = normalized(text, self.form)
-        return [self.ids.get(token, UNKNOWN) for token in (read.split() if self.words else read)]
+        tokens = read.split() if self.words else self.one.findall(read)
+        return [self.ids.get(token, UNKNOWN) for token in tokens]
 
     def knows(self, id_: int) -> bool:
         """Whether it is in the list, and more than a space."""

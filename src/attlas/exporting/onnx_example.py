@@ -5,6 +5,7 @@ subwords, sentencepiece. Take from it what you need.
 """
 
 import json
+import re
 import sys
 import unicodedata
 from collections.abc import Iterator, Sequence
@@ -73,11 +74,15 @@ class Listed:
         unknown = "<unk>" if self.words else "\N{REPLACEMENT CHARACTER}"
         self.tokens = ["", unknown, "", "", *table["tokens"]]
         self.ids = {token: id_ for id_, token in enumerate(table["tokens"], 4)}
+        # A token of several characters is a symbol; of two that begin alike the longer one counts.
+        symbols = sorted((token for token in table["tokens"] if len(token) > 1), key=len)
+        self.one = re.compile("|".join([*map(re.escape, reversed(symbols)), "."]), re.DOTALL)
 
     def encode(self, text: str) -> list[int]:
         """The ids of a text."""
         read = normalized(text, self.form)
-        return [self.ids.get(token, UNKNOWN) for token in (read.split() if self.words else read)]
+        tokens = read.split() if self.words else self.one.findall(read)
+        return [self.ids.get(token, UNKNOWN) for token in tokens]
 
     def decode(self, ids: list[int]) -> str:
         """The text of these ids."""
