@@ -444,13 +444,27 @@ def test_numbers_that_are_none_are_told_with_the_checkpoint_that_there_is(
 
 def test_a_training_begins_with_the_weights_of_another_run(run: Path, tmp_path: Path) -> None:
     new = tmp_path / "tuned"
-    arguments = ("train", "--init-from", run, "--out", new, "--set", "training.updates=4")
-    code, _, error = called(*arguments)
+    again = ("train", "--init-from", run, "--out", new)
+    code, _, error = called(*again, "--set", "training.updates=4")
     assert code == 0, error
     assert f"begun with the weights of {run}, checkpoint " in error
     assert Run(new).provenance()["initial"]["run"] == str(run)
-    for again in (arguments, ("train", new)):  # both go on with it
-        assert called(*again, "--set", "training.updates=6")[0] == 0
+    for arguments, updates in ((again, 6), (("train", new), 8)):  # both go on with it
+        assert called(*arguments, "--set", f"training.updates={updates}")[0] == 0
     code, _, error = called("train", run, "--init-from", run)
     assert code == 2
     assert "a folder for the run that --init-from begins" in error
+
+
+def test_a_file_of_the_recipes_own_data_is_not_asked_for_where_the_data_are_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "my.tsv").write_text("a\tb\n" * 9)
+    code, _, error = called("train", "tiny", "--set", "data.train=my.tsv")
+    assert code == 2
+    assert "multi30k" in error
+    assert "the recipe's own data, and not of yours: --set data.valid= --set data.test=" in error
+    code, _, error = called("train", "tiny", "--set", "data.train=my.tsv", "--set", "data.valid=x")
+    assert "no file at" in error
+    assert "own data" not in error

@@ -47,6 +47,8 @@ def train(
     with loading():
         from attlas.allocator import keep_freed_memory
         from attlas.cli.given import is_run, warn
+        from attlas.config import overridden
+        from attlas.data.lines import MissingFileError
         from attlas.data.resolving import resolved_name
         from attlas.errors import AttlasError
         from attlas.runs import CONFIG, LAST, Shelf
@@ -101,6 +103,14 @@ def train(
         saved = Shelf(folder).named(LAST) if Started in told else None
         if saved and saved.isdecimal():
             interrupt.add_note(f"update {int(saved):,} is saved: the same command goes on from it")
+        raise
+    except MissingFileError as error:
+        named = overridden({}, settings or ()).assigned
+        if ("data", "train") in named and ("data", "valid") not in named:
+            error.add_note(
+                "where that file is of the recipe's own data, and not of yours: --set data.valid= "
+                "--set data.test= --set data.held_back=0.1"
+            )
         raise
     next_step = "classify" if chosen.classifies else "look"
     print(f"{outcome.path} is ready; try: attlas {next_step} {outcome.path}")
