@@ -5,6 +5,8 @@ from dataclasses import replace
 import pytest
 import torch
 import torch.nn.functional as F
+from hypothesis import given
+from hypothesis import strategies as st
 from torch import nn
 from written import Calling, vectors
 
@@ -241,6 +243,56 @@ class Turned(Looking):
         turned = x * angles.cos() + torch.cat((-x[..., 4:], x[..., :4]), -1) * angles.sin()
         keys = turned[:, :, None, :].expand(-1, -1, 2, -1).flatten(2)[..., :WIDTH]
         return self.look(turned[:, None], keys[:, None])
+
+
+CHOICES = {
+    "whole": lambda x: x,
+    "from": lambda x: x[:, 2:],
+    "up to": lambda x: x[:, :4],
+    "middle": lambda x: x[:, 1:5],
+    "one": lambda x: x[:, 3:4],
+    "strided": lambda x: x[:, ::2],
+    "flipped": lambda x: x.flip(1),
+    "rolled": lambda x: x.roll(2, 1),
+    "turned": lambda x: torch.cat((x[:, 3:], x[:, :3]), 1),
+    "holes": lambda x: torch.cat((x[:, :2], x[:, 4:]), 1),
+    "permuted": lambda x: x[:, torch.tensor([2, 0, 1, 4, 5, 3])],
+    "chosen": lambda x: x.index_select(1, torch.tensor([0, 5, 3])),
+}
+
+
+@given(
+    st.sampled_from(sorted(CHOICES)),
+    st.sampled_from(sorted(CHOICES)),
+    st.booleans(),
+    st.booleans(),
+    st.integers(1, 3),
+)
+def test_a_place_that_is_known_is_right_whatever_was_done_to_queries_and_keys(
+    asking, asked, fused, projected, batch
+):
+    """Of the places of a text, each its own number, those that ask and those that are asked."""
+    torch.manual_seed(0)
+
+    class Choosing(Looking):
+        def __init__(self):
+            super().__init__(fused)
+            self.of_query, self.of_keys = nn.Linear(WIDTH, WIDTH), nn.Linear(WIDTH, WIDTH)
+
+        def forward(self, x):
+            query, keys = (self.of_query(x), self.of_keys(x)) if projected else (x, x)
+            return self.look(CHOICES[asking](query)[:, None], CHOICES[asked](keys)[:, None])
+
+    trace = seen_by(Choosing(), torch.randn(batch, LENGTH, WIDTH))
+    first = trace[""].position
+    numbers = torch.arange(LENGTH)[None]
+    ask, slots = (CHOICES[one](numbers)[0] for one in (asking, asked))
+    if first is not None:
+        assert torch.equal(slots[first : first + len(ask)], ask)
+        later = torch.ones(len(ask), len(slots)).triu(first + 1).bool()
+        assert trace.causal("") is not bool(later.any())
+    if asking == asked == "whole":
+        assert first == 0
 
 
 class Given(Looking):

@@ -207,8 +207,11 @@ class Origins:
                 break
             factors = self._factors(call, number)
             content = _content(call) if factors is None else factors or call.given[:1]
+            moves = call.function in _MOVING
+            if call.function in _JOINING:  # of several texts, or parts, in whatever order
+                moves = sum(not self._is_learned(one, number) for one in set(content)) > 1
             for side in who:
-                moved[side].extend([call.function] if call.function in _MOVING else ())
+                moved[side].extend([call.function] if moves else ())
             for one in content[:1]:
                 lines.setdefault(one, set()).update(who)
             if not lines:
