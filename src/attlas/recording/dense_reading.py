@@ -1,5 +1,6 @@
 """A reading that holds the weights."""
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -9,6 +10,8 @@ from torch import Tensor
 
 from attlas.errors import AttlasError
 from attlas.recording.reading import Reading
+from attlas.recording.streaming.block import Block
+from attlas.recording.streaming.blocks import Cut, blocks_of_weights
 
 
 @dataclass(frozen=True, slots=True, repr=False, eq=False)
@@ -85,3 +88,15 @@ class DenseReading(Reading):
     def kept(self) -> "DenseReading":
         allowed = None if self.allowed is None else self.allowed.clone()
         return replace(self, values=self.values.detach().clone(), allowed=allowed)
+
+    @property
+    def device(self) -> torch.device:
+        return self.values.device
+
+    @property
+    def thread_safe(self) -> bool:
+        return True
+
+    def iter_blocks(self, batch: int, cuts: Iterable[Cut]) -> Iterator[Block]:
+        seen = None if self.allowed is None else self.seen
+        return blocks_of_weights(self, self.rows, seen, batch, cuts)

@@ -1,14 +1,18 @@
 """A reading that holds what the weights are made of."""
 
 import math
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cache, partial
 
 import torch
 from jaxtyping import Bool, Float, Int, Shaped
 from torch import Tensor
 
-from attlas.patterns import Pattern
+from attlas.patterns import Both, Causal, Everywhere, Pattern, Window
 from attlas.recording.reading import Reading
+from attlas.recording.streaming.block import Block, Fringe
+from attlas.recording.streaming.blocks import Cut, ends_of
 
 NOTHING = 800.0
 """Of a slot whose score is so much below another nothing is left: e⁻⁸⁰⁰ is 0 in every precision."""
@@ -153,6 +157,21 @@ class FactoredReading(Reading):
         query, keys = self.query.detach().clone(), self.keys.detach().clone()
         return replace(self, query=query, keys=keys)
 
+    @property
+    def device(self) -> torch.device:
+        return self.query.device
+
+    @property
+    def thread_safe(self) -> bool:
+        return True
+
+    @property
+    def of_softmax(self) -> bool:
+        return True
+
+    def iter_blocks(self, batch: int, cuts: Iterable[Cut]) -> Iterator[Block]:
+        return _of_factored(self, batch, list(cuts))
+
     def _allowed(self, start: int, stop: int) -> Bool[Tensor, "#batch #heads rows slots"]:
         queries, slots = stop - start, self.shape[3]
         allowed = self.pattern.mask(queries, slots, self.counted_from + start, self.query.device)
@@ -208,3 +227,179 @@ def _longest(vectors: Float[Tensor, "batch heads places width"]) -> Float[Tensor
     precise = torch.promote_types(vectors.dtype, torch.float32)
     lengths: Tensor = torch.linalg.vector_norm(vectors.detach(), dim=-1, dtype=precise)
     return lengths.amax(-1)
+
+
+def _stretch_of(row: FactoredReading) -> tuple[int, int, bool]:
+    """The first real slot, the one after the last, and whether there is padding in between."""
+    if row.real is None:
+        return 0, row.shape[3], False
+    places = row.real[0].nonzero().flatten()
+    if not len(places):
+        return 0, 0, False
+    low, high = int(places[0]), int(places[-1]) + 1
+    return low, high, len(places) < high - low
+
+
+def _reach_of(pattern: Pattern, first: int, last: int, low: int, high: int) -> tuple[int, int]:
+    """Of the slots low … high − 1 those that queries at first … last can see at all."""
+    bound = pattern.bound
+    if bound.marks:
+        return low, high
+    if bound.back is not None:
+        low = min(max(first - bound.back, low), high)
+    if bound.ahead is not None:
+        high = max(min(last + bound.ahead + 1, high), low)
+    return low, high
+
+
+def _fringes_of(
+    row: FactoredReading,
+    heads: slice,
+    rows: tuple[int, int],
+    slots: tuple[int, int],
+    *,
+    holes: bool,
+) -> tuple[Fringe, ...]:
+    """Where not every query of one batch row sees every slot.
+
+    holes: whether there is padding among these slots.
+    """
+    (start, stop), (low, high) = rows, slots
+    from_here = up_to = low
+    if row.bias is None and not holes:
+        from_here, up_to = _seen_by_all(
+            row.pattern, row.counted_from + start, row.counted_from + stop - 1
+        )
+        from_here, up_to = max(low, min(from_here, high)), max(low, min(up_to, high))
+    sides = ((low, from_here), (up_to, high)) if from_here < up_to else ((low, high),)
+    return tuple(
+        Fringe(*side, _seen(row, heads, rows, side)) for side in sides if side[0] < side[1]
+    )
+
+
+def _seen_by_all(pattern: Pattern, first: int, last: int) -> tuple[int, int]:
+    """A stretch of slots that every query at first … last sees, empty where nobody knows one."""
+    whole = -(1 << 62), 1 << 62
+    if isinstance(pattern, Everywhere):
+        return whole
+    if isinstance(pattern, Causal):
+        return whole[0], first + 1
+    if isinstance(pattern, Window):
+        return last - pattern.radius, first + pattern.radius + 1
+    if isinstance(pattern, Both):
+        left = _seen_by_all(pattern.left, first, last)
+        right = _seen_by_all(pattern.right, first, last)
+        return max(left[0], right[0]), min(left[1], right[1])
+    return 0, 0
+
+
+def _seen(
+    row: FactoredReading, heads: slice, rows: tuple[int, int], slots: tuple[int, int]
+) -> Bool[Tensor, "#heads rows slots"]:
+    if row.bias is not None:
+        seen = row.seen(*rows)[0]
+        return (seen[heads] if seen.shape[0] > 1 else seen)[..., slice(*slots)]
+    device = row.query.device
+    slot = torch.arange(*slots, device=device)
+    query = row.counted_from + torch.arange(*rows, device=device).unsqueeze(-1)
+    seen = row.pattern(query, slot).expand(len(query), len(slot)).unsqueeze(0)
+    return seen if row.real is None else seen & row.real[0, slice(*slots)]
+
+
+def _of_factored(row: FactoredReading, batch: int, cuts: Sequence[Cut]) -> Iterator[Block]:
+    """softmax(q kᵀ), only where the pattern may look."""
+    precise = torch.promote_types(row.query.dtype, torch.float32)
+    left, right, holes = _stretch_of(row)
+    origin = row.counted_from
+    _, last = _reach_of(row.pattern, origin, origin + row.shape[2] - 1, left, right)
+    # Rows of padding may be hidden whole by a finite number, and then look at all slots alike: they
+    # do not count, unless there are no others.
+    shown = partial(ends_of, row, row.shown, row.seen)
+    known = shown if row.bias is not None else partial(_real_ends, row, left, last)
+    ends = cache(known)
+    # Three rooms for all blocks: what has just been freed is slow to be had again.
+    largest = max((_pairs(*cut) * row.shape[3] for cut in cuts), default=0)
+    room = row.query.new_empty((3, largest), dtype=precise)
+    ready, keys = slice(0, 0), row.keys
+    for heads, start, stop in cuts:
+        if ready != heads:
+            ready, keys = heads, _keys_of(row, heads).to(precise).mT
+        low, high = _reach_of(row.pattern, origin + start, origin + stop - 1, left, right)
+        query = row.query[0, heads, start:stop].to(precise) * row.scale
+        shape = (query.shape[0], stop - start, high - low)
+        size = _pairs(heads, start, stop) * (high - low)
+        scores, weights, scratch = room[:, :size].view(3, *shape)
+        _score(row, heads, query, keys[..., low:high], (start, stop), (low, high), scores)
+        fringes = _fringes_of(row, heads, (start, stop), (low, high), holes=holes)
+        _hide(scores, fringes, low, -torch.inf)
+        sees = _seeing(scores, fringes)
+        if high > low:
+            torch.softmax(scores, -1, out=weights)
+        if not bool(sees.all()):
+            weights.masked_fill_(~sees.unsqueeze(-1), 0.0)
+        _hide(scores, fringes, low, 0.0)  # 0 · −∞ is no number
+        first = None if row.first is None else row.first + start
+        place = batch, heads, start, stop, low, high, first
+        yield Block(*place, scores, weights, scratch, fringes, sees, ends)
+
+
+def _real_ends(row: FactoredReading, left: int, last: int) -> tuple[int, int]:
+    """The same where the pattern alone hides: the real slots among `left` … `last` − 1."""
+    if row.real is None:
+        return left, last - 1
+    places = row.real[0, left:last].nonzero().flatten()
+    return (left + int(places[0]), left + int(places[-1])) if len(places) else (left, left - 1)
+
+
+def _hide(
+    scores: Float[Tensor, "heads rows slots"], fringes: Sequence[Fringe], low: int, value: float
+) -> None:
+    for fringe in fringes:
+        scores[..., fringe.low - low : fringe.high - low].masked_fill_(~fringe.seen, value)
+
+
+def _seeing(
+    scores: Float[Tensor, "heads rows slots"], fringes: Sequence[Fringe]
+) -> Bool[Tensor, "heads rows"]:
+    """Which rows see a slot at all: every one, where there are slots that all of them see."""
+    heads, rows, slots = scores.shape
+    by_all = slots > sum(fringe.high - fringe.low for fringe in fringes)
+    sees = torch.full((1, rows), by_all, device=scores.device)
+    for fringe in () if by_all else fringes:
+        sees = sees | fringe.seen.any(-1)
+    return sees.expand(heads, rows)
+
+
+def _score(
+    row: FactoredReading,
+    heads: slice,
+    query: Float[Tensor, "heads rows width"],
+    keys: Float[Tensor, "heads width slots"],
+    rows: tuple[int, int],
+    slots: tuple[int, int],
+    out: Float[Tensor, "heads rows slots"],
+) -> None:
+    """cap(q kᵀ) + bias, written into `out`."""
+    with torch.autocast(query.device.type, enabled=False):
+        if len(query) == 1:  # the same, and quicker
+            torch.mm(query[0], keys[0], out=out[0])
+        else:
+            torch.bmm(query, keys, out=out)
+    if row.softcap is not None:
+        out.div_(row.softcap).tanh_().mul_(row.softcap)
+    if row.bias is not None and row.bias.dtype != torch.bool:
+        bias = row.bias[0]
+        bias = bias[heads] if bias.shape[0] > 1 else bias
+        bias = bias[:, slice(*rows)] if bias.shape[1] > 1 else bias
+        out.add_(bias[..., slice(*slots)] if bias.shape[2] > 1 else bias)
+
+
+def _keys_of(row: FactoredReading, heads: slice) -> Float[Tensor, "heads slots width"]:
+    shared = row.shape[1] // row.keys.shape[1]
+    if shared == 1:
+        return row.keys[0, heads]
+    return row.keys[0, torch.arange(heads.start, heads.stop, device=row.keys.device) // shared]
+
+
+def _pairs(heads: slice, start: int, stop: int) -> int:
+    return int(heads.stop - heads.start) * (stop - start)

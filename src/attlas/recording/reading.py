@@ -1,13 +1,16 @@
 """A reading: one question, answered exactly — which weights did these queries give?"""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
+import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from attlas.errors import AttlasError
 from attlas.recording.statistics import Statistics
+from attlas.recording.streaming.block import Block
+from attlas.recording.streaming.blocks import Cut, blocks_of_weights
 
 _AT_MOST = 1 << 28  # weights, a gigabyte of them
 
@@ -55,6 +58,25 @@ class Reading(Statistics, ABC):
         """The same reading with tensors of its own, out of any graph: what a model goes on to
         write over stays as it was. Masks are shared.
         """
+
+    @property
+    def device(self) -> torch.device:
+        """Where its numbers are."""
+        return torch.device("cpu")
+
+    @property
+    def thread_safe(self) -> bool:
+        """Whether several threads may ask it at the same time."""
+        return False
+
+    @property
+    def of_softmax(self) -> bool:
+        """Whether the scores of its blocks are those that the softmax was taken of."""
+        return False
+
+    def iter_blocks(self, batch: int, cuts: Iterable[Cut]) -> Iterator[Block]:
+        """The blocks of a reading of one batch row, which has this number among all rows."""
+        return blocks_of_weights(self, self.rows, self.seen, batch, cuts)
 
     def weights(self, at_most: int = _AT_MOST) -> Float[Tensor, "batch heads queries slots"]:
         """All weights at once: O(queries × slots) memory.

@@ -6,6 +6,8 @@ from typing import Any
 from jaxtyping import Float, Int, Shaped
 from torch import Tensor
 
+from attlas.recording.streaming import asking
+from attlas.recording.streaming.summarising import summarise
 from attlas.recording.streaming.summary import Summary
 
 THRESHOLD = 0.01
@@ -30,8 +32,6 @@ class Statistics:
         Errors: `AttlasError` for a name that there is not, a threshold that is no weight, and for
         what needs to know where the queries stand, of a reading that does not.
         """
-        from attlas.recording.streaming.summarising import summarise  # it knows what a reading is
-
         return summarise(self._reading, names, threshold)
 
     def entropy(self) -> Float[Tensor, "batch heads queries"]:
@@ -109,9 +109,7 @@ class Statistics:
         A slot that is seen counts where its weight is too small for a float, too, and is 0. Where a
         query sees fewer, weight 0 and slot −1. Errors: `AttlasError` for k below 1.
         """
-        from attlas.recording.streaming.asking import top
-
-        return top(self._reading, k)
+        return asking.top(self._reading, k)
 
     def mass(
         self, groups: Shaped[Tensor, "..."] | Sequence[int]
@@ -121,9 +119,7 @@ class Statistics:
         groups: the number of the group of each slot, from 0; below 0 = of none.
         Errors: `AttlasError` where there is not one number for each slot.
         """
-        from attlas.recording.streaming.asking import mass
-
-        return mass(self._reading, groups)
+        return asking.mass(self._reading, groups)
 
     def pooled(
         self,
@@ -139,9 +135,7 @@ class Statistics:
         at row ⌊r · n / shape⌋.
         Errors: `AttlasError` for a window outside of the map, or with fewer places than cells.
         """
-        from attlas.recording.streaming.asking import pooled
-
-        return pooled(self._reading, rows, slots, shape, how)
+        return asking.pooled(self._reading, rows, slots, shape, how)
 
     def _one(self, name: str, threshold: float = THRESHOLD) -> Tensor:
         found: Tensor = getattr(self.summary(name, threshold=threshold), name)

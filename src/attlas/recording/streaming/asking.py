@@ -8,8 +8,8 @@ from jaxtyping import Float, Int, Shaped
 from torch import Tensor
 
 from attlas.errors import AttlasError
-from attlas.recording.reading import Reading
 from attlas.recording.streaming.abandoning import Abandoning
+from attlas.recording.streaming.blocks import BlockSource
 from attlas.recording.streaming.gathering import Gathering, Mass, Top, gather
 from attlas.recording.streaming.pooled import Pooled
 
@@ -17,7 +17,7 @@ _CELLS = 1024
 
 
 def top(
-    reading: Reading, k: int
+    reading: BlockSource, k: int
 ) -> tuple[Float[Tensor, "batch heads queries k"], Int[Tensor, "batch heads queries k"]]:
     """See `Reading.top`."""
     if k < 1:
@@ -27,7 +27,7 @@ def top(
 
 
 def mass(
-    reading: Reading, groups: Shaped[Tensor, "..."] | Sequence[int]
+    reading: BlockSource, groups: Shaped[Tensor, "..."] | Sequence[int]
 ) -> Float[Tensor, "batch heads queries groups"]:
     """See `Reading.mass`."""
     numbers = groups if isinstance(groups, Tensor) else torch.tensor(groups, device="cpu")
@@ -53,7 +53,7 @@ def mass(
 
 
 def pooled(
-    reading: Reading,
+    reading: BlockSource,
     rows: tuple[int, int] | None,
     slots: tuple[int, int] | None,
     shape: tuple[int, int] | None,

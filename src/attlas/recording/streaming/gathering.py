@@ -12,11 +12,8 @@ from jaxtyping import Float, Int, Shaped
 from torch import Tensor
 from torch.nn.functional import linear
 
-from attlas.recording.dense_reading import DenseReading
-from attlas.recording.factored_reading import FactoredReading
-from attlas.recording.reading import Reading
 from attlas.recording.streaming.block import Block
-from attlas.recording.streaming.blocks import AT_ONCE, blocks_of
+from attlas.recording.streaming.blocks import AT_ONCE, BlockSource, blocks_of
 from attlas.recording.streaming.rows import OfRow
 from attlas.recording.streaming.threads import side_by_side
 
@@ -48,7 +45,9 @@ class Rows(Gathering):
 
     shared = True
 
-    def __init__(self, reading: Reading, of_row: OfRow, like: torch.dtype = torch.float32) -> None:
+    def __init__(
+        self, reading: BlockSource, of_row: OfRow, like: torch.dtype = torch.float32
+    ) -> None:
         self._shape = reading.shape[:3]
         self._of_row = of_row
         self._like = like  # of a reading without a block
@@ -74,7 +73,7 @@ class Received(Gathering):
 
     shared = True
 
-    def __init__(self, reading: Reading) -> None:
+    def __init__(self, reading: BlockSource) -> None:
         batch, heads, _, slots = reading.shape
         self._sums = _room((batch, heads, slots), torch.float64)
         self._like = torch.float32
@@ -103,10 +102,10 @@ class Top(Gathering):
 
     shared = True
 
-    def __init__(self, reading: Reading, k: int) -> None:
+    def __init__(self, reading: BlockSource, k: int) -> None:
         shape = (*reading.shape[:3], k)
         self._weights, self._slots = _room(shape), _room(shape, torch.int64, -1)
-        self._of_softmax = isinstance(reading, FactoredReading)
+        self._of_softmax = reading.of_softmax
         self._lock = threading.Lock()
 
     def take(self, block: Block) -> None:
@@ -144,7 +143,9 @@ class Mass(Gathering):
 
     shared = True
 
-    def __init__(self, reading: Reading, groups: Int[Tensor, "#batch slots"], count: int) -> None:
+    def __init__(
+        self, reading: BlockSource, groups: Int[Tensor, "#batch slots"], count: int
+    ) -> None:
         self._groups = groups.expand(reading.shape[0], -1)
         self._masses = _room((*reading.shape[:3], count))
         self._lock = threading.Lock()
@@ -172,19 +173,22 @@ def _room(shape: Sequence[int], dtype: torch.dtype = torch.float32, number: int 
 
 
 def gather(
-    reading: Reading, gatherings: Mapping[str, Gathering], *, within: tuple[int, int] | None = None
+    reading: BlockSource,
+    gatherings: Mapping[str, Gathering],
+    *,
+    within: tuple[int, int] | None = None,
 ) -> dict[str, Any]:
     """The results of them all, from one pass over the blocks.
 
     Numbers without a graph, in full precision, whatever autocast and grad mode say here. within:
     the rows that matter, as of `blocks_of`.
     """
-    with torch.no_grad(), torch.autocast(_device(reading).type, enabled=False):
+    with torch.no_grad(), torch.autocast(reading.device.type, enabled=False):
         return _gathered(reading, gatherings, within)
 
 
 def _gathered(
-    reading: Reading, gatherings: Mapping[str, Gathering], within: tuple[int, int] | None
+    reading: BlockSource, gatherings: Mapping[str, Gathering], within: tuple[int, int] | None
 ) -> dict[str, Any]:
     every = list(gatherings.values())
     if all(one.shared for one in every) and _may_be_shared(reading):
@@ -204,18 +208,11 @@ def _gathered(
     return {name: one.result for name, one in gatherings.items()}
 
 
-def _may_be_shared(reading: Reading) -> bool:
+def _may_be_shared(reading: BlockSource) -> bool:
     """Whether it is of a kind that threads may ask at the same time, on a CPU, and large enough."""
-    if not isinstance(reading, FactoredReading | DenseReading):
-        return False
     large = math.prod(reading.shape) > AT_ONCE
-    return large and _device(reading).type == "cpu" and torch.get_num_threads() > 1
-
-
-def _device(reading: Reading) -> torch.device:
-    if isinstance(reading, FactoredReading):
-        return reading.query.device
-    return reading.values.device if isinstance(reading, DenseReading) else torch.device("cpu")
+    several = reading.device.type == "cpu" and torch.get_num_threads() > 1
+    return reading.thread_safe and large and several
 
 
 def _take(blocks: Iterable[Block], gatherings: Sequence[Gathering]) -> None:

@@ -9,8 +9,8 @@ from jaxtyping import Float
 from torch import Tensor
 
 from attlas.errors import AttlasError
-from attlas.recording.reading import Reading
 from attlas.recording.streaming.block import Block
+from attlas.recording.streaming.blocks import BlockSource
 from attlas.recording.streaming.gathering import Gathering
 
 
@@ -25,7 +25,7 @@ class Pooled(Gathering):
 
     def __init__(
         self,
-        reading: Reading,
+        reading: BlockSource,
         rows: tuple[int, int],
         slots: tuple[int, int],
         shape: tuple[int, int],

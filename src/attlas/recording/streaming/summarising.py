@@ -6,26 +6,40 @@ import torch
 from torch import Tensor
 
 from attlas.errors import AttlasError
-from attlas.recording.reading import Reading
-from attlas.recording.streaming import rows
 from attlas.recording.streaming.block import unplaced
+from attlas.recording.streaming.blocks import BlockSource
 from attlas.recording.streaming.gathering import Gathering, Received, Rows, gather
+from attlas.recording.streaming.rows import (
+    OfRow,
+    above,
+    argmax,
+    concentration,
+    distance,
+    effective,
+    entropy,
+    evenness,
+    on_first,
+    on_last,
+    on_offset,
+    peak,
+    visible,
+)
 from attlas.recording.streaming.summary import Summary
 
-_OF_ROWS: Mapping[str, rows.OfRow] = {
-    "entropy": rows.entropy,
-    "evenness": rows.evenness,
-    "effective": rows.effective,
-    "visible": rows.visible,
-    "peak": rows.peak,
-    "argmax": rows.argmax,
-    "distance": rows.distance,
-    "on_first": rows.on_first,
-    "on_last": rows.on_last,
-    "on_itself": rows.on_offset(0),
-    "on_previous": rows.on_offset(-1),
-    "on_next": rows.on_offset(1),
-    "concentration": rows.concentration,
+_OF_ROWS: Mapping[str, OfRow] = {
+    "entropy": entropy,
+    "evenness": evenness,
+    "effective": effective,
+    "visible": visible,
+    "peak": peak,
+    "argmax": argmax,
+    "distance": distance,
+    "on_first": on_first,
+    "on_last": on_last,
+    "on_itself": on_offset(0),
+    "on_previous": on_offset(-1),
+    "on_next": on_offset(1),
+    "concentration": concentration,
 }
 PLACED = ("distance", "on_itself", "on_previous", "on_next")
 """What needs to know where the queries stand."""
@@ -35,7 +49,7 @@ QUICK = tuple(name for name in NAMES if name != "concentration")
 """All but what has to sort every row."""
 
 
-def summarise(reading: Reading, names: tuple[str, ...], threshold: float) -> Summary:
+def summarise(reading: BlockSource, names: tuple[str, ...], threshold: float) -> Summary:
     """These statistics, or all the quick ones where none is named.
 
     Where the queries stand at places that nobody knows, all the quick ones that need none.
@@ -59,8 +73,8 @@ def summarise(reading: Reading, names: tuple[str, ...], threshold: float) -> Sum
     return Summary(**gather(reading, {n: _gathering(reading, n, threshold) for n in chosen}))
 
 
-def _gathering(reading: Reading, name: str, threshold: float) -> Gathering:
+def _gathering(reading: BlockSource, name: str, threshold: float) -> Gathering:
     if name == "received":
         return Received(reading)
-    of_row: Callable[..., Tensor] = rows.above(threshold) if name == "above" else _OF_ROWS[name]
+    of_row: Callable[..., Tensor] = above(threshold) if name == "above" else _OF_ROWS[name]
     return Rows(reading, of_row, torch.int64 if name == "argmax" else torch.float32)
