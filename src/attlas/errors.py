@@ -2,23 +2,50 @@
 
 import os
 from collections.abc import Iterable
+from typing import Any
 
 _LISTED = 12  # names that one message has room for
+_QUOTED = 80  # characters of a value that somebody gave
+_PART = 2000  # characters of a part of a message, whatever it tells of
+_TAIL = 200  # of these, at its end
 
 
 class AttlasError(ValueError):
     """A mistake in what was given to attlas: `wanted W; got G; do D`.
 
     The command line prints it without a traceback and exits with 2; anything else that escapes is
-    ours and exits with 1.
+    ours and exits with 1. Values are told by `quoted`; what is very long all the same is cut.
     """
 
     def __init__(self, wanted: str, came: str, do: str) -> None:
-        self.wanted, self.came, self.do = wanted, came, do
-        super().__init__(f"wanted {wanted}; got {came}; {do}")
+        self.wanted, self.came, self.do = map(_readable, (wanted, came, do))
+        super().__init__(f"wanted {self.wanted}; got {self.came}; {self.do}")
 
     def __reduce__(self) -> tuple[type["AttlasError"], tuple[str, str, str]]:
         return type(self), (self.wanted, self.came, self.do)  # it travels between processes
+
+
+def quoted(value: Any, most: int = _QUOTED) -> str:
+    """A value as Python writes it; of a longer one the beginning, and how long it is."""
+    if not isinstance(value, str):
+        return shortened(repr(value), most)
+    return repr(value[:most]) + _rest(value, most)
+
+
+def shortened(text: str, most: int = _QUOTED) -> str:
+    """A text as it is; of more than `most` characters the first, and how many there are."""
+    return text[:most] + _rest(text, most)
+
+
+def _rest(text: str, most: int) -> str:
+    return f"… ({len(text):,} characters)" if len(text) > most else ""
+
+
+def _readable(text: str) -> str:
+    """A part of a message, short enough to be read."""
+    if len(text) <= _PART:
+        return text
+    return f"{text[: _PART - 2 * _TAIL]} … ({len(text):,} characters) … {text[-_TAIL:]}"
 
 
 def listed(names: Iterable[str], between: str = "; ") -> str:

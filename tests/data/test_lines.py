@@ -5,6 +5,7 @@ import io
 import lzma
 import sys
 import tarfile
+import tracemalloc
 import zipfile
 from pathlib import Path
 
@@ -12,7 +13,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from attlas.data import read_conllu, read_labelled, read_lines, read_pairs, stream_lines
+from attlas.data import (
+    lines,
+    read_conllu,
+    read_labelled,
+    read_lines,
+    read_pairs,
+    stream_lines,
+)
 from attlas.data.lines import Lines, check_given_again
 from attlas.errors import AttlasError
 
@@ -192,3 +200,43 @@ def test_blank_lines_at_the_end_are_no_rows_of_a_table() -> None:
     assert Lines("it", ("a", "", "b", " ", "")).rows == ("a", "", "b")
     assert Lines("it", ("a", "\t")).rows == ("a", "\t")  # two empty fields
     assert Lines("it", ("", "")).rows == ()
+
+
+@pytest.mark.parametrize("pack", [bytes, gzip.compress], ids=["plain", "gzipped"])
+def test_a_line_beyond_the_longest_is_refused_with_its_number(tmp_path, monkeypatch, pack):
+    monkeypatch.setattr(lines, "LONGEST_LINE", 100)
+    path = tmp_path / "text"
+    for longest in (b"x" * 99 + b"\n", b"x" * 100, b"\n"):
+        path.write_bytes(pack(b"a\nb\n" + longest))
+        assert [len(text) for text in read_lines(path).texts][:2] == [1, 1]
+    for longest in (b"x" * 100 + b"\n", b"x" * 101, b"x" * 10_000):
+        path.write_bytes(pack(b"a\nb\n" + longest + b"\nc\n"))
+        with pytest.raises(
+            AttlasError, match=r"at most 100 bytes in .*text; got a longer one, line 3"
+        ):
+            read_lines(path)
+
+
+def test_a_line_beyond_the_longest_is_refused_on_the_standard_input_after_those_before_it(
+    monkeypatch,
+):
+    monkeypatch.setattr(lines, "LONGEST_LINE", 100)
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"a\n" + b"x" * 200)))
+    found = stream_lines("-")
+    assert next(found) == "a"
+    with pytest.raises(AttlasError, match="in the standard input; got a longer one, line 2"):
+        next(found)
+
+
+def test_a_small_gzip_file_does_not_ask_for_the_memory_that_it_names(tmp_path):
+    """256 MiB of one line, in 256 KB: it is refused once as much as the longest has been read."""
+    path, packed = tmp_path / "bomb.gz", gzip.compress(bytes(2**26), 9)
+    path.write_bytes(packed * 4)  # members follow each other
+    tracemalloc.start()
+    try:
+        with pytest.raises(AttlasError, match="a longer one, line 1"):
+            read_lines(path)
+        most = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert most < 8 * lines.LONGEST_LINE

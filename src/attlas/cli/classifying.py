@@ -16,7 +16,7 @@ from attlas.cli.output import STANDARD, check_replaceable, check_writable, opene
 from attlas.cli.translating import at_hand
 from attlas.cli.window import windows
 from attlas.data import stream_lines
-from attlas.errors import AttlasError, unwritable
+from attlas.errors import AttlasError, quoted, unwritable
 from attlas.figures.saving import suffix_of
 
 _TRACE = ".safetensors"
@@ -46,7 +46,7 @@ def check_texts(
         if kind := _on_disk(text):
             raise AttlasError(
                 "texts to classify",
-                f"the name of a {kind}, {text!r}",
+                f"the name of a {kind}, {quoted(text)}",
                 f"read it: --input {quote(text)}"
                 if kind == "file"
                 else f"to classify that very word, write: echo {quote(text)} | attlas classify …",

@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from attlas.cli.given import trace_at
 from attlas.decoding import Translator
 from attlas.decoding.remarks import remarks
-from attlas.errors import AttlasError, listed
+from attlas.errors import AttlasError, listed, quoted
 from attlas.figures import Map, MissingGlyphs, UnfitTokens, bars, figure_of, maps_of, save
 from attlas.recording import Trace
 
@@ -19,7 +19,7 @@ def trace_on_disk(path: Path, text: str | None) -> Trace:
     if text is not None:
         raise AttlasError(
             "no text beside a trace, which holds its own",
-            repr(text),
+            quoted(text),
             "leave it out, or name the folder of a run",
         )
     return trace_at(path)

@@ -6,7 +6,7 @@ from pathlib import Path
 from attlas.allocator import keep_freed_memory
 from attlas.cli.interrupt import loading
 from attlas.decoding import DecodingConfig, Translator
-from attlas.errors import AttlasError
+from attlas.errors import AttlasError, quoted
 from attlas.runs import Run
 
 _EXPORTS = ("ctranslate2", "ctranslate2-int8")  # as attlas export calls their folders
@@ -29,7 +29,7 @@ def translator_of(
         raise AttlasError(
             f"one of the engines attlas, {', '.join(_EXPORTS)}, or the folder of an export to "
             "ctranslate2",
-            f"{engine!r}, where no folder is",
+            f"{quoted(engine)}, where no folder is",
             "choose one",
         )
     if device != "cpu":

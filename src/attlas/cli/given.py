@@ -35,7 +35,16 @@ def run_at(path: Path, checkpoint: str) -> tuple[Run, str]:
             f"add --checkpoint last, or go on with its training: {go_on}",
         )
     whole = checkpoint.zfill(8)
-    return run, whole if whole in there else checkpoint
+    named = whole if whole in there else checkpoint
+    number = run.shelf.number_of(named)
+    if number in there and not run.shelf.sealed(number):
+        print(
+            f"attlas: checkpoint {number} of {path} does not say beside which vocabulary and "
+            "settings it was saved, as those of an older attlas do not: whether these are the same "
+            f"still, nobody can tell; what a training saves from now on says so: {go_on}",
+            file=sys.stderr,
+        )
+    return run, named
 
 
 def names_a_trace(path: Path) -> bool:

@@ -1,12 +1,14 @@
 """Runs, traces and recipes, told in lines of text."""
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 from attlas.config import write_toml
 from attlas.data import attribution
+from attlas.errors import AttlasError
 from attlas.recording import DenseReading, Trace
-from attlas.runs import BEST, LAST, Run
+from attlas.runs import BEST, LAST, METRICS, Run
 from attlas.training import Recipe
 
 
@@ -92,6 +94,17 @@ def _checkpoints(run: Run) -> list[tuple[str, str]]:
 def _scores(run: Run) -> tuple[str, str]:
     """Every validation, oldest first; the signature of BLEU once, if it is the same for all."""
     events = [event for event in run.events() if event.get("event") == "validated"]
+    try:
+        return "scores on the validation set", _scores_of(events, run)
+    except (KeyError, TypeError, ValueError) as error:
+        raise AttlasError(
+            f"every validation with its update, loss and scores in {run.path / METRICS}",
+            f"one without them ({error!r})",
+            "put that file back as attlas train wrote it, or take that line out of it",
+        ) from None
+
+
+def _scores_of(events: Sequence[Mapping[str, Any]], run: Run) -> str:
     signatures = {event["signature"] for event in events if event.get("bleu") is not None}
     best = run.shelf.named(BEST)
     of_best = [place for place, event in enumerate(events) if event.get("checkpoint") == best]
@@ -106,7 +119,7 @@ def _scores(run: Run) -> tuple[str, str]:
             scores.append(f"{event['accuracy']:.1%}{exactly} right")
         told.append((*scores, "best" if place in of_best[-1:] else ""))
     below = [f"BLEU: {signature}" for signature in signatures if len(signatures) == 1]
-    return "scores on the validation set", "\n".join([_table(told) or "none yet", *below])
+    return "\n".join([_table(told) or "none yet", *below])
 
 
 def _table(rows: Iterable[Sequence[str]]) -> str:

@@ -6,7 +6,7 @@ from attlas.config import Overridden, nearest, overridden
 from attlas.config.override import SET
 from attlas.decoding import DecodingConfig
 from attlas.decoding.config import check_in_use, idle_settings
-from attlas.errors import AttlasError
+from attlas.errors import AttlasError, quoted
 from attlas.runs import CONFIG, Run
 
 
@@ -42,7 +42,7 @@ def decoding_of(
     if not isinstance(tables["decoding"], dict):
         raise AttlasError(
             "one of the settings of the search, such as decoding.method=greedy",
-            f"decoding={tables['decoding']!r}",
+            f"decoding={quoted(tables['decoding'])}",
             "name the setting behind a dot",
         )
     asked = {**tables["decoding"]}

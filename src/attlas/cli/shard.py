@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from attlas.errors import AttlasError
+from attlas.errors import AttlasError, quoted
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +21,9 @@ class Shard:
         if number.isdecimal() and count.isdecimal() and 1 <= int(number) <= int(count):
             return cls(int(number), int(count))
         raise AttlasError(
-            "a shard I/N with I from 1 to N, such as 2/8", repr(text), "say which of how many it is"
+            "a shard I/N with I from 1 to N, such as 2/8",
+            quoted(text),
+            "say which of how many it is",
         )
 
     def of(self, paths: Sequence[Path]) -> list[Path]:

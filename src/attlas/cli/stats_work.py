@@ -27,7 +27,7 @@ from attlas.cli.stats_measuring import Measuring, measure
 from attlas.cli.stats_part import StatsPart
 from attlas.cli.stats_table import Table, table_at
 from attlas.decoding.config import idle_settings
-from attlas.errors import AttlasError
+from attlas.errors import AttlasError, quoted
 from attlas.runs import BEST, CONFIG, held
 from attlas.runs.durable import explained
 
@@ -78,12 +78,12 @@ def work(asked: Asked) -> None:
 def _checked(asked: Asked) -> tuple[Path, Table]:
     """What can be told before anything is read."""
     if asked.by not in _BY:
-        raise AttlasError("--by head or --by token", repr(asked.by), "choose one of them")
+        raise AttlasError("--by head or --by token", quoted(asked.by), "choose one of them")
     if asked.output is None:
         raise AttlasError("an output for the table", "none", "add one: --output stats.csv")
     if unknown := [name for name in asked.also if name not in ALSO]:
         raise AttlasError(
-            f"--also with {' or '.join(ALSO)}", repr(unknown[0]), "choose one of them"
+            f"--also with {' or '.join(ALSO)}", quoted(unknown[0]), "choose one of them"
         )
     columns = columns_of(by_token=asked.by == "token", also=asked.also)
     table = table_at(asked.output, columns)

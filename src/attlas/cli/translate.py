@@ -10,6 +10,7 @@ import typer
 
 from attlas.cli.interrupt import loading
 from attlas.cli.options import Beam, Checkpoint, Device, Engine, RunFolder, SearchSettings
+from attlas.errors import quoted
 
 
 def translate(
@@ -157,7 +158,7 @@ def _meant(run: Path, files: list[Path], others: Mapping[str, str], came: str) -
     if not any(map(exists, files)):
         text = " ".join(map(str, files))
         advice = f"to translate a text: echo {quote(text)} | {join(command + written)}"
-        return f"{text!r}, where no file is", advice
+        return f"{quoted(text)}, where no file is", advice
     into = "add --into FOLDER"
     if others:
         into = f"take --into FOLDER instead of {' and '.join(others)}"

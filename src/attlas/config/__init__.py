@@ -1,7 +1,7 @@
 """Settings: frozen values, read from TOML, written back, overridden from the command line."""
 
 from attlas.config.config import Config
-from attlas.config.json import parse_json
+from attlas.config.json import parse_json, stored_bytes
 from attlas.config.override import Overridden, overridden
 from attlas.config.place import nearest, regrouped
 from attlas.config.toml import read_toml, write_toml
@@ -14,5 +14,6 @@ __all__ = [
     "parse_json",
     "read_toml",
     "regrouped",
+    "stored_bytes",
     "write_toml",
 ]

@@ -10,7 +10,7 @@ from pydantic_core import ErrorDetails
 
 from attlas.config.override import SET, Keys, Overridden
 from attlas.config.place import Place, alike, named
-from attlas.errors import AttlasError
+from attlas.errors import AttlasError, quoted, shortened
 
 _TAGS = ("kind",)  # in so many groups that it says nothing of which one was meant
 
@@ -94,18 +94,18 @@ def _explained(
         return AttlasError(
             wanted=f"`{place.name}.kind` in {where}: one of "
             f"{', '.join(map(repr, place.kinds_of_setting))}",
-            came="nothing" if tag is None else repr(tag),
+            came="nothing" if tag is None else quoted(tag),
             do="say which kind it is" if tag is None else "correct that value",
         )
     if first["type"] in ("model_type", "model_attributes_type", "dict_type"):
         return AttlasError(
             wanted=f"`{place.name}` in {where}: a table of settings",
-            came=_as_written(first["input"]),
+            came=_shown(first["input"]),
             do=f"set what is in it: `{place.name}.… = …`",
         )
     return AttlasError(
         wanted=f"`{place.name}` in {where}: {_wish(first)}",
-        came="a shorter list" if first["type"] == "missing" else _as_written(first["input"]),
+        came="a shorter list" if first["type"] == "missing" else _shown(first["input"]),
         do="correct that value",
     )
 
@@ -124,6 +124,11 @@ def _wish(complaint: ErrorDetails) -> str:
     """What the value should have been."""
     told = complaint["msg"]  # of limits and choices it says clearly what may be
     return _WISHES.get(complaint["type"], f"{told[:1].lower()}{told[1:]}")
+
+
+def _shown(value: Any) -> str:
+    """As `_as_written`, of what is long the beginning."""
+    return quoted(value) if isinstance(value, str) else shortened(_as_written(value))
 
 
 def _as_written(value: Any) -> str:
@@ -163,4 +168,4 @@ def _unknown(
     there = [] if key in _TAGS else sorted(named(root, key, table), key=lambda one: one.count("."))
     near = [*there, *here] or (alike(root, key, table) if put_in and key not in _TAGS else [])
     hint = f"did you mean {' or '.join(f'`{one}`' for one in near[:3])}? " if near else ""
-    return AttlasError(wanted, f"`{place.name}`", f"{hint}{listed}")
+    return AttlasError(wanted, f"`{shortened(place.name)}`", f"{hint}{listed}")

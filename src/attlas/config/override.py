@@ -6,7 +6,8 @@ from copy import deepcopy
 from datetime import date, time
 from typing import Any
 
-from attlas.errors import AttlasError
+from attlas.config.json import DEEPEST, nested
+from attlas.errors import AttlasError, quoted
 
 SET = "--set"
 Keys = tuple[str, ...]
@@ -42,10 +43,10 @@ def overridden(table: Mapping[str, Any], assignments: Iterable[str]) -> Overridd
     for assignment in assignments:
         name, equals, text = assignment.partition("=")
         keys = [key.strip() for key in name.split(".")]
-        if not equals or not all(keys):
+        if not equals or not all(keys) or len(keys) > DEEPEST:
             raise AttlasError(
                 "an assignment like training.rate=1e-3",
-                repr(assignment),
+                quoted(assignment),
                 f"write {SET} table.key=value",
             )
         if tuple(keys) in before:
@@ -58,7 +59,7 @@ def overridden(table: Mapping[str, Any], assignments: Iterable[str]) -> Overridd
             group = group.setdefault(key, {})
             if not isinstance(group, dict):
                 raise AttlasError(
-                    f"`{key}` to be a table", repr(group), f"check the dots in {name!r}"
+                    f"`{key}` to be a table", quoted(group), f"check the dots in {quoted(name)}"
                 )
         group[keys[-1]] = value = _value(text.strip())
         result.replaced(tuple(keys), value)
@@ -73,7 +74,7 @@ def _value(text: str) -> Any:
         return text
     try:
         table = tomllib.loads(f"value = {text}")
-    except (tomllib.TOMLDecodeError, RecursionError):
+    except (ValueError, RecursionError):  # the former also of a number of thousands of digits
         return text
     value = table.pop("value")
-    return text if table or isinstance(value, date | time) else value
+    return text if table or isinstance(value, date | time) or nested(value) > DEEPEST else value

@@ -7,20 +7,27 @@ from typing import Any
 
 import tomli_w
 
+from attlas.config.json import DEEPEST, nested, stored_bytes
 from attlas.errors import AttlasError
 
 
 def read_toml(path: Path) -> dict[str, Any]:
     """Parse a TOML file; a missing or broken file is an `AttlasError` that names it."""
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8-sig"))
+        text = stored_bytes(path).decode("utf-8-sig")
+        table = tomllib.loads(text.replace("\r\n", "\n").replace("\r", "\n"))
+        if nested(table) > DEEPEST:
+            raise RecursionError
+        return table
     except FileNotFoundError:
         raise AttlasError("a TOML file", f"no file at {path}", "check the path") from None
     except tomllib.TOMLDecodeError as error:
         raise AttlasError(f"valid TOML in {path}", str(error), "correct that place") from None
     except RecursionError:
         raise AttlasError(
-            f"settings in {path}", "brackets within brackets without end", "correct that place"
+            f"settings in {path}, at most {DEEPEST} tables or lists within each other",
+            "more",
+            "correct that place",
         ) from None
     except (OSError, ValueError) as error:  # not UTF-8; a name with U+0000
         raise AttlasError(f"a readable TOML file at {path}", str(error), "check it") from None

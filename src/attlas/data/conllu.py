@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from attlas.data.lines import shown, stream_lines
-from attlas.errors import AttlasError
+from attlas.errors import AttlasError, quoted
 
 _COLUMNS = 10
 _WORD = re.compile(r"[1-9][0-9]{0,8}")
@@ -106,10 +106,10 @@ def _sentences(block: list[tuple[int, str]], name: str) -> Iterator[Sentence]:
 
 def _word(columns: list[str], wanted: int, name: str, number: int) -> Word:
     if not _WORD.fullmatch(columns[0]) or int(columns[0]) != wanted:
-        raise _wrong(f"the word number {wanted}", repr(columns[0]), name, number)
+        raise _wrong(f"the word number {wanted}", quoted(columns[0]), name, number)
     head = columns[6]
     if head != "0" and not _WORD.fullmatch(head):
-        raise _wrong("the number of the head, 0 for the root", repr(head), name, number)
+        raise _wrong("the number of the head, 0 for the root", quoted(head), name, number)
     if int(head) == wanted:
         raise _wrong("a head that is another word", f"{head}, the word itself", name, number)
     return Word(columns[1], columns[2], columns[3], int(head), columns[7])

@@ -2,7 +2,9 @@
 
 from pathlib import Path
 
+from attlas.config import stored_bytes
 from attlas.data.amount import amount
+from attlas.data.lines import LONGEST_LINE
 from attlas.data.pair import Labelled, Place
 from attlas.errors import AttlasError
 
@@ -44,7 +46,12 @@ def folder_entries(folder: Path) -> tuple[list[tuple[Place, Labelled]], tuple[st
 
 def _read(path: Path) -> str:
     try:
-        return path.read_bytes().decode("utf-8-sig")
+        content = stored_bytes(path, LONGEST_LINE + 1)
+        if len(content) > LONGEST_LINE:
+            raise AttlasError(
+                f"a text of at most {LONGEST_LINE:,} bytes at {path}", "a longer one", "divide it"
+            )
+        return content.decode("utf-8-sig")
     except OSError as error:
         raise AttlasError(
             f"a readable file at {path}", error.strerror or str(error), "check it"

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
-from attlas.config import parse_json
+from attlas.config import parse_json, stored_bytes
 from attlas.data.labelled_corpus import LabelledCorpus, alike
 from attlas.data.vocabularies import Vocabularies
 from attlas.data.vocabulary import Vocabulary
-from attlas.errors import AttlasError
+from attlas.errors import AttlasError, quoted
 
 LABELS = "labels.json"
 _FIRST = 12  # so many are named where there are more
@@ -94,11 +94,16 @@ class LabelledVocabularies:
         """
         path = folder / LABELS
         try:
-            names = parse_json(path.read_text(encoding="utf-8"))
+            names = parse_json(stored_bytes(path).decode("utf-8"))
+            if isinstance(names, list) and all(isinstance(name, str) for name in names):
+                "".join(names).encode()  # JSON can spell half a character, which nobody could print
         except (OSError, ValueError) as error:
             raise AttlasError(
                 f"a list of labels at {path}", str(error), "restore that file"
             ) from None
         if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
-            raise AttlasError(f"a list of labels at {path}", repr(names), "restore that file")
+            raise AttlasError(f"a list of labels at {path}", quoted(names), "restore that file")
+        if not names or len(set(names)) < len(names):
+            came = "one that repeats" if names else "an empty one"
+            raise AttlasError(f"a list of different labels at {path}", came, "restore that file")
         return cls(Vocabularies.load(folder).source, Labels(tuple(names)))

@@ -4,7 +4,7 @@ import gzip
 import io
 import sys
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +14,7 @@ from attlas.data.amount import amount
 from attlas.errors import AttlasError
 
 STDIN = "-"
+LONGEST_LINE = 2**24  # bytes, its end included: a file may have no end, and a small gzip hold much
 _GZIP = b"\x1f\x8b"
 _PACKED = {
     b"PK\x03\x04": "an archive (zip)",
@@ -78,9 +79,9 @@ class Lines:
 def read_lines(path: Path | str) -> Lines:
     """Read a whole file; "-" is the standard input. Gzip is known by its first bytes, not its name.
 
-    Errors: `MissingFileError`; another `AttlasError` for an unreadable file, for an archive, for
-    bytes that are not UTF-8, with file and line, and for a file whose lines end with carriage
-    returns alone.
+    Errors: `MissingFileError`; another `AttlasError` for an unreadable file, for an archive, for a
+    line of more than `LONGEST_LINE` bytes, for bytes that are not UTF-8, with file and line, and
+    for a file whose lines end with carriage returns alone.
     """
     texts, returned = [], 0
     for text, had_return in _decoded(path):
@@ -157,10 +158,10 @@ def _raw_lines(path: Path | str, name: str) -> Iterator[bytes]:
     """Split on b"\\n" alone, which is what a binary file does."""
     try:
         if str(path) == STDIN:
-            yield from _unzipped(sys.stdin.buffer, name)
+            yield from _bounded(_unzipped(sys.stdin.buffer, name), name)
         else:
             with opened(Path(path)) as file:
-                yield from _unzipped(file, name)
+                yield from _bounded(_unzipped(file, name), name)
     except FileNotFoundError:
         raise MissingFileError("a text file", f"no file at {name}", "check the path") from None
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
@@ -173,7 +174,21 @@ def _raw_lines(path: Path | str, name: str) -> Iterator[bytes]:
         ) from None
 
 
-def _unzipped(file: IO[bytes] | io.BufferedIOBase, name: str) -> Iterable[bytes]:
+def _bounded(text: gzip.GzipFile | io.BufferedReader, name: str) -> Iterator[bytes]:
+    """Its lines, none of them so long that it would take all memory."""
+    number = 1
+    while line := text.readline(LONGEST_LINE + 1):
+        if len(line) > LONGEST_LINE:
+            raise AttlasError(
+                f"lines of at most {LONGEST_LINE:,} bytes in {name}",
+                f"a longer one, line {number:,}",
+                "check that this is the file that was meant, or divide that line",
+            )
+        yield line
+        number += 1
+
+
+def _unzipped(file: IO[bytes] | io.BufferedIOBase, name: str) -> gzip.GzipFile | io.BufferedReader:
     # A standard input that somebody put there in place of the real one may not know how to peek.
     held = file if isinstance(file, io.BufferedReader) else _peekable(file.read())
     zipped = held.peek(2)[:2] == _GZIP

@@ -8,7 +8,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import ClassVar, TypeVar, get_args
 
-from attlas.config import parse_json
+from attlas.config import parse_json, stored_bytes
 from attlas.data.normalization import Normalization, normalized
 from attlas.data.symbols import Symbols
 from attlas.data.vocabulary import SPECIAL, UNKNOWN, Vocabulary
@@ -162,17 +162,21 @@ def load_listed(path: Path) -> Listed:
     """
     kinds: dict[str, type[Listed]] = {cls.kind: cls for cls in (Words, Characters)}
     try:
-        table = parse_json(path.read_text(encoding="utf-8"))
+        table = parse_json(stored_bytes(path).decode("utf-8"))
         kind, tokens = kinds[table["kind"]], table["tokens"]
         if not isinstance(tokens, list) or not all(isinstance(token, str) for token in tokens):
             raise TypeError("its tokens are no list of texts")
+        "".join(tokens).encode()  # JSON can spell half a character, which nobody could print
         form = table.get("normalization", "none")
         if form not in get_args(Normalization):
             raise ValueError(f"an unknown normalization {form!r}")
+        return kind(tokens, form)
+    except AttlasError as error:
+        came = f"{path}: {error.came}"
+        raise AttlasError(error.wanted, came, "put the file back as it was written") from None
     except (ValueError, KeyError, TypeError) as error:
         raise AttlasError(
             "a vocabulary of words or characters",
             f"{path}, which is damaged ({error})",
             "put the file back as it was written",
         ) from None
-    return kind(tokens, form)

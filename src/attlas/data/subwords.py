@@ -8,8 +8,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import ClassVar, Literal
 
+from attlas.config import stored_bytes
 from attlas.data.lattice import Lattice
-from attlas.data.lines import opened
 from attlas.data.merges import Merges
 from attlas.data.normalization import (
     WITHOUT_RULES,
@@ -20,7 +20,7 @@ from attlas.data.normalization import (
 )
 from attlas.data.symbols import Symbols
 from attlas.data.vocabulary import BEGIN, END, MOST, PAD, SPECIAL, UNKNOWN, Vocabulary
-from attlas.errors import AttlasError
+from attlas.errors import AttlasError, quoted
 
 _SPACE = "▁"  # how sentencepiece writes a space
 _BYTE = re.compile(r"<0x([0-9A-F]{2})>")
@@ -54,14 +54,15 @@ class Subwords(Vocabulary):
             if self.normalization != "none":  # which is ours to do, exactly
                 processor = sentencepiece.SentencePieceProcessor(model_proto=model + WITHOUT_RULES)
             self._processor = processor
+            # Of a piece that is not UTF-8 sentencepiece knows, and Python does not.
+            self._labels: list[str] = self._processor.id_to_piece(list(range(len(self))))
         except (RuntimeError, ValueError) as error:
             raise AttlasError("a whole sentencepiece model", str(error), "train it again") from None
         self.model = model
-        self._labels: list[str] = self._processor.id_to_piece(list(range(len(self))))
         if tuple(self._labels[:4]) != SPECIAL:
             raise AttlasError(
                 f"a sentencepiece model whose ids 0 to 3 are {', '.join(SPECIAL)}",
-                ", ".join(self._labels[:4]),
+                quoted(", ".join(self._labels[:4])),
                 "use a model that attlas trained",
             )
         self._bytes = [self._as_bytes(id_) for id_ in range(len(self))]
@@ -108,8 +109,7 @@ class Subwords(Vocabulary):
     @classmethod
     def load(cls, path: Path) -> "Subwords":
         """Read what `save` wrote."""
-        with opened(path) as file:
-            model = file.read()
+        model = stored_bytes(path)
         try:
             return cls(model)
         except AttlasError as error:

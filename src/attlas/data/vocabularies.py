@@ -75,9 +75,8 @@ class Vocabularies:
         named = {"tokenizer": self.source}
         if not self.joint:
             named = {"source": self.source, "target": self.target}
-        for name in ("tokenizer", "source", "target"):
-            for suffix in _LOADERS:
-                (folder / name).with_suffix(suffix).unlink(missing_ok=True)
+        for name in vocabulary_names():
+            (folder / name).unlink(missing_ok=True)
         for name, vocabulary in named.items():
             vocabulary.save((folder / name).with_suffix(vocabulary.suffix))
 
@@ -131,6 +130,12 @@ def load_vocabulary(path: Path) -> Vocabulary:
         ) from None
 
 
+def vocabulary_names() -> tuple[str, ...]:
+    """The names that the file of a vocabulary may have in a folder."""
+    return tuple(f"{name}{suffix}" for name in _NAMES for suffix in _LOADERS)
+
+
+_NAMES = ("tokenizer", "source", "target")
 _LOADERS: dict[str, Callable[[Path], Vocabulary]] = {
     Subwords.suffix: Subwords.load,
     Words.suffix: load_listed,

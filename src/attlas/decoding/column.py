@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from attlas.decoding.translator import Translator
-from attlas.errors import AttlasError
+from attlas.errors import AttlasError, quoted
 
 
 class ColumnTranslator:
@@ -40,7 +40,7 @@ class ColumnTranslator:
             if not isinstance(text, str):
                 raise AttlasError(
                     f"a text in each row of column {self.source!r}",
-                    f"{text!r} in row {row} of a batch",
+                    f"{quoted(text)} in row {row} of a batch",
                     'leave such rows out, or give them the text ""',
                 )
         found = self.translator.many(texts, window=max(1, len(texts)))

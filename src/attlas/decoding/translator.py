@@ -24,7 +24,7 @@ from attlas.decoding.side_by_side import at_a_time, side_by_side
 from attlas.decoding.surface import Surface
 from attlas.decoding.translation import Translation
 from attlas.decoding.words import words_linked
-from attlas.errors import AttlasError
+from attlas.errors import AttlasError, quoted
 from attlas.layers.autocast import check_autocast
 from attlas.models.sequence_to_sequence import SequenceToSequence
 from attlas.runs import CONFIG, Run
@@ -143,7 +143,7 @@ class Translator:
         if UNKNOWN in begun:
             raise AttlasError(
                 "a prefix of words that the model can write",
-                f"{prefix!r}, of which its vocabulary lacks a part",
+                f"{quoted(prefix)}, of which its vocabulary lacks a part",
                 "choose other words",
             )
         return self._told(line, *self.search([line.ids], [begun])) if line.ids else _empty(line)

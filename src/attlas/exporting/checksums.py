@@ -23,6 +23,15 @@ def of_text(text: str) -> str:
     return short(hashlib.sha256(text.encode()))
 
 
+def of_files(folder: Path) -> dict[str, str]:
+    """The SHA-256 of each file in a folder, by its name."""
+    return {
+        path.relative_to(folder).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in sorted(folder.rglob("*"))
+        if path.is_file()
+    }
+
+
 def of_vocabularies(vocabularies: Vocabularies | LabelledVocabularies) -> str:
     """Of the names and the bytes of the files that they are saved as."""
     digest = hashlib.sha256()

@@ -6,7 +6,8 @@ from importlib.metadata import version
 from pathlib import Path
 
 from attlas.decoding import DecodingConfig
-from attlas.errors import AttlasError
+from attlas.errors import AttlasError, quoted
+from attlas.exporting.checksums import of_files
 from attlas.exporting.ctranslate2 import QUANTIZATIONS, write_ctranslate2
 from attlas.exporting.folder import check_free, new_folder
 from attlas.exporting.huggingface import write_huggingface
@@ -19,6 +20,7 @@ from attlas.runs import BEST, Run
 FORMATS = ("safetensors", "huggingface", "ctranslate2", "onnx")
 _SEARCHING = ("huggingface", "onnx")  # those that say how to search
 ORIGIN, README = "attlas.json", "README.md"
+_OF_SUMS = f"{ORIGIN} has the SHA-256 of each file here, as sha256sum tells it."
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +48,8 @@ def export(
     the run's recipe says.
 
     Beside what the format asks for, the folder has attlas.json, which says of which checkpoint it
-    is and has the run's provenance, and README.md, which has the remarks.
+    is and has the run's provenance and the SHA-256 of each file, and README.md, which has the
+    remarks.
 
     Errors: `AttlasError` for an unknown format, a folder that is not empty, a model that the format
     cannot hold, or a library that is missing.
@@ -56,7 +59,7 @@ def export(
     check_free(folder)  # before the model is read
     subject = subject_of(run, which, search)
     with new_folder(folder) as begun:
-        remarks = _written(subject, to, begun, quantization)
+        remarks = [*_written(subject, to, begun, quantization), _OF_SUMS]
         _write_origin(subject, to, quantization, begun / ORIGIN)
         lines = [f"# {to}, exported by attlas", *(f"- {remark}" for remark in remarks)]
         (begun / README).write_text("\n".join(lines) + "\n", encoding="utf-8")
@@ -80,10 +83,10 @@ def _written(subject: Subject, to: str, folder: Path, quantization: str) -> list
 
 def _check(to: str, quantization: str, search: DecodingConfig | None) -> None:
     if to not in FORMATS:
-        raise AttlasError(f"one of the formats {', '.join(FORMATS)}", repr(to), "choose one")
+        raise AttlasError(f"one of the formats {', '.join(FORMATS)}", quoted(to), "choose one")
     if quantization not in QUANTIZATIONS:
         raise AttlasError(
-            f"a quantization of {' or '.join(QUANTIZATIONS)}", repr(quantization), "choose one"
+            f"a quantization of {' or '.join(QUANTIZATIONS)}", quoted(quantization), "choose one"
         )
     if quantization != "float32" and to != "ctranslate2":
         raise AttlasError(
@@ -107,6 +110,7 @@ def _write_origin(subject: Subject, to: str, quantization: str, path: Path) -> N
         "checkpoint": subject.checkpoint,
         "weights": subject.weights,
         "provenance": subject.run.provenance(),
+        "files": of_files(path.parent),
     }
     text = json.dumps(origin, ensure_ascii=False, indent=2)
     path.write_text(f"{text}\n", encoding="utf-8")

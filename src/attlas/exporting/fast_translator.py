@@ -9,12 +9,13 @@ from typing import Any
 
 import torch
 
-from attlas.config import Config, parse_json
+from attlas.config import Config, parse_json, stored_bytes
 from attlas.data import BEGIN, END, PAD
 from attlas.decoding import DecodingConfig, Hypothesis, Translator
 from attlas.decoding.decode import UNBOUNDED
 from attlas.decoding.surface import best_texts
-from attlas.errors import AttlasError, missing_extra
+from attlas.errors import AttlasError, listed, missing_extra
+from attlas.exporting.checksums import of_files
 from attlas.exporting.ctranslate2 import longest, names
 from attlas.exporting.export import ORIGIN
 from attlas.exporting.folder import standing
@@ -245,6 +246,7 @@ class _Origin(Config):
     checkpoint: str
     weights: str
     provenance: dict[str, Any]
+    files: dict[str, str] | None = None  # of older exports nobody knows
 
 
 def _check(config: DecodingConfig) -> None:
@@ -277,7 +279,7 @@ def _checked(folder: Path, subject: Subject) -> _Origin:
     export = f"run: {join([*command, '--checkpoint', subject.checkpoint, '--out', str(folder)])}"
     again, other = f"take it away and {export}, or name another folder", "name another folder"
     try:
-        origin = parse_json((folder / ORIGIN).read_bytes())
+        origin = parse_json(stored_bytes(folder / ORIGIN))
         if not isinstance(origin, dict):
             raise ValueError("it holds no facts")
     except FileNotFoundError:
@@ -289,4 +291,9 @@ def _checked(folder: Path, subject: Subject) -> _Origin:
         raise AttlasError(wanted, f"an export to {read.format}", other)
     if read.weights != subject.weights:
         raise AttlasError(wanted, f"one of other weights, of checkpoint {read.checkpoint}", again)
+    if read.files is None:
+        raise AttlasError(wanted, "one of an older attlas, which no checksum is told of", again)
+    there = of_files(folder)
+    if changed := [name for name, known in read.files.items() if there.get(name) != known]:
+        raise AttlasError(wanted, f"one with other bytes in {listed(changed, ', ')}", again)
     return read

@@ -4,6 +4,7 @@ The label of each line and its probability, by classifier.onnx beside this file,
 onnxruntime and, for subwords, sentencepiece. Take from it what you need.
 """
 
+import hashlib
 import json
 import re
 import sys
@@ -82,10 +83,29 @@ def vocabulary(folder: Path) -> "Subwords | Listed":
     return Subwords(path) if path.is_file() else Listed(folder / "tokenizer.json")
 
 
+def check(folder: Path) -> None:
+    """That the files here are those that were exported: attlas.json has their SHA-256."""
+    try:
+        files = json.loads((folder / "attlas.json").read_bytes())["files"]
+        other = [name for name, known in files.items() if sha256(folder / name) != known]
+    except FileNotFoundError as error:
+        raise SystemExit(f"no {error.filename}: take the whole folder that was exported") from None
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise SystemExit(f"{folder / 'attlas.json'} is damaged ({error!r}): export again") from None
+    if other:
+        raise SystemExit(f"{folder} has other bytes in {', '.join(other)}: export again")
+
+
+def sha256(path: Path) -> str:
+    """The checksum of a file."""
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
 class Classifier:
     """Texts in, the probabilities of their labels out."""
 
     def __init__(self, folder: Path) -> None:
+        check(folder)
         self.vocabulary = vocabulary(folder)
         self.labels: list[str] = json.loads((folder / "labels.json").read_text(encoding="utf-8"))
         self.model = onnxruntime.InferenceSession(folder / "classifier.onnx")

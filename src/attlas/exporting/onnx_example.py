@@ -4,6 +4,7 @@ Greedy search over encoder.onnx and decoder.onnx beside this file, with numpy, o
 subwords, sentencepiece. Take from it what you need.
 """
 
+import hashlib
 import json
 import re
 import sys
@@ -98,10 +99,29 @@ def vocabulary(folder: Path, side: str) -> "Subwords | Listed":
     raise SystemExit(f"{folder} has neither {side}.* nor tokenizer.*")
 
 
+def check(folder: Path) -> None:
+    """That the files here are those that were exported: attlas.json has their SHA-256."""
+    try:
+        files = json.loads((folder / "attlas.json").read_bytes())["files"]
+        other = [name for name, known in files.items() if sha256(folder / name) != known]
+    except FileNotFoundError as error:
+        raise SystemExit(f"no {error.filename}: take the whole folder that was exported") from None
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise SystemExit(f"{folder / 'attlas.json'} is damaged ({error!r}): export again") from None
+    if other:
+        raise SystemExit(f"{folder} has other bytes in {', '.join(other)}: export again")
+
+
+def sha256(path: Path) -> str:
+    """The checksum of a file."""
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
 class Translator:
     """Texts in, translations out."""
 
     def __init__(self, folder: Path) -> None:
+        check(folder)
         self.source, self.target = vocabulary(folder, "source"), vocabulary(folder, "target")
         self.encoder = onnxruntime.InferenceSession(folder / "encoder.onnx")
         self.decoder = onnxruntime.InferenceSession(folder / "decoder.onnx")

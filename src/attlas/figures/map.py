@@ -10,7 +10,7 @@ from jaxtyping import Float
 from numpy.typing import ArrayLike
 from torch import Tensor
 
-from attlas.errors import AttlasError
+from attlas.errors import AttlasError, quoted
 from attlas.recording import DenseReading, Reading, Trace
 
 Weights: TypeAlias = Reading | Tensor | ArrayLike
@@ -123,7 +123,7 @@ def _choice(name: str, of: str, count: int, choice: int | None) -> int:
 def _check_tokens(axis: str, one: str, count: int, tokens: Sequence[str]) -> None:
     if isinstance(tokens, str) or not all(isinstance(token, str) for token in tokens):
         raise AttlasError(
-            f"the {axis} tokens as a list of strings", repr(tokens)[:80], "pass one string a token"
+            f"the {axis} tokens as a list of strings", quoted(tokens), "pass one string a token"
         )
     if len(tokens) != count:
         raise AttlasError(

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from matplotlib.figure import Figure
 
-from attlas.errors import AttlasError, listed
+from attlas.errors import AttlasError, listed, quoted
 from attlas.figures.heatmap import side_by_side
 from attlas.figures.map import ACROSS, WITHIN, Map
 from attlas.recording import Reading, Trace
@@ -54,7 +54,7 @@ def maps_of(trace: Trace, row: int = 0, *, layer: str | None = None) -> dict[str
     named = _beginning_so(maps, layer or "")
     if maps and not named:
         raise AttlasError(
-            "the beginning of a map's name", repr(layer), f"choose from: {listed(maps)}"
+            "the beginning of a map's name", quoted(layer), f"choose from: {listed(maps)}"
         )
     unfit = [text for name in named for text in _unfit(trace, maps[name][0], row, maps[name][1])]
     for text in dict.fromkeys(unfit):

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from importlib.util import find_spec
 from typing import Literal, cast, get_args
 
-from attlas.errors import AttlasError
+from attlas.errors import AttlasError, quoted
 
 BleuTokenizer = Literal["13a", "intl", "char", "zh", "ja-mecab", "ko-mecab"]
 """By its name in sacrebleu: "13a" (mteval's: words between spaces, Western punctuation), "intl"
@@ -36,7 +36,9 @@ def check_tokenizer(name: str) -> BleuTokenizer:
     """
     if name not in get_args(BleuTokenizer):
         raise AttlasError(
-            "a tokenizer for BLEU", repr(name), f"use one of: {', '.join(get_args(BleuTokenizer))}"
+            "a tokenizer for BLEU",
+            quoted(name),
+            f"use one of: {', '.join(get_args(BleuTokenizer))}",
         )
     extra, *modules = _PACKAGES.get(name, ("",))
     if not all(map(find_spec, modules)):

@@ -3,7 +3,7 @@
 import ast
 from collections.abc import Callable
 
-from attlas.errors import AttlasError
+from attlas.errors import AttlasError, quoted
 from attlas.patterns.compositions import both, either
 from attlas.patterns.pattern import Pattern
 from attlas.patterns.shapes import causal, everywhere, landmarks, scattered, strided, window
@@ -27,7 +27,7 @@ def parse(text: str) -> Pattern:
     except (SyntaxError, TypeError, KeyError, ValueError, RecursionError, MemoryError):
         known = ", ".join([*_NAMED, *_OF_NUMBERS, *_OF_PATTERNS])
         raise AttlasError(
-            "a pattern such as both(causal, window(3))", repr(text), f"build it from: {known}"
+            "a pattern such as both(causal, window(3))", quoted(text), f"build it from: {known}"
         ) from None
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from attlas.errors import AttlasError
+from attlas.errors import AttlasError, quoted
 from attlas.recording.reading import Reading
 
 Tokens = tuple[tuple[str, ...], ...]
@@ -20,7 +20,7 @@ def rows_of(tokens: Any) -> Tokens:
         if not isinstance(row, tuple) or not all(isinstance(token, str) for token in row):
             raise AttlasError(
                 "labels as lists of strings, one list to a batch row",
-                repr(row)[:80],
+                quoted(row),
                 'label with such as [["my", "own", "words"]]',
             )
     return rows

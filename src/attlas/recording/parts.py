@@ -1,5 +1,6 @@
 """A reading taken apart, into tensors and the facts that JSON can hold, and put together again."""
 
+import hashlib
 import math
 from collections.abc import Mapping
 from contextlib import suppress
@@ -8,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from attlas.errors import AttlasError
+from attlas.errors import AttlasError, quoted
 from attlas.patterns import Pattern, everywhere, parse
 from attlas.recording.dense_reading import DenseReading
 from attlas.recording.factored_reading import FactoredReading
@@ -66,7 +67,7 @@ def put_together(fields: Mapping[str, Tensor], facts: Mapping[str, Any]) -> Read
         first = _first(facts) if "first" in facts else slots - queries
         return DenseReading(fields["weights"], fields.get("allowed"), first)
     if form != "factored":
-        raise AttlasError("a reading of form 'dense' or 'factored'", repr(form), _AGAIN)
+        raise AttlasError("a reading of form 'dense' or 'factored'", quoted(form), _AGAIN)
     scale, first = float(fact(facts, "scale", int, float)), _first(facts)
     pattern = parse(fact(facts, "pattern", str))
     softcap = float(fact(facts, "softcap", int, float)) if "softcap" in facts else None
@@ -83,12 +84,22 @@ def put_together(fields: Mapping[str, Tensor], facts: Mapping[str, Any]) -> Read
     )
 
 
+def checksum(tensors: Mapping[str, Tensor], text: str) -> str:
+    """The SHA-256 of a text and of tensors on the CPU: their names, dtypes, shapes and bytes."""
+    digest = hashlib.sha256(text.encode(errors="surrogatepass"))
+    for name in sorted(tensors):
+        tensor = tensors[name]
+        digest.update(f"\n{name} {tensor.dtype} {list(tensor.shape)}\n".encode())
+        digest.update(tensor.reshape(-1).view(torch.uint8).numpy().data)
+    return digest.hexdigest()
+
+
 def fact(facts: Mapping[str, Any], name: str, *kinds: type) -> Any:
     """One fact of a reading. Errors: `AttlasError` where it is of none of these kinds."""
     value = facts[name]
     if not isinstance(value, kinds) or isinstance(value, bool):
         wanted = " or ".join(kind.__name__ for kind in kinds)
-        raise AttlasError(f"{name!r} of a reading as {wanted}", repr(value)[:80], _AGAIN)
+        raise AttlasError(f"{name!r} of a reading as {wanted}", quoted(value), _AGAIN)
     return value
 
 

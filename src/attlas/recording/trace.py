@@ -13,13 +13,15 @@ from safetensors.torch import save as serialised
 from safetensors.torch import save_file
 from torch import Tensor
 
+from attlas.config import parse_json
 from attlas.errors import AttlasError, listed_paths, unwritable
 from attlas.recording.labels import Tokens, check_either, check_queries, check_slots, rows_of
-from attlas.recording.parts import fact, put_together, taken_apart
+from attlas.recording.parts import checksum, fact, put_together, taken_apart
 from attlas.recording.reading import Reading
 from attlas.recording.selection import Selection
 
 _FORMAT = "attlas trace 1"
+_SUM = "sha256"  # of all the rest of a file
 _ITSELF = '"" (the model itself)'  # a layer without a path
 
 
@@ -163,7 +165,8 @@ class Trace:
         return "\n".join([head, *layers, labelled])
 
     def save(self, path: Path | str) -> None:
-        """Write one safetensors file: tensors, and as metadata the layers, patterns and tokens.
+        """Write one safetensors file: tensors, and as metadata the layers, patterns and tokens, and
+        a SHA-256 of all of it.
 
         Errors: `AttlasError` for what no file can hold: a pattern of one's own, a label that is no
         valid Unicode; for labels that fit no axis; and where the file cannot be written.
@@ -183,6 +186,7 @@ class Trace:
         self._check_labels()
         # Views of one storage are refused by safetensors; a trace owns its bytes.
         owned = {key: value.detach().cpu().contiguous().clone() for key, value in tensors.items()}
+        metadata[_SUM] = checksum(owned, _as_json(dict(sorted(metadata.items()))))
         # Whole or absent: an older trace of that name stays until the new one is written.
         whole = Path(os.path.realpath(path))  # a link stays a link
         part = whole.with_name(f".attlas-{secrets.token_hex(8)}.tmp")
@@ -242,12 +246,19 @@ class Trace:
                 repr(metadata.get("format")),
                 "pass a file that Trace.save wrote",
             )
+        tensors = {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118 (no dict)
+        known = metadata.pop(_SUM, None)  # those of before it was written have none
+        if (
+            known is not None
+            and checksum(tensors, _as_json(dict(sorted(metadata.items())))) != known
+        ):
+            raise ValueError("its bytes are not those that were saved")
         trace = cls()
         for index, facts in enumerate(_from_json(metadata["readings"])):
             prefix = f"{index}."
             fields = {
-                key.removeprefix(prefix): file.get_tensor(key)
-                for key in file.keys()  # noqa: SIM118 (safe_open is no dict)
+                key.removeprefix(prefix): tensor
+                for key, tensor in tensors.items()
                 if key.startswith(prefix)
             }
             trace.note(fact(facts, "layer", str), put_together(fields, facts))
@@ -289,6 +300,6 @@ def _as_json(value: Any) -> str:
 
 
 def _from_json(text: str) -> Any:
-    value = json.loads(text)
+    value = parse_json(text)
     _as_json(value)  # JSON can spell half a character, which nobody could print
     return value

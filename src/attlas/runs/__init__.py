@@ -4,7 +4,8 @@ from attlas.runs.checkpoint import Checkpoint, read_checkpoint, write_checkpoint
 from attlas.runs.device import device_named
 from attlas.runs.durable import write_durably
 from attlas.runs.lock import held, locked
-from attlas.runs.run import CONFIG, METRICS, PROVENANCE, Run, load_weights
+from attlas.runs.run import METRICS, Run, load_weights
+from attlas.runs.seal import CONFIG, PROVENANCE
 from attlas.runs.shelf import AVERAGED, BEST, LAST, Shelf, numbered
 
 __all__ = [

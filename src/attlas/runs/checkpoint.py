@@ -1,36 +1,44 @@
 """A checkpoint: the tensors and facts from which a training goes on, in one file."""
 
-import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import safetensors.torch
-import torch
 from safetensors import SafetensorError
 from torch import Tensor
 
-from attlas.config import parse_json
+from attlas.config import parse_json, stored_bytes
 from attlas.errors import AttlasError
+from attlas.recording.parts import checksum
 from attlas.runs.durable import write_durably
 
 _MODEL, _TRAINING = "model.", "training."
 _METADATA = "attlas"
+_LENGTH = 8  # bytes of the number before the header of a safetensors file
+_LONGEST_HEADER = 100_000_000  # bytes; safetensors reads no longer one
+_KEYS = {"facts", "seal", "told_sha256", "sha256"}
+_OLDER_KEYS = {"facts", "sha256"}  # of before there were seals
+_OTHER_BYTES = "bytes that are not those that were saved"
 
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
     """`model`: the state dict. `training`: what an optimiser needs beside it. `facts`: JSON.
+    `seal`: what its answers depend on outside of it, see `seal_of`; None = nobody knows.
 
-    On disk: one safetensors file with tensors `model.*` and `training.*`, the facts and a SHA-256
-    over all of it in the metadata. Reading it parses numbers and JSON and executes no code.
+    On disk: one safetensors file with tensors `model.*` and `training.*`, and in its metadata the
+    facts, the seal, a SHA-256 of these two, and one over all of it. Reading it parses numbers and
+    JSON and executes no code.
     """
 
     model: Mapping[str, Tensor]
     training: Mapping[str, Tensor] = field(default_factory=dict)
     facts: Mapping[str, Any] = field(default_factory=dict)
+    seal: Mapping[str, Any] | None = None
 
 
 def write_checkpoint(path: Path, checkpoint: Checkpoint) -> None:
@@ -40,8 +48,9 @@ def write_checkpoint(path: Path, checkpoint: Checkpoint) -> None:
     # A copy of each: safetensors refuses tensors that share memory, as tied weights do.
     tensors = {name: tensor.detach().cpu().clone() for name, tensor in tensors.items()}
     tensors = {name: tensor.contiguous() for name, tensor in tensors.items()}
-    facts = json.dumps(dict(checkpoint.facts))
-    metadata = json.dumps({"facts": facts, "sha256": _checksum(tensors, facts)})
+    told = {"facts": json.dumps(dict(checkpoint.facts)), "seal": json.dumps(checkpoint.seal)}
+    sums = {"told_sha256": _of_told(told), "sha256": checksum(tensors, _joined(told))}
+    metadata = json.dumps({**told, **sums})
     write_durably(path, safetensors.torch.save(tensors, {_METADATA: metadata}))
 
 
@@ -51,31 +60,76 @@ def read_checkpoint(path: Path) -> Checkpoint:
     Errors: `AttlasError` that names the file where it is missing, cut short or damaged.
     """
     try:
-        content = path.read_bytes()
+        content = stored_bytes(path)
     except OSError as error:
         raise _unreadable(path, error.strerror or str(error)) from None
-    try:
+    with _damage_told(path):
         # Copies, because products may round differently on memory that is not aligned.
         tensors = {name: t.clone() for name, t in safetensors.torch.load(content).items()}
         header = parse_json(content[8 : 8 + int.from_bytes(content[:8], "little")])
-        metadata = parse_json(header["__metadata__"][_METADATA])
-        facts, checksum = metadata["facts"], metadata["sha256"]
-        if _checksum(tensors, facts) != checksum:
-            raise _unreadable(path, "bytes that are not those that were saved")
-        return Checkpoint(under(_MODEL, tensors), under(_TRAINING, tensors), parse_json(facts))
-    except (SafetensorError, ValueError, KeyError, TypeError) as error:
-        if isinstance(error, AttlasError):
-            raise
+        metadata = _metadata(header)
+        if checksum(tensors, _joined(metadata)) != metadata["sha256"]:
+            raise _unreadable(path, _OTHER_BYTES)
+        return Checkpoint(under(_MODEL, tensors), under(_TRAINING, tensors), **_told(metadata))
+
+
+def read_seal(path: Path) -> Mapping[str, Any] | None:
+    """The seal alone, of the beginning of the file; its tensors are not looked at.
+
+    Errors: as `read_checkpoint`, for what that finds out without the tensors.
+    """
+    try:
+        content = stored_bytes(path, _LENGTH)
+        size = int.from_bytes(content, "little")
+        content = stored_bytes(path, _LENGTH + min(size, _LONGEST_HEADER))[_LENGTH:]
+    except OSError as error:
+        raise _unreadable(path, error.strerror or str(error)) from None
+    with _damage_told(path):
+        seal: Mapping[str, Any] | None = _told(_metadata(parse_json(content)))["seal"]
+        return seal
+
+
+def _metadata(header: Any) -> dict[str, str]:
+    """What is ours of it."""
+    metadata = parse_json(header["__metadata__"][_METADATA])
+    if not isinstance(metadata, dict) or set(metadata) not in (_KEYS, _OLDER_KEYS):
+        raise TypeError("its metadata are not those of a checkpoint")
+    if not all(isinstance(value, str) for value in metadata.values()):
+        raise TypeError("its metadata are no texts")
+    if set(metadata) == _KEYS and _of_told(metadata) != metadata["told_sha256"]:
+        raise ValueError(_OTHER_BYTES)
+    return metadata
+
+
+def _told(metadata: Mapping[str, str]) -> dict[str, Any]:
+    """The facts and the seal."""
+    facts, seal = parse_json(metadata["facts"]), parse_json(metadata.get("seal", "null"))
+    if not isinstance(facts, dict) or not isinstance(seal, dict | None):
+        raise TypeError("its facts are no facts")
+    return {"facts": facts, "seal": seal}
+
+
+def _joined(told: Mapping[str, str]) -> str:
+    """The facts and the seal as they are written; of older checkpoints the facts alone."""
+    return told["facts"] + (f"\n{told['seal']}" if "seal" in told else "")
+
+
+def _of_told(told: Mapping[str, str]) -> str:
+    return checksum({}, _joined(told))
+
+
+@contextmanager
+def _damage_told(path: Path) -> Iterator[None]:
+    """Of whatever a file that holds something else leads to in the block."""
+    try:
+        yield
+    except AttlasError:
+        raise
+    except (
+        *(SafetensorError, ValueError, KeyError, TypeError, AttributeError, IndexError),
+        *(OverflowError, RuntimeError),
+    ) as error:
         raise _unreadable(path, f"a damaged file ({error})") from None
-
-
-def _checksum(tensors: Mapping[str, Tensor], facts: str) -> str:
-    digest = hashlib.sha256(facts.encode())
-    for name in sorted(tensors):
-        tensor = tensors[name]
-        digest.update(f"\n{name} {tensor.dtype} {list(tensor.shape)}\n".encode())
-        digest.update(tensor.reshape(-1).view(torch.uint8).numpy().data)
-    return digest.hexdigest()
 
 
 def under(prefix: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:

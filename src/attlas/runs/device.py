@@ -2,7 +2,7 @@
 
 import torch
 
-from attlas.errors import AttlasError
+from attlas.errors import AttlasError, quoted
 
 
 def device_named(name: str) -> torch.device:
@@ -38,6 +38,6 @@ def usable(device: torch.device) -> torch.device:
 def _useless(name: str, error: Exception) -> AttlasError:
     return AttlasError(
         "a device that torch can use here (auto, cpu, cuda)",
-        f"{name!r} ({str(error).splitlines()[0]})",
+        f"{quoted(name)} ({str(error).splitlines()[0]})",
         "choose 'auto', which takes what there is",
     )

@@ -5,7 +5,7 @@ from typing import Any
 
 from torch import nn
 
-from attlas.config import Config, parse_json, read_toml
+from attlas.config import Config, parse_json, read_toml, stored_bytes
 from attlas.data import LabelledVocabularies, Vocabularies
 from attlas.errors import AttlasError
 from attlas.models import (
@@ -17,10 +17,12 @@ from attlas.models import (
     build,
     build_classifier,
 )
+from attlas.runs.checkpoint import Checkpoint
 from attlas.runs.device import device_named
+from attlas.runs.seal import CONFIG, PROVENANCE, check_sealed
 from attlas.runs.shelf import BEST, Shelf
 
-CONFIG, METRICS, PROVENANCE = "config.toml", "metrics.jsonl", "provenance.json"
+METRICS = "metrics.jsonl"
 
 
 class _ModelTable(Config):
@@ -89,11 +91,11 @@ class Run:
         """The model of a checkpoint, which translates, ready to be asked (evaluation mode).
 
         which: "best", "last", or one of `checkpoints`. device: as torch names it, or "auto".
-        Errors: `AttlasError` where a file is missing or damaged, or does not fit the others, and
-        for a run that holds a classifier.
+        Errors: `AttlasError` where a file is missing or damaged, is another one than when the
+        checkpoint was saved, or does not fit the others, and for a run that holds a classifier.
         """
         where, config = device_named(device), self._check_translates()
-        checkpoint = self.shelf.read(which)
+        checkpoint = self._checked(which)
         vocabularies = self.vocabularies()
         model = build(config, len(vocabularies.source), len(vocabularies.target))
         load_weights(model, checkpoint.model, self.path)
@@ -108,11 +110,17 @@ class Run:
                 f"one that translates, at {self.path}",
                 f"ask it for translations (attlas translate {self.path}), or name another run",
             )
-        checkpoint = self.shelf.read(which)
+        checkpoint = self._checked(which)
         vocabularies = self.labelled_vocabularies()
         model = build_classifier(config, len(vocabularies.text), len(vocabularies.labels))
         load_weights(model, checkpoint.model, self.path)
         return model.to(where).eval()
+
+    def _checked(self, which: str) -> Checkpoint:
+        """A checkpoint, beside whose folder's files it was saved."""
+        checkpoint = self.shelf.read(which)
+        check_sealed(self.path, self.shelf.number_of(which), checkpoint.seal)
+        return checkpoint
 
     def _check_translates(self) -> TranslatorConfig:
         config = self._model_config()
@@ -130,7 +138,7 @@ class Run:
     def events(self) -> list[dict[str, Any]]:
         """What `metrics.jsonl` tells, in order; a last line cut short by a kill is not counted."""
         try:
-            lines = (self.path / METRICS).read_bytes().split(b"\n")[:-1]
+            lines = stored_bytes(self.path / METRICS).split(b"\n")[:-1]
             events = [parse_json(line) for line in lines]
             if not all(isinstance(event, dict) for event in events):
                 raise ValueError("a line that holds something else")
@@ -145,7 +153,7 @@ class Run:
     def provenance(self) -> dict[str, Any]:
         """Version, commit, seed and data checksums: what a score has to say beside its number."""
         try:
-            read = parse_json((self.path / PROVENANCE).read_bytes())
+            read = parse_json(stored_bytes(self.path / PROVENANCE))
             if not isinstance(read, dict) or not isinstance(read.get("data", {}), dict):
                 raise ValueError("it holds no facts about a run")
         except (OSError, ValueError) as error:

@@ -4,20 +4,23 @@ from collections.abc import Iterable
 from pathlib import Path
 from shlex import quote
 
-from attlas.errors import AttlasError
-from attlas.runs.checkpoint import Checkpoint, read_checkpoint, write_checkpoint
+from attlas.config import stored_bytes
+from attlas.errors import AttlasError, quoted
+from attlas.runs.checkpoint import Checkpoint, read_checkpoint, read_seal, write_checkpoint
 from attlas.runs.durable import TEMPORARY, explained, write_durably
+from attlas.runs.seal import CONFIG, PROVENANCE, mark
 
 BEST, LAST, AVERAGED = "best", "last", "averaged"
 _SUFFIX = ".safetensors"
-_WRITTEN = (BEST, LAST, "config.toml", "provenance.json")
+_WRITTEN = (BEST, LAST, CONFIG, PROVENANCE)
 
 
 class Shelf:
     """`checkpoints/NNNNNNNN.safetensors`, where N counts updates, and `averaged.safetensors`.
 
-    The text files `best` and `last` in the run's folder name one of them each. Only who holds the
-    lock may write.
+    The text files `best` and `last` in the run's folder name one of them each, and what they name
+    is marked (`mark`): so damage to the name is noticed, and the file of another run. A name that
+    somebody has written by hand has no mark. Only who holds the lock may write.
     """
 
     def __init__(self, run: Path) -> None:
@@ -26,7 +29,7 @@ class Shelf:
 
     def names(self) -> list[str]:
         """The names of the checkpoints on disk, oldest first, the averaged one at the end."""
-        found = [path.stem for path in self.folder.glob(f"*{_SUFFIX}")]
+        found = [path.stem for path in self.folder.glob(f"*{_SUFFIX}") if path.is_file()]
         others = sorted(name for name in found if not name.isdecimal())
         return sorted((name for name in found if name.isdecimal()), key=int) + others
 
@@ -47,24 +50,33 @@ class Shelf:
         return self.folder / (name + _SUFFIX)
 
     def named(self, which: str) -> str | None:
-        """What `best` or `last` names; None where that file does not exist yet."""
+        """What `best` or `last` names; None where that file does not exist yet.
+
+        Errors: `AttlasError` where it names none that is there, or another than attlas wrote there.
+        """
         try:
-            name = (self.run / which).read_text(encoding="utf-8").strip()
+            text = stored_bytes(self.run / which).decode("utf-8").strip()
         except FileNotFoundError:
             return None
         except (OSError, UnicodeDecodeError) as error:
             raise AttlasError(
                 f"the name of a checkpoint in {self.run / which}", str(error), "mend that file"
             ) from None
-        name = name.removesuffix(_SUFFIX)
-        if not self.path(name).is_file() or Path(name).name != name:
-            there = ", ".join(self.names())
+        name, *marked = text.split(" ")
+        name, known = name.removesuffix(_SUFFIX), self.names()
+        if name not in known:
             raise AttlasError(
                 f"the name of a checkpoint of {self.folder} in {self.run / which}",
-                repr(name),
-                f"write one of these into it: {there}"
-                if there
+                quoted(text if marked else name),
+                f"write one of these into it: {', '.join(known)}"
+                if known
                 else "put the checkpoints back, or train into another folder: none is left",
+            )
+        if marked and marked != [self._mark(name)]:
+            raise AttlasError(
+                f"the checkpoint that attlas wrote into {self.run / which}",
+                f"{quoted(text)}, which was damaged, or is of another run than that checkpoint",
+                f"write the name alone of the right one into it: {', '.join(known)}",
             )
         return name
 
@@ -83,13 +95,20 @@ class Shelf:
         if name is None or name not in self.names():
             there = [one for one in (BEST, LAST) if (self.run / one).exists()] + self.names()
             raise AttlasError(
-                f"a checkpoint {which!r} of {self.run}",
+                f"a checkpoint {quoted(which)} of {self.run}",
                 f"a run that has {', '.join(there) or 'none yet'}",
                 "choose one of these"
                 if there
                 else f"train it: attlas train {quote(str(self.run))}",
             )
         return read_checkpoint(self.path(name))
+
+    def sealed(self, name: str) -> bool:
+        """Whether the checkpoint of this name says beside which files it was saved.
+
+        Errors: `AttlasError` where its beginning is damaged.
+        """
+        return read_seal(self.path(name)) is not None
 
     def write(self, name: str, checkpoint: Checkpoint) -> None:
         """Put a checkpoint on the shelf; nothing points at it yet."""
@@ -102,7 +121,9 @@ class Shelf:
         if name is None:
             self._remove(self.run / which)
         else:
-            write_durably(self.run / which, f"{name}{_SUFFIX}\n".encode())
+            marked = self._mark(name)
+            text = f"{name}{_SUFFIX}" if marked is None else f"{name}{_SUFFIX} {marked}"
+            write_durably(self.run / which, f"{text}\n".encode())
 
     def prune(self, kept: Iterable[int]) -> None:
         """Remove all numbered checkpoints but those of these updates."""
@@ -122,6 +143,10 @@ class Shelf:
         for leftover in (*of_run, *self.folder.glob(f"*{_SUFFIX}{TEMPORARY}")):
             if leftover.is_file():
                 self._remove(leftover)
+
+    def _mark(self, name: str) -> str | None:
+        seal = read_seal(self.path(name))
+        return None if seal is None else mark(name, seal)
 
     def _remove(self, path: Path) -> None:
         with explained(path):

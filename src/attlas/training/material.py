@@ -8,9 +8,11 @@ from attlas.config import read_toml, write_toml
 from attlas.data.amount import amount
 from attlas.data.lines import check_given_again
 from attlas.errors import AttlasError
-from attlas.runs import CONFIG, PROVENANCE, Run, Shelf, write_durably
+from attlas.runs import CONFIG, LAST, PROVENANCE, Run, Shelf, write_durably
+from attlas.runs.checkpoint import read_seal
 from attlas.runs.durable import TEMPORARY, explained, sync
 from attlas.runs.lock import LOCK
+from attlas.runs.seal import check_sealed
 from attlas.training.events import Preparing, Report, silent
 from attlas.training.initial import INITIAL, InitialWeights
 from attlas.training.provenance import checksums, provenance
@@ -33,6 +35,7 @@ def prepared(
     """
     begun = Shelf(folder).begun()
     if begun:
+        _check_sealed(Shelf(folder))
         check_same(_began_with(folder), recipe, folder)
     if (folder / CONFIG).is_file():
         if recipe.data.passing:
@@ -69,6 +72,13 @@ def prepared(
     if not begun or (folder / CONFIG).read_bytes() != config:
         write_durably(folder / CONFIG, config)
     return kind(recipe, splits, vocabularies)
+
+
+def _check_sealed(shelf: Shelf) -> None:
+    """That nothing else of the folder has changed since its last checkpoint: first, because damage
+    to a file looks like another recipe, or like other data."""
+    if name := shelf.named(LAST):
+        check_sealed(shelf.run, name, read_seal(shelf.path(name)))
 
 
 def _began_with(folder: Path) -> Recipe:

@@ -129,7 +129,7 @@ def _finished(event: Outcome) -> str:
 
 def _reason(event: Outcome) -> str:
     if event.reason != "minutes":
-        return _REASONS[event.reason]
+        return _REASONS.get(event.reason, event.reason)
     made = ""
     if event.planned is not None:
         made = f": {event.update:,} of {amount(event.planned, 'planned update')} made"

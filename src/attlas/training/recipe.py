@@ -13,30 +13,12 @@ from attlas.data import BatchingConfig, DataConfig, LabelledData, VocabularyConf
 from attlas.data.resolving import resolved_name
 from attlas.data.table import suffix_of
 from attlas.decoding import DecodingConfig
-from attlas.errors import AttlasError
+from attlas.errors import AttlasError, quoted
 from attlas.layers.dropout import dropped_steps
 from attlas.models import ClassifierConfig, ModelConfig, TransformerConfig
 from attlas.models.idle import refuse_idle
+from attlas.runs.seal import flat, unchangeable
 from attlas.training.settings import TrainingConfig
-
-# What may change when a run goes on: where it ends, where it computes, what it keeps and tells, and
-# how it translates once trained. The data may have moved; its checksum may not have changed.
-_FREE = {
-    "data",
-    "decoding",
-    "training.epochs",
-    "training.updates",
-    "training.minutes",
-    "training.keep",
-    "training.save_every",
-    "training.log_every",
-    "training.device",
-    "training.threads",
-    "training.distribution",
-    "training.tensorboard",
-    "training.validation.patience",
-    "training.validation.decoding.autocast",  # as the device, which may lack its numbers
-}
 
 # What a classifier does without: it writes no text. By the tables in which they stand.
 _OF_TRANSLATION = {
@@ -198,7 +180,7 @@ def read_recipe(
         if path.parent != Path() or stem not in known:
             raise AttlasError(
                 "a recipe: a TOML file, or the name of one that comes with attlas",
-                f"{str(name)!r}, where no file is",
+                f"{quoted(str(name))}, where no file is",
                 f"check the path, or use one of: {', '.join(known)}",
             )
         with as_file(_SHIPPED / f"{stem}.toml") as file:
@@ -282,22 +264,16 @@ def check_led(leading: Recipe, own: Recipe) -> None:
 
 def _changed(before: Recipe, now: Recipe) -> list[str]:
     """The settings that differ and may not."""
-    return differing(before.tables(), now.tables(), _is_free)
+    return differing(unchangeable(before.tables()), unchangeable(now.tables()))
 
 
-def differing(
-    before: Mapping[str, Any],
-    now: Mapping[str, Any],
-    is_free: Callable[[str], bool] = lambda key: False,
-) -> list[str]:
-    """The settings of these tables that differ, "model.width = 64 instead of 32"; but for those
-    that are free to.
-    """
-    was, is_ = _flat(before), _flat(now)
+def differing(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
+    """The settings of these tables that differ, "model.width = 64 instead of 32"."""
+    was, is_ = flat(before), flat(now)
     return [
-        f"{key} = {is_.get(key)!r} instead of {was.get(key)!r}"
+        f"{key} = {quoted(is_.get(key))} instead of {quoted(was.get(key))}"
         for key in sorted(was.keys() | is_.keys())
-        if was.get(key) != is_.get(key) and not is_free(key)
+        if was.get(key) != is_.get(key)
     ]
 
 
@@ -306,17 +282,3 @@ def _inside(group: Any, table: str) -> Any:
     for name in filter(None, table.split(".")):
         group = group[name] if isinstance(group, Mapping) else getattr(group, name)
     return group
-
-
-def _is_free(key: str) -> bool:
-    return any(key == free or key.startswith(f"{free}.") for free in _FREE)
-
-
-def _flat(table: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    flat: dict[str, Any] = {}
-    for key, value in table.items():
-        if isinstance(value, Mapping):
-            flat |= _flat(value, f"{prefix}{key}.")
-        else:
-            flat[f"{prefix}{key}"] = value
-    return flat

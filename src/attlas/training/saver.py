@@ -1,5 +1,6 @@
 """Who keeps the checkpoints of a training."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -7,6 +8,7 @@ from typing import Any
 from attlas.errors import AttlasError
 from attlas.runs import BEST, LAST, Checkpoint, Shelf, numbered
 from attlas.runs.checkpoint import under
+from attlas.runs.seal import check_sealed, seal_of
 from attlas.training.averaging import LastAveraging, MovingAveraging, mean_weights
 from attlas.training.learner import AVERAGE, Learner
 from attlas.training.settings import TrainingConfig
@@ -19,6 +21,7 @@ class Saver:
     def __init__(self, learner: Learner[Any, Any], settings: TrainingConfig, folder: Path) -> None:
         self.learner, self.settings, self.folder = learner, settings, folder
         self.shelf = Shelf(folder)
+        self._seal: Mapping[str, Any] | None = None
 
     def restore(self) -> TrainingState:
         """Take the last checkpoint; the state of the very beginning where there is none.
@@ -48,10 +51,13 @@ class Saver:
         """Take the checkpoint of this update, as all processes of a fleet do; 0: the beginning.
 
         Of a checkpoint that somebody has gone back to, some that it knows may be gone.
+        Errors: `AttlasError` also where the files beside it are other ones than when it was saved.
         """
         if not update:
             return TrainingState()
         checkpoint = self.shelf.read(numbered(update))
+        check_sealed(self.folder, numbered(update), checkpoint.seal)
+        self._seal = checkpoint.seal
         self.learner.restore(checkpoint, self.folder)
         state, there = TrainingState.of(checkpoint.facts), set(self.shelf.numbered())
         return replace(
@@ -69,11 +75,19 @@ class Saver:
 
     def save(self, state: TrainingState) -> None:
         """A checkpoint of this very moment: the file, then the pointers, then the tidying."""
-        self.shelf.write(numbered(state.update), self.learner.checkpoint(state.facts()))
+        checkpoint = replace(self.learner.checkpoint(state.facts()), seal=self.seal)
+        self.shelf.write(numbered(state.update), checkpoint)
         self.shelf.point(LAST, numbered(state.update))
         if state.best_update is not None:  # after the last: a best alone is somebody's, to be kept
             self.shelf.point(BEST, numbered(state.best_update))
         self.shelf.prune(state.kept)
+
+    @property
+    def seal(self) -> Mapping[str, Any]:
+        """Of what its answers depend on; the same for all checkpoints of a run."""
+        if self._seal is None:
+            self._seal = seal_of(self.folder)
+        return self._seal
 
     def listed(self, state: TrainingState) -> TrainingState:
         """The state in which this update is among those whose checkpoints the recipe keeps."""
@@ -86,12 +100,12 @@ class Saver:
         facts = {"update": state.update}
         if isinstance(self.settings.averaging, MovingAveraging):
             training = self.shelf.read(numbered(state.update)).training
-            return Checkpoint(under(AVERAGE, training), facts=facts)
+            return Checkpoint(under(AVERAGE, training), facts=facts, seal=self.seal)
         updates = self.to_average(state)
         if len(updates) < 2:
             return None
         weights = mean_weights(self.shelf.read(numbered(update)).model for update in updates)
-        return Checkpoint(weights, facts={**facts, "averaged": updates})
+        return Checkpoint(weights, facts={**facts, "averaged": updates}, seal=self.seal)
 
     def to_average(self, state: TrainingState) -> list[int]:
         """The updates whose checkpoints the recipe averages; none where it does not."""

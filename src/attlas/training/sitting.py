@@ -6,6 +6,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from pydantic import TypeAdapter, ValidationError
+
 from attlas.layers.autocast import check_autocast
 from attlas.runs import LAST, Run, Shelf, numbered
 from attlas.training.course import Course
@@ -182,9 +184,14 @@ class Sitting:
 
 
 def outcome_at(folder: Path, update: int) -> Outcome | None:
-    """The outcome that is written down for the state after just this update."""
+    """The outcome that is written down for the state after just this update; None also where the
+    line does not tell all of it: then the training ends anew.
+    """
     events = Run(folder).events()
     last = events[-1] if events else {}
-    if last.pop("event", None) != Outcome.kind or last["update"] != update:
+    if last.pop("event", None) != Outcome.kind or last.get("update") != update:
         return None
-    return Outcome(**{**last, "folder": str(folder), "notes": tuple(last.get("notes", ()))})
+    try:
+        return TypeAdapter(Outcome).validate_python({**last, "folder": str(folder)})
+    except ValidationError:
+        return None

@@ -60,14 +60,16 @@ class TrainingState:
         """
         try:
             numbers = {name: facts[name] for name in cls.__dataclass_fields__}
-        except KeyError as error:
+            best = numbers["best"] and tuple(numbers["best"])
+            # Checkpoints of before predictions had weights have none.
+            window = Window(**{"weight": numbers["window"]["tokens"], **numbers["window"]})
+            saved = tuple(numbers["saved"])
+        except (KeyError, TypeError) as error:
             raise AttlasError(
                 "a checkpoint that a training can go on from",
-                f"one without {error.args[0]!r} in it",
+                f"one without {error.args[0]!r} in it"
+                if isinstance(error, KeyError)
+                else f"one with other facts ({error})",
                 "write the name of a numbered checkpoint into the file `last`",
             ) from None
-        best = numbers["best"] and tuple(numbers["best"])
-        # Checkpoints of before predictions had weights have none.
-        window = Window(**{"weight": numbers["window"]["tokens"], **numbers["window"]})
-        saved = tuple(numbers["saved"])
         return cls(**{**numbers, "best": best, "window": window, "saved": saved})

@@ -9,10 +9,10 @@ from typing import TypeVar
 from attlas.analysis.alignment.symmetrisation import Links
 from attlas.data.lines import read_lines
 from attlas.decoding.alignment import Link, pharaoh
-from attlas.errors import AttlasError, unwritable
+from attlas.errors import AttlasError, quoted, unwritable
 
 T = TypeVar("T")
-_LINK = re.compile(r"([0-9]+)([-p])([0-9]+)")
+_LINK = re.compile(r"([0-9]{1,9})([-p])([0-9]{1,9})")
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ def parse_links(line: str, *, first: int) -> Links:
     if possible:
         raise AttlasError(
             "links i-j alone",
-            f"{possible[0]!r}, which is but possible",
+            f"{quoted(possible[0])}, which is but possible",
             "read a reference with `read_reference`",
         )
     return frozenset(link for link, _ in marked)
@@ -82,13 +82,13 @@ def _parsed(line: str, first: int) -> list[tuple[Link, str]]:
         match = _LINK.fullmatch(text)
         if match is None:
             raise AttlasError(
-                "links such as 3-4, or 3p4 in a reference", repr(text), "part them by blanks"
+                "links such as 3-4, or 3p4 in a reference", quoted(text), "part them by blanks"
             )
         source, target = int(match[1]) - first, int(match[3]) - first
         if min(source, target) < 0:
             raise AttlasError(
                 f"words counted from {first}",
-                repr(text),
+                quoted(text),
                 "where this file counts from 0, pass first=0; where 0 stands for no word at all, "
                 "leave such links out of it",
             )

@@ -1,0 +1,225 @@
+"""The seal of a checkpoint: what its answers depend on beside its weights."""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from attlas.config import Config, parse_json, read_toml, stored_bytes
+from attlas.data import VocabularyConfig
+from attlas.data.labels import LABELS
+from attlas.data.vocabularies import vocabulary_names
+from attlas.errors import AttlasError, quoted
+from attlas.models import ModelConfig
+
+CONFIG, PROVENANCE = "config.toml", "provenance.json"
+
+# The settings of a run that may change when it goes on: where it ends, where it computes, what it
+# keeps and tells, and how it translates once trained. The data may have moved; its checksum may not
+# have changed.
+CHANGEABLE = {
+    "data",
+    "decoding",
+    "training.epochs",
+    "training.updates",
+    "training.minutes",
+    "training.keep",
+    "training.save_every",
+    "training.log_every",
+    "training.device",
+    "training.threads",
+    "training.distribution",
+    "training.tensorboard",
+    "training.validation.patience",
+    "training.validation.decoding.autocast",  # as the device, which may lack its numbers
+}
+_SETS = ("train", "valid")  # whose checksums a run keeps to; the test set may be another one
+_DIGITS = 16  # of a checksum in a pointer, hexadecimal
+
+
+class _Answering(Config):
+    """The tables of a recipe without which the weights are those of something else."""
+
+    model: ModelConfig
+    vocabulary: VocabularyConfig = VocabularyConfig()
+
+
+def seal_of(run: Path) -> dict[str, Any]:
+    """Of the folder of a run as it stands, as JSON, for its checkpoints.
+
+    files: the SHA-256 of each vocabulary and of the labels. recipe: the settings with which the run
+    began that no sitting may change; data: the SHA-256 of what it learns from. Both are those of
+    its provenance, of which versions and machine are no part.
+    """
+    began = _began(run) or {}
+    recipe = began.get("recipe") or unchangeable(read_toml(run / CONFIG))
+    return {"files": _digests(run), "recipe": recipe, "data": began.get("data", {})}
+
+
+def check_sealed(run: Path, name: str, seal: Mapping[str, Any] | None) -> None:
+    """That the folder is the one for which the checkpoint of this name, with this seal, was made.
+
+    A checkpoint that has none was saved before there were seals, or is no training's.
+    Errors: `AttlasError` that names the file which is another one, and the way out.
+    """
+    if seal is None:
+        return
+    checkpoint = f"checkpoint {name} of {run}"
+    of_files, of_data, of_recipe = _other_files(run, seal), *_other_run(run, seal)
+    of_settings = _other_settings(run, seal)
+    if of_data or (of_recipe and (of_files or of_settings)):
+        raise AttlasError(
+            f"the files of one run in {run}",
+            f"checkpoint {name} and {PROVENANCE} of two runs: {'; '.join([*of_data, *of_recipe])}",
+            "put back the checkpoint, or else all other files, as attlas train wrote them there",
+        )
+    if of_files:
+        raise AttlasError(
+            f"the files with which {checkpoint} was saved",
+            "; ".join(of_files),
+            f"put them back as attlas train wrote them in {run}; where no copy is left, a training "
+            "with the same recipe and data in another folder (--out) writes the same ones",
+        )
+    if of_settings:
+        raise AttlasError(
+            f"the settings with which {checkpoint} was trained in {run / CONFIG}",
+            "; ".join(of_settings),
+            "put these back there; another model, or vocabulary, takes a training of its own "
+            "(--out)",
+        )
+    if of_recipe:
+        raise AttlasError(
+            f"the recipe with which {checkpoint} began in {run / PROVENANCE}",
+            "; ".join(of_recipe),
+            f"restore {PROVENANCE} as attlas train wrote it, or put back the checkpoint, if it "
+            "came from another run",
+        )
+
+
+def mark(name: str, seal: Mapping[str, Any]) -> str:
+    """What stands behind the name of a checkpoint in `best` and `last`: a checksum of the name and
+    of its seal, so that another name, or that of another run, is noticed.
+    """
+    return hashlib.sha256(f"{name} {_canonical(seal)}".encode()).hexdigest()[:_DIGITS]
+
+
+def unchangeable(recipe: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings of a recipe that no sitting may change, by their dotted names."""
+    return {name: value for name, value in flat(recipe).items() if not is_changeable(name)}
+
+
+def is_changeable(name: str) -> bool:
+    """Whether a run may go on with another value of this setting."""
+    return any(name == free or name.startswith(f"{free}.") for free in CHANGEABLE)
+
+
+def flat(table: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Nested tables as one, by dotted names."""
+    found: dict[str, Any] = {}
+    for key, value in table.items():
+        if isinstance(value, Mapping):
+            found |= flat(value, f"{prefix}{key}.")
+        else:
+            found[f"{prefix}{key}"] = value
+    return found
+
+
+def _digests(run: Path) -> dict[str, str]:
+    """The SHA-256 of each file that is a vocabulary, or the labels, of a run."""
+    found = {}
+    for name in (*vocabulary_names(), LABELS):
+        try:
+            content = stored_bytes(run / name)
+        except FileNotFoundError:
+            continue
+        except OSError as error:
+            raise AttlasError(
+                f"to read {run / name}", error.strerror or str(error), "mend that file"
+            ) from None
+        found[name] = hashlib.sha256(content).hexdigest()
+    return found
+
+
+def _began(run: Path) -> dict[str, Any] | None:
+    """What a run began with, of its provenance; None where that is lost, or tells nothing."""
+    path = run / PROVENANCE
+    try:
+        told = parse_json(stored_bytes(path))
+        if not isinstance(told, dict):
+            raise ValueError("it holds no facts about a run")
+        recipe, data = told.get("recipe"), told.get("data", {})
+        if not isinstance(data, dict) or not isinstance(recipe, dict | None):
+            raise ValueError("it holds no facts about a run")
+        sums = {of: data[of].get("sha256") for of in _SETS if isinstance(data.get(of), dict)}
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError) as error:
+        raise AttlasError(
+            f"a readable {PROVENANCE} in {run}", str(error), "restore that file"
+        ) from None
+    return {"recipe": None if recipe is None else unchangeable(recipe), "data": sums}
+
+
+def _other_files(run: Path, seal: Mapping[str, Any]) -> list[str]:
+    """Those of another content, those that are gone, and those that came: in words."""
+    sealed, there = seal["files"], _digests(run)
+    told = []
+    for name in sorted({*sealed, *there}):
+        was, is_ = sealed.get(name), there.get(name)
+        if was is None:
+            told.append(f"{name}, which was not there")
+        elif is_ is None:
+            told.append(f"no {name}")
+        elif was != is_:
+            told.append(f"{name} with other bytes (SHA-256 {is_[:_DIGITS]}…, not {was[:_DIGITS]}…)")
+    return told
+
+
+def _other_settings(run: Path, seal: Mapping[str, Any]) -> list[str]:
+    """Of the model and of the vocabulary: which differ, in words."""
+    where = str(run / CONFIG)
+    sealed = _nested(seal["recipe"])
+    was = flat(_answering(sealed, f"the seal of a checkpoint of {run}"))
+    is_ = flat(_answering(read_toml(run / CONFIG), where))
+    return _differing(was, is_)
+
+
+def _other_run(run: Path, seal: Mapping[str, Any]) -> tuple[list[str], list[str]]:
+    """What the provenance tells otherwise of the data, and of the recipe: in words."""
+    began = _began(run)
+    if began is None:
+        return [], []
+    sealed, there = seal["data"], began["data"]
+    of_data = [f"other data ({of})" for of in _SETS if sealed.get(of) != there.get(of)]
+    if began["recipe"] is None:
+        return of_data, []
+    return of_data, _differing(seal["recipe"], began["recipe"])
+
+
+def _differing(was: Mapping[str, Any], is_: Mapping[str, Any]) -> list[str]:
+    return [
+        f"{key} = {quoted(is_.get(key))} instead of {quoted(was.get(key))}"
+        for key in sorted({*was, *is_})
+        if was.get(key) != is_.get(key)
+    ]
+
+
+def _answering(tables: Mapping[str, Any], where: str) -> dict[str, Any]:
+    names = [name for name in _Answering.model_fields if name in tables]
+    return _Answering.read({name: tables[name] for name in names}, where).model_dump(mode="json")
+
+
+def _nested(dotted: Mapping[str, Any]) -> dict[str, Any]:
+    tables: dict[str, Any] = {}
+    for name, value in dotted.items():
+        *keys, last = name.split(".")
+        group = tables
+        for key in keys:
+            group = group.setdefault(key, {})
+        group[last] = value
+    return tables
+
+
+def _canonical(value: Any) -> str:
+    return json.dumps(value, sort_keys=True, ensure_ascii=True)
