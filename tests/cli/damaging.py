@@ -45,12 +45,15 @@ def _zeroed(content: bytes, chance: random.Random) -> bytes:
     return content[:start] + bytes(size) + content[start + size :]
 
 
+_PUT_IN = (
+    *(b"\x00", b"\xff", b"\xef\xbb\xbf", b"\r", b"\r\n", b"\n", b'"', b"\xed\xa0\x80", b"-", b"{"),
+    *(b"\t", b",", b"\xe2\x80\xa8", b"nan", b"1e999", b"\x1b[31m", b"9" * 5000, b"[" * 3000),
+)
+
+
 def _inserted(content: bytes, chance: random.Random) -> bytes:
     start = chance.randrange(len(content) + 1)
-    what = chance.choice(
-        (b"\x00", b"\xff", b"\xef\xbb\xbf", b"\r", b"\r\n", b"\n", b'"', b"\xed\xa0\x80", b"9" * 5000,
-         b"[" * 3000, b"{", b"\t", b",", b"\xe2\x80\xa8", b"-", b"nan", b"1e999", b"\x1b[31m")
-    )  # fmt: skip
+    what = chance.choice(_PUT_IN)
     return content[:start] + what + content[start:]
 
 

@@ -15,13 +15,13 @@ import pytest
 from calling import called
 from damaging import PLACED, damaged, in_time
 
-from attlas.analysis.alignment import read_links, read_reference
+from attlas.analysis.alignment.pharaoh import read_links, read_reference
 from attlas.data import read_conllu, read_labelled_texts, read_pairs
 from attlas.errors import AttlasError
 from attlas.recording import Trace
 from attlas.runs import Run
 
-FEW, MANY = 12, 250
+FEW, MANY = 6, 250
 LONGEST = 8000  # characters of a message, whatever it is about
 SOURCE = "1 2 3\n4 5\n0\n7 6 5 4\n"
 REVIEWS = "the film was great\na dull plot but lovely\nboring\n"

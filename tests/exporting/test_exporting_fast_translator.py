@@ -310,3 +310,16 @@ def test_what_attlas_never_writes_is_left_to_its_own_search(
     found = list(FastTranslator(run, folder, config).many(TEXTS))
     assert len(own) == sum(map(bool, TEXTS))
     assert [one.text for one in found] == [one.text for one in wanted]
+
+
+@pytest.mark.parametrize("name", ["model.bin", "config.json", "tokenizer.json"])
+def test_an_export_with_a_flipped_bit_is_refused_with_the_name_of_the_file(
+    exported: Callable[..., tuple[Run, Path]], name: str
+) -> None:
+    run, folder = exported()
+    FastTranslator(run, folder)
+    content = bytearray((folder / name).read_bytes())
+    content[len(content) // 2] ^= 16
+    (folder / name).write_bytes(content)
+    with pytest.raises(AttlasError, match=rf"other bytes in {name}; take it away and run: attlas"):
+        FastTranslator(run, folder)

@@ -203,3 +203,17 @@ def test_a_text_is_read_in_the_form_in_which_attlas_reads_it(tmp_path: Path, for
             for text in texts[:3]:
                 wanted = [*one.encode(text), END]
                 assert tokenizer(unicodedata.normalize("NFD", text))["input_ids"] == wanted
+
+
+@pytest.mark.parametrize("name", ["encoder.onnx", "decoder.onnx", "source.json", "attlas.json"])
+def test_a_folder_with_a_damaged_file_is_refused(tmp_path: Path, name: str) -> None:
+    folder = export(run_of(tmp_path / "run", small()), "onnx", tmp_path / "out").path
+    example(folder).check(folder)
+    content = (folder / name).read_bytes()
+    changed = content[:-9] if name == "attlas.json" else content.replace(content[-40:-39], b"~")
+    (folder / name).write_bytes(changed)
+    with pytest.raises(SystemExit, match=rf"{name}.*: export again$"):
+        example(folder).check(folder)
+    (folder / name).unlink()
+    with pytest.raises(SystemExit, match=rf"no .*{name}: take the whole folder"):
+        example(folder).check(folder)

@@ -2,6 +2,7 @@
 
 import gzip
 import hashlib
+import json
 import os
 import shutil
 import zlib
@@ -12,7 +13,7 @@ from typing import IO, Any
 
 from attlas.cli.output import opened
 from attlas.cli.stamp import Stamp
-from attlas.config import Config, parse_json
+from attlas.config import Config, parse_json, stored_bytes
 from attlas.errors import AttlasError
 from attlas.runs import write_durably
 from attlas.runs.durable import explained, sync, write_whole
@@ -31,7 +32,7 @@ class Progress(Config):
     origin: what the translation depends on. whole: the output stands in its place. stamp: that of
     the file with the text, where it is whole and could be trusted. assembled: the checksum of what
     is to stand in its place, where that has other bytes than `lines`. beside: whether what stands
-    beside it, if anything does, is ours.
+    beside it, if anything does, is ours. checksum: what `sum` was when it was written.
     """
 
     origin: dict[str, str | int | float | bool]
@@ -42,6 +43,13 @@ class Progress(Config):
     stamp: Stamp | None = None
     assembled: str | None = None
     beside: bool = False
+    checksum: str | None = None
+
+    @property
+    def sum(self) -> str:
+        """The checksum of all the rest, but for the stamp: another one is but read again."""
+        table = self.model_dump(mode="json", exclude={"stamp", "checksum"})
+        return hashlib.sha256(json.dumps(table, sort_keys=True).encode()).hexdigest()
 
 
 class Part:
@@ -146,6 +154,7 @@ class Part:
             self._lines.unlink(missing_ok=True)
 
     def _keep(self, progress: Progress) -> None:
+        progress = progress.model_copy(update={"checksum": progress.sum})
         write_durably(self._record, progress.model_dump_json(indent=1).encode())
         self.progress = progress
 
@@ -233,7 +242,10 @@ def recorded(output: Path) -> Progress | None:
     """What is told of an output. Errors: `AttlasError` where it is damaged."""
     record = _record(output)
     try:
-        return Progress.read(parse_json(record.read_bytes()), str(record))
+        found = Progress.read(parse_json(stored_bytes(record)), str(record))
+        if found.checksum not in (None, found.sum):  # those of before it was written have none
+            raise ValueError("other bytes than were written there")
+        return found
     except FileNotFoundError:
         return None
     except (OSError, TypeError, ValueError) as error:

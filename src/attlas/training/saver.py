@@ -53,11 +53,11 @@ class Saver:
         Of a checkpoint that somebody has gone back to, some that it knows may be gone.
         Errors: `AttlasError` also where the files beside it are other ones than when it was saved.
         """
+        self._seal = seal_of(self.folder)  # as it is now, before anything can happen to it
         if not update:
             return TrainingState()
-        checkpoint = self.shelf.read(numbered(update))
-        check_sealed(self.folder, numbered(update), checkpoint.seal)
-        self._seal = checkpoint.seal
+        checkpoint = self._read(update)
+        self._seal = checkpoint.seal or self._seal
         self.learner.restore(checkpoint, self.folder)
         state, there = TrainingState.of(checkpoint.facts), set(self.shelf.numbered())
         return replace(
@@ -75,19 +75,18 @@ class Saver:
 
     def save(self, state: TrainingState) -> None:
         """A checkpoint of this very moment: the file, then the pointers, then the tidying."""
-        checkpoint = replace(self.learner.checkpoint(state.facts()), seal=self.seal)
+        checkpoint = replace(self.learner.checkpoint(state.facts()), seal=self._seal)
         self.shelf.write(numbered(state.update), checkpoint)
         self.shelf.point(LAST, numbered(state.update))
         if state.best_update is not None:  # after the last: a best alone is somebody's, to be kept
             self.shelf.point(BEST, numbered(state.best_update))
         self.shelf.prune(state.kept)
 
-    @property
-    def seal(self) -> Mapping[str, Any]:
-        """Of what its answers depend on; the same for all checkpoints of a run."""
-        if self._seal is None:
-            self._seal = seal_of(self.folder)
-        return self._seal
+    def _read(self, update: int) -> Checkpoint:
+        """A checkpoint of this run, whose files are as they were when it was saved."""
+        checkpoint = self.shelf.read(numbered(update))
+        check_sealed(self.folder, numbered(update), checkpoint.seal)
+        return checkpoint
 
     def listed(self, state: TrainingState) -> TrainingState:
         """The state in which this update is among those whose checkpoints the recipe keeps."""
@@ -99,13 +98,13 @@ class Saver:
         """
         facts = {"update": state.update}
         if isinstance(self.settings.averaging, MovingAveraging):
-            training = self.shelf.read(numbered(state.update)).training
-            return Checkpoint(under(AVERAGE, training), facts=facts, seal=self.seal)
+            training = self._read(state.update).training
+            return Checkpoint(under(AVERAGE, training), facts=facts, seal=self._seal)
         updates = self.to_average(state)
         if len(updates) < 2:
             return None
-        weights = mean_weights(self.shelf.read(numbered(update)).model for update in updates)
-        return Checkpoint(weights, facts={**facts, "averaged": updates}, seal=self.seal)
+        weights = mean_weights(self._read(update).model for update in updates)
+        return Checkpoint(weights, facts={**facts, "averaged": updates}, seal=self._seal)
 
     def to_average(self, state: TrainingState) -> list[int]:
         """The updates whose checkpoints the recipe averages; none where it does not."""
