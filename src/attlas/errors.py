@@ -18,7 +18,7 @@ class AttlasError(ValueError):
     """
 
     def __init__(self, wanted: str, came: str, do: str) -> None:
-        self.wanted, self.came, self.do = map(_readable, (wanted, came, do))
+        self.wanted, self.came, self.do = map(readable, (wanted, came, do))
         super().__init__(f"wanted {self.wanted}; got {self.came}; {self.do}")
 
     def __reduce__(self) -> tuple[type["AttlasError"], tuple[str, str, str]]:
@@ -41,8 +41,8 @@ def _rest(text: str, most: int) -> str:
     return f"… ({len(text):,} characters)" if len(text) > most else ""
 
 
-def _readable(text: str) -> str:
-    """A part of a message, short enough to be read."""
+def readable(text: str) -> str:
+    """A part of a message; of a very long one the beginning and the end."""
     if len(text) <= _PART:
         return text
     return f"{text[: _PART - 2 * _TAIL]} … ({len(text):,} characters) … {text[-_TAIL:]}"

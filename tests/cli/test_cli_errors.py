@@ -229,3 +229,25 @@ def test_an_option_with_one_value_that_is_given_twice_is_an_error(
         2,
         f"attlas: wanted {option} once; got it 2 times; leave the others out\n",
     )
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("translate", "nowhere", "--beam", f"{'9' * 100_000}x"),
+        ("inspect", "x" * 100_000),
+        ("evaluate", "nowhere", "--checkpoint", "x" * 100_000),
+        ("stats", "nowhere", "nothing", "--by", "x" * 100_000, "-o", "out.csv"),
+        ("export", "nowhere", "--to", "x" * 100_000),
+        ("train", "x" * 100_000),
+        ("look", "x" * 100_000),
+        ("translate", f"--{'x' * 100_000}"),
+        ("x" * 100_000,),
+    ],
+    ids=lambda arguments: arguments[0][:9],
+)
+def test_a_value_of_a_hundred_thousand_letters_is_told_in_few(arguments: tuple[str, ...]) -> None:
+    code, _, error = called(*arguments)
+    assert code == 2
+    assert "our mistake" not in error
+    assert len(error) < 5000

@@ -9,7 +9,7 @@ from attlas.cli.classify import classify
 from attlas.cli.evaluate import evaluate
 from attlas.cli.export import export
 from attlas.cli.figure import figure
-from attlas.cli.guard import Guarded, unwritten
+from attlas.cli.guard import Guarded, GuardedGroup, unwritten
 from attlas.cli.inspect import inspect
 from attlas.cli.interrupt import stay
 from attlas.cli.look import look
@@ -20,6 +20,7 @@ from attlas.cli.translate import translate
 
 app = typer.Typer(
     name="attlas",
+    cls=GuardedGroup,
     help="Train attention models, and see where they look.",
     epilog="""Examples:
 

@@ -46,7 +46,7 @@ def check_texts(
         if kind := _on_disk(text):
             raise AttlasError(
                 "texts to classify",
-                f"the name of a {kind}, {quoted(text)}",
+                f"the name of a {kind}, {quoted(text, 1000)}",
                 f"read it: --input {quote(text)}"
                 if kind == "file"
                 else f"to classify that very word, write: echo {quote(text)} | attlas classify …",

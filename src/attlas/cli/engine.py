@@ -29,7 +29,7 @@ def translator_of(
         raise AttlasError(
             f"one of the engines attlas, {', '.join(_EXPORTS)}, or the folder of an export to "
             "ctranslate2",
-            f"{quoted(engine)}, where no folder is",
+            f"{quoted(engine, 1000)}, where no folder is",
             "choose one",
         )
     if device != "cpu":

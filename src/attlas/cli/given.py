@@ -4,6 +4,7 @@ import os
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from os.path import isfile
 from pathlib import Path
 from shlex import quote
 
@@ -75,6 +76,8 @@ def is_safetensors(path: Path) -> bool:
 
 def trace_at(path: Path) -> Trace:
     """The trace in this file. Errors: `AttlasError` for any other file, with what it is."""
+    if not isfile(path):
+        return Trace.load(path)  # which says what is there
     try:
         with safe_open(path, framework="numpy") as file:
             metadata = file.metadata() or {}

@@ -4,16 +4,18 @@ import errno
 import re
 import sys
 import traceback
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import typer
-from typer.core import TyperCommand, TyperOption
+from typer.core import TyperCommand, TyperGroup, TyperOption
 
 from attlas.cli.interrupt import INTERRUPTED, MESSAGE, leave_in_order, stay
 from attlas.cli.streams import silence
-from attlas.errors import AttlasError
+from attlas.errors import AttlasError, quoted, readable
 
+_NAME = 1000  # characters of the name of a file
 # As torch puts it, of a GPU and of a CPU; its own class of error is for GPUs alone.
 _WANT = re.compile("out of memory|can't allocate memory|not enough memory")
 
@@ -24,6 +26,11 @@ class Guarded(TyperCommand):
     A reader that closed the pipe (`| head`) has what it wanted: the command ends quietly, with 0.
     With `--debug`, or ATTLAS_DEBUG=1, every error comes with its traceback.
     """
+
+    def make_context(self, *given: Any, **named: Any) -> Any:
+        """Read the options; of a wrong one no more is quoted than a person reads."""
+        with _in_few_words():
+            return super().make_context(*given, **named)
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Read the options. One that takes a single value is given once: of several the last would
@@ -68,6 +75,26 @@ class Guarded(TyperCommand):
         return result
 
 
+class GuardedGroup(TyperGroup):
+    """The commands together, which know no command that is not theirs."""
+
+    def resolve_command(self, ctx: Any, args: Any) -> Any:
+        """Find the command."""
+        with _in_few_words():
+            return super().resolve_command(ctx, args)
+
+
+@contextmanager
+def _in_few_words() -> Iterator[None]:
+    """Shorten what is said of a wrong option, which quotes it."""
+    try:
+        yield
+    except Exception as error:
+        if isinstance(message := getattr(error, "message", None), str):
+            error.message = readable(message)  # type: ignore[attr-defined]
+        raise
+
+
 def unwritten(error: OSError) -> int:
     """Say that the standard output cannot be written, outside of a command; the exit code."""
     if isinstance(error, BrokenPipeError):
@@ -78,7 +105,7 @@ def unwritten(error: OSError) -> int:
 
 def _told(error: Exception, debug: bool) -> int:
     """Say what went wrong where nobody foresaw it; the exit code."""
-    what = " ".join(str(error).split())
+    what = readable(" ".join(str(error).split()))
     if _of_memory(error):
         _say(
             f"attlas: wanted memory; got {what or 'none'}; free some, or do less at once: "
@@ -89,7 +116,9 @@ def _told(error: Exception, debug: bool) -> int:
         return 2
     if isinstance(error, OSError):  # a full disk, a folder without the right to write
         _forget_output()
-        where = f"{error.filename!r}" if error.filename else "the standard output, or a file"
+        where = (
+            quoted(error.filename, _NAME) if error.filename else "the standard output, or a file"
+        )
         _say(f"attlas: wanted to use {where}; got {error.strerror or error}; mend that", debug)
         return 2
     _say(

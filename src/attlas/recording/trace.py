@@ -212,6 +212,10 @@ class Trace:
         Errors: `AttlasError`, with the name of the file, where there is none, where it is none of
         ours or damaged, and where its readings or labels do not fit each other.
         """
+        if os.path.exists(path) and not os.path.isfile(path) and not os.path.isdir(path):
+            raise AttlasError(  # safetensors would wait for what comes through a pipe
+                "a trace file", f"{path}, a pipe or a device", "name a file on disk"
+            )
         try:
             with safe_open(path, framework="pt") as file:
                 return cls._read(file)

@@ -180,7 +180,7 @@ def read_recipe(
         if path.parent != Path() or stem not in known:
             raise AttlasError(
                 "a recipe: a TOML file, or the name of one that comes with attlas",
-                f"{quoted(str(name))}, where no file is",
+                f"{quoted(str(name), 1000)}, where no file is",
                 f"check the path, or use one of: {', '.join(known)}",
             )
         with as_file(_SHIPPED / f"{stem}.toml") as file:
