@@ -9,7 +9,7 @@ from typing import Any
 from torch import nn
 
 from attlas.errors import AttlasError, listed
-from attlas.runs import BEST, CONFIG, Run, load_weights
+from attlas.runs import BEST, CONFIG, PROVENANCE, Run, load_weights
 from attlas.training.events import Preparing, Report
 from attlas.training.recipe import Recipe, differing
 
@@ -50,9 +50,17 @@ class InitialWeights:
         facts = Run(folder).provenance().get(INITIAL)
         if facts is None:
             return None
-        run, checkpoint = Run(facts["run"]), facts["checkpoint"]
+        known = facts if isinstance(facts, dict) else {}
+        told = [known.get(key) for key in ("run", "checkpoint", "sha256")]
+        if not all(isinstance(value, str) for value in told):
+            raise AttlasError(
+                f"the run and the checkpoint with which {folder} began, in its {PROVENANCE}",
+                "something else",
+                "restore that file",
+            )
+        run, checkpoint = Run(str(told[0])), str(told[1])
         now = _sha256(run, checkpoint)
-        if now != facts["sha256"]:
+        if now != told[2]:
             raise AttlasError(
                 f"checkpoint {checkpoint} of {run.path} as this training began with it",
                 "another one",
