@@ -167,3 +167,30 @@ def test_a_change_that_writes_into_the_weights_leaves_what_is_observed(attention
         with observe(attention) as trace, intervene(attention, first_gone):
             assert not torch.allclose(attention(source, memory), plain)
     torch.testing.assert_close(trace[trace.layers[0]].weights(), expected)
+
+
+class Called(torch.nn.Module):
+    def forward(self, query, key, value):
+        return torch.nn.functional.scaled_dot_product_attention(query, key, value)
+
+
+@pytest.mark.parametrize("number", [float("nan"), float("inf"), -float("inf")])
+def test_new_weights_that_are_no_numbers_are_refused_with_the_layer(number):
+    model, given = Called(), torch.randn(3, 1, 2, 5, 8)
+
+    def broken(weights, seen, layer):
+        weights = weights.clone()
+        weights[0, 1, 2, 3] = number
+        return weights
+
+    told = r"new weights that are numbers for layer ''; got NaN or infinity, 1 of 50; .*division"
+    with pytest.raises(AttlasError, match=told), intervene(model, broken):
+        model(*given)
+
+
+def test_negative_weights_are_used_as_they_are():
+    model, (query, key, value) = Called(), torch.randn(3, 1, 2, 5, 8)
+    with intervene(model, lambda weights, seen, layer: weights - 0.5):
+        found = model(query, key, value)
+    expected = ((query @ key.mT / 8**0.5).softmax(-1) - 0.5) @ value
+    torch.testing.assert_close(found, expected)

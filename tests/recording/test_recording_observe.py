@@ -112,7 +112,7 @@ def test_an_error_inside_the_block_is_not_hidden_by_the_empty_trace(model):
 
 def test_a_model_that_does_not_look_cannot_be_observed():
     with (
-        pytest.raises(AttlasError, match="none that PyTorch's functions compute"),
+        pytest.raises(AttlasError, match="no attention by softmax in PyTorch's functions"),
         observe(still := nn.Linear(2, 2)),
     ):
         still(torch.ones(1, 2))
@@ -274,3 +274,40 @@ def test_what_the_caller_writes_over_afterwards_is_kept_as_it_was():
             given *= torch.rand(4)
             shown[:, 3:] = False
         torch.testing.assert_close(trace[trace.layers[0]].weights(), expected)
+
+
+MIXERS = {
+    "fourier": lambda x: torch.fft.fft2(x).real,
+    "sigmoid": lambda x: torch.sigmoid(x @ x.mT) @ x,
+    "linear": lambda x: x.relu() @ (x.relu().mT @ x),
+}
+
+
+@pytest.mark.parametrize("mix", MIXERS.values(), ids=MIXERS)
+def test_a_model_without_a_softmax_is_told_what_is_heard_and_not_to_load_another(mix):
+    class Mixer(torch.nn.Module):
+        def forward(self, x):
+            return mix(x)
+
+    model = Mixer()
+    told = r"got no attention by softmax in PyTorch's functions, although Mixer ran; .*sigmoids"
+    with pytest.raises(AttlasError, match=told), observe(model):
+        model(torch.randn(1, 5, 8))
+
+
+def test_calls_that_are_not_one_map_say_why():
+    class Model(torch.nn.Module):
+        def forward(self, x):
+            return torch.nn.functional.scaled_dot_product_attention(x, x, x)
+
+    model = Model()
+    with observe(model) as trace:
+        model(torch.randn(1, 2, 5, 8))
+        model(torch.randn(3, 2, 5, 8))
+    with pytest.raises(AttlasError, match=r"2 calls, which do not go on .* 1 × 2 and 3 × 2 texts"):
+        trace[""]
+    with observe(model) as trace:
+        model(torch.randn(1, 2, 5, 8))
+        model(torch.randn(1, 2, 5, 8))
+    with pytest.raises(AttlasError, match="2 calls, which did not go on from each other: a step"):
+        trace[""]

@@ -8,6 +8,7 @@ from torch import Tensor, nn
 
 from attlas.errors import AttlasError
 from attlas.recording.compiled import check_not_compiled
+from attlas.recording.foreign.unreadable import unreadable
 from attlas.recording.foreign.watch import watching
 from attlas.recording.selection import is_whole
 from attlas.recording.tap import (
@@ -27,11 +28,13 @@ def intervene(model: nn.Module, change: Rewrite) -> Iterator[None]:
 
     `change(weights, seen, layer) → weights` gets the weights before dropout, shaped (batch, heads,
     queries, slots), which slots each query may see, and the layer's path; what it returns is used
-    as it is. The explicit form of each mechanism runs instead of its fused kernel. Layers are those
-    that `observe` hears, with the same paths: of attlas, of PyTorch, of Hugging Face, one's own.
+    as it is, negative weights too. The explicit form of each mechanism runs instead of its fused
+    kernel. Layers are those that `observe` hears, with the same paths: of attlas, of PyTorch, of
+    Hugging Face, one's own.
 
-    Errors: `AttlasError` for what is no function, for new weights of another shape, for a compiled
-    model, and where nothing was replaced, unless the block itself raised first.
+    Errors: `AttlasError` for what is no function, for new weights of another shape or device, or
+    with NaN or infinity, for a compiled model, and where nothing was replaced, unless the block
+    itself raised first.
     """
     names, modules = taps(model), modules_of(model)
     check_not_compiled(model)
@@ -58,6 +61,20 @@ def intervene(model: nn.Module, change: Rewrite) -> Iterator[None]:
                 f"new weights of shape {tuple(weights.shape)} for layer {layer!r}",
                 f"shape {tuple(new.shape)}",
                 "return one weight for each one received",
+            )
+        if new.is_complex() or new.device != weights.device:
+            raise AttlasError(
+                f"new weights of real numbers on {weights.device} for layer {layer!r}",
+                f"{str(new.dtype).removeprefix('torch.')} on {new.device}",
+                "return what was received, changed",
+            )
+        if unreadable(new) is None and bool(new.isnan().logical_or(new.isinf()).any()):
+            count = int((~new.isfinite()).sum())
+            raise AttlasError(
+                f"new weights that are numbers for layer {layer!r}",
+                f"NaN or infinity, {count} of {new.numel()}",
+                "look for a division by 0, such as the sum of a row that sees nothing; negative "
+                "weights, and rows that sum to another number than 1, are used as they are",
             )
         return new
 

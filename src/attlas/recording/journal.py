@@ -16,7 +16,10 @@ from attlas.recording.selection import Selection
 from attlas.recording.stitching import asked_again, grown, without_room
 from attlas.recording.trace import Trace
 
-_NOT_MULTIPLIED = "a softmax that is not multiplied with values as weights of at most four axes are"
+_NOT_MULTIPLIED = (
+    "a softmax that is not multiplied with values by a product over its slots; weights of sampled "
+    "points (deformable attention) are such, as they have no axis of keys"
+)
 _NOT_FOLLOWED = "a softmax of the product of two tensors, which no product with values followed"
 
 

@@ -81,6 +81,14 @@ def observe(
         )
 
 
+_NO_SOFTMAX = (
+    "observe a model that looks by softmax(scores) @ values, F.scaled_dot_product_attention, "
+    "flex_attention or nn.MultiheadAttention; Fourier mixing, sigmoids, linear attention and state "
+    "spaces (FNet, Mamba, RWKV) have no such weights; of a kernel outside of PyTorch (flash-attn, "
+    "xformers) load the model with attn_implementation='sdpa'"
+)
+
+
 def _why(model: nn.Module, journal: Journal) -> tuple[str, str]:
     """Why nothing was heard, and what to do."""
     name = type(model).__name__
@@ -98,7 +106,6 @@ def _why(model: nn.Module, journal: Journal) -> tuple[str, str]:
             "what is written otherwise hold a Tap, see attlas.recording.Tap",
         )
     return (
-        f"none that PyTorch's functions compute, although {name} ran",
-        "observe a model that looks; kernels of their own (flash-attn, xformers) cannot be heard: "
-        "load the model with attn_implementation='sdpa'",
+        f"no attention by softmax in PyTorch's functions, although {name} ran",
+        _NO_SOFTMAX,
     )

@@ -5,6 +5,7 @@ import os
 import secrets
 from collections.abc import Sequence
 from contextlib import suppress
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, Literal
 
@@ -148,7 +149,7 @@ class Trace:
         if len(readings) != 1:
             raise AttlasError(
                 f"a single call of layer {layer!r}",
-                f"{len(readings)} calls",
+                f"{len(readings)} calls, {_why_apart(readings)}",
                 f"choose one of trace.calls({layer!r})",
             )
         return readings[0]
@@ -288,6 +289,22 @@ class Trace:
     def _check_layer(self, layer: str, slots: Tokens, queries: Tokens) -> None:
         check_slots(f"slots of layer {layer!r}", slots, self.calls(layer))
         check_queries(f"queries of layer {layer!r}", queries, self.calls(layer))
+
+
+def _why_apart(readings: Sequence[Reading]) -> str:
+    """Why calls of a layer are not one map, as far as their shapes say it."""
+    shapes = [reading.shape for reading in readings]
+    for first, second in pairwise(shapes):
+        if first[:2] != second[:2]:
+            sizes = f"{first[0]} × {first[1]} and {second[0]} × {second[1]}"
+            return f"which do not go on from each other: of {sizes} texts and heads"
+        if second[3] not in (first[3], first[3] + second[2]):
+            slots = f"of {first[3]} slots, then of {second[2]} queries and {second[3]} slots"
+            return f"which do not go on from each other: {slots}"
+    return (
+        "which did not go on from each other: a step joins what came before where its keys are the "
+        "earlier ones and those of its own queries, in the same cache"
+    )
 
 
 def _as_json(value: Any) -> str:
