@@ -49,7 +49,7 @@ async def _body(request: Request) -> bytes:
 
 def _parsed(body: bytes) -> dict[str, str]:
     try:
-        asked = parse_json(body)
+        asked = parse_json(body.decode(), _fields)
     except ValueError:
         raise AttlasError('{"text": "…"} as JSON', "something else", "send JSON in UTF-8") from None
     if (
@@ -61,6 +61,14 @@ def _parsed(body: bytes) -> dict[str, str]:
             '{"text": "…"}, beside it "prefix" at most', _named(asked), "send one text"
         )
     return asked
+
+
+def _fields(named: list[tuple[str, object]]) -> dict[str, object]:
+    """An object, of which no field is given twice."""
+    fields = dict(named)
+    if len(fields) < len(named):
+        raise ValueError("a field that is given twice")
+    return fields
 
 
 def _check(text: str) -> None:
