@@ -53,7 +53,9 @@ def test_what_goes_too_deep_is_refused_wherever_it_is_read(tmp_path) -> None:
     dots = ".".join("a" * 900)
     for text in (f"{dots} = 1", f"[{dots}]\nb = 1", f"a = {'[' * 90}{']' * 90}"):
         path.write_text(text)
-        with pytest.raises(AttlasError, match="at most 64 tables or lists within each other"):
+        with pytest.raises(
+            AttlasError, match=r"settings in .*deep.toml; got brackets within .* more than 64;"
+        ):
             read_toml(path)
     with pytest.raises(AttlasError, match="an assignment like"):
         overridden({}, [f"{dots}=1"])

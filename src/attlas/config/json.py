@@ -51,7 +51,7 @@ def stored_bytes(path: Path, most: int = -1) -> bytes:
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
     except ValueError as error:  # U+0000 in the name
-        raise OSError(errno.EINVAL, str(error), str(path)) from None
+        raise OSError(str(error)) from None
     try:
         mode = os.fstat(descriptor).st_mode
         if not stat.S_ISREG(mode):

@@ -25,8 +25,8 @@ def read_toml(path: Path) -> dict[str, Any]:
         raise AttlasError(f"valid TOML in {path}", str(error), "correct that place") from None
     except RecursionError:
         raise AttlasError(
-            f"settings in {path}, at most {DEEPEST} tables or lists within each other",
-            "more",
+            f"settings in {path}",
+            f"brackets within brackets, or tables within tables, more than {DEEPEST}",
             "correct that place",
         ) from None
     except (OSError, ValueError) as error:  # not UTF-8; a name with U+0000
