@@ -453,3 +453,22 @@ def test_a_long_line_is_told_with_its_number_also_of_a_file_and_not_where_it_is_
     error = translate(copied, "-i", text, "--set", "decoding.longest_source=1")[2]
     assert "9 tokens" not in error
     assert "line 3: The text is longer than this model is set to read" in error
+
+
+def test_a_prefix_begins_every_translation_but_those_of_empty_lines(
+    run: Path, tmp_path: Path
+) -> None:
+    text = "1 2 3\n\n4 5\n"
+    code, out, error = translate(run, "--prefix", "3 2", text=text)
+    assert code == 0, error
+    first, second, third, _ = out.split("\n")
+    assert first.startswith("3 2")
+    assert (second, third.startswith("3 2")) == ("", True)
+    (tmp_path / "text").write_text(text, encoding="utf-8")
+    into = (run, tmp_path / "text", "--into", tmp_path / "out")
+    assert translate(*into, "--prefix", "3 2")[0] == 0
+    assert (tmp_path / "out" / "text").read_text(encoding="utf-8") == out
+    code, _, error = translate(*into, "--prefix", "3")
+    assert (code, "to be of prefix = 3 2; got prefix = 3" in error) == (2, True)
+    code, _, error = translate(run, "--prefix", "never heard", text=text)
+    assert (code, "wanted a prefix of words that the model can write" in error) == (2, True)

@@ -216,3 +216,21 @@ def test_the_greatest_numbers_that_are_allowed_overflow_nowhere(method: str) -> 
     assert covering.score(torch.tensor([-9.0]), 1, torch.zeros(1, 4), real[:1]).isfinite().all()
     with pytest.raises(AttlasError, match="coverage_penalty"):
         DecodingConfig.read({"coverage_penalty": 1e308}, "run.toml")
+
+
+@given(seed=st.integers(0, 2**32), method=METHODS, prefix=st.sampled_from([[], [1], [4, 1]]))
+def test_a_forbidden_unknown_token_is_written_in_a_prefix_alone(
+    seed: int, method: str, prefix: list[int]
+) -> None:
+    source, real = sources(3, 6, 1, seed=seed)
+    limits = {"max_length_factor": 0.0, "max_length_constant": 6}
+    n_best = 1 if method == "greedy" else 3
+    config = DecodingConfig(method=method, n_best=n_best, unknown="forbid", **limits)
+    model = TableModel(seed)
+    model.table[:, 1] += 2.0  # which it would write often
+    for row, hypotheses in enumerate(decode(model, source, real, config, [prefix] * 3)):
+        for one in hypotheses:
+            assert 1 not in one.tokens[len(prefix) :]
+            own = source[row][real[row]]
+            wanted, _ = log_probability(model, own, one.tokens, one.finished)
+            assert one.log_probability == pytest.approx(wanted, abs=1e-9)  # the model's own

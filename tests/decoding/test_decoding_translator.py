@@ -193,6 +193,21 @@ def test_the_translation_begins_with_the_prefix() -> None:
     assert described(translator("a cat", prefix="")) == described(translator("a cat"))
 
 
+def test_all_translations_of_a_translator_with_a_prefix_begin_with_it() -> None:
+    for translator in (recurrent(method="greedy"), recurrent(beam=2, n_best=2)):
+        prefixed = translator.with_prefix("on the")
+        found = list(prefixed.many(TEXTS))
+        for text, one in zip(TEXTS, found, strict=True):
+            alone = translator(text, prefix="on the") if text.strip() else translator(text)
+            assert described(one) == described(alone) == described(prefixed(text))
+            assert one.text.startswith("on the") or not text.strip()
+        with prefixed.forked() as faster:
+            assert [one.text for one in faster.many(TEXTS)] == [one.text for one in found]
+        assert prefixed(TEXTS[0], prefix="a dog").text.startswith("a dog")
+    with pytest.raises(AttlasError, match="wanted a prefix; got ' '; write a word"):
+        translator.with_prefix(" ")
+
+
 def test_a_prefix_to_an_empty_text_is_an_error() -> None:
     for text in ("", " \t"):
         with pytest.raises(AttlasError, match="wanted a text to translate with the prefix; got an"):

@@ -40,6 +40,9 @@ def translate(
     n_best: Annotated[
         int | None, typer.Option(min=1, help="Write so many translations per line (see above).")
     ] = None,
+    prefix: Annotated[
+        str | None, typer.Option(help="Words with which each translation has to begin.")
+    ] = None,
     alignments: Annotated[
         Path | None, typer.Option(help="Write word alignments here: i-j pairs, one line per line.")
     ] = None,
@@ -68,7 +71,8 @@ def translate(
     --engine ctranslate2 translates by what attlas export RUN --to ctranslate2 wrote; with
     --quantization int8 there, ctranslate2-int8, which is faster; with --out FOLDER there, --engine
     FOLDER. Its search is the same: see the README.md of that folder. What is too long for it, and
-    all with a min_length or a length_penalty above 1, attlas translates itself.
+    all with a --prefix, a min_length, a length_penalty above 1 or a forbidden <unk>, attlas
+    translates itself.
 
     With FILES --into FOLDER, each file becomes one of the same name in FOLDER, whole or not at all.
     The same command after a kill, or after Ctrl-C, leaves what is done and goes on where it
@@ -84,6 +88,7 @@ def translate(
       attlas translate runs/demo -i test.en -o test.de --beam 10
       attlas translate runs/demo --set decoding.method=greedy < test.en > test.de
       attlas translate runs/demo --n-best 5 --set decoding.length_penalty=1.0 < test.en
+      attlas translate runs/demo --prefix "Ich" < test.en
       attlas translate runs/demo --alignments test.align < test.en > test.de
       attlas translate runs/demo corpus/*.en.gz --into translated
     """
@@ -124,13 +129,18 @@ def translate(
     numbered = lists_asked_for(settings, n_best)
     where = f"[batching] of {opened.path / CONFIG}"
     trained = BatchingConfig.read(opened.table("batching"), where).max_length
-    with translator_of(opened, engine, config, checkpoint, device).forked() as translator:
+    plain = translator_of(opened, engine, config, checkpoint, device)
+    prefixed = plain if prefix is None else plain.with_prefix(prefix)
+    with prefixed.forked() as translator:
         if files and into:
             translate_files(
                 translator,
                 files,
                 into,
-                origin=origin_of(opened, checkpoint, translator, numbered=numbered, window=window),
+                origin={
+                    **origin_of(opened, checkpoint, translator, numbered=numbered, window=window),
+                    **({} if prefix is None else {"prefix": prefix}),
+                },
                 shard=divided,
                 numbered=numbered,
                 window=window,

@@ -28,7 +28,8 @@ class DecodingConfig(Config):
     of them was looked at: α is length_penalty, β coverage_penalty; see `Penalties`. beam: how many
     hypotheses are kept, see `beam_search`. min_length: END is forbidden before so many tokens.
     no_repeat_ngram = n: no n tokens in a row occur twice (0 = off);
-    see `Constraints`. n_best: how many hypotheses per sentence beam search returns, or how many are
+    see `Constraints`. unknown: whether the token for all words that a vocabulary lacks, <unk>, may
+    be written. n_best: how many hypotheses per sentence beam search returns, or how many are
     drawn. exhaustive: see `beam_search`; the best score is never lower, the steps are never fewer,
     and with α = 0 nothing changes. temperature, top_k (0 = off), top_p (1 = off) and seed: see
     `sample`. longest_source: a source is cut to this many tokens, and the translation says by how
@@ -51,6 +52,7 @@ class DecodingConfig(Config):
     max_length_factor: Annotated[float, Field(ge=0.0, le=1000.0, allow_inf_nan=False)] = 3.0
     max_length_constant: Annotated[int, Field(ge=1, le=_MOST)] = 20
     no_repeat_ngram: Annotated[int, Field(ge=0)] = 0
+    unknown: Literal["keep", "forbid"] = "keep"
     temperature: Annotated[float, Field(gt=0.0, allow_inf_nan=False)] = 1.0
     top_k: Annotated[int, Field(ge=0)] = 0
     top_p: Annotated[float, Field(gt=0.0, le=1.0)] = 1.0

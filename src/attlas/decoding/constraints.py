@@ -22,14 +22,15 @@ class Constraints:
     no_repeat_ngram = n: no n tokens in a row occur twice in a hypothesis; 0 = off. END is never
     blocked, and where END itself is forbidden (min_length) and every other token is blocked, the
     block is lifted for that hypothesis at that step: blocking alone can never kill a hypothesis.
-    PAD and BEGIN never come. What is forbidden gets −∞; what is allowed keeps the probability that
-    the model gave it, without renormalising.
+    forbidden: ids that never come; PAD and BEGIN are among them. What is forbidden gets −∞; what is
+    allowed keeps the probability that the model gave it, without renormalising.
     """
 
     prefix: Int[Tensor, "rows longest"]
     max_length: Int[Tensor, " rows"]
     min_length: int
     no_repeat_ngram: int
+    forbidden: tuple[int, ...] = (PAD, BEGIN)
 
     def select(self, rows: Int[Tensor, " chosen"]) -> "Constraints":
         """These rows, in this order, repeats allowed."""
@@ -54,7 +55,7 @@ class Constraints:
         """
         length = tokens.shape[1]
         allowed = log_probabilities
-        for never in (PAD, BEGIN):
+        for never in self.forbidden:
             allowed[:, never] = float("-inf")
         if length < self.min_length:
             allowed[:, END] = float("-inf")

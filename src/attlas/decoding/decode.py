@@ -10,7 +10,7 @@ from jaxtyping import Bool, Int
 from torch import Tensor
 
 from attlas.data import padded
-from attlas.data.vocabulary import BEGIN, END, PAD
+from attlas.data.vocabulary import BEGIN, END, PAD, UNKNOWN
 from attlas.decoding.beam import beam_search
 from attlas.decoding.config import DecodingConfig
 from attlas.decoding.constraints import Constraints
@@ -206,6 +206,7 @@ def _constraints(
         max_length=torch.tensor(bounded, device=device),
         min_length=config.min_length,
         no_repeat_ngram=config.no_repeat_ngram,
+        forbidden=(PAD, BEGIN, UNKNOWN) if config.unknown == "forbid" else (PAD, BEGIN),
     )
 
 

@@ -89,6 +89,7 @@ class Translator:
         self._origin = dict(origin)
         self._most_read: int | None = None  # source tokens, beyond which a text is refused
         self._bounds = UNBOUNDED
+        self._own_prefix: Sequence[int] = ()  # the tokens with which each translation begins
         self._forks: Forks[Batches, list[list[list[Hypothesis]]]] | None = None
         # Tokens of a source that are read, without its end; None: all.
         limits = [config.longest_source or None, model.longest and model.longest - 1]
@@ -135,18 +136,36 @@ class Translator:
         _check_text(text, "for several texts call translator.many")
         _check_text(prefix, "leave the prefix out if there is none")
         line = self._read(text)
-        begun = self.vocabularies.target.encode(whole_text(prefix)) if prefix.strip() else []
-        if begun and not line.ids:
+        begun = self._begun_with(prefix) or self._own_prefix
+        if prefix.strip() and not line.ids:
             raise AttlasError(
                 "a text to translate with the prefix", "an empty text", "leave the prefix out"
             )
+        return self._told(line, *self.search([line.ids], [begun])) if line.ids else _empty(line)
+
+    def with_prefix(self, prefix: str) -> "Translator":
+        """This translator; its translations, but those of empty texts, begin with `prefix`.
+
+        Errors: `AttlasError` for a prefix of white space alone, for one with words that the
+        vocabulary has not, and for half of a surrogate pair.
+        """
+        _check_text(prefix, "write the words with which translations begin")
+        begun = self._begun_with(prefix)
+        if not begun:
+            raise AttlasError("a prefix", repr(prefix), "write a word, or leave it out")
+        prefixed = copy(self)
+        prefixed._own_prefix = begun
+        return prefixed
+
+    def _begun_with(self, prefix: str) -> Sequence[int]:
+        begun = self.vocabularies.target.encode(whole_text(prefix)) if prefix.strip() else []
         if UNKNOWN in begun:
             raise AttlasError(
                 "a prefix of words that the model can write",
                 f"{quoted(prefix)}, of which its vocabulary lacks a part",
                 "choose other words",
             )
-        return self._told(line, *self.search([line.ids], [begun])) if line.ids else _empty(line)
+        return begun
 
     def many(
         self,
@@ -265,8 +284,8 @@ class Translator:
     def search_all(self, batches: Batches) -> list[list[list[Hypothesis]]]:
         """The n-best lists of each batch, by `search` where a subclass has one of its own."""
         if type(self).search is not Translator.search:
-            return [self.search(sources, [[]] * len(sources)) for sources in batches]
-        asked = [Asked.of(sources, self.device) for sources in batches]
+            return [self.search(sources, [self._own_prefix] * len(sources)) for sources in batches]
+        asked = [Asked.of(s, self.device, [self._own_prefix] * len(s)) for s in batches]
         return decode_all(self.model, asked, self.config, self._bounds, self._surface)
 
     def _told(self, line: Line, hypotheses: Sequence[Hypothesis]) -> Translation:

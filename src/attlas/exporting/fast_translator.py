@@ -47,10 +47,10 @@ class FastTranslator(Translator):
     rounding, and the same search but for this: a hypothesis of the greatest length counts as cut
     off even where END would have come next. attlas itself searches where CTranslate2 writes padding
     or begin, to which a trained model gives almost nothing, and for a source that is longer than
-    the table of positions of the export; also with a prefix, a `min_length`, or a `length_penalty`
-    above 1, where the two would differ. An export in 8 bits is computed with in 32 where this CPU
-    would cut products of 8 bits off (`saturates`): a third slower, and right. Traces and alignments
-    come from attlas's own model, as ever.
+    the table of positions of the export; also with a prefix, a `min_length`, a `length_penalty`
+    above 1, or a forbidden <unk>, where the two would differ. An export in 8 bits is computed with
+    in 32 where this CPU would cut products of 8 bits off (`saturates`): a third slower, and right.
+    Traces and alignments come from attlas's own model, as ever.
 
     Errors: `AttlasError` without CTranslate2, for a folder that is no such export, and for a search
     that CTranslate2 does not know.
@@ -136,7 +136,7 @@ class FastTranslator(Translator):
         """Whether CTranslate2 would come to the same: it makes probabilities anew where the end is
         forbidden, stops too soon where long translations are sought for their length, and
         knows no bounds of one call."""
-        if self._bounds != UNBOUNDED:
+        if self._bounds != UNBOUNDED or self.config.unknown == "forbid":
             return False
         return not self.config.min_length and self.config.length_penalty <= _STEEPEST
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
-from attlas.data import BEGIN, END, PAD
+from attlas.data import BEGIN, END, PAD, UNKNOWN
 from attlas.decoding import DecodingConfig
 from attlas.exporting.remarks import of_numbers
 
@@ -32,6 +32,11 @@ class HuggingFaceSearch:
         return min(self.decoding.max_length(self.longest_source), self.positions - 1)
 
     @property
+    def _never(self) -> tuple[int, ...]:
+        """What is never written."""
+        return (PAD, BEGIN, UNKNOWN) if self.decoding.unknown == "forbid" else (PAD, BEGIN)
+
+    @property
     def settings(self) -> dict[str, Any]:
         """The file; what is not in it is as transformers has it, which here is as attlas has it."""
         decoding = self.decoding
@@ -40,7 +45,7 @@ class HuggingFaceSearch:
             "bos_token_id": BEGIN,
             "eos_token_id": END,
             "decoder_start_token_id": BEGIN,
-            "bad_words_ids": [[PAD], [BEGIN]],
+            "bad_words_ids": [[id_] for id_ in self._never],
             "num_beams": decoding.beam if decoding.method == "beam" else 1,
             "do_sample": decoding.method == "sample",
             "num_return_sequences": decoding.n_best,

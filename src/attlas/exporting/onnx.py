@@ -58,11 +58,12 @@ def write_onnx(subject: TranslatorSubject, folder: Path) -> list[str]:
     ]
 
 
-def _limits(decoding: DecodingConfig) -> dict[str, int | float]:
+def _limits(decoding: DecodingConfig) -> dict[str, int | float | str]:
     """What `translate.py` heeds."""
     names = ["max_length_factor", "max_length_constant", "min_length"]
     cut = ["longest_source"] if decoding.longest_source else []
-    return {name: getattr(decoding, name) for name in (*names, *cut)}
+    forbid = ["unknown"] if decoding.unknown == "forbid" else []
+    return {name: getattr(decoding, name) for name in (*names, *cut, *forbid)}
 
 
 def _of_search(decoding: DecodingConfig) -> list[str]:

@@ -133,6 +133,7 @@ class Translator:
         self.constant = int(facts["max_length_constant"])
         self.least = int(facts["min_length"])
         self.positions = int(facts.get("longest", sys.maxsize))
+        self.never = [PAD, BEGIN, *([UNKNOWN] if facts.get("unknown") == "forbid" else [])]
         read = int(facts.get("longest_source", sys.maxsize))
         self.read = min(read, self.positions - 1)  # tokens of a source, its end not among them
 
@@ -169,7 +170,7 @@ class Translator:
         steps: list[Any] = []
         while not left.all():
             logits, state = self.step(tokens, state)
-            logits[:, [PAD, BEGIN]] = -np.inf
+            logits[:, self.never] = -np.inf
             if len(steps) < self.least:
                 logits[:, END] = -np.inf
             tokens = logits.argmax(axis=1)
