@@ -89,9 +89,13 @@ def test_a_cache_that_keeps_more_than_its_window_shows_makes_a_windowed_map(firs
     torch.testing.assert_close(together.weights(), reading.weights())
 
 
-def test_a_step_that_sees_less_than_a_window_of_before_is_left_apart():
+def test_a_step_that_sees_less_than_those_before_is_spelled_out():
     reading = whole(places=8)
-    assert grown(part(reading, 0, 7), seen_by_the_last(reading, 8, 3)) is None
+    step = seen_by_the_last(reading, 8, 3)
+    together = grown(part(reading, 0, 7), step).reading
+    torch.testing.assert_close(together.weights()[:, :, :7], reading.weights()[:, :, :7])
+    torch.testing.assert_close(together.weights()[:, :, 7:], step.weights())
+    assert together.causal
 
 
 @pytest.mark.parametrize("padded", [False, True])
@@ -135,7 +139,7 @@ def test_a_decoder_that_asks_the_same_source_again_makes_one_map():
     torch.testing.assert_close(together.weights(), reading.weights())
 
 
-@pytest.mark.parametrize("what", ["scale", "keys", "heads", "gap", "dense", "padding", "future"])
+@pytest.mark.parametrize("what", ["scale", "keys", "heads", "gap", "dense"])
 def test_what_does_not_go_on_is_left_apart(what):
     reading = whole(places=6)
     before, step = part(reading, 0, 3), part(reading, 3, 4)
@@ -147,14 +151,8 @@ def test_what_does_not_go_on_is_left_apart(what):
         step = step.of_heads(torch.tensor([0]))
     elif what == "gap":
         step = part(reading, 4, 5)
-    elif what == "dense":
-        before = DenseReading(before.weights())
-    elif what == "padding":
-        real = torch.ones(2, 4, dtype=torch.bool)
-        real[0, 1] = False
-        step = FactoredReading(step.query, step.keys, 0.5, everywhere, 3, real)
     else:
-        before = FactoredReading(before.query, before.keys, 0.5, everywhere, 0)
+        before = DenseReading(before.weights())
     assert grown(before, step) is None
     assert asked_again(before, step) is None
 
@@ -165,3 +163,33 @@ def test_what_was_read_before_stays_as_it_was():
     weights = before.weights()
     assert grown(before, part(reading, 4, 5)) is not None
     assert torch.equal(before.weights(), weights)
+
+
+def test_a_step_that_takes_other_slots_for_padding_is_spelled_out():
+    reading = whole(places=4)
+    before, step = part(reading, 0, 3), part(reading, 3, 4)
+    real = torch.tensor([[True, False, True, True], [True, True, True, True]])
+    step = FactoredReading(step.query, step.keys, 0.5, everywhere, 3, real)
+    together = grown(before, step).reading
+    torch.testing.assert_close(together.weights()[:, :, :3, :3], before.weights())
+    torch.testing.assert_close(together.weights()[:, :, 3:], step.weights())
+
+
+def test_a_prefix_that_sees_all_of_itself_goes_on_as_a_mask():
+    reading = whole(places=4)
+    before = FactoredReading(reading.query[:, :, :3], reading.keys[:, :, :3], 0.5, everywhere, 0)
+    together = grown(before, part(reading, 3, 4)).reading
+    torch.testing.assert_close(together.weights()[:, :, :3, :3], before.weights())
+    torch.testing.assert_close(together.weights()[:, :, 3:], reading.weights()[:, :, 3:])
+    assert not together.causal
+
+
+@pytest.mark.parametrize("kept", [4, 5, 6])
+def test_queries_that_a_cropped_cache_has_dropped_are_no_part_of_the_map(kept):
+    reading, other = whole(places=8), whole(places=8)
+    query = torch.cat((reading.query[:, :, :kept], other.query[:, :, kept:]), 2)
+    keys = torch.cat((reading.keys[:, :, :kept], other.keys[:, :, kept:]), 2)
+    right = FactoredReading(query, keys, 0.5, causal, 0)
+    before = grown(part(reading, 0, 3), part(reading, 3, 7)).reading
+    together = grown(before, part(right, kept, 8)).reading
+    torch.testing.assert_close(together.weights(), right.weights())

@@ -8,13 +8,23 @@ from weakref import ref
 
 from torch import Tensor
 
-from attlas.recording.beside import beside, standing
-from attlas.recording.dense_steps import followed
+from attlas.recording.beside import beside, newest, standing
+from attlas.recording.dense_reading import DenseReading
+from attlas.recording.dense_steps import StitchedWeights, filled
+from attlas.recording.factored_reading import FactoredReading
+from attlas.recording.foreign.contents import Content
 from attlas.recording.place import Place
 from attlas.recording.reading import Reading
 from attlas.recording.selection import Selection
-from attlas.recording.stitching import asked_again, grown, without_room
-from attlas.recording.trace import Trace
+from attlas.recording.stitching import (
+    Growth,
+    Link,
+    Piece,
+    Stitched,
+    filled_up_to,
+    without_room,
+)
+from attlas.recording.trace import Growing, Trace
 
 _NOT_MULTIPLIED = (
     "a softmax that is not multiplied with values by a product over its slots; weights of sampled "
@@ -38,8 +48,9 @@ class Journal:
     ran: bool = False
     heard: set[str] = field(default_factory=set)
     softmaxed: set[str] = field(default_factory=set)
-    _caches: dict[str, list[Callable[[], Any]]] = field(default_factory=dict)
-    _lineage: "_Lineage | None" = None
+    _calls: "dict[str, list[_Call]]" = field(default_factory=dict)
+    _growth: "_Step | None" = None
+    _heard: int = 0
     _missed: Counter[tuple[str, str]] = field(default_factory=Counter)  # by path and reason
 
     def wants(self, path: str) -> bool:
@@ -47,49 +58,208 @@ class Journal:
         self.heard.add(path)
         return self.selection.wants(path)
 
-    def hear(self, place: Place, reading: Reading) -> None:
-        """One more call at this place."""
+    def hear(self, place: Place, reading: Reading, content: Content | None = None) -> None:
+        """One more call at this place; content: what its keys hold, where that is known."""
         batch, _, queries, slots = reading.shape
         place = replace(place, across=place.looks_across(batch, queries, slots))
         path, cache = place.path, place.cache
-        reading = self.selection.part(reading, path).kept()
+        if place.across is not None:
+            self.trace.relate(path, across=place.across)
         reading = standing(reading, place)
         if place.across is False and cache is not None:
             reading = without_room(reading)
-        known = self._caches.setdefault(path, [])
-        if place.across is not None:
-            self.trace.relate(path, across=place.across)
-        goes_on = reading.shape[2] < reading.shape[3] or cache is not None
-        calls = self.trace.calls(path) if goes_on and known else []
-        for call in reversed(range(len(calls))):
-            earlier = calls[call]
-            longer = grown(earlier, reading)
-            if longer is not None:
-                if cache is not None:
-                    self._lineage = _Lineage(
-                        _weakly(cache), longer.reading.shape[2], longer.parents
-                    )
-                self.trace.go_on(path, call, longer.reading)
-                return
-            if cache is not None and known[call]() is cache:
-                parents = self._parents(cache, earlier.shape[2] + reading.shape[2])
-                again: Reading | None = None
-                if place.across is not False:
-                    again = asked_again(earlier, reading, parents)
-                again = again or followed(earlier, reading, parents, across=place.across)
-                if again is not None:
-                    self.trace.go_on(path, call, again)
-                    return
-        known.append(_weakly(cache))
-        self._keep(path, reading)
-        del known[: len(known) - len(self.trace.calls(path))]
+        self._heard += 1
+        calls = self._calls.setdefault(path, [])
+        goes_on = reading.shape[2] < reading.shape[3] or cache is not None or self._is_growing()
+        if goes_on and calls and self._joins(place, reading, content):
+            return
+        whole = self.selection.part(reading, path).kept()
+        kept: Stitched | StitchedWeights | None = None
+        if isinstance(reading, FactoredReading) and isinstance(whole, FactoredReading):
+            kept = Stitched(whole, content, reading)
+        elif isinstance(whole, DenseReading):
+            kept = StitchedWeights(whole, reading.shape[1])
+        self._begin(path, cache, whole if kept is None else kept)
+        if len(calls) > 1:
+            self.trace.say_apart(path, _why_apart(place, reading))
 
-    def _parents(self, cache: Any, queries: int) -> Tensor | None:
-        """From which rows those of this cache may have gone on to so many queries; None = not
-        known."""
-        known = self._lineage
-        fits = known is not None and known.cache() is cache and known.queries == queries
-        return known.parents if known is not None and fits else None
+    def _is_growing(self) -> bool:
+        """Whether self-attention of another layer has just gone on, in the same step."""
+        return self._growth is not None
+
+    def _begin(self, path: str, cache: Any, kept: Stitched | StitchedWeights | Reading) -> None:
+        calls = self._calls[path]
+        calls.append(_Call(_weakly(cache), kept, self._heard))
+        self._keep(path, kept)
+        del calls[: len(calls) - len(self.trace.calls_so_far(path))]
+
+    def _joins(self, place: Place, reading: Reading, content: Content | None) -> bool:
+        """Whether a call goes on from an earlier one, to which it is added then."""
+        cropped: list[tuple[_Call, FactoredReading, Link]] = []
+        for call in reversed(self._calls[place.path]):
+            same = place.cache is not None and call.cache() is place.cache
+            if isinstance(reading, FactoredReading) and isinstance(call.kept, Stitched):
+                if place.across is not True:
+                    step, link = self._linked(place, call.kept, reading, content)
+                    if link is not None and not call.kept.drops(step, link):
+                        self._grow(place, call, step, link, content)
+                        return True
+                    if link is not None:
+                        cropped.append((call, step, link))
+                asks = place.across is not False
+                if asks and self._asks_again(place, call, reading, content, same=same):
+                    return True
+            elif isinstance(reading, DenseReading) and self._follows(
+                place, call, reading, same=same
+            ):
+                return True
+        return bool(cropped) and self._goes_back(place, cropped, content)
+
+    def _linked(
+        self,
+        place: Place,
+        kept: Stitched,
+        reading: FactoredReading,
+        content: Content | None,
+    ) -> tuple[FactoredReading, Link | None]:
+        path, cache = place.path, place.cache
+        reading = newest(reading)
+        with kept.trying() as found:
+            slots = kept.slots + reading.shape[2]
+            if content is not None:
+                slots = content.stop - content.start
+            step = filled_up_to(reading, slots)
+            crops = cache is not None
+            link = kept.linked(step, content, lambda one: self._part(one, path), crops=crops)
+            found += [] if link is None else [link]
+        return step, link
+
+    def _part(self, reading: FactoredReading, path: str) -> FactoredReading:
+        chosen = self.selection.part(reading, path)
+        assert isinstance(chosen, FactoredReading)
+        return chosen
+
+    def _piece(self, path: str, call: FactoredReading, new: int) -> Piece:
+        """What is kept of a call whose last `new` slots are new."""
+
+        def part(bare: FactoredReading, bias: Tensor | None) -> tuple[FactoredReading, Any]:
+            return self._part(bare, path), self.selection.part_of_bias(bias)
+
+        return Piece.of(call, new, None if self.selection.heads is None else part)
+
+    def _grow(
+        self,
+        place: Place,
+        call: "_Call",
+        step: FactoredReading,
+        link: Link,
+        content: Content | None,
+    ) -> None:
+        kept = call.kept
+        assert isinstance(kept, Stitched)
+        before, queries = kept.asked, step.shape[2]
+        kept.grow(self._piece(place.path, step, queries), link, content)
+        growth = Growth(before, kept.queries - queries, kept.queries, link.parents, link.alike)
+        call.heard = self._heard
+        self._growth = _Step(_weakly(place.cache), growth, self._heard, kept)
+
+    def _goes_back(
+        self,
+        place: Place,
+        cropped: list[tuple["_Call", FactoredReading, Link]],
+        content: Content | None,
+    ) -> bool:
+        """A call that goes on from a part of an earlier one, whose cache was cropped or copied.
+
+        Where candidates of the newest call were taken back, as in a search that guesses ahead, they
+        go from the map. What goes back further, or another cache that begins alike, is a map of its
+        own that begins as the earlier one does.
+        """
+        for call, step, link in cropped:
+            kept, cache = call.kept, call.cache()
+            assert isinstance(kept, Stitched)
+            newest = kept.slots - kept.drops(step, link) > kept.newest
+            if newest and (cache is place.cache or cache is None):
+                self._grow(place, call, step, link, content)
+                return True
+        call, step, link = cropped[0]
+        kept = call.kept
+        assert isinstance(kept, Stitched)
+        before, branch = kept.asked, _Call(_weakly(place.cache), kept.branch(), self._heard)
+        self._grow(place, branch, step, link, content)
+        assert self._growth is not None
+        growth = self._growth.growth._replace(before=before, branched=True)
+        self._growth = self._growth._replace(growth=growth)
+        self._begin(place.path, place.cache, branch.kept)
+        self.trace.say_apart(place.path, _BRANCHED)
+        return True
+
+    def _asks_again(
+        self,
+        place: Place,
+        call: "_Call",
+        reading: FactoredReading,
+        content: Content | None,
+        *,
+        same: bool,
+    ) -> bool:
+        """Whether a call asks the source of an earlier one again, in the same generation."""
+        growth = self._growth_of(place, call, reading.shape[2])
+        kept = call.kept
+        if not isinstance(kept, Stitched) or not (same or growth is not None):
+            return False
+        path = place.path
+        rows = kept.same_source(reading, content, growth, lambda one: self._part(one, path))
+        if rows is None:
+            return False
+        piece = self._piece(path, reading, 0)
+        before = kept.queries if growth is None else min(growth.kept, kept.queries)
+        if growth is not None and growth.branched:
+            kept = kept.branch()
+            self._begin(path, place.cache, kept)
+            self.trace.say_apart(path, _BRANCHED)
+        kept.ask_again(piece, rows.parents, before, content)
+        kept.goes_with(None if self._growth is None or growth is None else self._growth.kept)
+        call.heard = self._heard
+        return True
+
+    def _follows(self, place: Place, call: "_Call", reading: DenseReading, *, same: bool) -> bool:
+        """Whether weights go on from those of an earlier call, in the same generation."""
+        growth = self._growth_of(place, call, reading.shape[2])
+        kept = call.kept
+        if not isinstance(kept, StitchedWeights) or not (same or growth is not None):
+            return False
+        if growth is not None and growth.branched:
+            return False
+        if place.across is False:
+            kept.filled()
+            reading = filled(reading)
+        rows = kept.followed(reading, growth, across=place.across)
+        if rows is None:
+            return False
+        before = kept.queries if growth is None else min(growth.kept, kept.queries)
+        piece = self.selection.part(reading, place.path).kept()
+        assert isinstance(piece, DenseReading)
+        kept.grow(piece, rows, before)
+        call.heard = self._heard
+        return True
+
+    def _growth_of(self, place: Place, call: "_Call", queries: int) -> Growth | None:
+        """What the step at hand has made of self-attention, where an earlier call has as many
+        queries as that had; None = not known."""
+        known = self._growth
+        if known is None or call.kept is None or isinstance(call.kept, Reading):
+            return None
+        cache = known.cache()
+        if place.cache is not None or cache is not None:
+            if cache is not place.cache:
+                return None
+        elif known.heard < call.heard:
+            return None  # of a step before
+        growth = known.growth
+        fits = growth.after - growth.kept == queries
+        asked = call.kept.asked if isinstance(call.kept, Stitched) else call.kept.queries
+        return growth if fits and asked in (growth.before, growth.kept) else None
 
     def note(self, path: str, reading: Reading, across: bool | None) -> None:
         """One more call of a layer that spoke for itself."""
@@ -100,7 +270,7 @@ class Journal:
             # A single query may be a step of many, or a learned one, if it does not say its place.
             self._keep(path, beside(reading) if across and reading.shape[2] > 1 else reading)
 
-    def _keep(self, path: str, reading: Reading) -> None:
+    def _keep(self, path: str, reading: Reading | Growing) -> None:
         self.trace.note(path, reading)
         if self.keep is not None:
             self.trace.forget(path, self.keep)
@@ -134,12 +304,49 @@ class Journal:
         return [f"{paths} ({count} × each): {why}" for (why, count), paths in alike.items()]
 
 
-class _Lineage(NamedTuple):
-    """From which rows each row of a step may have gone on, by the keys of self-attention."""
+@dataclass(eq=False, slots=True)
+class _Call:
+    """One map of a layer: of which cache, what is kept of it, and when it was heard last."""
 
     cache: Callable[[], Any]
-    queries: int
-    parents: Tensor
+    kept: Stitched | StitchedWeights | Reading
+    heard: int
+
+
+class _Step(NamedTuple):
+    """What the newest step has made of self-attention: of which cache, and when."""
+
+    cache: Callable[[], Any]
+    growth: Growth
+    heard: int
+    kept: Stitched
+
+
+_BRANCHED = (
+    "a cache that was cropped by whole calls, or another that begins alike: each text that was "
+    "gone on with has a map of its own"
+)
+
+
+def _why_apart(place: Place, reading: Reading) -> str:
+    """Why a call does not go on from an earlier one."""
+    queries, slots = reading.shape[2:]
+    if place.across:
+        return (
+            "another source, or one that was asked again without a sign that it was in the same "
+            "generation"
+        )
+    if queries >= slots:
+        return "a call that brought a text of its own, without slots of before"
+    if isinstance(reading, DenseReading):
+        return (
+            "a step of which the weights alone are known, which do not say from which slots and "
+            "rows of before it goes on"
+        )
+    return (
+        "a step whose earlier keys are not those of any call before: a cache that rounds or "
+        "changes what it keeps, or that was filled while nobody observed"
+    )
 
 
 def _weakly(cache: Any) -> Callable[[], Any]:

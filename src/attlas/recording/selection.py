@@ -7,6 +7,7 @@ from numbers import Integral
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from attlas.errors import AttlasError
 from attlas.recording.reading import Reading
@@ -78,6 +79,12 @@ class Selection:
                 "name heads that every chosen layer has, or choose layers too",
             )
         return reading.of_heads(torch.tensor(self.heads))
+
+    def part_of_bias(self, bias: Tensor | None) -> Tensor | None:
+        """The chosen heads of what is added to scores, which may be the same for all of them."""
+        if self.heads is None or bias is None or bias.shape[1] == 1:
+            return bias
+        return bias[:, list(self.heads)]
 
 
 def is_whole(number: Any) -> bool:

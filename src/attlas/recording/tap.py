@@ -4,7 +4,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
@@ -27,8 +27,8 @@ class Journal(Protocol):
     def wants(self, path: str) -> bool:
         """Whether it is worth making a reading of a layer that looks."""
 
-    def hear(self, place: Place, reading: Reading) -> None:
-        """The reading of one call at this place."""
+    def hear(self, place: Place, reading: Reading, content: Any = None) -> None:
+        """The reading of one call at this place; content: what its keys hold, where known."""
 
     def expect(self, place: Place, surely: bool) -> None:
         """A softmax was taken at this place, which may be attention, or surely is."""

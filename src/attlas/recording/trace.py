@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Protocol, runtime_checkable
 
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save as serialised
@@ -26,6 +26,14 @@ _SUM = "sha256"  # of all the rest of a file
 _ITSELF = '"" (the model itself)'  # a layer without a path
 
 
+@runtime_checkable
+class Growing(Protocol):
+    """A map that still grows, by the steps of a generation."""
+
+    def reading(self) -> Reading:
+        """What there is now, as one reading."""
+
+
 class Trace:
     """Readings by layer path, in the order of the calls, and the tokens that label the axes.
 
@@ -34,19 +42,26 @@ class Trace:
     """
 
     def __init__(self) -> None:
-        self._calls: dict[str, list[Reading]] = {}
+        self._calls: dict[str, list[Reading | Growing]] = {}
+        self._apart: dict[str, tuple[str, ...]] = {}
         self.source: Tokens = ()
         self.target: Tokens = ()
         self._axes: dict[str, tuple[Tokens, Tokens]] = {}
         self._across: dict[str, bool | None] = {}
 
-    def note(self, layer: str, reading: Reading) -> None:
-        """Append the reading of one call."""
+    def note(self, layer: str, reading: Reading | Growing) -> None:
+        """Append the reading of one call, or what becomes one."""
         self._calls.setdefault(layer, []).append(reading)
 
-    def go_on(self, layer: str, call: int, reading: Reading) -> None:
-        """Replace one of the readings of a layer by what a further step has made of it."""
-        self._calls[layer][call] = reading
+    def say_apart(self, layer: str, why: str) -> None:
+        """Say why a call of a layer does not go on from an earlier one."""
+        known = self._apart.get(layer, ())
+        self._apart[layer] = known if why in known else (*known, why)
+
+    def apart(self, layer: str) -> tuple[str, ...]:
+        """Why the calls of a layer are not one map; nothing where nobody said."""
+        self.calls(layer)
+        return self._apart.get(layer, ())
 
     def forget(self, layer: str, keep: int) -> None:
         """Drop all readings of a layer but the newest `keep`."""
@@ -134,6 +149,10 @@ class Trace:
 
     def calls(self, layer: str) -> tuple[Reading, ...]:
         """Every reading of this layer, one per call."""
+        return tuple(map(_as_reading, self.calls_so_far(layer)))
+
+    def calls_so_far(self, layer: str) -> tuple[Reading | Growing, ...]:
+        """The same, with maps that still grow as they are."""
         try:
             return tuple(self._calls[layer])
         except (KeyError, TypeError):  # the latter for what could name nothing, such as a list
@@ -147,16 +166,17 @@ class Trace:
         """The reading of a layer that was called once."""
         readings = self.calls(layer)
         if len(readings) != 1:
+            why = "; ".join(self._apart.get(layer, ()))
             raise AttlasError(
                 f"a single call of layer {layer!r}",
-                f"{len(readings)} calls, {_why_apart(readings)}",
+                f"{len(readings)} calls, {_why_apart(readings)}" + (f" ({why})" if why else ""),
                 f"choose one of trace.calls({layer!r})",
             )
         return readings[0]
 
     def __repr__(self) -> str:
         """Each layer with the shape of each of its readings, and what is labelled with tokens."""
-        shapes = {layer: [r.shape for r in readings] for layer, readings in self._calls.items()}
+        shapes = {layer: [one.shape for one in self.calls(layer)] for layer in self._calls}
         layers = [
             f"  {layer or _ITSELF}: {', '.join(' × '.join(map(str, shape)) for shape in called)}"
             for layer, called in shapes.items()
@@ -174,14 +194,15 @@ class Trace:
         """
         tensors: dict[str, Tensor] = {}
         described: list[dict[str, Any]] = []
-        for layer, readings in self._calls.items():
-            for reading in readings:
+        for layer in self._calls:
+            for reading in self.calls(layer):
                 key = str(len(described))
                 fields, facts = taken_apart(reading)
                 tensors |= {f"{key}.{name}": value for name, value in fields.items()}
                 described.append({"layer": layer, **facts})
         labels = {"source": self.source, "target": self.target, "axes": self._axes}
         labels |= {"across": self._across} if self._across else {}
+        labels |= {"apart": self._apart} if self._apart else {}
         metadata = {"format": _FORMAT, "readings": _as_json(described)}
         metadata |= {name: _as_json(value) for name, value in labels.items()}
         self._check_labels()
@@ -273,6 +294,8 @@ class Trace:
             trace._axes[layer] = rows_of(slots), rows_of(queries)
         for layer, across in _from_json(metadata.get("across", "{}")).items():
             trace._across[layer] = None if across is None else bool(across)
+        for layer, why in _from_json(metadata.get("apart", "{}")).items():
+            trace._apart[layer] = tuple(map(str, why))
         trace._check_labels()
         return trace
 
@@ -284,7 +307,7 @@ class Trace:
             self._check_layer(layer, slots, queries)
 
     def _check(self, side: str, tokens: Tokens) -> None:
-        check_either(side, tokens, list(self._calls.values()))
+        check_either(side, tokens, [self.calls(layer) for layer in self._calls])
 
     def _check_layer(self, layer: str, slots: Tokens, queries: Tokens) -> None:
         check_slots(f"slots of layer {layer!r}", slots, self.calls(layer))
@@ -305,6 +328,10 @@ def _why_apart(readings: Sequence[Reading]) -> str:
         "which did not go on from each other: a step joins what came before where its keys are the "
         "earlier ones and those of its own queries, in the same cache"
     )
+
+
+def _as_reading(call: Reading | Growing) -> Reading:
+    return call if isinstance(call, Reading) else call.reading()
 
 
 def _as_json(value: Any) -> str:

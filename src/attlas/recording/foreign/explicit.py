@@ -41,6 +41,7 @@ def explicit_reading(
         module,
         sight,
         scores.softcap,
+        1 if scores.content is None else scores.content.repeats,
     )
 
 

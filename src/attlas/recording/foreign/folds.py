@@ -7,7 +7,8 @@ from typing import Any
 import torch
 from jaxtyping import Shaped
 from torch import Tensor
-from torch.utils.weak import WeakIdKeyDictionary
+
+from attlas.recording.foreign.alive import WhileAlive
 
 _AXES = 3  # of vectors whose heads are folded: texts and heads, places, width
 
@@ -49,7 +50,7 @@ class Folds:
 
     def __init__(self) -> None:
         self._outside: dict[tuple[int, int], tuple[int, int, bool]] = {}  # of rows, and of a width
-        self._strides: Any = WeakIdKeyDictionary()  # of a tensor before it was laid out anew
+        self._strides: WhileAlive[tuple[int, ...]] = WhileAlive()  # before it was laid out anew
 
     def order(self, tensor: Shaped[Tensor, "folded places last"], heads: int) -> Fold:
         """How so many heads are folded into the first axis of this."""
@@ -64,7 +65,7 @@ class Folds:
         if axis != 0 or not isinstance(result, Tensor) or len(parts) < 2:
             return
         if result.ndim == _AXES + 1:  # stacked
-            self._strides[result] = (0, *result.stride()[1:])
+            self._strides.learn(result, (0, *result.stride()[1:]))
         elif result.ndim == _AXES and result.shape[0] == len(parts) * parts[0].shape[0]:
             key = result.shape[0], result.shape[-1]
             self._outside[key] = len(parts), parts[0].shape[0], True
@@ -72,7 +73,7 @@ class Folds:
     def laid_out(self, before: Any, result: Any) -> None:
         """`result` has the numbers of another tensor, perhaps in another order in memory."""
         if isinstance(result, Tensor) and result is not before and _has_strides(before):
-            self._strides[result] = self._strides.get(before, before.stride())
+            self._strides.learn(result, self._strides.of(before) or before.stride())
 
     def moved(self, before: Any, result: Any) -> None:
         """`result` is another tensor whose axes changed places: what is in front may be new."""
@@ -88,7 +89,7 @@ class Folds:
         key = result.shape[0], result.shape[-1]
         self._outside.pop(key, None)
         if _has_strides(before) and before.shape[-2:] == result.shape[-2:]:
-            strides = self._strides.get(before, before.stride())
+            strides = self._strides.of(before) or before.stride()
             self._outside[key] = before.shape[0], before.shape[1], strides[0] < strides[1]
 
 

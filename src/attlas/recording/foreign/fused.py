@@ -43,7 +43,11 @@ class FusedCall:
     enable_gqa: bool = False
 
     def reading(
-        self, place: Place, folds: Folds, sight: Callable[..., Sight] = sight_of
+        self,
+        place: Place,
+        folds: Folds,
+        sight: Callable[..., Sight] = sight_of,
+        repeats: int = 1,
     ) -> FactoredReading:
         """The weights before dropout, of these very tensors; the call was made at `place`."""
         query, keys = self._aligned()
@@ -56,7 +60,7 @@ class FusedCall:
         mask = None if mask is None else mask_with_heads(mask, query, fold)
         scale = float(self.query.shape[-1] ** -0.5) if self.scale is None else float(self.scale)
         query, keys = with_heads(query, fold), with_heads(keys, fold)
-        return factored(query, keys, scale, mask, place.module, sight)
+        return factored(query, keys, scale, mask, place.module, sight, repeats=repeats)
 
     def changed(
         self, place: Place, folds: Folds, change: Change
@@ -119,13 +123,14 @@ def factored(
     module: nn.Module,
     sight: Callable[..., Sight] = sight_of,
     softcap: float | None = None,
+    repeats: int = 1,
 ) -> FactoredReading:
     """softmax(cap(scale · q kᵀ) + mask) as a reading, with the heads that the module has."""
     batch = max(query.shape[0], keys.shape[0])
     heads = max(query.shape[1], keys.shape[1])
     query, keys = as_multiplied(query), as_multiplied(keys)
     query, keys = query.expand(batch, heads, -1, -1), keys.expand(batch, -1, -1, -1)
-    query, keys, mask = shared_keys(query, keys, mask, module)
+    query, keys, mask = shared_keys(query, keys, mask, module, repeats)
 
     def reached(gap: float) -> bool:
         return may_differ_by(gap, query, keys, scale, softcap)

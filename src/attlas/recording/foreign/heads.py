@@ -80,11 +80,13 @@ def shared_keys(
     keys: Float[Tensor, "batch key_heads slots width"],
     mask: Shaped[Tensor, "#batch #heads #queries #slots"] | None,
     module: nn.Module,
+    repeats: int = 1,
 ) -> tuple[Tensor, Tensor, Tensor | None]:
     """The same with the heads of the model, and with a key head once where it was repeated.
 
     Hugging Face's models repeat a key head for each query head that shares it; or, for a single
-    query, they pass these query heads as so many queries of the key head.
+    query, they pass these query heads as so many queries of the key head. repeats: how often each
+    key head is known to follow itself.
     """
     groups = _number(module, "num_key_value_groups") or 1
     if groups < 2:
@@ -97,7 +99,7 @@ def shared_keys(
     elif heads == keys.shape[1] and heads % groups == 0:
         batch, _, slots, width = keys.shape
         apart = keys.reshape(batch, heads // groups, groups, slots, width)
-        if torch.equal(apart, apart[:, :, :1].expand_as(apart)):
+        if repeats == groups or torch.equal(apart, apart[:, :, :1].expand_as(apart)):
             return query, apart[:, :, 0], mask
     return query, keys, mask
 

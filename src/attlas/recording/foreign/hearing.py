@@ -10,7 +10,9 @@ import torch
 from torch import Tensor, nn
 
 from attlas.errors import AttlasError
+from attlas.recording.factored_reading import FactoredReading
 from attlas.recording.foreign.calling import inputs_at_work, place_of_call
+from attlas.recording.foreign.contents import Content, Contents
 from attlas.recording.foreign.folds import Folds
 from attlas.recording.foreign.lineage import Lineage
 from attlas.recording.foreign.news import News
@@ -36,8 +38,10 @@ class Hearing:
         self.origins = Origins()
         self.sights = Sights(self.lineage.versions)
         self.folds = Folds()
+        self.contents = Contents(self.lineage.versions)
         self.seen = 0  # how often attention was come upon, whoever wanted it
         self.unslotted = 0  # how many keys are no slots of the text, in the call at hand
+        self.unnoticed = True  # whether somebody may not know yet that a model runs
         self.in_kernel = False  # whether a kernel that transformers calls by name is at work
 
     def places(self) -> Concerned:
@@ -67,18 +71,23 @@ class Hearing:
         reading: Reading,
         made_of: tuple[int, int, int] | None,
         before: int | None = None,
+        content: Content | None = None,
     ) -> None:
         """Hand a reading to everyone who observes, without keys that are no slots.
 
         made_of: the identities of queries, keys and values, at the call before which they were
-        these; None = not known.
+        these; None = not known. content: what the keys hold, where that is known.
         """
         if self.unslotted and any(who.journal for who, _ in concerned):
-            reading = without_last(reading, self.unslotted)
+            reading, content = without_last(reading, self.unslotted), None
+        if content is not None and isinstance(reading, FactoredReading):
+            heads, key_heads = reading.query.shape[1], reading.keys.shape[1]
+            content = content.once() if key_heads * content.repeats == heads else content
         for who, place in concerned:
             if who.journal and not _again():
                 related = self._related(place, made_of, before)
-                who.journal.hear(self._placed(related, reading, made_of, before), reading)
+                placed = self._placed(related, reading, made_of, before)
+                who.journal.hear(placed, reading, content)
 
     def _related(
         self, place: Place, made_of: tuple[int, int, int] | None, before: int | None
@@ -175,9 +184,11 @@ class Hearing:
 
     def notice(self) -> None:
         """Note that a model runs, until that is known of all that are listened to."""
+        self.unnoticed = False
         for who in listeners():
-            if who.journal and not who.journal.ran and place_of_call(who.modules):
-                who.journal.ran = True
+            if who.journal and not who.journal.ran:
+                who.journal.ran = place_of_call(who.modules) is not None
+                self.unnoticed |= not who.journal.ran
 
 
 def _again() -> bool:

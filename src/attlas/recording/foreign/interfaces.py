@@ -115,6 +115,7 @@ def _tell(
     if not concerned:
         return result
     query, key, value, _ = given
-    here.tell(concerned, call.reading(here.sights), (id(query), id(key), id(value)))
+    made_of, content = (id(query), id(key), id(value)), here.contents.heard(key, -2)
+    here.tell(concerned, call.reading(here.sights), made_of, content=content)
     change = here.change(concerned)
     return result if change is None else (call.changed(change), *result[1:])

@@ -1,11 +1,12 @@
 """Where a tensor comes from, as far as that makes it scores or weights of an attention."""
 
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
 from torch import Tensor
-from torch.utils.weak import WeakIdKeyDictionary
 
+from attlas.recording.foreign.alive import WhileAlive
 from attlas.recording.foreign.scored import Loose, Scored
 from attlas.recording.foreign.versions import Versions
 from attlas.recording.foreign.weighed import Logarithms, Weighed
@@ -19,18 +20,41 @@ class Lineage:
     """
 
     def __init__(self) -> None:
-        self._known: Any = WeakIdKeyDictionary()
-        self._logarithms: Any = WeakIdKeyDictionary()
-        self._loose: Any = WeakIdKeyDictionary()
+        self._known: WhileAlive[tuple[Scored | Weighed, tuple[Any, ...]]] = WhileAlive()
+        self._logarithms: WhileAlive[tuple[Any, Logarithms]] = WhileAlive()
+        self._loose: WhileAlive[Loose] = WhileAlive()
         self.versions = Versions()
+
+    @property
+    def knows(self) -> bool:
+        """Whether anything is known of any tensor."""
+        return bool(self._known or self._loose or self._logarithms)
+
+    @property
+    def has_logarithms(self) -> bool:
+        """Whether any tensor is known to be a logarithm of weights."""
+        return bool(self._logarithms)
+
+    def first(self, given: Iterable[Any]) -> tuple[Any, Scored | Weighed | None]:
+        """The first of these, of lists of them too, of which something is known, and what."""
+        if not self._known:
+            return None, None
+        for one in given:
+            if isinstance(one, tuple | list):
+                found = self.first(one)
+                if found[1] is not None:
+                    return found
+            elif (fact := self.of(one)) is not None:
+                return one, fact
+        return None, None
 
     def of(self, tensor: Any) -> Scored | Weighed | None:
         """What is known of this tensor."""
-        known = self._known.get(tensor) if isinstance(tensor, Tensor) else None
+        known = self._known.of(tensor)
         if known is None:
             return None
-        fact: Scored | Weighed = known[0]
-        before, now = known[1], self._versions_of(tensor, fact)
+        fact, before = known
+        now = self._versions_of(tensor, fact)
         if now == before:
             return fact
         if isinstance(fact, Scored):
@@ -47,24 +71,23 @@ class Lineage:
     def learn(self, tensor: Any, fact: Scored | Weighed | None) -> None:
         """From now on this is known of it; None = nothing."""
         if fact is not None:
-            self._known[tensor] = fact, self._versions_of(tensor, fact)
-        elif isinstance(tensor, Tensor) and tensor in self._known:
-            del self._known[tensor]
+            self._known.learn(tensor, (fact, self._versions_of(tensor, fact)))
+        elif isinstance(tensor, Tensor):
+            self._known.forget(tensor)
 
     def learn_loose(self, tensor: Any, loose: Loose | None) -> None:
         """From now on this is known of it; None = nothing new."""
         if loose is not None and isinstance(tensor, Tensor) and tensor.is_floating_point():
-            self._loose[tensor] = loose
+            self._loose.learn(tensor, loose)
 
     def loose(self, tensor: Any) -> Loose | None:
         """What is known of this tensor as a product."""
-        if not len(self._loose) or not isinstance(tensor, Tensor):
-            return None
-        known: Loose | None = self._loose.get(tensor)
-        return known
+        return self._loose.of(tensor)
 
     def pass_on(self, args: tuple[Any, ...], result: Any) -> None:
         """What is made of a loose product by masks and factors lies as it does."""
+        if not self._loose:
+            return
         for one in args[:3] if isinstance(result, Tensor) else ():
             loose = self.loose(one)
             if loose is not None and result is not one and result.shape == one.shape:
@@ -74,11 +97,11 @@ class Lineage:
         """From now on this is known of it."""
         scores = logarithms.scores
         versions = self.versions(tensor), scores and self._versions_of(tensor, scores)
-        self._logarithms[tensor] = versions, logarithms
+        self._logarithms.learn(tensor, (versions, logarithms))
 
     def logarithms(self, tensor: Any) -> Logarithms | None:
         """What is known of this tensor as a logarithm; None where it is none, or was changed."""
-        known = self._logarithms.get(tensor) if isinstance(tensor, Tensor) else None
+        known = self._logarithms.of(tensor)
         if known is None:
             return None
         (itself, parts), logarithms = known

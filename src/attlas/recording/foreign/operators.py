@@ -9,6 +9,7 @@ from torch import Tensor
 from torch._ops import OpOverload, OpOverloadPacket
 
 _SPACE = "aten"
+OPERATORS = (OpOverload, OpOverloadPacket)
 _OWN_NAMES = {"numpy_T": "T", "matrix_H": "H"}
 
 

@@ -6,6 +6,7 @@ import torch
 from jaxtyping import Bool, Float, Shaped
 from torch import Tensor
 
+from attlas.recording.foreign.contents import Content
 from attlas.recording.foreign.versions import memory
 
 NOTHING = 800.0  # e⁻⁸⁰⁰ is 0 in every precision that there is
@@ -18,7 +19,7 @@ class Scored:
     softcap: cap(s) = softcap · tanh(s / softcap), None = no cap. masks: float tensors that were
     added, and bool tensors (True = may see) that hid the rest. shifted: whether a number was added
     to all of them, which no softmax sees, but a cap. margin: how far the hidden ones are below the
-    lowest seen, where they hold a number.
+    lowest seen, where they hold a number. content: what the keys on the right hold, if known.
     """
 
     left: Float[Tensor, "*batch queries width"]
@@ -28,6 +29,7 @@ class Scored:
     masks: tuple[Shaped[Tensor, "..."], ...] = ()
     shifted: bool = False
     margin: float = torch.inf
+    content: Content | None = None
 
     @property
     def parts(self) -> tuple[Tensor, ...]:
@@ -93,7 +95,11 @@ class Scored:
 
     def turned(self) -> "Scored | None":
         """The same of scores of two axes that changed places; None where a mask is in them."""
-        return None if self.masks else replace(self, left=self.right.T, right=self.left.T)
+        return (
+            None
+            if self.masks
+            else replace(self, left=self.right.T, right=self.left.T, content=None)
+        )
 
     def shown(self) -> Bool[Tensor, "..."] | None:
         """All masks that hide in one; None = no such mask."""

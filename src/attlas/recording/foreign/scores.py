@@ -7,15 +7,24 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from attlas.recording.foreign.contents import Content, Contents
 from attlas.recording.foreign.hearing import Handler, Hearing
 from attlas.recording.foreign.scored import NOTHING, Scored
 from attlas.recording.foreign.unreadable import unreadable
 from attlas.recording.foreign.versions import in_place
 
 
-def product_of(left: Any, right: Any, result: Any) -> Scored | None:
+def product_of(left: Any, right: Any, result: Any, contents: Contents) -> Scored | None:
     """What is known of a product: that it may be scores."""
-    return Scored(left.detach(), right.detach()) if _may_be_scores(left, right, result) else None
+    if not _may_be_scores(left, right, result):
+        return None
+    return Scored(left.detach(), right.detach(), content=_content(right, contents))
+
+
+def _content(right: Tensor, contents: Contents) -> Content | None:
+    """What keys hold whose slots are their last axis."""
+    content = contents.of(right)
+    return content if content is not None and content.axis == right.ndim - 1 else None
 
 
 def product_onto(
@@ -28,7 +37,8 @@ def product_onto(
     if len(given) == 3 and _may_be_scores(given[1], given[2], result):
         mask, left, right = given
         alpha = float(kwargs.get("alpha", 1))
-        scored = Scored(left.detach(), right.detach(), alpha)
+        content = _content(right, hearing.contents)
+        scored = Scored(left.detach(), right.detach(), alpha, content=content)
         beta = kwargs.get("beta", 1)
         mask = mask.detach() * beta if beta not in (0, 1) else mask.detach()
         hearing.lineage.learn(result, scored.masked(mask) if beta else scored)

@@ -20,6 +20,7 @@ CASTS = {T.to, T.type, T.float, T.half, T.double, T.bfloat16, T.type_as, T.conti
 CASTS |= {T.clone, torch.clone, T.detach, torch.detach, T.cpu, T.cuda}
 SHAPES = {T.view, T.reshape, T.unflatten, T.flatten, T.squeeze, T.unsqueeze, torch.reshape}
 SHAPES |= {T.view_as, T.reshape_as, torch.flatten, torch.unflatten, torch.squeeze, torch.unsqueeze}
+_EXPANDS = {T.expand, T.expand_as}
 MOVES = {T.transpose, T.permute, T.movedim, T.moveaxis, T.swapaxes, T.swapdims, T.t, T.adjoint}
 MOVES |= {torch.transpose, torch.permute, torch.movedim, torch.moveaxis, torch.swapaxes}
 MOVES |= {torch.swapdims, torch.t, torch.adjoint}
@@ -41,8 +42,10 @@ def step(
     result, name = func(*args, **kwargs), python_name(func)
     if name in SHAPES:
         hearing.folds.reshaped(args[0], result)
+        hearing.contents.reshaped(args[0], result)
     elif name in CASTS:
         hearing.folds.laid_out(args[0], result)
+        hearing.contents.copied(args[0], result)
     if isinstance(known, Weighed) and isinstance(result, Tensor) and result is not before:
         if name in SHAPES and known.folded:
             hearing.lineage.learn(result, known.unfolded(before, result))
@@ -102,14 +105,15 @@ def moving(
     if not args:
         return result
     hearing.folds.moved(args[0], result)
-    known = hearing.lineage.of(args[0])
-    if known is None:
+    known, held = hearing.lineage.of(args[0]), hearing.contents.of(args[0])
+    if known is None and held is None:
         return result
     numbered = torch.empty(tuple(range(args[0].ndim)))  # each axis has its number for a size
     order = tuple(func(numbered, *args[1:], **kwargs).shape)
+    hearing.contents.moved(args[0], result, order)
     if isinstance(known, Weighed):
         hearing.lineage.learn(result, known.moved(args[0], order))
-    elif order == (1, 0):
+    elif known is not None and order == (1, 0):
         hearing.lineage.learn(result, known.turned())
     return result
 
@@ -120,6 +124,10 @@ def part(
     """Some of the weights: those of a head, of some queries, or without the logits of a sink."""
     result = func(*args, **kwargs)
     known = hearing.lineage.of(args[0]) if args else None
+    if args and python_name(func) is T.__getitem__:
+        hearing.contents.part(args[0], args[1], result)
+    elif args and func in _EXPANDS:
+        hearing.contents.reshaped(args[0], result)
     if not isinstance(known, Weighed):
         return result
     if func is T.__getitem__ and any(isinstance(one, Tensor | list) for one in _flat(args[1:])):
@@ -161,7 +169,49 @@ def joining(
     given = args[0] if args else kwargs.get("tensors", ())
     axis = args[1] if len(args) > 1 else kwargs.get("dim", kwargs.get("axis", 0))
     hearing.folds.joined(given, result, axis)
+    if python_name(func) is not torch.stack:
+        hearing.contents.joined(given, axis, result)
     return result
+
+
+def choosing_rows(
+    hearing: Hearing, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Any:
+    """`index_select` and `repeat_interleave`, by which a search goes on from some of its rows."""
+    result = anything(hearing, func, args, kwargs)
+    tensor: Any = args[0] if args else None
+    if hearing.contents.of(tensor) is not None:
+        if python_name(func) in (T.index_select, torch.index_select):
+            axis = kwargs.get("dim", args[1] if len(args) > 1 else None)
+            rows = kwargs.get("index", args[-1])
+        else:
+            rows, axis = kwargs.get("repeats", args[-1]), kwargs.get("dim", args[-1])
+            if isinstance(rows, int):
+                rows = torch.arange(tensor.shape[0], device=tensor.device).repeat_interleave(rows)
+        if axis == 0:
+            hearing.contents.chosen(tensor, rows, result)
+    return result
+
+
+def writing(handler: Handler) -> Handler:
+    """`index_copy_`, `copy_` and `tensor[…] = …`, by which a cache fills the room that it made."""
+
+    def write(
+        hearing: Hearing, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> Any:
+        tensor, name = args[0] if args else None, python_name(func)
+        hearing.contents.before_writing(tensor)
+        result = handler(hearing, func, args, kwargs)
+        if name is T.__setitem__:
+            hearing.contents.assigned(tensor, args[1])
+        elif name is T.copy_:
+            hearing.contents.copied(args[1] if len(args) > 1 else None, tensor)
+        elif len(args) + len(kwargs) == 4:
+            axis = kwargs.get("dim", args[1] if len(args) > 1 else None)
+            hearing.contents.written(tensor, axis, kwargs.get("index", args[2:3] and args[2]))
+        return result
+
+    return write
 
 
 def _pieces(result: Any) -> list[Tensor]:
@@ -190,15 +240,12 @@ def _either(handler: Handler, follows: Callable[[Weighed, int], bool]) -> Handle
     def either(
         hearing: Hearing, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> Any:
-        given = [one for one in _flat((*args, *kwargs.values())) if isinstance(one, Tensor)]
-        weights, known = next(
-            ((one, fact) for one in given if (fact := hearing.lineage.of(one)) is not None),
-            (None, None),
-        )
-        if weights is None or not isinstance(known, Weighed):
+        weights, known = hearing.lineage.first((*args, *kwargs.values()) if kwargs else args)
+        if not isinstance(known, Weighed):
             return handler(hearing, func, args, kwargs)
+        given = sum(isinstance(one, Tensor) for one in _flat((*args, *kwargs.values())))
         result = func(*args, **kwargs)
-        if follows(known, len(given)):
+        if follows(known, given):
             hearing.lineage.follow(known, weights, result)
         return result
 
@@ -211,6 +258,28 @@ def _flat(given: tuple[Any, ...]) -> Iterator[Any]:
         if isinstance(one, tuple | list):
             yield from one
         yield one
+
+
+def shaping(
+    hearing: Hearing, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Any:
+    """Another shape of vectors, of which nothing else is known."""
+    result = func(*args, **kwargs)
+    if args:
+        hearing.folds.reshaped(args[0], result)
+        hearing.contents.reshaped(args[0], result)
+    return result
+
+
+def laying_out(
+    hearing: Hearing, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Any:
+    """Another copy of vectors, of which nothing else is known."""
+    result = func(*args, **kwargs)
+    if args:
+        hearing.folds.laid_out(args[0], result)
+        hearing.contents.copied(args[0], result)
+    return result
 
 
 @step_or

@@ -18,6 +18,10 @@ _TAKES_DATA, _PUTS_DATA = (
 _ARRAYS: set[Callable[..., Any]] = {Tensor.numpy, Tensor.__array__}
 
 
+TAKING = (_TAKES_DATA, _PUTS_DATA, *_ARRAYS)
+"""Functions after which a tensor may be changed where torch does not count it."""
+
+
 def in_place(function: Callable[..., Any]) -> bool:
     """Whether a function of torch changes its first argument, by its name."""
     name: str = getattr(function, "__name__", "").partition(".")[0]  # of an operator's overload
@@ -38,6 +42,11 @@ class Versions:
         self._changes: Counter[int] = Counter()
         self._opened: set[int] = set()  # memory that somebody has as `tensor.data`
 
+    @property
+    def counts(self) -> bool:
+        """Whether what changes a tensor in its place is to be counted here."""
+        return bool(self._opened) or torch.is_inference_mode_enabled()
+
     def __call__(self, tensor: Tensor) -> tuple[int, int]:
         counted = 0 if tensor.is_inference() else tensor._version
         return counted, self._changes[memory(tensor)] if self._changes else 0
@@ -52,7 +61,7 @@ class Versions:
             return self._replacing
         elif function in _ARRAYS:
             self._changes[memory(args[0])] += 1
-        if not torch.is_inference_mode_enabled() and not self._opened:
+        if not self.counts:
             return function  # nobody else may change tensors of inference mode
         first = args[:1] if in_place(function) or kwargs.get("inplace") else ()
         out = kwargs.get("out")

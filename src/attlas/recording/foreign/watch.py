@@ -18,7 +18,7 @@ from attlas.recording.foreign.fused import FusedCall
 from attlas.recording.foreign.hearing import Handler, Hearing
 from attlas.recording.foreign.interfaces import heard_interfaces
 from attlas.recording.foreign.opened import multi_head_attention_forward
-from attlas.recording.foreign.operators import python_name
+from attlas.recording.foreign.operators import OPERATORS, python_name
 from attlas.recording.foreign.origins import KERNELS
 from attlas.recording.foreign.scores import (
     adding,
@@ -36,16 +36,21 @@ from attlas.recording.foreign.steps import (
     PARTS,
     SHAPES,
     anything,
+    choosing_rows,
     gate_or,
     joining,
+    laying_out,
     moving,
     numbering,
     part,
+    shaping,
     step,
     step_or,
+    writing,
 )
 from attlas.recording.foreign.unreadable import unreadable
 from attlas.recording.foreign.unslotted import unslotted
+from attlas.recording.foreign.versions import TAKING
 from attlas.recording.foreign.weights import (
     drawn,
     einsum,
@@ -80,19 +85,32 @@ class Watch(TorchFunctionMode):
         kwargs: dict[str, Any] | None = None,
     ) -> Any:
         kwargs = kwargs or {}
+        hearing, name = self.hearing, func
+        if type(func) in OPERATORS:
+            name = python_name(func)
+        lineage = hearing.lineage
+        opens = func is F.multi_head_attention_forward  # which somebody may have put another into
+        if lineage.knows or lineage.versions.counts or opens:
+            handler: Handler | None = _HANDLERS.get(name, anything)
+        else:  # most of what a model calls: a lookup is all that it costs
+            handler = _AT_REST.get(name)
+        if hearing.unnoticed:
+            hearing.notice()
+        if handler is None:
+            result = func(*args, **kwargs)
+            if isinstance(result, torch.Tensor | tuple | list) or name is T.__setitem__:
+                hearing.origins.calls.note(name, args, kwargs, result)
+            return result
         # Nobody listens any more; or, of flex_attention, say, nothing is computed yet.
         if not self._kept() or torch.compiler.is_compiling():
             return func(*args, **kwargs)
-        self.hearing.notice()
-        if func is F.multi_head_attention_forward:
-            with self, self.hearing.beside_slots(unslotted(args, kwargs)):
+        if opens:
+            with self, hearing.beside_slots(unslotted(args, kwargs)):
                 return multi_head_attention_forward(*args, **kwargs)  # which calls what we hear
-        handler = _HANDLERS.get(python_name(func), anything)
-        counting = self.hearing.lineage.versions.counting(func, args, kwargs)
-        result = handler(self.hearing, counting, args, kwargs)
+        result = handler(hearing, lineage.versions.counting(func, args, kwargs), args, kwargs)
         if handler in _PASSING:
-            self.hearing.lineage.pass_on(args, result)
-        self.hearing.origins.calls.note(python_name(func), args, kwargs, result)
+            lineage.pass_on(args, result)
+        hearing.origins.calls.note(name, args, kwargs, result)
         return result
 
 
@@ -108,7 +126,10 @@ def _fused(
         return func(*args, **kwargs)
     place = concerned[0][1]
     made_of = id(call.query), id(call.key), id(call.value)
-    hearing.tell(concerned, call.reading(place, hearing.folds, hearing.sights), made_of)
+    content = hearing.contents.heard(call.key, -2)
+    repeats = 1 if content is None else content.repeats
+    reading = call.reading(place, hearing.folds, hearing.sights, repeats)
+    hearing.tell(concerned, reading, made_of, content=content)
     change = hearing.change(concerned)
     return func(*args, **kwargs) if change is None else call.changed(place, hearing.folds, change)
 
@@ -160,7 +181,11 @@ _HANDLERS: dict[Any, Handler] = {
     T.baddbmm: step_or(product_onto),
     vars(torch._C.TensorBase)["is_nested"].__get__: _nested,
     torch.einsum: einsum,
-    T.__setitem__: step_or(assigning),
+    T.__setitem__: writing(step_or(assigning)),
+    **dict.fromkeys((T.index_copy_, T.copy_), writing(anything)),
+    **dict.fromkeys((T.index_select, torch.index_select), choosing_rows),
+    **dict.fromkeys((T.repeat_interleave, torch.repeat_interleave), choosing_rows),
+    T.__deepcopy__: laying_out,
     F.gumbel_softmax: drawn,
     **dict.fromkeys((torch.cat, torch.concat, torch.concatenate, torch.stack), joining),
     **dict.fromkeys(
@@ -201,11 +226,30 @@ _HANDLERS: dict[Any, Handler] = {
 
 KERNELS.add(OPERATOR)
 
+# What matters while nothing is known of any tensor: what looks, what may become scores or weights,
+# and what tells how heads are folded.
+_AT_REST: dict[Any, Handler] = {
+    name: handler
+    for name, handler in _HANDLERS.items()
+    if handler in (_fused, flexible, _kernel, _nested, einsum, joining, drawn, softmax, softmin)
+    or handler in (log_softmax, product)
+}
+_AT_REST |= dict.fromkeys((torch.baddbmm, T.baddbmm), product_onto)
+_AT_REST |= dict.fromkeys(TAKING, anything)
+_AT_REST |= dict.fromkeys(SHAPES, shaping) | dict.fromkeys(CASTS, laying_out)
+_AT_REST |= dict.fromkeys(MOVES, moving) | dict.fromkeys((T.__getitem__, T.expand), part)
+_AT_REST |= {
+    name: _HANDLERS[name]
+    for name in (T.__setitem__, T.index_copy_, T.copy_, T.index_select, torch.index_select)
+}
+_AT_REST |= dict.fromkeys((T.repeat_interleave, torch.repeat_interleave), choosing_rows)
+_AT_REST[T.__deepcopy__] = laying_out
+
 
 def heard_as_kernel(function: Kernel) -> Kernel:
     """Decorates a function that takes what `F.scaled_dot_product_attention` takes, in its place:
     whoever watches hears it as that."""
-    _HANDLERS[function] = _fused
+    _HANDLERS[function] = _AT_REST[function] = _fused
     KERNELS.add(function)
     return function
 
@@ -232,6 +276,7 @@ class _Vigil:
         if self.watch is None:
             self.watch = Watch(self.kept)
             self.watch.__enter__()  # type: ignore[no-untyped-call]
+        self.watch.hearing.unnoticed = True
 
     def end(self) -> None:
         """One block less; after the last of them, whichever that is, nobody watches.

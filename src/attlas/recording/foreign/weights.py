@@ -5,6 +5,7 @@ from typing import Any
 
 from torch import Tensor, nn
 
+from attlas.recording.factored_reading import FactoredReading
 from attlas.recording.foreign.contraction import Contraction
 from attlas.recording.foreign.explicit import (
     explicit_reading,
@@ -70,6 +71,8 @@ def logarithms_or(handler: Handler) -> Handler:
     def either(
         hearing: Hearing, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> Any:
+        if not hearing.lineage.has_logarithms:
+            return handler(hearing, func, args, kwargs)
         given = [one for one in (*args, *kwargs.values()) if isinstance(one, Tensor)]
         known = ((one, hearing.lineage.logarithms(one)) for one in given)
         before, logs = next((pair for pair in known if pair[1] is not None), (None, None))
@@ -146,7 +149,7 @@ def product(
     if isinstance(known, Weighed) and known.queries is not None and not reads:
         hearing.lineage.follow(known, left, result)  # heads that are mixed
     elif known is None:
-        hearing.lineage.learn(result, product_of(left, right, result))
+        hearing.lineage.learn(result, product_of(left, right, result, hearing.contents))
     return result
 
 
@@ -180,7 +183,7 @@ def einsum(
                 hearing.lineage.learn(result, known.elsewhere(slots, queries))
             return result
     if scored is not None:
-        hearing.lineage.learn(result, product_of(*scored, result))
+        hearing.lineage.learn(result, product_of(*scored, result, hearing.contents))
     else:
         hearing.lineage.learn_loose(result, asked.loose())
     return result
@@ -217,12 +220,16 @@ def _read(
     place = concerned[0][1]
     fold = fold_of(known, weights, values, place, hearing.folds)
     reading = explicit_reading(known, weights, fold, place.module, hearing.sights)
+    content = (
+        known.scores.content if known.scores and isinstance(reading, FactoredReading) else None
+    )
     told = [pair for pair in concerned if known.news.first_for(*pair, query)]
     factors = hearing.origins.factors_of(given) if told else None
     if factors is None:
-        hearing.tell(told, reading, None)
+        hearing.tell(told, reading, None, content=content)
     else:
-        hearing.tell(told, reading, (*factors[:2], id(values)), factors[2])
+        made_of = (*factors[:2], id(values))
+        hearing.tell(told, reading, made_of, factors[2], content)
     change = hearing.change(concerned)
     return weights if change is None else rewritten(known, weights, reading, fold, change)
 
