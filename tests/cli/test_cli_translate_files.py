@@ -4,6 +4,7 @@ import gzip
 import json
 import shlex
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,8 @@ from typer.testing import CliRunner
 from attlas.cli import part
 from attlas.cli.application import app
 from attlas.cli.stamp import Stamp
+from attlas.runs import Run
+from attlas.runs.seal import seal_of
 
 
 @pytest.fixture
@@ -133,6 +136,13 @@ def test_another_text_run_or_vocabulary_is_named_too(
     other = Path(shutil.copytree(run, tmp_path / "other"))
     tables = (other / "tokenizer.json").read_text(encoding="utf-8")
     (other / "tokenizer.json").write_text(tables.replace('"7"', '"9"'), encoding="utf-8")
+    code, _, error = translate(other, source, "--into", out, "--window", 2)
+    assert code == 2
+    assert "tokenizer.json with other bytes" in error
+    shelf = Run(other).shelf
+    best = str(shelf.named("best"))
+    shelf.write(best, replace(shelf.read(best), seal=seal_of(other)))  # as of a run that has these
+    shelf.point("best", best)
     code, _, error = translate(other, source, "--into", out, "--window", 2)
     assert code == 2
     assert "to be of vocabularies = " in error
