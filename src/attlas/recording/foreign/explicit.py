@@ -2,18 +2,21 @@
 
 from collections.abc import Callable
 
+import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
 from attlas.recording.dense_reading import DenseReading
-from attlas.recording.foreign.folds import ONE_HEAD, Fold, Folds
+from attlas.recording.foreign.folds import Fold, Folds
 from attlas.recording.foreign.fused import factored
-from attlas.recording.foreign.heads import heads_of, mask_with_heads, with_heads
+from attlas.recording.foreign.heads import heads_of
 from attlas.recording.foreign.scored import Scored
 from attlas.recording.foreign.sight import Sight, sight_of
 from attlas.recording.foreign.weighed import Weighed
 from attlas.recording.place import Place
 from attlas.recording.reading import Reading
+
+_MATRIX = 2  # axes
 
 
 def explicit_reading(
@@ -31,13 +34,13 @@ def explicit_reading(
     origin = weights if known.origin is None else known.origin
     scores = known.scores
     if scores is None or not _makes(scores, origin):
-        return _held(with_heads(origin, fold))
+        return _held(fold.open(origin))
     mask = scores.mask()
     return factored(
-        with_heads(scores.left, fold),
-        with_heads(scores.right.transpose(-1, -2), fold),
+        fold.open(scores.left),
+        fold.open(scores.right.transpose(-1, -2), shared=True),
         scores.scale,
-        None if mask is None else mask_with_heads(mask, scores.left, fold),
+        None if mask is None else fold.open(mask),
         module,
         sight,
         scores.softcap,
@@ -52,12 +55,17 @@ def fold_of(
     place: Place,
     folds: Folds,
 ) -> Fold:
-    """The heads that are folded into the first axis of the weights, where there are three."""
+    """Where the heads of these weights are, which are multiplied with values that may have more
+    axes."""
     origin = weights if known.origin is None else known.origin
-    scores = known.scores
+    scores, rows = known.scores, origin.shape[:-2]
+    evidence, queries = [values], origin.shape[-2] if origin.ndim > 1 else 1
     if scores is not None and _makes(scores, origin):
-        return heads_of(scores.left, place, folds)
-    return heads_of(values, place, folds, origin.shape[1]) if origin.ndim == 3 else ONE_HEAD
+        evidence = [scores.left, scores.right.transpose(-1, -2), values]
+    if origin.shape == weights.shape and values.ndim > _MATRIX and values.ndim >= weights.ndim:
+        rows = torch.broadcast_shapes(rows, values.shape[:-2])  # type: ignore[no-untyped-call]
+    evidence = [one for one in evidence if one.ndim >= _MATRIX]
+    return heads_of(rows, evidence, place, folds, queries)
 
 
 def _makes(scores: Scored, weights: Tensor) -> bool:
@@ -84,10 +92,8 @@ def rewritten(
     """Other weights in place of these: `change(weights, seen) → weights`, before dropout."""
     origin = weights if known.origin is None else known.origin
     seen = reading.seen(0, reading.shape[2])
-    if origin.ndim == 3:
-        changed = fold.close(change(fold.open(origin), seen))
-    else:
-        changed = change(origin.reshape(reading.shape), seen).reshape(origin.shape)
+    changed = fold.close(change(fold.open(origin), seen))
+    changed = changed.reshape(origin.shape) if changed.numel() == origin.numel() else changed
     return known.again(changed.to(origin.dtype))
 
 

@@ -10,13 +10,8 @@ from jaxtyping import Float, Shaped
 from torch import Tensor, nn
 
 from attlas.recording.factored_reading import FactoredReading, may_differ_by
-from attlas.recording.foreign.folds import Folds
-from attlas.recording.foreign.heads import (
-    heads_of,
-    mask_with_heads,
-    shared_keys,
-    with_heads,
-)
+from attlas.recording.foreign.folds import Fold, Folds, in_order
+from attlas.recording.foreign.heads import heads_of, of_channels, shared_keys
 from attlas.recording.foreign.sight import Sight, looking_back, sight_of
 from attlas.recording.place import Place
 
@@ -50,16 +45,15 @@ class FusedCall:
         repeats: int = 1,
     ) -> FactoredReading:
         """The weights before dropout, of these very tensors; the call was made at `place`."""
-        query, keys = self._aligned()
-        fold = heads_of(query, place, folds)
+        fold, key_fold = self._folds(place, folds)
         mask = self.attn_mask
         first = 0 if self.is_causal else _first_of(mask)
         if first is not None:
             sight = looking_back(sight, first)
             mask = mask if self.is_causal else None
-        mask = None if mask is None else mask_with_heads(mask, query, fold)
+        mask = None if mask is None else fold.open(mask)
         scale = float(self.query.shape[-1] ** -0.5) if self.scale is None else float(self.scale)
-        query, keys = with_heads(query, fold), with_heads(keys, fold)
+        query, keys = fold.open(self.query), key_fold.open(self.key, shared=True)
         return factored(query, keys, scale, mask, place.module, sight, repeats=repeats)
 
     def changed(
@@ -70,35 +64,40 @@ class FusedCall:
         queries, slots = reading.shape[2:]
         weights = reading.rows(0, queries).to(self.query.dtype)
         weights = change(weights, reading.seen(0, queries)).to(self.query.dtype)
-        query, _ = self._aligned()
-        rows = self.query.shape[:-2]
-        value = self.value
+        fold, key_fold = self._folds(place, folds)
+        values = key_fold.open(self.value)[:, :, :slots]
         if self.enable_gqa:
-            value = value[(None,) * max(0, 4 - value.ndim)]
-        else:
-            rows = torch.broadcast_shapes(rows, self.key.shape[:-2], value.shape[:-2])  # type: ignore[no-untyped-call]
-            if query.ndim != 4 or value.ndim != 4:
-                value = value.expand(*query.shape[:-2], *value.shape[-2:])
-        fold = heads_of(query, place, folds)
-        values = with_heads(value, fold)[:, :, :slots]
-        values = values.repeat_interleave(weights.shape[1] // values.shape[1], dim=1)
-        context = F.dropout(weights, self.dropout_p) @ values
-        context = fold.close(context) if query.ndim == 3 else context
-        context = context.reshape(*rows, self.query.shape[-2], values.shape[-1])
+            values = values.repeat_interleave(weights.shape[1] // values.shape[1], dim=1)
+        context = fold.close(F.dropout(weights, self.dropout_p) @ values)
+        rows = self.query.shape[:-2] if self.enable_gqa else self._rows
+        context = context.expand(*rows, -1, -1) if context.ndim == len(rows) + 2 else context
+        context = context.reshape(*rows, *context.shape[-2:])
         return laid_out_as(self.query, context)
 
-    def _aligned(
-        self,
-    ) -> tuple[Float[Tensor, "... queries width"], Float[Tensor, "... slots width"]]:
-        """Queries and keys with as many axes, all of one size where these are not four."""
-        query, keys = self.query, self.key
-        if self.enable_gqa:
-            missing = (None,) * max(0, 4 - query.ndim)
-            return query[missing], keys[missing]
-        if query.ndim == keys.ndim == 4 or query.shape[:-2] == keys.shape[:-2]:
-            return query, keys
-        rows = torch.broadcast_shapes(query.shape[:-2], keys.shape[:-2])  # type: ignore[no-untyped-call]
-        return query.expand(*rows, *query.shape[-2:]), keys.expand(*rows, *keys.shape[-2:])
+    def refused(self, place: Place, folds: Folds) -> str | None:
+        """Why no reading is made of this call, where none is."""
+        fold, _ = self._folds(place, folds)
+        return of_channels(self.value, self.query.shape[-2], fold.count, place)
+
+    @property
+    def _rows(self) -> torch.Size:
+        """The sizes of the axes before places."""
+        query, keys, values = (one.shape[:-2] for one in (self.query, self.key, self.value))
+        if query == keys == values:
+            return query
+        rows: torch.Size = torch.broadcast_shapes(query, keys, values)  # type: ignore[no-untyped-call]
+        return rows
+
+    def _folds(self, place: Place, folds: Folds) -> tuple[Fold, Fold]:
+        """Where heads are in the queries, and in keys and values."""
+        if self.enable_gqa:  # the last axis before places, says torch
+            query, keys = (
+                (*[1] * (4 - one.ndim), *one.shape[:-2]) for one in (self.query, self.key)
+            )
+            return in_order(query), in_order(keys)
+        given = self.query, self.key, self.value
+        fold = heads_of(self._rows, given, place, folds)
+        return fold, fold
 
 
 def _first_of(mask: Tensor | None) -> int | None:

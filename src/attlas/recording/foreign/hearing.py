@@ -14,6 +14,7 @@ from attlas.recording.factored_reading import FactoredReading
 from attlas.recording.foreign.calling import inputs_at_work, place_of_call
 from attlas.recording.foreign.contents import Content, Contents
 from attlas.recording.foreign.folds import Folds
+from attlas.recording.foreign.heads import heads_named
 from attlas.recording.foreign.lineage import Lineage
 from attlas.recording.foreign.news import News
 from attlas.recording.foreign.origins import Origins
@@ -21,6 +22,7 @@ from attlas.recording.foreign.scored import Loose, Scored
 from attlas.recording.foreign.sights import Sights
 from attlas.recording.foreign.unslotted import without_last
 from attlas.recording.foreign.versions import memory
+from attlas.recording.foreign.weighed import Weighed
 from attlas.recording.place import Place
 from attlas.recording.reading import Reading
 from attlas.recording.tap import Listener, Tap, listeners
@@ -56,12 +58,25 @@ class Hearing:
         ]
         return [pair for pair in found if not _ours(pair[1].module)]
 
-    def concerned(self) -> Concerned:
-        """The same of those who want the attention that happens there, or to change it."""
+    def heads_named(self) -> int | None:
+        """How many heads the module that is at work says that it has."""
+        places = self.places()
+        return heads_named(places[0][1].module) if places else None
+
+    def concerned(self, refused: Callable[[Place], str | None] | None = None) -> Concerned:
+        """The same of those who want the attention that happens there, or to change it.
+
+        refused: why no reading is made of what happens at a place; everyone is told so.
+        """
         self.seen += 1
+        places = self.places()
+        why = refused(places[0][1]) if refused is not None and places else None
+        if why is not None:
+            self._miss(places, why)
+            return []
         return [
             (who, place)
-            for who, place in self.places()
+            for who, place in places
             if who.rewrite or (who.journal and not _again() and who.journal.wants(place.path))
         ]
 
@@ -142,16 +157,37 @@ class Hearing:
         scores, loose: of what, where that is known; of two tensors that are no parameters it surely
         is.
         """
-        news = News()
+        factors = loose.factors if loose is not None else ()
+        if scores is not None:
+            factors = (memory(scores.right),)
+        news = News(factors=factors)
         for who, place in [] if _again() else self.places():
             if who.journal:
-                factors = loose.factors if loose is not None else ()
-                if scores is not None:
-                    factors = (memory(scores.right),)
                 surely = bool(factors) and not _has_parameters_at(factors, place.module)
                 who.journal.expect(place, surely)
                 news.waiting.append(partial(who.journal.meet, place, surely))
         return news
+
+    def reads(self, known: Weighed, weights: Tensor, values: Tensor) -> bool:
+        """Whether these are the values of weights, and not rows that are the same for every text.
+
+        Such tables have fewer axes than the weights, or are learnt; where the weights are surely of
+        queries and keys, what they are multiplied with are values all the same.
+        """
+        learnt = isinstance(values, nn.Parameter)
+        if not learnt and (values.ndim > 2 or values.ndim == weights.ndim):
+            return True
+        places = self.places()
+        if not places:
+            return False
+        module, where = places[0][1].module, memory(values)
+        own = (*module.parameters(), *module.buffers())
+        learnt = learnt or (where != 0 and any(memory(one) == where for one in own))
+        if not learnt and values.ndim == 2:
+            return True
+        sources = known.news.sources or (known.news,)
+        told = (one.factors for one in sources if one.factors)
+        return any(not _has_parameters_at(factors, module) for factors in told)
 
     def miss(self, why: str) -> None:
         """Attention happened of which no reading can be made: tell everyone who observes.
@@ -159,7 +195,10 @@ class Hearing:
         Errors: `AttlasError` where somebody wants to change it.
         """
         self.seen += 1
-        for who, place in self.places():
+        self._miss(self.places(), why)
+
+    def _miss(self, places: Concerned, why: str) -> None:
+        for who, place in places:
             if who.rewrite:
                 raise AttlasError(
                     f"attention that can be changed, in layer {place.path!r}",

@@ -84,6 +84,34 @@ class Lineage:
         """What is known of this tensor as a product."""
         return self._loose.of(tensor)
 
+    def as_loose(self, tensor: Any) -> Loose | None:
+        """What is known of this tensor as a product, whatever else is known of it."""
+        known = self.of(tensor)
+        return known.loosely() if isinstance(known, Scored) else self.loose(tensor)
+
+    def follow_loose(
+        self, given: Iterable[Tensor], facts: Iterable[tuple[Tensor, Any]], result: Any
+    ) -> None:
+        """What a function makes of a product is one where its queries and slots are as many, in
+        the same axes.
+
+        facts: what was known of some of the tensors that it was given, before it ran.
+        """
+        if not isinstance(result, Tensor) or self.of(result) is not None:
+            return
+        known = [(one, fact.loosely()) for one, fact in facts if isinstance(fact, Scored)]
+        known += [(one, loose) for one in given if (loose := self.loose(one)) is not None]
+        for one, loose in known:
+            alike = one.ndim == result.ndim
+            if alike and all(one.shape[axis] == result.shape[axis] for axis in loose.axes):
+                self.learn_loose(result, loose)
+                return
+
+    @property
+    def has_loose(self) -> bool:
+        """Whether there are products of which no more is known than that."""
+        return len(self._loose) > 0
+
     def pass_on(self, args: tuple[Any, ...], result: Any) -> None:
         """What is made of a loose product by masks and factors lies as it does."""
         if not self._loose:
@@ -113,15 +141,18 @@ class Lineage:
         found: Logarithms = logarithms
         return found
 
-    def follow(self, known: Weighed, weights: Tensor, result: Any) -> None:
+    def follow(self, known: Weighed, weights: Tensor, result: Any, *others: Weighed) -> None:
         """What a function has made of these weights are other weights, if it has as many slots.
 
-        Of what it has changed in its place `of` knows by itself.
+        others: what is known of other weights that it was given. Of what it has changed in its
+        place `of` knows by itself, but for what came of others.
         """
-        if not isinstance(result, Tensor) or result is weights or result.ndim != weights.ndim:
+        if not isinstance(result, Tensor) or result.ndim != weights.ndim:
+            return
+        if result is weights and not others:
             return
         if result.is_floating_point() and result.shape[known.slots] == weights.shape[known.slots]:
-            self.learn(result, known.altered())
+            self.learn(result, known.altered(*(other.news for other in others)))
 
     def _versions_of(self, tensor: Tensor, fact: Scored | Weighed) -> tuple[Any, ...]:
         """Those of the tensor itself, of what its scores are made of, and of its origin."""

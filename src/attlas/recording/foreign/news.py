@@ -11,20 +11,26 @@ from attlas.recording.tap import Journal, Listener
 class News:
     """One softmax is one map at each place, however many values its weights are multiplied with.
 
-    waiting: what ends the wait of everyone who was told that the softmax was taken.
+    waiting: what ends the wait of everyone who was told that the softmax was taken. factors: where
+    the numbers lie of what was multiplied to scores, where that is known. sources: the news of the
+    softmaxes that the map was made of; () = it is one itself.
     """
 
     waiting: list[Callable[[], None]] = field(default_factory=list)
+    factors: tuple[int, ...] = ()
+    sources: tuple["News", ...] = ()
     _heard: list[tuple[Journal | None, str, int]] = field(default_factory=list)
 
-    def of_another(self) -> "News":
-        """Those of a map that was made of this one: whoever waits, waits for either."""
-        return News(self.waiting)
+    def of_another(self, *others: "News") -> "News":
+        """Those of a map that was made of this one, and of others: whoever waits, waits for any."""
+        sources = [source for one in (self, *others) for source in one.sources or (one,)]
+        return News(sources=tuple(dict.fromkeys(sources)))
 
     def arrive(self) -> None:
         """The softmax turned out to be attention: nobody waits any more."""
-        while self.waiting:
-            self.waiting.pop()()
+        for source in self.sources or (self,):
+            while source.waiting:
+                source.waiting.pop()()
 
     def first_for(self, who: Listener, place: Place, query: int) -> bool:
         """Whether this one has not heard yet of the map, with queries on that axis, there."""

@@ -1,6 +1,8 @@
 """Scores: a product of queries and keys, and what has been done to it."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from math import prod
 
 import torch
 from jaxtyping import Bool, Float, Shaped
@@ -22,8 +24,8 @@ class Scored:
     lowest seen, where they hold a number. content: what the keys on the right hold, if known.
     """
 
-    left: Float[Tensor, "*batch queries width"]
-    right: Float[Tensor, "*batch width slots"]
+    left: Float[Tensor, "*#batch queries width"]
+    right: Float[Tensor, "*#batch width slots"]
     scale: float = 1.0
     softcap: float | None = None
     masks: tuple[Shaped[Tensor, "..."], ...] = ()
@@ -126,16 +128,64 @@ class Loose:
 
     It is a product whose axes lie in another order than a matrix product has them, or whose queries
     are folded into the axis of texts: it may be scores, but is not kept as queries and keys.
+
+    factors: where the numbers lie of what was multiplied. folded: whether texts, or heads, and
+    queries are one axis of two. pair: how many there are in each of both axes where these have
+    become one.
     """
 
     axes: tuple[int, int]
-    factors: tuple[int, ...]  # where the numbers lie of what was multiplied
+    factors: tuple[int, ...]
+    folded: bool = False
+    pair: tuple[int, int] | None = None
 
     def regrouped(self, before: torch.Size, after: torch.Size) -> "Loose | None":
         """The same where texts, heads and queries were folded or taken apart; None where not."""
+        found = regrouped(self.axes, self.pair, before, after)
+        if found is not None:
+            return replace(self, axes=found[0], pair=found[1])
         whole = len(after) > 1 and before[-1:] == after[-1:] and self.axes == (-2, -1)
-        return self if whole else None
+        return replace(self, folded=len(after) == 2) if whole else None
+
+    def moved(self, places: Sequence[int | None]) -> "Loose | None":
+        """The same with its two axes in these places, counted from the last; None = gone."""
+        first, second = places
+        return None if first is None or second is None else replace(self, axes=(first, second))
 
     def beside(self, slots: int) -> int | None:
         """Where the queries are if the slots are here; None if they are not."""
-        return sum(self.axes) - slots if slots in self.axes else None
+        return sum(self.axes) - slots if slots in self.axes and self.pair is None else None
+
+
+def regrouped(
+    axes: tuple[int, int],
+    pair: tuple[int, int] | None,
+    before: Sequence[int],
+    after: Sequence[int],
+) -> tuple[tuple[int, int], tuple[int, int] | None] | None:
+    """Where two axes of one shape are in another of as many numbers, counted from the last, and how
+    many there are in each if both have become one; None where they are not whole any more."""
+    first, second = axes
+    behind = prod(before[second % len(before) + 1 :])
+    if pair is not None:  # may be told apart again
+        for place in range(-1, -len(after), -1):
+            apart = after[place - 1], after[place]
+            if apart == pair and prod(after[place % len(after) + 1 :]) == behind:
+                return (place - 1, place), None
+    places = _carried(first, before, after), _carried(second, before, after)
+    if places[0] is not None and places[1] is not None and (places[0] != places[1]) == (not pair):
+        return (places[0], places[1]), pair
+    if pair is None and second == first + 1:
+        pair = before[first], before[second]
+        for place in range(-1, -len(after) - 1, -1):
+            if (after[place], prod(after[place % len(after) + 1 :])) == (prod(pair), behind):
+                return (place, place), pair
+    return None
+
+
+def _carried(axis: int, before: Sequence[int], after: Sequence[int]) -> int | None:
+    behind = prod(before[axis % len(before) + 1 :])
+    for place in range(-1, -len(after) - 1, -1):
+        if after[place] == before[axis] and prod(after[place % len(after) + 1 :]) == behind:
+            return place
+    return None

@@ -2,9 +2,11 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import cache
 from typing import Any
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from attlas.recording.foreign.heads import heads_named
@@ -27,6 +29,10 @@ MOVES |= {torch.swapdims, torch.t, torch.adjoint}
 MOVES |= {_BASE[name].__get__ for name in ("T", "mT", "H", "mH")}
 PARTS = {T.__getitem__, T.select, T.narrow, T.unbind, T.chunk, T.split, T.expand, T.expand_as}
 PARTS |= {torch.select, torch.narrow, torch.unbind, torch.chunk, torch.split}
+
+REDUCTIONS = {T.sum, torch.sum, T.mean, torch.mean, T.amax, torch.amax, T.amin, torch.amin}
+REDUCTIONS |= {T.nansum, torch.nansum, T.nanmean, torch.nanmean, T.prod, torch.prod}
+CONVOLUTIONS = {F.conv1d, F.conv2d, F.conv3d, torch.conv1d, torch.conv2d, torch.conv3d, F.pad}
 
 
 def step(
@@ -52,6 +58,8 @@ def step(
         elif name not in SHAPES or _keeps_rows(hearing, known, before, result):
             fact = known.after(before, (func, args[1:], kwargs))
             hearing.lineage.learn(result, fact)
+        elif not known.has_rows or result.shape[-1:] != before.shape[-1:]:
+            hearing.lineage.learn(result, known.regrouped(before.shape, result.shape))
     elif isinstance(known, Scored) and isinstance(result, Tensor):
         if name in CASTS:
             hearing.lineage.learn(result, known)
@@ -59,6 +67,8 @@ def step(
             regrouped = known.regrouped(args[0].shape, result.shape)
             hearing.lineage.learn(result, regrouped)
             loose = known.loosely() if regrouped is None else None
+        else:
+            hearing.lineage.follow_loose((), [(args[0], known)], result)
     if loose is not None and name in SHAPES and isinstance(result, Tensor):
         hearing.lineage.learn_loose(result, loose.regrouped(args[0].shape, result.shape))
     return result
@@ -100,21 +110,76 @@ def numbering(
 def moving(
     hearing: Hearing, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> Any:
-    """Weights whose axes change places, or scores of two axes."""
+    """Weights or scores whose axes change places."""
     result = func(*args, **kwargs)
     if not args:
         return result
-    hearing.folds.moved(args[0], result)
-    known, held = hearing.lineage.of(args[0]), hearing.contents.of(args[0])
-    if known is None and held is None:
+
+    @cache
+    def order() -> tuple[int, ...]:
+        numbered = torch.empty(tuple(range(args[0].ndim)))  # each axis has its number for a size
+        return tuple(func(numbered, *args[1:], **kwargs).shape)
+
+    hearing.folds.moved(args[0], result, order)
+    if hearing.contents.of(args[0]) is not None:
+        hearing.contents.moved(args[0], result, order())
+    known, loose = hearing.lineage.of(args[0]), hearing.lineage.as_loose(args[0])
+    if known is None and loose is None:
         return result
-    numbered = torch.empty(tuple(range(args[0].ndim)))  # each axis has its number for a size
-    order = tuple(func(numbered, *args[1:], **kwargs).shape)
-    hearing.contents.moved(args[0], result, order)
     if isinstance(known, Weighed):
-        hearing.lineage.learn(result, known.moved(args[0], order))
-    elif known is not None and order == (1, 0):
-        hearing.lineage.learn(result, known.turned())
+        hearing.lineage.learn(result, known.moved(args[0], order()))
+        return result
+    turned = known.turned() if known is not None and order() == (1, 0) else None
+    if turned is not None:
+        hearing.lineage.learn(result, turned)
+    elif loose is not None and result is not args[0]:
+        axes = len(order())
+        moved = loose.moved([order().index(axis % axes) - axes for axis in loose.axes])
+        hearing.lineage.learn_loose(result, moved)
+    return result
+
+
+def reducing(
+    hearing: Hearing, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Any:
+    """A sum or a mean over an axis, such as one of heads or of several softmaxes."""
+    known = hearing.lineage.of(args[0]) if args else None
+    loose = hearing.lineage.as_loose(args[0]) if args else None
+    if not isinstance(known, Weighed) and loose is None:
+        return anything(hearing, func, args, kwargs)
+    result, axes = func(*args, **kwargs), args[0].ndim
+    numbered = torch.empty(tuple(range(2, axes + 2)), device="meta")  # no axis has size 1
+    sizes = func(numbered, *args[1:], **kwargs).shape
+
+    def after(axis: int) -> int | None:
+        size = axis % axes + 2
+        return sizes.index(size) - len(sizes) if size in sizes else None
+
+    if isinstance(known, Weighed):
+        slots, queries = after(known.slots), known.queries
+        if slots is not None and (queries is None or after(queries) is not None):
+            queries = None if queries is None else after(queries)
+            hearing.lineage.learn(result, known.elsewhere(slots, queries))
+    elif loose is not None:
+        hearing.lineage.learn_loose(result, loose.moved([after(axis) for axis in loose.axes]))
+    return result
+
+
+def keeping(
+    hearing: Hearing, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Any:
+    """A convolution, or its padding: weights or scores as a picture with heads for its colours."""
+    known = hearing.lineage.of(args[0]) if args else None
+    loose = hearing.lineage.as_loose(args[0]) if args else None
+    if not isinstance(known, Weighed) and loose is None:
+        return anything(hearing, func, args, kwargs)
+    result, axes = func(*args, **kwargs), args[0].ndim
+    mixed = () if func is F.pad else (1 - axes,)  # the colours
+    if isinstance(known, Weighed):
+        if known.queries is not None and not {known.slots, known.queries} & {*mixed}:
+            hearing.lineage.learn(result, known.altered())
+    elif loose is not None and not {*loose.axes} & {*mixed}:
+        hearing.lineage.learn_loose(result, loose)
     return result
 
 
@@ -123,15 +188,19 @@ def part(
 ) -> Any:
     """Some of the weights: those of a head, of some queries, or without the logits of a sink."""
     result = func(*args, **kwargs)
+    if args:
+        hearing.folds.parted(args[0], _pieces(result))
     known = hearing.lineage.of(args[0]) if args else None
     if args and python_name(func) is T.__getitem__:
         hearing.contents.part(args[0], args[1], result)
     elif args and func in _EXPANDS:
         hearing.contents.reshaped(args[0], result)
-    if not isinstance(known, Weighed):
+    loose = hearing.lineage.as_loose(args[0]) if args else None
+    if not isinstance(known, Weighed) and loose is None:
         return result
     if func is T.__getitem__ and any(isinstance(one, Tensor | list) for one in _flat(args[1:])):
-        hearing.lineage.follow(known, args[0], result)  # chosen by number
+        if isinstance(known, Weighed):
+            hearing.lineage.follow(known, args[0], result)  # chosen by number
         return result
 
     def after(axis: int) -> Iterator[tuple[int | None, int]]:
@@ -145,6 +214,12 @@ def part(
                 found = [place for place in found if piece.shape[place] > 1]
             yield found[0] if len(found) == 1 else None, int(piece.storage_offset())
 
+    if not isinstance(known, Weighed):
+        axes = zip(*(after(axis) for axis in loose.axes), strict=True) if loose is not None else ()
+        for piece, ((first, _), (second, _)) in zip(_pieces(result), axes, strict=True):
+            if loose is not None:
+                hearing.lineage.learn_loose(piece, loose.moved((first, second)))
+        return result
     sizes = args[1] if len(args) > 1 else kwargs.get("split_size")
     cut = func in (T.narrow, torch.narrow) or isinstance(sizes, list | tuple)
     pieces, slots = _pieces(result), args[0].shape[known.slots]
@@ -164,13 +239,27 @@ def part(
 def joining(
     hearing: Hearing, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> Any:
-    """`cat` and `stack`, which may fold heads into the axis of texts."""
+    """`cat` and `stack`, which may fold heads into the axis of texts, or join maps."""
     result = anything(hearing, func, args, kwargs)
     given = args[0] if args else kwargs.get("tensors", ())
     axis = args[1] if len(args) > 1 else kwargs.get("dim", kwargs.get("axis", 0))
     hearing.folds.joined(given, result, axis)
     if python_name(func) is not torch.stack:
         hearing.contents.joined(given, axis, result)
+    facts = [hearing.lineage.of(one) for one in given]
+    known = [fact for fact in facts if isinstance(fact, Weighed)]
+    if known and len(known) == len(facts) and isinstance(axis, int):
+        first = known[0]
+        if all((one.slots, one.queries) == (first.slots, first.queries) for one in known):
+            added = python_name(func) is torch.stack
+            place = axis - result.ndim * (axis >= 0)  # counted from the last
+
+            def after(one: int) -> int:
+                return one - 1 if added and place > one - 1 else one
+
+            queries = None if first.queries is None else after(first.queries)
+            others = (one.news for one in known[1:])
+            hearing.lineage.learn(result, first.elsewhere(after(first.slots), queries, *others))
     return result
 
 
@@ -233,20 +322,34 @@ def step_or(handler: Handler) -> Handler:
     What is made of a softmax and another tensor are other weights only where the softmax is known
     to be of queries and keys: it may have been of a text's features.
     """
-    return _either(handler, lambda known, tensors: known.queries is not None or tensors == 1)
+    return _either(handler, lambda known, others: known.queries is not None or not others)
 
 
 def _either(handler: Handler, follows: Callable[[Weighed, int], bool]) -> Handler:
+    """follows: whether other weights are made of weights of which this is known, and of so many
+    other tensors that are none, a number not counted."""
+
     def either(
         hearing: Hearing, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> Any:
-        weights, known = hearing.lineage.first((*args, *kwargs.values()) if kwargs else args)
-        if not isinstance(known, Weighed):
+        lineage = hearing.lineage
+        first = lineage.first((*args, *kwargs.values()) if kwargs else args)[1]
+        if first is None and not lineage.has_loose:
             return handler(hearing, func, args, kwargs)
-        given = sum(isinstance(one, Tensor) for one in _flat((*args, *kwargs.values())))
+        given = [one for one in _flat((*args, *kwargs.values())) if isinstance(one, Tensor)]
+        facts = [(one, fact) for one in given if (fact := lineage.of(one)) is not None]
+        if not isinstance(first, Weighed):
+            result = handler(hearing, func, args, kwargs)
+            lineage.follow_loose(given, facts, result)
+            return result
+        known = [(one, fact) for one, fact in facts if isinstance(fact, Weighed)]
+        # Where the queries of one are known, the others have theirs there, too.
+        known.sort(key=lambda pair: (-pair[0].ndim, pair[1].queries is None))
         result = func(*args, **kwargs)
-        if follows(known, given):
-            hearing.lineage.follow(known, weights, result)
+        others = sum(one.ndim > 0 for one in given) - len(known)
+        (weights, fact), rest = known[0], [other for _, other in known[1:]]
+        if follows(fact, others):
+            lineage.follow(fact, weights, result, *rest)
         return result
 
     return either

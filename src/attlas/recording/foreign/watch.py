@@ -32,17 +32,21 @@ from attlas.recording.foreign.scores import (
 )
 from attlas.recording.foreign.steps import (
     CASTS,
+    CONVOLUTIONS,
     MOVES,
     PARTS,
+    REDUCTIONS,
     SHAPES,
     anything,
     choosing_rows,
     gate_or,
     joining,
+    keeping,
     laying_out,
     moving,
     numbering,
     part,
+    reducing,
     shaping,
     step,
     step_or,
@@ -52,15 +56,19 @@ from attlas.recording.foreign.unreadable import unreadable
 from attlas.recording.foreign.unslotted import unslotted
 from attlas.recording.foreign.versions import TAKING
 from attlas.recording.foreign.weights import (
+    dotted,
     drawn,
     einsum,
     exponential,
+    linear,
     log_softmax,
     logarithms_or,
+    onto_or,
     product,
     softmax,
     softmin,
 )
+from attlas.recording.place import Place
 
 Kernel = TypeVar("Kernel", bound=Callable[..., Any])
 
@@ -121,7 +129,11 @@ def _fused(
     why = unreadable(call.query, call.key, call.attn_mask)
     if why is not None:
         hearing.miss(why)
-    concerned = hearing.concerned() if why is None else ()
+
+    def refused(place: Place) -> str | None:
+        return call.refused(place, hearing.folds)
+
+    concerned = hearing.concerned(refused) if why is None else ()
     if not concerned:
         return func(*args, **kwargs)
     place = concerned[0][1]
@@ -177,8 +189,9 @@ _HANDLERS: dict[Any, Handler] = {
     F.scaled_dot_product_attention: _fused,
     OPERATOR: flexible,
     **dict.fromkeys(_KERNELS, _kernel),
-    torch.baddbmm: step_or(product_onto),
-    T.baddbmm: step_or(product_onto),
+    **dict.fromkeys((torch.baddbmm, T.baddbmm, T.baddbmm_), onto_or(step_or(product_onto))),
+    **dict.fromkeys((torch.addmm, T.addmm, T.addmm_, torch.addbmm, T.addbmm), onto_or(anything)),
+    **dict.fromkeys((T.addbmm_, torch.addmv, T.addmv, T.addmv_), onto_or(anything)),
     vars(torch._C.TensorBase)["is_nested"].__get__: _nested,
     torch.einsum: einsum,
     T.__setitem__: writing(step_or(assigning)),
@@ -205,7 +218,9 @@ _HANDLERS: dict[Any, Handler] = {
     torch._log_softmax: log_softmax,
     **dict.fromkeys((torch.exp, T.exp, torch.exp_, T.exp_), step_or(exponential)),
     **dict.fromkeys((torch.matmul, T.matmul, T.__matmul__, torch.bmm, T.bmm), product),
-    **dict.fromkeys((torch.mm, T.mm), product),
+    **dict.fromkeys((torch.mm, T.mm, torch.mv, T.mv, torch.linalg.matmul), product),
+    F.linear: linear,
+    **dict.fromkeys((torch.tensordot, torch.inner, T.inner), dotted),
     **dict.fromkeys(
         (T.mul, torch.mul, T.__mul__, T.__rmul__, T.mul_, T.__imul__), gate_or(scaling(lambda x: x))
     ),
@@ -220,6 +235,8 @@ _HANDLERS: dict[Any, Handler] = {
     **dict.fromkeys(CASTS | SHAPES | _DROPS, logarithms_or(step)),
     **dict.fromkeys((torch.nan_to_num, T.nan_to_num), numbering),
     **dict.fromkeys(MOVES, moving),
+    **dict.fromkeys(REDUCTIONS, reducing),
+    **dict.fromkeys(CONVOLUTIONS, keeping),
     **dict.fromkeys(PARTS, part),
 }
 
@@ -232,12 +249,13 @@ _AT_REST: dict[Any, Handler] = {
     name: handler
     for name, handler in _HANDLERS.items()
     if handler in (_fused, flexible, _kernel, _nested, einsum, joining, drawn, softmax, softmin)
-    or handler in (log_softmax, product)
+    or handler in (log_softmax, product, dotted)
 }
 _AT_REST |= dict.fromkeys((torch.baddbmm, T.baddbmm), product_onto)
 _AT_REST |= dict.fromkeys(TAKING, anything)
 _AT_REST |= dict.fromkeys(SHAPES, shaping) | dict.fromkeys(CASTS, laying_out)
 _AT_REST |= dict.fromkeys(MOVES, moving) | dict.fromkeys((T.__getitem__, T.expand), part)
+_AT_REST |= dict.fromkeys((T.split, torch.split, T.chunk, torch.chunk), part)
 _AT_REST |= {
     name: _HANDLERS[name]
     for name in (T.__setitem__, T.index_copy_, T.copy_, T.index_select, torch.index_select)

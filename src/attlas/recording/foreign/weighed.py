@@ -4,11 +4,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import torch
 from jaxtyping import Float
 from torch import Tensor
 
 from attlas.recording.foreign.news import News
-from attlas.recording.foreign.scored import Loose, Scored
+from attlas.recording.foreign.scored import Loose, Scored, regrouped
 
 Step = tuple[Callable[..., Tensor], tuple[Any, ...], Mapping[str, Any]]
 """A function that took the weights first, with everything else that it was given."""
@@ -21,7 +22,8 @@ class Weighed:
     scores: of what, where that is known. origin: what the softmax gave, None = the tensor itself;
     steps: what was done to it since, dropout and changes of type or shape. news: who is to hear
     of it. slots: which axis has the slots, counted from the last; queries: which has the queries,
-    None = nobody knows. folded: whether texts, or heads, and queries are still one axis.
+    None = nobody knows. folded: whether texts, or heads, and queries are still one axis. pair: how
+    many queries and slots there are where both are one axis.
     """
 
     scores: Scored | None
@@ -31,6 +33,7 @@ class Weighed:
     slots: int = -1
     queries: int | None = None
     folded: bool = False
+    pair: tuple[int, int] | None = None
 
     @property
     def has_rows(self) -> bool:
@@ -42,9 +45,9 @@ class Weighed:
         kept = origin if self.origin is None else self.origin
         return replace(self, origin=kept, steps=(*self.steps, step))
 
-    def altered(self) -> "Weighed":
-        """What is known of other weights that were made of these."""
-        return self.elsewhere(self.slots, self.queries)
+    def altered(self, *others: News) -> "Weighed":
+        """What is known of other weights that were made of these, and of those with such news."""
+        return self.elsewhere(self.slots, self.queries, *others)
 
     def unfolded(self, weights: Tensor, result: Tensor) -> "Weighed | None":
         """The same of folded weights whose texts and queries were told apart; None where not."""
@@ -53,9 +56,21 @@ class Weighed:
         origin = None if self.origin is None else self.origin.reshape(result.shape)
         return replace(self, origin=origin, folded=False)
 
-    def elsewhere(self, slots: int, queries: int | None) -> "Weighed":
+    def elsewhere(self, slots: int, queries: int | None, *others: News) -> "Weighed":
         """The same of weights that have their slots and queries in these axes."""
-        return Weighed(None, news=self.news.of_another(), slots=slots, queries=queries)
+        news = self.news.of_another(*others)
+        return Weighed(None, news=news, slots=slots, queries=queries, pair=self.pair)
+
+    def regrouped(self, before: torch.Size, after: torch.Size) -> "Weighed | None":
+        """The same where other axes than those of queries and slots, or the two of them, were
+        folded or taken apart; None where it was not that, or nobody knows the queries."""
+        if self.queries is None:
+            return None
+        found = regrouped((self.queries, self.slots), self.pair, before, after)
+        if found is None:
+            return None
+        (queries, slots), pair = found
+        return replace(self.elsewhere(slots, queries), pair=pair)
 
     def moved(self, weights: Tensor, order: Sequence[int]) -> "Weighed":
         """The same where the axes of these weights were put into another order, as `permute` does.
@@ -72,7 +87,7 @@ class Weighed:
             steps = tuple((_moved(each, order), rest, named) for each, rest, named in self.steps)
         slots = order.index(self.slots % axes) - axes
         queries = None if self.queries is None else order.index(self.queries % axes) - axes
-        return Weighed(None, origin, steps, self.news, slots, queries)
+        return Weighed(None, origin, steps, self.news, slots, queries, pair=self.pair)
 
     def again(self, weights: Float[Tensor, "..."]) -> Tensor:
         """Other weights after the same steps."""

@@ -1,7 +1,7 @@
 """Weights: a softmax over slots, what is done to it, and the product with values that reads it."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 from torch import Tensor, nn
 
@@ -13,14 +13,17 @@ from attlas.recording.foreign.explicit import (
     is_softmax_of_rows,
     rewritten,
 )
+from attlas.recording.foreign.folds import Fold
+from attlas.recording.foreign.heads import of_channels
 from attlas.recording.foreign.hearing import Handler, Hearing
 from attlas.recording.foreign.news import News
+from attlas.recording.foreign.operators import python_name
 from attlas.recording.foreign.scored import Loose, Scored
 from attlas.recording.foreign.scores import product_of
+from attlas.recording.foreign.steps import anything
 from attlas.recording.foreign.unreadable import unreadable
 from attlas.recording.foreign.weighed import Logarithms, Weighed, back
-
-_MOST_AXES = 4  # windows that have an axis of their own are not read
+from attlas.recording.place import Place
 
 
 def softmax(
@@ -126,10 +129,9 @@ def _weigh(
     queries = -2 if scores is not None else None
     if loose is not None:
         queries = loose.beside(slots)
-    if result.ndim <= _MOST_AXES:
-        folded = loose is not None and result.ndim == 2
-        known = Weighed(scores, news=news, slots=slots, queries=queries, folded=folded)
-        hearing.lineage.learn(result, known)
+    folded = loose is not None and loose.folded
+    known = Weighed(scores, news=news, slots=slots, queries=queries, folded=folded)
+    hearing.lineage.learn(result, known)
     return news
 
 
@@ -137,7 +139,8 @@ def product(
     hearing: Hearing, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> Any:
     """A matrix product: of weights with values, or of what may be queries and keys."""
-    given = [*args, *(kwargs[name] for name in ("input", "other", "mat2") if name in kwargs)]
+    names = ("input", "other", "mat2", "vec")
+    given = [*args, *(kwargs[name] for name in names if name in kwargs)]
     if len(given) != 2 or len(given) < len(args) + len(kwargs):
         return func(*args, **kwargs)  # with an `out` of its own
     left, right = given
@@ -146,11 +149,65 @@ def product(
     if isinstance(known, Weighed) and reads:
         left = _read(hearing, known, left, right, left)
     result = func(left, right)
-    if isinstance(known, Weighed) and known.queries is not None and not reads:
-        hearing.lineage.follow(known, left, result)  # heads that are mixed
-    elif known is None:
+    if isinstance(known, Weighed):
+        if known.queries is not None and not reads:
+            hearing.lineage.follow(known, left, result)  # heads that are mixed
+        return result
+    if not _mixes(hearing, left, right, result):
         hearing.lineage.learn(result, product_of(left, right, result, hearing.contents))
     return result
+
+
+def _mixes(hearing: Hearing, left: Any, right: Any, result: Tensor) -> bool:
+    """Whether a product mixes the heads of weights or of scores, from the left or from the right:
+    it leaves their queries and slots where they are."""
+    lineage = hearing.lineage
+    if lineage.of(left) is None and lineage.of(right) is None and not lineage.has_loose:
+        return False
+    for mine, summed in ((left, -1), (right, -2)):
+        if not isinstance(mine, Tensor) or mine.ndim != result.ndim:
+            continue
+        known = hearing.lineage.of(mine)
+        if isinstance(known, Weighed):
+            if known.queries is not None and summed not in (known.slots, known.queries):
+                hearing.lineage.follow(known, mine, result)
+                return True
+            continue
+        loose = hearing.lineage.as_loose(mine)
+        if loose is not None and summed not in loose.axes:
+            hearing.lineage.learn_loose(result, loose)
+            return True
+    return False
+
+
+def linear(
+    hearing: Hearing, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Any:
+    """`F.linear`: values from the right, or a map that mixes heads where they are the last axis."""
+    given = [*args, *(kwargs[name] for name in ("input", "weight") if name in kwargs)]
+    known = hearing.lineage.of(given[0])
+    loose = hearing.lineage.as_loose(given[0])
+    if isinstance(known, Weighed) and known.has_rows and not isinstance(given[1], nn.Parameter):
+        asked = Contraction.over_last(given[0], given[1])
+        rest = {name: one for name, one in kwargs.items() if name == "bias"}
+        bias = [*given[2:]] if len(args) > 2 else []
+        return _contract(hearing, asked, lambda one, other: func(one, other, *bias, **rest))
+    if isinstance(known, Weighed) or loose is None:
+        return anything(hearing, func, args, kwargs)
+    result = func(*args, **kwargs)
+    if -1 not in loose.axes:
+        hearing.lineage.learn_loose(result, loose)
+    return result
+
+
+def dotted(
+    hearing: Hearing, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Any:
+    """`torch.tensordot` and `torch.inner`, in the words of Einstein's sum."""
+    asked = Contraction.of_dots(python_name(func), args, kwargs)
+    if asked is None:
+        return anything(hearing, func, args, kwargs)
+    return _contract(hearing, asked, lambda one, other: func(one, other, *args[2:], **kwargs))
 
 
 def einsum(
@@ -160,33 +217,74 @@ def einsum(
     asked = Contraction.of(args)
     if asked is None:
         return func(*args, **kwargs)
+    return _contract(hearing, asked, lambda *tensors: func(args[0], tensors, **kwargs))
+
+
+def _contract(hearing: Hearing, asked: Contraction, run: Callable[[Tensor, Tensor], Any]) -> Any:
     tensors = list(asked.tensors)
     facts = [hearing.lineage.of(tensor) for tensor in tensors]
     for mine, known in enumerate(facts):
-        query = asked.query_axis(mine, known.slots) if isinstance(known, Weighed) else None
+        query = None
+        if isinstance(known, Weighed):
+            query = asked.query_axis(mine, known.slots, known.queries, hearing.heads_named)
         if isinstance(known, Weighed) and query is not None:
             if known.queries not in (None, query):
                 break  # queries are known to be elsewhere: these are values of pairs of places
             order = _with_rows(tensors[mine].ndim, query, known.slots)
             weights, values = tensors[mine].permute(*order), tensors[1 - mine]
             moved = known.moved(tensors[mine], order)
-            read = _read(hearing, moved, weights, values, tensors[mine], query)
+            aligned = asked.as_multiplied(mine, order)
+            read = _read(hearing, moved, weights, values, tensors[mine], query, aligned)
             tensors[mine] = read.permute(*back(order))
-            return func(asked.equation, tensors, **kwargs)
-    result = func(*args, **kwargs)
-    scored = asked.product()
+            return run(tensors[0], tensors[1])
+    result = run(tensors[0], tensors[1])
     for mine, known in enumerate(facts):
         if isinstance(known, Weighed):  # heads that are mixed
             slots = asked.axis_after(mine, known.slots)
             queries = None if known.queries is None else asked.axis_after(mine, known.queries)
             if slots is not None and queries is not None:
-                hearing.lineage.learn(result, known.elsewhere(slots, queries))
+                others = [
+                    one.news for one in facts if isinstance(one, Weighed) and one is not known
+                ]
+                hearing.lineage.learn(result, known.elsewhere(slots, queries, *others))
             return result
+    for mine, tensor in enumerate(tensors):
+        loose = hearing.lineage.as_loose(tensor)
+        moved_loose = loose and loose.moved([asked.axis_after(mine, one) for one in loose.axes])
+        if moved_loose is not None:
+            hearing.lineage.learn_loose(result, moved_loose)
+            return result
+    scored = asked.product()
     if scored is not None:
         hearing.lineage.learn(result, product_of(*scored, result, hearing.contents))
     else:
         hearing.lineage.learn_loose(result, asked.loose())
     return result
+
+
+def onto_or(handler: Handler) -> Handler:
+    """`addmm`, `baddbmm`, `addbmm` and `addmv`: a product of weights with values, which is added
+    to something, and something else of what is none."""
+
+    def either(
+        hearing: Hearing, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> Any:
+        names = ("batch1", "mat1", "mat")
+        name = next((one for one in names if one in kwargs), None)
+        weights = args[1] if name is None and len(args) > 1 else kwargs.get(name or "")
+        known = hearing.lineage.of(weights)
+        named = (kwargs[one] for one in ("batch2", "mat2", "vec") if one in kwargs)
+        values = next(named, args[2] if len(args) > 2 else None)
+        tensors = isinstance(weights, Tensor) and isinstance(values, Tensor)
+        if not tensors or not isinstance(known, Weighed) or not known.has_rows:
+            return handler(hearing, func, args, kwargs)
+        weights = cast(Tensor, weights)
+        weights = _read(hearing, known, weights, cast(Tensor, values), weights)
+        if name is not None:
+            return func(*args, **{**kwargs, name: weights})
+        return func(args[0], weights, *args[2:], **kwargs)
+
+    return either
 
 
 def _with_rows(axes: int, query: int, slots: int) -> list[int]:
@@ -202,23 +300,32 @@ def _read(
     values: Tensor,
     given: Tensor,
     query: int = -2,
+    aligned: Tensor | None = None,
 ) -> Tensor:
     """Weights are about to be multiplied with values: tell, and change them where somebody does.
 
-    given: the weights as the model has them; query: which axis their queries were there.
+    given: the weights as the model has them; query: which axis their queries were there. aligned:
+    the values as a matrix product would take them, where this is none.
     """
-    if not isinstance(values, Tensor) or _is_table(values, weights):
+    if not isinstance(values, Tensor) or not hearing.reads(known, weights, values):
         return weights
     known.news.arrive()
     why = unreadable(weights)
     if why is not None:
         hearing.miss(why)
         return weights
-    concerned = hearing.concerned()
+    seen_as = values if aligned is None else aligned
+    fold = Fold()
+
+    def refused(place: Place) -> str | None:
+        nonlocal fold
+        fold = fold_of(known, weights, seen_as, place, hearing.folds)
+        return of_channels(seen_as, weights.shape[-2], fold.count, place)
+
+    concerned = hearing.concerned(refused)
     if not concerned:
         return weights
     place = concerned[0][1]
-    fold = fold_of(known, weights, values, place, hearing.folds)
     reading = explicit_reading(known, weights, fold, place.module, hearing.sights)
     content = (
         known.scores.content if known.scores and isinstance(reading, FactoredReading) else None
@@ -232,8 +339,3 @@ def _read(
         hearing.tell(told, reading, made_of, factors[2], content)
     change = hearing.change(concerned)
     return weights if change is None else rewritten(known, weights, reading, fold, change)
-
-
-def _is_table(values: Tensor, weights: Tensor) -> bool:
-    """Whether these are no values of a text but rows that are the same for every one."""
-    return isinstance(values, nn.Parameter) or (values.ndim == 2 and weights.ndim > 2)
