@@ -122,3 +122,16 @@ def test_heads_that_lie_among_the_queries_are_not_taken_for_queries():
     with pytest.warns(UserWarning, match="cannot read.*attention"), observe(model) as trace:
         model(query, key, value)
     assert "attention" not in trace.layers
+
+
+@pytest.mark.parametrize("shape", [(2, 3, 5, 4), (2, 3, 4, 5), (2, 6, 10), (5, 3, 2, 4), (120,)])
+def test_axes_may_be_cut_anywhere(shape):
+    """As relative positions are shifted: a factor that is cut in an odd way is no factor."""
+
+    def written(x):
+        y = x.reshape(shape).reshape(2, 3, 5, 4)
+        return F.scaled_dot_product_attention(y, y, y)
+
+    x = torch.randn(2, 3, 4, 5)
+    y = x.reshape(2, 3, 5, 4)
+    check(written, (y @ y.mT / 2).softmax(-1), x.transpose(0, 1).contiguous().transpose(0, 1))

@@ -224,7 +224,9 @@ def _regrouped(layout: Layout, shape: Sequence[int]) -> Layout | None:
     for wanted in shape:
         taken: list[tuple[int, int]] = []
         while _size(tuple(taken)) < wanted and left:
-            (size, stride), rest = left.pop(0), wanted // _size(tuple(taken))
+            (size, stride), (rest, odd) = left.pop(0), divmod(wanted, _size(tuple(taken)))
+            if odd:
+                return None
             if size > rest:  # the outer part of it belongs here, the rest to the next axis
                 if size % rest:
                     return None
