@@ -27,13 +27,24 @@ def served(monkeypatch: pytest.MonkeyPatch) -> Served:
     return found
 
 
+@pytest.mark.parametrize("options", [("--no-browser", "--browser"), ("--browser", "--browser")])
+def test_an_option_and_its_opposite_are_not_given_together(
+    served: Served, two_texts: Path, options: tuple[str, ...]
+) -> None:
+    code, out, error = called("look", two_texts, *options)
+    assert (code, out, served) == (2, "", [])
+    assert error == (
+        "attlas: wanted --browser or --no-browser once; got it 2 times; leave the others out\n"
+    )
+
+
 @pytest.mark.parametrize(
     ("options", "changed"),
     [
         ((), {}),
         (("--host", "0.0.0.0", "--port", 0), {"host": "0.0.0.0", "port": 0}),
         (("--no-browser",), {"open_browser": False}),
-        (("--no-browser", "--browser"), {}),
+        (("--browser",), {}),
     ],
 )
 @pytest.mark.parametrize("kind", ["run", "two_texts"])

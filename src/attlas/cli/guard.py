@@ -33,15 +33,16 @@ class Guarded(TyperCommand):
             return super().make_context(*given, **named)
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Read the options. One that takes a single value is given once: of several the last would
-        count, and the others would be left out without a word.
+        """Read the options. One that takes a single value is given once, and so is one with an
+        opposite: of several the last would count, and the others would be left out without a word.
         """
         _, _, order = self.make_parser(ctx).parse_args(args=list(args))
         for option in dict.fromkeys(order):
             if not isinstance(option, TyperOption) or option.multiple or option.count:
                 continue
             if (not option.is_flag or option.secondary_opts) and order.count(option) > 1:
-                name = max(option.opts, key=len)
+                opposite = [max(option.secondary_opts, key=len)] if option.secondary_opts else []
+                name = " or ".join([max(option.opts, key=len), *opposite])
                 error = AttlasError(
                     f"{name} once", f"it {order.count(option)} times", "leave the others out"
                 )
