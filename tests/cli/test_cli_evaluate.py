@@ -14,6 +14,7 @@ from typer.testing import CliRunner
 from attlas.cli.application import app
 from attlas.cli.evaluating import exactly_right
 from attlas.config import read_toml, write_toml
+from attlas.data import FilesData
 from attlas.data.listed import Listed
 from attlas.decoding import DecodingConfig, Translator
 from attlas.metrics import corpus_score
@@ -43,12 +44,12 @@ def test_the_scores_are_those_of_the_translations_that_are_kept(
     )
     assert code == 0
     kept = (tmp_path / "kept").read_text(encoding="utf-8").split("\n")[:-1]
-    wanted = corpus_score(kept, ["3 2 1", "", "5 4"])
+    wanted = corpus_score([kept[0], kept[2]], ["3 2 1", "5 4"])  # the second line is empty
     report = json.loads(out)
     assert report["scores"] == {
         score.name: {"value": score.value, "signature": score.signature} for score in wanted
     }
-    assert report["data"]["pairs"] == len(kept) == 3
+    assert (report["data"]["pairs"], len(kept)) == (2, 3)
 
 
 def test_the_report_names_data_search_checkpoint_and_seed(run: Path) -> None:
@@ -252,6 +253,7 @@ def test_where_nothing_is_right_the_first_examples_come_with_their_references(
     run: Path, files: tuple[Path, Path]
 ) -> None:
     source, reference = files
+    source.write_text("1 2 3\n6\n4 5\n", encoding="utf-8")
     reference.write_text("never\nso\nat all\n", encoding="utf-8")
     both = ("--source", source, "--reference", reference, "--examples", 2)
     _, out, _ = evaluate(run, *both)
@@ -339,6 +341,7 @@ def test_a_reference_is_divided_into_tokens_once(
         return real(self, text)
 
     references = ["never", "so", "at all"]
+    files[0].write_text("1 2 3\n6\n4 5\n", encoding="utf-8")
     files[1].write_text("".join(f"{one}\n" for one in references), encoding="utf-8")
     monkeypatch.setattr(Listed, "encode", encode)
     both = ("--source", files[0], "--reference", files[1])
@@ -416,24 +419,41 @@ def test_several_references_are_scored_as_sacrebleu_scores_them(
     assert str(other) in report["data"]["name"]
 
 
-def test_a_line_without_a_reference_is_translated_and_not_scored(run: Path, tmp_path: Path) -> None:
+def test_a_line_with_an_empty_side_is_translated_and_not_scored(run: Path, tmp_path: Path) -> None:
     source, reference = tmp_path / "source", tmp_path / "reference"
-    source.write_text("1 2 3\n4 5\n \n6\n", encoding="utf-8")
-    reference.write_text("3 2 1\n\n1\n6\n", encoding="utf-8")
+    source.write_text("1 2 3\n4 5\n \n6\n\n", encoding="utf-8")
+    reference.write_text("3 2 1\n\n1\n6\n\n", encoding="utf-8")
     kept = tmp_path / "kept"
     both = ("--source", source, "--reference", reference)
     code, out, error = evaluate(run, *both, "--json", "-o", kept)
     assert code == 0
-    assert "attlas: 1 of 4 lines of" in error
-    assert ": not scored, having no reference" in error
-    assert ": scored with an empty translation, having an empty source" in error
+    name = f"{source} and {reference}"
+    assert f"attlas: 1 of 5 lines of {name}: not scored, having no reference" in error
+    assert f"attlas: 2 of 5 lines of {name}: not scored, having an empty source" in error
     texts = kept.read_text(encoding="utf-8").split("\n")[:-1]
-    assert len(texts) == 4
-    report, wanted = json.loads(out), corpus_score([texts[0], *texts[2:]], ["3 2 1", "1", "6"])
+    assert len(texts) == 5
+    report, wanted = json.loads(out), corpus_score([texts[0], texts[3]], ["3 2 1", "6"])
     assert {s.name: s.value for s in wanted} == {
         name: score["value"] for name, score in report["scores"].items()
     }
-    assert report["data"]["pairs"] == 3
+    assert report["data"]["pairs"] == 2
+
+
+@pytest.mark.parametrize("empty", ["", "  "])
+def test_the_files_of_a_test_set_are_scored_as_the_test_set_itself(
+    run: Path, tmp_path: Path, empty: str
+) -> None:
+    pairs = [("1 2 3", "3 2 1"), (empty, "1"), ("4 5", empty), (empty, empty), ("6", "6")]
+    sides = tmp_path / "source", tmp_path / "reference"
+    for side, texts in zip(sides, zip(*pairs, strict=True), strict=True):
+        side.write_text("".join(f"{text}\n" for text in texts), encoding="utf-8")
+    split = tmp_path / "test.tsv"
+    split.write_text("".join(f"{one}\t{other}\n" for one, other in pairs), encoding="utf-8")
+    given = json.loads(evaluate(run, "--source", sides[0], "--reference", sides[1], "--json")[1])
+    table = {"train": str(split), "valid": str(split), "test": str(split)}
+    corpus = FilesData.read(table, "the test").corpus("test")
+    assert given["data"]["sha256"] == corpus.checksum
+    assert given["data"]["pairs"] == len(corpus) == 2
 
 
 def test_references_without_spaces_hint_at_the_tokenizer(run: Path, tmp_path: Path) -> None:

@@ -50,8 +50,9 @@ def evaluate(
 
     BLEU, chrF and TER come from sacrebleu, with its signatures. Every number comes with what it was
     measured on and how: the data and its checksum, the search, the checkpoint, the seed. --engine
-    is that of translate: what an export to ctranslate2 is worth. A line without a reference is
-    translated and not scored; where --reference is given several times, an empty line is none.
+    is that of translate: what an export to ctranslate2 is worth. A line without a reference,
+    or without a text, is translated and not scored; where --reference is given several times, an
+    empty line is none.
 
     Of a classifier: the part of the labels that is right, with the interval in which it lies for
     all texts of this kind (Wilson, 95 %), and what was taken for what. --source is then a file of

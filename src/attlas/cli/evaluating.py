@@ -13,6 +13,7 @@ from rich.progress import track
 from attlas.cli.given import instead_of_data
 from attlas.data import Corpus, FilterReport, Lines, Pair, SplitName, read_lines
 from attlas.data.amount import amount
+from attlas.data.filters import EMPTY_SOURCE
 from attlas.data.lines import check_given_again
 from attlas.data.vocabulary import UNKNOWN
 from attlas.decoding import DecodingConfig, Translation, Translator
@@ -61,8 +62,8 @@ class Tested:
 def test_set_of(run: Run, source: str | None, references: Sequence[str], *, valid: bool) -> Tested:
     """The files, every line of them; without files, a split of the run's own data.
 
-    A text without a reference is not scored, as it is in no split; that is told. An empty line
-    among several references is no reference.
+    A text without a reference and an empty text are not scored, as they are in no split; that is
+    told. An empty line among several references is no reference.
 
     Errors: `AttlasError` for one file without the other, files with `valid`, and unequal numbers of
     lines.
@@ -109,25 +110,28 @@ def _tested(ours: Lines, theirs: Sequence[Lines]) -> Tested:
                 f"{len(ours):,} in {ours.name} and {len(one):,} in {one.name}",
                 "make line n of one the translation of line n of the other",
             )
-    pairs, places, others = [], [], []
+    pairs, places, others, sourceless = [], [], [], 0
     for place, (source, *own) in enumerate(
         zip(ours.texts, *(o.texts for o in theirs), strict=True)
     ):
         there = [text for text in own if text.strip()]
-        if there or not source.strip():
-            first, *more = there or [""]
+        if not source.strip():
+            sourceless += 1
+        elif there:
+            first, *more = there
             pairs.append(Pair(source, first))
             places.append(place)
             others.append([*more, *[None] * (len(own) - 1 - len(more))])
     name = " and ".join([ours.name, *(one.name for one in theirs)])
-    empty = sum(not pair.source.strip() and bool(pair.target.strip()) for pair in pairs)
     for count, why in (
-        (len(ours) - len(places), "not scored, having no reference"),
-        (empty, "scored with an empty translation, having an empty source"),
+        (sourceless, EMPTY_SOURCE),
+        (len(ours) - len(places) - sourceless, "no reference"),
     ):
         if count:
             lines = amount(len(ours), "line")
-            print(f"attlas: {count:,} of {lines} of {name}: {why}", file=sys.stderr)
+            print(
+                f"attlas: {count:,} of {lines} of {name}: not scored, having {why}", file=sys.stderr
+            )
     if not pairs:
         raise AttlasError(f"a line with a source and a reference in {name}", "none", "check them")
     report = FilterReport(name, len(ours), len(pairs))
