@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 import torch
-from exportable import JOINT, run_of, small
+from exportable import JOINT, leaning, run_of, small
 
-from attlas.decoding import DecodingConfig, Translator
+from attlas.data import UNKNOWN
+from attlas.decoding import DecodingConfig, Translation, Translator
 from attlas.decoding.penalties import Penalties
 from attlas.errors import AttlasError
 from attlas.exporting import export
@@ -242,7 +243,9 @@ def test_a_translation_that_may_be_longer_than_ctranslate2_can_write_is_left_to_
     assert len(fast[0][0].split()) > 1024
 
 
-@pytest.mark.parametrize("settings", [{"min_length": 7}, {"length_penalty": 1.2}], ids=str)
+@pytest.mark.parametrize(
+    "settings", [{"min_length": 7}, {"length_penalty": 1.2}, {"unknown": "forbid"}], ids=str
+)
 def test_a_search_by_which_ctranslate2_would_come_to_something_else_is_left_to_attlas(
     exported: Callable[..., tuple[Run, Path]],
     settings: dict[str, Any],
@@ -254,6 +257,37 @@ def test_a_search_by_which_ctranslate2_would_come_to_something_else_is_left_to_a
     fast = FastTranslator(run, folder, config)
     monkeypatch.setattr(fast, "_begun", None)
     assert lists(fast, texts) == lists(Translator(run, config), texts)
+
+
+def test_for_unknown_tokens_of_ctranslate2_stand_words_of_the_source(tmp_path: Path) -> None:
+    run = leaning(run_of(tmp_path / "run", small(tied_source=True)), UNKNOWN, 6.0)
+    export(run, "ctranslate2", tmp_path / "out")
+    limits = {"max_length_factor": 0.0, "max_length_constant": 6}
+    replaced = 0
+    for settings in ({"method": "greedy"}, {"beam": 3, "n_best": 3}):
+        config = DecodingConfig(unknown="replace", **limits, **settings)
+        for one in FastTranslator(run, tmp_path / "out", config).many(TEXTS):
+            every = [one, *one.alternatives]
+            assert len({each.text for each in every}) == len(every)
+            for each in every:
+                assert each.text == by_the_trace(each)
+                replaced += "<unk>" in each.tokens
+    assert replaced
+
+
+def by_the_trace(one: Translation) -> str:
+    """For "<unk>" the word with the greatest weight, the mean over heads and layers."""
+    words, written = one.source_text.split(), [t for t in one.tokens if t != "</s>"]
+    if not written:
+        return ""
+    trace = one.trace
+    assert trace is not None
+    across = [trace[layer].weights()[0] for layer in trace.layers if trace.looks_across(layer)]
+    most = torch.stack(across).mean((0, 1))[:, : len(words)].argmax(-1).tolist()
+    return " ".join(
+        words[place] if token == "<unk>" else token
+        for token, place in zip(written, most, strict=False)
+    )
 
 
 @pytest.mark.parametrize(

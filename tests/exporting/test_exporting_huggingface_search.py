@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 import torch
-from exportable import run_of, sentences, small, subwords
+from exportable import leaning, run_of, sentences, small, subwords
 from hypothesis import given
 from hypothesis import strategies as st
 from transformers import GenerationConfig, MarianMTModel, MarianTokenizer
@@ -15,7 +15,7 @@ from transformers.generation.logits_process import (
     TopPLogitsWarper,
 )
 
-from attlas.data import END
+from attlas.data import END, UNKNOWN
 from attlas.decoding import DecodingConfig, decode
 from attlas.decoding.sample import Distribution
 from attlas.exporting import export
@@ -84,6 +84,28 @@ def test_the_limits_are_those_of_attlas(
     assert [best.tokens for (best,) in found] == [
         tuple(row[: row.index(END)] if END in row else row) for row in rows
     ]
+
+
+@pytest.mark.parametrize("unknown", ["keep", "forbid"])
+def test_generate_writes_no_unknown_token_where_attlas_does_not(
+    tmp_path: Path, unknown: str
+) -> None:
+    config = DecodingConfig(
+        method="greedy", unknown=unknown, max_length_factor=0.0, max_length_constant=9
+    )
+    run = run_of(tmp_path / "run", small(placement="post"), **config.model_dump())
+    run = leaning(run, UNKNOWN, 3.0)
+    export(run, "huggingface", tmp_path / "out")
+    model = MarianMTModel.from_pretrained(tmp_path / "out").eval()
+    source, real = sentences(len(run.vocabularies().source), (9, 6, 5, 5, 4, 3, 2, 1))
+    found = [best.tokens for (best,) in decode(run.model(), source, real, config)]
+    rows = model.generate(source, attention_mask=real.long())[:, 1:].tolist()
+    assert found == [tuple(row[: row.index(END)] if END in row else row) for row in rows]
+    assert any(UNKNOWN in tokens for tokens in found) == (unknown == "keep")
+
+
+def test_that_generate_replaces_no_unknown_token_is_told() -> None:
+    assert "generate does not: it writes <unk>" in " ".join(searching(unknown="replace").remarks)
 
 
 @pytest.mark.parametrize("kind", ["beam, every limit", "sample"])

@@ -10,13 +10,20 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from exportable import JOINT, WORDS, run_of, small, subwords
+from exportable import JOINT, WORDS, leaning, run_of, small, subwords
 from hypothesis import given
 from hypothesis import strategies as st
 from onnx_runtime import ALONE, example
 from transformers import MarianTokenizer
 
-from attlas.data import END, Characters, Vocabularies, VocabularyConfig, build_vocabulary
+from attlas.data import (
+    END,
+    UNKNOWN,
+    Characters,
+    Vocabularies,
+    VocabularyConfig,
+    build_vocabulary,
+)
 from attlas.decoding import Translator
 from attlas.decoding.remarks import remarks
 from attlas.exporting import export
@@ -133,6 +140,27 @@ def test_a_search_that_the_example_does_not_make_is_told(tmp_path: Path) -> None
     assert 'decoding.method = "beam", translate.py not' in said
     assert "decoding.no_repeat_ngram = 3, translate.py without" in said
     assert 'decoding.autocast = "bf16"; this is float32' in said
+
+
+@pytest.mark.parametrize("model", ["transformer", "recurrent", "none"])
+def test_a_forbidden_unknown_token_is_not_written(tmp_path: Path, model: str) -> None:
+    said = {}
+    for unknown in ("keep", "forbid"):
+        limits = {"unknown": unknown, "max_length_factor": 0.5, "max_length_constant": 9}
+        folder = tmp_path / unknown
+        run = run_of(folder, MODELS[model], WORDS, method="greedy", **limits)
+        export(leaning(run, UNKNOWN, 9.0), "onnx", folder / "out")
+        wanted = written(run, TEXTS)
+        assert translated(folder / "out", "".join(f"{text}\n" for text in TEXTS)) == wanted
+        said[unknown] = wanted[0].split()
+    assert "<unk>" in said["keep"]
+    assert "<unk>" not in said["forbid"]
+
+
+def test_that_the_example_replaces_no_unknown_token_is_told(tmp_path: Path) -> None:
+    run = run_of(tmp_path / "run", small(), method="greedy", unknown="replace")
+    said = " ".join(export(run, "onnx", tmp_path / "out").remarks)
+    assert "a word of the source for an unknown token (decoding.unknown), translate.py does" in said
 
 
 @pytest.fixture(scope="module")

@@ -45,7 +45,7 @@ class Listed(Vocabulary, ABC):
         """The tokens of a text."""
 
     def encode(self, text: str) -> list[int]:
-        return [self._ids.get(token, UNKNOWN) for token in self._tokens_of(text)]
+        return [self._ids.get(token, UNKNOWN) for token in self.tokens_of(text)]
 
     def decode(self, ids: Sequence[int]) -> str:
         return self.between.join(
@@ -63,10 +63,11 @@ class Listed(Vocabulary, ABC):
     def pieces_of(self, text: str) -> list[str]:
         return [
             self.label(token) if token in self._ids else f"<unk:{token}>"
-            for token in self._tokens_of(text)
+            for token in self.tokens_of(text)
         ]
 
-    def _tokens_of(self, text: str) -> Sequence[str]:
+    def tokens_of(self, text: str) -> Sequence[str]:
+        """The tokens of a text, known or not, in the form in which it is read."""
         return self.split(normalized(text, self.normalization))
 
     @staticmethod
@@ -100,7 +101,7 @@ class Listed(Vocabulary, ABC):
                 f"vocabulary.size = {size}",
                 "raise vocabulary.size",
             )
-        counts = Counter(token for text in texts for token in reading._tokens_of(text))
+        counts = Counter(token for text in texts for token in reading.tokens_of(text))
         if not counts:
             raise AttlasError(
                 f"text to build the {name} from", "nothing", "check the training data"
@@ -139,7 +140,7 @@ class Characters(Listed):
     def split(text: str) -> Sequence[str]:
         return text
 
-    def _tokens_of(self, text: str) -> Sequence[str]:
+    def tokens_of(self, text: str) -> Sequence[str]:
         read = normalized(text, self.normalization)
         if not self._symbols.all:
             return read

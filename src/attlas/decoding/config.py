@@ -28,15 +28,18 @@ class DecodingConfig(Config):
     of them was looked at: α is length_penalty, β coverage_penalty; see `Penalties`. beam: how many
     hypotheses are kept, see `beam_search`. min_length: END is forbidden before so many tokens.
     no_repeat_ngram = n: no n tokens in a row occur twice (0 = off);
-    see `Constraints`. unknown: whether the token for all words that a vocabulary lacks, <unk>, may
-    be written. n_best: how many hypotheses per sentence beam search returns, or how many are
-    drawn. exhaustive: see `beam_search`; the best score is never lower, the steps are never fewer,
-    and with α = 0 nothing changes. temperature, top_k (0 = off), top_p (1 = off) and seed: see
-    `sample`. longest_source: a source is cut to this many tokens, and the translation says by how
-    many (0 = never cut). autocast: bf16 multiplies in bfloat16 (on a CPU in the linear maps alone),
-    fp16, on CUDA, in float16: faster where the device has instructions for it and the model is wide
-    enough. Of translations that are nearly as good another may be found then, in another batch too;
-    what is asked afterwards, such as where the model looked, is computed in float32.
+    see `Constraints`. unknown: what becomes of <unk>, the token for all words that a vocabulary
+    lacks: it is kept, forbidden, or replaced in the text by the word of the source at which the
+    model looked most (attention summed over the tokens of a word, the mean over heads and over the
+    layers that look at the source). n_best: how many hypotheses per sentence beam search returns,
+    or how many are drawn. exhaustive: see `beam_search`; the best score is never lower, the steps
+    are never fewer, and with α = 0 nothing changes. temperature, top_k (0 = off), top_p (1 = off)
+    and seed: see `sample`. longest_source: a source is cut to this many tokens, and the translation
+    says by how many (0 = never cut). autocast: bf16 multiplies in bfloat16 (on a CPU in the linear
+    maps alone), fp16, on CUDA, in float16: faster where the device has instructions for it and the
+    model is wide enough. Of translations that are nearly as good another may be found then, in
+    another batch too; what is asked afterwards, such as where the model looked, is computed in
+    float32.
 
     A setting that the method does not ask for must be left at its default, which is what a run
     writes down for it.
@@ -52,7 +55,7 @@ class DecodingConfig(Config):
     max_length_factor: Annotated[float, Field(ge=0.0, le=1000.0, allow_inf_nan=False)] = 3.0
     max_length_constant: Annotated[int, Field(ge=1, le=_MOST)] = 20
     no_repeat_ngram: Annotated[int, Field(ge=0)] = 0
-    unknown: Literal["keep", "forbid"] = "keep"
+    unknown: Literal["keep", "forbid", "replace"] = "keep"
     temperature: Annotated[float, Field(gt=0.0, allow_inf_nan=False)] = 1.0
     top_k: Annotated[int, Field(ge=0)] = 0
     top_p: Annotated[float, Field(gt=0.0, le=1.0)] = 1.0

@@ -48,7 +48,7 @@ class Surface:
 
     def text(self, tokens: Sequence[int]) -> str:
         """The text of these tokens, in one line: a model can spell a line break byte by byte."""
-        return self._vocabulary.decode(tokens).replace("\n", " ")
+        return in_one_line(self._vocabulary.decode(tokens))
 
     @cached_property
     def hashes(self) -> Hashes | None:
@@ -61,6 +61,11 @@ class Surface:
         powers = [pow(_BASE, len(spelling), 2**64) for spelling in spellings]
         columns = (map(_hash, first), map(_hash, shown), powers)
         return Hashes(*map(_tensor, columns))
+
+
+def in_one_line(text: str) -> str:
+    """The text with a space for each line feed."""
+    return text.replace("\n", " ")
 
 
 def best_texts(

@@ -6,7 +6,7 @@ from copy import copy
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import torch
 
@@ -19,20 +19,27 @@ from attlas.decoding.decode import UNBOUNDED, Asked, Bounds, check_room, decode_
 from attlas.decoding.forks import POSSIBLE, Forks
 from attlas.decoding.hypothesis import Hypothesis
 from attlas.decoding.line import Line
-from attlas.decoding.rereading import Rereading, reread
+from attlas.decoding.rereading import Rereading, attention_of, check_looks_across, reread
 from attlas.decoding.side_by_side import at_a_time, side_by_side
-from attlas.decoding.surface import Surface
+from attlas.decoding.surface import Surface, in_one_line
 from attlas.decoding.translation import Translation
-from attlas.decoding.words import words_linked
+from attlas.decoding.words import (
+    with_words,
+    words_linked,
+    words_looked_at,
+    words_of_tokens,
+)
 from attlas.errors import AttlasError, quoted
 from attlas.layers.autocast import check_autocast
 from attlas.models.sequence_to_sequence import SequenceToSequence
+from attlas.recording.tap import unheard
 from attlas.runs import CONFIG, Run
 
 Batches = Sequence[Sequence[Sequence[int]]]
 """Of each batch the ids of each source, without END."""
 
 _HYPOTHESES = 2048  # that are searched for at a time: each has probabilities of all words
+_DRAWS = 4  # times as many, where some read alike
 _MOST_FORKS = 16  # beyond it a window of lines makes batches that are too small
 
 
@@ -85,6 +92,8 @@ class Translator:
         self.device = next((p.device for p in model.parameters()), torch.device("cpu"))
         check_room(config, model.longest)
         check_autocast(config.autocast, self.device, "decoding.autocast")
+        if config.unknown == "replace":
+            check_looks_across(model)
         self._surface = Surface(vocabularies.target)
         self._origin = dict(origin)
         self._most_read: int | None = None  # source tokens, beyond which a text is refused
@@ -141,7 +150,9 @@ class Translator:
             raise AttlasError(
                 "a text to translate with the prefix", "an empty text", "leave the prefix out"
             )
-        return self._told(line, *self.search([line.ids], [begun])) if line.ids else _empty(line)
+        if not line.ids:
+            return _empty(line)
+        return self._told(line, begun, *self.search([line.ids], [begun]))
 
     def with_prefix(self, prefix: str) -> "Translator":
         """This translator; its translations, but those of empty texts, begin with `prefix`.
@@ -244,7 +255,10 @@ class Translator:
             hypotheses = iter(several)
             for place in places:
                 line = lines[place]
-                found[place] = self._told(line, next(hypotheses)) if line.ids else _empty(line)
+                if line.ids:
+                    found[place] = self._told(line, self._own_prefix, next(hypotheses))
+                else:
+                    found[place] = _empty(line)
         return [found[place] for place in range(len(lines))]
 
     @property
@@ -288,27 +302,63 @@ class Translator:
         asked = [Asked.of(s, self.device, [self._own_prefix] * len(s)) for s in batches]
         return decode_all(self.model, asked, self.config, self._bounds, self._surface)
 
-    def _told(self, line: Line, hypotheses: Sequence[Hypothesis]) -> Translation:
-        best, *others = hypotheses
-        alternatives = tuple(self._as_text(line, other, ()) for other in others)
-        return self._as_text(line, best, alternatives)
+    def _told(
+        self, line: Line, begun: Sequence[int], hypotheses: Sequence[Hypothesis]
+    ) -> Translation:
+        """The translation of a line, of its n-best list, which begins with these tokens."""
+        texts = self._texts(line, hypotheses)
+        longer = self._with_longer_lists
+        # Some may read alike, now that words stand for <unk>.
+        if len(texts) < len(hypotheses) and longer.config != self.config:
+            with unheard():
+                more = longer.search([line.ids], [begun])[0]
+            texts = self._texts(line, more)[: len(hypotheses)]
+        best, *others = texts
+        return self._translation(line, best, [self._translation(line, one) for one in others])
 
-    def _as_text(
-        self, line: Line, hypothesis: Hypothesis, alternatives: tuple[Translation, ...]
+    @property
+    def _with_longer_lists(self) -> Self:
+        """This translator with n-best lists that are as long as the search allows, for a few."""
+        n_best = self.config.n_best
+        most = self.config.beam if self.config.method == "beam" else _DRAWS * n_best
+        longer = copy(self)
+        longer.config = self.config.model_copy(update={"n_best": max(n_best, most)})
+        return longer
+
+    def _texts(self, line: Line, hypotheses: Sequence[Hypothesis]) -> list["_Written"]:
+        """What they read as, best first; of those that read alike the best."""
+        by_text: dict[str, _Written] = {}
+        for one in hypotheses:
+            written = self._written(line, one)
+            by_text.setdefault(written.text, written)
+        return list(by_text.values())
+
+    def _written(self, line: Line, hypothesis: Hypothesis) -> "_Written":
+        target, tokens = self.vocabularies.target, hypothesis.tokens
+        if self.config.unknown == "replace" and UNKNOWN in tokens:
+            weights = attention_of(self.model, line.ids, tokens)
+            words = words_looked_at(weights, self.vocabularies.source, line)
+            text, of_tokens = with_words(target, tokens, words)
+            return _Written(hypothesis, in_one_line(text), partial(list, of_tokens))
+        text = self._surface.text(tokens)
+        return _Written(hypothesis, text, partial(words_of_tokens, target, tokens, text))
+
+    def _translation(
+        self, line: Line, written: "_Written", alternatives: Sequence[Translation] = ()
     ) -> Translation:
         source, target = self.vocabularies.source, self.vocabularies.target
-        text = self._surface.text(hypothesis.tokens)
+        hypothesis = written.hypothesis
         ended = [END] if hypothesis.finished else []
         tokens = tuple(target.pieces([*hypothesis.tokens, *ended]))
         return Translation(
-            text=text,
+            text=written.text,
             source_text=line.text,
             tokens=tokens,
             score=hypothesis.score,
             log_probability=hypothesis.log_probability,
             finished=hypothesis.finished,
             cut=line.cut,
-            alternatives=alternatives,
+            alternatives=tuple(alternatives),
             _source_tokens=partial(line.tokens, source),
             _reread=partial(
                 reread,
@@ -318,8 +368,16 @@ class Translator:
                 hypothesis.finished,
                 tokens=tokens,
             ),
-            _words=partial(words_linked, source, line, target, hypothesis.tokens, text),
+            _words=partial(words_linked, source, line, written.words),
         )
+
+
+class _Written(NamedTuple):
+    """A hypothesis, its text, and the words of that to which its tokens belong."""
+
+    hypothesis: Hypothesis
+    text: str
+    words: Callable[[], list[tuple[int, ...]]]
 
 
 def _check_text(text: object, advice: str) -> None:

@@ -1,8 +1,14 @@
-"""Which words of a text a token belongs to."""
+"""Which words of a text a token belongs to, and which of them stand for unknown ones."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
-from attlas.data.vocabulary import Vocabulary
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from attlas.data import Characters
+from attlas.data.normalization import normalized
+from attlas.data.vocabulary import UNKNOWN, Vocabulary
 from attlas.decoding.alignment import Link, word_links
 from attlas.decoding.line import Line
 
@@ -62,16 +68,74 @@ def _word_at(text: str) -> list[int]:
 def words_linked(
     source: Vocabulary,
     line: Line,
-    target: Vocabulary,
-    tokens: Sequence[int],
-    text: str,
+    target_words: Callable[[], Sequence[tuple[int, ...]]],
     links: tuple[Link, ...],
 ) -> tuple[Link, ...]:
-    """Links of tokens as links of words, counted from 0; `tokens` and `text` are the target's."""
+    """Links of tokens as links of words, counted from 0; target_words: those of each token."""
     if not links:
         return ()
-    return word_links(
-        links,
-        words_of_tokens(source, line.ids, line.text),
-        words_of_tokens(target, tokens, text),
-    )
+    return word_links(links, words_of_tokens(source, line.ids, line.text), target_words())
+
+
+def words_looked_at(
+    weights: Float[Tensor, "queries slots"], source: Vocabulary, line: Line
+) -> list[str | None]:
+    """argmax_w Σ a_ti over the tokens i of source word w, for each query t: the word itself.
+
+    A word is what white space separates, whole and in the form in which the vocabulary reads it; of
+    a vocabulary of characters it is one of them. A token of several words counts for each, END for
+    none. Equal sums: the first word. None: the model looked at no word.
+    """
+    words, of_tokens = _read(source, line)
+    belongs = torch.zeros(len(of_tokens), len(words), dtype=torch.float64)
+    for token, own in enumerate(of_tokens):
+        belongs[token, list(own)] = 1.0
+    if not words:
+        return [None] * len(weights)
+    sums = (weights[:, : len(of_tokens)].double().cpu() @ belongs).tolist()
+    return [words[row.index(max(row))] if max(row) > 0.0 else None for row in sums]
+
+
+def _read(source: Vocabulary, line: Line) -> tuple[Sequence[str], list[tuple[int, ...]]]:
+    """The words of a line, and those of each token that is read of it."""
+    text = normalized(line.text, source.normalization)
+    if isinstance(source, Characters):
+        units = source.tokens_of(text)
+        read = range(len(line.ids))
+        return units, [() if units[place].isspace() else (place,) for place in read]
+    return text.split(), words_of_tokens(source, line.ids, text)
+
+
+def with_words(
+    target: Vocabulary, tokens: Sequence[int], words: Sequence[str | None]
+) -> tuple[str, list[tuple[int, ...]]]:
+    """The text of these tokens with a word in the place of each unknown one, and the words of that
+    text to which each token belongs; None: an unknown token stays.
+
+    A word stands between spaces, but a character among characters.
+    """
+    places = [
+        place
+        for place, (id_, word) in enumerate(zip(tokens, words, strict=True))
+        if id_ == UNKNOWN and word is not None
+    ]
+    parts: list[str] = []
+    of_tokens: list[tuple[int, ...]] = []
+    number = 0  # of the next word
+    for start, end in zip([0, *(p + 1 for p in places)], [*places, len(tokens)], strict=True):
+        run = tokens[start:end]
+        parts.append(target.decode(run))
+        own = words_of_tokens(target, run, parts[-1])
+        of_tokens += [tuple(number + word for word in each) for each in own]
+        number += len(parts[-1].split())
+        if end < len(tokens):
+            parts.append(words[end] or "")
+            of_tokens.append((number,))
+            number += 1
+    if isinstance(target, Characters):
+        text = "".join(parts)
+        return text, words_of_tokens(target, tokens, text)
+    text = ""
+    for part in filter(None, parts):
+        text += part if not text or text[-1].isspace() else f" {part}"
+    return text, of_tokens

@@ -9,8 +9,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from attlas.data import BEGIN, END, UNKNOWN, Vocabulary
+from attlas.data import BEGIN, END, PAD, UNKNOWN, Vocabulary
 from attlas.data.vocabulary import SPECIAL
+from attlas.decoding import DecodingConfig
 from attlas.errors import missing_extra
 from attlas.exporting.attentions import Linear, all_heads
 from attlas.exporting.subject import TranslatorSubject, check_sees_all
@@ -69,10 +70,26 @@ def write_ctranslate2(
         "CTranslate2 ranks by log P / |Y|^α, attlas by log P / ((5 + |Y|) / 6)^α: give "
         "length_penalty=0 where attlas has decoding.length_penalty = 0, or translate by attlas "
         "translate --engine ctranslate2, which ranks as attlas does.",
-        f"attlas never writes {SPECIAL[0]} or {SPECIAL[BEGIN]}: give "
-        f"suppress_sequences=[['{SPECIAL[0]}'], ['{SPECIAL[BEGIN]}']]. CTranslate2 then makes the "
-        "other probabilities anew, so that its scores are a little higher than those of attlas.",
+        *_of_suppressed(subject.decoding),
     ]
+
+
+def _of_suppressed(decoding: DecodingConfig) -> list[str]:
+    """What attlas never writes, and what it writes for <unk>."""
+    never = [SPECIAL[PAD], SPECIAL[BEGIN]]
+    never += [SPECIAL[UNKNOWN]] if decoding.unknown == "forbid" else []
+    told = [
+        f"attlas never writes {' or '.join(never)}: give "
+        f"suppress_sequences={[[name] for name in never]}. CTranslate2 then makes the other "
+        "probabilities anew, so that its scores are a little higher than those of attlas."
+    ]
+    if decoding.unknown == "replace":
+        told.append(
+            f"attlas writes a whole word of the source for {SPECIAL[UNKNOWN]} (decoding.unknown), "
+            "CTranslate2 with replace_unknowns=True a token of it; attlas translate --engine "
+            "ctranslate2 does as attlas."
+        )
+    return told
 
 
 def names(vocabulary: Vocabulary) -> list[str]:

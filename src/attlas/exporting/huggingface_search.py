@@ -67,7 +67,7 @@ class HuggingFaceSearch:
     def remarks(self) -> list[str]:
         """What `generate` does otherwise, in whole sentences."""
         told = [*self._of_lengths(), *self._of_ranks(), *self._of_draws()]
-        return [*told, *of_numbers(self.decoding)]
+        return [*told, *self._of_unknown(), *of_numbers(self.decoding)]
 
     def _of_lengths(self) -> Iterator[str]:
         decoding, most = self.decoding, self.max_new_tokens
@@ -101,6 +101,13 @@ class HuggingFaceSearch:
             yield (
                 "generate knows no coverage penalty: decoding.coverage_penalty = "
                 f"{decoding.coverage_penalty} is left out."
+            )
+
+    def _of_unknown(self) -> Iterator[str]:
+        if self.decoding.unknown == "replace":
+            yield (
+                "attlas writes a word of the source for <unk> (decoding.unknown), generate does "
+                "not: it writes <unk>."
             )
 
     def _of_draws(self) -> Iterator[str]:

@@ -52,10 +52,14 @@ def write_onnx(subject: TranslatorSubject, folder: Path) -> list[str]:
         *remarks,
         *([] if longest is None else [of_longest(longest, "reads and writes")]),
         "The ids 0 to 3 are padding, unknown, begin and end; a source ends with end, the first "
-        "token of a target is begin; attlas never writes padding or begin.",
+        f"token of a target is begin; attlas never writes {_never(decoding)}.",
         of_vocabulary(subject.vocabularies.source),
         *_of_search(decoding),
     ]
+
+
+def _never(decoding: DecodingConfig) -> str:
+    return "padding, begin or unknown" if decoding.unknown == "forbid" else "padding or begin"
 
 
 def _limits(decoding: DecodingConfig) -> dict[str, int | float | str]:
@@ -79,6 +83,11 @@ def _of_search(decoding: DecodingConfig) -> list[str]:
         told.append(
             f"attlas translates with decoding.no_repeat_ngram = {decoding.no_repeat_ngram}, "
             f"{EXAMPLE} without."
+        )
+    if decoding.unknown == "replace":
+        told.append(
+            "attlas writes a word of the source for an unknown token (decoding.unknown), "
+            f"{EXAMPLE} does not: it shows that one was written."
         )
     return [*told, *of_numbers(decoding)]
 

@@ -111,13 +111,19 @@ class Recipe(Config):
     @model_validator(mode="after")
     def _looks_where_it_is_counted(self) -> Self:
         searches = {"": self.decoding, "training.validation.": self.training.validation.decoding}
+        if getattr(self.model, "attention", "") != "none":
+            return self
         for table, search in searches.items():
-            if search.coverage_penalty and getattr(self.model, "attention", "") == "none":
-                raise AttlasError(
-                    f"a model that looks at its source for {table}decoding.coverage_penalty",
-                    "model.attention = 'none'",
-                    f"set {table}decoding.coverage_penalty = 0, or choose an attention",
-                )
+            of_attention = {"coverage_penalty": 0, "unknown": "'keep'"}
+            asked = {"coverage_penalty": search.coverage_penalty > 0.0}
+            asked["unknown"] = search.unknown == "replace"
+            for name, without in of_attention.items():
+                if asked[name]:
+                    raise AttlasError(
+                        f"a model that looks at its source for {table}decoding.{name}",
+                        "model.attention = 'none'",
+                        f"set {table}decoding.{name} = {without}, or choose an attention",
+                    )
         return self
 
     @model_validator(mode="after")
