@@ -472,3 +472,40 @@ def test_a_prefix_begins_every_translation_but_those_of_empty_lines(
     assert (code, "to be of prefix = 3 2; got prefix = 3" in error) == (2, True)
     code, _, error = translate(run, "--prefix", "never heard", text=text)
     assert (code, "wanted a prefix of words that the model can write" in error) == (2, True)
+
+
+def test_names_that_a_model_has_not_learnt_are_taken_over_from_the_source(
+    recipe: Path, tmp_path: Path
+) -> None:
+    names = [f"N{n}" for n in range(60)]
+    pairs = [f"my name is {name}\tich heiße {name}\n" for name in names]
+    (tmp_path / "train.tsv").write_text("".join(pairs), encoding="utf-8")
+    (tmp_path / "valid.tsv").write_text("".join(pairs[:3]), encoding="utf-8")
+    rest = recipe.read_text(encoding="utf-8").partition("[vocabulary]")
+    table = '[data]\nkind = "files"\ntrain = "train.tsv"\nvalid = "valid.tsv"\n\n'
+    text = table + "".join(rest[1:]).replace("size = 64", "size = 9").replace(
+        "updates = 3", "updates = 60\nrate = 2e-2"
+    )
+    (tmp_path / "names.toml").write_text(text, encoding="utf-8")
+    folder = tmp_path / "names"
+    code, _, error = called("train", tmp_path / "names.toml", "--out", folder)
+    assert code == 0, error
+    lines = "my name is Zoë\nmy name is O’Hara\n"
+    kept = translate(folder, text=lines)[1]
+    assert kept == "ich heiße <unk>\n" * 2
+    replace = ("--set", "decoding.unknown=replace")
+    code, out, error = translate(folder, *replace, text=lines)
+    config = DecodingConfig.read({**Run(folder).table("decoding"), "unknown": "replace"}, "")
+    translator = Translator(folder, config)
+    wanted = []
+    for line in lines.splitlines():
+        trace = translator(line).trace
+        assert trace is not None
+        (layer,) = trace.layers
+        weights = trace[layer].weights()[0].mean(0)[2, :4]
+        wanted.append(f"ich heiße {line.split()[int(weights.argmax())]}\n")
+    assert (code, out) == (0, "".join(wanted)), error
+    code, lists, error = translate(folder, *replace, "--n-best", "2", text=lines)
+    texts = [line.split(" ||| ")[:2] for line in lists.splitlines()]
+    assert [f"{text}\n" for _, text in texts[::2]] == wanted
+    assert len({*map(tuple, texts)}) == len(texts) == 4
