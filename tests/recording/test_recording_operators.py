@@ -97,6 +97,36 @@ def _faint(score, batch, head, query, slot):
     return torch.where(slot == 0, -torch.inf, score - 300.0 * (query - slot))
 
 
+CUTS = {
+    "those above a number": lambda score, *place: torch.where(score > 0, score, -torch.inf),
+    "logarithms": lambda score, *place: torch.log(score.abs()),
+    "reciprocals": lambda score, *place: -1 / score.abs(),
+}
+
+
+@pytest.mark.parametrize("way", CUTS)
+def test_what_a_function_of_scores_hides_may_depend_on_the_score(way):
+    query, key, value = vectors(1, 2, QUERIES, 8)
+    model = Calling(lambda *given: flex_attention(*given, score_mod=CUTS[way], scale=0.3))
+    with observe(model) as trace:
+        model(query, key, value)
+    scores = CUTS[way](_scores(query, key).double())
+    expected = scores.softmax(-1).nan_to_num(0.0)
+    torch.testing.assert_close(trace[""].weights().double(), expected, atol=1e-6, rtol=1e-5)
+    assert torch.equal(trace[""].seen(0, QUERIES).expand_as(scores), scores > -torch.inf)
+
+
+def test_flex_attention_is_read_where_nobody_has_called_it_before():
+    """torch's compiler, which goes through it then, does not go through what watches."""
+    query, key, value = vectors(1, 2, QUERIES, 8)
+    torch._dynamo.reset()
+    model = Calling(lambda *given: flex_attention(*given, scale=0.3))
+    with torch.no_grad(), observe(model) as trace:
+        model(query, key, value)
+    expected = _scores(query, key).softmax(-1)
+    torch.testing.assert_close(trace[""].weights(), expected, atol=1e-6, rtol=1e-5)
+
+
 def test_a_block_mask_whose_rule_says_something_else_than_its_blocks_is_refused():
     """Compiled, blocks are left out; as it is written, the rule alone is asked."""
     places = 256

@@ -69,7 +69,7 @@ class FlexCall:
         single = torch.eye(slots, dtype=self.value.dtype, device=self.value.device)
         with torch.no_grad():
             weights = self.run(self.query, self.key, single.expand(batch, heads, -1, -1))[0]
-        unhidden = self._pairs_of(self.modify)  # what the function makes −∞ is not seen
+        unhidden = self._unhidden() | (weights > 0)  # which round their scores in their own way
         seen = unhidden if shown is None else shown & unhidden
         return DenseReading(weights, None if bool(seen.all()) else seen, None)
 
@@ -89,13 +89,26 @@ class FlexCall:
         rule = self.blocks[-1]
         return None if rule is flex.noop_mask else self._pairs_of(rule)
 
-    def _pairs_of(
-        self, function: Callable[..., Tensor]
-    ) -> Bool[Tensor, "batch heads queries slots"]:
-        """The pairs that a rule shows, or that a function of scores does not make −∞."""
+    def _pairs_of(self, rule: Callable[..., Tensor]) -> Bool[Tensor, "batch heads queries slots"]:
+        """The pairs that a rule shows."""
         (batch, heads, queries, _), slots = self.query.shape, self.key.shape[2]
         sizes = (batch, heads, queries, slots)
-        return flex.create_mask(function, *sizes, device=self.query.device).expand(sizes)
+        return flex.create_mask(rule, *sizes, device=self.query.device).expand(sizes)
+
+    def _unhidden(self) -> Bool[Tensor, "batch heads queries slots"]:
+        """The pairs whose score is not made −∞, which may depend on the score."""
+        # torch's compiler, which comes with it, is at work already.
+        from torch._dynamo._trace_wrapped_higher_order_op import TransformGetItemToIndex
+
+        heads = self.query.shape[1]
+        precise = torch.promote_types(self.query.dtype, torch.float32)
+        with torch.no_grad():
+            keys = self.key.to(precise).repeat_interleave(heads // self.key.shape[1], 1)
+            scores = self.query.to(precise) @ keys.mT * self.scale
+            places = (torch.arange(size, device=scores.device) for size in scores.shape)
+            with TransformGetItemToIndex():  # so that it may look up numbers in tables
+                modified = flex._vmap_for_bhqkv(self.modify, prefix=(0,))(scores, *places)
+        return modified > -torch.inf
 
     def _check_blocks(self, shown: Bool[Tensor, "batch heads queries slots"] | None) -> None:
         """Compiled, the function skips what the blocks leave out, and asks no rule within whole

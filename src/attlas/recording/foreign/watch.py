@@ -93,6 +93,8 @@ class Watch(TorchFunctionMode):
         kwargs: dict[str, Any] | None = None,
     ) -> Any:
         kwargs = kwargs or {}
+        if torch.compiler.is_compiling():  # of flex_attention, say: nothing is computed yet
+            return func(*args, **kwargs)
         hearing, name = self.hearing, func
         if type(func) in OPERATORS:
             name = python_name(func)
@@ -109,8 +111,7 @@ class Watch(TorchFunctionMode):
             if isinstance(result, torch.Tensor | tuple | list) or name is T.__setitem__:
                 hearing.origins.calls.note(name, args, kwargs, result)
             return result
-        # Nobody listens any more; or, of flex_attention, say, nothing is computed yet.
-        if not self._kept() or torch.compiler.is_compiling():
+        if not self._kept():  # nobody listens any more
             return func(*args, **kwargs)
         if opens:
             with self, hearing.beside_slots(unslotted(args, kwargs)):
