@@ -438,3 +438,75 @@ def test_a_query_that_is_given_by_itself_stands_nowhere():
     query, keys = vectors(1, 1, LENGTH, 4, count=2)
     trace = seen_by(Calling(F.scaled_dot_product_attention), query[:, :, :1], keys, keys)
     assert trace[""].position is None
+
+
+def windowed(ahead, back):
+    places = torch.arange(LENGTH)
+    apart = places - places[:, None]
+    return (apart <= ahead) & (apart >= -back)
+
+
+LOOKING_AHEAD = {  # of queries from a place on: the slots that they are given, and what they see
+    "a window": lambda first: (slice(0, LENGTH), windowed(1, 1)[first : first + 2]),
+    "one more than causal": lambda first: (slice(0, LENGTH), windowed(1, 9)[first : first + 2]),
+    "keys up to the next": lambda first: (slice(0, first + 3), None),
+    "keys around": lambda first: (slice(max(0, first - 2), first + 4), None),
+}
+
+
+class Parts(nn.Module):
+    def __init__(self, way):
+        super().__init__()
+        self.way = way
+
+    def forward(self, text):
+        for first in range(0, LENGTH, 2):
+            slots, mask = LOOKING_AHEAD[self.way](first)
+            asking, asked = text[:, None, first : first + 2], text[:, None, slots]
+            F.scaled_dot_product_attention(asking, asked, asked, attn_mask=mask)
+        return text
+
+
+@pytest.mark.parametrize("batch", [1, 2, 3])
+@pytest.mark.parametrize("way", LOOKING_AHEAD)
+def test_queries_of_a_part_that_looks_ahead_are_not_taken_for_later_ones_that_look_back(way, batch):
+    trace = seen_by(Parts(way), vectors(batch, LENGTH, WIDTH, count=1)[0])
+    assert trace.causal("") is not True
+    for first, reading in zip(range(0, LENGTH, 2), trace.calls(""), strict=True):
+        slots, _ = LOOKING_AHEAD[way](first)
+        assert reading.position in (None, first - slots.start)
+
+
+def test_queries_of_a_part_stand_where_a_mask_says_it_that_knows_where_they_were_taken_from():
+    class Causal(nn.Module):
+        def forward(self, text):
+            text = text[:, None]
+            for first in (0, 2, 4):
+                asking, mask = text[:, :, first : first + 2], causal.mask(2, LENGTH, first)
+                F.scaled_dot_product_attention(asking, text, text, attn_mask=mask)
+            return text
+
+    trace = seen_by(Causal(), vectors(2, LENGTH, WIDTH, count=1)[0])
+    assert trace[""].shape[2:] == (LENGTH, LENGTH)
+    assert trace[""].position == 0
+    assert trace.causal("") is True
+
+
+MOVED = {
+    "padded in front": lambda x: F.pad(x, (0, 0, 1, 0))[:, :-1],
+    "behind zeros": lambda x: torch.cat([torch.zeros_like(x[:, :1]), x[:, :-1]], 1),
+    "every second, the others": lambda x: x[:, 1::2],
+}
+
+
+@pytest.mark.parametrize("way", MOVED)
+def test_nobody_knows_where_queries_stand_among_keys_that_were_shifted(way):
+    class Shifted(nn.Module):
+        def forward(self, x):
+            keys = MOVED[way](x)
+            query = x[:, : 2 * keys.shape[1] : LENGTH // keys.shape[1]]
+            return F.scaled_dot_product_attention(query[:, None], keys[:, None], keys[:, None])
+
+    trace = seen_by(Shifted(), vectors(2, LENGTH, WIDTH, count=1)[0])
+    assert trace[""].position is None
+    assert trace.causal("") is None

@@ -9,7 +9,7 @@ import torch
 from jaxtyping import Bool, Float, Int, Shaped
 from torch import Tensor
 
-from attlas.patterns import Both, Causal, Everywhere, Pattern, Window
+from attlas.patterns import Both, Causal, Everywhere, Pattern, Window, everywhere
 from attlas.recording.reading import Reading
 from attlas.recording.streaming.block import Block, Fringe
 from attlas.recording.streaming.blocks import Cut, ends_of
@@ -187,6 +187,19 @@ class FactoredReading(Reading):
         if self.bias is None or self.bias.shape[2] == 1:
             return self.bias
         return self.bias[:, :, start:stop]
+
+
+def without_place(reading: Reading) -> Reading:
+    """The same, of which nobody knows where its queries stand: with its pattern as a mask."""
+    if not isinstance(reading, FactoredReading) or reading.first is None:
+        return reading
+    queries, slots = reading.shape[2:]
+    shown = reading.pattern.mask(queries, slots, reading.first, reading.device)[None, None]
+    bias = reading.bias
+    if bias is not None:
+        kept = bias.dtype == torch.bool
+        shown = shown & bias if kept else torch.where(shown, bias, -torch.inf)
+    return replace(reading, pattern=everywhere, first=None, bias=shown)
 
 
 def apart(

@@ -79,7 +79,8 @@ class Journal:
             kept = Stitched(whole, content, reading)
         elif isinstance(whole, DenseReading):
             kept = StitchedWeights(whole, reading.shape[1])
-        self._begin(path, cache, whole if kept is None else kept)
+        aside = _stands_aside(place, reading)
+        self._begin(path, cache, whole if kept is None else kept, aside=aside)
         if len(calls) > 1:
             self.trace.say_apart(path, _why_apart(place, reading))
 
@@ -87,9 +88,16 @@ class Journal:
         """Whether self-attention of another layer has just gone on, in the same step."""
         return self._growth is not None
 
-    def _begin(self, path: str, cache: Any, kept: Stitched | StitchedWeights | Reading) -> None:
+    def _begin(
+        self,
+        path: str,
+        cache: Any,
+        kept: Stitched | StitchedWeights | Reading,
+        *,
+        aside: bool = False,
+    ) -> None:
         calls = self._calls[path]
-        calls.append(_Call(_weakly(cache), kept, self._heard))
+        calls.append(_Call(_weakly(cache), kept, self._heard, aside))
         self._keep(path, kept)
         del calls[: len(calls) - len(self.trace.calls_so_far(path))]
 
@@ -99,7 +107,7 @@ class Journal:
         for call in reversed(self._calls[place.path]):
             same = place.cache is not None and call.cache() is place.cache
             if isinstance(reading, FactoredReading) and isinstance(call.kept, Stitched):
-                if place.across is not True:
+                if place.across is not True and not call.aside:
                     step, link = self._linked(place, call.kept, reading, content)
                     if link is not None and not call.kept.drops(step, link):
                         self._grow(place, call, step, link, content)
@@ -123,6 +131,8 @@ class Journal:
         content: Content | None,
     ) -> tuple[FactoredReading, Link | None]:
         path, cache = place.path, place.cache
+        # Where nobody knows where the queries of the first call stand, all may look ahead.
+        aside = not kept.is_placed and _stands_aside(place, reading)
         reading = newest(reading)
         with kept.trying() as found:
             slots = kept.slots + reading.shape[2]
@@ -131,6 +141,7 @@ class Journal:
             step = filled_up_to(reading, slots)
             crops = cache is not None
             link = kept.linked(step, content, lambda one: self._part(one, path), crops=crops)
+            link = None if aside else link
             found += [] if link is None else [link]
         return step, link
 
@@ -306,11 +317,15 @@ class Journal:
 
 @dataclass(eq=False, slots=True)
 class _Call:
-    """One map of a layer: of which cache, what is kept of it, and when it was heard last."""
+    """One map of a layer: of which cache, what is kept of it, and when it was heard last.
+
+    aside: whether its queries are known not to be the newest of its slots.
+    """
 
     cache: Callable[[], Any]
     kept: Stitched | StitchedWeights | Reading
     heard: int
+    aside: bool = False
 
 
 class _Step(NamedTuple):
@@ -326,6 +341,13 @@ _BRANCHED = (
     "a cache that was cropped by whole calls, or another that begins alike: each text that was "
     "gone on with has a map of its own"
 )
+
+
+def _stands_aside(place: Place, reading: Reading) -> bool:
+    """Whether the queries are a part of the text of the keys, and not its end."""
+    if place.taken is None or place.cache is not None or reading.position is not None:
+        return False
+    return place.taken() not in (None, newest(reading).position)
 
 
 def _why_apart(place: Place, reading: Reading) -> str:

@@ -1,6 +1,7 @@
 """A module of a model, at work."""
 
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from itertools import product
 from typing import Any
@@ -18,6 +19,7 @@ class Place:
     texts that it was given, or who holds it: vectors with a batch or without one, each memory once.
     unplaced: whether its queries stand at no known slots, by what they and the keys were made of:
     parameters alone, or one text of which the places were moved for the ones and not the others.
+    taken: says where the first query stands among the keys, if queries are a part of their text.
     """
 
     path: str
@@ -27,6 +29,7 @@ class Place:
     texts: tuple[tuple[int, ...], ...] = ()
     settled: bool = False
     unplaced: bool = False
+    taken: Callable[[], Any] | None = field(default=None, compare=False)
 
     def looks_across(self, batch: int, queries: int, slots: int) -> bool | None:
         """Whether so many queries look at something else than themselves; None = nobody knows.

@@ -177,6 +177,11 @@ class Stitched:
         self.slots = max(step.begin + step.slots for step in self._steps)
 
     @property
+    def is_placed(self) -> bool:
+        """Whether it is known where its first query stands."""
+        return self._steps[0].first is not None
+
+    @property
     def newest(self) -> int:
         """How many slots there were before the last call."""
         return self._steps[-1].position

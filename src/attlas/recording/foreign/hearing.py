@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from attlas.errors import AttlasError
-from attlas.recording.factored_reading import FactoredReading
+from attlas.recording.factored_reading import FactoredReading, without_place
 from attlas.recording.foreign.calling import inputs_at_work, place_of_call
 from attlas.recording.foreign.contents import Content, Contents
 from attlas.recording.foreign.folds import Folds
@@ -100,9 +100,11 @@ class Hearing:
             content = content.once() if key_heads * content.repeats == heads else content
         for who, place in concerned:
             if who.journal and not _again():
+                doubted = self._doubts(place, reading, made_of, before)
+                told = without_place(reading) if doubted else reading
                 related = self._related(place, made_of, before)
-                placed = self._placed(related, reading, made_of, before)
-                who.journal.hear(placed, reading, content)
+                placed = self._placed(related, told, made_of, before)
+                who.journal.hear(placed, told, content)
 
     def _related(
         self, place: Place, made_of: tuple[int, int, int] | None, before: int | None
@@ -139,8 +141,29 @@ class Hearing:
         query, key, _ = made_of
         if across:
             return replace(place, unplaced=self.origins.is_learned(query, before))
-        moved = queries == slots and not self.origins.in_order(query, key, before)
-        return replace(place, unplaced=moved)
+        if queries != slots:
+            taken = partial(self.origins.first_of, query, key, (queries, slots), before)
+            return replace(place, taken=taken)
+        return replace(place, unplaced=not self.origins.in_order(query, key, queries, before))
+
+    def _doubts(
+        self,
+        place: Place,
+        reading: Reading,
+        made_of: tuple[int, int, int] | None,
+        before: int | None,
+    ) -> bool:
+        """Whether a mask says that queries stand elsewhere than where they were taken from a text.
+
+        Some rows of a window that looks ahead, without the ends of the text, look as those of later
+        queries that look back do.
+        """
+        queries, slots = reading.shape[2:]
+        known = reading.position is None or place.cache is not None
+        if known or made_of is None or queries == slots:
+            return False
+        first = self.origins.first_of(*made_of[:2], (queries, slots), before)
+        return first is not None and first != reading.position
 
     @contextmanager
     def beside_slots(self, keys: int) -> Iterator[None]:

@@ -26,12 +26,42 @@ Inputs = Mapping[int, Tensor]
 class Call(NamedTuple):
     """A call of a function: identities of the tensors that it was given, and of one that it made.
 
-    A function that changed a tensor in its place has made what it was given.
+    A function that changed a tensor in its place has made what it was given. view: how
+    what it was given lies in memory, and what it made, where it takes or joins parts.
     """
 
     function: Function
     given: tuple[int, ...]
     made: int
+    view: "tuple[Lie, Lie] | None" = None
+
+    @property
+    def cut(self) -> "Cut | None":
+        """Which part of an axis was taken, or, of a join, all places of the axis of which there are
+        more now; None where nobody knows."""
+        if self.view is None:
+            return None
+        return _joined(*self.view) if self.function in _JOINING else _taken(*self.view)
+
+
+class Lie(NamedTuple):
+    """How a tensor lies in memory."""
+
+    shape: tuple[int, ...]
+    stride: tuple[int, ...]
+    offset: int
+
+
+class Cut(NamedTuple):
+    """Places of one axis: so many, from the first of them on, each so many behind the one before.
+
+    alone: whether no other axis has as many.
+    """
+
+    size: int
+    first: int
+    step: int
+    alone: bool
 
 
 class RecentCalls:
@@ -66,8 +96,13 @@ class RecentCalls:
             given = tuple(map(id, _tensors((*args, *kwargs.values()))))
         else:
             given = tuple([id(one) for one in args if isinstance(one, Tensor)])
-        for one in made:
-            self._calls.append(Call(function, given, one))
+        if function in _CUTTING:
+            pieces = [result] if isinstance(result, Tensor) else result
+            for one, piece in zip(made, pieces, strict=False):
+                self._calls.append(Call(function, given, one, _view(args, piece)))
+        else:
+            for one in made:
+                self._calls.append(Call(function, given, one))
         self._count += len(made)
 
     def made_since(self, number: int) -> set[int]:
@@ -194,11 +229,11 @@ class Origins:
             sides = [asking.texts, asked.texts, read.texts]
         return "unknown" if told is not None else last
 
-    def in_order(self, query: int, key: int, before: int | None = None) -> bool:
-        """Whether places lie in queries as they do in keys: nothing has moved or chosen those of
-        the one, since what both were made of, that has not those of the other."""
+    def in_order(self, query: int, key: int, places: int, before: int | None = None) -> bool:
+        """Whether so many places lie in queries as they do in keys: nothing has moved or chosen
+        those of the one, since what both were made of, that has not those of the other."""
         lines = {query: {0}, key: {0, 1} if query == key else {1}}
-        moved: tuple[list[Function], list[Function]] = [], []
+        moved: tuple[list[Any], list[Any]] = [], []
         for number, call in islice(self.calls.backwards(before), _KEPT // 2):
             who = lines.pop(call.made, None)
             if who is None:
@@ -210,13 +245,50 @@ class Origins:
             moves = call.function in _MOVING
             if call.function in _JOINING:  # of several texts, or parts, in whatever order
                 moves = sum(not self._is_learned(one, number) for one in set(content)) > 1
+            what: Any = call.function
+            cut = call.cut
+            if cut is not None and cut.size == places and cut.alone:
+                moves, what = True, (cut if call.function in _PARTS else what)
             for side in who:
-                moved[side].extend([call.function] if moves else ())
+                moved[side].extend([what] if moves else ())
             for one in content[:1]:
                 lines.setdefault(one, set()).update(who)
             if not lines:
                 break
         return sorted(map(str, moved[0])) == sorted(map(str, moved[1]))
+
+    def first_of(
+        self, query: int, key: int, sizes: tuple[int, int], before: int | None = None
+    ) -> int | Literal["unknown"] | None:
+        """Where the first query stands among the keys, as the part says that queries are of the
+        text of both; None where they are no part of it that is known.
+
+        sizes: how many queries and keys there are.
+        """
+        lines = {query: {0}, key: {1}}
+        cuts: tuple[list[Cut], list[Cut]] = [], []
+        for number, call in islice(self.calls.backwards(before), _NEAR):
+            who = lines.pop(call.made, None)
+            if who is None:
+                continue
+            if len(who) > 1:
+                break
+            factors = self._factors(call, number)
+            content = _content(call) if factors is None else factors or call.given[:1]
+            cut = call.cut if call.function in _PARTS else None
+            for side in who if cut is not None else ():
+                cuts[side].extend([cut] if cut is not None and cut.size == sizes[side] else ())
+            for one in content[:1]:
+                lines.setdefault(one, set()).update(who)
+            if not lines:
+                break
+        met = any(len(who) > 1 for who in lines.values()) or len(lines) < 1
+        asking, asked = cuts
+        if not met or not asking:
+            return None
+        if len(asking) > 1 or len(asked) > 1 or any(cut.step != 1 for cut in (*asking, *asked)):
+            return "unknown"
+        return asking[0].first - (asked[0].first if asked else 0)
 
     def is_learned(self, tensor: int, before: int | None = None) -> bool:
         """Whether it was made of parameters alone, by calls before this one; None = by all."""
@@ -427,6 +499,60 @@ def _chosen(tensor: Tensor, index: Any) -> Tensor:
     return tensor[index]
 
 
+def _view(args: Sequence[Any], result: Any) -> tuple[Lie, Lie] | None:
+    given = args[0] if args else None
+    if isinstance(given, tuple | list) and given:
+        given = given[0]
+    if not isinstance(given, Tensor) or not isinstance(result, Tensor):
+        return None
+    try:
+        lies = [Lie(one.shape, one.stride(), int(one.storage_offset())) for one in (given, result)]
+    except (RuntimeError, NotImplementedError):  # nested and sparse tensors lie in other ways
+        return None
+    return lies[0], lies[1]
+
+
+def _joined(piece: Lie, whole: Lie) -> Cut | None:
+    if len(piece.shape) != len(whole.shape):
+        return None
+    pairs = zip(piece.shape, whole.shape, strict=True)
+    longer = [after for before, after in pairs if before != after]
+    alone = len(longer) == 1 and list(whole.shape).count(longer[0]) == 1
+    return Cut(longer[0], 0, 1, alone) if len(longer) == 1 else None
+
+
+def _taken(whole: Lie, part: Lie) -> Cut | None:
+    sizes = {
+        axis: size for axis, size in enumerate(whole.shape) if size > 1 and whole.stride[axis] > 0
+    }
+    rest = part.offset - whole.offset
+    firsts: dict[int, int] = {}
+    for axis in sorted(sizes, key=lambda axis: -whole.stride[axis]):
+        firsts[axis], rest = divmod(rest, whole.stride[axis])
+    if rest or any(not 0 <= first < sizes[axis] for axis, first in firsts.items()):
+        return None
+    cuts: list[tuple[int, int, int]] = []
+    left = dict(sizes)
+    for size, stride in zip(part.shape, part.stride, strict=True):
+        if size == 1 or not stride:
+            continue
+        fitting = [
+            axis
+            for axis in left
+            if not stride % whole.stride[axis] and stride // whole.stride[axis] < left[axis]
+        ]
+        if not fitting:
+            return None
+        axis = max(fitting, key=lambda axis: whole.stride[axis])
+        if size != left.pop(axis):
+            cuts.append((size, firsts[axis], stride // whole.stride[axis]))
+    cuts += [(1, firsts[axis], 1) for axis in left]
+    if len(cuts) != 1:
+        return None
+    size, first, step = cuts[0]
+    return Cut(size, first, step, list(part.shape).count(size) == 1)
+
+
 def _chooses(index: Any) -> bool:
     every = index if isinstance(index, tuple | list) else (index,)
     return any(isinstance(one, Tensor) for one in every)
@@ -476,8 +602,9 @@ _PARTS = {_chosen} | _named(
 )
 _MOVING = _named(
     *("roll", "flip", "fliplr", "flipud", "rot90", "gather", "index_select", "take_along_dim"),
-    *("take", "masked_select", "sort", "unfold", "as_strided"),
+    *("take", "masked_select", "sort", "unfold", "as_strided", "pad"),
 ) | {_chosen}
+_CUTTING = _PARTS - {_chosen} | _named("cat", "concat", "concatenate")
 _CHOOSING = frozenset((torch.where,))
 _FIRST = {_chosen} | _named(
     *("layer_norm", "rms_norm", "group_norm", "batch_norm", "instance_norm", "normalize"),
