@@ -183,9 +183,44 @@ def test_new_weights_that_are_no_numbers_are_refused_with_the_layer(number):
         weights[0, 1, 2, 3] = number
         return weights
 
-    told = r"new weights that are numbers for layer ''; got NaN or infinity, 1 of 50; .*division"
+    told = r"new weights that are numbers for layer ''; got NaN or infinity, 1 of 50 as float32; .*division"
     with pytest.raises(AttlasError, match=told), intervene(model, broken):
         model(*given)
+
+
+def test_new_weights_that_overflow_the_numbers_of_the_model_are_refused():
+    given = torch.randn(3, 1, 2, 5, 8)
+    told = r"got NaN or infinity, 50 of 50 as float32"
+    model = Called()
+    with pytest.raises(AttlasError, match=told), intervene(model, _enormous):
+        model(*given)
+
+
+def _enormous(weights, seen, layer):
+    return weights.double() * 1e200
+
+
+@pytest.mark.parametrize("in_place", [False, True])
+def test_what_a_model_itself_makes_nan_is_not_taken_for_new(in_place):
+    query, key, value = torch.randn(3, 1, 2, 5, 8)
+    hidden = torch.zeros(5, 5)
+    hidden[2] = -torch.inf
+
+    class Written(torch.nn.Module):
+        def forward(self, query, key, value):
+            return (query @ key.mT + hidden).softmax(-1) @ value
+
+    model = Written()
+    plain = model(query, key, value)
+    with intervene(model, lambda weights, seen, layer: weights * 1.0):
+        torch.testing.assert_close(model(query, key, value), plain, equal_nan=True)
+
+    def broken(weights, seen, layer):
+        weights = weights if in_place else weights.clone()
+        return weights.fill_(torch.nan)
+
+    with pytest.raises(AttlasError, match="40 of 50"), intervene(model, broken):
+        model(query, key, value)
 
 
 def test_negative_weights_are_used_as_they_are():

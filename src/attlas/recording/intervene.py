@@ -49,6 +49,7 @@ def intervene(model: nn.Module, change: Rewrite) -> Iterator[None]:
     def checked(weights: Weights, seen: Seen, layer: str) -> Weights:
         nonlocal changed
         changed = True
+        were = weights.isfinite()  # before they are changed in their place, perhaps
         new = change(weights, seen, layer)
         if not isinstance(new, Tensor):
             raise AttlasError(
@@ -68,11 +69,14 @@ def intervene(model: nn.Module, change: Rewrite) -> Iterator[None]:
                 f"{str(new.dtype).removeprefix('torch.')} on {new.device}",
                 "return what was received, changed",
             )
-        if unreadable(new) is None and bool(new.isnan().logical_or(new.isinf()).any()):
-            count = int((~new.isfinite()).sum())
+        new = new.to(weights.dtype)  # which may hold smaller numbers
+        broken = were & ~new.isfinite()  # what a model itself makes of a row may be no number
+        if unreadable(broken) is None and bool(broken.any()):
+            count = int(broken.sum())
             raise AttlasError(
                 f"new weights that are numbers for layer {layer!r}",
-                f"NaN or infinity, {count} of {new.numel()}",
+                f"NaN or infinity, {count} of {new.numel()} as "
+                f"{str(new.dtype).removeprefix('torch.')}",
                 "look for a division by 0, such as the sum of a row that sees nothing; negative "
                 "weights, and rows that sum to another number than 1, are used as they are",
             )
