@@ -183,7 +183,7 @@ def test_new_weights_that_are_no_numbers_are_refused_with_the_layer(number):
         weights[0, 1, 2, 3] = number
         return weights
 
-    told = r"new weights that are numbers for layer ''; got NaN or infinity, 1 of 50 as float32; .*division"
+    told = r"that are numbers for layer ''; got NaN or infinity, 1 of 50 as float32; .*division"
     with pytest.raises(AttlasError, match=told), intervene(model, broken):
         model(*given)
 

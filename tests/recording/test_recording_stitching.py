@@ -1,10 +1,12 @@
 import pytest
 import torch
+import torch.nn.functional as F
 from hypothesis import given
 from hypothesis import strategies as st
+from torch import nn
 
 from attlas.patterns import both, causal, everywhere, window
-from attlas.recording import DenseReading, FactoredReading
+from attlas.recording import DenseReading, FactoredReading, observe
 from attlas.recording.stitching import asked_again, grown
 
 
@@ -193,3 +195,46 @@ def test_queries_that_a_cropped_cache_has_dropped_are_no_part_of_the_map(kept):
     before = grown(part(reading, 0, 3), part(reading, 3, 7)).reading
     together = grown(before, part(right, kept, 8)).reading
     torch.testing.assert_close(together.weights(), right.weights())
+
+
+class Filling(nn.Module):
+    """Fills a room that it has made for itself, place by place, or round and round."""
+
+    def __init__(self, room, *, masked):
+        super().__init__()
+        self.room, self.masked, self.filled = torch.zeros(2, 2, room, 8), masked, 0
+
+    def forward(self, x):
+        heads, room = x.unflatten(-1, (2, 8)).transpose(1, 2), self.room.shape[2]
+        places = torch.arange(self.filled, self.filled + x.shape[1])
+        self.filled += x.shape[1]
+        self.room[:, :, places % room] = heads
+        keys, mask = self.room, torch.arange(room) <= places[:, None]
+        if not self.masked:
+            keys, mask = keys[:, :, : self.filled], None
+        return F.scaled_dot_product_attention(heads, keys, keys, attn_mask=mask)
+
+
+@pytest.mark.parametrize("counts", [[1] * 6, [3, 1, 1, 1], [3, 2, 1]])
+def test_a_room_that_a_layer_fills_by_hand_becomes_one_map(counts):
+    x = torch.randn(2, 6, 16)
+    model = Filling(9, masked=True)
+    with torch.no_grad(), observe(model) as trace:
+        for part in x.split(counts, 1):
+            model(part)
+    heads = x.unflatten(-1, (2, 8)).transpose(1, 2).double()
+    hidden = torch.ones(6, 6, dtype=torch.bool).triu(1)
+    expected = (heads @ heads.mT / 8**0.5).masked_fill(hidden, -torch.inf).softmax(-1)
+    torch.testing.assert_close(trace[""].weights().double(), expected, atol=1e-6, rtol=1e-5)
+    assert trace[""].position == 0
+
+
+def test_nobody_knows_where_queries_stand_in_a_room_that_is_filled_round_and_round():
+    model = Filling(4, masked=False)
+    with torch.no_grad(), observe(model) as trace:
+        for part in torch.randn(2, 9, 16).split(1, 1):
+            model(part)
+    begin, *later = trace.calls("")
+    assert begin.shape[2:] == (4, 4)  # until it was full
+    assert begin.position == 0
+    assert [(reading.shape[2:], reading.position) for reading in later] == [((1, 4), None)] * 5

@@ -242,6 +242,8 @@ class Stitched:
         if len(self._steps) == 1:
             whole = self.reading()
             filled = _filled(newest(whole))
+            if self.content is not None and whole.shape[2] == 1:  # of which room it may see nothing
+                filled = filled_up_to(filled, self.content.stop - self._origin)
             if filled is not whole:
                 before = whole
                 self._hold(filled)
@@ -275,6 +277,8 @@ class Stitched:
         begin = content.start - self._origin
         shared = min(stop - self._origin, self.slots)
         known = step.shape[3] <= content.stop - content.start  # the rest is room that is seen
+        if self.content is not None:
+            known = known and self.slots <= self.content.stop - self._origin
         if not known or begin < 0 or not self.fits(step, batch=rows is None):
             return None
         if rows is not None and len(rows) != step.shape[0]:

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 import torch
@@ -143,7 +143,7 @@ class Hearing:
             return replace(place, unplaced=self.origins.is_learned(query, before))
         if queries != slots:
             taken = partial(self.origins.first_of, query, key, (queries, slots), before)
-            return replace(place, taken=taken)
+            return replace(place, taken=cache(taken))  # each earlier call may ask it
         return replace(place, unplaced=not self.origins.in_order(query, key, queries, before))
 
     def _doubts(
