@@ -1,7 +1,7 @@
 """Whose call it is: the module of the observed model that is at work."""
 
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from types import CodeType, FrameType
 from typing import Any
 
@@ -22,6 +22,7 @@ _PAIRS = (("query", "key"), ("query_tensor", "key_tensor"))
 _TOLD = ("encoder_decoder_attention", "is_cross_attention")  # what a module calls itself
 _NO_TEXTS = ("mask", "bias", "pos")  # in the names of what is given beside a text
 _CALL = nn.Module._call_impl.__code__
+_AT_WORK = "attlas: at work"  # no name of a variable
 
 
 def place_of_call(names: Mapping[int, str]) -> Place | None:
@@ -84,6 +85,24 @@ def inputs_at_work(module: nn.Module) -> Iterator[Inputs]:
             given = tuple(_parameters(frame).values())
     if current is not None:
         yield inputs_of(*given)
+
+
+def call_at_work() -> tuple[object, Callable[[], Inputs]]:
+    """The outermost call of a module that is at work, and what it was given; None where it is a
+    method alone that runs. While it runs it is the same object, and no other call's.
+
+    Its frame keeps that object: a frame may lie where that of an earlier call lay.
+    """
+    frame: FrameType | None = sys._getframe(1)
+    outermost: FrameType | None = None
+    while frame is not None:
+        outermost = frame if frame.f_code is _CALL else outermost
+        frame = frame.f_back
+    if outermost is None:
+        return None, dict
+    known = outermost.f_locals
+    given = known["args"], known["kwargs"]
+    return known.setdefault(_AT_WORK, object()), lambda: inputs_of(*given)
 
 
 def _parameters(frame: FrameType) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from attlas.errors import AttlasError
 from attlas.recording.factored_reading import FactoredReading, without_place
-from attlas.recording.foreign.calling import inputs_at_work, place_of_call
+from attlas.recording.foreign.calling import call_at_work, inputs_at_work, place_of_call
 from attlas.recording.foreign.contents import Content, Contents
 from attlas.recording.foreign.folds import Folds
 from attlas.recording.foreign.heads import heads_named
@@ -74,6 +74,7 @@ class Hearing:
         if why is not None:
             self._miss(places, why)
             return []
+        self.origins.begin(*call_at_work())
         return [
             (who, place)
             for who, place in places

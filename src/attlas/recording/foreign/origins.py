@@ -1,10 +1,10 @@
 """Which inputs of a module its queries and keys were made of: whether it looks at itself."""
 
-from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from heapq import heappop, heappush
 from itertools import chain, islice
-from typing import Any, Literal, NamedTuple
+from typing import Any, Generic, Literal, NamedTuple, TypeVar
 
 import torch
 import torch.nn.functional as F
@@ -23,17 +23,32 @@ Inputs = Mapping[int, Tensor]
 """The tensors that a module was given, by identity."""
 
 
+class Made(NamedTuple):
+    """A tensor: its identity, and the number of the call that has made it or changed it last; -1
+    where nobody knows that call."""
+
+    identity: int
+    number: int
+
+
 class Call(NamedTuple):
-    """A call of a function: identities of the tensors that it was given, and of one that it made.
+    """A call of a function: the tensors that it was given, the identity of one that it made, and
+    the number of the call that had made this identity before.
 
     A function that changed a tensor in its place has made what it was given. view: how
     what it was given lies in memory, and what it made, where it takes or joins parts.
     """
 
     function: Function
-    given: tuple[int, ...]
+    given: tuple[Made, ...]
     made: int
-    view: "tuple[Lie, Lie] | None" = None
+    earlier: int
+    view: "tuple[Lie, Lie] | None"
+
+    @property
+    def is_in_place(self) -> bool:
+        """Whether it has changed what it made."""
+        return any(one == self.made for one, _ in self.given)
 
     @property
     def cut(self) -> "Cut | None":
@@ -68,13 +83,17 @@ class RecentCalls:
     """The newest calls of torch's functions, by the identities of their tensors, which it does not
     keep alive.
 
-    An identity may be another tensor's once the first one is gone. So what made a tensor is sought
-    from the newest call backwards: the first that is found has made it.
+    An identity may be another tensor's once the first one is gone. So a call is noted with the
+    numbers of the calls that had made what it was given: whoever follows them seeks nothing.
+
+    start: the first call that is followed. Older ones belong to an earlier call of the model, whose
+    number and length are of no account.
     """
 
     def __init__(self) -> None:
-        self._calls: deque[Call] = deque(maxlen=_KEPT)
-        self._count = 0
+        self._ring: list[Any] = [None] * _KEPT
+        self._newest: dict[int, int] = {}
+        self.count = self.start = 0
 
     def note(
         self, function: Function, args: Sequence[Any], kwargs: Mapping[str, Any], result: Any
@@ -92,28 +111,86 @@ class RecentCalls:
             return
         if function is T.__getitem__ and _chooses(args[1]):
             function = _chosen
+        last = self._newest.get
         if kwargs or function in _OF_LISTS:
-            given = tuple(map(id, _tensors((*args, *kwargs.values()))))
+            tensors = _tensors((*args, *kwargs.values()))
+            given = [(id(one), last(id(one), -1)) for one in tensors]
         else:
-            given = tuple([id(one) for one in args if isinstance(one, Tensor)])
+            given = [(id(one), last(id(one), -1)) for one in args if isinstance(one, Tensor)]
+        pieces: Sequence[Any] = ()
         if function in _CUTTING:
             pieces = [result] if isinstance(result, Tensor) else result
-            for one, piece in zip(made, pieces, strict=False):
-                self._calls.append(Call(function, given, one, _view(args, piece)))
-        else:
-            for one in made:
-                self._calls.append(Call(function, given, one))
-        self._count += len(made)
+        for place, one in enumerate(made):
+            view = _view(args, pieces[place]) if place < len(pieces) else None
+            number = self.count
+            self._ring[number % _KEPT] = function, given, one, last(one, -1), view
+            self._newest[one] = number
+            self.count = number + 1
+            if not self.count % _KEPT:
+                kept = self._newest.items()
+                self._newest = {one: newest for one, newest in kept if self.keeps(newest)}
+                last = self._newest.get
 
-    def made_since(self, number: int) -> set[int]:
-        """The identities of what was made by this call and those that came after it."""
-        return {call.made for call in islice(reversed(self._calls), self._count - number)}
+    def at(self, number: int) -> Call:
+        """The call of this number, which is kept."""
+        function, given, made, earlier, view = self._ring[number % _KEPT]
+        return Call(function, tuple(map(Made._make, given)), made, earlier, view)
 
-    def backwards(self, newest: int | None = None) -> Iterator[tuple[int, Call]]:
-        """Each call with its number, from the newest on, or from the one before this number."""
-        skipped = 0 if newest is None else self._count - newest
-        numbers = range(self._count - 1 - skipped, -1, -1)
-        return zip(numbers, islice(reversed(self._calls), skipped, None), strict=False)
+    def made(self, identity: int, before: int | None = None) -> Made:
+        """The tensor that has this identity now, or had it before the call of this number."""
+        number = self._newest.get(identity, -1)
+        while before is not None and number >= max(before, self._kept):
+            number = self.at(number).earlier
+        return Made(identity, number)
+
+    def born(self, identity: int) -> int:
+        """The number of the call that has made the tensor of this identity, in no place of another;
+        -1 where it is not followed."""
+        number = self._newest.get(identity, -1)
+        while self.follows(number):
+            call = self.at(number)
+            if not call.is_in_place:
+                return number
+            number = call.earlier
+        return -1
+
+    def keeps(self, number: int) -> bool:
+        """Whether the call of this number is known."""
+        return number >= self._kept
+
+    def follows(self, number: int) -> bool:
+        """Whether the call of this number is known, and no older than the call of the model."""
+        return number >= self.start and number >= self._kept
+
+    @property
+    def _kept(self) -> int:
+        return max(0, self.count - _KEPT)
+
+
+Note = TypeVar("Note")
+
+
+class Following(Generic[Note]):
+    """Calls to be followed, the newest first, with what is known of each of them."""
+
+    def __init__(self, calls: RecentCalls, oldest: int = 0) -> None:
+        self._calls, self._oldest = calls, oldest
+        self._heap: list[int] = []
+        self.notes: dict[int, Note] = {}
+
+    def want(self, number: int, note: Note) -> bool:
+        """Whether the call of this number is followed; from now on with this note."""
+        if number < self._oldest or not self._calls.follows(number):
+            return False
+        if number not in self.notes:
+            heappush(self._heap, -number)
+        self.notes[number] = note
+        return True
+
+    def __iter__(self) -> Iterator[tuple[int, Call, Note]]:
+        while self._heap:
+            number = -heappop(self._heap)
+            yield number, self._calls.at(number), self.notes.pop(number)
 
 
 @dataclass(slots=True)
@@ -124,7 +201,7 @@ class Found:
     first: those of it that came first in every call, as x does in x * cos + turned(x) * sin;
     projected: whether a product with a parameter was on the way; joined: whether several tensors
     were put one behind the other; cut: whether it is a part of what it was made of, taken before
-    any product with a parameter; since: the call by which the newest input had been made.
+    any product with a parameter; numbers: of the calls that have made these texts.
     """
 
     inputs: set[int] = field(default_factory=set)
@@ -134,12 +211,17 @@ class Found:
     projected: bool = False
     joined: bool = False
     cut: bool = False
-    since: int = 0
+    numbers: dict[int, int] = field(default_factory=dict)
 
     @property
     def texts(self) -> set[int]:
         """All of it that is not learned."""
         return self.inputs | self.others
+
+    @property
+    def made(self) -> list[Made]:
+        """The same, with the calls that have made it."""
+        return [Made(one, self.numbers.get(one, -1)) for one in self.texts]
 
 
 class Origins:
@@ -151,6 +233,24 @@ class Origins:
     def __init__(self) -> None:
         self.calls = RecentCalls()
         self.learned: frozenset[int] = frozenset()
+        self._texts: frozenset[int] = frozenset()  # what the model was given that is at work
+        self._work: object = None
+        self._heard = 0  # the calls up to the last attention
+        self._verdicts: dict[int, bool] = {}  # of calls: whether they made what is learned
+
+    def begin(self, work: object, texts: Callable[[], Inputs]) -> None:
+        """Attention has happened in this call of a model, which was given these texts.
+
+        Of what an earlier call of the model has made, such as the keys of a cache, no origin is
+        sought: the work for a step of a generation does not grow with its steps. What was made
+        between the calls may be of the text of the later one.
+        """
+        if work is not self._work:
+            self._work, self._texts = work, frozenset(texts())
+            self.calls.start = self._heard
+            kept = self._verdicts.items()
+            self._verdicts = {one: verdict for one, verdict in kept if self.calls.keeps(one)}
+        self._heard = self.calls.count
 
     def factors_of(self, weights: Tensor) -> tuple[int, int, int] | None:
         """The queries and keys of whose product these weights are the softmax, and the number of
@@ -158,22 +258,21 @@ class Origins:
 
         Heads may have been mixed before the softmax and after it.
         """
-        wanted, scores = {id(weights)}, None
-        for number, call in islice(self.calls.backwards(), _NEAR):
-            if call.made in wanted:
-                wanted.discard(call.made)
-                if call.function in _SOFTMAXES:
-                    scores = call.given[:1], number
-                    break
-                wanted.update(_content(call))
-        if scores is None:
+        calls: Following[None] = Following(self.calls, self.calls.count - _NEAR)
+        calls.want(self.calls.made(id(weights)).number, None)
+        for _, call, _ in calls:
+            if call.function in _SOFTMAXES:
+                break
+            for one in _content(call):
+                calls.want(one.number, None)
+        else:
             return None
-        found = self._product(*scores, projections=1)
+        found = self._product(call.given[:1], projections=1)
         while found is not None:  # a matrix that is no parameter may have mixed the scores
             (left, right), number = found
-            deeper = self._product((left,), number, projections=0)
-            if deeper is None or self._is_of_softmax(deeper[0][0], deeper[1]):
-                return left, right, number
+            deeper = self._product((left,), projections=0)
+            if deeper is None or self._is_of_softmax(deeper[0][0]):
+                return left.identity, right.identity, number
             found = deeper
         return None
 
@@ -197,16 +296,16 @@ class Origins:
         norm(x)) gives them, the one decides that has made them. cached: whether the module has a
         memory of earlier steps; told: whether its names say that it was given another text.
         """
-        sides = [{query}, {key}, {value}]
+        sides = [[self.calls.made(one, before)] for one in (query, key, value)]
         projected = False
         last: Verdict = "unknown"
         nothing: Inputs = {}
         for level in chain(islice(levels, _LEVELS), (nothing,)):
             inputs = level
             if before is not None:  # what came to be since may have an identity of before
-                since = self.calls.made_since(before)
-                inputs = {one: tensor for one, tensor in inputs.items() if one not in since}
-            asking, asked, read = self._found(sides, inputs, before)
+                made = {one: self.calls.made(one).number for one in inputs}
+                inputs = {one: tensor for one, tensor in inputs.items() if made[one] < before}
+            asking, asked, read = self._found(sides, inputs)
             if level is not nothing and not asking.inputs and not asked.inputs:
                 continue  # it was given the weights
             before = None  # what a module was given is still there
@@ -222,39 +321,38 @@ class Origins:
                 return "cross"
             if not asked.inputs:
                 return self._of_no_input(asking, asked, cached or told is False)
-            if (projected or last == "cross") and [asking.texts, asked.texts] != sides[:2]:
+            before_it = [{one for one, _ in side} for side in sides[:2]]
+            if (projected or last == "cross") and [asking.texts, asked.texts] != before_it:
                 return "cross"
             projected = projected or heavy
             last = "cross" if _are_two_texts(asking, asked, read, inputs) else "unknown"
-            sides = [asking.texts, asked.texts, read.texts]
+            sides = [asking.made, asked.made, read.made]
         return "unknown" if told is not None else last
 
     def in_order(self, query: int, key: int, places: int, before: int | None = None) -> bool:
         """Whether so many places lie in queries as they do in keys: nothing has moved or chosen
         those of the one, since what both were made of, that has not those of the other."""
-        lines = {query: {0}, key: {0, 1} if query == key else {1}}
+        lines: Following[set[int]] = Following(self.calls)
+        for side, one in enumerate((query, key)):
+            number = self.calls.made(one, before).number
+            lines.want(number, lines.notes.get(number, set()) | {side})
         moved: tuple[list[Any], list[Any]] = [], []
-        for number, call in islice(self.calls.backwards(before), _KEPT // 2):
-            who = lines.pop(call.made, None)
-            if who is None:
-                continue
+        for _, call, who in lines:
             if len(who) > 1:
                 break
-            factors = self._factors(call, number)
+            factors = self._factors(call)
             content = _content(call) if factors is None else factors or call.given[:1]
             moves = call.function in _MOVING
             if call.function in _JOINING:  # of several texts, or parts, in whatever order
-                moves = sum(not self._is_learned(one, number) for one in set(content)) > 1
+                moves = sum(not self._is_learned(one) for one in set(content)) > 1
             what: Any = call.function
             cut = call.cut
             if cut is not None and cut.size == places and cut.alone:
                 moves, what = True, (cut if call.function in _PARTS else what)
             for side in who:
                 moved[side].extend([what] if moves else ())
-            for one in content[:1]:
-                lines.setdefault(one, set()).update(who)
-            if not lines:
-                break
+            for _, number in content[:1]:
+                lines.want(number, lines.notes.get(number, set()) | who)
         return sorted(map(str, moved[0])) == sorted(map(str, moved[1]))
 
     def first_of(
@@ -265,24 +363,29 @@ class Origins:
 
         sizes: how many queries and keys there are.
         """
-        lines = {query: {0}, key: {1}}
+        lines: Following[set[int]] = Following(self.calls, self.calls.count - _NEAR)
+        ends: dict[int, set[int]] = {}  # what is followed no further, and of which side it is
         cuts: tuple[list[Cut], list[Cut]] = [], []
-        for number, call in islice(self.calls.backwards(before), _NEAR):
-            who = lines.pop(call.made, None)
-            if who is None:
-                continue
-            if len(who) > 1:
+
+        def want(made: Made, sides: set[int]) -> None:
+            if not lines.want(made.number, lines.notes.get(made.number, set()) | sides):
+                ends.setdefault(made.identity, set()).update(sides)
+
+        for side, one in enumerate((query, key)):
+            want(self.calls.made(one, before), {side})
+        met = False
+        for _, call, who in lines:
+            met = len(who) > 1
+            if met:
                 break
-            factors = self._factors(call, number)
+            factors = self._factors(call)
             content = _content(call) if factors is None else factors or call.given[:1]
             cut = call.cut if call.function in _PARTS else None
             for side in who if cut is not None else ():
                 cuts[side].extend([cut] if cut is not None and cut.size == sizes[side] else ())
-            for one in content[:1]:
-                lines.setdefault(one, set()).update(who)
-            if not lines:
-                break
-        met = any(len(who) > 1 for who in lines.values()) or len(lines) < 1
+            for made in content[:1]:
+                want(made, who)
+        met = met or not ends or any(len(who) > 1 for who in ends.values())
         asking, asked = cuts
         if not met or not asking:
             return None
@@ -292,42 +395,35 @@ class Origins:
 
     def is_learned(self, tensor: int, before: int | None = None) -> bool:
         """Whether it was made of parameters alone, by calls before this one; None = by all."""
-        return self._is_learned(tensor, before)
+        return self._is_learned(self.calls.made(tensor, before))
 
-    def _found(
-        self, sides: Sequence[Collection[int]], inputs: Inputs, before: int | None
-    ) -> list[Found]:
-        """What the tensors of each side were made of, by calls before this one, up to the inputs
-        and to what both of the first two sides were made of. What is older than the inputs is not
-        followed."""
-        found = [Found(first=set(side)) for side in sides]
-        wanted: dict[int, set[int]] = {}  # which sides want what was made
+    def _found(self, sides: Sequence[Iterable[Made]], inputs: Inputs) -> list[Found]:
+        """What the tensors of each side were made of, up to the inputs and to what both of the
+        first two sides were made of. What is older than the newest of the inputs is not followed:
+        it was made before the module began."""
+        found = [Found(first={one for one, _ in side}) for side in sides]
+        newest = max(map(self.calls.born, inputs), default=-1)
+        calls: Following[set[int]] = Following(self.calls, newest + 1)
 
-        def want(one: int, sides: Iterable[int]) -> None:
+        def want(made: Made, sides: Iterable[int]) -> None:
+            one, number = made
+            is_end = one in inputs or one in self.learned or one < 0
+            if not is_end and calls.want(number, calls.notes.get(number, set()).union(sides)):
+                return
             for side in sides:
                 if one in inputs:
                     found[side].inputs.add(one)
                 elif one in self.learned:
                     found[side].learned.add(one)
-                elif one < 0:
-                    found[side].others.add(one)
                 else:
-                    wanted.setdefault(one, set()).add(side)
+                    found[side].others.add(one)
+                found[side].numbers[one] = max(number, found[side].numbers.get(one, -1))
 
         for side, given in enumerate(sides):
             for one in given:
                 want(one, (side,))
-        for number, call in self.calls.backwards(before):
-            if not wanted:
-                break
-            if call.made not in wanted:
-                if call.made in inputs and call.made not in call.given:
-                    for side_found in found:
-                        side_found.since = number + 1
-                    break  # an input came to be: what is older was made before the module began
-                continue
-            who = wanted.pop(call.made)
-            factors = self._factors(call, number, inputs)
+        for number, call, who in calls:
+            factors = self._factors(call, inputs)
             is_mixed = call.function in KERNELS or (factors is not None and len(factors) > 1)
             content = _content(call) if factors is None else factors or call.given[:1]
             ends = is_mixed or {0, 1} <= who or not (content or call.function in _BLANK)
@@ -341,16 +437,15 @@ class Origins:
                     found[side].cut = True
                 if ends:
                     found[side].others.add(-1 - number)
+                    found[side].numbers[-1 - number] = number
                     found[side].first |= {-1 - number} if first else set()
                     continue
                 found[side].projected |= factors is not None
                 found[side].joined |= joins
-                found[side].first.update((content if joins else content[:1]) if first else ())
-            for one in () if ends else content:
-                want(one, who)
-        for one, who in wanted.items():
-            for side in who:
-                found[side].others.add(one)
+                came_first = content if joins else content[:1]
+                found[side].first.update(one for one, _ in (came_first if first else ()))
+            for made in () if ends else content:
+                want(made, who)
         return found
 
     def _of_no_input(self, asking: Found, asked: Found, alone: bool) -> Verdict:
@@ -362,75 +457,83 @@ class Origins:
         return "self" if alone else "neither"
 
     def _reached(self, found: Found) -> set[int]:
-        """All that these were made of. What an attention gives is of the text that asks."""
-        wanted = found.texts
-        reached = set(wanted)
-        for number, call in islice(self.calls.backwards(found.since), _KEPT // 2):
-            if call.made in wanted or -1 - number in wanted:
-                wanted -= {call.made, -1 - number}
-                mixes = call.function in KERNELS or call.function in _PRODUCTS
-                content = call.given[:1] if mixes else _content(call)
-                wanted.update(content)
-                reached.update(content)
+        """All that these were made of: numbers of calls, below 0, and what came of none that is
+        followed. What an attention gives is of the text that asks."""
+        calls: Following[None] = Following(self.calls)
+        reached: set[int] = set()
+        wanted: Iterable[Made] = found.made
+        while wanted is not None:
+            for one, number in wanted:
+                followed = one not in self.learned and calls.want(number, None)
+                reached.add(-1 - number if followed else one)
+            _, call, _ = next(iter(calls), (0, None, None))
+            if call is None:
+                break
+            mixes = call.function in KERNELS or call.function in _PRODUCTS
+            wanted = call.given[:1] if mixes else _content(call)
         return reached.difference(self.learned)
 
-    def _factors(
-        self, call: Call, number: int, inputs: Collection[int] = ()
-    ) -> tuple[int, ...] | None:
+    def _factors(self, call: Call, inputs: Collection[int] = ()) -> tuple[Made, ...] | None:
         """Those factors of a product that are not learned; None where it is no product."""
         if call.function not in _PRODUCTS:
             return None
         factors = call.given[:2] if call.function in _LINEAR else call.given[-2:]
-        known = [one in inputs or not self._is_learned(one, number) for one in factors]
-        return tuple(one for one, data in zip(factors, known, strict=True) if data)
+        return tuple(one for one in factors if one.identity in inputs or not self._is_learned(one))
 
-    def _is_learned(self, tensor: int, before: int | None) -> bool:
-        """Whether it was made of parameters alone, by calls before this one."""
-        wanted = {tensor} - self.learned
-        for _, call in islice(self.calls.backwards(before), _NEAR):
-            if not wanted:
-                break
-            if call.made in wanted:
-                wanted.discard(call.made)
-                content = _content(call)
-                if not content and call.function not in _BLANK:
-                    return False
-                wanted.update(one for one in content if one not in self.learned)
-        return not wanted
+    def _is_learned(self, tensor: Made) -> bool:
+        """Whether it was made of parameters alone, and of nothing that the model was given."""
+        waiting = [tensor]
+        while waiting:
+            one, number = waiting[-1]
+            known = self._whether_learned(one, number)
+            if known is None:
+                content = _content(self.calls.at(number))
+                unknown = [one for one in content if self._whether_learned(*one) is None]
+                if unknown:
+                    waiting.extend(unknown)
+                    continue
+                blank = self.calls.at(number).function in _BLANK
+                self._verdicts[number] = all(self._whether_learned(*one) for one in content) and (
+                    blank or bool(content)
+                )
+            waiting.pop()
+        return bool(self._whether_learned(*tensor))
+
+    def _whether_learned(self, one: int, number: int) -> bool | None:
+        """The same where it is known; None where its call has to be asked."""
+        if one in self._texts or one in self.learned:
+            return one in self.learned
+        return self._verdicts.get(number) if self.calls.keeps(number) else False
 
     def _product(
-        self, of: Iterable[int], before: int, projections: int
-    ) -> tuple[tuple[int, int], int] | None:
+        self, of: Iterable[Made], projections: int
+    ) -> tuple[tuple[Made, Made], int] | None:
         """The two factors of the newest product of two tensors that are not learned, of which these
         were made with so many products by a parameter at most; and the number of its call."""
-        left = dict.fromkeys(of, projections)
-        for number, call in islice(self.calls.backwards(before), _NEAR):
-            if not left:
-                break
-            allowed = left.pop(call.made, None)
-            if allowed is None or call.function in _SOFTMAXES or call.function in KERNELS:
+        calls: Following[int] = Following(self.calls, self.calls.count - _NEAR)
+        for one in of:
+            calls.want(one.number, projections)
+        for number, call, allowed in calls:
+            if call.function in _SOFTMAXES or call.function in KERNELS:
                 continue
-            factors = self._factors(call, number)
+            factors = self._factors(call)
             if factors is not None and len(factors) > 1:
                 return (factors[0], factors[1]), number
-            if factors is None:
-                left |= dict.fromkeys(_content(call), allowed)
-            elif allowed:
-                left |= dict.fromkeys(factors, allowed - 1)
+            if factors is None or allowed:
+                for one in _content(call) if factors is None else factors:
+                    calls.want(one.number, allowed - (factors is not None))
         return None
 
-    def _is_of_softmax(self, tensor: int, before: int) -> bool:
+    def _is_of_softmax(self, tensor: Made) -> bool:
         """Whether it is a softmax, or was made of one by other functions than products."""
-        wanted = {tensor}
-        for _, call in islice(self.calls.backwards(before), _NEAR):
-            if call.made in wanted:
-                wanted.discard(call.made)
-                if call.function in _SOFTMAXES:
-                    return True
-                if call.function not in _PRODUCTS and call.function not in KERNELS:
-                    wanted.update(_content(call))
-            if not wanted:
-                break
+        calls: Following[None] = Following(self.calls, self.calls.count - _NEAR)
+        calls.want(tensor.number, None)
+        for _, call, _ in calls:
+            if call.function in _SOFTMAXES:
+                return True
+            if call.function not in _PRODUCTS and call.function not in KERNELS:
+                for one in _content(call):
+                    calls.want(one.number, None)
         return False
 
 
@@ -481,7 +584,7 @@ def inputs_of(*given: Any) -> dict[int, Tensor]:
     return {id(one): one for one in _tensors(given) if one.dtype != torch.bool and one.ndim > 1}
 
 
-def _content(call: Call) -> tuple[int, ...]:
+def _content(call: Call) -> tuple[Made, ...]:
     """The tensors that say what a call has made: no masks, places or weights beside."""
     if call.function in _BLANK:
         return ()
