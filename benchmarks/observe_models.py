@@ -4,6 +4,7 @@ They have 6 layers, and weights as they are drawn: what looking costs does not d
 """
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import torch
 from cases import PASSES, Shape, Suite, Work
@@ -17,14 +18,14 @@ LAYERS, WIDTH, HEADS, VOCABULARY = 6, 384, 12, 1000
 Model = Callable[[], nn.Module]
 
 
-def of_huggingface(attention: str) -> nn.Module:
+def of_huggingface(attention: str, width: int = WIDTH) -> nn.Module:
     """An encoder of Hugging Face's transformers, with this implementation of attention."""
     from transformers import BertConfig, BertModel
 
     torch.manual_seed(1)
     config = BertConfig(
-        hidden_size=WIDTH, num_hidden_layers=LAYERS, num_attention_heads=HEADS,
-        intermediate_size=4 * WIDTH, vocab_size=VOCABULARY, max_position_embeddings=4096,
+        hidden_size=width, num_hidden_layers=LAYERS, num_attention_heads=width // (WIDTH // HEADS),
+        intermediate_size=4 * width, vocab_size=VOCABULARY, max_position_embeddings=4096,
         attn_implementation=attention,
     )  # fmt: skip
     return BertModel(config, add_pooling_layer=False).eval()
@@ -131,6 +132,9 @@ MODELS = {
     "transformers' BERT": looking(
         lambda: of_huggingface("sdpa"),
         {"output_attentions with eager attention": with_weights(lambda: of_huggingface("eager"))},
+    ),
+    "transformers' BERT, 256 wide, of a sentence": replace(
+        looking(lambda: of_huggingface("sdpa", 256)), quick=((1, 64),), more=(), memory=()
     ),
     "nn.TransformerEncoder": looking(of_torch),
     "attlas's encoder": looking(OfAttlas),

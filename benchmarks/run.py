@@ -87,7 +87,8 @@ def suites(data: Path, trained: Path, quick: bool) -> dict[str, list[str]]:
             "layers": ["layers_speed.py", "--quick", *threads, *_blocks(1)],
             "observe": [
                 "observe_speed.py", "--quick", *threads, *_blocks(1),
-                "--without", "generation, static cache",
+                "--without", "generation, static cache", "generation of BART",
+                "generation of T5", "generation of BLOOM",
             ],
             "quality": [
                 *bleu, "--courses", "tiny:1", "--points", "1", "--contenders", "attlas",

@@ -1,6 +1,7 @@
 """Generations by other people's searches: one map for each layer, that of one pass over it all."""
 
 import copy
+import itertools
 import warnings
 
 import pytest
@@ -10,6 +11,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 import attlas
 from attlas.recording import observe
+from attlas.recording.foreign.origins import RecentCalls
 
 transformers = pytest.importorskip("transformers")
 
@@ -305,3 +307,53 @@ def test_what_a_step_costs_does_not_grow_with_what_was_kept(name):
     seen = bytes_of_steps(model, prompt, seen=True, places=places)
     more = [mine - others for mine, others in zip(seen, plain, strict=True)]
     assert more[2] == more[1] == more[0], more
+
+
+@pytest.mark.parametrize("name", ["llama", "bloom", "t5"])
+def test_a_step_follows_no_more_calls_the_longer_the_text_has_grown(name, monkeypatch):
+    model, counts, per_step = made(name), {"at": 0, "note": 0}, []
+
+    def counting(which):
+        method = getattr(RecentCalls, which)
+
+        def counted(*given):
+            counts[which] += 1
+            return method(*given)
+
+        return counted
+
+    for which in counts:
+        monkeypatch.setattr(RecentCalls, which, counting(which))
+    model.register_forward_pre_hook(lambda *_: per_step.append(tuple(counts.values())))
+    generated(model, PROMPT, max_new_tokens=322)
+    followed, noted = zip(
+        *(
+            (after[0] - before[0], after[1] - before[1])
+            for before, after in (per_step[step : step + 2] for step in (20, 80, 320))
+        ),
+        strict=True,
+    )
+    assert followed[0] == followed[1] == followed[2] < 3 * noted[0], followed
+    assert noted[0] == noted[1] == noted[2], noted
+
+
+def test_keys_of_an_earlier_call_of_the_model_are_followed_no_further():
+    class Looking(torch.nn.Module):
+        """Keys of all calls, one behind another."""
+
+        keys = None
+
+        def forward(self, x):
+            self.keys = x * 2 if self.keys is None else torch.cat((self.keys, x * 2), -2)
+            return F.scaled_dot_product_attention(x, self.keys, self.keys)
+
+    model, followed, at = Looking(), [], RecentCalls.at
+    words = torch.randn(200, 1, 1, 1, 4)
+    with pytest.MonkeyPatch.context() as patch, observe(model) as trace:
+        patch.setattr(RecentCalls, "at", lambda *given: followed.append(given) or at(*given))
+        for word in words:
+            followed.append(None)
+            model(word)
+    steps = [place for place, one in enumerate(followed) if one is None]
+    assert len({end - begin for begin, end in itertools.pairwise(steps[1:])}) == 1
+    assert trace.relation("") == "self"
