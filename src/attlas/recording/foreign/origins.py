@@ -248,8 +248,9 @@ class Origins:
         if work is not self._work:
             self._work, self._texts = work, frozenset(texts())
             self.calls.start = self._heard
-            kept = self._verdicts.items()
-            self._verdicts = {one: verdict for one, verdict in kept if self.calls.keeps(one)}
+            if len(self._verdicts) > _KEPT:  # seldom: it asks each of them
+                kept = self._verdicts.items()
+                self._verdicts = {one: verdict for one, verdict in kept if self.calls.keeps(one)}
         self._heard = self.calls.count
 
     def factors_of(self, weights: Tensor) -> tuple[int, int, int] | None:
