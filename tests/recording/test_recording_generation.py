@@ -302,7 +302,7 @@ def bytes_of_steps(model, prompt, *, seen, places):
 @pytest.mark.parametrize("name", ["llama", "mistral"])
 def test_what_a_step_costs_does_not_grow_with_what_was_kept(name):
     model, prompt = made(name), torch.full((1, 8), 5)
-    places = [20, 80, 320]
+    places = [10, 40, 120]
     plain = bytes_of_steps(model, prompt, seen=False, places=places)
     seen = bytes_of_steps(model, prompt, seen=True, places=places)
     more = [mine - others for mine, others in zip(seen, plain, strict=True)]
@@ -325,11 +325,11 @@ def test_a_step_follows_no_more_calls_the_longer_the_text_has_grown(name, monkey
     for which in counts:
         monkeypatch.setattr(RecentCalls, which, counting(which))
     model.register_forward_pre_hook(lambda *_: per_step.append(tuple(counts.values())))
-    generated(model, PROMPT, max_new_tokens=322)
+    generated(model, PROMPT, max_new_tokens=122)
     followed, noted = zip(
         *(
             (after[0] - before[0], after[1] - before[1])
-            for before, after in (per_step[step : step + 2] for step in (20, 80, 320))
+            for before, after in (per_step[step : step + 2] for step in (10, 40, 120))
         ),
         strict=True,
     )
