@@ -178,7 +178,10 @@ def test_a_folder_that_is_no_export_of_the_run_is_no_engine(
     ours = tmp_path / "ours"
     assert called("export", transformer_run, "--to", "ctranslate2", "--out", ours)[0] == 0
     (ours / "model.bin").unlink()
-    assert f"wanted a whole export to CTranslate2 at {ours}" in said(ours)
+    error = said(ours)
+    assert f" at {ours}; got " in error
+    assert "model.bin" in error
+    assert "; take it away and run: attlas export" in error
 
 
 @pytest.mark.parametrize("facts", ["5", "[1]", "null", "{"])

@@ -249,7 +249,8 @@ def test_a_trace_is_not_written_over_by_what_is_made_of_it(
 ) -> None:
     named = tmp_path / "trace.svg"
     named.write_bytes(trace.read_bytes())
-    code, _, error = figure(named, "-o", tmp_path / "m.svg", option, named)
+    beside = () if option == "--output" else ("-o", tmp_path / "m.svg")
+    code, _, error = figure(named, *beside, option, named)
     assert code == 2
     assert f"got {named} twice" in error
     assert named.read_bytes() == trace.read_bytes()
