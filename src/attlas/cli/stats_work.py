@@ -26,6 +26,7 @@ from attlas.cli.stats_corpus import Corpus, check_has_words, name_of, on_disk
 from attlas.cli.stats_measuring import Measuring, measure
 from attlas.cli.stats_part import StatsPart
 from attlas.cli.stats_table import Table, table_at
+from attlas.config import overridden
 from attlas.decoding.config import idle_settings
 from attlas.errors import AttlasError, quoted
 from attlas.runs import BEST, CONFIG, held
@@ -177,9 +178,10 @@ def _reader(asked: Asked) -> tuple[Reader, Origin]:
         return ClassifierReader(run, which=checkpoint, device=asked.device), {}
     if asked.target is not None:
         check_used(searching, "a translation that is given", "--target is read, none is searched")
-    greedy = ["decoding.method=greedy"] if asked.beam is None else []
-    settings = [*greedy, *asked.settings]  # what is said later holds
-    search = decoding_of(run, settings, asked.beam)
+    said = overridden({"decoding": {}}, asked.settings).assigned
+    named = asked.beam is not None or not said.isdisjoint({("decoding",), ("decoding", "method")})
+    greedy = [] if named else ["decoding.method=greedy"]
+    search = decoding_of(run, [*greedy, *asked.settings], asked.beam)
     reader = TranslatorReader(run, search, which=checkpoint, device=asked.device)
     if asked.target is not None:
         return reader, {}
