@@ -334,7 +334,7 @@ def test_what_is_no_model_of_ours_is_refused():
         hard_vocab_limit=False,
         minloglevel=2,
     )
-    with pytest.raises(AttlasError, match="ids 0 to 3 are <pad>, <unk>, <s>, </s>; got <unk>"):
+    with pytest.raises(AttlasError, match="ids 0 to 3 are <pad>, <unk>, <s>, </s>; got '<unk>"):
         Subwords(written.getvalue())
 
 
