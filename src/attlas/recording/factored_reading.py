@@ -105,7 +105,7 @@ class FactoredReading(Reading):
         shown = allowed & (bias > -torch.inf)
         numbers = bias.to(torch.promote_types(bias.dtype, torch.float32))
         greatest = numbers.masked_fill(~shown, -torch.inf).amax(-1, keepdim=True)
-        shown = shown & (greatest > torch.finfo(bias.dtype).min / 2)
+        shown = shown & (greatest > _hidden_whole(bias.dtype))
         low = greatest - numbers > _FAR
         if not bool((shown & low).any()):
             return shown
@@ -200,6 +200,13 @@ def without_place(reading: Reading) -> Reading:
         kept = bias.dtype == torch.bool
         shown = shown & bias if kept else torch.where(shown, bias, -torch.inf)
     return replace(reading, pattern=everywhere, first=None, bias=shown)
+
+
+def _hidden_whole(dtype: torch.dtype) -> float:
+    """A row that a bias puts as low as this is meant as hidden: by the least number of its type,
+    which a model may have divided by √width since (CodeGen). In half precision only by that number
+    itself: its least number is not far from those that models add."""
+    return torch.finfo(dtype).min / (2 if dtype == torch.float16 else 64)
 
 
 def apart(
