@@ -40,7 +40,11 @@ def test_whatever_is_no_pattern_is_refused_and_not_run(text):
     with pytest.raises(AttlasError) as caught:
         parse(text)
     assert caught.value.wanted == "a pattern such as both(causal, window(3))"
-    assert caught.value.came == repr(text)
+    if len(text) < 1000:
+        assert caught.value.came == repr(text)
+    else:  # errors shorten what they quote
+        assert caught.value.came.startswith(repr(text)[:20])
+        assert len(caught.value.came) < len(text)
     assert caught.value.do == (
         "build it from: everywhere, causal, window, strided, landmarks, scattered, both, either"
     )
