@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from torch.nn.attention.bias import causal_lower_right, causal_upper_left
 from written import HIDDEN, QUERIES, Calling, check, vectors
 
-from attlas.patterns import causal
-from attlas.recording import DenseReading, intervene, observe, uniform
+from attlas.patterns import causal, everywhere
+from attlas.recording import DenseReading, FactoredReading, intervene, observe, uniform
 
 
 @pytest.mark.parametrize("batch", [1, 2, 3])
@@ -359,3 +359,15 @@ def test_one_mask_is_read_for_each_layer_by_the_scores_of_that_layer():
     for size, reading in zip((1, 1e4, 1), trace.calls(""), strict=True):
         expected = (query * size @ key.mT / 2 + mask).softmax(-1)
         torch.testing.assert_close(reading.weights(), expected, atol=1e-5, rtol=1e-4)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_rows_that_are_hidden_whole_count_for_nothing_though_the_least_number_was_scaled(dtype):
+    mask = torch.full((1, 1, 5, 5), torch.finfo(dtype).min).triu(1)
+    mask[..., :2, :] = torch.finfo(dtype).min  # padding on the left, which sees nothing of its own
+    query, keys = torch.randn(2, 1, 2, 5, 8)
+    bias = (mask / 8**0.5).to(dtype)
+    reading = FactoredReading(query, keys, 1.0, everywhere, 0, None, bias)
+    assert reading.causal
+    right = (query @ keys.mT + bias).softmax(-1)
+    torch.testing.assert_close(reading.weights(), right, atol=1e-6, rtol=0)
