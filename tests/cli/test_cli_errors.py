@@ -251,3 +251,37 @@ def test_a_value_of_a_hundred_thousand_letters_is_told_in_few(arguments: tuple[s
     assert code == 2
     assert "our mistake" not in error
     assert len(error) < 5000
+
+
+@pytest.mark.parametrize(
+    ("arguments", "named"),
+    [
+        (["train", ""], "RECIPE"),
+        (["train", "--out", ""], "--out"),
+        (["train", "--init-from", "", "--out", "new"], "--init-from"),
+        (["translate", ""], "RUN"),
+        (["translate", "run", "-i", ""], "--input"),
+        (["translate", "run", "a.txt", "", "--into", "new"], "FILES"),
+        (["translate", "run", "a.txt", "--into", ""], "--into"),
+        (["evaluate", "run", "--source", ""], "--source"),
+        (["evaluate", "run", "--source", "a.txt", "--reference", ""], "--reference"),
+        (["figure", "", "a text"], "RUN|TRACE"),
+        (["figure", "run", "a text", "--save-trace", ""], "--save-trace"),
+        (["look", ""], "RUN|TRACE"),
+        (["stats", "run", ""], "CORPUS"),
+        (["inspect", ""], None),
+        (["export", "run", "--to", ""], "--to"),
+        (["classify", "run", "--attention", ""], "--attention"),
+        (["translate", "run", "--checkpoint", ""], "--checkpoint"),
+    ],
+)
+def test_an_empty_name_is_not_taken_for_one_that_was_left_out(
+    arguments: list[str], named: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As a shell gives it for a variable that is not set."""
+    monkeypatch.chdir(tmp_path)
+    code, out, error = called(*arguments)
+    assert (code, out) == (2, "")
+    assert f"wanted a value for {named or ''}" in error
+    assert "got an empty one" in error
+    assert not [*tmp_path.iterdir()]

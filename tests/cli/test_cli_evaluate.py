@@ -195,8 +195,10 @@ def test_a_run_whose_training_data_is_gone_is_evaluated_all_the_same(piped: Path
 def test_a_run_without_a_test_set_says_what_to_do(piped: Path) -> None:
     code, _, error = evaluate(piped)
     assert code == 2
-    assert "wanted sentence pairs in the test set of" in error
-    assert "--valid" in error
+    assert f"wanted a test set of {piped}; got a run whose recipe names none (data.test)" in error
+    advised = f"attlas evaluate {piped}"
+    assert f"{advised} --source TEXTS --reference TRANSLATIONS" in error
+    assert f"{advised} --valid" in error
 
 
 def test_sources_that_were_cut_and_translations_that_did_not_end_are_told_apart(

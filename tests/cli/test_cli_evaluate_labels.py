@@ -90,7 +90,7 @@ def test_the_report_for_a_reader_says_the_same(labelling: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        ([], "labelled texts to test"),
+        ([], "a run whose recipe names none (data.test); give one: attlas evaluate "),
         (["--valid", "--beam", "3"], "options that a classifier has a use for; got --beam"),
         (["--valid", "--bleu-tokenizer", "char"], "got --bleu-tokenizer"),
         (["--valid", "--reference", "x"], "got --reference"),

@@ -95,6 +95,21 @@ def test_a_run_wants_a_text_and_a_trace_wants_none(run: Path, trace: Path, tmp_p
     assert "wanted no text beside a trace" in error
 
 
+@pytest.mark.parametrize("text", ["", " \t "])
+def test_an_empty_text_is_refused_before_anything_is_translated_or_drawn(
+    run: Path, trace: Path, tmp_path: Path, text: str
+) -> None:
+    code, out, error = figure(run, text, "-o", tmp_path / "m.png")
+    assert (code, out) == (2, "")
+    assert error == (
+        "attlas: wanted a text to translate; got an empty one; write a sentence: attlas figure "
+        f'{run} "a text"\n'
+    )
+    code, _, error = figure(trace, text, "-o", tmp_path / "m.png")
+    assert (code, error.count("leave it out: a trace holds its own text")) == (2, 1)
+    assert not (tmp_path / "m.png").exists()
+
+
 def test_a_model_without_attention_has_nothing_to_draw(blind_run: Path, tmp_path: Path) -> None:
     code, _, error = figure(blind_run, "1 2", "-o", tmp_path / "m.png")
     assert code == 2

@@ -1,5 +1,7 @@
 """Settings: an unknown key, a wrong value and a missing one each say what to do."""
 
+import shlex
+import tomllib
 from datetime import date
 from pathlib import Path
 from typing import Annotated, Literal
@@ -9,7 +11,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import Field, model_validator
 
-from attlas.config import Config, overridden, read_toml, regrouped, write_toml
+from attlas.config import (
+    Config,
+    overridden,
+    parse_json,
+    read_toml,
+    regrouped,
+    utf8_text,
+    write_toml,
+)
 from attlas.errors import AttlasError
 
 
@@ -350,5 +360,47 @@ def test_what_cannot_be_read_as_text_is_named(tmp_path: Path, content: bytes | N
         path.write_bytes(content)
     with pytest.raises(AttlasError) as caught:
         read_toml(path)
-    assert caught.value.wanted == f"a readable TOML file at {path}"
+    assert caught.value.wanted.endswith(str(path))
     assert ("Is a directory" if content is None else "byte 0xff") in caught.value.came
+
+
+def test_a_byte_that_is_not_utf_8_is_named_with_its_line_and_its_place_there() -> None:
+    """The place is that of an editor, which counts from 1."""
+    before = "é = 1\n[data]\nkind = 'bü"
+    told = "byte 0xfc, which is not UTF-8, at byte 12 of line 3"
+    content = before.encode() + b"\xfcro'\n"
+    assert content.split(b"\n")[3 - 1][12 - 1] == 0xFC
+    with pytest.raises(ValueError, match=f"^{told}$"):
+        utf8_text(content)
+    with pytest.raises(ValueError, match=f"^{told}$"):
+        parse_json(content)
+    assert utf8_text(b"\xef\xbb\xbf" + before.encode()) == before
+
+
+@pytest.mark.parametrize(
+    ("given", "meant"),
+    [
+        ("[a,b]", '["a", "b"]'),
+        ("[en text, 2]", '["en text", 2]'),
+        ("[a, 'b,c', true]", """["a", 'b,c', true]"""),
+        ("[[a], [b]]", '[["a"], ["b"]]'),
+        ("{kind=files,train=[a.tsv,b.tsv]}", '{ kind = "files", train = ["a.tsv", "b.tsv"] }'),
+        ("[it's]", """["it's"]"""),
+    ],
+)
+def test_a_list_without_quotes_is_refused_and_shown_with_them(given: str, meant: str) -> None:
+    """As a shell leaves data.columns=["a","b"], whose quotes it takes away."""
+    with pytest.raises(AttlasError, match="have quotes") as caught:
+        overridden({}, [f"data.columns={given}"])
+    set_, assignment = shlex.split(caught.value.do)[-2:]
+    assert (set_, assignment) == ("--set", f"data.columns={meant}")
+    (value,) = overridden({}, [assignment])["data"].values()
+    assert value == tomllib.loads(f"value = {meant}")["value"]
+
+
+def test_brackets_that_no_quotes_mend_are_refused_with_an_example() -> None:
+    for text in ("{a}", "[1, ]]", f"[{'long ' * 100}]"):
+        with pytest.raises(AttlasError, match="as TOML") as caught:
+            overridden({}, [f"a.b={text}"])
+        overridden({}, shlex.split(caught.value.do)[-1:])
+    assert overridden({}, ["data.train=[draft.tsv"]) == {"data": {"train": "[draft.tsv"}}

@@ -101,6 +101,32 @@ def test_a_provenance_that_holds_something_else_is_an_error(folder: Path, conten
         Run(folder).provenance()
 
 
+def test_a_byte_that_is_not_utf_8_is_told_with_its_file_and_line(folder: Path) -> None:
+    """In each of the text files of a run, as an editor counts."""
+    whole = {name: (folder / name).read_bytes() for name in ("config.toml", "provenance.json")}
+    whole |= {"metrics.jsonl": b'{"event": "a"}\n{"event": "b"}\n', "last": b"00000001\n"}
+    for name, content in whole.items():
+        place = content.rindex(b"\n", 0, -1) + 2 if b"\n" in content[:-1] else 1
+        number = content[:place].count(b"\n") + 1
+        (folder / name).write_bytes(content[:place] + b"\xff" + content[place + 1 :])
+        within = place - (content[:place].rfind(b"\n") + 1) + 1
+        told = f"{name}.*byte 0xff, which is not UTF-8, at byte {within} of line {number};"
+        with pytest.raises(AttlasError, match=told) as caught:
+            _read_all(Run(folder))
+        assert "codec" not in str(caught.value)
+        (folder / name).write_bytes(content)
+
+
+def _read_all(run: Run) -> None:
+    _ = run.config, run.provenance(), run.events(), run.shelf.named("last")
+
+
+def test_a_damaged_event_is_told_with_its_line(folder: Path) -> None:
+    (folder / "metrics.jsonl").write_text('{"event": "a"}\n[]\n', encoding="utf-8")
+    with pytest.raises(AttlasError, match=r"metrics\.jsonl; got something else in line 2;"):
+        Run(folder).events()
+
+
 def test_a_run_without_metrics_has_no_events(folder: Path) -> None:
     (folder / "metrics.jsonl").unlink()
     assert Run(folder).events() == []

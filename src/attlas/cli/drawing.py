@@ -3,10 +3,11 @@
 import sys
 import warnings
 from pathlib import Path
+from shlex import quote
 
 from matplotlib.figure import Figure
 
-from attlas.cli.given import trace_at
+from attlas.cli.given import names_a_trace, trace_at
 from attlas.decoding import Translator
 from attlas.decoding.remarks import remarks
 from attlas.errors import AttlasError, listed, quoted
@@ -25,10 +26,20 @@ def trace_on_disk(path: Path, text: str | None) -> Trace:
     return trace_at(path)
 
 
-def trace_of_run(translator: Translator, text: str | None) -> Trace:
+def check_text(subject: Path, text: str | None) -> None:
+    """That there is a word in the text that comes beside a run.
+
+    Errors: `AttlasError` for an empty text, also beside a trace, which holds its own.
+    """
+    if text is not None and not text.strip():
+        advice = f'write a sentence: attlas figure {quote(str(subject))} "a text"'
+        if names_a_trace(subject):
+            advice = "leave it out: a trace holds its own text"
+        raise AttlasError("a text to translate", "an empty one", advice)
+
+
+def trace_of_run(translator: Translator, text: str) -> Trace:
     """The trace of a translation; text and translation are told on the standard error."""
-    if text is None:
-        raise AttlasError("a text to translate", "none", 'add it: attlas figure RUN "a text"')
     translation = translator(text)
     print(f"{text} → {translation.text}", file=sys.stderr)
     for remark in remarks(translation.cut, translation.finished):

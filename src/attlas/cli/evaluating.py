@@ -10,7 +10,7 @@ from typing import Any
 from rich.console import Console
 from rich.progress import track
 
-from attlas.cli.given import instead_of_data
+from attlas.cli.given import check_tested, instead_of_data
 from attlas.data import Corpus, FilterReport, Lines, Pair, SplitName, read_lines
 from attlas.data.amount import amount
 from attlas.data.filters import EMPTY_SOURCE
@@ -71,6 +71,8 @@ def test_set_of(run: Run, source: str | None, references: Sequence[str], *, vali
     if source is None and not references:
         split: SplitName = "valid" if valid else "test"
         data = Recipe.read(run.config, str(run.path / CONFIG)).data
+        has_test = bool(getattr(data, "test", True))
+        check_tested(run, split, has_test, "--source TEXTS --reference TRANSLATIONS")
         if data.passing:
             check_given_again(run.path, f"give it again (< DATA), or name {_FILES}")
         with instead_of_data(_FILES):

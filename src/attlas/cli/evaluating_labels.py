@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.progress import track
 
 from attlas.classifying import Classification, TextClassifier
-from attlas.cli.given import instead_of_data
+from attlas.cli.given import check_tested, instead_of_data
 from attlas.config import nearest, overridden
 from attlas.data import LabelledCorpus, LabelledData, Labels
 from attlas.data.amount import amount
@@ -81,6 +81,7 @@ def _test_set(
         )
     else:
         split = "valid" if valid else "test"
+        check_tested(run, split, data.test is not None, "--source TEXTS")
         if data.passing:
             check_given_again(run.path, "give it again (< DATA), or name --source")
         with instead_of_data("--source"):

@@ -49,7 +49,7 @@ def figure(
       attlas figure cat.safetensors -o map.png
     """
     with loading():
-        from attlas.cli.drawing import draw, trace_of_run, trace_on_disk
+        from attlas.cli.drawing import check_text, draw, trace_of_run, trace_on_disk
         from attlas.cli.given import (
             check_distinct,
             check_nothing_searched,
@@ -63,6 +63,7 @@ def figure(
         from attlas.errors import AttlasError
         from attlas.figures.saving import suffix_of
 
+    check_text(subject, text)
     suffix_of(output)  # better told before the work than after it
     check_replaceable(output)
     check_replaceable(save_trace)
@@ -79,6 +80,12 @@ def figure(
                 "a run that translates",
                 f"a classifier at {subject}",
                 f"run: attlas classify {named} --attention {quote(str(output))}",
+            )
+        if text is None:
+            raise AttlasError(
+                "a text to translate",
+                "none",
+                f'add it: attlas figure {quote(str(subject))} "a text"',
             )
         config = decoding_of(opened, settings, beam)
         trace = trace_of_run(Translator(opened, config, which=checkpoint, device=device), text)

@@ -165,6 +165,20 @@ def data_of(run: Run) -> list[Path]:
     return [Path(p) for paths in given for p in ([paths] if isinstance(paths, str) else paths)]
 
 
+def check_tested(run: Run, split: str, has_test: bool, options: str) -> None:
+    """That there is a test set where that is the split which is asked for.
+
+    Errors: `AttlasError` that says which options name one.
+    """
+    if split == "test" and not has_test:
+        command = f"attlas evaluate {quote(str(run.path))}"
+        raise AttlasError(
+            f"a test set of {run.path}",
+            "a run whose recipe names none (data.test)",
+            f"give one: {command} {options}; or take the validation set: {command} --valid",
+        )
+
+
 @contextmanager
 def instead_of_data(options: str) -> Iterator[None]:
     """Of a file of the run's own data that is missing in the block, say which options name another.

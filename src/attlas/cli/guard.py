@@ -15,6 +15,7 @@ from attlas.cli.interrupt import INTERRUPTED, MESSAGE, leave_in_order, stay
 from attlas.cli.streams import silence
 from attlas.errors import AttlasError, quoted, readable
 
+_TEXTS = {"text", "texts", "layer", "prefix", "settings"}  # parameters that are no name
 _NAME = 1000  # characters of the name of a file
 # As torch puts it, of a GPU and of a CPU; its own class of error is for GPUs alone.
 _WANT = re.compile("out of memory|can't allocate memory|not enough memory")
@@ -35,19 +36,25 @@ class Guarded(TyperCommand):
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Read the options. One that takes a single value is given once, and so is one with an
         opposite: of several the last would count, and the others would be left out without a word.
+        No name is empty: that would be the current folder, or as if it were not given.
         """
-        _, _, order = self.make_parser(ctx).parse_args(args=list(args))
+        given, _, order = self.make_parser(ctx).parse_args(args=list(args))
         for option in dict.fromkeys(order):
             if not isinstance(option, TyperOption) or option.multiple or option.count:
                 continue
             if (not option.is_flag or option.secondary_opts) and order.count(option) > 1:
                 opposite = [max(option.secondary_opts, key=len)] if option.secondary_opts else []
                 name = " or ".join([max(option.opts, key=len), *opposite])
-                error = AttlasError(
-                    f"{name} once", f"it {order.count(option)} times", "leave the others out"
-                )
-                _say(f"attlas: {error}", debug=False)
-                raise typer.Exit(2)
+                _refuse(f"{name} once", f"it {order.count(option)} times", "leave the others out")
+        for parameter in dict.fromkeys(order):
+            value = given.get(str(parameter.name))
+            values = value if isinstance(value, list | tuple) else (value,)
+            if parameter.name not in _TEXTS and "" in values:
+                name = max(parameter.opts, key=len)
+                if not isinstance(parameter, TyperOption):
+                    name = str(parameter.metavar or parameter.name).upper()
+                advice = "write it, or leave it out; a variable of the shell may not be set"
+                _refuse(f"a value for {name}", "an empty one", advice)
         return super().parse_args(ctx, args)
 
     def invoke(self, ctx: Any) -> Any:
@@ -74,6 +81,11 @@ class Guarded(TyperCommand):
         except Exception as error:
             raise typer.Exit(_told(error, debug)) from None
         return result
+
+
+def _refuse(wanted: str, came: str, do: str) -> None:
+    _say(f"attlas: {AttlasError(wanted, came, do)}", debug=False)
+    raise typer.Exit(2)
 
 
 class GuardedGroup(TyperGroup):

@@ -1,7 +1,7 @@
 """Settings: frozen values, read from TOML, written back, overridden from the command line."""
 
 from attlas.config.config import Config
-from attlas.config.json import parse_json, stored_bytes
+from attlas.config.json import parse_json, stored_bytes, utf8_text
 from attlas.config.override import Overridden, overridden
 from attlas.config.place import nearest, regrouped
 from attlas.config.toml import read_toml, write_toml
@@ -15,5 +15,6 @@ __all__ = [
     "read_toml",
     "regrouped",
     "stored_bytes",
+    "utf8_text",
     "write_toml",
 ]

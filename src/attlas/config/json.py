@@ -21,6 +21,8 @@ def parse_json(
     """
     try:
         value = json.loads(text, object_pairs_hook=fields)
+    except UnicodeDecodeError as error:
+        raise ValueError(undecodable(error)) from None
     except RecursionError:
         raise ValueError("brackets within brackets without end") from None
     letters = text if isinstance(text, str) else text.decode("latin-1")
@@ -40,6 +42,25 @@ def nested(value: Any) -> int:
     ]:
         deepest += 1
     return deepest
+
+
+def utf8_text(content: bytes) -> str:
+    """The text that these bytes are, without a byte order mark.
+
+    Errors: `ValueError` that names the first byte which is not UTF-8, and where it is.
+    """
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise ValueError(undecodable(error)) from None
+
+
+def undecodable(error: UnicodeDecodeError) -> str:
+    """Which byte is not UTF-8, and where it is: what Python counts from 0, in words."""
+    before = error.object[: error.start]
+    line, place = before.count(b"\n") + 1, error.start - before.rfind(b"\n")
+    byte = error.object[error.start]
+    return f"byte 0x{byte:02x}, which is not UTF-8, at byte {place} of line {line}"
 
 
 def stored_bytes(path: Path, most: int = -1) -> bytes:

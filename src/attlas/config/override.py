@@ -1,15 +1,19 @@
 """`--set training.rate=1e-3`: settings changed from the command line."""
 
+import json
 import tomllib
 from collections.abc import Iterable, Mapping
 from copy import deepcopy
 from datetime import date, time
+from shlex import quote
 from typing import Any
 
 from attlas.config.json import DEEPEST, nested
 from attlas.errors import AttlasError, quoted
 
 SET = "--set"
+_SHOWN = 200  # characters of a value that is shown as it should be
+_CLOSED = ("[]", "{}")  # a list, a table
 Keys = tuple[str, ...]
 """`("training", "rate")`"""
 
@@ -61,20 +65,74 @@ def overridden(table: Mapping[str, Any], assignments: Iterable[str]) -> Overridd
                 raise AttlasError(
                     f"`{key}` to be a table", quoted(group), f"check the dots in {quoted(name)}"
                 )
-        group[keys[-1]] = value = _value(text.strip())
+        group[keys[-1]] = value = _value(text.strip(), ".".join(keys))
         result.replaced(tuple(keys), value)
     return result
 
 
-def _value(text: str) -> Any:
+def _value(text: str, name: str) -> Any:
     """As TOML has it, where it is one value of a kind that settings have; else the text itself, an
-    unquoted word as a shell user writes it."""
+    unquoted word as a shell user writes it.
+
+    Errors: `AttlasError` for brackets or braces that are no list and no table; name: the setting.
+    """
     bare = text[:1] not in {'"', "'", "[", "{"}
     if bare and ("#" in text or "\n" in text):
         return text
     try:
         table = tomllib.loads(f"value = {text}")
-    except (ValueError, RecursionError):  # the former also of a number of thousands of digits
+    except (ValueError, RecursionError) as error:  # also for a number of thousands of digits
+        if isinstance(error, tomllib.TOMLDecodeError) and text[0] + text[-1] in _CLOSED:
+            raise _without_quotes(text, name) from None
         return text
     value = table.pop("value")
     return text if table or isinstance(value, date | time) or nested(value) > DEEPEST else value
+
+
+def _without_quotes(text: str, name: str) -> AttlasError:
+    """The error for a list or a table that is no TOML; mostly its texts lack quotes, which a shell
+    takes away where nothing protects them."""
+    try:
+        meant = _with_quotes(text) if len(text) <= _SHOWN else ""
+        tomllib.loads(f"value = {meant}")
+    except ValueError:
+        meant = '["one", "two"]' if text[0] == "[" else '{ key = "text" }'
+    return AttlasError(
+        f"{SET} {name} as TOML, in which texts within brackets have quotes",
+        quoted(text),
+        f"write {SET} {quote(f'{name}={meant}')}",
+    )
+
+
+def _with_quotes(text: str) -> str:
+    """With quotes around each of its parts that is no value of TOML."""
+    text = text.strip()
+    if text[:1] + text[-1:] == "[]":
+        return f"[{', '.join(map(_with_quotes, _parts(text[1:-1])))}]"
+    if text[:1] + text[-1:] == "{}":
+        fields = (part.partition("=") for part in _parts(text[1:-1]))
+        return (
+            f"{{ {', '.join(f'{key.strip()} {is_} {_with_quotes(v)}' for key, is_, v in fields)} }}"
+        )
+    try:
+        tomllib.loads(f"value = {text}")
+    except ValueError:
+        return json.dumps(text, ensure_ascii=False)
+    return text
+
+
+def _parts(text: str) -> list[str]:
+    """What commas separate, those within quotes, brackets and braces aside."""
+    parts, depth, within = [""], 0, ""
+    for letter in text:
+        if within:
+            within = "" if letter == within else within
+        elif letter in "\"'":
+            within = letter
+        else:
+            depth += (letter in "[{") - (letter in "]}")
+        if letter == "," and not depth and not within:
+            parts.append("")
+        else:
+            parts[-1] += letter
+    return [part for part in parts if part.strip()]

@@ -7,14 +7,14 @@ from typing import Any
 
 import tomli_w
 
-from attlas.config.json import DEEPEST, nested, stored_bytes
+from attlas.config.json import DEEPEST, nested, stored_bytes, utf8_text
 from attlas.errors import AttlasError
 
 
 def read_toml(path: Path) -> dict[str, Any]:
     """Parse a TOML file; a missing or broken file is an `AttlasError` that names it."""
     try:
-        text = stored_bytes(path).decode("utf-8-sig")
+        text = utf8_text(stored_bytes(path))
         table = tomllib.loads(text.replace("\r\n", "\n").replace("\r", "\n"))
         if nested(table) > DEEPEST:
             raise RecursionError
@@ -29,8 +29,16 @@ def read_toml(path: Path) -> dict[str, Any]:
             f"brackets within brackets, or tables within tables, more than {DEEPEST}",
             "correct that place",
         ) from None
-    except (OSError, ValueError) as error:  # not UTF-8; a name with U+0000
-        raise AttlasError(f"a readable TOML file at {path}", str(error), "check it") from None
+    except OSError as error:
+        raise AttlasError(
+            f"a readable TOML file at {path}", error.strerror or str(error), "check it"
+        ) from None
+    except ValueError as error:
+        raise AttlasError(
+            f"UTF-8 text in {path}",
+            str(error),
+            "correct that place, or convert the file to UTF-8 (for example with iconv)",
+        ) from None
 
 
 def write_toml(table: Mapping[str, Any]) -> str:

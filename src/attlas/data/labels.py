@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
-from attlas.config import parse_json, stored_bytes
+from attlas.config import parse_json, stored_bytes, utf8_text
 from attlas.data.labelled_corpus import LabelledCorpus, alike
 from attlas.data.vocabularies import Vocabularies
 from attlas.data.vocabulary import Vocabulary
@@ -94,7 +94,7 @@ class LabelledVocabularies:
         """
         path = folder / LABELS
         try:
-            names = parse_json(stored_bytes(path).decode("utf-8"))
+            names = parse_json(utf8_text(stored_bytes(path)))
             if isinstance(names, list) and all(isinstance(name, str) for name in names):
                 "".join(names).encode()  # JSON can spell half a character, which nobody could print
         except (OSError, ValueError) as error:

@@ -8,7 +8,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import ClassVar, TypeVar, get_args
 
-from attlas.config import parse_json, stored_bytes
+from attlas.config import parse_json, stored_bytes, utf8_text
 from attlas.data.normalization import Normalization, normalized
 from attlas.data.symbols import Symbols
 from attlas.data.vocabulary import SPECIAL, UNKNOWN, Vocabulary
@@ -163,7 +163,7 @@ def load_listed(path: Path) -> Listed:
     """
     kinds: dict[str, type[Listed]] = {cls.kind: cls for cls in (Words, Characters)}
     try:
-        table = parse_json(stored_bytes(path).decode("utf-8"))
+        table = parse_json(utf8_text(stored_bytes(path)))
         kind, tokens = kinds[table["kind"]], table["tokens"]
         if not isinstance(tokens, list) or not all(isinstance(token, str) for token in tokens):
             raise TypeError("its tokens are no list of texts")

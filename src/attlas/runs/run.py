@@ -5,7 +5,7 @@ from typing import Any
 
 from torch import nn
 
-from attlas.config import Config, parse_json, read_toml, stored_bytes
+from attlas.config import Config, parse_json, read_toml, stored_bytes, utf8_text
 from attlas.data import LabelledVocabularies, Vocabularies
 from attlas.errors import AttlasError
 from attlas.models import (
@@ -138,11 +138,9 @@ class Run:
     def events(self) -> list[dict[str, Any]]:
         """What `metrics.jsonl` tells, in order; a last line cut short by a kill is not counted."""
         try:
-            lines = stored_bytes(self.path / METRICS).split(b"\n")[:-1]
-            events = [parse_json(line) for line in lines]
-            if not all(isinstance(event, dict) for event in events):
-                raise ValueError("a line that holds something else")
-            return events
+            whole, end, _ = stored_bytes(self.path / METRICS).rpartition(b"\n")
+            lines = utf8_text(whole).split("\n") if end else []
+            return [_event(line, number) for number, line in enumerate(lines, 1)]
         except FileNotFoundError:
             return []
         except (OSError, ValueError) as error:
@@ -161,6 +159,16 @@ class Run:
                 f"a readable {PROVENANCE} in {self.path}", str(error), "restore that file"
             ) from None
         return read
+
+
+def _event(line: str, number: int) -> dict[str, Any]:
+    try:
+        event = parse_json(line)
+    except ValueError as error:
+        raise ValueError(f"something else in line {number} ({error})") from None
+    if not isinstance(event, dict):
+        raise ValueError(f"something else in line {number}")
+    return event
 
 
 def load_weights(model: nn.Module, weights: Any, where: Path) -> None:

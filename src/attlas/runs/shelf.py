@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from shlex import quote
 
-from attlas.config import stored_bytes
+from attlas.config import stored_bytes, utf8_text
 from attlas.errors import AttlasError, quoted
 from attlas.runs.checkpoint import Checkpoint, read_checkpoint, read_seal, write_checkpoint
 from attlas.runs.durable import TEMPORARY, explained, write_durably
@@ -55,10 +55,10 @@ class Shelf:
         Errors: `AttlasError` where it names none that is there, or another than attlas wrote there.
         """
         try:
-            text = stored_bytes(self.run / which).decode("utf-8").strip()
+            text = utf8_text(stored_bytes(self.run / which)).strip()
         except FileNotFoundError:
             return None
-        except (OSError, UnicodeDecodeError) as error:
+        except (OSError, ValueError) as error:
             raise AttlasError(
                 f"the name of a checkpoint in {self.run / which}", str(error), "mend that file"
             ) from None
