@@ -269,6 +269,7 @@ def test_an_override_reaches_into_tables_and_keeps_the_original() -> None:
 @pytest.mark.parametrize(
     ("text", "value"),
     [
+        ("", ""),
         ("1", 1),
         ("1\nc = 2", "1\nc = 2"),
         ('"x"\nc = 2', '"x"\nc = 2'),

@@ -82,7 +82,7 @@ def _value(text: str, name: str) -> Any:
     try:
         table = tomllib.loads(f"value = {text}")
     except (ValueError, RecursionError) as error:  # also for a number of thousands of digits
-        if isinstance(error, tomllib.TOMLDecodeError) and text[0] + text[-1] in _CLOSED:
+        if isinstance(error, tomllib.TOMLDecodeError) and text[:1] + text[-1:] in _CLOSED:
             raise _without_quotes(text, name) from None
         return text
     value = table.pop("value")
