@@ -1,4 +1,4 @@
-"""The tables of benchmarks in the READMEs, made from benchmarks/results.json."""
+"""The tables of benchmarks in two pages, made from benchmarks/results.json."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any

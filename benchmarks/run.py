@@ -4,7 +4,7 @@ python benchmarks/run.py --data multi30k            about two hours
 python benchmarks/run.py --data multi30k --quick    some ten minutes, and as rough as that
 python benchmarks/run.py --data multi30k --suites quality    hours: how good after how long
 python benchmarks/run.py --data multi30k --suites quality -- --courses long:120 --contenders JoeyNMT
-python benchmarks/run.py --table                    writes the tables of the READMEs anew
+python benchmarks/run.py --table                    writes the tables of the pages anew
 
 Results go to benchmarks/results.json, each suite beside the machine, the versions, the commit and
 the day that it was measured on; those of --quick go to benchmarks/quick.json, which is not kept and
@@ -36,7 +36,7 @@ from attlas.processor import processor_name
 
 HERE = Path(__file__).resolve().parent
 PAGES = {
-    HERE.parent / "README.md": ("training", "decoding", "quality"),
+    HERE.parent / "docs" / "benchmarks.md": ("training", "decoding", "quality"),
     HERE / "README.md": ("search", "layers", "observe"),
 }
 LONG = ("quality",)  # only where asked for, and not in one sitting
@@ -182,7 +182,7 @@ def _measured(told: list[str]) -> tuple[str | None, list[dict[str, Any]]]:
 
 
 def main() -> None:
-    """Run, write down, and tell in the READMEs."""
+    """Run, write down, and tell in the pages."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -263,7 +263,7 @@ def check(parser: argparse.ArgumentParser, options: argparse.Namespace) -> None:
 
 
 def write_tables() -> None:
-    """The tables of the results, in the READMEs."""
+    """The tables of the results, in the pages."""
     results = json.loads(RESULTS.read_text(encoding="utf-8"))
     for page, suites_there in PAGES.items():
         text = page.read_text(encoding="utf-8")

@@ -1,7 +1,7 @@
-"""The README's tables of results: recorded from runs, never typed.
+"""The tables of results in README.md and docs/benchmarks.md: recorded from runs, never typed.
 
 python scripts/results.py record runs/reverse runs/multi30k    evaluate runs, keep what came out
-python scripts/results.py table                                write the table into the README
+python scripts/results.py table                                write the tables into both pages
 """
 
 import json
@@ -22,7 +22,7 @@ Result = dict[str, Any]
 Columns = Mapping[str, Callable[[Result], str]]  # what a cell says, by the head of its column
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "docs" / "results"
-README = ROOT / "README.md"
+README, BENCHMARKS = ROOT / "README.md", ROOT / "docs" / "benchmarks.md"
 BEGIN, END = "<!-- results: scripts/results.py -->", "<!-- end of results -->"
 _WORDS = "right: translations that are the reference, token for token; α: length penalty"
 
@@ -127,12 +127,22 @@ def _trained_on(result: Result) -> str:
     return "the machine of the training was not noted"
 
 
-def with_table(text: str) -> str:
-    """The README with its table made anew from docs/results."""
+def with_tables(page: Path) -> str:
+    """The text of a page with its tables made anew from docs/results.
+
+    README.md gets a row a run; docs/benchmarks.md gets every figure.
+    """
     results = [json.loads(path.read_text()) for path in sorted(RESULTS.glob("*.json"))]
-    before, _, rest = text.partition(BEGIN)
+    before, _, rest = page.read_text(encoding="utf-8").partition(BEGIN)
     _, _, after = rest.partition(END)
-    return f"{before}{BEGIN}\n{tables(results)}\n{END}{after}"
+    made = table(results, OVERVIEW) if page == README else tables(results)
+    return f"{before}{BEGIN}\n{made}\n{END}{after}"
+
+
+def _score(result: Result) -> str:
+    if "accuracy" in result:
+        return f"{result['accuracy']:.1%} accuracy"
+    return f"{result['scores']['BLEU']['value']:.1f} BLEU"
 
 
 def _search(decoding: dict[str, Any]) -> str:
@@ -150,7 +160,7 @@ def _interval(interval: dict[str, float]) -> str:
 
 
 TRAINED: Columns = {
-    "run": lambda r: f"[{r['run']}](docs/results/{r['run']}.json)",
+    "run": lambda r: f"[{r['run']}](results/{r['run']}.json)",
     "parameters": lambda r: f"{r['training']['parameters'] / 1e6:.1f} M",
     "trained in": lambda r: _clock(r["training"]["seconds"]),
     "threads": lambda r: str(r["training"]["threads"] or "all"),
@@ -170,6 +180,13 @@ CLASSIFYING: Columns = {
     "95 % interval": lambda r: _interval(r["interval"]),
     "of": lambda r: f"{r['data']['texts']:,} texts: {r['data']['name']}",
 }
+OVERVIEW: Columns = {
+    "recipe": lambda r: f"[{r['run']}](docs/results/{r['run']}.json)",
+    "parameters": TRAINED["parameters"],
+    "trained in": TRAINED["trained in"],
+    "score": _score,
+    "measured on": lambda r: r["data"]["name"],
+}
 
 
 def main(verb: str, *runs: str) -> None:
@@ -181,7 +198,8 @@ def main(verb: str, *runs: str) -> None:
             target.write_text(json.dumps(recorded(run), indent=1) + "\n")
     elif verb != "table":
         sys.exit(__doc__)
-    README.write_text(with_table(README.read_text(encoding="utf-8")), encoding="utf-8")
+    for page in (README, BENCHMARKS):
+        page.write_text(with_tables(page), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -23,11 +23,16 @@ def results() -> ModuleType:
     return module
 
 
-def test_the_readme_has_the_tables_of_what_is_recorded(results: ModuleType) -> None:
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    assert results.with_table(readme) == readme
+@pytest.mark.parametrize(
+    ("page", "folder"), [("README.md", "docs/results"), ("docs/benchmarks.md", "results")]
+)
+def test_a_page_has_the_tables_of_what_is_recorded(
+    results: ModuleType, page: str, folder: str
+) -> None:
+    text = (ROOT / page).read_text(encoding="utf-8")
+    assert results.with_tables(ROOT / page) == text
     for path in (ROOT / "docs" / "results").glob("*.json"):
-        assert f"[{path.stem}](docs/results/{path.name})" in readme
+        assert f"[{path.stem}]({folder}/{path.name})" in text
 
 
 def test_translations_and_classifiers_have_a_table_each(results: ModuleType) -> None:
@@ -47,7 +52,7 @@ def test_translations_and_classifiers_have_a_table_each(results: ModuleType) -> 
     }  # fmt: skip
     found = results.tables([*recorded, one])
     row = (
-        "| [films](docs/results/films.json) | 0.2 M | 90 s | all | 1,234 | 87.5%"
+        "| [films](results/films.json) | 0.2 M | 90 s | all | 1,234 | 87.5%"
         " | 85.9%–88.9% | 2,000 texts: films.csv |"
     )
     assert row in found
