@@ -34,6 +34,23 @@ def test_as_many_lines_come_out_as_went_in(labelling: Path, window: int, ending:
     assert "line 2: there is no word in it" in told
 
 
+def test_what_many_lines_of_a_file_have_in_common_is_told_once_with_their_number(
+    labelling: Path, tmp_path: Path
+) -> None:
+    path = tmp_path / "texts"
+    path.write_text("a great film\n\nquagga\n" * 20, encoding="utf-8")
+    code, out, told = classify(labelling, "--input", path, "--window", 3)
+    assert (code, out.count("\n")) == (0, 60)
+    assert told.splitlines() == [
+        "attlas: 20 lines (2, 5, 8, 11, …): there is no word in them",
+        "attlas: 20 lines (3, 6, 9, 12, …): none of their words is in the vocabulary, so that "
+        "their labels tell nothing of them",
+    ]
+    _, _, told = classify(labelling, *[""] * 5)
+    assert told == "attlas: 5 texts (1, 2, 3, 4, …): there is no word in them\n"
+    assert "text 1: there is no word in it" in classify(labelling, "")[2]
+
+
 def test_a_line_is_a_label_a_tab_and_its_probability(labelling: Path) -> None:
     _, out, _ = classify(labelling, text="\n".join(LINES))
     classifier = TextClassifier(labelling)

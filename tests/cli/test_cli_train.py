@@ -4,6 +4,7 @@ import io
 import json
 import os
 import re
+import shlex
 import shutil
 import sys
 import tomllib
@@ -52,6 +53,22 @@ def test_a_run_goes_on_with_what_it_was_begun_with(recipe: Path, tmp_path: Path,
     assert Run(folder).table("model")["hidden"] == 9
 
 
+def test_other_settings_for_a_run_that_is_there_say_how_to_go_on_and_how_to_begin_anew(
+    recipe: Path, tmp_path: Path
+) -> None:
+    folder, other = tmp_path / "my run", tmp_path / "other"
+    called("train", recipe, "--out", folder)
+    changed = ["--set", "model.hidden=9", "--set", "training.rate=0.5"]
+    code, _, error = called("train", recipe, "--out", folder, *changed)
+    assert code == 2
+    assert "model.hidden = 9 instead of 8; training.rate = 0.5 instead of " in error
+    go_on = f"attlas train {shlex.quote(str(folder))}"
+    assert f"to go on with that run, leave them as they were: {go_on};" in error
+    assert "add --out FOLDER" in error
+    assert called(*shlex.split(go_on)[1:])[0] == 0
+    assert called("train", recipe, "--out", other, *changed)[0] == 0
+
+
 def test_a_recipe_that_was_edited_where_it_stands_is_another_one(
     recipe: Path, tmp_path: Path
 ) -> None:
@@ -64,6 +81,11 @@ def test_a_recipe_that_was_edited_where_it_stands_is_another_one(
     code, _, error = called("train", folder)
     assert code == 2
     assert "got model.embedding = 5 instead of 8; put these back" in error
+    edited = before.replace("symbols = 8", "symbols = 8 ").replace("seed = 1", "seed = 2", 1)
+    (folder / "config.toml").write_text(edited, encoding="utf-8")
+    code, _, error = called("train", folder)
+    assert "seed = 2 instead of 1; to go on with that run, put these back" in error
+    assert f"in {folder / 'config.toml'}, then run: attlas train {folder};" in error
     (folder / "config.toml").write_text(before, encoding="utf-8")
     assert called("train", folder)[0] == 0
 
@@ -75,7 +97,7 @@ def test_another_recipe_does_not_touch_a_run(recipe: Path, tmp_path: Path) -> No
     )
     assert code == 2
     assert "model.embedding = 5 instead of 8" in error
-    assert "another folder (--out)" in error
+    assert "another folder: add --out FOLDER" in error
 
 
 def test_without_a_recipe_the_demo_is_trained(

@@ -202,6 +202,10 @@ def test_what_many_lines_have_in_common_is_told_once_with_their_number(
     path.write_text(text, encoding="utf-8")
     _, _, error = translate(run, path, "--into", tmp_path / "out", *asked)
     assert f"attlas: {path}: 40 lines (1, 2, 3, 4, …): The model did not end" in error
+    for source in (["--input", path], [path, "--into", tmp_path / "again"]):
+        _, _, error = translate(run, *source, *asked, "--window", 3)
+        assert error.count("did not end") == error.count("longer than this model is set") == 1
+        assert "40 lines (1, 2, 3, 4, …): The model did not end these translations" in error
     _, _, error = translate(run, *asked, "--window", 1, text=text)
     assert error.count("did not end") == 6  # five windows, and the others
     assert "attlas: 35 further lines: The model did not end these translations" in error

@@ -280,7 +280,9 @@ def test_a_size_below_the_characters_is_an_error_that_says_how_many_there_are(ki
 
 
 def test_a_size_beyond_four_bytes_is_an_error():
-    with pytest.raises(AttlasError, match=r"of at most 2147483647 ids; got .* = 2147483648; lower"):
+    with pytest.raises(
+        AttlasError, match=r"of at most 2,147,483,647 ids; got .* = 2147483648; lower"
+    ):
         train_subwords(TEXTS, "bpe", 2**31)
 
 

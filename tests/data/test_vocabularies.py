@@ -1,3 +1,5 @@
+import re
+
 import pytest
 
 from attlas.data import (
@@ -75,7 +77,7 @@ def test_a_missing_or_unknown_file_is_an_error(tmp_path):
 
 
 def test_more_ids_than_four_bytes_tell_apart_are_an_error():
-    with pytest.raises(AttlasError, match=r"`size` in a\.toml: .* 2147483647; got 2147483648"):
+    with pytest.raises(AttlasError, match=r"2,147,483,647; .* \(a\.toml\); got 2147483648"):
         VocabularyConfig.read({"size": 2**31}, "a.toml")
     assert VocabularyConfig(size=2**31 - 1).size == 2**31 - 1
 
@@ -83,3 +85,23 @@ def test_more_ids_than_four_bytes_tell_apart_are_an_error():
 def test_sampling_needs_subwords():
     with pytest.raises(AttlasError, match=r'"bpe" or "unigram".*got kind = "words"'):
         VocabularyConfig.read({"kind": "words", "sampling": 0.1}, "recipe.toml")
+
+
+@pytest.mark.parametrize("size", [0, 4, 2**31, -1])
+def test_a_size_that_no_vocabulary_has_is_told_with_those_that_are_possible(size: int) -> None:
+    with pytest.raises(AttlasError, match=r"vocabulary\.size from 5 to 2,147,483,647") as caught:
+        VocabularyConfig.read({"size": size}, "here")
+    assert caught.value.came == str(size)
+    assert VocabularyConfig(size=5).size == 5
+    assert VocabularyConfig(size=2**31 - 1).size == 2**31 - 1
+
+
+@pytest.mark.parametrize("kind", ["bpe", "unigram"])
+def test_the_least_vocabulary_of_subwords_that_is_told_is_one_that_can_be_built(kind: str) -> None:
+    pairs = [Pair("ein Hund und ein Hut", "a dog and a hat")] * 30
+    with pytest.raises(AttlasError, match=r"at least (\d+) ids .* at most 2,147,483,647") as caught:
+        build_vocabularies(VocabularyConfig(kind=kind, size=100), pairs)
+    least = int(re.search(r"at least (\d+)", caught.value.wanted)[1])
+    texts = "".join(pair.source + pair.target for pair in pairs)
+    assert least == 4 + 256 + len(set(texts))  # a space is one of them
+    assert len(build_vocabularies(VocabularyConfig(kind=kind, size=least), pairs).source) == least

@@ -54,7 +54,9 @@ def classified(folder: Path, texts: list[str]) -> tuple[list[tuple[str, float]],
 def said(found: Sequence[Classification]) -> list[str]:
     """What attlas tells of these lines."""
     numbered = enumerate(found, 1)
-    return [f"line {number}: {remark}" for number, one in numbered for remark in remarks(one)]
+    return [
+        f"line {number}: {remark}" for number, one in numbered for remark in remarks(one).values()
+    ]
 
 
 @pytest.mark.parametrize("kind", VOCABULARIES)

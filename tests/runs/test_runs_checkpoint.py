@@ -103,3 +103,28 @@ def test_a_pickle_is_refused_and_not_executed(tmp_path: Path) -> None:
     with pytest.raises(AttlasError, match="a whole checkpoint"):
         read_checkpoint(tmp_path / "c")
     assert not (tmp_path / "executed").exists()
+
+
+def test_the_error_for_a_damaged_checkpoint_names_the_newest_one_that_is_whole(
+    tmp_path: Path,
+) -> None:
+    """Neither the damaged one, whatever points at it, nor another that is damaged too."""
+    names = ["00000002", "00000004", "00000006", "00000008", "averaged"]
+    paths = {name: tmp_path / "checkpoints" / f"{name}.safetensors" for name in names}
+    (tmp_path / "checkpoints").mkdir()
+    for path in paths.values():
+        write_checkpoint(path, example())
+
+    def damaged(name: str) -> str:
+        content = bytearray(paths[name].read_bytes())
+        content[-3] ^= 1  # of a weight
+        paths[name].write_bytes(content)
+        with pytest.raises(AttlasError) as caught:
+            read_checkpoint(paths["00000008"])
+        return caught.value.do
+
+    assert "--checkpoint 00000006; " in damaged("00000008")
+    assert f"write 00000004 into {tmp_path / 'last'}" in damaged("00000006")
+    assert "--checkpoint 00000002; " in damaged("00000004")
+    assert damaged("00000002") == "use averaged, which is whole: --checkpoint averaged"
+    assert "holds no other checkpoint that is whole" in damaged("averaged")

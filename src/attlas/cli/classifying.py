@@ -4,7 +4,7 @@ import json
 import sys
 from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
-from itertools import count, islice
+from itertools import islice
 from pathlib import Path
 from shlex import quote
 
@@ -13,7 +13,7 @@ from attlas.classifying.remarks import remarks
 from attlas.cli.drawing import draw
 from attlas.cli.given import check_distinct
 from attlas.cli.output import STANDARD, check_replaceable, check_writable, opened, write_lines
-from attlas.cli.translating import at_hand
+from attlas.cli.translating import Remarks, at_hand
 from attlas.cli.window import windows
 from attlas.data import stream_lines
 from attlas.errors import AttlasError, quoted, unwritable
@@ -82,9 +82,12 @@ def classify_texts(
     Errors: `AttlasError` where a file cannot be written.
     """
     with ExitStack() as files:
+        told = Remarks(unit="text", at_once=False)
+        files.callback(told.end)
         lines = opened(target, files)
         for number, found in enumerate(classifier.many(texts, window=window), 1):
-            lines.write(_answer(found, "text", number, traces, as_json=as_json))
+            told.tell(number, [remarks(found)])
+            lines.write(_answer(found, number, traces, as_json=as_json))
 
 
 def classify_lines(
@@ -103,16 +106,21 @@ def classify_lines(
     after it.
     Errors: `AttlasError` where a file cannot be read or written, and where a line is not UTF-8.
     """
-    numbers = count(1)
+    done = 0
     if Path(source.removesuffix(".gz")).suffix.lower() in _TABLES:
         told = f"each line of {source} is a text as it stands, with all that is written in it"
         print(f"attlas: {told}; attlas evaluate --source reads labelled texts", file=sys.stderr)
     with ExitStack() as files:
+        remarked = Remarks(at_once=not at_hand(source))
+        files.callback(remarked.end)
         lines = opened(target, files)
         for texts in windows(stream_lines(source), window, full=at_hand(source)):
-            for found in classifier.many(texts, window=len(texts)):
-                lines.write(_answer(found, "line", next(numbers), traces, as_json=as_json))
+            several = list(classifier.many(texts, window=len(texts)))
+            remarked.tell(done + 1, [*map(remarks, several)])
+            for number, found in enumerate(several, done + 1):
+                lines.write(_answer(found, number, traces, as_json=as_json))
             lines.flush()
+            done += len(several)
 
 
 def attention_of(
@@ -141,15 +149,13 @@ def attention_of(
         found.trace.save(path)
     else:
         draw(found.trace, path, layer=layer, query=None, row=0)
-    _tell("text 1", found)
+    told = Remarks(unit="text")
+    told.tell(1, [remarks(found)])
     write_lines(target, [_line(found, as_json=as_json)])
 
 
-def _answer(
-    found: Classification, what: str, number: int, traces: Path | None, *, as_json: bool
-) -> bytes:
-    """The line of one of many, once its remarks are told and its trace is kept."""
-    _tell(f"{what} {number}", found)
+def _answer(found: Classification, number: int, traces: Path | None, *, as_json: bool) -> bytes:
+    """The line of one of many, once its trace is kept."""
     if traces:
         _keep(found, traces, number)
     return _line(found, as_json=as_json)
@@ -166,11 +172,6 @@ def _line(found: Classification, *, as_json: bool) -> bytes:
         }
         return f"{json.dumps(facts, ensure_ascii=False)}\n".encode()
     return f"{found.label}\t{found.probability:.4f}\n".encode()
-
-
-def _tell(place: str, found: Classification) -> None:
-    for remark in remarks(found):
-        print(f"attlas: {place}: {remark}", file=sys.stderr)
 
 
 def _keep(found: Classification, traces: Path, number: int) -> None:

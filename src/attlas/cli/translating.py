@@ -3,9 +3,10 @@
 import os
 import stat
 import sys
-from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
+from itertools import islice
 from pathlib import Path
 
 from attlas.cli.given import check_distinct
@@ -52,7 +53,7 @@ def translate_lines(
         )
     check_distinct([source], [target, alignments])
     arriving = windows(stream_lines(source), window, full=at_hand(source))
-    done, told = 0, Remarks()
+    done, told = 0, Remarks(at_once=not at_hand(source))
     with ExitStack() as files:
         files.callback(told.end)
         lines = opened(target, files)
@@ -61,7 +62,7 @@ def translate_lines(
             for texts in arriving:
                 tell_long("line", texts, done, translator, trained)
                 found = list(translator.many(texts, window=len(texts)))
-                told.tell(done + 1, found)
+                told.tell(done + 1, [*map(remarks_on, found)])
                 for number, translation in enumerate(found, done):
                     lines.writelines(
                         n_best_lines(number, translation) if numbered else [line_of(translation)]
@@ -129,47 +130,55 @@ def tell_long(
 
 
 class Remarks:
-    """What a reader has to know of translations, told on the standard error window by window.
+    """What a reader has to know of some of many lines, told on the standard error.
 
-    Of a few lines of a window each by itself, of more one sentence for all of them; and beyond some
-    windows that have such lines those are only counted, for `end` to tell.
+    Of a few lines each by itself, of more one sentence for all of them, with their number. at_once:
+    window by window, for a reader who sees what comes out; beyond some windows that have such lines
+    those are only counted, for `end` to tell. Otherwise `end` tells all of it.
     """
 
-    def __init__(self, place: str = "") -> None:
-        """place: what stands before the number of a line."""
-        self._place = place
+    def __init__(self, place: str = "", unit: str = "line", *, at_once: bool = True) -> None:
+        """place: what stands before the number of a line; unit: what a line is called."""
+        self._place, self._unit, self._at_once = place, unit, at_once
         self._windows, self._untold = Counter[str](), Counter[str]()
+        self._first = defaultdict[str, dict[int, str]](dict)
 
-    def tell(self, first: int, translations: Sequence[Translation]) -> None:
-        """Of a window of lines, whose first has this number."""
-        for kind, has in ((CUT, _is_cut), (UNFINISHED, _is_unfinished)):
-            found = [(n, one) for n, one in enumerate(translations, first) if has(one)]
-            if not found:
+    def tell(self, first: int, lines: Sequence[Mapping[str, str]]) -> None:
+        """Of a window of lines, whose first has this number: what there is to say of each, by the
+        sentence that says it of several.
+        """
+        for kind in dict.fromkeys(kind for line in lines for kind in line):
+            found = {n: line[kind] for n, line in enumerate(lines, first) if kind in line}
+            self._windows[kind] += self._at_once
+            if self._at_once and self._windows[kind] <= _WINDOWS_TOLD:
+                self._say_of(kind, found, len(found))
                 continue
-            self._windows[kind] += 1
-            if self._windows[kind] > _WINDOWS_TOLD:
-                self._untold[kind] += len(found)
-            elif len(found) > _LINES_TOLD:
-                named = ", ".join(str(number) for number, _ in found[:_LINES_TOLD])
-                self._say(f"{amount(len(found), 'line')} ({named}, …): {kind}")
-            else:
-                for number, one in found:
-                    cut, finished = (one.cut, True) if kind == CUT else (0, False)
-                    (sentence,) = remarks(cut, finished)
-                    self._say(f"line {number}: {sentence}")
+            self._untold[kind] += len(found)
+            if not self._at_once:
+                room = _LINES_TOLD - len(self._first[kind])
+                self._first[kind] |= dict(islice(found.items(), room))
 
     def end(self) -> None:
         """Of the lines that were only counted."""
         for kind, count in self._untold.items():
-            self._say(f"{amount(count, 'further line')}: {kind}")
+            if self._at_once:
+                self._say(f"{amount(count, f'further {self._unit}')}: {kind}")
+            else:
+                self._say_of(kind, self._first[kind], count)
+
+    def _say_of(self, kind: str, found: Mapping[int, str], count: int) -> None:
+        if count > _LINES_TOLD:
+            named = ", ".join(map(str, islice(found, _LINES_TOLD)))
+            self._say(f"{amount(count, self._unit)} ({named}, …): {kind}")
+            return
+        for number, sentence in found.items():
+            self._say(f"{self._unit} {number}: {sentence}")
 
     def _say(self, what: str) -> None:
         print(f"attlas: {self._place}{what}", file=sys.stderr)
 
 
-def _is_cut(translation: Translation) -> bool:
-    return translation.cut > 0
-
-
-def _is_unfinished(translation: Translation) -> bool:
-    return not translation.finished
+def remarks_on(translation: Translation) -> dict[str, str]:
+    """What there is to say of it, by the sentence that says it of several."""
+    said = {CUT: remarks(translation.cut, True), UNFINISHED: remarks(0, translation.finished)}
+    return {kind: sentence for kind, own in said.items() for sentence in own}

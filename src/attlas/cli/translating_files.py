@@ -18,7 +18,7 @@ from attlas.cli.given import check_distinct
 from attlas.cli.part import BOOKS, TEXT, Origin, Part, books, text_of
 from attlas.cli.shard import Shard
 from attlas.cli.stamp import Stamp
-from attlas.cli.translating import Remarks, line_of, n_best_lines, tell_long
+from attlas.cli.translating import Remarks, line_of, n_best_lines, remarks_on, tell_long
 from attlas.data import stream_lines
 from attlas.data.amount import amount
 from attlas.decoding import Translation, Translator
@@ -128,7 +128,7 @@ class _Work:
         _say(f"{source}: {amount(total, 'line')}{before}")
         digest = hashlib.sha256()
         with ExitStack() as after, Bar(source, total, begun) as bar:
-            told = Remarks(f"{source}: ")
+            told = Remarks(f"{source}: ", at_once=False)
             after.callback(told.end)
             arriving = _hashed(stream_lines(source), digest)
             for _ in islice(arriving, begun):
@@ -137,7 +137,7 @@ class _Work:
                 first = part.progress.lines
                 tell_long(f"{source}: line", texts, first, self.translator, self.trained)
                 found = list(self.translator.many(texts, window=len(texts)))
-                told.tell(first + 1, found)
+                told.tell(first + 1, [*map(remarks_on, found)])
                 written = [
                     self._written(number, translation)
                     for number, translation in enumerate(found, first)

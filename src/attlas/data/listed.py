@@ -11,7 +11,7 @@ from typing import ClassVar, TypeVar, get_args
 from attlas.config import parse_json, stored_bytes, utf8_text
 from attlas.data.normalization import Normalization, normalized
 from attlas.data.symbols import Symbols
-from attlas.data.vocabulary import SPECIAL, UNKNOWN, Vocabulary
+from attlas.data.vocabulary import MOST, SPECIAL, UNKNOWN, Vocabulary
 from attlas.errors import AttlasError
 
 L = TypeVar("L", bound="Listed")
@@ -97,7 +97,7 @@ class Listed(Vocabulary, ABC):
         reading = cls(symbols, normalization)
         if len(reading) > size:
             raise AttlasError(
-                f"a {name} of at least {len(reading)} ids, for the symbols too",
+                f"a {name} of {len(reading)} ids, for the symbols too, to {MOST:,}",
                 f"vocabulary.size = {size}",
                 "raise vocabulary.size",
             )

@@ -205,7 +205,9 @@ def train_subwords(
 
     if size > MOST:
         raise AttlasError(
-            f"a {name} of at most {MOST} ids", f"vocabulary.size = {size}", "lower vocabulary.size"
+            f"a {name} of at most {MOST:,} ids",
+            f"vocabulary.size = {size}",
+            "lower vocabulary.size",
         )
     # sentencepiece keeps U+2585 to itself, and leaves out every sentence that has one.
     sentences, reserved = [], False
@@ -249,7 +251,8 @@ def train_subwords(
     except RuntimeError as error:
         needed = re.search(r"(\d+) vs (\d+)", str(error))
         raise AttlasError(
-            f"a {name} of at least {needed[2]} ids: 4 special, 256 bytes, and the characters"
+            f"a {name} of at least {needed[2]} ids (4 special, 256 bytes, and the characters of "
+            f"the texts), and at most {MOST:,}"
             if needed
             else f"texts that sentencepiece can build the {name} from",
             f"vocabulary.size = {size}" if needed else str(error),

@@ -3,9 +3,9 @@
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from attlas.config import Config
 from attlas.data.listed import Characters, Words, load_listed
@@ -21,8 +21,9 @@ class VocabularyConfig(Config):
     """How text becomes tokens.
 
     `size` is the greatest number of ids of a vocabulary, special ones included; a small corpus
-    gives fewer. `joint` = one vocabulary for both languages. `sampling` > 0 turns subword
-    regularisation on in training (see `Subwords.sample`): 0.1 is usual for both kinds.
+    gives fewer. Of subwords there are at least 260, 4 special and 256 bytes, and one for each
+    character of the texts. `joint` = one vocabulary for both languages. `sampling` > 0 turns
+    subword regularisation on in training (see `Subwords.sample`): 0.1 is usual for both kinds.
     `normalization`: the form of Unicode into which a text is brought before it is read, in training
     and in use: "nfc" makes one of é and of e with U+0301, "nfkc" also of compatible characters (ﬁ
     and fi, Ａ and A); "none" reads each as it is written. What is written is in that form, too.
@@ -37,6 +38,18 @@ class VocabularyConfig(Config):
     sampling: float = Field(default=0.0, ge=0.0, lt=1.0)
     normalization: Normalization = "none"
     user_defined_symbols: tuple[str, ...] = ()
+
+    @field_validator("size", mode="before")
+    @classmethod
+    def _possible(cls, size: Any) -> Any:
+        if isinstance(size, int) and not len(SPECIAL) < size <= MOST:
+            raise AttlasError(
+                f"vocabulary.size from {len(SPECIAL) + 1} to {MOST:,}; of subwords at least "
+                f"{len(SPECIAL) + 256}, and one for each character of the texts",
+                str(size),
+                "correct that value",
+            )
+        return size
 
     @model_validator(mode="after")
     def _symbols_of_their_own(self) -> "VocabularyConfig":

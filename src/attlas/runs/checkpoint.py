@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -22,6 +22,10 @@ _LENGTH = 8  # bytes of the number before the header of a safetensors file
 _LONGEST_HEADER = 100_000_000  # bytes; safetensors reads no longer one
 _KEYS = {"facts", "seal", "told_sha256", "sha256"}
 _OLDER_KEYS = {"facts", "sha256"}  # of before there were seals
+_OF_DAMAGE = (  # what a file that holds something else leads to
+    *(SafetensorError, ValueError, KeyError, TypeError, AttributeError, IndexError),
+    *(OverflowError, RuntimeError),
+)
 _OTHER_BYTES = "bytes that are not those that were saved"
 
 
@@ -59,18 +63,20 @@ def read_checkpoint(path: Path) -> Checkpoint:
 
     Errors: `AttlasError` that names the file where it is missing, cut short or damaged.
     """
-    try:
-        content = stored_bytes(path)
-    except OSError as error:
-        raise _unreadable(path, error.strerror or str(error)) from None
     with _damage_told(path):
-        # Copies, because products may round differently on memory that is not aligned.
-        tensors = {name: t.clone() for name, t in safetensors.torch.load(content).items()}
-        header = parse_json(content[8 : 8 + int.from_bytes(content[:8], "little")])
-        metadata = _metadata(header)
-        if checksum(tensors, _joined(metadata)) != metadata["sha256"]:
-            raise _unreadable(path, _OTHER_BYTES)
-        return Checkpoint(under(_MODEL, tensors), under(_TRAINING, tensors), **_told(metadata))
+        return _read(path)
+
+
+def _read(path: Path) -> Checkpoint:
+    """The same. Errors: `OSError`, and those of `_OF_DAMAGE`."""
+    content = stored_bytes(path)
+    # Copies, because products may round differently on memory that is not aligned.
+    tensors = {name: t.clone() for name, t in safetensors.torch.load(content).items()}
+    header = parse_json(content[8 : 8 + int.from_bytes(content[:8], "little")])
+    metadata = _metadata(header)
+    if checksum(tensors, _joined(metadata)) != metadata["sha256"]:
+        raise ValueError(_OTHER_BYTES)
+    return Checkpoint(under(_MODEL, tensors), under(_TRAINING, tensors), **_told(metadata))
 
 
 def read_seal(path: Path) -> Mapping[str, Any] | None:
@@ -78,13 +84,10 @@ def read_seal(path: Path) -> Mapping[str, Any] | None:
 
     Errors: as `read_checkpoint`, for what that finds out without the tensors.
     """
-    try:
+    with _damage_told(path):
         content = stored_bytes(path, _LENGTH)
         size = int.from_bytes(content, "little")
         content = stored_bytes(path, _LENGTH + min(size, _LONGEST_HEADER))[_LENGTH:]
-    except OSError as error:
-        raise _unreadable(path, error.strerror or str(error)) from None
-    with _damage_told(path):
         seal: Mapping[str, Any] | None = _told(_metadata(parse_json(content)))["seal"]
         return seal
 
@@ -123,12 +126,9 @@ def _damage_told(path: Path) -> Iterator[None]:
     """Of whatever a file that holds something else leads to in the block."""
     try:
         yield
-    except AttlasError:
-        raise
-    except (
-        *(SafetensorError, ValueError, KeyError, TypeError, AttributeError, IndexError),
-        *(OverflowError, RuntimeError),
-    ) as error:
+    except OSError as error:
+        raise _unreadable(path, error.strerror or str(error)) from None
+    except _OF_DAMAGE as error:
         raise _unreadable(path, f"a damaged file ({error})") from None
 
 
@@ -138,8 +138,25 @@ def under(prefix: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
 
 
 def _unreadable(path: Path, came: str) -> AttlasError:
-    return AttlasError(
-        f"a whole checkpoint at {path}",
-        came,
-        f"use another checkpoint of {path.parent} (write its name into `last` to train on from it)",
-    )
+    whole = _whole_one_beside(path)
+    if whole is None:
+        advice = (
+            f"put back a copy of it, or train anew in another folder: {path.parent} holds no other "
+            "checkpoint that is whole"
+        )
+    else:
+        advice = f"use {whole}, which is whole: --checkpoint {whole}"
+        if whole.isdecimal():
+            advice += f"; to train on from it, write {whole} into {path.parent.parent / 'last'}"
+    return AttlasError(f"a whole checkpoint at {path}", came, advice)
+
+
+def _whole_one_beside(path: Path) -> str | None:
+    """The name of the newest other checkpoint that can be read; those from which a training goes on
+    come first."""
+    others = [one for one in path.parent.glob(f"*{path.suffix}") if one.name != path.name]
+    for other in sorted(others, key=lambda one: (one.stem.isdecimal(), one.stem), reverse=True):
+        with suppress(OSError, *_OF_DAMAGE):
+            _read(other)
+            return other.stem
+    return None

@@ -17,7 +17,7 @@ from attlas.errors import AttlasError, quoted
 from attlas.layers.dropout import dropped_steps
 from attlas.models import ClassifierConfig, ModelConfig, TransformerConfig
 from attlas.models.idle import refuse_idle
-from attlas.runs.seal import flat, unchangeable
+from attlas.runs.seal import CONFIG, flat, unchangeable
 from attlas.training.settings import TrainingConfig
 
 # What a classifier does without: it writes no text. By the tables in which they stand.
@@ -244,10 +244,14 @@ def check_same(begun: Recipe, wanted: Recipe, folder: Path) -> None:
     Errors: `AttlasError` that names the settings which differ and may not.
     """
     if changed := _changed(begun, wanted):
+        own, go_on = folder / CONFIG, f"attlas train {quote(str(folder))}"
+        edited = own.is_file() and _changed(begun, Recipe.read(read_toml(own), str(own)))
+        back = f"put these back in {own}, then run: " if edited else ""
         raise AttlasError(
             f"the recipe with which {folder} began",
             "; ".join(changed),
-            "put these back to go on with that run, or choose another folder (--out) for a new one",
+            f"to go on with that run, {back or 'leave them as they were: '}{go_on}; for a new run "
+            "with these settings, choose another folder: add --out FOLDER",
         )
 
 
