@@ -172,3 +172,11 @@ def test_a_query_that_sees_nothing_keeps_what_it_has_without_a_residual_too() ->
     torch.testing.assert_close(
         shares, torch.tensor([[0.25, 0.75, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]).double()
     )
+
+
+def test_a_row_of_readings_with_other_numbers_of_rows_is_refused() -> None:
+    """As of a beam search, in which a decoder has several rows of each text."""
+    of_two, of_six = (DenseReading(torch.rand(batch, 1, 3, 3)) for batch in (2, 6))
+    with pytest.raises(AttlasError, match="row=1 is of several texts"):
+        rollout([of_two, of_six], row=1)
+    torch.testing.assert_close(rollout([of_six, of_six], row=5), rollout([of_six.at(5)] * 2))

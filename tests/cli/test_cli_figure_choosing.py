@@ -5,9 +5,12 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
+import torch
 from calling import called
 
-from attlas.recording import Trace
+from attlas.errors import AttlasError
+from attlas.figures import maps_of
+from attlas.recording import Trace, observe
 
 ENCODER = {".41", ".59", ".52", ".48"}  # of the first text
 DECODER = {".11", ".89", ".72", ".28"}
@@ -85,3 +88,64 @@ def test_what_is_not_there_or_not_one_thing_is_told_with_what_helps(
     path = tmp_path / "m.svg"
     assert figure(two_texts, *options, "-o", path) == (2, "", f"attlas: wanted {told}\n")
     assert not path.exists()
+
+
+@pytest.fixture(scope="module")
+def searched(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Trace]:
+    """A search by three beams for two texts, by a model of Hugging Face."""
+    transformers = pytest.importorskip("transformers")
+    each = {"layers": 1, "attention_heads": 1, "ffn_dim": 8}
+    sizes = {f"{side}_{name}": n for name, n in each.items() for side in ("encoder", "decoder")}
+    config = transformers.BartConfig(
+        vocab_size=30, d_model=8, max_position_embeddings=32, forced_eos_token_id=None, **sizes
+    )
+    torch.manual_seed(0)
+    model = transformers.BartForConditionalGeneration(config).eval()
+    with observe(model) as trace:
+        model.generate(torch.randint(4, 30, (2, 5)), num_beams=3, max_new_tokens=4)
+    path = tmp_path_factory.mktemp("beams") / "beams.safetensors"
+    trace.save(path)
+    return path, trace
+
+
+@pytest.mark.parametrize("row", range(6))
+def test_each_row_of_a_beam_search_is_reached_in_the_decoder(
+    searched: tuple[Path, Trace], row: int
+) -> None:
+    _, trace = searched
+    for layer, rows in {"model.decoder": 6, "model.encoder": 2}.items():
+        if row >= rows:
+            with pytest.raises(AttlasError, match=f"a batch row from 0 to {rows - 1}; got {row};"):
+                maps_of(trace, row, layer=layer)
+            continue
+        for name, found in maps_of(trace, row, layer=layer).items():
+            expected = trace[name].weights()[row, 0]
+            weights = torch.from_numpy(found.rows(0, len(found.target)))
+            torch.testing.assert_close(weights, expected.double())
+
+
+def test_a_row_that_would_be_of_several_texts_is_refused(
+    searched: tuple[Path, Trace], tmp_path: Path
+) -> None:
+    path, trace = searched
+    assert len(maps_of(trace, 0)) == 3  # the first row is of the first text in all of them
+    for row in (1, 3):
+        code, _, error = figure(path, "--row", row, "-o", tmp_path / "map.svg")
+        assert code == 2
+        assert f"row {row} would be of several texts; got 2 rows of 'model.encoder" in error
+        assert "and 6 rows of 'model.decoder" in error
+        advised = ("--row", row, "--layer", "model.decoder.layers.0.encoder_attn")
+        assert figure(path, *advised, "-o", tmp_path / "map.svg")[0] == 0
+    assert figure(path, "--row", 6, "-o", tmp_path / "map.svg")[0] == 2
+
+
+def test_tokens_of_two_texts_do_not_name_the_six_rows_of_a_beam_search(
+    searched: tuple[Path, Trace],
+) -> None:
+    _, trace = searched
+    trace.label([list("abcde"), list("vwxyz")])
+    (encoder,) = maps_of(trace, 1, layer="model.encoder").values()
+    assert encoder.source == tuple("vwxyz")
+    for row in range(6):
+        (cross,) = maps_of(trace, row, layer="model.decoder.layers.0.encoder_attn").values()
+        assert cross.source == tuple("01234")

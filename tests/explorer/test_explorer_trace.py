@@ -16,7 +16,7 @@ from attlas.explorer import app
 from attlas.explorer.maps import Maps
 from attlas.explorer.tile import unpack
 from attlas.patterns import everywhere
-from attlas.recording import FactoredReading, Trace
+from attlas.recording import DenseReading, FactoredReading, Trace
 
 
 def seen() -> Trace:
@@ -173,3 +173,24 @@ def test_tiles_wait_for_their_turn_because_each_needs_its_memory(
 
 def test_maps_that_are_empty_have_no_name() -> None:
     assert Maps().told(None) == {"map": None, "layers": []}
+
+
+def test_rows_of_layers_with_other_numbers_of_rows_are_not_shown_as_one_text() -> None:
+    """As of a beam search, in which a decoder has several rows of each text."""
+    torch.manual_seed(0)
+    weights = {"encoder": torch.rand(2, 1, 3, 3), "decoder": torch.rand(6, 1, 4, 3)}
+    trace = Trace()
+    for layer, values in weights.items():
+        trace.note(layer, DenseReading(values))
+    trace.label([list("abc"), list("xyz")])
+    with TestClient(app(trace), base_url="http://127.0.0.1") as opened:
+        texts = opened.get("/api/model").json()["texts"]
+        assert texts[:2] == ["row 0 of 2: a b c", "row 1 of 2: x y z"]
+        assert texts[2:] == [f"row {row} of 6" for row in range(6)]
+        for number in range(8):
+            layer, row = ("encoder", number) if number < 2 else ("decoder", number - 2)
+            told = opened.get(f"/api/texts/{number}").json()
+            assert [one["name"] for one in told["layers"]] == [layer]
+            tile = unpack(opened.get(f"/api/maps/{told['map']}/0").content)
+            torch.testing.assert_close(tile, weights[layer][row], atol=1e-4, rtol=0)
+        assert opened.get("/api/texts/8").status_code == 404

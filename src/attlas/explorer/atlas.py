@@ -41,9 +41,12 @@ class Atlas:
     layers: tuple[Layer, ...]
 
     @classmethod
-    def of(cls, trace: Trace, row: int = 0) -> "Atlas":
-        """The maps of this batch row; those of target × source come first."""
-        layers = [layer for name in trace.layers for layer in _layers(trace, name, row)]
+    def of(cls, trace: Trace, row: int = 0, batch: int | None = None) -> "Atlas":
+        """The maps of this batch row; those of target × source come first.
+
+        batch: only those of layers with as many batch rows; None = all that have this row.
+        """
+        layers = [layer for name in trace.layers for layer in _layers(trace, name, row, batch)]
         return cls(tuple(sorted(layers, key=lambda layer: layer.axes.within)))
 
     @property
@@ -69,11 +72,17 @@ def _tensors(reading: Reading) -> list[torch.Tensor]:
     return [part for part in parts if isinstance(part, torch.Tensor)]
 
 
-def _layers(trace: Trace, name: str, row: int) -> Iterator[Layer]:
+def _layers(trace: Trace, name: str, row: int, batch: int | None) -> Iterator[Layer]:
     """A layer for each of its calls; calls of one query each are the rows of one map, where what
     they look at stays or grows by one slot a time. Calls are counted from 0, as in the trace."""
     every = enumerate(trace.calls(name))
-    calls = [(number, call.at(row)) for number, call in every if row < call.shape[0]]
+    chosen = [
+        (number, call)
+        for number, call in every
+        if row < call.shape[0] and batch in (None, call.shape[0])
+    ]
+    calls = [(number, call.at(row)) for number, call in chosen]
+    sizes = {number: call.shape[0] for number, call in chosen}
     stepwise = all(call.shape[2] == 1 for _, call in calls)
     runs = list(_runs(calls)) if stepwise else [[one] for one in calls]
     for run in runs:
@@ -83,7 +92,7 @@ def _layers(trace: Trace, name: str, row: int) -> Iterator[Layer]:
         if queries and slots:
             numbers = f"call {first}" if first == last else f"calls {first}–{last}"
             of = f", {numbers}" if len(runs) > 1 else ""
-            axes = axes_of(trace, name, row, queries, slots)
+            axes = axes_of(trace, name, row, sizes[first], queries, slots)
             yield Layer(f"{name or 'model'}{of}", call, axes)
 
 

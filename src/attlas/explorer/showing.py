@@ -27,7 +27,10 @@ class Showing:
                 "a trace with readings", "an empty one", "run the model inside of attlas.observe"
             )
         self._trace, self._name, self._maps = trace, name, maps
-        self._count = max(call.shape[0] for name in trace.layers for call in trace.calls(name))
+        sizes = {call.shape[0] for name in trace.layers for call in trace.calls(name)}
+        # Layers with other numbers of rows, as in a beam search, are of other texts at one row.
+        self._rows = [(row, batch) for batch in sorted(sizes) for row in range(batch)]
+        self._several = len(sizes) > 1
 
     @property
     def routes(self) -> list[Route]:
@@ -35,14 +38,20 @@ class Showing:
         return [Route("/model", self._model), Route("/texts/{row}", self._text)]
 
     async def _model(self, request: Request) -> Response:
-        texts = [_preview(self._trace, row) for row in range(self._count)]
+        texts = [self._named(*one) for one in self._rows]
         return fresh_json({"facts": {"name": self._name}, "texts": texts})
 
     async def _text(self, request: Request) -> Response:
         row = place(request, "row")
-        if row >= self._count:
+        if row >= len(self._rows):
             raise HTTPException(404, "a text of this trace")
         return fresh_json(await run_in_threadpool(self._told, row))
+
+    def _named(self, row: int, batch: int) -> str:
+        preview = _preview(self._trace, row, batch)
+        if not self._several:
+            return preview
+        return f"row {row} of {batch}" + (f": {preview}" if preview else "")
 
     def _told(self, row: int) -> dict[str, Any]:
         return {
@@ -50,15 +59,15 @@ class Showing:
             "score": None,
             "remarks": [],
             "blank": "",
-            **self._maps.told(Atlas.of(self._trace, row)),
+            **self._maps.told(Atlas.of(self._trace, *self._rows[row])),
         }
 
 
-def _preview(trace: Trace, row: int) -> str:
-    """The beginning of a text, "" where nobody named its tokens."""
+def _preview(trace: Trace, row: int, batch: int) -> str:
+    """The beginning of a text, "" where nobody named the tokens of so many."""
     sides = [trace.source, trace.target]
     sides += [side for layer in trace.layers for side in trace.tokens(layer)]
-    tokens = next((side[row] for side in sides if row < len(side) and side[row]), ())
+    tokens = next((side[row] for side in sides if len(side) == batch and side[row]), ())
     marked = any(token.startswith("▁") for token in tokens)
     text = ("" if marked else " ").join(tokens[:_PREVIEW]).replace("▁", " ").strip()
     return text if len(text) <= _PREVIEW else f"{text[: _PREVIEW - 1].rstrip()}…"

@@ -1,8 +1,8 @@
 """From a trace to the maps in it, and to their figure."""
 
 import warnings
-from collections.abc import Iterable
-from dataclasses import replace
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 
 from matplotlib.figure import Figure
 
@@ -46,20 +46,27 @@ def maps_of(trace: Trace, row: int = 0, *, layer: str | None = None) -> dict[str
     Where this ends a part of some names, only those: "decoder.layers.1" is not "….10", nor
     "head 1" "head 12".
 
-    Errors: `AttlasError` for a row that the trace does not have, and where no name begins so.
+    Maps of a beam search have several rows of each text where a decoder looks, and one where an
+    encoder does: which rows are of one text, nobody says, and only row 0 is of the first in all of
+    them. Of another row `layer` chooses maps that have as many rows as each other.
+
+    Errors: `AttlasError` for a row that a map does not have, or that is of several texts, and where
+    no name begins so.
     Warns with `UnfitTokens` where this row has fewer tokens than the axes that would show them have
     places, and another row as many.
     """
-    maps = _all_maps(trace, row)
-    named = _beginning_so(maps, layer or "")
-    if maps and not named:
+    places = _places(trace)
+    named = _beginning_so(places, layer or "")
+    if places and not named:
         raise AttlasError(
-            "the beginning of a map's name", quoted(layer), f"choose from: {listed(maps)}"
+            "the beginning of a map's name", quoted(layer), f"choose from: {listed(places)}"
         )
-    unfit = [text for name in named for text in _unfit(trace, maps[name][0], row, maps[name][1])]
+    _check_row(places, named, row)
+    maps = {name: _map_at(trace, places[name], row) for name in named}
+    unfit = [text for name in named for text in _unfit(trace, places[name], row, maps[name])]
     for text in dict.fromkeys(unfit):
         warnings.warn(text, UnfitTokens, stacklevel=2)
-    return {name: maps[name][1] for name in named}
+    return maps
 
 
 class UnfitTokens(UserWarning):
@@ -72,36 +79,60 @@ def _beginning_so(names: Iterable[str], beginning: str) -> list[str]:
     return whole or those
 
 
-def _all_maps(trace: Trace, row: int) -> dict[str, tuple[str, Map]]:
-    """Each with the path of its layer."""
-    maps: dict[str, tuple[str, Map]] = {}
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """Which map of a trace: the reading of a call of a layer, and a head of it."""
+
+    layer: str
+    reading: Reading
+    head: int
+
+
+def _places(trace: Trace) -> dict[str, _Place]:
+    """Every map of a trace, by its name."""
+    places: dict[str, _Place] = {}
     for layer in trace.layers:
         calls = trace.calls(layer)
         for call, reading in enumerate(calls):
-            batch, heads, _, _ = reading.shape
-            if not 0 <= row < batch:
-                raise AttlasError(
-                    f"a batch row from 0 to {batch - 1}", str(row), "choose a row of the trace"
-                )
-            for head, map_ in enumerate(_heads(reading, trace, layer, row)):
+            heads = reading.shape[1]
+            for head in range(heads):
                 numbers = [f"call {call}"] * (len(calls) > 1) + [f"head {head}"] * (heads > 1)
-                maps[", ".join([layer or "model", *numbers])] = layer, map_
-    return maps
+                name = ", ".join([layer or "model", *numbers])
+                places[name] = _Place(layer, reading, head)
+    return places
 
 
-def _heads(reading: Reading, trace: Trace, layer: str, row: int) -> list[Map]:
-    _, heads, queries, slots = reading.shape
-    axes = axes_of(trace, layer, row, queries, slots)
+def _check_row(places: dict[str, _Place], named: Sequence[str], row: int) -> None:
+    """That each of these maps has this row, and that it is of the same text in all of them."""
+    batches = {name: places[name].reading.shape[0] for name in named}
+    least, most = min(batches.values(), default=0), max(batches.values(), default=0)
+    if batches and not 0 <= row < most:
+        raise AttlasError(
+            f"a batch row from 0 to {most - 1}", str(row), "choose a row of the trace"
+        )
+    if row and least != most:
+        of_each = {count: next(n for n in named if batches[n] == count) for count in (least, most)}
+        rows = " and ".join(f"{count} rows of {name!r}" for count, name in of_each.items())
+        raise AttlasError(
+            f"maps with as many batch rows as each other, or row {row} would be of several texts",
+            rows,
+            f"choose maps of the same number of rows by their layer, such as {of_each[most]!r}",
+        )
+
+
+def _map_at(trace: Trace, place: _Place, row: int) -> Map:
+    batch, _, queries, slots = place.reading.shape
+    axes = axes_of(trace, place.layer, row, batch, queries, slots)
     names, slot_names = axes.queries or _numbers(queries), axes.slots or _numbers(slots)
-    maps = [Map.of(reading, slot_names, names, row=row, head=head) for head in range(heads)]
-    return [replace(map_, axes=WITHIN if axes.within else ACROSS) for map_ in maps]
+    map_ = Map.of(place.reading, slot_names, names, row=row, head=place.head)
+    return replace(map_, axes=WITHIN if axes.within else ACROSS)
 
 
-def _unfit(trace: Trace, layer: str, row: int, map_: Map) -> list[str]:
+def _unfit(trace: Trace, place: _Place, row: int, map_: Map) -> list[str]:
     """What to say of tokens of the layer that leave padding of this row unnamed."""
     told = []
-    for rows in trace.tokens(layer):
-        own = len(rows[row]) if row < len(rows) else 0
+    for rows in trace.tokens(place.layer):
+        own = len(rows[row]) if len(rows) == place.reading.shape[0] else 0
         places = max(map(len, rows), default=0)
         if 0 < own < places and _numbers(places) in (map_.source, map_.target):
             tokens = f"{own:,} token{'s' if own > 1 else ''}"

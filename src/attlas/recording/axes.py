@@ -18,9 +18,13 @@ class Axes:
     within: bool
 
 
-def axes_of(trace: Trace, layer: str, row: int, queries: int, slots: int) -> Axes:
-    """The axes of a map of this many queries and slots that this layer has of this batch row."""
-    source, target = (rows[row] if row < len(rows) else () for rows in trace.tokens(layer))
+def axes_of(trace: Trace, layer: str, row: int, batch: int, queries: int, slots: int) -> Axes:
+    """The axes of a map of this many queries and slots that this layer has of this batch row.
+
+    batch: how many rows it has; the tokens of as many name them. In a beam search a decoder has
+    several rows of each text, and row n of an encoder is another text than its row n.
+    """
+    source, target = (rows[row] if len(rows) == batch else () for rows in trace.tokens(layer))
     relation, named_itself = trace.relation(layer), not trace.looks_across(layer)
     fit = queries == len(target) and slots == len(source) and source != target
     if named_itself or relation == "cross" or (relation is None and fit):
@@ -35,7 +39,7 @@ def axes_of(trace: Trace, layer: str, row: int, queries: int, slots: int) -> Axe
     padded = [
         0 < len(side) < queries == max(map(len, rows))
         for side, rows in zip((source, target), trace.tokens(layer), strict=True)
-        if rows
+        if len(rows) == batch
     ]
     if any(padded) and not (own == target and trace.causal(layer)):
         own = ()

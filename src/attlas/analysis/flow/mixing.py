@@ -68,7 +68,14 @@ def layers_of(
         )
     if row is None:
         return readings
-    batch = min((reading.shape[0] for reading in readings), default=0)
+    batches = {reading.shape[0] for reading in readings}
+    if len(batches) > 1:
+        raise AttlasError(
+            f"readings of as many batch rows as each other, or row={row} is of several texts",
+            ", ".join(str(reading.shape) for reading in readings),
+            "give the readings of one text, by reading.at(row)",
+        )
+    batch = next(iter(batches), 0)
     if not 0 <= row < batch:
         raise AttlasError(f"a text from 0 to {batch - 1}", f"row={row}", "count batch rows from 0")
     return tuple(reading.at(row) for reading in readings)
