@@ -264,3 +264,54 @@ def test_a_softmax_over_queries_is_told():
     with pytest.warns(UserWarning, match=told), observe(model) as trace:
         model(torch.randn(1, 5, 8), *torch.randn(3, 1, 2, 4, 8))
     assert trace.layers == ("read",)
+
+
+def summed(weights, sampled):
+    """As Deformable DETR is written."""
+    return (weights[..., None] * sampled).sum(-2)
+
+
+def by_einsum(weights, sampled):
+    return torch.einsum("bhqp,bhqpd->bhqd", weights, sampled)
+
+
+class DeformableAttention(nn.Module):
+    """Weights of points beside each query, in a map of 3 × 4 values (Zhu et al., 2021)."""
+
+    def __init__(self, read):
+        super().__init__()
+        self.offsets, self.weights = nn.Linear(8, 2 * 3 * 2), nn.Linear(8, 2 * 3)
+        self.read = read
+
+    def forward(self, query, values):
+        batch, queries, _ = query.shape
+        grid = self.offsets(query).view(batch, queries, 2, 3, 2).transpose(1, 2).tanh()
+        weights = self.weights(query).view(batch, queries, 2, 3).transpose(1, 2).softmax(-1)
+        maps = values.view(batch, 3, 4, 2, 4).permute(0, 3, 4, 1, 2).flatten(0, 1)
+        sampled = F.grid_sample(maps, grid.flatten(0, 1), align_corners=False)
+        return self.read(weights, sampled.permute(0, 2, 3, 1).unflatten(0, (batch, 2)))
+
+
+@pytest.mark.parametrize("read", [summed, by_einsum])
+def test_attention_to_sampled_points_is_told_to_have_no_axis_of_keys(read):
+    class Model(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.sampling = DeformableAttention(read)
+            self.plain = Calling(F.scaled_dot_product_attention)
+
+        def forward(self, query, values, *given):
+            return self.sampling(query, values), self.plain(*given)
+
+    given = torch.randn(2, 5, 8), torch.randn(2, 12, 8)
+    alone = DeformableAttention(read)
+    told = (
+        r"cannot read: \[''\] \(1 × each\): .*sampled points \(deformable attention\).*no axis of"
+    )
+    with pytest.raises(AttlasError, match=told), observe(alone):
+        alone(*given)
+    model = Model()
+    told = r"cannot read.*\['sampling'\] \(1 × each\): .*sampled points \(deformable attention\)"
+    with pytest.warns(UserWarning, match=told), observe(model) as trace:
+        model(*given, *vectors(1, 2, QUERIES, 4))
+    assert trace.layers == ("plain",)
