@@ -146,6 +146,7 @@ class _Search:
                 self.climb(logits, objective, bound, steps)
         best = self.best
         at_most = self.mean(_vertices(self.own).masked_fill(~self.rows.seen, 0.0).amax(-1))
+        at_most = torch.maximum(at_most, best.divergence)  # equal at a vertex, but for rounding
         return Adversary(self.weights_of(best.q), best.divergence, best.distance, at_most)
 
     def start(self, number: int, generator: torch.Generator) -> tuple[_Weights, _Weights | None]:
@@ -223,7 +224,9 @@ class _Search:
         least = torch.finfo(gram.dtype).tiny
         steep = gram.diagonal(dim1=1, dim2=2)
         gram = gram + torch.diag_embed(_RIDGE * steep + least**0.5)
-        pull = torch.linalg.solve(gram, spread @ c.flatten(1)[..., None])
+        # Two slopes may be one in float32; then nothing is held in this step.
+        pull = torch.linalg.solve_ex(gram, spread @ c.flatten(1)[..., None])[0]
+        pull = pull.nan_to_num(0.0, 0.0, 0.0)
         onwards = c - (slopes.flatten(2).mT @ pull).view_as(c)
         short = _INSIDE * bound - found.distance
         back = f * (short / steep[:, 0].clamp(min=least**0.5))[:, None, None]
