@@ -14,6 +14,9 @@ from torch.nn.functional import scaled_dot_product_attention as imported_by_name
 from attlas.errors import AttlasError
 from attlas.patterns import causal, everywhere
 from attlas.recording import DenseReading, FactoredReading, intervene, observe, uniform, without
+from attlas.recording.foreign import calling
+from attlas.recording.foreign.watch import _OF_NO_TENSOR
+from attlas.recording.place import attribute
 
 
 class Fused(nn.Module):
@@ -551,3 +554,58 @@ def test_what_is_looked_at_beside_hidden_states_is_told_apart(context, relation,
         model(text, given)
     assert trace.relation("") == (relation or "self")
     assert trace.causal("") == causal
+
+
+@pytest.mark.parametrize("function", sorted(_OF_NO_TENSOR, key=str), ids=str)
+def test_functions_that_are_passed_by_give_no_tensor_and_change_none(function):
+    tensor = torch.randn(2, 3)
+    before = tensor.clone()
+    found = function(tensor)
+    given = found if isinstance(found, tuple | list) else (found,)
+    assert not any(isinstance(one, torch.Tensor) for one in given)
+    assert torch.equal(tensor, before)
+    assert tensor._version == 0
+
+
+class Holder(nn.Module):
+    """Has attributes of every kind."""
+
+    of_class = 3
+
+    def __init__(self):
+        super().__init__()
+        self.num_heads, self.map = 2, nn.Linear(2, 2)
+
+    @property
+    def computed(self):
+        return self.num_heads + 1
+
+
+class Asked(Holder):
+    """Has whatever it is asked for."""
+
+    def __getattr__(self, name):
+        return 7 if name == "answered" else super().__getattr__(name)
+
+
+@pytest.mark.parametrize("kind", [Holder, Asked])
+@pytest.mark.parametrize("name", ["num_heads", "of_class", "computed", "answered", "nothing"])
+def test_an_attribute_of_a_module_is_what_getattr_gives(kind, name):
+    module = kind()
+    assert attribute(module, name) == getattr(module, name, None)
+
+
+def test_who_is_at_work_is_looked_up_once_for_a_fused_call(monkeypatch):
+    class Layer(nn.Module):
+        def forward(self, x):
+            return F.scaled_dot_product_attention(x, x, x)
+
+    looked_up, look_up = [], calling._look_up
+    monkeypatch.setattr(calling, "_look_up", lambda: looked_up.append(1) or look_up())
+    layer, x = Layer(), torch.randn(1, 2, 4, 8)
+    with observe(nn.Sequential(layer, layer)) as trace:
+        layer(x)  # the first of all also says that a model runs
+        looked_up.clear()
+        layer(x)
+    assert looked_up == [1]
+    assert len(trace.calls("0")) == 2

@@ -11,7 +11,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 import attlas
 from attlas.recording import observe
-from attlas.recording.foreign.origins import RecentCalls
+from attlas.recording.foreign.calls import RecentCalls
 
 transformers = pytest.importorskip("transformers")
 

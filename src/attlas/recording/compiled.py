@@ -10,8 +10,6 @@ def check_not_compiled(model: nn.Module) -> None:
     """Errors: `AttlasError` for a model that torch.compile has taken over, wholly or in part, or
     torch.jit."""
     for path, module in model.named_modules():
-        whole = hasattr(module, "_orig_mod")
-        within = hasattr(module.forward, "_torchdynamo_orig_callable")
         if isinstance(module, torch.jit.ScriptModule):
             raise AttlasError(
                 "a model in Python: a scripted one calls no function that could be heard",
@@ -20,6 +18,8 @@ def check_not_compiled(model: nn.Module) -> None:
                 else type(module).__name__,
                 "observe the model that was scripted or traced",
             )
+        whole = "_orig_mod" in module._modules or "_orig_mod" in vars(module)
+        within = hasattr(module.forward, "_torchdynamo_orig_callable")
         if whole or within or getattr(module, "_compiled_call_impl", None) is not None:
             where = f"its module {path!r}" if path else type(module).__name__
             raise AttlasError(

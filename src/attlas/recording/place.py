@@ -1,8 +1,9 @@
 """A module of a model, at work."""
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
+from functools import lru_cache
 from itertools import product
 from typing import Any
 
@@ -69,3 +70,21 @@ class Place:
         that many times fewer, each for all heads."""
         given = [Counter(text[:2]) for text in self.texts]
         return Counter((rows, places)) in given and Counter((rows // heads, places)) not in given
+
+
+def attribute(owner: Any, name: str) -> Any:
+    """`getattr(owner, name, None)`, without the error that a module makes of what it has not."""
+    if isinstance(owner, nn.Module):
+        found = owner.__dict__.get(name, owner)
+        if found is not owner:
+            return found
+        kind: Any = type(owner)
+        if not _has_more(kind, name):
+            return None  # what is left are parameters, buffers and modules
+    return getattr(owner, name, None)
+
+
+@lru_cache(4096)
+def _has_more(kind: Hashable, name: str) -> bool:
+    """Whether such a module may have an attribute of this name beside those that it holds."""
+    return hasattr(kind, name) or getattr(kind, "__getattr__", None) is not nn.Module.__getattr__

@@ -1,7 +1,9 @@
 """Whose call it is: the module of the observed model that is at work."""
 
 import sys
-from collections.abc import Callable, Iterator, Mapping
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from types import CodeType, FrameType
 from typing import Any
 
@@ -10,7 +12,7 @@ from torch import Tensor, nn
 from attlas.recording.foreign.origins import Inputs, inputs_of
 from attlas.recording.foreign.unreadable import unreadable
 from attlas.recording.foreign.versions import overlap, share_memory
-from attlas.recording.place import Place
+from attlas.recording.place import Place, attribute
 
 # What a module's forward calls the memory of a generation, and what else it is given to look at.
 _CACHES = ("past_key_values", "past_key_value", "layer_past", "layer_state")
@@ -24,6 +26,48 @@ _NO_TEXTS = ("mask", "bias", "pos")  # in the names of what is given beside a te
 _CALL = nn.Module._call_impl.__code__
 _AT_WORK = "attlas: at work"  # no name of a variable
 
+AtWork = tuple[nn.Module, FrameType, dict[str, Any]]
+"""A module, the frame of one of its methods that is running, and its variables."""
+
+
+class _Walk:
+    """The modules that are at work, looked up as far as somebody asks, and once."""
+
+    def __init__(self) -> None:
+        self._known: list[AtWork] = []
+        self._rest = _look_up()
+
+    def __iter__(self) -> Iterator[AtWork]:
+        place = 0
+        while True:
+            if place == len(self._known):
+                more = next(self._rest, None)
+                if more is None:
+                    return
+                self._known.append(more)
+            yield self._known[place]
+            place += 1
+
+
+class _Here(threading.local):
+    """The walk of the function of torch that is heard in this thread, if somebody has begun it."""
+
+    walk: _Walk | None = None
+
+
+_here = _Here()
+
+
+@contextmanager
+def one_function() -> Iterator[None]:
+    """For the length of a block, in which one function of torch is heard and no module is called,
+    who is at work is looked up once, however many ask."""
+    before, _here.walk = _here.walk, _Walk()
+    try:
+        yield
+    finally:
+        _here.walk = before
+
 
 def place_of_call(names: Mapping[int, str]) -> Place | None:
     """The innermost module among `names` (identity → path) whose method is running, in this thread.
@@ -36,7 +80,7 @@ def place_of_call(names: Mapping[int, str]) -> Place | None:
     locally: dict[str, Any] = {}
     texts: tuple[tuple[int, ...], ...] = ()
     left = strange = False
-    for who, frame in _at_work():
+    for who, frame, known in _at_work():
         if isinstance(who, nn.Softmax):
             continue  # whoever holds it looks
         if module is None and id(who) in names:
@@ -48,10 +92,10 @@ def place_of_call(names: Mapping[int, str]) -> Place | None:
             left = left or who is not module
             if left and (texts or id(who) not in names):
                 break
-            own = _parameters(frame)
+            own = _parameters(frame.f_code, known)
             if not left:
                 given |= own
-                locally |= frame.f_locals
+                locally |= known
             if frame.f_code.co_name == "forward":
                 texts = texts or _texts(own)  # else of who holds a module that takes no text
     if module is None:
@@ -72,7 +116,7 @@ def inputs_at_work(module: nn.Module) -> Iterator[Inputs]:
     current: nn.Module | None = None
     given: tuple[Any, ...] = ()
     called = False
-    for who, frame in _at_work():
+    for who, frame, known in _at_work():
         if current is None and who is not module:
             continue
         if current is not None and who is not current:
@@ -80,9 +124,9 @@ def inputs_at_work(module: nn.Module) -> Iterator[Inputs]:
             given, called = (), False
         current = who
         if frame.f_code is _CALL and not called:
-            given, called = (frame.f_locals["args"], frame.f_locals["kwargs"]), True
+            given, called = (known["args"], known["kwargs"]), True
         elif not called:
-            given = tuple(_parameters(frame).values())
+            given = tuple(_parameters(frame.f_code, known).values())
     if current is not None:
         yield inputs_of(*given)
 
@@ -105,10 +149,20 @@ def call_at_work() -> tuple[object, Callable[[], Inputs]]:
     return known.setdefault(_AT_WORK, object()), lambda: inputs_of(*given)
 
 
-def _parameters(frame: FrameType) -> dict[str, Any]:
-    code, known = frame.f_code, frame.f_locals
-    names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
-    return {name: known[name] for name in names if name in known}
+def _parameters(code: CodeType, known: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: known[name] for name in _names_of(code)[1] if name in known}
+
+
+def _names_of(code: CodeType) -> tuple[str | None, tuple[str, ...]]:
+    """The name of the first parameter of a function, and of all that have one."""
+    found = _names.get(id(code))
+    if found is None:
+        names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+        found = _names[id(code)] = code, names[0] if code.co_argcount else None, names
+    return found[1:]
+
+
+_names: dict[int, tuple[CodeType, str | None, tuple[str, ...]]] = {}  # by identities that are kept
 
 
 def _texts(given: Mapping[str, Any]) -> tuple[tuple[int, ...], ...]:
@@ -117,7 +171,7 @@ def _texts(given: Mapping[str, Any]) -> tuple[tuple[int, ...], ...]:
     """
     texts: list[Tensor] = []
     for name, one in given.items():
-        if any(part in name for part in _NO_TEXTS) or not isinstance(one, Tensor):
+        if not isinstance(one, Tensor) or any(part in name for part in _NO_TEXTS):
             continue
         vectors = one.ndim == 3 and one.is_floating_point() and not unreadable(one)
         if not vectors:
@@ -130,28 +184,45 @@ def _texts(given: Mapping[str, Any]) -> tuple[tuple[int, ...], ...]:
     return tuple(tuple(text.shape) for text in texts)
 
 
-def _at_work() -> Iterator[tuple[nn.Module, FrameType]]:
-    """The modules whose methods are running, the innermost first, and in which frames.
+def _at_work() -> Iterable[AtWork]:
+    """The modules whose methods are running, the innermost first, in which frames, and with which
+    variables."""
+    return _look_up() if _here.walk is None else _here.walk
+
+
+def _look_up() -> Iterator[AtWork]:
+    """The same, as it is now.
 
     A function that was given a module is at work for it where a method of the module called it:
     a function that compares two models works for neither.
     """
     frame: FrameType | None = sys._getframe(1)
-    waiting: list[tuple[nn.Module, FrameType]] = []
+    waiting: list[AtWork] = []
     while frame is not None:
         code = frame.f_code
-        who = frame.f_locals.get(code.co_varnames[0]) if code.co_argcount else None
+        first, _ = _names_of(code)
+        known = frame.f_locals if first is not None else {}
+        who = known.get(first or "")
         if isinstance(who, nn.Module):
-            waiting.append((who, frame))
-            if _is_method(code, who):
-                yield from (pair for pair in waiting if pair[0] is who)
+            if _is_method(code, type(who)):
+                yield from (one for one in waiting if one[0] is who)
                 waiting = []
+                yield who, frame, known
+            else:
+                waiting.append((who, frame, known))
         frame = frame.f_back
 
 
-def _is_method(code: CodeType, who: nn.Module) -> bool:
-    owner = code.co_qualname.rpartition(".")[0]
-    return any(kind.__qualname__ == owner for kind in type(who).__mro__)
+def _is_method(code: CodeType, kind: type[nn.Module]) -> bool:
+    found = _methods.get((id(code), kind))
+    if found is None:
+        owner = code.co_qualname.rpartition(".")[0]
+        found = any(one.__qualname__ == owner for one in kind.__mro__)
+        _methods[id(code), kind] = found
+    return found
+
+
+_methods: dict[tuple[int, type[nn.Module]], bool] = {}
 
 
 def _cache(given: Mapping[str, Any]) -> Any:
@@ -164,7 +235,7 @@ def _cache(given: Mapping[str, Any]) -> Any:
 
 def _has_two(module: nn.Module) -> bool:
     """Whether a generation of its model remembers a target and a source, in a cache of two."""
-    config = getattr(module, "config", None)
+    config = attribute(module, "config")
     return getattr(config, "is_encoder_decoder", None) is True
 
 
@@ -206,7 +277,7 @@ def _across(module: nn.Module, given: Mapping[str, Any]) -> bool | None:
         )
     if any(name in given for name in _QUERIES):
         return False
-    told = (getattr(module, name, None) for name in _TOLD)
+    told = (attribute(module, name) for name in _TOLD)
     return next((one for one in told if isinstance(one, bool)), None)
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import pairwise
 from math import prod
 from typing import Any
@@ -203,8 +204,13 @@ class Folds:
 
 def _key(tensor: Tensor) -> _Key:
     """By its axes but that of places, and in which order they lie in memory."""
-    axes = tuple(sorted(range(tensor.ndim), key=tensor.stride().__getitem__))
-    return tuple(tensor.shape[:-2]), tensor.shape[-1], axes
+    shape = tensor.shape
+    return shape[:-2], shape[-1], _by_stride(tensor.stride())
+
+
+@lru_cache(4096)
+def _by_stride(strides: tuple[int, ...]) -> tuple[int, ...]:
+    return tuple(sorted(range(len(strides)), key=strides.__getitem__))
 
 
 def _size(factors: Factors) -> int:
@@ -217,7 +223,8 @@ def _plain(tensor: Tensor) -> Layout:
     return tuple(((size, stride),) for size, stride in pairs)
 
 
-def _regrouped(layout: Layout, shape: Sequence[int]) -> Layout | None:
+@lru_cache(4096)  # a model takes the same axes apart in each of its layers
+def _regrouped(layout: Layout, shape: tuple[int, ...]) -> Layout | None:
     """The layout of the same numbers in another shape; None where a factor is cut in an odd way."""
     left = [factor for factors in layout for factor in factors if factor[0] != 1]
     found: list[Factors] = []

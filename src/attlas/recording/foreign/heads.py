@@ -10,7 +10,7 @@ from jaxtyping import Float, Shaped
 from torch import Tensor, nn
 
 from attlas.recording.foreign.folds import STACKED, Factors, Fold, Folds, in_order
-from attlas.recording.place import Place
+from attlas.recording.place import Place, attribute
 
 _HEADS = ("num_heads", "num_attention_heads", "n_heads", "n_head", "nhead", "heads")
 _WIDTHS = ("embed_dim", "hidden_size", "all_head_size", "d_model", "width", "dim", "inner_dim")
@@ -259,7 +259,7 @@ def _key_heads(module: nn.Module, groups: int, width: int) -> int | None:
 
 def _number(owner: Any, name: str) -> int | None:
     try:
-        value = getattr(owner, name, None)
+        value = attribute(owner, name)
     except Exception:  # a configuration may refuse what is another number in each layer
         return None
     return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else None

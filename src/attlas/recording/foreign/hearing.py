@@ -261,7 +261,14 @@ def _again() -> bool:
 
 def _has_parameters_at(factors: tuple[int, ...], module: nn.Module) -> bool:
     """Whether the numbers of a parameter of the module, such as a table of words, lie there."""
-    return any(memory(own) in factors for own in module.parameters())
+    waiting = [module]
+    while waiting:
+        one = waiting.pop()
+        held = one._parameters.values()
+        if any(own is not None and memory(own) in factors for own in held):
+            return True
+        waiting += [child for child in one._modules.values() if child is not None]
+    return False
 
 
 def _ours(module: nn.Module) -> bool:

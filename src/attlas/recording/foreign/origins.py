@@ -1,196 +1,38 @@
 """Which inputs of a module its queries and keys were made of: whether it looks at itself."""
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from heapq import heappop, heappush
 from itertools import chain, islice
-from typing import Any, Generic, Literal, NamedTuple, TypeVar
+from typing import Any, Literal
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
+from attlas.recording.foreign.calls import (
+    BLANK,
+    JOINING,
+    KERNELS,
+    LINEAR,
+    MOST_KEPT,
+    MOVING,
+    PARTS,
+    PRODUCTS,
+    SOFTMAXES,
+    Call,
+    Cut,
+    Following,
+    Made,
+    RecentCalls,
+    tensors_in,
+)
 from attlas.recording.foreign.versions import overlap
 
-_KEPT = 4096  # calls: a module makes some dozens between what it is given and its attention
 _NEAR = 512  # calls: within which scores, and matrices made of parameters, are sought
 _LEVELS = 6
 
-T = torch.Tensor
-Function = Callable[..., Any]
 Verdict = Literal["self", "cross", "neither", "apart", "unknown"]
 Inputs = Mapping[int, Tensor]
 """The tensors that a module was given, by identity."""
-
-
-class Made(NamedTuple):
-    """A tensor: its identity, and the number of the call that has made it or changed it last; -1
-    where nobody knows that call."""
-
-    identity: int
-    number: int
-
-
-class Call(NamedTuple):
-    """A call of a function: the tensors that it was given, the identity of one that it made, and
-    the number of the call that had made this identity before.
-
-    A function that changed a tensor in its place has made what it was given. view: how
-    what it was given lies in memory, and what it made, where it takes or joins parts.
-    """
-
-    function: Function
-    given: tuple[Made, ...]
-    made: int
-    earlier: int
-    view: "tuple[Lie, Lie] | None"
-
-    @property
-    def is_in_place(self) -> bool:
-        """Whether it has changed what it made."""
-        return any(one == self.made for one, _ in self.given)
-
-    @property
-    def cut(self) -> "Cut | None":
-        """Which part of an axis was taken, or, of a join, all places of the axis of which there are
-        more now; None where nobody knows."""
-        if self.view is None:
-            return None
-        return _joined(*self.view) if self.function in _JOINING else _taken(*self.view)
-
-
-class Lie(NamedTuple):
-    """How a tensor lies in memory."""
-
-    shape: tuple[int, ...]
-    stride: tuple[int, ...]
-    offset: int
-
-
-class Cut(NamedTuple):
-    """Places of one axis: so many, from the first of them on, each so many behind the one before.
-
-    alone: whether no other axis has as many.
-    """
-
-    size: int
-    first: int
-    step: int
-    alone: bool
-
-
-class RecentCalls:
-    """The newest calls of torch's functions, by the identities of their tensors, which it does not
-    keep alive.
-
-    An identity may be another tensor's once the first one is gone. So a call is noted with the
-    numbers of the calls that had made what it was given: whoever follows them seeks nothing.
-
-    start: the first call that is followed. Older ones belong to an earlier call of the model, whose
-    number and length are of no account.
-    """
-
-    def __init__(self) -> None:
-        self._ring: list[Any] = [None] * _KEPT
-        self._newest: dict[int, int] = {}
-        self.count = self.start = 0
-
-    def note(
-        self, function: Function, args: Sequence[Any], kwargs: Mapping[str, Any], result: Any
-    ) -> None:
-        """One more call; one that made no tensor and changed none is of no interest."""
-        if isinstance(result, Tensor):
-            made: tuple[int, ...] = (id(result),)
-            if not result.ndim:
-                function = torch.zeros  # a number alone is of no text
-        elif isinstance(result, tuple | list) and type(result) is not torch.Size:
-            made = tuple(map(id, _tensors(result)))
-        elif result is None and function is T.__setitem__:
-            made = (id(args[0]),)
-        else:
-            return
-        if function is T.__getitem__ and _chooses(args[1]):
-            function = _chosen
-        last = self._newest.get
-        if kwargs or function in _OF_LISTS:
-            tensors = _tensors((*args, *kwargs.values()))
-            given = [(id(one), last(id(one), -1)) for one in tensors]
-        else:
-            given = [(id(one), last(id(one), -1)) for one in args if isinstance(one, Tensor)]
-        pieces: Sequence[Any] = ()
-        if function in _CUTTING:
-            pieces = [result] if isinstance(result, Tensor) else result
-        for place, one in enumerate(made):
-            view = _view(args, pieces[place]) if place < len(pieces) else None
-            number = self.count
-            self._ring[number % _KEPT] = function, given, one, last(one, -1), view
-            self._newest[one] = number
-            self.count = number + 1
-            if not self.count % _KEPT:
-                kept = self._newest.items()
-                self._newest = {one: newest for one, newest in kept if self.keeps(newest)}
-                last = self._newest.get
-
-    def at(self, number: int) -> Call:
-        """The call of this number, which is kept."""
-        function, given, made, earlier, view = self._ring[number % _KEPT]
-        return Call(function, tuple(map(Made._make, given)), made, earlier, view)
-
-    def made(self, identity: int, before: int | None = None) -> Made:
-        """The tensor that has this identity now, or had it before the call of this number."""
-        number = self._newest.get(identity, -1)
-        while before is not None and number >= max(before, self._kept):
-            number = self.at(number).earlier
-        return Made(identity, number)
-
-    def born(self, identity: int) -> int:
-        """The number of the call that has made the tensor of this identity, in no place of another;
-        -1 where it is not followed."""
-        number = self._newest.get(identity, -1)
-        while self.follows(number):
-            call = self.at(number)
-            if not call.is_in_place:
-                return number
-            number = call.earlier
-        return -1
-
-    def keeps(self, number: int) -> bool:
-        """Whether the call of this number is known."""
-        return number >= self._kept
-
-    def follows(self, number: int) -> bool:
-        """Whether the call of this number is known, and no older than the call of the model."""
-        return number >= self.start and number >= self._kept
-
-    @property
-    def _kept(self) -> int:
-        return max(0, self.count - _KEPT)
-
-
-Note = TypeVar("Note")
-
-
-class Following(Generic[Note]):
-    """Calls to be followed, the newest first, with what is known of each of them."""
-
-    def __init__(self, calls: RecentCalls, oldest: int = 0) -> None:
-        self._calls, self._oldest = calls, oldest
-        self._heap: list[int] = []
-        self.notes: dict[int, Note] = {}
-
-    def want(self, number: int, note: Note) -> bool:
-        """Whether the call of this number is followed; from now on with this note."""
-        if number < self._oldest or not self._calls.follows(number):
-            return False
-        if number not in self.notes:
-            heappush(self._heap, -number)
-        self.notes[number] = note
-        return True
-
-    def __iter__(self) -> Iterator[tuple[int, Call, Note]]:
-        while self._heap:
-            number = -heappop(self._heap)
-            yield number, self._calls.at(number), self.notes.pop(number)
 
 
 @dataclass(slots=True)
@@ -248,7 +90,7 @@ class Origins:
         if work is not self._work:
             self._work, self._texts = work, frozenset(texts())
             self.calls.start = self._heard
-            if len(self._verdicts) > _KEPT:  # seldom: it asks each of them
+            if len(self._verdicts) > MOST_KEPT:  # seldom: it asks each of them
                 kept = self._verdicts.items()
                 self._verdicts = {one: verdict for one, verdict in kept if self.calls.keeps(one)}
         self._heard = self.calls.count
@@ -262,9 +104,9 @@ class Origins:
         calls: Following[None] = Following(self.calls, self.calls.count - _NEAR)
         calls.want(self.calls.made(id(weights)).number, None)
         for _, call, _ in calls:
-            if call.function in _SOFTMAXES:
+            if call.function in SOFTMAXES:
                 break
-            for one in _content(call):
+            for one in call.content:
                 calls.want(one.number, None)
         else:
             return None
@@ -342,14 +184,14 @@ class Origins:
             if len(who) > 1:
                 break
             factors = self._factors(call)
-            content = _content(call) if factors is None else factors or call.given[:1]
-            moves = call.function in _MOVING
-            if call.function in _JOINING:  # of several texts, or parts, in whatever order
+            content = call.content if factors is None else factors or call.given[:1]
+            moves = call.function in MOVING
+            if call.function in JOINING:  # of several texts, or parts, in whatever order
                 moves = sum(not self._is_learned(one) for one in set(content)) > 1
             what: Any = call.function
             cut = call.cut
             if cut is not None and cut.size == places and cut.alone:
-                moves, what = True, (cut if call.function in _PARTS else what)
+                moves, what = True, (cut if call.function in PARTS else what)
             for side in who:
                 moved[side].extend([what] if moves else ())
             for _, number in content[:1]:
@@ -380,8 +222,8 @@ class Origins:
             if met:
                 break
             factors = self._factors(call)
-            content = _content(call) if factors is None else factors or call.given[:1]
-            cut = call.cut if call.function in _PARTS else None
+            content = call.content if factors is None else factors or call.given[:1]
+            cut = call.cut if call.function in PARTS else None
             for side in who if cut is not None else ():
                 cuts[side].extend([cut] if cut is not None and cut.size == sizes[side] else ())
             for made in content[:1]:
@@ -426,15 +268,15 @@ class Origins:
         for number, call, who in calls:
             factors = self._factors(call, inputs)
             is_mixed = call.function in KERNELS or (factors is not None and len(factors) > 1)
-            content = _content(call) if factors is None else factors or call.given[:1]
-            ends = is_mixed or {0, 1} <= who or not (content or call.function in _BLANK)
-            joins = call.function in _JOINING and len(set(content)) > 1
+            content = call.content if factors is None else factors or call.given[:1]
+            ends = is_mixed or {0, 1} <= who or not (content or call.function in BLANK)
+            joins = call.function in JOINING and len(set(content)) > 1
             for side in who:
                 first = call.made in found[side].first
                 found[side].first.discard(call.made)
                 if factors is not None:
                     found[side].cut = False
-                elif first and call.function in _PARTS and not {0, 1} <= who:
+                elif first and call.function in PARTS and not {0, 1} <= who:
                     found[side].cut = True
                 if ends:
                     found[side].others.add(-1 - number)
@@ -470,41 +312,46 @@ class Origins:
             _, call, _ = next(iter(calls), (0, None, None))
             if call is None:
                 break
-            mixes = call.function in KERNELS or call.function in _PRODUCTS
-            wanted = call.given[:1] if mixes else _content(call)
+            mixes = call.function in KERNELS or call.function in PRODUCTS
+            wanted = call.given[:1] if mixes else call.content
         return reached.difference(self.learned)
 
     def _factors(self, call: Call, inputs: Collection[int] = ()) -> tuple[Made, ...] | None:
         """Those factors of a product that are not learned; None where it is no product."""
-        if call.function not in _PRODUCTS:
+        if call.function not in PRODUCTS:
             return None
-        factors = call.given[:2] if call.function in _LINEAR else call.given[-2:]
+        factors = call.given[:2] if call.function in LINEAR else call.given[-2:]
         return tuple(one for one in factors if one.identity in inputs or not self._is_learned(one))
 
     def _is_learned(self, tensor: Made) -> bool:
         """Whether it was made of parameters alone, and of nothing that the model was given."""
+        found = self._whether_learned(tensor)
+        if found is not None:
+            return found
         waiting = [tensor]
         while waiting:
-            one, number = waiting[-1]
-            known = self._whether_learned(one, number)
-            if known is None:
-                content = _content(self.calls.at(number))
-                unknown = [one for one in content if self._whether_learned(*one) is None]
-                if unknown:
-                    waiting.extend(unknown)
-                    continue
-                blank = self.calls.at(number).function in _BLANK
-                self._verdicts[number] = all(self._whether_learned(*one) for one in content) and (
-                    blank or bool(content)
-                )
+            number = waiting[-1].number
+            call = self.calls.at(number)
+            verdicts = [self._whether_learned(one) for one in call.content]
+            if False in verdicts:
+                self._verdicts[number] = False
+            elif None in verdicts:
+                pairs = zip(call.content, verdicts, strict=True)
+                waiting.extend(one for one, verdict in pairs if verdict is None)
+                continue
+            else:
+                self._verdicts[number] = bool(verdicts) or call.function in BLANK
             waiting.pop()
-        return bool(self._whether_learned(*tensor))
+        return bool(self._whether_learned(tensor))
 
-    def _whether_learned(self, one: int, number: int) -> bool | None:
+    def _whether_learned(self, tensor: Made) -> bool | None:
         """The same where it is known; None where its call has to be asked."""
-        if one in self._texts or one in self.learned:
-            return one in self.learned
-        return self._verdicts.get(number) if self.calls.keeps(number) else False
+        one, number = tensor
+        if one in self.learned:
+            return True
+        if one in self._texts or not self.calls.keeps(number):
+            return False
+        return self._verdicts.get(number)
 
     def _product(
         self, of: Iterable[Made], projections: int
@@ -515,13 +362,13 @@ class Origins:
         for one in of:
             calls.want(one.number, projections)
         for number, call, allowed in calls:
-            if call.function in _SOFTMAXES or call.function in KERNELS:
+            if call.function in SOFTMAXES or call.function in KERNELS:
                 continue
             factors = self._factors(call)
             if factors is not None and len(factors) > 1:
                 return (factors[0], factors[1]), number
             if factors is None or allowed:
-                for one in _content(call) if factors is None else factors:
+                for one in call.content if factors is None else factors:
                     calls.want(one.number, allowed - (factors is not None))
         return None
 
@@ -530,10 +377,10 @@ class Origins:
         calls: Following[None] = Following(self.calls, self.calls.count - _NEAR)
         calls.want(tensor.number, None)
         for _, call, _ in calls:
-            if call.function in _SOFTMAXES:
+            if call.function in SOFTMAXES:
                 return True
-            if call.function not in _PRODUCTS and call.function not in KERNELS:
-                for one in _content(call):
+            if call.function not in PRODUCTS and call.function not in KERNELS:
+                for one in call.content:
                     calls.want(one.number, None)
         return False
 
@@ -582,141 +429,4 @@ def _are_two_texts(asking: Found, asked: Found, read: Found, inputs: Inputs) -> 
 
 def inputs_of(*given: Any) -> dict[int, Tensor]:
     """The tensors among these, and in lists and dictionaries among these, that may be texts."""
-    return {id(one): one for one in _tensors(given) if one.dtype != torch.bool and one.ndim > 1}
-
-
-def _content(call: Call) -> tuple[Made, ...]:
-    """The tensors that say what a call has made: no masks, places or weights beside."""
-    if call.function in _BLANK:
-        return ()
-    if call.function in _FIRST or call.function in _LINEAR:
-        return call.given[:1]
-    if call.function in _CHOOSING:
-        return call.given[1:]
-    if call.function in _SETTING:
-        return (*call.given[:1], *call.given[1:][-1:])
-    return call.given
-
-
-def _chosen(tensor: Tensor, index: Any) -> Tensor:
-    """What `tensor[index]` is, where a tensor says which places are taken, in which order."""
-    return tensor[index]
-
-
-def _view(args: Sequence[Any], result: Any) -> tuple[Lie, Lie] | None:
-    given = args[0] if args else None
-    if isinstance(given, tuple | list) and given:
-        given = given[0]
-    if not isinstance(given, Tensor) or not isinstance(result, Tensor):
-        return None
-    try:
-        lies = [Lie(one.shape, one.stride(), int(one.storage_offset())) for one in (given, result)]
-    except (RuntimeError, NotImplementedError):  # nested and sparse tensors lie in other ways
-        return None
-    return lies[0], lies[1]
-
-
-def _joined(piece: Lie, whole: Lie) -> Cut | None:
-    if len(piece.shape) != len(whole.shape):
-        return None
-    pairs = zip(piece.shape, whole.shape, strict=True)
-    longer = [after for before, after in pairs if before != after]
-    alone = len(longer) == 1 and list(whole.shape).count(longer[0]) == 1
-    return Cut(longer[0], 0, 1, alone) if len(longer) == 1 else None
-
-
-def _taken(whole: Lie, part: Lie) -> Cut | None:
-    sizes = {
-        axis: size for axis, size in enumerate(whole.shape) if size > 1 and whole.stride[axis] > 0
-    }
-    rest = part.offset - whole.offset
-    firsts: dict[int, int] = {}
-    for axis in sorted(sizes, key=lambda axis: -whole.stride[axis]):
-        firsts[axis], rest = divmod(rest, whole.stride[axis])
-    if rest or any(not 0 <= first < sizes[axis] for axis, first in firsts.items()):
-        return None
-    cuts: list[tuple[int, int, int]] = []
-    left = dict(sizes)
-    for size, stride in zip(part.shape, part.stride, strict=True):
-        if size == 1 or not stride:
-            continue
-        fitting = [
-            axis
-            for axis in left
-            if not stride % whole.stride[axis] and stride // whole.stride[axis] < left[axis]
-        ]
-        if not fitting:
-            return None
-        axis = max(fitting, key=lambda axis: whole.stride[axis])
-        if size != left.pop(axis):
-            cuts.append((size, firsts[axis], stride // whole.stride[axis]))
-    cuts += [(1, firsts[axis], 1) for axis in left]
-    if len(cuts) != 1:
-        return None
-    size, first, step = cuts[0]
-    return Cut(size, first, step, list(part.shape).count(size) == 1)
-
-
-def _chooses(index: Any) -> bool:
-    every = index if isinstance(index, tuple | list) else (index,)
-    return any(isinstance(one, Tensor) for one in every)
-
-
-def _tensors(given: Iterable[Any], depth: int = 3) -> Iterator[Tensor]:
-    for one in given:
-        if isinstance(one, Tensor):
-            yield one
-        elif depth and isinstance(one, tuple | list):
-            yield from _tensors(one, depth - 1)
-        elif depth and isinstance(one, dict):
-            yield from _tensors(one.values(), depth - 1)
-
-
-def _named(*names: str) -> frozenset[Function]:
-    """The functions of these names in torch, in torch.nn.functional and of tensors, and those that
-    do the same in place."""
-    owners = (torch, F, T, torch.special)
-    found = (getattr(owner, name, None) for name in names for owner in owners)
-    return frozenset(one for one in found if callable(one))
-
-
-_LINEAR = _named(
-    *("linear", "bilinear", "embedding", "embedding_bag", "lstm", "gru", "rnn_tanh", "rnn_relu"),
-    *(f"conv{more}{axes}d" for more in ("", "_transpose") for axes in (1, 2, 3)),
-)
-_PRODUCTS = _LINEAR | _named(
-    *("matmul", "__matmul__", "__rmatmul__", "bmm", "mm", "mv", "einsum", "tensordot", "inner"),
-    *("addmm", "addbmm", "baddbmm", "baddbmm_", "chain_matmul", "bilinear"),
-)
-KERNELS = set(_named("scaled_dot_product_attention", "multi_head_attention_forward"))
-"""Functions that are whole attentions: what they give is of the text of their queries."""
-
-_SOFTMAXES = _named("softmax", "_softmax", "_safe_softmax", "softmin", "gumbel_softmax")
-_SOFTMAXES |= _named("log_softmax", "_log_softmax")
-_JOINING = _named("cat", "concat", "concatenate", "stack", "hstack", "vstack")
-_SETTING = _named(
-    *("__setitem__", "copy_", "index_copy", "index_copy_", "index_put", "index_put_"),
-    *("scatter", "scatter_", "scatter_add", "scatter_add_", "index_add", "index_add_"),
-    *("masked_scatter", "masked_scatter_", "slice_scatter", "select_scatter"),
-)
-_JOINING |= _SETTING
-_OF_LISTS = _JOINING | _named("einsum", "lstm", "gru", "rnn_tanh", "rnn_relu", "block_diag")
-_PARTS = {_chosen} | _named(
-    *("__getitem__", "unbind", "chunk", "split", "tensor_split", "select", "narrow")
-)
-_MOVING = _named(
-    *("roll", "flip", "fliplr", "flipud", "rot90", "gather", "index_select", "take_along_dim"),
-    *("take", "masked_select", "sort", "unfold", "as_strided", "pad"),
-) | {_chosen}
-_CUTTING = _PARTS - {_chosen} | _named("cat", "concat", "concatenate")
-_CHOOSING = frozenset((torch.where,))
-_FIRST = {_chosen} | _named(
-    *("layer_norm", "rms_norm", "group_norm", "batch_norm", "instance_norm", "normalize"),
-    *("dropout", "prelu", "masked_fill", "masked_fill_", "gather", "index_select", "__getitem__"),
-    *("take_along_dim", "masked_select", "expand_as", "view_as", "reshape_as", "type_as", "to"),
-    *("native_layer_norm", "pad", "interpolate"),
-)
-_BLANK = _named(
-    *("zeros", "ones", "full", "empty", "arange", "eye", "linspace", "zeros_like", "ones_like"),
-    *("full_like", "empty_like", "new_zeros", "new_ones", "new_full", "new_empty", "zero_"),
-)
+    return {id(one): one for one in tensors_in(given) if one.dtype != torch.bool and one.ndim > 1}

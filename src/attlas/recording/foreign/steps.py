@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from functools import cache
+from functools import lru_cache
 from typing import Any
 
 import torch
@@ -107,6 +107,15 @@ def numbering(
     return result
 
 
+@lru_cache(1024)  # a model moves the same axes in each of its layers
+def _order_after(
+    axes: int, func: Callable[..., Any], rest: tuple[Any, ...], named: tuple[tuple[str, Any], ...]
+) -> tuple[int, ...]:
+    """Into which order a function of torch puts so many axes."""
+    numbered = torch.empty(tuple(range(axes)))  # each axis has its number for a size
+    return tuple(func(numbered, *rest, **dict(named)).shape)
+
+
 def moving(
     hearing: Hearing, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> Any:
@@ -115,14 +124,18 @@ def moving(
     if not args:
         return result
 
-    @cache
     def order() -> tuple[int, ...]:
-        numbered = torch.empty(tuple(range(args[0].ndim)))  # each axis has its number for a size
-        return tuple(func(numbered, *args[1:], **kwargs).shape)
+        rest = args[0].ndim, func, args[1:], tuple(kwargs.items())
+        try:
+            return _order_after(*rest)
+        except TypeError:  # axes in a list
+            return _order_after.__wrapped__(*rest)
 
     hearing.folds.moved(args[0], result, order)
     if hearing.contents.of(args[0]) is not None:
         hearing.contents.moved(args[0], result, order())
+    if not hearing.lineage.knows:
+        return result
     known, loose = hearing.lineage.of(args[0]), hearing.lineage.as_loose(args[0])
     if known is None and loose is None:
         return result
@@ -190,11 +203,13 @@ def part(
     result = func(*args, **kwargs)
     if args:
         hearing.folds.parted(args[0], _pieces(result))
-    known = hearing.lineage.of(args[0]) if args else None
     if args and python_name(func) is T.__getitem__:
         hearing.contents.part(args[0], args[1], result)
     elif args and func in _EXPANDS:
         hearing.contents.reshaped(args[0], result)
+    if not hearing.lineage.knows:
+        return result
+    known = hearing.lineage.of(args[0]) if args else None
     loose = hearing.lineage.as_loose(args[0]) if args else None
     if not isinstance(known, Weighed) and loose is None:
         return result
@@ -240,13 +255,17 @@ def joining(
     hearing: Hearing, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> Any:
     """`cat` and `stack`, which may fold heads into the axis of texts, or join maps."""
-    result = anything(hearing, func, args, kwargs)
+    lineage = hearing.lineage
+    knows = lineage.knows
+    result = anything(hearing, func, args, kwargs) if knows else func(*args, **kwargs)
     given = args[0] if args else kwargs.get("tensors", ())
     axis = args[1] if len(args) > 1 else kwargs.get("dim", kwargs.get("axis", 0))
     hearing.folds.joined(given, result, axis)
     if python_name(func) is not torch.stack:
         hearing.contents.joined(given, axis, result)
-    facts = [hearing.lineage.of(one) for one in given]
+    if not knows:
+        return result
+    facts = [lineage.of(one) for one in given]
     known = [fact for fact in facts if isinstance(fact, Weighed)]
     if known and len(known) == len(facts) and isinstance(axis, int):
         first = known[0]
@@ -259,7 +278,7 @@ def joining(
 
             queries = None if first.queries is None else after(first.queries)
             others = (one.news for one in known[1:])
-            hearing.lineage.learn(result, first.elsewhere(after(first.slots), queries, *others))
+            lineage.learn(result, first.elsewhere(after(first.slots), queries, *others))
     return result
 
 

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Mapping
-from functools import wraps
+from functools import cache, wraps
 from typing import Any
 
 import torch
@@ -21,7 +21,10 @@ _ARRAYS: set[Callable[..., Any]] = {Tensor.numpy, Tensor.__array__}
 TAKING = (_TAKES_DATA, _PUTS_DATA, *_ARRAYS)
 """Functions after which a tensor may be changed where torch does not count it."""
 
+_TAKING = frozenset(TAKING)
 
+
+@cache
 def in_place(function: Callable[..., Any]) -> bool:
     """Whether a function of torch changes its first argument, by its name."""
     name: str = getattr(function, "__name__", "").partition(".")[0]  # of an operator's overload
@@ -55,12 +58,13 @@ class Versions:
         self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]
     ) -> Callable[..., Any]:
         """The function, which counts what it changes with these arguments where torch does not."""
-        if function == _TAKES_DATA:
-            self._opened.add(memory(args[0]))
-        elif function == _PUTS_DATA:
-            return self._replacing
-        elif function in _ARRAYS:
-            self._changes[memory(args[0])] += 1
+        if function in _TAKING:
+            if function == _TAKES_DATA:
+                self._opened.add(memory(args[0]))
+            elif function == _PUTS_DATA:
+                return self._replacing
+            elif function in _ARRAYS:
+                self._changes[memory(args[0])] += 1
         if not self.counts:
             return function  # nobody else may change tensors of inference mode
         first = args[:1] if in_place(function) or kwargs.get("inplace") else ()

@@ -13,13 +13,14 @@ from torch.overrides import TorchFunctionMode
 
 from attlas.errors import AttlasError
 from attlas.recording.foreign.as_written import as_written
+from attlas.recording.foreign.calling import one_function
+from attlas.recording.foreign.calls import KERNELS
 from attlas.recording.foreign.flex import OPERATOR, flexible
 from attlas.recording.foreign.fused import FusedCall
 from attlas.recording.foreign.hearing import Handler, Hearing
 from attlas.recording.foreign.interfaces import heard_interfaces
 from attlas.recording.foreign.opened import multi_head_attention_forward
 from attlas.recording.foreign.operators import OPERATORS, python_name
-from attlas.recording.foreign.origins import KERNELS
 from attlas.recording.foreign.scores import (
     adding,
     assigning,
@@ -54,7 +55,7 @@ from attlas.recording.foreign.steps import (
 )
 from attlas.recording.foreign.unreadable import unreadable
 from attlas.recording.foreign.unslotted import unslotted
-from attlas.recording.foreign.versions import TAKING
+from attlas.recording.foreign.versions import TAKING, in_place
 from attlas.recording.foreign.weights import (
     dotted,
     drawn,
@@ -92,7 +93,10 @@ class Watch(TorchFunctionMode):
         args: tuple[Any, ...] = (),
         kwargs: dict[str, Any] | None = None,
     ) -> Any:
-        kwargs = kwargs or {}
+        if kwargs is None:
+            kwargs = {}
+        if func in _OF_NO_TENSOR:  # a third of what a model calls: a lookup is all that it costs
+            return func(*args, **kwargs)
         if torch.compiler.is_compiling():  # of flex_attention, say: nothing is computed yet
             return func(*args, **kwargs)
         hearing, name = self.hearing, func
@@ -100,27 +104,36 @@ class Watch(TorchFunctionMode):
             name = python_name(func)
         lineage = hearing.lineage
         opens = func is F.multi_head_attention_forward  # which somebody may have put another into
-        if lineage.knows or lineage.versions.counts or opens:
+        counts = lineage.versions.counts
+        if lineage.knows or opens:
             handler: Handler | None = _HANDLERS.get(name, anything)
-        else:  # most of what a model calls: a lookup is all that it costs
+        else:  # most of what a model calls
             handler = _AT_REST.get(name)
+            if counts and handler is None and _changes(func, kwargs):
+                handler = anything
         if hearing.unnoticed:
             hearing.notice()
         if handler is None:
             result = func(*args, **kwargs)
-            if isinstance(result, torch.Tensor | tuple | list) or name is T.__setitem__:
-                hearing.origins.calls.note(name, args, kwargs, result)
+            hearing.origins.calls.note(name, args, kwargs, result)
             return result
         if not self._kept():  # nobody listens any more
             return func(*args, **kwargs)
         if opens:
             with self, hearing.beside_slots(unslotted(args, kwargs)):
                 return multi_head_attention_forward(*args, **kwargs)  # which calls what we hear
-        result = handler(hearing, lineage.versions.counting(func, args, kwargs), args, kwargs)
+        if counts or name in _TAKING:
+            func = lineage.versions.counting(func, args, kwargs)
+        result = handler(hearing, func, args, kwargs)
         if handler in _PASSING:
             lineage.pass_on(args, result)
         hearing.origins.calls.note(name, args, kwargs, result)
         return result
+
+
+def _changes(func: Callable[..., Any], kwargs: dict[str, Any]) -> bool:
+    """Whether a call may change a tensor in its place."""
+    return in_place(func) or "out" in kwargs or "inplace" in kwargs
 
 
 def _fused(
@@ -134,15 +147,17 @@ def _fused(
     def refused(place: Place) -> str | None:
         return call.refused(place, hearing.folds)
 
-    concerned = hearing.concerned(refused) if why is None else ()
+    with one_function():
+        concerned = hearing.concerned(refused) if why is None else ()
+        if concerned:
+            place = concerned[0][1]
+            made_of = id(call.query), id(call.key), id(call.value)
+            content = hearing.contents.heard(call.key, -2)
+            repeats = 1 if content is None else content.repeats
+            reading = call.reading(place, hearing.folds, hearing.sights, repeats)
+            hearing.tell(concerned, reading, made_of, content=content)
     if not concerned:
         return func(*args, **kwargs)
-    place = concerned[0][1]
-    made_of = id(call.query), id(call.key), id(call.value)
-    content = hearing.contents.heard(call.key, -2)
-    repeats = 1 if content is None else content.repeats
-    reading = call.reading(place, hearing.folds, hearing.sights, repeats)
-    hearing.tell(concerned, reading, made_of, content=content)
     change = hearing.change(concerned)
     return func(*args, **kwargs) if change is None else call.changed(place, hearing.folds, change)
 
@@ -174,6 +189,14 @@ def _nested(
 
 
 T = torch.Tensor
+_BASE = vars(torch._C.TensorBase)
+_OF_NO_TENSOR = {
+    *(_BASE[name].__get__ for name in ("shape", "dtype", "device", "ndim", "layout", "is_cuda")),
+    *(_BASE[name].__get__ for name in ("requires_grad", "is_meta", "is_sparse", "grad_fn")),
+    *(T.size, T.dim, T.numel, T.is_floating_point, T.stride, T.is_contiguous, T.data_ptr),
+}
+"""Functions that neither give nor change a tensor."""
+_TAKING = frozenset(TAKING)
 _DROPS = {F.dropout, torch.dropout}
 _KERNEL_NAMES = (
     *("_scaled_dot_product_", "_flash_attention", "_efficient_attention"),
@@ -326,6 +349,7 @@ class _Here(threading.local):
 
 
 _here = _Here()
+_NONE = {id(None)}
 
 
 def _listening() -> Hearing | None:
@@ -342,7 +366,8 @@ def watching(model: nn.Module) -> Iterator[None]:
         modules = list(model.modules())
         hearing = _listening()
         if hearing is not None:
-            hearing.origins.learned |= {id(one) for one in (*model.parameters(), *model.buffers())}
+            held = (one for each in modules for one in (each._parameters, each._buffers))
+            hearing.origins.learned |= {id(one) for each in held for one in each.values()} - _NONE
         with as_written(_listening), heard_interfaces(modules, _listening):
             yield
     finally:

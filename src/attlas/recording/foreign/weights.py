@@ -6,6 +6,7 @@ from typing import Any, cast
 from torch import Tensor, nn
 
 from attlas.recording.factored_reading import FactoredReading
+from attlas.recording.foreign.calling import one_function
 from attlas.recording.foreign.contraction import Contraction
 from attlas.recording.foreign.explicit import (
     explicit_reading,
@@ -322,20 +323,21 @@ def _read(
         fold = fold_of(known, weights, seen_as, place, hearing.folds)
         return of_channels(seen_as, weights.shape[-2], fold.count, place)
 
-    concerned = hearing.concerned(refused)
-    if not concerned:
-        return weights
-    place = concerned[0][1]
-    reading = explicit_reading(known, weights, fold, place.module, hearing.sights)
-    content = (
-        known.scores.content if known.scores and isinstance(reading, FactoredReading) else None
-    )
-    told = [pair for pair in concerned if known.news.first_for(*pair, query)]
-    factors = hearing.origins.factors_of(given) if told else None
-    if factors is None:
-        hearing.tell(told, reading, None, content=content)
-    else:
-        made_of = (*factors[:2], id(values))
-        hearing.tell(told, reading, made_of, factors[2], content)
+    with one_function():
+        concerned = hearing.concerned(refused)
+        if not concerned:
+            return weights
+        place = concerned[0][1]
+        reading = explicit_reading(known, weights, fold, place.module, hearing.sights)
+        content = (
+            known.scores.content if known.scores and isinstance(reading, FactoredReading) else None
+        )
+        told = [pair for pair in concerned if known.news.first_for(*pair, query)]
+        factors = hearing.origins.factors_of(given) if told else None
+        if factors is None:
+            hearing.tell(told, reading, None, content=content)
+        else:
+            made_of = (*factors[:2], id(values))
+            hearing.tell(told, reading, made_of, factors[2], content)
     change = hearing.change(concerned)
     return weights if change is None else rewritten(known, weights, reading, fold, change)

@@ -1,0 +1,357 @@
+"""The newest calls of torch's functions: what was made of what, by the identities of tensors."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from heapq import heappop, heappush
+from typing import Any, Generic, NamedTuple, TypeVar
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+MOST_KEPT = 4096  # calls: a module makes some dozens between what it is given and its attention
+
+T = torch.Tensor
+Function = Callable[..., Any]
+
+
+class Made(NamedTuple):
+    """A tensor: its identity, and the number of the call that has made it or changed it last; -1
+    where nobody knows that call."""
+
+    identity: int
+    number: int
+
+
+class Call(NamedTuple):
+    """A call of a function: the tensors that it was given, the identity of one that it made, and
+    the number of the call that had made this identity before.
+
+    A function that changed a tensor in its place has made what it was given. view: how
+    what it was given lies in memory, and what it made, where it takes or joins parts. content: the
+    tensors that say what it has made: no masks, places or weights beside.
+    """
+
+    function: Function
+    given: tuple[Made, ...]
+    made: int
+    earlier: int
+    view: "tuple[Lie, Lie] | None"
+    content: tuple[Made, ...]
+
+    @property
+    def is_in_place(self) -> bool:
+        """Whether it has changed what it made."""
+        return any(one == self.made for one, _ in self.given)
+
+    @property
+    def cut(self) -> "Cut | None":
+        """Which part of an axis was taken, or, of a join, all places of the axis of which there are
+        more now; None where nobody knows."""
+        if self.view is None:
+            return None
+        return _joined(*self.view) if self.function in JOINING else _taken(*self.view)
+
+
+class Lie(NamedTuple):
+    """How a tensor lies in memory."""
+
+    shape: tuple[int, ...]
+    stride: tuple[int, ...]
+    offset: int
+
+
+class Cut(NamedTuple):
+    """Places of one axis: so many, from the first of them on, each so many behind the one before.
+
+    alone: whether no other axis has as many.
+    """
+
+    size: int
+    first: int
+    step: int
+    alone: bool
+
+
+def _as_made(pair: tuple[int, int]) -> Made:
+    return tuple.__new__(Made, pair)
+
+
+class RecentCalls:
+    """The newest calls of torch's functions, by the identities of their tensors, which it does not
+    keep alive.
+
+    An identity may be another tensor's once the first one is gone. So a call is noted with the
+    numbers of the calls that had made what it was given: whoever follows them seeks nothing.
+
+    start: the first call that is followed. Older ones belong to an earlier call of the model, whose
+    number and length are of no account.
+    """
+
+    def __init__(self) -> None:
+        self._ring: list[Any] = [None] * MOST_KEPT
+        self._newest: dict[int, int] = {}
+        self.count = self.start = 0
+
+    def note(
+        self, function: Function, args: Sequence[Any], kwargs: Mapping[str, Any], result: Any
+    ) -> None:
+        """One more call; one that made no tensor and changed none is of no interest."""
+        last = self._newest.get
+        if isinstance(result, Tensor) and function not in _OF_PARTS:  # nearly every call
+            given = args if not kwargs else (*args, *kwargs.values())
+            if not result.ndim:
+                function = torch.zeros  # a number alone is of no text
+            number, made = self.count, id(result)
+            known = [(one := id(each), last(one, -1)) for each in given if isinstance(each, Tensor)]
+            self._ring[number % MOST_KEPT] = function, known, made, last(made, -1), None
+            self._newest[made] = number
+            self.count = number + 1
+            if not self.count % MOST_KEPT:
+                self._forget()
+        else:
+            self._note_parts(function, args, kwargs, result)
+
+    def _note_parts(
+        self, function: Function, args: Sequence[Any], kwargs: Mapping[str, Any], result: Any
+    ) -> None:
+        """The same of a function that takes or gives several tensors, or takes parts."""
+        if isinstance(result, Tensor):
+            made: tuple[int, ...] = (id(result),)
+            if not result.ndim:
+                function = torch.zeros
+        elif isinstance(result, tuple | list) and type(result) is not torch.Size:
+            made = tuple(map(id, tensors_in(result)))
+        elif result is None and function is T.__setitem__:
+            made = (id(args[0]),)
+        else:
+            return
+        if function is T.__getitem__ and _chooses(args[1]):
+            function = _chosen
+        pieces: Sequence[Any] = ()
+        if function in _CUTTING:
+            pieces = [result] if isinstance(result, Tensor) else result
+        last = self._newest.get
+        alone = len(args) == 1 and type(args[0]) in (tuple, list) and "out" not in kwargs
+        joins = alone and function in _CUTTING
+        tensors = args[0] if joins else tensors_in((*args, *kwargs.values()))
+        given = [(one := id(each), last(one, -1)) for each in tensors if isinstance(each, Tensor)]
+        for place, one in enumerate(made):
+            view = _view(args, pieces[place]) if place < len(pieces) else None
+            number = self.count
+            self._ring[number % MOST_KEPT] = function, given, one, self._newest.get(one, -1), view
+            self._newest[one] = number
+            self.count = number + 1
+            if not self.count % MOST_KEPT:
+                self._forget()
+
+    def _forget(self) -> None:
+        kept = self._newest.items()
+        self._newest = {one: newest for one, newest in kept if self.keeps(newest)}
+
+    def at(self, number: int) -> Call:
+        """The call of this number, which is kept."""
+        found = self._ring[number % MOST_KEPT]
+        if type(found) is Call:
+            return found
+        function, known, made, earlier, view = found
+        given = tuple(_as_made(one) for one in known)
+        call = Call(function, given, made, earlier, view, _content(function, given))
+        self._ring[number % MOST_KEPT] = call  # whoever asks once asks again
+        return call
+
+    def made(self, identity: int, before: int | None = None) -> Made:
+        """The tensor that has this identity now, or had it before the call of this number."""
+        number = self._newest.get(identity, -1)
+        while before is not None and number >= max(before, self.oldest):
+            number = self.at(number).earlier
+        return Made(identity, number)
+
+    def born(self, identity: int) -> int:
+        """The number of the call that has made the tensor of this identity, in no place of another;
+        -1 where it is not followed."""
+        number = self._newest.get(identity, -1)
+        while self.follows(number):
+            call = self.at(number)
+            if not call.is_in_place:
+                return number
+            number = call.earlier
+        return -1
+
+    def keeps(self, number: int) -> bool:
+        """Whether the call of this number is known."""
+        return number >= 0 and number >= self.count - MOST_KEPT
+
+    def follows(self, number: int) -> bool:
+        """Whether the call of this number is known, and no older than the call of the model."""
+        return number >= self.start and number >= 0 and number >= self.count - MOST_KEPT
+
+    @property
+    def oldest(self) -> int:
+        """The number of the oldest call that is known."""
+        return max(0, self.count - MOST_KEPT)
+
+
+Note = TypeVar("Note")
+
+
+class Following(Generic[Note]):
+    """Calls to be followed, the newest first, with what is known of each of them."""
+
+    def __init__(self, calls: RecentCalls, oldest: int = 0) -> None:
+        self._at = calls.at
+        self._oldest = max(oldest, calls.start, calls.oldest)
+        self._heap: list[int] = []
+        self.notes: dict[int, Note] = {}
+
+    def want(self, number: int, note: Note) -> bool:
+        """Whether the call of this number is followed; from now on with this note."""
+        if number < self._oldest:
+            return False
+        if number not in self.notes:
+            heappush(self._heap, -number)
+        self.notes[number] = note
+        return True
+
+    def __iter__(self) -> Iterator[tuple[int, Call, Note]]:
+        while self._heap:
+            number = -heappop(self._heap)
+            yield number, self._at(number), self.notes.pop(number)
+
+
+def _content(function: Function, given: tuple[Made, ...]) -> tuple[Made, ...]:
+    """Those of the tensors given to a function that say what it has made."""
+    if function in _SETTING:
+        return (*given[:1], *given[1:][-1:])
+    which = _CONTENT.get(function)
+    return given if which is None else given[which]
+
+
+def _chosen(tensor: Tensor, index: Any) -> Tensor:
+    """What `tensor[index]` is, where a tensor says which places are taken, in which order."""
+    return tensor[index]
+
+
+def _view(args: Sequence[Any], result: Any) -> tuple[Lie, Lie] | None:
+    given = args[0] if args else None
+    if isinstance(given, tuple | list) and given:
+        given = given[0]
+    if not isinstance(given, Tensor) or not isinstance(result, Tensor):
+        return None
+    try:
+        lies = [Lie(one.shape, one.stride(), int(one.storage_offset())) for one in (given, result)]
+    except (RuntimeError, NotImplementedError):  # nested and sparse tensors lie in other ways
+        return None
+    return lies[0], lies[1]
+
+
+def _joined(piece: Lie, whole: Lie) -> Cut | None:
+    if len(piece.shape) != len(whole.shape):
+        return None
+    pairs = zip(piece.shape, whole.shape, strict=True)
+    longer = [after for before, after in pairs if before != after]
+    alone = len(longer) == 1 and list(whole.shape).count(longer[0]) == 1
+    return Cut(longer[0], 0, 1, alone) if len(longer) == 1 else None
+
+
+def _taken(whole: Lie, part: Lie) -> Cut | None:
+    sizes = {
+        axis: size for axis, size in enumerate(whole.shape) if size > 1 and whole.stride[axis] > 0
+    }
+    rest = part.offset - whole.offset
+    firsts: dict[int, int] = {}
+    for axis in sorted(sizes, key=lambda axis: -whole.stride[axis]):
+        firsts[axis], rest = divmod(rest, whole.stride[axis])
+    if rest or any(not 0 <= first < sizes[axis] for axis, first in firsts.items()):
+        return None
+    cuts: list[tuple[int, int, int]] = []
+    left = dict(sizes)
+    for size, stride in zip(part.shape, part.stride, strict=True):
+        if size == 1 or not stride:
+            continue
+        fitting = [
+            axis
+            for axis in left
+            if not stride % whole.stride[axis] and stride // whole.stride[axis] < left[axis]
+        ]
+        if not fitting:
+            return None
+        axis = max(fitting, key=lambda axis: whole.stride[axis])
+        if size != left.pop(axis):
+            cuts.append((size, firsts[axis], stride // whole.stride[axis]))
+    cuts += [(1, firsts[axis], 1) for axis in left]
+    if len(cuts) != 1:
+        return None
+    size, first, step = cuts[0]
+    return Cut(size, first, step, list(part.shape).count(size) == 1)
+
+
+def _chooses(index: Any) -> bool:
+    every = index if isinstance(index, tuple | list) else (index,)
+    return any(isinstance(one, Tensor) for one in every)
+
+
+def tensors_in(given: Iterable[Any], depth: int = 3) -> Iterator[Tensor]:
+    """The tensors among these, and in lists and dictionaries among these."""
+    for one in given:
+        if isinstance(one, Tensor):
+            yield one
+        elif depth and isinstance(one, tuple | list):
+            yield from tensors_in(one, depth - 1)
+        elif depth and isinstance(one, dict):
+            yield from tensors_in(one.values(), depth - 1)
+
+
+def _named(*names: str) -> frozenset[Function]:
+    """The functions of these names in torch, in torch.nn.functional and of tensors, and those that
+    do the same in place."""
+    owners = (torch, F, T, torch.special)
+    found = (getattr(owner, name, None) for name in names for owner in owners)
+    return frozenset(one for one in found if callable(one))
+
+
+LINEAR = _named(
+    *("linear", "bilinear", "embedding", "embedding_bag", "lstm", "gru", "rnn_tanh", "rnn_relu"),
+    *(f"conv{more}{axes}d" for more in ("", "_transpose") for axes in (1, 2, 3)),
+)
+PRODUCTS = LINEAR | _named(
+    *("matmul", "__matmul__", "__rmatmul__", "bmm", "mm", "mv", "einsum", "tensordot", "inner"),
+    *("addmm", "addbmm", "baddbmm", "baddbmm_", "chain_matmul", "bilinear"),
+)
+KERNELS = set(_named("scaled_dot_product_attention", "multi_head_attention_forward"))
+"""Functions that are whole attentions: what they give is of the text of their queries."""
+
+SOFTMAXES = _named("softmax", "_softmax", "_safe_softmax", "softmin", "gumbel_softmax")
+SOFTMAXES |= _named("log_softmax", "_log_softmax")
+JOINING = _named("cat", "concat", "concatenate", "stack", "hstack", "vstack")
+_SETTING = _named(
+    *("__setitem__", "copy_", "index_copy", "index_copy_", "index_put", "index_put_"),
+    *("scatter", "scatter_", "scatter_add", "scatter_add_", "index_add", "index_add_"),
+    *("masked_scatter", "masked_scatter_", "slice_scatter", "select_scatter"),
+)
+JOINING |= _SETTING
+_OF_LISTS = JOINING | _named("einsum", "lstm", "gru", "rnn_tanh", "rnn_relu", "block_diag")
+PARTS = {_chosen} | _named(
+    *("__getitem__", "unbind", "chunk", "split", "tensor_split", "select", "narrow")
+)
+MOVING = _named(
+    *("roll", "flip", "fliplr", "flipud", "rot90", "gather", "index_select", "take_along_dim"),
+    *("take", "masked_select", "sort", "unfold", "as_strided", "pad"),
+) | {_chosen}
+_CUTTING = PARTS - {_chosen} | _named("cat", "concat", "concatenate")
+_CHOOSING = frozenset((torch.where,))
+_FIRST = {_chosen} | _named(
+    *("layer_norm", "rms_norm", "group_norm", "batch_norm", "instance_norm", "normalize"),
+    *("dropout", "prelu", "masked_fill", "masked_fill_", "gather", "index_select", "__getitem__"),
+    *("take_along_dim", "masked_select", "expand_as", "view_as", "reshape_as", "type_as", "to"),
+    *("native_layer_norm", "pad", "interpolate"),
+)
+BLANK = _named(
+    *("zeros", "ones", "full", "empty", "arange", "eye", "linspace", "zeros_like", "ones_like"),
+    *("full_like", "empty_like", "new_zeros", "new_ones", "new_full", "new_empty", "zero_"),
+)
+_OF_PARTS = _OF_LISTS | _CUTTING | {T.__getitem__}
+_CONTENT: dict[Function, slice] = {
+    **dict.fromkeys(_CHOOSING, slice(1, None)),
+    **dict.fromkeys(_FIRST | LINEAR, slice(1)),
+    **dict.fromkeys(BLANK, slice(0)),
+}
