@@ -34,7 +34,7 @@ from measurement import called, measurement, write
 from turns import serve, table, turns
 
 from attlas.decoding import DecodingConfig
-from attlas.layers.half_products import halves_time
+from attlas.ops.linear import halves_time
 
 WARM = 32  # lines, before a way is timed
 
@@ -73,7 +73,7 @@ def main() -> None:
 
 def exported(run: Path, folder: Path, contenders: Sequence[str]) -> dict[str, str]:
     """Write the folders that the contenders read; why a contender is left out, for each that is."""
-    from attlas.exporting import export
+    from attlas.export import export
 
     refused: dict[str, str] = {}
     if HALVED in contenders and halves_time() is False:

@@ -15,7 +15,8 @@ from pathlib import Path
 
 import torch
 
-from attlas.decoding import DecodingConfig, Translator
+from attlas.decoding import DecodingConfig
+from attlas.inference import Translator
 
 Translate = Callable[[list[str]], list[str]]
 Ways = Mapping[str, Translate]  # the same translations, by what a batch is
@@ -71,14 +72,14 @@ def attlas_windows(task: Task) -> Ways:
 
 def engine(task: Task) -> Ways:
     """`attlas translate --engine ctranslate2`."""
-    from attlas.exporting.fast_translator import FastTranslator
+    from attlas.inference.ctranslate2 import FastTranslator
 
     translator = FastTranslator(task.run, task.export, task.search)
     return {"": partial(_by, task.held.enter_context(translator.forked()), None, WINDOW)}
 
 
 def _translator(task: Task, autocast: str) -> Translator:
-    from attlas.allocator import keep_freed_memory
+    from attlas._hardware import keep_freed_memory
 
     keep_freed_memory()
     search = task.search.model_copy(update={"autocast": autocast})
@@ -98,7 +99,7 @@ def ctranslate2(task: Task) -> Ways:
     from ctranslate2 import Translator as Engine
 
     from attlas.data.vocabulary import BEGIN, PAD, SPECIAL
-    from attlas.exporting.ctranslate2 import names
+    from attlas.export.ctranslate2 import names
     from attlas.runs import Run
 
     vocabularies = Run(task.run).vocabularies()

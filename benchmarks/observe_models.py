@@ -11,8 +11,9 @@ from cases import PASSES, Shape, Suite, Work
 from torch import Tensor, nn
 
 import attlas
-from attlas.models.block import encoder_of, patterns_of
-from attlas.models.transformer import TransformerConfig
+from attlas.models.transformer.config import patterns_of
+from attlas.models.transformer.factory import encoder_of
+from attlas.models.transformer.model_config import TransformerConfig
 
 LAYERS, WIDTH, HEADS, VOCABULARY = 6, 384, 12, 1000
 Model = Callable[[], nn.Module]

@@ -32,7 +32,7 @@ from checkout import commit, warning
 from readme import with_table
 from suite import Suite, came_through, keep, lost, plain
 
-from attlas.processor import processor_name
+from attlas._hardware import processor_name
 
 HERE = Path(__file__).resolve().parent
 PAGES = {

@@ -15,8 +15,9 @@ import torch
 from matrix_products import report
 from torch.profiler import ProfilerActivity, profile
 
-from attlas.allocator import keep_freed_memory
-from attlas.decoding import DecodingConfig, Translator
+from attlas._hardware import keep_freed_memory
+from attlas.decoding import DecodingConfig
+from attlas.inference import Translator
 
 
 def main() -> None:

@@ -21,10 +21,9 @@ from matrix_products import report
 from torch import Tensor
 from torch.profiler import ProfilerActivity, profile
 
-from attlas.allocator import keep_freed_memory
+from attlas._hardware import keep_freed_memory
 from attlas.training import Recipe, train
-from attlas.training.learner import Learner
-from attlas.training.update import Update
+from attlas.training.learner import Learner, Update
 
 
 @dataclass(frozen=True)

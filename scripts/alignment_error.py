@@ -11,8 +11,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from attlas.analysis.alignment.pharaoh import read_links, read_reference
-from attlas.analysis.alignment.symmetrisation import flipped
+from attlas.analysis.alignment import flipped, read_links, read_reference
 from attlas.data.lines import read_lines
 from attlas.errors import AttlasError
 from attlas.metrics import AlignmentScore, alignment_error

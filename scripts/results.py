@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from attlas.processor import processor_name
+from attlas._hardware import processor_name
 
 Result = dict[str, Any]
 Columns = Mapping[str, Callable[[Result], str]]  # what a cell says, by the head of its column

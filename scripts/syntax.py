@@ -16,10 +16,9 @@ from typing import Any
 import torch
 
 import attlas
-from attlas.analysis.corpus import HuggingFaceFolder, Text
-from attlas.analysis.treebank.dependencies import DependencyTable, Found
-from attlas.analysis.treebank.syntax import syntax
-from attlas.analysis.treebank.wordwise import word_numbers
+from attlas.analysis.syntax import DependencyTable, Found, syntax, word_numbers
+from attlas.corpus_statistics.huggingface import HuggingFaceFolder
+from attlas.corpus_statistics.readers import Text
 from attlas.data.conllu import Sentence, read_conllu
 
 

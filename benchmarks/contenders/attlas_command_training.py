@@ -1,6 +1,6 @@
 """attlas as `attlas train` does it: freed memory is kept, and then `train(recipe, folder)`."""
 
-from attlas.allocator import keep_freed_memory
+from attlas._hardware import keep_freed_memory
 
 keep_freed_memory()
 

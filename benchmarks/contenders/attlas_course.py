@@ -14,8 +14,9 @@ torch.set_num_threads(course.threads)
 from curve import chosen, of_training  # noqa: E402
 from trained_run import numbers  # noqa: E402
 
-from attlas.allocator import keep_freed_memory  # noqa: E402
-from attlas.decoding import DecodingConfig, Translator  # noqa: E402
+from attlas._hardware import keep_freed_memory  # noqa: E402
+from attlas.decoding import DecodingConfig  # noqa: E402
+from attlas.inference import Translator  # noqa: E402
 from attlas.runs import CONFIG, Run  # noqa: E402
 from attlas.training import Recipe, train  # noqa: E402
 from attlas.training.events import Event, Validated  # noqa: E402

@@ -6,8 +6,9 @@ import options
 
 settings, pace = options.read()
 
-from attlas.allocator import keep_freed_memory  # noqa: E402
-from attlas.decoding import DecodingConfig, Translator  # noqa: E402
+from attlas._hardware import keep_freed_memory  # noqa: E402
+from attlas.decoding import DecodingConfig  # noqa: E402
+from attlas.inference import Translator  # noqa: E402
 
 keep_freed_memory()
 method = {"method": "greedy"} if settings.beam == 1 else {"method": "beam", "beam": settings.beam}

@@ -12,8 +12,7 @@ settings, pace = options.read()
 from attlas_models import endlessly  # noqa: E402
 
 from attlas.training import train  # noqa: E402
-from attlas.training.learner import Learner  # noqa: E402
-from attlas.training.update import Update  # noqa: E402
+from attlas.training.learner import Learner, Update  # noqa: E402
 
 plain = Learner.update
 

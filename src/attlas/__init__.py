@@ -18,26 +18,28 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from attlas import (
         analysis,
-        classifying,
         config,
+        corpus_statistics,
         data,
         decoding,
         explorer,
-        exporting,
+        export,
         figures,
+        inference,
         layers,
         metrics,
         models,
+        ops,
         patterns,
         recording,
         reference,
         runs,
         training,
     )
-    from attlas.allocator import keep_freed_memory
-    from attlas.classifying import TextClassifier
-    from attlas.decoding import DecodingConfig, Translator
+    from attlas._hardware import keep_freed_memory
+    from attlas.decoding import DecodingConfig
     from attlas.errors import AttlasError
+    from attlas.inference import TextClassifier, Translator
     from attlas.layers import attend, attend_with_weights
     from attlas.recording import Trace, intervene, observe
     from attlas.runs import Run
@@ -54,19 +56,21 @@ __all__ = [
     "analysis",
     "attend",
     "attend_with_weights",
-    "classifying",
     "config",
+    "corpus_statistics",
     "data",
     "decoding",
     "explorer",
-    "exporting",
+    "export",
     "figures",
+    "inference",
     "intervene",
     "keep_freed_memory",
     "layers",
     "metrics",
     "models",
     "observe",
+    "ops",
     "patterns",
     "read_recipe",
     "recording",
@@ -81,13 +85,13 @@ _HOME = {
     "DecodingConfig": "decoding",
     "Recipe": "training",
     "Run": "runs",
-    "TextClassifier": "classifying",
+    "TextClassifier": "inference",
     "Trace": "recording",
-    "Translator": "decoding",
+    "Translator": "inference",
     "attend": "layers",
     "attend_with_weights": "layers",
     "intervene": "recording",
-    "keep_freed_memory": "allocator",
+    "keep_freed_memory": "_hardware",
     "observe": "recording",
     "read_recipe": "training",
     "train": "training",

@@ -1,12 +1,12 @@
 """`python -m attlas` and the `attlas` command."""
 
-from attlas.cli.interrupt import leave_at_once
+from attlas._signals import leave_at_once
 
 
 def main() -> None:
     """The program."""
     leave_at_once()  # first of all: what follows loads modules, until a command begins its work
-    from attlas.cli.application import main as program
+    from attlas.cli.main import main as program
 
     program()
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from minilm import minilm
+from support.minilm import minilm
 
 ROOT = Path(__file__).resolve().parents[2]
 MODEL = "sentence-transformers/all-MiniLM-L6-v2"

@@ -68,7 +68,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def labelling(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    from labelled_runs import trained as trained_classifier
+    from support.labelled_runs import trained as trained_classifier
 
     return trained_classifier(tmp_path_factory.mktemp("classifier"), updates=60)
 
@@ -109,7 +109,7 @@ def piped(tmp_path: Path, lines: str) -> Path:
     """A run whose training data came from the standard input."""
     from typer.testing import CliRunner
 
-    from attlas.cli.application import app
+    from attlas.cli.main import app
 
     (tmp_path / "valid.tsv").write_text("1 2\t2 1\n" * 4, encoding="utf-8")
     files = '[data]\nkind = "files"\ntrain = "-"\nvalid = "valid.tsv"\n'
@@ -125,7 +125,7 @@ def piped(tmp_path: Path, lines: str) -> Path:
 @pytest.fixture
 def read(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
     """Every reading of a file that is to be translated."""
-    from attlas.cli import translating_files
+    from attlas.jobs import translate_files as translating_files
 
     found: list[Path] = []
     real = translating_files.stream_lines

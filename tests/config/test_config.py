@@ -11,15 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import Field, model_validator
 
-from attlas.config import (
-    Config,
-    overridden,
-    parse_json,
-    read_toml,
-    regrouped,
-    utf8_text,
-    write_toml,
-)
+from attlas._files import parse_json, utf8_text
+from attlas.config import Config, overridden, read_toml, regrouped, write_toml
 from attlas.errors import AttlasError
 
 

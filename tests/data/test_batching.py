@@ -21,7 +21,7 @@ from attlas.data import (
     read_pairs,
     sample_corpus,
 )
-from attlas.data.ragged import Ragged
+from attlas.data.bucketing import Ragged
 from attlas.errors import AttlasError
 
 LENGTHS = st.lists(st.tuples(st.integers(0, 40), st.integers(0, 40)), min_size=1, max_size=60)

@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from attlas.data import Corpus, LabelledCorpus, LabelledTexts, Pair, corpus_of, labelled_corpus_of
-from attlas.data.holding_back import held_back, overlap_told
-from attlas.data.pair import Labelled
+from attlas.data.base import held_back, overlap_told
+from attlas.data.corpus import Labelled
 from attlas.errors import AttlasError
 
 PAIRS = st.lists(

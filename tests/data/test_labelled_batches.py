@@ -22,7 +22,7 @@ from attlas.data import (
     sample_labelled,
     train_subwords,
 )
-from attlas.data.ragged import Ragged
+from attlas.data.bucketing import Ragged
 from attlas.errors import AttlasError
 
 

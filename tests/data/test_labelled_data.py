@@ -16,7 +16,7 @@ from attlas.data import (
     Labels,
     labelled_corpus_of,
 )
-from attlas.data.holding_back import held_back
+from attlas.data.base import held_back
 from attlas.errors import AttlasError
 
 

@@ -13,14 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from attlas.data import (
-    lines,
-    read_conllu,
-    read_labelled,
-    read_lines,
-    read_pairs,
-    stream_lines,
-)
+from attlas.data import lines, read_conllu, read_labelled, read_lines, read_pairs, stream_lines
 from attlas.data.lines import Lines, check_given_again
 from attlas.errors import AttlasError
 

@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from attlas.data import BEGIN, END, PAD, UNKNOWN, Characters, Words
-from attlas.data.listed import load_listed
+from attlas.data.vocabulary import load_listed
 from attlas.errors import AttlasError
 
 

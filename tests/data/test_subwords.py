@@ -15,8 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from attlas.data import BEGIN, END, PAD, Subwords, train_subwords
-from attlas.data.lattice import Lattice
-from attlas.data.merges import Merges
+from attlas.data.subword_sampling import Lattice, Merges
 from attlas.errors import AttlasError
 
 TEXTS = [

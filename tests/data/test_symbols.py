@@ -75,8 +75,8 @@ def test_sampling_is_of_the_kind_of_the_model_with_symbols_too() -> None:
 
 def test_characters_of_the_exports_example_are_divided_alike(tmp_path: Path) -> None:
     pytest.importorskip("onnxruntime")
-    from attlas.exporting.onnx_classifier_example import Listed as OfClassifier
-    from attlas.exporting.onnx_example import Listed
+    from attlas.export.onnx.templates.classify import Listed as OfClassifier
+    from attlas.export.onnx.templates.translate import Listed
 
     vocabulary = built("characters").source
     vocabulary.save(tmp_path / "tokenizer.json")

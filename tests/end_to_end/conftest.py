@@ -3,7 +3,8 @@
 from collections.abc import Iterator
 
 import pytest
-from webdriver import Driver, browser, installed
+
+from support.webdriver import Driver, browser, installed
 
 
 @pytest.fixture(scope="module")

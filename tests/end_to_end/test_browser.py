@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 import pytest
 import torch
-from visiting import Reader, serving, well_behaved
-from webdriver import END, ENTER, ESCAPE, LEFT, RIGHT, TAB, Driver
 
 from attlas.explorer import app
 from attlas.recording import DenseReading, Trace
+from support.page_visits import Reader, serving, well_behaved
+from support.webdriver import END, ENTER, ESCAPE, LEFT, RIGHT, TAB, Driver
 
 pytestmark = [
     pytest.mark.browser,

@@ -5,12 +5,12 @@ from collections.abc import Iterator
 
 import pytest
 import torch
-from visiting import Reader, serving, well_behaved
-from webdriver import ENTER, TAB, Driver
 
 from attlas.explorer import app
 from attlas.patterns import everywhere
 from attlas.recording import FactoredReading, Trace
+from support.page_visits import Reader, serving, well_behaved
+from support.webdriver import ENTER, TAB, Driver
 
 pytestmark = [
     pytest.mark.browser,

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from attlas.decoding import Translator
+from attlas.inference import Translator
 from attlas.training import Outcome, Recipe, evaluate, read_recipe, train
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("reversal")]

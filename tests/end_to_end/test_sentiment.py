@@ -7,7 +7,7 @@ import pytest
 
 from attlas import TextClassifier
 from attlas.training import Outcome, Recipe, train
-from labelled_runs import reviews, tables, write_lines
+from support.labelled_runs import reviews, tables, write_lines
 
 
 def outcome_of(folder: Path, **model: Any) -> Outcome:

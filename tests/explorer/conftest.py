@@ -3,10 +3,10 @@
 from collections.abc import Iterator
 
 import pytest
-from backwards import Backwards
 from starlette.testclient import TestClient
 
 from attlas.explorer import app
+from support.backwards import Backwards
 
 
 @pytest.fixture

@@ -2,10 +2,10 @@
 
 import pytest
 import torch
-from recurrent_kinds import EVERY, LOOKING, PLAIN, made
 from torch import Tensor
 
 from attlas.models import RecurrentModel
+from support.recurrent_kinds import EVERY, LOOKING, PLAIN, made
 
 
 @pytest.fixture(params=[*EVERY.values(), *PLAIN.values()], ids=[*EVERY, *PLAIN])

@@ -11,5 +11,5 @@ def small_chunks() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("attlas.training.loss._ON_CPU", 1)
         patch.setattr("attlas.training.loss._ROWS", 64)
-        patch.setattr("attlas.training.consistency._BLOCK", 40)  # logits
+        patch.setattr("attlas.training.loss._BLOCK", 40)  # logits
         yield

@@ -1,62 +1,71 @@
 """What a trace says about a model: roles, similarity, flow, explanation, alignment."""
 
-from attlas.analysis.alignment.links import argmax_links, argmax_links_of_sources, threshold_links
-from attlas.analysis.alignment.pharaoh import (
+from attlas.analysis.alignment import (
     Reference,
-    parse_links,
-    parse_reference,
-    read_links,
-    read_reference,
-    write_links,
-)
-from attlas.analysis.alignment.symmetrisation import (
+    argmax_links,
+    argmax_links_of_sources,
     flipped,
     grow_diagonal,
     grow_diagonal_final,
     intersection,
+    parse_links,
+    parse_reference,
+    read_links,
+    read_reference,
     symmetrised,
+    threshold_links,
     union,
+    write_links,
 )
-from attlas.analysis.explanation.adversary import Adversary, adversary
-from attlas.analysis.explanation.correlation import (
+from attlas.analysis.description import CAUTION, in_words
+from attlas.analysis.faithfulness.adversarial import Adversary, adversary
+from attlas.analysis.faithfulness.correlation import (
     Correlation,
     gradient_correlation,
+    kendall_tau,
     leave_one_out_correlation,
     product_correlation,
 )
-from attlas.analysis.explanation.erasure import (
+from attlas.analysis.faithfulness.erasure import (
     Erased,
     Flips,
     SingleErasure,
     multi_erasure,
     single_erasure,
 )
-from attlas.analysis.explanation.focus import Focus
-from attlas.analysis.explanation.kendall import kendall_tau
-from attlas.analysis.explanation.output import jensen_shannon, total_variation
-from attlas.analysis.explanation.permutation import PermutationDistance, permutation_distance
-from attlas.analysis.explanation.uniformity import uniform_distance
-from attlas.analysis.flow.attention_flow import attention_flow
-from attlas.analysis.flow.rollout import rollout
-from attlas.analysis.habits.repeated import repeated
-from attlas.analysis.habits.role import ROLES, THRESHOLDS, Role
-from attlas.analysis.habits.roles import role_of, roles
-from attlas.analysis.habits.roles_table import RoleTable
-from attlas.analysis.heads.ablation import AblatedHead, HeadAblation, head_ablation
-from attlas.analysis.heads.gate import gated
-from attlas.analysis.heads.importance import HeadImportance, head_importance
-from attlas.analysis.heads.pruning import Pruned, pruning_curve
-from attlas.analysis.norms.projections import Projections
-from attlas.analysis.norms.source import Source
-from attlas.analysis.norms.sources import hearing_sources
-from attlas.analysis.norms.value_map import ValueMap, value_map
-from attlas.analysis.norms.value_norms import ValueNorms
-from attlas.analysis.similarity.clustering import Merge, Tree, clustered
-from attlas.analysis.similarity.divergences import diversity, head_divergences, layer_divergences
-from attlas.analysis.treebank.dependencies import DependencyTable, Found
-from attlas.analysis.treebank.syntax import syntax
-from attlas.analysis.treebank.wordwise import between_words, word_numbers
-from attlas.analysis.wording.words import CAUTION, in_words
+from attlas.analysis.faithfulness.experiment import Focus, jensen_shannon, total_variation
+from attlas.analysis.faithfulness.permutation import (
+    PermutationDistance,
+    permutation_distance,
+    uniform_distance,
+)
+from attlas.analysis.flow import attention_flow
+from attlas.analysis.head_importance import (
+    AblatedHead,
+    HeadAblation,
+    HeadImportance,
+    Pruned,
+    gated,
+    head_ablation,
+    head_importance,
+    pruning_curve,
+)
+from attlas.analysis.roles import role_of, roles
+from attlas.analysis.roles.scores import repeated
+from attlas.analysis.roles.table import ROLES, THRESHOLDS, Role, RoleTable
+from attlas.analysis.rollout import rollout
+from attlas.analysis.similarity import (
+    Merge,
+    Tree,
+    clustered,
+    diversity,
+    head_divergences,
+    layer_divergences,
+)
+from attlas.analysis.syntax import DependencyTable, Found, between_words, syntax, word_numbers
+from attlas.analysis.value_norms import ValueNorms
+from attlas.analysis.value_norms.inputs import Source, hearing_sources
+from attlas.analysis.value_norms.projections import Projections, ValueMap, value_map
 
 __all__ = [
     "CAUTION",

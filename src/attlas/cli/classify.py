@@ -5,8 +5,8 @@ from typing import Annotated
 
 import typer
 
-from attlas.cli.interrupt import loading
-from attlas.cli.options import Checkpoint, Device, RunFolder
+from attlas._signals import loading
+from attlas.cli._options import Checkpoint, Device, RunFolder
 
 
 def classify(
@@ -62,15 +62,15 @@ def classify(
       attlas look film.safetensors
     """
     with loading():
-        from attlas.classifying import TextClassifier
-        from attlas.cli.classifying import (
+        from attlas.inference import TextClassifier
+        from attlas.jobs.classify_stream import (
             attention_of,
             check_texts,
             classify_lines,
             classify_texts,
             is_folder,
         )
-        from attlas.cli.given import run_at
+        from attlas.jobs.inputs import run_at
 
     check_texts(texts, input, output, attention, layer)  # better told before the work than after it
     opened, checkpoint = run_at(run, checkpoint)

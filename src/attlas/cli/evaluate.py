@@ -5,8 +5,8 @@ from typing import Annotated
 
 import typer
 
-from attlas.cli.interrupt import loading
-from attlas.cli.options import Beam, Checkpoint, Device, Engine, EvaluationSettings, RunFolder
+from attlas._signals import loading
+from attlas.cli._options import Beam, Checkpoint, Device, Engine, EvaluationSettings, RunFolder
 
 
 def evaluate(
@@ -70,13 +70,24 @@ def evaluate(
       attlas evaluate runs/imdb --source films.csv --set data.text=review
     """
     with loading():
-        from attlas.cli.engine import translator_of
-        from attlas.cli.evaluating import scored, test_set_of, tokenizer_of, told, translated
-        from attlas.cli.evaluating_labels import labels_told
-        from attlas.cli.given import check_distinct, check_used, data_of, run_at
-        from attlas.cli.output import check_writable, kept
-        from attlas.cli.searching import decoding_of
+        from attlas._output import check_writable, kept
+        from attlas.cli.evaluate_report import (
+            labels_told,
+            scored,
+            test_set_of,
+            tokenizer_of,
+            told,
+            translated,
+        )
         from attlas.errors import AttlasError
+        from attlas.jobs.inputs import (
+            check_distinct,
+            check_used,
+            data_of,
+            decoding_of,
+            run_at,
+            translator_of,
+        )
 
     check_writable(output)  # better told before the work than after it
     opened, checkpoint = run_at(run, checkpoint)

@@ -5,8 +5,8 @@ from typing import Annotated
 
 import typer
 
-from attlas.cli.interrupt import loading
-from attlas.cli.options import Checkpoint, RunFolder, SearchSettings
+from attlas._signals import loading
+from attlas.cli._options import Checkpoint, RunFolder, SearchSettings
 
 
 def export(
@@ -47,9 +47,8 @@ def export(
       attlas export runs/imdb --to onnx
     """
     with loading():
-        from attlas.cli.given import check_used, run_at
-        from attlas.cli.searching import decoding_of
-        from attlas.exporting import export as export_run
+        from attlas.export import export as export_run
+        from attlas.jobs.inputs import check_used, decoding_of, run_at
 
     opened, checkpoint = run_at(run, checkpoint)
     if opened.classifies:

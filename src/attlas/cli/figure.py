@@ -6,8 +6,8 @@ from typing import Annotated
 
 import typer
 
-from attlas.cli.interrupt import loading
-from attlas.cli.options import Beam, Checkpoint, Device, SearchSettings
+from attlas._signals import loading
+from attlas.cli._options import Beam, Checkpoint, Device, SearchSettings
 
 
 def figure(
@@ -49,19 +49,19 @@ def figure(
       attlas figure cat.safetensors -o map.png
     """
     with loading():
-        from attlas.cli.drawing import check_text, draw, trace_of_run, trace_on_disk
-        from attlas.cli.given import (
+        from attlas._output import check_replaceable
+        from attlas.errors import AttlasError
+        from attlas.figures.saving import suffix_of
+        from attlas.inference import Translator
+        from attlas.jobs.drawing import check_text, draw, trace_of_run, trace_on_disk
+        from attlas.jobs.inputs import (
             check_distinct,
             check_nothing_searched,
             check_run_or_trace,
+            decoding_of,
             names_a_trace,
             run_at,
         )
-        from attlas.cli.output import check_replaceable
-        from attlas.cli.searching import decoding_of
-        from attlas.decoding import Translator
-        from attlas.errors import AttlasError
-        from attlas.figures.saving import suffix_of
 
     check_text(subject, text)
     suffix_of(output)  # better told before the work than after it

@@ -5,8 +5,8 @@ from typing import Annotated
 
 import typer
 
-from attlas.cli.interrupt import loading
-from attlas.cli.options import Settings
+from attlas._signals import loading
+from attlas.cli._options import Settings
 
 
 def inspect(
@@ -25,9 +25,9 @@ def inspect(
       attlas inspect multi30k --set model.attention=dot
     """
     with loading():
-        from attlas.cli.given import is_run, is_safetensors, trace_at, warn
-        from attlas.cli.inspecting import recipe_told, run_told, trace_told
         from attlas.errors import AttlasError
+        from attlas.jobs.inputs import is_run, is_safetensors, trace_at, warn
+        from attlas.jobs.inspection import recipe_told, run_told, trace_told
         from attlas.runs import Run
         from attlas.training import read_recipe
 

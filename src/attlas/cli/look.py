@@ -6,8 +6,8 @@ from typing import Annotated
 
 import typer
 
-from attlas.cli.interrupt import loading
-from attlas.cli.options import Beam, Checkpoint, Device, SearchSettings
+from attlas._signals import loading
+from attlas.cli._options import Beam, Checkpoint, Device, SearchSettings
 
 
 def look(
@@ -41,18 +41,18 @@ def look(
       attlas look trace.safetensors
     """
     with loading():
-        from attlas.cli.given import (
+        from attlas.errors import AttlasError
+        from attlas.explorer import serve
+        from attlas.explorer.backends import Looking
+        from attlas.inference import Translator
+        from attlas.jobs.inputs import (
             check_nothing_searched,
             check_run_or_trace,
+            decoding_of,
             names_a_trace,
             run_at,
             trace_at,
         )
-        from attlas.cli.searching import decoding_of
-        from attlas.decoding import Translator
-        from attlas.errors import AttlasError
-        from attlas.explorer import serve
-        from attlas.explorer.looking import Looking
         from attlas.recording import Trace
 
     shown: Looking | Trace

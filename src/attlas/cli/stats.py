@@ -5,8 +5,8 @@ from typing import Annotated
 
 import typer
 
-from attlas.cli.interrupt import loading
-from attlas.cli.options import Beam, Checkpoint, Device, SearchSettings
+from attlas._signals import loading
+from attlas.cli._options import Beam, Checkpoint, Device, SearchSettings
 
 
 def stats(
@@ -92,7 +92,7 @@ def stats(
       attlas stats models/bert texts.txt -o bert.parquet
     """
     with loading():
-        from attlas.cli.stats_work import Asked, work
+        from attlas.jobs.statistics import Asked, work
 
     work(
         Asked(

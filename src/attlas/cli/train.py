@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
-from attlas.cli.interrupt import loading
-from attlas.cli.options import Settings
+from attlas._signals import loading
+from attlas.cli._options import Settings
 
 
 def train(
@@ -45,19 +45,18 @@ def train(
       attlas train --init-from runs/my --out runs/tuned --set data.train=other.tsv
     """
     with loading():
-        from attlas.allocator import keep_freed_memory
-        from attlas.cli.given import is_run, warn
+        from attlas._hardware import device_called, keep_freed_memory
         from attlas.config import overridden
+        from attlas.data.base import resolved_name
         from attlas.data.lines import MissingFileError
-        from attlas.data.resolving import resolved_name
         from attlas.errors import AttlasError
+        from attlas.jobs.inputs import is_run, warn
         from attlas.runs import CONFIG, LAST, Shelf
-        from attlas.runs.device import device_called
         from attlas.training import Progress, read_recipe
         from attlas.training import train as train_run
+        from attlas.training.distributed import leading
         from attlas.training.events import Event, Started
-        from attlas.training.fleet import leading
-        from attlas.training.initial import run_and_checkpoint
+        from attlas.training.initialization import run_and_checkpoint
 
     theirs = str(run_and_checkpoint(init_from)[0]) if init_from is not None else "demo"
     name = recipe or (str(out) if out and (out / CONFIG).is_file() else theirs)

@@ -8,8 +8,8 @@ from typing import Annotated
 
 import typer
 
-from attlas.cli.interrupt import loading
-from attlas.cli.options import Beam, Checkpoint, Device, Engine, RunFolder, SearchSettings
+from attlas._signals import loading
+from attlas.cli._options import Beam, Checkpoint, Device, Engine, RunFolder, SearchSettings
 from attlas.errors import quoted
 
 
@@ -93,19 +93,17 @@ def translate(
       attlas translate runs/demo corpus/*.en.gz --into translated
     """
     with loading():
-        from attlas.cli.engine import translator_of
-        from attlas.cli.given import run_at
-        from attlas.cli.output import check_writable
-        from attlas.cli.searching import decoding_of, lists_asked_for
-        from attlas.cli.shard import Shard
-        from attlas.cli.translating import translate_lines
+        from attlas._output import check_writable
         from attlas.data import BatchingConfig
         from attlas.errors import AttlasError
+        from attlas.jobs.checkpointed_output import Shard
+        from attlas.jobs.inputs import decoding_of, lists_asked_for, run_at, translator_of
+        from attlas.jobs.translate_stream import translate_lines
         from attlas.runs import CONFIG
 
         if files:
-            from attlas.cli.origin import origin_of
-            from attlas.cli.translating_files import translate_files
+            from attlas.jobs.checkpointed_output import origin_of
+            from attlas.jobs.translate_files import translate_files
 
     given = {"FILES": files, "--into": into, "--shard": shard}
     single = {"--input": input, "--output": output, "--alignments": alignments}

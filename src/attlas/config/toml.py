@@ -1,14 +1,147 @@
 """TOML files in and out."""
 
+import json
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from copy import deepcopy
+from datetime import date, time
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 import tomli_w
 
-from attlas.config.json import DEEPEST, nested, stored_bytes, utf8_text
-from attlas.errors import AttlasError
+from attlas._files import DEEPEST, nested, stored_bytes, utf8_text
+from attlas.errors import AttlasError, quoted
+
+# `--set training.rate=1e-3`: settings changed from the command line.
+
+
+SET = "--set"
+_SHOWN = 200  # characters of a value that is shown as it should be
+_CLOSED = ("[]", "{}")  # a list, a table
+Keys = tuple[str, ...]
+"""`("training", "rate")`"""
+
+
+class Overridden(dict[str, Any]):
+    """Settings, and which of them, and tables of them, were put in by `overridden`.
+
+    original: the settings before that. by: the options of the command line that they came by.
+    """
+
+    def __init__(self, table: Mapping[str, Any]) -> None:
+        super().__init__(deepcopy(dict(table)))
+        self.original = deepcopy(dict(table))
+        self.assigned: set[Keys] = set()
+        self.by = SET
+
+    def replaced(self, keys: Keys, value: Any) -> None:
+        """Note that there is a new value at `keys`; a table's are all new with it."""
+        self.assigned = {one for one in self.assigned if one[: len(keys)] != keys} | {keys}
+        if isinstance(value, dict):
+            for key, inner in value.items():
+                self.replaced((*keys, key), inner)
+
+
+def overridden(table: Mapping[str, Any], assignments: Iterable[str]) -> Overridden:
+    """A copy of `table` with each `dotted.key=value` put in; values are TOML or plain text.
+
+    Errors: `AttlasError` for what is no assignment, and for two of one key.
+    """
+    result, before = Overridden(table), set[Keys]()
+    for assignment in assignments:
+        name, equals, text = assignment.partition("=")
+        keys = [key.strip() for key in name.split(".")]
+        if not equals or not all(keys) or len(keys) > DEEPEST:
+            raise AttlasError(
+                "an assignment like training.rate=1e-3",
+                quoted(assignment),
+                f"write {SET} table.key=value",
+            )
+        if tuple(keys) in before:
+            raise AttlasError(
+                f"{SET} {'.'.join(keys)} once", "it several times", "leave the others out"
+            )
+        before.add(tuple(keys))
+        group: dict[str, Any] = result
+        for key in keys[:-1]:
+            group = group.setdefault(key, {})
+            if not isinstance(group, dict):
+                raise AttlasError(
+                    f"`{key}` to be a table", quoted(group), f"check the dots in {quoted(name)}"
+                )
+        group[keys[-1]] = value = _value(text.strip(), ".".join(keys))
+        result.replaced(tuple(keys), value)
+    return result
+
+
+def _value(text: str, name: str) -> Any:
+    """As TOML has it, where it is one value of a kind that settings have; else the text itself, an
+    unquoted word as a shell user writes it.
+
+    Errors: `AttlasError` for brackets or braces that are no list and no table; name: the setting.
+    """
+    bare = text[:1] not in {'"', "'", "[", "{"}
+    if bare and ("#" in text or "\n" in text):
+        return text
+    try:
+        table = tomllib.loads(f"value = {text}")
+    except (ValueError, RecursionError) as error:  # also for a number of thousands of digits
+        if isinstance(error, tomllib.TOMLDecodeError) and text[:1] + text[-1:] in _CLOSED:
+            raise _without_quotes(text, name) from None
+        return text
+    value = table.pop("value")
+    return text if table or isinstance(value, date | time) or nested(value) > DEEPEST else value
+
+
+def _without_quotes(text: str, name: str) -> AttlasError:
+    """The error for a list or a table that is no TOML; mostly its texts lack quotes, which a shell
+    takes away where nothing protects them."""
+    try:
+        meant = _with_quotes(text) if len(text) <= _SHOWN else ""
+        tomllib.loads(f"value = {meant}")
+    except ValueError:
+        meant = '["one", "two"]' if text[0] == "[" else '{ key = "text" }'
+    return AttlasError(
+        f"{SET} {name} as TOML, in which texts within brackets have quotes",
+        quoted(text),
+        f"write {SET} {quote(f'{name}={meant}')}",
+    )
+
+
+def _with_quotes(text: str) -> str:
+    """With quotes around each of its parts that is no value of TOML."""
+    text = text.strip()
+    if text[:1] + text[-1:] == "[]":
+        return f"[{', '.join(map(_with_quotes, _parts(text[1:-1])))}]"
+    if text[:1] + text[-1:] == "{}":
+        fields = (part.partition("=") for part in _parts(text[1:-1]))
+        return (
+            f"{{ {', '.join(f'{key.strip()} {is_} {_with_quotes(v)}' for key, is_, v in fields)} }}"
+        )
+    try:
+        tomllib.loads(f"value = {text}")
+    except ValueError:
+        return json.dumps(text, ensure_ascii=False)
+    return text
+
+
+def _parts(text: str) -> list[str]:
+    """What commas separate, those within quotes, brackets and braces aside."""
+    parts, depth, within = [""], 0, ""
+    for letter in text:
+        if within:
+            within = "" if letter == within else within
+        elif letter in "\"'":
+            within = letter
+        else:
+            depth += (letter in "[{") - (letter in "]}")
+        if letter == "," and not depth and not within:
+            parts.append("")
+        else:
+            parts[-1] += letter
+    return [part for part in parts if part.strip()]
 
 
 def read_toml(path: Path) -> dict[str, Any]:

@@ -2,16 +2,130 @@
 
 import math
 from bisect import bisect_left
-from collections.abc import Sequence, Sized
+from collections.abc import Iterable, Sequence, Sized
+from dataclasses import dataclass
 
 import torch
-from jaxtyping import Bool, Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from attlas.data.batch import Batch
-from attlas.data.bucketing import BatchingConfig, Bucketed, cut_by_budget
-from attlas.data.encoded import EncodedCorpus
-from attlas.data.vocabulary import BEGIN, END, PAD
+from attlas.data.bucketing import BatchingConfig, Bucketed, Ragged, cut_by_budget
+from attlas.data.corpus import Corpus, Place
+from attlas.data.labelled import LabelledCorpus
+from attlas.data.subwords import Subwords
+from attlas.data.vocabularies import LabelledVocabularies, Vocabularies
+from attlas.data.vocabulary import BEGIN, END, PAD, Vocabulary
+from attlas.errors import AttlasError
+
+# What a model trains on at once.
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Padded token ids of some sentence pairs; real: True = a token, False = padding.
+
+    A source ends with the end-of-sentence token; a target begins with the beginning-of-sentence
+    token and ends with the end-of-sentence token, unless it was cut. `indices` are the pairs'
+    places in the corpus.
+    """
+
+    source: Int[Tensor, "batch slots"]
+    source_real: Bool[Tensor, "batch slots"]
+    target: Int[Tensor, "batch queries_and_one"]
+    target_real: Bool[Tensor, "batch queries_and_one"]
+    indices: tuple[int, ...]
+
+    @property
+    def asked(self) -> Int[Tensor, "batch queries"]:
+        """The decoder's input: the target without its last position."""
+        return self.target[:, :-1]
+
+    @property
+    def wanted(self) -> Int[Tensor, "batch queries"]:
+        """What the decoder should predict: the target without its first position."""
+        return self.target[:, 1:]
+
+    @property
+    def wanted_real(self) -> Bool[Tensor, "batch queries"]:
+        """Which of the wanted positions hold a token."""
+        return self.target_real[:, 1:]
+
+    @property
+    def tokens(self) -> int:
+        """How many real target tokens are predicted."""
+        return int(self.wanted_real.sum())
+
+    def twice(self) -> "Batch":
+        """All rows, and all of them again."""
+        return type(self)(
+            self.source.repeat(2, 1),
+            self.source_real.repeat(2, 1),
+            self.target.repeat(2, 1),
+            self.target_real.repeat(2, 1),
+            self.indices * 2,
+        )
+
+    def to(self, device: torch.device | str) -> "Batch":
+        """The same batch on another device."""
+        return type(self)(
+            self.source.to(device),
+            self.source_real.to(device),
+            self.target.to(device),
+            self.target_real.to(device),
+            self.indices,
+        )
+
+
+# A corpus as token ids.
+
+
+@dataclass(frozen=True, slots=True)
+class EncodedCorpus:
+    """The ids of each pair, without begin and end; `lines` as in the corpus."""
+
+    name: str
+    source: Ragged
+    target: Ragged
+    lines: tuple[int, ...]
+
+    def __len__(self) -> int:
+        return len(self.source)
+
+
+def encode_corpus(corpus: Corpus, vocabularies: Vocabularies) -> EncodedCorpus:
+    """Each pair in its one best segmentation."""
+    return EncodedCorpus(
+        corpus.name,
+        Ragged.of(vocabularies.source.encode(pair.source) for pair in corpus.pairs),
+        Ragged.of(vocabularies.target.encode(pair.target) for pair in corpus.pairs),
+        corpus.lines,
+    )
+
+
+def sample_corpus(
+    corpus: Corpus, vocabularies: Vocabularies, sampling: float, seed: int, epoch: int
+) -> EncodedCorpus:
+    """Each pair in a segmentation drawn for this epoch: subword regularisation.
+
+    A pure function of its arguments: a run that resumes inside an epoch draws that epoch again and
+    gets the same ids.
+    Errors: `AttlasError` for a vocabulary that has no subwords.
+    """
+    return EncodedCorpus(
+        corpus.name,
+        sampled(vocabularies.source, corpus.sources, sampling, f"{seed} {epoch} source"),
+        sampled(vocabularies.target, corpus.targets, sampling, f"{seed} {epoch} target"),
+        corpus.lines,
+    )
+
+
+def sampled(vocabulary: Vocabulary, texts: Iterable[str], sampling: float, seed: str) -> Ragged:
+    """The texts in segmentations drawn by chance; see `sample_corpus`."""
+    if not isinstance(vocabulary, Subwords):
+        raise AttlasError(
+            "subwords to sample from", type(vocabulary).__name__, "set vocabulary.sampling = 0"
+        )
+    return Ragged.of(vocabulary.stream_sample(texts, sampling, seed))
 
 
 class Batches(Bucketed[Batch]):
@@ -76,3 +190,111 @@ def padded(
     ids = torch.full(real.shape, PAD)
     ids[real] = torch.tensor([id_ for row in rows for id_ in row], dtype=torch.int64)
     return ids, real
+
+
+# Labelled texts as numbers, in batches.
+
+
+@dataclass(frozen=True, slots=True)
+class LabelledBatch:
+    """Padded token ids of some texts, each ending with the end token; real: True = a token.
+
+    labels: the number of each text's label. `indices` are the texts' places in the corpus.
+    class_weights: how much a text of each label counts; None = all alike.
+    """
+
+    source: Int[Tensor, "batch slots"]
+    source_real: Bool[Tensor, "batch slots"]
+    labels: Int[Tensor, " batch"]
+    indices: tuple[int, ...]
+    class_weights: Float[Tensor, " classes"] | None = None
+
+    @property
+    def tokens(self) -> int:
+        """How many predictions the loss is the sum of: one for each text."""
+        return len(self.labels)
+
+    @property
+    def weight(self) -> float:
+        """Σ_n w(label_n): what the loss is averaged over."""
+        if self.class_weights is None:
+            return float(self.tokens)
+        return float(self.class_weights[self.labels].double().sum())
+
+    def to(self, device: torch.device | str) -> "LabelledBatch":
+        """The same batch on another device."""
+        return type(self)(
+            self.source.to(device),
+            self.source_real.to(device),
+            self.labels.to(device),
+            self.indices,
+            None if self.class_weights is None else self.class_weights.to(device),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class EncodedTexts:
+    """The ids of each text, without the end token, and the number of its label."""
+
+    name: str
+    source: Ragged
+    labels: tuple[int, ...]
+    places: tuple[Place, ...]
+
+    def __len__(self) -> int:
+        return len(self.source)
+
+
+def encode_labelled(corpus: LabelledCorpus, vocabularies: LabelledVocabularies) -> EncodedTexts:
+    """Each text in its one best segmentation.
+
+    Errors: `AttlasError` for a label that the vocabularies do not have.
+    """
+    source = Ragged.of(vocabularies.text.encode(text) for text in corpus.texts)
+    labels = tuple(vocabularies.labels.ids(corpus))
+    return EncodedTexts(corpus.name, source, labels, corpus.places)
+
+
+def sample_labelled(
+    corpus: LabelledCorpus,
+    vocabularies: LabelledVocabularies,
+    sampling: float,
+    seed: int,
+    epoch: int,
+) -> EncodedTexts:
+    """Each text in a segmentation drawn for this epoch, as `sample_corpus` does for pairs."""
+    source = sampled(vocabularies.text, corpus.texts, sampling, f"{seed} {epoch} source")
+    return EncodedTexts(corpus.name, source, tuple(vocabularies.labels.ids(corpus)), corpus.places)
+
+
+class LabelledBatches(Bucketed[LabelledBatch]):
+    """The batches of labelled texts; see `Bucketed`."""
+
+    example = "text"
+
+    def __init__(
+        self,
+        encoded: EncodedTexts,
+        config: BatchingConfig,
+        seed: int,
+        class_weights: Float[Tensor, " classes"] | None = None,
+    ) -> None:
+        self.encoded, self.class_weights = encoded, class_weights
+        lengths = (encoded.source.lengths,)
+        super().__init__(encoded.name, lengths, (1,), encoded.places, config, seed)
+
+    def batch(self, indices: Sequence[int]) -> LabelledBatch:
+        """Text + END, padded to the longest."""
+        return labelled_batch(self.encoded, indices, self.config.max_length, self.class_weights)
+
+
+def labelled_batch(
+    encoded: EncodedTexts,
+    indices: Sequence[int],
+    most: int | None = None,
+    class_weights: Float[Tensor, " classes"] | None = None,
+) -> LabelledBatch:
+    """These texts + END, padded to the longest; of each at most so many tokens, None: all."""
+    source, real = padded([[*encoded.source[i][:most].tolist(), END] for i in indices])
+    labels = torch.tensor([encoded.labels[i] for i in indices], dtype=torch.int64)
+    return LabelledBatch(source, real, labels, tuple(indices), class_weights)

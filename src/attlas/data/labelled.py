@@ -1,14 +1,228 @@
 """Labelled texts for classification: JSON lines, tables, and a folder for each label."""
 
-from dataclasses import dataclass
+import hashlib
+import json
+import re
+import unicodedata
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
-from attlas.data.labelled_folder import folder_entries
-from attlas.data.labelled_json import json_entries
-from attlas.data.labelled_table import table_entries
-from attlas.data.lines import shown
-from attlas.data.pair import Labelled, OnFault, Place
-from attlas.data.table import Quoting, TableFormat, suffix_of
+from attlas._files import parse_json, stored_bytes
+from attlas._text import amount, as_one_line
+from attlas.data.corpus import FilterReport, Labelled, OnFault, Place, by_reason
+from attlas.data.lines import LONGEST_LINE, read_lines, shown
+from attlas.data.tables import (
+    Quoting,
+    TableFormat,
+    quoted_header,
+    quotes_told,
+    suffix_of,
+    table_rows,
+)
+from attlas.errors import AttlasError
+
+# Labelled texts as a folder: one folder for each label, one file for each text.
+
+
+_WITHOUT_LABEL = "unsup"  # so the Large Movie Review Dataset calls what nobody has labelled
+_TEXT = ".txt"
+
+
+def folder_entries(folder: Path) -> tuple[list[tuple[Place, Labelled]], tuple[str, ...]]:
+    """Each text with its name (LABEL/NAME.txt), in the order of the names; and what to remark.
+
+    A file beside the folders is none of the texts, nor is what has a name that begins with a dot.
+    """
+    there = [path for path in folder.iterdir() if not path.name.startswith(".")]
+    labels = sorted(path.name for path in there if path.is_dir())
+    found: list[tuple[Place, Labelled]] = []
+    remarks: list[str] = []
+    for label in labels:
+        names = sorted(path.name for path in (folder / label).iterdir())
+        texts = [name for name in names if name.endswith(_TEXT) and not name.startswith(".")]
+        if label == _WITHOUT_LABEL:
+            remarks.append(f"{amount(len(texts), 'text')} in {label}, without a label, left out")
+            continue
+        if len(texts) < len(names):
+            others = amount(len(names) - len(texts), "file")
+            remarks.append(
+                f"{others} in {label} left out, hidden or with a name that does not end in {_TEXT}"
+            )
+        found += [
+            (f"{label}/{name}", Labelled(_read(folder / label / name), label)) for name in texts
+        ]
+    if not found:
+        raise AttlasError(
+            f"one folder for each label in {folder}, with texts (NAME{_TEXT}) in it",
+            f"the folders {labels}" if labels else "no folder",
+            "name the folder that holds those of the labels, such as aclImdb/train",
+        )
+    return found, tuple(remarks)
+
+
+def _read(path: Path) -> str:
+    try:
+        content = stored_bytes(path, LONGEST_LINE + 1)
+        if len(content) > LONGEST_LINE:
+            raise AttlasError(
+                f"a text of at most {LONGEST_LINE:,} bytes at {path}", "a longer one", "divide it"
+            )
+        return content.decode("utf-8-sig")
+    except OSError as error:
+        raise AttlasError(
+            f"a readable file at {path}", error.strerror or str(error), "check it"
+        ) from None
+    except UnicodeDecodeError as error:
+        raise AttlasError(
+            f"UTF-8 text in {path}",
+            f"byte 0x{error.object[error.start]:02x} at byte {error.start + 1}",
+            "convert the file to UTF-8 (for example with iconv)",
+        ) from None
+
+
+# Labelled texts as JSON lines.
+
+
+_MEND = "mend that line, or name the field (data.text, data.label)"
+SKIPPED = 'data.unlabelled = "skip" leaves such texts out'
+_ONE_A_LINE = (
+    "mend that line: write one object a line, with no list around them; the name of a table ends "
+    "in .csv or .tsv"
+)
+_KINDS: dict[type, str] = {str: "a text", list: "a list", dict: "an object"}  # which may be long
+
+
+def json_entries(
+    path: Path | str, text: str, label: str, unlabelled: OnFault = "error"
+) -> list[tuple[Place, Labelled]]:
+    """One JSON object per line; a blank line between two is an error: nothing is left out.
+
+    unlabelled: "skip" = a label that is null or missing is an empty one.
+    """
+    lines = read_lines(path)
+    found: list[tuple[Place, Labelled]] = []
+    named = False
+    for number, line in enumerate(lines.rows, 1):
+        where = f"line {number} of {lines.name}"
+        entry = json_object(line, where)
+        named = named or label in entry
+        if unlabelled == "skip" and _is_missing(entry.get(label)):
+            entry = {**entry, label: ""}
+        found.append((number, _labelled(entry, text, label, where)))
+    if found and not named:  # then it is the name that is wrong
+        raise AttlasError(f"a field {label!r} in {lines.name}", "no line that has it", _MEND)
+    return found
+
+
+def _labelled(entry: Mapping[str, Any], text: str, label: str, where: str) -> Labelled:
+    for key in (text, label):
+        if key not in entry:
+            raise AttlasError(f"a field {key!r} in {where}", f"the fields {sorted(entry)}", _MEND)
+    if not isinstance(entry[text], str):
+        raise AttlasError(f"text in field {text!r} of {where}", _shown(entry[text]), _MEND)
+    return Labelled(entry[text], _name(entry[label], f"field {label!r} of {where}"))
+
+
+def json_object(line: str, where: str) -> dict[str, Any]:
+    """The object that a line spells. Errors: `AttlasError` for anything else."""
+    try:
+        entry = parse_json(line, _once)
+    except json.JSONDecodeError as error:  # whose own text counts lines within this one
+        found = f"{error.msg} at character {error.pos + 1}"
+    except ValueError as error:
+        found = str(error)
+    else:
+        if isinstance(entry, dict):
+            return entry
+        found = _shown(entry)
+    raise AttlasError(f"a JSON object in {where}", found, _ONE_A_LINE)
+
+
+def _once(fields: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object whose fields have different names: else one of them would be lost."""
+    found = dict(fields)
+    if len(found) < len(fields):
+        names = [name for name, _ in fields]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise ValueError(f"the field {json.dumps(twice)} more than once")
+    return found
+
+
+def _name(label: object, where: str) -> str:
+    """A label as text. A number is written as JSON writes it, and true as true, so that they are
+    the same labels in a table. JSON has one kind of number: 1.0, which pandas writes where a column
+    has gaps, is 1.
+    """
+    if isinstance(label, str):
+        return label
+    if isinstance(label, float) and label.is_integer():
+        label = int(label)
+    if not isinstance(label, int):  # bool is an int
+        advice = f"{_MEND}; {SKIPPED}" if label is None else _MEND
+        raise AttlasError(f"text or a whole number in {where}", _shown(label), advice)
+    return json.dumps(label)
+
+
+def _is_missing(label: object) -> bool:
+    """null, or NaN, which pandas has for it."""
+    return label is None or label != label
+
+
+def _shown(value: object) -> str:
+    """What there is, in words or as JSON writes it."""
+    return _KINDS.get(type(value)) or json.dumps(value)
+
+
+# Labelled texts as a table: comma- or tab-separated, with a header.
+
+
+def table_entries(
+    path: Path | str, text: str, label: str, form: TableFormat
+) -> tuple[list[tuple[Place, Labelled]], tuple[str, ...]]:
+    """Each row with the line on which it begins, and what to remark."""
+    lines = read_lines(path)
+    found = _entries(table_rows(lines, form), lines.name, (text, label), form)
+    fields = (field for _, entry in found for field in entry)
+    return found, quotes_told(fields, form)
+
+
+def _entries(
+    rows: Iterable[tuple[int, list[str]]],
+    name: str,
+    fields: tuple[str, str],
+    form: TableFormat,
+) -> list[tuple[Place, Labelled]]:
+    """The two fields of each row below the header."""
+    rest = iter(rows)
+    first, header = next(rest, (1, []))
+    text_at, label_at = (_place(field, header, name, form) for field in fields)
+    found: list[tuple[Place, Labelled]] = []
+    for number, row in rest:
+        if len(row) != len(header):
+            raise AttlasError(
+                f"{amount(len(header), 'field')} in every row of {name}, as in its header "
+                f"(line {first})",
+                f"{amount(len(row), 'field')} in the row of line {number}",
+                form.advice,
+            )
+        found.append((number, Labelled(row[text_at], row[label_at])))
+    return found
+
+
+def _place(wanted: str, header: list[str], name: str, form: TableFormat) -> int:
+    if header.count(wanted) != 1:
+        advice = "name the right field (data.text, data.label)"
+        if quoted_header(header, form):
+            advice = 'take the quotes off (data.quoting = "csv"), or name the field with them'
+        elif len(header) == 1:
+            advice = f"separate the fields by {form.separators}, or set data.separator"
+        raise AttlasError(
+            f"one field {wanted!r} in the header of {name}", f"the fields {header}", advice
+        )
+    return header.index(wanted)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,3 +284,154 @@ def read_labelled(
 ) -> tuple[Labelled, ...]:
     """The entries alone; see `read_labelled_texts`."""
     return read_labelled_texts(path, text, label).entries
+
+
+# A corpus of labelled texts: what they are, where they came from, what was left out.
+
+
+@dataclass(frozen=True, slots=True)
+class LabelledCorpus:
+    """Texts, each as one line (see `as_one_line`), and their labels, in the order of their file.
+
+    places: where each stands there. `checksum` is the SHA-256 of texts and labels, so that a score
+    can say what it was measured on.
+    """
+
+    name: str
+    texts: tuple[str, ...]
+    labels: tuple[str, ...]
+    places: tuple[Place, ...]
+    report: FilterReport
+    checksum: str = field(init=False)
+
+    def __post_init__(self) -> None:
+        digest = hashlib.sha256()
+        for text, label in zip(self.texts, self.labels, strict=True):
+            digest.update(f"{label}\n{text}\n".encode())
+        object.__setattr__(self, "checksum", digest.hexdigest())
+
+    def __len__(self) -> int:
+        return len(self.texts)
+
+    @property
+    def sources(self) -> tuple[str, ...]:
+        """What is read: the texts, by the name that pairs have for it."""
+        return self.texts
+
+    @property
+    def targets(self) -> tuple[str, ...]:
+        """What is to come out: the labels, by the name that pairs have for it."""
+        return self.labels
+
+    def part(self, places: list[int], name: str, report: FilterReport) -> "LabelledCorpus":
+        """The texts at these indices, under another name and with a report of their own."""
+        return LabelledCorpus(
+            name,
+            tuple(self.texts[place] for place in places),
+            tuple(self.labels[place] for place in places),
+            tuple(self.places[place] for place in places),
+            replace(report, name=name, kept=len(places)),
+        )
+
+    def remarked(self, remark: str) -> "LabelledCorpus":
+        """The same with a remark more in its report."""
+        report = replace(self.report, remarks=(*self.report.remarks, remark))
+        return replace(self, report=report)
+
+
+@dataclass(frozen=True, slots=True)
+class LabelledSplits:
+    """What is trained on, what decides when to stop, and what is reported."""
+
+    train: LabelledCorpus
+    valid: LabelledCorpus
+    test: LabelledCorpus
+
+
+_AROUND = re.compile(r"^[\s\u200b\u2060\ufeff]+|[\s\u200b\u2060\ufeff]+$")  # some have no width
+
+
+def labelled_corpus_of(found: LabelledTexts, unlabelled: OnFault = "error") -> LabelledCorpus:
+    """The texts that say something; one of white space alone is left out, and reported.
+
+    White space around a label is none of it. unlabelled: what to do with a text without a label;
+    "skip" leaves it out, and reports it. Labels that differ in case or in Unicode form alone stay
+    different, and are told.
+    Errors: `AttlasError` with its place for a text without a label, or with half a character.
+    """
+    kept: list[tuple[str, str, Place]] = []
+    left_out: list[tuple[Place, str]] = []
+    without = [
+        place
+        for entry, place in zip(found.entries, found.places, strict=True)
+        if not _trimmed(entry.label)
+    ]
+    if without and unlabelled == "error":
+        others = f"none, nor in {len(without) - 1:,} others" if without[1:] else "none"
+        raise AttlasError(
+            f"a label in {_where(without[0])} of {found.name}",
+            others,
+            f"give each text one; {SKIPPED}",
+        )
+    for entry, place in zip(found.entries, found.places, strict=True):
+        text, label = as_one_line(entry.text), _trimmed(entry.label)
+        try:
+            f"{label}{text}".encode()
+        except UnicodeEncodeError as error:
+            raise AttlasError(
+                f"text in Unicode in {_where(place)} of {found.name}",
+                f"half of a surrogate pair, {error.object[error.start]!r}",
+                "write whole characters there",
+            ) from None
+        if not label:
+            left_out.append((place, "no label"))
+        elif text:
+            kept.append((text, label, place))
+        else:
+            left_out.append((place, "an empty text"))
+    texts, labels, places = zip(*kept, strict=True) if kept else ((), (), ())
+    report = FilterReport(
+        found.name,
+        len(found.entries),
+        len(kept),
+        left_out=by_reason(left_out),
+        example="text",
+        remarks=(*found.remarks, *_alike_told(labels)),
+    )
+    return LabelledCorpus(found.name, texts, labels, places, report)
+
+
+def alike(label: str) -> str:
+    """What labels have in common that differ in case, in width, or in how they are composed."""
+    return unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", label).casefold())
+
+
+def _alike_told(labels: Iterable[str]) -> tuple[str, ...]:
+    """What to remark of labels that are probably meant to be one."""
+    counts = Counter(labels)
+    groups: dict[str, list[str]] = defaultdict(list)
+    for label in sorted(counts):
+        groups[alike(label)].append(label)
+    return tuple(
+        "WARNING: the labels "
+        + " and ".join(f"{_seen(label, group)} ({counts[label]:,})" for label in group)
+        + " differ in case or in Unicode form alone, and count as different: write them alike if "
+        "they are one"
+        for group in groups.values()
+        if len(group) > 1
+    )
+
+
+def _seen(label: str, group: Sequence[str]) -> str:
+    """In quotes; spelt out where others of the group would look the same."""
+    composed = {unicodedata.normalize("NFC", one) for one in group}
+    return repr(label) if len(composed) == len(group) else ascii(label)
+
+
+def _trimmed(label: str) -> str:
+    """With single spaces inside and nothing around it that cannot be seen."""
+    return " ".join(_AROUND.sub("", label).split())
+
+
+def _where(place: Place) -> str:
+    return f"line {place}" if isinstance(place, int) else place

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, cast
 
-from attlas.data.amount import amount
+from attlas._text import amount
 from attlas.errors import AttlasError
 
 STDIN = "-"

@@ -8,9 +8,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import ClassVar, Literal
 
-from attlas.config import stored_bytes
-from attlas.data.lattice import Lattice
-from attlas.data.merges import Merges
+from attlas._files import stored_bytes
 from attlas.data.normalization import (
     WITHOUT_RULES,
     Normalization,
@@ -18,8 +16,8 @@ from attlas.data.normalization import (
     normalized,
     sentencepiece_rules,
 )
-from attlas.data.symbols import Symbols
-from attlas.data.vocabulary import BEGIN, END, MOST, PAD, SPECIAL, UNKNOWN, Vocabulary
+from attlas.data.subword_sampling import Lattice, Merges
+from attlas.data.vocabulary import BEGIN, END, MOST, PAD, SPECIAL, UNKNOWN, Symbols, Vocabulary
 from attlas.errors import AttlasError, quoted
 
 _SPACE = "▁"  # how sentencepiece writes a space

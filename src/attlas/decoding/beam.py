@@ -8,17 +8,20 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from attlas.data.vocabulary import BEGIN, END
-from attlas.decoding.constraints import Constraints
-from attlas.decoding.finished import Finished
-from attlas.decoding.hypothesis import Hypothesis, listed
-from attlas.decoding.largest import largest
-from attlas.decoding.penalties import Penalties
-from attlas.decoding.prediction import predicted, sums
+from attlas.decoding.scoring import (
+    Constraints,
+    Finished,
+    Hypothesis,
+    Penalties,
+    listed,
+    predicted,
+    sums,
+)
 from attlas.decoding.search import Search
 from attlas.decoding.surface import Hashes, Surface, best_texts
-from attlas.layers.stacked import stacked
-from attlas.models.joining import of_both
-from attlas.models.sequence_to_sequence import S, SequenceToSequence
+from attlas.models.encoder_decoder import S, SequenceToSequence, of_both
+from attlas.ops.cache import stacked
+from attlas.ops.topk import largest
 
 _NEVER = float("-inf")
 

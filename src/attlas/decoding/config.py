@@ -7,7 +7,7 @@ from pydantic import Field, model_validator
 
 from attlas.config import Config
 from attlas.errors import AttlasError
-from attlas.layers.autocast import Autocast
+from attlas.ops.linear import Autocast
 
 _MOST = 1_000_000  # beyond it numbers overflow, or memory ends
 _OF_METHOD = {

@@ -13,19 +13,14 @@ from attlas.data import padded
 from attlas.data.vocabulary import BEGIN, END, PAD, UNKNOWN
 from attlas.decoding.beam import beam_search
 from attlas.decoding.config import DecodingConfig
-from attlas.decoding.constraints import Constraints
-from attlas.decoding.greedy import greedy_search
-from attlas.decoding.hypothesis import Hypothesis
-from attlas.decoding.penalties import Penalties
-from attlas.decoding.sample import Distribution, sample
-from attlas.decoding.search import Search, found_by
+from attlas.decoding.sampling import Distribution, sample
+from attlas.decoding.scoring import Constraints, Hypothesis, Penalties
+from attlas.decoding.search import Search, found_by, greedy_search
 from attlas.decoding.surface import Surface
 from attlas.errors import AttlasError
-from attlas.layers.autocast import autocast, check_autocast
-from attlas.layers.linear import overseen
-from attlas.models.evaluating import check_evaluating
-from attlas.models.sequence_to_sequence import S, SequenceToSequence
-from attlas.recording.tap import listeners
+from attlas.models.encoder_decoder import S, SequenceToSequence, check_evaluating
+from attlas.ops.linear import autocast, check_autocast, overseen
+from attlas.recording.hooks import listeners
 
 
 class Asked(NamedTuple):

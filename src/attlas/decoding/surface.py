@@ -9,7 +9,7 @@ from jaxtyping import Int
 from torch import Tensor
 
 from attlas.data import Subwords, Vocabulary
-from attlas.decoding.hypothesis import Hypothesis, ranked
+from attlas.decoding.scoring import Hypothesis, ranked
 
 _BASE = 0x9E3779B97F4A7C15  # 2⁶⁴ divided by the golden ratio: odd
 _MASK = 2**64 - 1

@@ -1,6 +1,9 @@
 """The explorer: a web page of one's own that shows where a model looks."""
 
-from attlas.explorer.application import app
+from attlas.explorer.app import app
 from attlas.explorer.server import serve
 
-__all__ = ["app", "serve"]
+__all__ = [
+    "app",
+    "serve",
+]

@@ -17,11 +17,10 @@ import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from attlas.errors import AttlasError
-from attlas.explorer.application import app
-from attlas.explorer.fresh import told
-from attlas.explorer.guard import HEADERS
-from attlas.explorer.host import spelt
-from attlas.explorer.looking import Looking
+from attlas.explorer.app import app
+from attlas.explorer.backends import Looking
+from attlas.explorer.messages import told
+from attlas.explorer.security import HEADERS, spelt
 from attlas.recording import Trace
 
 PORT = 8642

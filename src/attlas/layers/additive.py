@@ -4,11 +4,9 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
-from attlas.layers.attention import ScoredAttention
-from attlas.layers.linear import Linear, overseen, plain
-from attlas.layers.memory import Memory
-from attlas.layers.padding import without_junk
-from attlas.layers.widths import check_widths
+from attlas.layers.base import ScoredAttention, check_widths, without_junk
+from attlas.ops.cache import Memory
+from attlas.ops.linear import Linear, overseen, plain
 from attlas.patterns import Pattern, everywhere
 
 _PAIRS_AT_ONCE = 2**26  # numbers in (batch, queries, slots, hidden): 256 MiB of float32

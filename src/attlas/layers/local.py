@@ -8,10 +8,9 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from attlas.errors import AttlasError
-from attlas.layers.attention import ScoredAttention
-from attlas.layers.linear import Linear
-from attlas.layers.memory import Memory
-from attlas.layers.widths import check_widths
+from attlas.layers.base import ScoredAttention, check_widths
+from attlas.ops.cache import Memory
+from attlas.ops.linear import Linear
 
 
 class Local(ScoredAttention, ABC):

@@ -4,12 +4,11 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from attlas.errors import AttlasError
-from attlas.layers.fused import FusedAttention
-from attlas.layers.linear import Linear
-from attlas.layers.memory import Memory
-from attlas.layers.padding import without_junk
-from attlas.layers.positions import RotaryPositions
-from attlas.layers.widths import check_widths
+from attlas.layers.base import check_widths, without_junk
+from attlas.layers.positional import RotaryPositions
+from attlas.layers.scaled_dot_product import FusedAttention
+from attlas.ops.cache import Memory
+from attlas.ops.linear import Linear
 from attlas.patterns import Pattern, everywhere
 
 

@@ -5,11 +5,9 @@ from torch import Tensor, nn
 
 from attlas.errors import AttlasError
 from attlas.layers.additive import tanh_energies
-from attlas.layers.attention import ScoredAttention
-from attlas.layers.linear import Linear, linear
-from attlas.layers.memory import Memory
-from attlas.layers.padding import without_junk
-from attlas.layers.widths import check_widths
+from attlas.layers.base import ScoredAttention, check_widths, without_junk
+from attlas.ops.cache import Memory
+from attlas.ops.linear import Linear, linear
 from attlas.patterns import Pattern, everywhere
 
 

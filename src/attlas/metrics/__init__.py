@@ -1,17 +1,26 @@
 """Metrics: BLEU, chrF, TER; accuracy; confusion, intervals of a share; alignment error rate."""
 
-from attlas.metrics.accuracy import sequence_accuracy, token_accuracy
-from attlas.metrics.alignment_error import AlignmentScore, alignment_error
-from attlas.metrics.bleu_tokenizer import BleuTokenizer, better_tokenizers, check_tokenizer
-from attlas.metrics.confusion import (
+from attlas.metrics.alignment import AlignmentScore, alignment_error
+from attlas.metrics.classification import (
     LabelScore,
     confusion,
     label_scores,
     macro_f1,
     macro_f1_signature,
+    sequence_accuracy,
+    token_accuracy,
+    wilson_interval,
 )
-from attlas.metrics.interval import wilson_interval
-from attlas.metrics.scores import References, Score, Scores, corpus_bleu, corpus_score
+from attlas.metrics.translation import (
+    BleuTokenizer,
+    References,
+    Score,
+    Scores,
+    better_tokenizers,
+    check_tokenizer,
+    corpus_bleu,
+    corpus_score,
+)
 
 __all__ = [
     "AlignmentScore",

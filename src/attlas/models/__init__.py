@@ -1,10 +1,14 @@
 """Models: encoder–decoders and the classifier; ids in, logits out."""
 
-from attlas.models.building import ModelConfig, TranslatorConfig, build
 from attlas.models.classifier import Classifier, ClassifierConfig, build_classifier
-from attlas.models.recurrent import LocalConfig, RecurrentConfig, RecurrentModel, RecurrentState
-from attlas.models.sequence_to_sequence import Joinable, SequenceToSequence, State
-from attlas.models.transformer import Transformer, TransformerConfig, TransformerState
+from attlas.models.encoder_decoder import Joinable, SequenceToSequence, State
+from attlas.models.factory import ModelConfig, TranslatorConfig, build
+from attlas.models.rnn.cells import RecurrentState
+from attlas.models.rnn.config import LocalConfig, RecurrentConfig
+from attlas.models.rnn.model import RecurrentModel
+from attlas.models.transformer.model import Transformer
+from attlas.models.transformer.model_config import TransformerConfig
+from attlas.models.transformer.state import TransformerState
 
 __all__ = [
     "Classifier",

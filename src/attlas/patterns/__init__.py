@@ -1,17 +1,19 @@
 """Patterns: which query may look at which slot, asked of positions alone."""
 
-from attlas.patterns.bound import Bound
-from attlas.patterns.compositions import Both, Either, both, either
+from attlas.patterns.base import Bound, Pattern
 from attlas.patterns.parsing import parse
-from attlas.patterns.pattern import Pattern
 from attlas.patterns.shapes import (
+    Both,
     Causal,
+    Either,
     Everywhere,
     Landmarks,
     Scattered,
     Strided,
     Window,
+    both,
     causal,
+    either,
     everywhere,
     landmarks,
     scattered,

@@ -4,9 +4,17 @@ import ast
 from collections.abc import Callable
 
 from attlas.errors import AttlasError, quoted
-from attlas.patterns.compositions import both, either
-from attlas.patterns.pattern import Pattern
-from attlas.patterns.shapes import causal, everywhere, landmarks, scattered, strided, window
+from attlas.patterns.base import Pattern
+from attlas.patterns.shapes import (
+    both,
+    causal,
+    either,
+    everywhere,
+    landmarks,
+    scattered,
+    strided,
+    window,
+)
 
 _NAMED: dict[str, Pattern] = {"everywhere": everywhere, "causal": causal}
 _OF_NUMBERS: dict[str, Callable[..., Pattern]] = {

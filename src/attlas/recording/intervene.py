@@ -7,19 +7,11 @@ import torch
 from torch import Tensor, nn
 
 from attlas.errors import AttlasError
-from attlas.recording.compiled import check_not_compiled
-from attlas.recording.foreign.unreadable import unreadable
-from attlas.recording.foreign.watch import watching
-from attlas.recording.selection import is_whole
-from attlas.recording.tap import (
-    Listener,
-    Rewrite,
-    Seen,
-    Weights,
-    listening,
-    modules_of,
-    taps,
-)
+from attlas.recording.hooks import Listener, Rewrite, Seen, Weights, listening, modules_of, taps
+from attlas.recording.observe import check_not_compiled
+from attlas.recording.torch_functions.mode import watching
+from attlas.recording.torch_functions.tensors import unreadable
+from attlas.recording.trace import is_whole
 
 
 @contextmanager

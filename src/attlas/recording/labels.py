@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from attlas.errors import AttlasError, quoted
-from attlas.recording.reading import Reading
+from attlas.recording.maps.base import Reading
 
 Tokens = tuple[tuple[str, ...], ...]
 """One list of tokens per batch row; () where nobody named them."""

@@ -19,7 +19,7 @@ from attlas.reference.luong import (
     local_predictive,
     predicted_positions,
 )
-from attlas.reference.multi_head import multi_head
+from attlas.reference.multihead import multi_head
 from attlas.reference.rotary import rotary
 from attlas.reference.scaled_dot_product import scaled_dot_product
 from attlas.reference.sinusoidal import sinusoidal

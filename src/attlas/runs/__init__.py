@@ -1,12 +1,17 @@
 """Runs: the folder of a training on disk."""
 
-from attlas.runs.checkpoint import Checkpoint, read_checkpoint, write_checkpoint
-from attlas.runs.device import device_named
-from attlas.runs.durable import write_durably
-from attlas.runs.lock import held, locked
+from attlas.runs.checkpoints import (
+    AVERAGED,
+    BEST,
+    LAST,
+    Checkpoint,
+    Shelf,
+    numbered,
+    read_checkpoint,
+    write_checkpoint,
+)
 from attlas.runs.run import METRICS, Run, load_weights
 from attlas.runs.seal import CONFIG, PROVENANCE
-from attlas.runs.shelf import AVERAGED, BEST, LAST, Shelf, numbered
 
 __all__ = [
     "AVERAGED",
@@ -18,12 +23,8 @@ __all__ = [
     "Checkpoint",
     "Run",
     "Shelf",
-    "device_named",
-    "held",
     "load_weights",
-    "locked",
     "numbered",
     "read_checkpoint",
     "write_checkpoint",
-    "write_durably",
 ]

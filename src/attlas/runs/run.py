@@ -5,7 +5,9 @@ from typing import Any
 
 from torch import nn
 
-from attlas.config import Config, parse_json, read_toml, stored_bytes, utf8_text
+from attlas._files import parse_json, stored_bytes, utf8_text
+from attlas._hardware import device_named
+from attlas.config import Config, read_toml
 from attlas.data import LabelledVocabularies, Vocabularies
 from attlas.errors import AttlasError
 from attlas.models import (
@@ -17,10 +19,8 @@ from attlas.models import (
     build,
     build_classifier,
 )
-from attlas.runs.checkpoint import Checkpoint
-from attlas.runs.device import device_named
+from attlas.runs.checkpoints import BEST, Checkpoint, Shelf
 from attlas.runs.seal import CONFIG, PROVENANCE, check_sealed
-from attlas.runs.shelf import BEST, Shelf
 
 METRICS = "metrics.jsonl"
 

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from attlas.config import Config, parse_json, read_toml, stored_bytes
+from attlas._files import parse_json, stored_bytes
+from attlas.config import Config, read_toml
 from attlas.data import VocabularyConfig
-from attlas.data.labels import LABELS
-from attlas.data.vocabularies import vocabulary_names
+from attlas.data.vocabularies import LABELS, vocabulary_names
 from attlas.errors import AttlasError, quoted
 from attlas.models import ModelConfig
 

@@ -1,6 +1,6 @@
 """Training: from a recipe to a run."""
 
-from attlas.training.evaluation import Evaluation, evaluate, validation_loss
+from attlas.training.config import TrainingConfig, ValidationConfig
 from attlas.training.events import (
     Event,
     Interrupted,
@@ -14,9 +14,9 @@ from attlas.training.events import (
 )
 from attlas.training.progress import Progress
 from attlas.training.recipe import Recipe, read_recipe
-from attlas.training.settings import TrainingConfig, ValidationConfig
-from attlas.training.tasks import Measurement
+from attlas.training.tasks.base import Measurement
 from attlas.training.trainer import train
+from attlas.training.validation import Evaluation, evaluate, validation_loss
 
 __all__ = [
     "Evaluation",

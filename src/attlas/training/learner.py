@@ -2,30 +2,63 @@
 number.
 """
 
+import hashlib
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 import torch
 from torch import Tensor, nn
 
-from attlas.layers.dropout import dropping_by
+from attlas._parallel import Crew
+from attlas.errors import AttlasError
+from attlas.ops.dropout import dropping_by
 from attlas.runs import Checkpoint, load_weights
-from attlas.runs.checkpoint import under
+from attlas.runs.checkpoints import under
 from attlas.training.averaging import MovingAveraging, move
-from attlas.training.crew import Crew
-from attlas.training.fleet import Fleet, Word
-from attlas.training.learnt import Learnt, weight_of
-from attlas.training.objective import Loss, Objective
-from attlas.training.optimiser import moments, restore_moments
+from attlas.training.config import TrainingConfig
+from attlas.training.distributed import Fleet, Learnt, Loss, Objective, Spread, Word, weight_of
+from attlas.training.optimizers import Sharing, moments, restore_moments
 from attlas.training.precision import Precision
-from attlas.training.seeds import seed_of
-from attlas.training.settings import TrainingConfig
-from attlas.training.sharing import Sharing
-from attlas.training.spreading import Spread
-from attlas.training.update import NotFiniteError, Update
+
+# Seeds: every draw of a training is a function of (seed, purpose, number) alone.
+
+
+def seed_of(seed: int, purpose: str, number: int = 0) -> int:
+    """A seed of 63 bits for one purpose at one update: nearby inputs give unrelated seeds.
+
+    Nothing random is carried from update to update, so a resumed run draws what an undisturbed
+    one draws.
+    """
+    digest = hashlib.sha256(f"{seed} {purpose} {number}".encode()).digest()
+    return int.from_bytes(digest[:8]) >> 1
+
+
+# What an update saw.
+
+
+class NotFiniteError(AttlasError):
+    """A loss or a gradient is infinite, or not a number."""
+
+
+@dataclass(frozen=True, slots=True)
+class Update:
+    """The summed loss in nats, of so many target tokens.
+
+    weight: what the loss is averaged over, the tokens where they all weigh 1.
+    norm: of the gradient before clipping; it may be infinite under float16, whose scaler then
+    skips the step.
+    """
+
+    loss: float
+    tokens: int
+    rate: float
+    norm: float
+    weight: float
+
 
 _OPTIMISER, AVERAGE = "optimiser/", "average/"
 

@@ -6,9 +6,8 @@ from typing import Literal, get_args
 import torch
 
 from attlas.errors import AttlasError
-from attlas.layers.autocast import NUMBERS, Autocast, autocast, check_autocast
-from attlas.layers.half_products import halves_time
-from attlas.training.fleet import Fleet
+from attlas.ops.linear import NUMBERS, Autocast, autocast, check_autocast, halves_time
+from attlas.training.distributed import Fleet
 
 
 class Precision:

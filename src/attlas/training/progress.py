@@ -7,7 +7,7 @@ from rich.console import Console
 from rich.progress import BarColumn, TaskID, TextColumn
 from rich.progress import Progress as Bar
 
-from attlas.data.amount import amount
+from attlas._text import amount
 from attlas.training.events import (
     Event,
     Interrupted,

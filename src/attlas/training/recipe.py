@@ -10,15 +10,15 @@ from pydantic import Field, model_validator
 
 from attlas.config import Config, overridden, read_toml, regrouped
 from attlas.data import BatchingConfig, DataConfig, LabelledData, VocabularyConfig
-from attlas.data.resolving import resolved_name
-from attlas.data.table import suffix_of
+from attlas.data.base import resolved_name
+from attlas.data.tables import suffix_of
 from attlas.decoding import DecodingConfig
 from attlas.errors import AttlasError, quoted
-from attlas.layers.dropout import dropped_steps
 from attlas.models import ClassifierConfig, ModelConfig, TransformerConfig
-from attlas.models.idle import refuse_idle
+from attlas.models.config import refuse_idle
+from attlas.ops.dropout import dropped_steps
 from attlas.runs.seal import CONFIG, flat, unchangeable
-from attlas.training.settings import TrainingConfig
+from attlas.training.config import TrainingConfig
 
 # What a classifier does without: it writes no text. By the tables in which they stand.
 _OF_TRANSLATION = {

@@ -7,12 +7,12 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
-from attlas.layers import Memory, MultiHead
-from attlas.models.block import FeedForward, Residual, Vectors
-from attlas.models.block.hooked import hooked
-from attlas.models.source_memory import SourceMemory
-from attlas.models.transformer.state import TransformerState
-from attlas.models.transformer.target_memory import TargetMemory
+from attlas.layers import MultiHead
+from attlas.models.cache import SourceMemory
+from attlas.models.transformer.block import FeedForward, Residual, Vectors
+from attlas.models.transformer.state import TargetMemory, TransformerState
+from attlas.ops.cache import Memory
+from attlas.ops.guards import hooked
 from attlas.patterns import Everywhere
 
 Rows = Float[Tensor, "rows width"]

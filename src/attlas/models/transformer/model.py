@@ -8,15 +8,25 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from attlas.errors import AttlasError
-from attlas.layers import Dropout, LearnedPositions, Positions, WordDropout
-from attlas.models.block import Encoder
-from attlas.models.embedding import Embedding
-from attlas.models.output import Output
-from attlas.models.rows import check_rows
-from attlas.models.sequence_to_sequence import SequenceToSequence
-from attlas.models.source import check_source, ids_of
-from attlas.models.transformer.decoder import Decoder
+from attlas.layers import LearnedPositions, Positions
+from attlas.models.embedding import Embedding, Output
+from attlas.models.encoder_decoder import SequenceToSequence, check_rows, check_source, ids_of
+from attlas.models.transformer.block import Encoder
+from attlas.models.transformer.config import patterns_of
+from attlas.models.transformer.decoder import Decoder, DecoderLayer
+from attlas.models.transformer.factory import (
+    attention_of,
+    encoder_of,
+    feedforward_of,
+    last_norm_of,
+    positions_of,
+    residual_of,
+    self_attention_of,
+)
+from attlas.models.transformer.model_config import TransformerConfig
 from attlas.models.transformer.state import TransformerState
+from attlas.ops.dropout import Dropout, WordDropout
+from attlas.patterns import both, causal, everywhere
 
 
 class Transformer(SequenceToSequence[TransformerState]):
@@ -121,3 +131,41 @@ class Transformer(SequenceToSequence[TransformerState]):
         embedded = self.word_dropout(self.target_embedding(target) * self.scale)
         entering: Tensor = self.dropout(self.target_positions(embedded, state.position))
         return entering
+
+
+# From settings to a Transformer.
+
+
+def build_transformer(config: TransformerConfig, source_size: int, target_size: int) -> Transformer:
+    """A model with fresh parameters, drawn from torch's generator: `Embedding` says how embeddings
+    are, all matrices are uniform with the variance 2 / (in + out) (Glorot & Bengio, 2010).
+
+    Sizes: how many ids each vocabulary has.
+    """
+    width = config.width
+    return Transformer(
+        None if config.tied_source else Embedding(source_size, width, "source"),
+        Embedding(target_size, width, "target"),
+        (positions_of(config), positions_of(config)),
+        encoder_of(config, patterns_of(config.encoder_patterns, config.encoder_layers)),
+        _decoder(config),
+        Output(width, width, target_size, tied=config.tied_output),
+        config.dropout,
+        config.word_dropout,
+    )
+
+
+def _decoder(config: TransformerConfig) -> Decoder:
+    layers = [
+        DecoderLayer(
+            # Causal alone has kernels of its own, so it is not to be hidden in a composition.
+            self_attention_of(config, causal if own in (everywhere, causal) else both(causal, own)),
+            residual_of(config),
+            attention_of(config, everywhere),
+            residual_of(config),
+            feedforward_of(config),
+            residual_of(config),
+        )
+        for own in patterns_of(config.decoder_patterns, config.decoder_layers)
+    ]
+    return Decoder(layers, last_norm_of(config))

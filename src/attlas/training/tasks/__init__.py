@@ -1,15 +1,9 @@
 """What can be learned: one file per task."""
 
-from typing import Any
-
 from attlas.training.recipe import Recipe
-from attlas.training.tasks.classifying import Classifying
-from attlas.training.tasks.task import Measurement, Task
-from attlas.training.tasks.translating import Translating
-
-__all__ = ["AnyTask", "Classifying", "Measurement", "Task", "Translating", "task_of"]
-
-AnyTask = Task[Any, Any]
+from attlas.training.tasks.base import AnyTask
+from attlas.training.tasks.classification import Classifying
+from attlas.training.tasks.translation import Translating
 
 
 def task_of(recipe: Recipe) -> type[AnyTask]:

@@ -1,0 +1,257 @@
+"""JSON, as settings, runs and texts are written in, and the files that it is read from."""
+
+import errno
+import fcntl
+import json
+import os
+import shutil
+import stat
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from attlas.errors import AttlasError
+
+DEEPEST = 64  # brackets within brackets: what goes through a value calls itself for each
+
+
+def parse_json(
+    text: str | bytes, fields: Callable[[list[tuple[str, Any]]], Any] | None = None
+) -> Any:
+    """The value that it spells. fields: what makes an object of its fields; None = a dict.
+
+    Errors: `ValueError` for what is none (a `json.JSONDecodeError` where that has a place), also
+    for brackets that go deeper than `DEEPEST`.
+    """
+    try:
+        value = json.loads(text, object_pairs_hook=fields)
+    except UnicodeDecodeError as error:
+        raise ValueError(undecodable(error)) from None
+    except RecursionError:
+        raise ValueError("brackets within brackets without end") from None
+    letters = text if isinstance(text, str) else text.decode("latin-1")
+    if letters.count("[") + letters.count("{") > DEEPEST and nested(value) > DEEPEST:
+        raise ValueError(f"brackets within brackets, more than {DEEPEST} deep")
+    return value
+
+
+def nested(value: Any) -> int:
+    """How many tables and lists are within each other."""
+    deepest, layer = 0, [value]
+    while layer := [
+        inner
+        for outer in layer
+        if isinstance(outer, dict | list | tuple)
+        for inner in (outer.values() if isinstance(outer, dict) else outer)
+    ]:
+        deepest += 1
+    return deepest
+
+
+def utf8_text(content: bytes) -> str:
+    """The text that these bytes are, without a byte order mark.
+
+    Errors: `ValueError` that names the first byte which is not UTF-8, and where it is.
+    """
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise ValueError(undecodable(error)) from None
+
+
+def undecodable(error: UnicodeDecodeError) -> str:
+    """Which byte is not UTF-8, and where it is: what Python counts from 0, in words."""
+    before = error.object[: error.start]
+    line, place = before.count(b"\n") + 1, error.start - before.rfind(b"\n")
+    byte = error.object[error.start]
+    return f"byte 0x{byte:02x}, which is not UTF-8, at byte {place} of line {line}"
+
+
+def stored_bytes(path: Path, most: int = -1) -> bytes:
+    """The bytes of a file on disk, the first `most` of them; −1 = all.
+
+    Errors: `OSError` also for a name that no file can have, and for a folder, a pipe or a device,
+    which may never end.
+    """
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+    except ValueError as error:  # U+0000 in the name
+        raise OSError(str(error)) from None
+    try:
+        mode = os.fstat(descriptor).st_mode
+        if not stat.S_ISREG(mode):
+            code = errno.EISDIR if stat.S_ISDIR(mode) else errno.EINVAL
+            told = "Is a directory" if stat.S_ISDIR(mode) else "not a file on disk"
+            raise OSError(code, told, str(path))
+        with os.fdopen(os.dup(descriptor), "rb") as file:
+            return file.read(most)
+    finally:
+        os.close(descriptor)
+
+
+# Files that are whole or absent, also after a kill or a power cut.
+
+
+TEMPORARY = ".tmp"  # the suffix of what is not yet whole; a killed write leaves one behind
+
+
+def write_durably(path: Path, content: bytes) -> None:
+    """Put `content` at `path` in one step: what was there before, or all of it, never a part.
+
+    Temporary name in the same folder, fsync, rename, fsync of the folder.
+    Errors: `AttlasError` where the disk is full or the folder may not be written; what was there
+    stays as it was.
+    """
+    temporary = path.with_name(path.name + TEMPORARY)
+    with explained(path):
+        try:
+            descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o666)
+            try:
+                write_whole(descriptor, content)
+                os.fsync(descriptor)
+            finally:
+                os.close(descriptor)
+            os.replace(temporary, path)
+        except OSError:
+            _removed(temporary)
+            raise
+        sync(path.parent)
+
+
+def write_whole(descriptor: int, content: bytes) -> None:
+    """`os.write` until everything is written: the system may take a part only."""
+    rest = memoryview(content)
+    while rest:
+        rest = rest[os.write(descriptor, rest) :]
+
+
+def sync(path: Path) -> None:
+    """Make a file, or the names in a folder, last: a renamed file is safe when its folder is."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+@contextmanager
+def explained(path: Path) -> Iterator[None]:
+    """Turn a refusal of the file system into an error that names the file."""
+    try:
+        yield
+    except OSError as error:
+        raise AttlasError(
+            f"to write {path}",
+            (error.strerror or str(error)).lower(),
+            "make room or give the right to write there; what was saved before is unharmed",
+        ) from error
+
+
+def _removed(path: Path) -> None:
+    # If even that fails, the next start cleans it away; the first error is the one to report.
+    with suppress(OSError):
+        path.unlink(missing_ok=True)
+
+
+# A folder that is whole or absent.
+
+
+@contextmanager
+def new_folder(path: Path) -> Iterator[Path]:
+    """An empty folder to write into; after the block it stands at `path`, durably.
+
+    Where the block fails nothing is left, at `path` or beside it. Only a kill can leave something:
+    a hidden folder beside it, whose name ends in .tmp.
+    Errors: `AttlasError` where something stands at `path` already (an empty folder may), or where
+    the disk refuses.
+    """
+    check_free(path)
+    path = Path(os.path.abspath(path))  # with a name, also where it is "."
+    temporary = path.with_name(f".{path.name}.{os.getpid()}{TEMPORARY}")
+    with explained(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        temporary.mkdir()
+        try:
+            yield temporary
+            for file in sorted(temporary.rglob("*")):
+                sync(file)
+            sync(temporary)
+            try:
+                temporary.rename(path)  # onto an empty folder too, but onto nothing else
+            except OSError:
+                check_free(path)  # somebody was there first
+                raise
+        except BaseException:
+            shutil.rmtree(temporary, ignore_errors=True)
+            raise
+        sync(path.parent)
+
+
+def check_free(path: Path) -> None:
+    """That nothing, or an empty folder, stands there.
+
+    Errors: `AttlasError` otherwise.
+    """
+    if came := standing(path):
+        raise AttlasError(
+            f"a new or an empty folder at {path}",
+            came,
+            "choose another folder (--out), or take it away",
+        )
+
+
+def standing(path: Path) -> str:
+    """What is in the way there, in words; "" = nothing, or an empty folder."""
+    if path.is_dir() and not path.is_symlink():
+        others = sorted(file.name for file in path.iterdir())
+        return f"one that holds {', '.join(others[:3])}" if others else ""
+    return "a file" if path.exists() or path.is_symlink() else ""
+
+
+# Files that one process at a time may hold.
+
+
+LOCK = ".lock"
+
+
+@contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """Hold the folder for the length of the block: one trainer per run.
+
+    Errors: `AttlasError` where somebody else holds it.
+    """
+    with held(folder / LOCK) as ours:
+        if not ours:
+            raise AttlasError(
+                f"{folder} for this training alone",
+                "a run that another process is training right now",
+                "wait for it or stop it, or choose another folder",
+            )
+        yield
+
+
+@contextmanager
+def held(path: Path, *, wait: bool = False) -> Iterator[bool]:
+    """Hold this file, made if need be, for the length of the block; whether it is ours.
+
+    It is not where somebody else holds it, unless we `wait` until nobody does. The system lets go
+    of it when a process dies.
+    Errors: `AttlasError` where the disk refuses.
+    """
+    with explained(path):
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+    try:
+        with explained(path):
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+                ours = True
+            except BlockingIOError:
+                ours = False
+        yield ours
+    finally:
+        # A child that was forked meanwhile has a copy of the descriptor: while one is open, closing
+        # ours alone does not let go of the file.
+        with suppress(OSError):
+            fcntl.flock(descriptor, fcntl.LOCK_UN)
+        os.close(descriptor)

@@ -1,0 +1,167 @@
+"""cuDNN, and when it is left out."""
+
+import ctypes
+import platform
+import threading
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from functools import cache
+from pathlib import Path
+from types import TracebackType
+
+import torch
+
+from attlas.errors import AttlasError, quoted
+
+# What the C library does with memory that is given back to it.
+
+
+_TRIM_THRESHOLD, _MMAP_MAX, _ARENA_MAX = -1, -4, -8  # of glibc's malloc.h
+
+
+def keep_freed_memory() -> bool:
+    """Let this process keep the memory that it frees, for as long as it lives; whether it could.
+
+    An update allocates and frees the same big tensors as the update before it, and so do the steps
+    of a search. glibc takes each of them fresh from the system and gives it back at once, and every
+    page of it faults again: once a third of a training's time on a CPU, and nothing that could be
+    measured of late (docs/log.md); a tenth of a translation's.
+    Kept, the process stays as large as its largest update.
+    Threads share one arena, because those of their own hold no more than 64 MiB at a time.
+    Only glibc has this setting; elsewhere nothing changes.
+    """
+    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
+    if mallopt is None:
+        return False
+    settings = {_MMAP_MAX: 0, _TRIM_THRESHOLD: 2**31 - 1, _ARENA_MAX: 1}
+    return all(mallopt(*setting) for setting in settings.items())
+
+
+def give_back_freed_memory() -> bool:
+    """Give what this process has freed back to the system now; whether any could be.
+
+    glibc keeps freed blocks that are not at the end of a heap, of each thread that computed. A
+    server that had one large question would stay as large for good. Only glibc has this call.
+    """
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
+    return trim is not None and bool(trim(0))
+
+
+class _LeftOut(AbstractContextManager[None]):
+    """A switch of the whole process, so that of threads which are inside at the same time the
+    first one turns it off and the last one turns it back.
+    """
+
+    def __init__(self, is_on: Callable[[], bool], turn: Callable[[bool], None]) -> None:
+        self._is_on, self._turn = is_on, turn
+        self._lock = threading.Lock()
+        self._inside = 0
+        self._before = False
+
+    def __enter__(self) -> None:
+        with self._lock:
+            if not self._inside:
+                self._before = self._is_on()
+                self._turn(False)
+            self._inside += 1
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        with self._lock:
+            self._inside -= 1
+            if not self._inside:
+                self._turn(self._before)
+
+
+def _enable(on: bool) -> None:
+    torch.backends.cudnn.enabled = on
+
+
+without_cudnn = _LeftOut(lambda: torch.backends.cudnn.enabled, _enable)
+"""`with without_cudnn:` for gradients in eval mode, which its recurrent layers do not have."""
+
+
+without_cudnn_attention = _LeftOut(
+    torch.backends.cuda.cudnn_sdp_enabled, torch.backends.cuda.enable_cudnn_sdp
+)
+"""`with without_cudnn_attention:` for texts of ever new lengths: it makes a plan for every new
+shape, on an H100 20 ms forwards and 24 back, where an update of a small Transformer takes 40. torch
+prefers it on Hoppers in half precision; its other kernels plan nothing."""
+
+
+# The processor of this machine, by the names that it gives itself.
+
+
+_FACTS = Path("/proc/cpuinfo")  # of Linux
+
+
+def processor_name() -> str:
+    """Its model, such as "AMD EPYC (family 25, model 17)": a virtual machine may hide which EPYC it
+    is, and one generation may be twice as fast as another. Else its kind, such as "arm64".
+    """
+    name, family, model = (_fact(of) for of in ("model name", "cpu family", "model"))
+    if name and family and model:
+        return f"{name} (family {family}, model {model})"
+    return name or platform.processor() or platform.machine()
+
+
+def processor_maker() -> str:
+    """Who made it, such as "AuthenticAMD" or "GenuineIntel"; "" where it cannot be told."""
+    made = _fact("vendor_id")
+    # Windows: "AMD64 Family 25 Model 1 Stepping 1, AuthenticAMD".
+    return made or platform.processor().rpartition(", ")[2]
+
+
+@cache
+def _fact(name: str) -> str:
+    try:
+        lines = _FACTS.read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return ""
+    found = (line.partition(":") for line in lines)
+    return next((value.strip() for key, _, value in found if key.strip() == name), "")
+
+
+# Where to compute.
+
+
+def device_named(name: str) -> torch.device:
+    """ "cpu", "cuda", "cuda:1", …; "auto" = a GPU where torch sees one, else the CPU.
+
+    Errors: `AttlasError` for a device that does not exist here.
+    """
+    return usable(device_called(name))
+
+
+def device_called(name: str) -> torch.device:
+    """The same, untried: a GPU that is tried keeps some hundreds of MiB for this process.
+
+    Errors: `AttlasError` for what is no name of a device.
+    """
+    if name == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        return torch.device(name)
+    except RuntimeError as error:
+        raise _useless(name, error) from None
+
+
+def usable(device: torch.device) -> torch.device:
+    """This device, if it can be computed with. Errors: `AttlasError` otherwise."""
+    try:
+        torch.zeros(1, device=device).item()
+    except (RuntimeError, AssertionError, NotImplementedError) as error:
+        raise _useless(str(device), error) from None
+    return device
+
+
+def _useless(name: str, error: Exception) -> AttlasError:
+    return AttlasError(
+        "a device that torch can use here (auto, cpu, cuda)",
+        f"{quoted(name)} ({str(error).splitlines()[0]})",
+        "choose 'auto', which takes what there is",
+    )

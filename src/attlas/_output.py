@@ -1,0 +1,192 @@
+"""A file that a command writes: gzipped where its name ends in .gz."""
+
+import gzip
+import io
+import os
+import stat
+import sys
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
+from typing import Any, cast
+
+from attlas.errors import AttlasError, unwritable
+
+# How far a command is in a file, for who waits for it.
+
+
+_PATIENCE = 60.0  # seconds between two words about one file, where no bar shows how far it is
+
+
+class Bar:
+    """A bar on a terminal, elsewhere a line now and then: of so many lines, so many are done."""
+
+    def __init__(self, path: Path, total: int, begun: int) -> None:
+        # rich takes long to import, and most commands show no bar.
+        from rich.console import Console
+        from rich.progress import (
+            BarColumn,
+            MofNCompleteColumn,
+            Progress,
+            TextColumn,
+            TimeRemainingColumn,
+        )
+
+        console = Console(stderr=True)
+        self._path, self._total = path, total
+        self._bar = Progress(
+            TextColumn("{task.description}", markup=False),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TimeRemainingColumn(),
+            console=console,
+            transient=True,
+            disable=not console.is_terminal,
+        )
+        self._task = self._bar.add_task(path.name, total=total, completed=begun)
+        self._last = time.monotonic()
+
+    def tell(self, lines: int) -> None:
+        """So many lines are done."""
+        self._bar.update(self._task, completed=lines)
+        if self._bar.disable and time.monotonic() - self._last > _PATIENCE:
+            self._last = time.monotonic()
+            print(f"attlas: {self._path}: {lines:,} of {self._total:,} lines", file=sys.stderr)
+
+    def __enter__(self) -> "Bar":
+        self._bar.start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._bar.stop()
+
+
+STANDARD = "-"
+Output = io.BufferedIOBase
+
+
+def check_writable(path: Path | str | None) -> None:
+    """That this file can be `opened`, as far as can be known before: None and "-" always can.
+
+    Errors: `AttlasError` where there is no folder for it, where it is one itself, and without the
+    right to write there.
+    """
+    if path is not None and str(path) != STANDARD:
+        _check(path, path if os.path.exists(path) else _folder(path))
+
+
+def check_replaceable(path: Path | str | None) -> None:
+    """The same of a file that comes whole, by a temporary name beside it, as figures and traces do:
+    what counts is the right to its folder, and not to what stands there. But what is no regular
+    file, such as a pipe, is written as it is.
+    """
+    if path is not None:
+        whole = os.path.realpath(path)  # a link stays a link
+        as_it_is = os.path.exists(whole) and not os.path.isfile(whole)
+        _check(path, whole if as_it_is else _folder(whole))
+
+
+def _check(path: Path | str, asked: Path | str) -> None:
+    folder = _folder(path)
+    if not os.path.isdir(folder):
+        came, advice = f"no folder {folder}", "choose a folder that exists"
+    elif os.path.isdir(path):
+        came, advice = "a folder of that name", "name a file"
+    elif not os.access(asked, os.W_OK):
+        came, advice = "no right to write there", "get that right, or choose another place"
+    else:
+        return
+    raise AttlasError(f"to write {path}", came, advice)
+
+
+def _folder(path: Path | str) -> str:
+    return os.path.dirname(path) or os.curdir
+
+
+def opened(path: Path | str, files: ExitStack) -> Output:
+    """The standard output for "-", else a new file that `files` closes.
+
+    What stood there before stays until the first byte is written; where a mistake comes earlier, it
+    stays for good. The gzip file holds no name and no time: the same content makes the same file.
+    Errors: `AttlasError` where it cannot be opened; an `OSError` with the name of the file where
+    it cannot be written later.
+    """
+    if str(path) == STANDARD:
+        return cast(io.BufferedIOBase, sys.stdout.buffer)
+    try:
+        file = files.enter_context(_replacing(path))
+    except OSError as error:
+        raise unwritable(path, error) from None
+    if Path(path).suffix != ".gz":
+        return file
+    return files.enter_context(gzip.GzipFile("", "wb", fileobj=file, mtime=0))
+
+
+def write_lines(path: Path | str, lines: Iterable[bytes]) -> None:
+    """All of them, into such a file. Errors: as `opened`."""
+    with ExitStack() as files:
+        opened(path, files).writelines(lines)
+
+
+@contextmanager
+def kept(lines: Iterable[bytes], path: Path | str | None) -> Iterator[None]:
+    """Write them after the block, however it ends; None = nowhere. Errors: as `opened`."""
+    try:
+        yield
+    finally:
+        if path is not None:
+            write_lines(path, lines)
+
+
+@contextmanager
+def _replacing(path: Path | str) -> Iterator[Output]:
+    ours = not os.path.lexists(path)
+    raw = _Patient(path)
+    try:
+        with io.BufferedWriter(raw) as file:
+            try:
+                yield file
+            except BaseException:
+                raw.leave()
+                raise
+            raw.begin()  # also where there was nothing to write
+    finally:
+        if ours and not raw.begun:
+            with suppress(OSError):
+                os.unlink(path)
+
+
+class _Patient(io.FileIO):
+    """A file that is emptied when writing begins, or left; its errors, such as a full disk, say
+    which it is.
+    """
+
+    begun = left = False
+
+    def __init__(self, path: Path | str) -> None:
+        super().__init__(os.fspath(path), "wb", opener=_as_it_is)
+
+    def begin(self) -> None:
+        """Take away what stood there."""
+        if not self.begun and stat.S_ISREG(os.fstat(self.fileno()).st_mode):
+            self.truncate(0)
+        self.begun = True
+
+    def leave(self) -> None:
+        """If nothing is written yet, nothing will be."""
+        self.left = not self.begun
+
+    def write(self, data: Any, /) -> int:
+        try:
+            if self.left:
+                return len(data)
+            self.begin()
+            return super().write(data)
+        except OSError as error:
+            error.filename = error.filename or str(self.name)
+            raise
+
+
+def _as_it_is(path: str, flags: int) -> int:
+    return os.open(path, flags & ~os.O_TRUNC, 0o666)

@@ -1,0 +1,50 @@
+"""A text that can be read and written."""
+
+import re
+
+from attlas.errors import AttlasError
+
+# How many of something, in words.
+
+
+def amount(number: int, one: str, many: str = "") -> str:
+    """ "1 pair", "2 pairs", "1,000 batches"; `many` where it is not `one` with an s."""
+    return f"{number:,} {one if number == 1 else many or one + 's'}"
+
+
+# Line breaks in HTML.
+
+
+_BREAK = re.compile(r"<\s*(?:/\s*)?br\b[^<>]*>", re.IGNORECASE)
+
+
+def as_one_line(text: str) -> str:
+    """The words of a text with one space between them; `<br>` in all its spellings is white space.
+
+    `<br />`, `<BR>`, `</br>`, `<br clear="all">`: what a web page was breaks its lines like this,
+    and how it was set says nothing of what it means.
+    """
+    return " ".join(_BREAK.sub(" ", text).split())
+
+
+_BYTES = range(0xDC80, 0xDD00)  # what stands for bytes of the command line that are not UTF-8
+
+
+def whole_text(text: str) -> str:
+    """The text, if every character of it is one; no file and no vocabulary can hold the others.
+
+    Errors: `AttlasError` for half of a surrogate pair.
+    """
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        half = ord(text[error.start])
+        came = f"half of a surrogate pair, U+{half:04X}, at character {error.start}"
+        if half in _BYTES:
+            came = f"{came}: Python's sign for byte 0x{half - _BYTES.start + 0x80:02x}, not UTF-8"
+        raise AttlasError(
+            "text in Unicode",
+            came,
+            "send whole characters, or read the text with errors='replace'",
+        ) from None
+    return text

@@ -1,0 +1,407 @@
+"""Links between the words of two sentences."""
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Literal, TypeVar
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from attlas.data.lines import read_lines
+from attlas.errors import AttlasError, quoted, unwritable
+from attlas.inference.alignment import Link, links_of, pharaoh, word_links
+from attlas.recording import Reading
+
+# Two alignments of the same sentences, one of each direction, made one.
+
+
+Links = frozenset[Link]
+Free = Literal["either", "both"]
+"""Of the two words of a link to be added, how many must have no link yet."""
+
+NEIGHBOURS: tuple[Link, ...] = (
+    *((-1, 0), (0, -1), (1, 0), (0, 1)),
+    *((-1, -1), (-1, 1), (1, -1), (1, 1)),
+)
+"""What is beside a link, in the order in which Moses looks: straight first, then across."""
+
+
+def flipped(links: Iterable[Link]) -> Links:
+    """{(j, i)}: the links of the other direction, with what was its target named first."""
+    return frozenset((target, source) for source, target in links)
+
+
+def intersection(forward: AbstractSet[Link], backward: AbstractSet[Link]) -> Links:
+    """A ∩ B: what both directions say. Both name the source first, see `flipped`."""
+    return frozenset(forward & backward)
+
+
+def union(forward: AbstractSet[Link], backward: AbstractSet[Link]) -> Links:
+    """A ∪ B: what any of them says."""
+    return frozenset(forward | backward)
+
+
+def grow_diagonal(
+    forward: AbstractSet[Link],
+    backward: AbstractSet[Link],
+    *,
+    free: Free = "either",
+    neighbours: Sequence[Link] = NEIGHBOURS,
+) -> Links:
+    """A ∩ B, and again and again links of A ∪ B that are beside one, diagonally too.
+
+    A link is added while one of its words has none (Koehn, Och & Marcu, 2003, section 3.1), or,
+    with free="both", while neither has: so does Moses' manual, and what was written after it. Links
+    are gone through by source, then by target, and the neighbours of each in the order given; where
+    neighbours compete for a word, the first has it.
+    """
+    return frozenset(_grown(forward, backward, free, neighbours))
+
+
+def grow_diagonal_final(
+    forward: AbstractSet[Link],
+    backward: AbstractSet[Link],
+    *,
+    free: Free = "either",
+    free_finally: Free | None = None,
+    neighbours: Sequence[Link] = NEIGHBOURS,
+) -> Links:
+    """`grow_diagonal`, and then links of A, and of B, wherever they are, by the same rule.
+
+    free_finally: the rule for this last step, None = the same; free_finally="both" after
+    free="either" is known as grow-diag-final-and.
+    """
+    links = _grown(forward, backward, free, neighbours)
+    sources, targets = {i for i, _ in links}, {j for _, j in links}
+    rule = free_finally or free
+    for direction in (forward, backward):
+        for link in sorted(direction):
+            if link not in links and _may(link, sources, targets, rule):
+                _add(link, links, sources, targets)
+    return frozenset(links)
+
+
+METHODS: Mapping[str, Callable[[AbstractSet[Link], AbstractSet[Link]], Links]] = {
+    "intersection": intersection,
+    "union": union,
+    "grow-diagonal": grow_diagonal,
+    "grow-diagonal-final": grow_diagonal_final,
+    "grow-diagonal-final-and": partial(grow_diagonal_final, free="either", free_finally="both"),
+}
+
+
+def symmetrised(forward: AbstractSet[Link], backward: AbstractSet[Link], method: str) -> Links:
+    """Both directions as one, by the name of a method. Errors: `AttlasError` for another name."""
+    if method not in METHODS:
+        raise AttlasError(f"one of {list(METHODS)}", repr(method), "choose one of them")
+    return METHODS[method](forward, backward)
+
+
+def _grown(
+    forward: AbstractSet[Link],
+    backward: AbstractSet[Link],
+    free: Free,
+    neighbours: Sequence[Link],
+) -> set[Link]:
+    links = set(forward & backward)
+    candidates = forward | backward
+    order = sorted(candidates)
+    sources, targets = {i for i, _ in links}, {j for _, j in links}
+    before = -1
+    while len(links) > before:
+        before = len(links)
+        for i, j in order:
+            if (i, j) not in links:
+                continue
+            for down, right in neighbours:
+                link = i + down, j + right
+                if link in candidates and link not in links and _may(link, sources, targets, free):
+                    _add(link, links, sources, targets)
+    return links
+
+
+def _may(link: Link, sources: set[int], targets: set[int], free: Free) -> bool:
+    taken = (link[0] in sources) + (link[1] in targets)
+    return taken == 0 if free == "both" else taken < 2
+
+
+def _add(link: Link, links: set[Link], sources: set[int], targets: set[int]) -> None:
+    links.add(link)
+    sources.add(link[0])
+    targets.add(link[1])
+
+
+# Which words an attention from a target to its source links.
+
+
+Words = Sequence[Sequence[int]]
+"""Of each token the words that it is a part of, counted from 0; () = a special token, of none."""
+
+Step = Literal["writes", "reads"]
+"""The step of a decoder that stands for a token: the one that predicts it, or the one after it."""
+
+_AT_ONCE = 1 << 20  # weights
+
+
+def argmax_links(
+    readings: Reading | Sequence[Reading],
+    sources: Words | None = None,
+    targets: Words | None = None,
+    *,
+    step: Step = "writes",
+) -> Links:
+    """{(argmax_i w_ti, t)}: each target token with the source token that it looked at most.
+
+    w: the mean over the heads, and over the readings, of one pair of texts: (1, heads, queries,
+    slots). Special tokens are left out on both sides, also of the argmax; equal weights: the first
+    source token. Two words are linked where any of their tokens are. A token whose query saw no
+    token of the source has no link.
+
+    sources, targets: the words of each token, e.g. `[() if w is None else (w,) for w in word_ids]`
+    of a Hugging Face tokenizer; None = every slot, or query, is a word.
+    step: in a decoder that is fed its own output, query t has read token t − 1 and predicts token
+    t. "writes" takes it for token t; "reads" takes query t + 1, which is given token t as input
+    and, in the lower layers, looks where that came from (Chen et al., 2020, section 3.1). Then
+    query 0, which reads BEGIN, stands for no token.
+
+    Errors: `AttlasError` for readings that are not of one pair and one shape, for words that do not
+    fit them, and where a token is not read by any query.
+    """
+    looked = _Looked.of(readings, sources, targets, step)
+    links: list[Link] = []
+    for tokens, weights in looked.blocks():
+        places = links_of(weights, len(tokens), len(looked.slots))
+        links += [(looked.slots[i], tokens[t]) for i, t in places if float(weights[t, i]) > 0]
+    return looked.words_of(links)
+
+
+def argmax_links_of_sources(
+    readings: Reading | Sequence[Reading],
+    sources: Words | None = None,
+    targets: Words | None = None,
+    *,
+    step: Step = "writes",
+) -> Links:
+    """{(i, argmax_t w_ti)}: each source token with the target token that looks at it most.
+
+    The other direction of the same map; with `argmax_links` and `intersection` it gives the links
+    that are best both ways (Jalili Sabet et al., SimAlign, 2020). Otherwise as `argmax_links`.
+    """
+    looked = _Looked.of(readings, sources, targets, step)
+    most = torch.zeros(len(looked.slots))
+    best = torch.full((len(looked.slots),), -1)
+    for tokens, weights in looked.blocks():
+        greatest, where = weights.max(0)
+        most, best = most.to(greatest), best.to(where)
+        better = greatest > most
+        best = torch.where(better, torch.tensor(tokens).to(where)[where], best)
+        most = torch.where(better, greatest, most)
+    pairs = zip(looked.slots, best.tolist(), strict=True)
+    return looked.words_of([(i, t) for i, t in pairs if t >= 0])
+
+
+def threshold_links(
+    readings: Reading | Sequence[Reading],
+    threshold: float,
+    sources: Words | None = None,
+    targets: Words | None = None,
+    *,
+    step: Step = "writes",
+) -> Links:
+    """{(i, t) : w_ti > threshold}: any number of links to a word. Otherwise as `argmax_links`.
+
+    Errors: as `argmax_links`; `AttlasError` for a threshold that is no weight.
+    """
+    if not 0 <= threshold < 1:
+        raise AttlasError("a threshold from 0 to below 1", str(threshold), "weights are at most 1")
+    looked = _Looked.of(readings, sources, targets, step)
+    links: list[Link] = []
+    for tokens, weights in looked.blocks():
+        found = (weights > threshold).nonzero().tolist()
+        links += [(looked.slots[i], tokens[t]) for t, i in found]
+    return looked.words_of(links)
+
+
+@dataclass(frozen=True, slots=True)
+class _Looked:
+    """Maps from a target to a source, and which of their tokens stand for which words.
+
+    slots: the source tokens that are of a word; asked: the query of each target token that is of a
+    word, and that token.
+    """
+
+    readings: tuple[Reading, ...]
+    sources: Words
+    targets: Words
+    slots: list[int]
+    asked: list[tuple[int, int]]
+
+    @classmethod
+    def of(
+        cls,
+        readings: Reading | Sequence[Reading],
+        sources: Words | None,
+        targets: Words | None,
+        step: Step,
+    ) -> "_Looked":
+        maps = (readings,) if isinstance(readings, Reading) else tuple(readings)
+        shapes = {(reading.shape[0], *reading.shape[2:]) for reading in maps}
+        if len(shapes) != 1 or next(iter(shapes))[0] != 1:
+            raise AttlasError(
+                "readings of one pair of texts, (1, heads, queries, slots) each",
+                ", ".join(str(reading.shape) for reading in maps) or "none",
+                "choose the batch row with reading.at(row), and layers that look at the source",
+            )
+        _, queries, slots = next(iter(shapes))
+        later = 1 if step == "reads" else 0
+        sources = [(i,) for i in range(slots)] if sources is None else sources
+        targets = [(t,) for t in range(queries - later)] if targets is None else targets
+        if len(sources) != slots:
+            raise AttlasError(
+                f"the words of each of {slots:,} source tokens",
+                f"those of {len(sources):,}",
+                "give () for a token of no word, END among them",
+            )
+        asked = [(t + later, t) for t, words in enumerate(targets) if words]
+        if len(targets) > queries or (asked and asked[-1][0] >= queries):
+            raise AttlasError(
+                f"target tokens that {queries:,} queries {step.removesuffix('s')}",
+                f"{len(targets):,} tokens",
+                "name the tokens of this very map; one that only reads has to be finished by END",
+            )
+        return cls(maps, sources, targets, [i for i, words in enumerate(sources) if words], asked)
+
+    def blocks(self) -> Iterator[tuple[list[int], Float[Tensor, "tokens sources"]]]:
+        """Some target tokens, and their mean weights on the source tokens that count."""
+        heads = sum(reading.shape[1] for reading in self.readings)
+        queries, slots = self.readings[0].shape[2:]
+        size = max(1, _AT_ONCE // max(1, heads * slots))
+        place = 0
+        for start in range(0, queries if self.slots else 0, size):
+            stop = min(start + size, queries)
+            mine = place
+            while place < len(self.asked) and self.asked[place][0] < stop:
+                place += 1
+            chosen = self.asked[mine:place]
+            if not chosen:
+                continue
+            # Half-precision means of different slots would be rounded to the same number.
+            means = [_precise(reading.rows(start, stop)[0]).mean(0) for reading in self.readings]
+            rows = torch.tensor([query - start for query, _ in chosen]).to(means[0].device)
+            weights = torch.stack(means).mean(0)[rows][:, self.slots]
+            yield [token for _, token in chosen], weights
+
+    def words_of(self, links: Sequence[Link]) -> Links:
+        return frozenset(word_links(links, self.sources, self.targets))
+
+
+def _precise(weights: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
+    return weights.to(torch.promote_types(weights.dtype, torch.float32))
+
+
+# Files of links: one line a sentence, "i-j" a link, counted from a number that the reader says.
+
+
+T = TypeVar("T")
+_LINK = re.compile(r"([0-9]{1,9})([-p])([0-9]{1,9})")
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """The links that people drew between two sentences; what is sure is possible too."""
+
+    sure: Links
+    possible: Links
+
+
+def parse_links(line: str, *, first: int) -> Links:
+    """ "0-0 1-2" → {(0, 0), (1, 2)}, words counted from 0.
+
+    first: the number of the first word in the line, 0 or 1. No line tells it, so it has no default.
+    Errors: `AttlasError` for what is no link, for a possible one, for a number below `first`.
+    """
+    marked = _parsed(line, first)
+    possible = [f"{i + first}p{j + first}" for (i, j), mark in marked if mark == "p"]
+    if possible:
+        raise AttlasError(
+            "links i-j alone",
+            f"{quoted(possible[0])}, which is but possible",
+            "read a reference with `read_reference`",
+        )
+    return frozenset(link for link, _ in marked)
+
+
+def parse_reference(line: str, *, first: int) -> Reference:
+    """ "1-1 2p3" → sure {(0, 0)} and possible {(0, 0), (1, 2)} with first=1. Errors: as above."""
+    marked = _parsed(line, first)
+    sure = frozenset(link for link, mark in marked if mark == "-")
+    return Reference(sure, frozenset(link for link, _ in marked))
+
+
+def read_links(path: Path | str, *, first: int) -> tuple[Links, ...]:
+    """The links of each line; of a file that names the target first, `flipped` each.
+
+    Errors: as `parse_links`, with file and line; as `read_lines`.
+    """
+    return tuple(_of_each(path, lambda line: parse_links(line, first=first)))
+
+
+def read_reference(path: Path | str, *, first: int) -> tuple[Reference, ...]:
+    """The sure links "i-j" and the possible ones "ipj" of each line. Errors: as `read_links`."""
+    return tuple(_of_each(path, lambda line: parse_reference(line, first=first)))
+
+
+def write_links(path: Path | str, sentences: Sequence[Iterable[Link]], *, first: int) -> None:
+    """One line for each sentence, its links in order, counted from `first`.
+
+    Errors: `AttlasError` for another first than 0 and 1, and where the file cannot be written.
+    """
+    _check_first(first)
+    lines = [
+        pharaoh([(i + first, j + first) for i, j in sorted(set(links))]) for links in sentences
+    ]
+    try:
+        Path(path).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8", newline="")
+    except OSError as error:
+        raise unwritable(path, error) from None
+
+
+def _parsed(line: str, first: int) -> list[tuple[Link, str]]:
+    _check_first(first)
+    found = []
+    for text in line.split():
+        match = _LINK.fullmatch(text)
+        if match is None:
+            raise AttlasError(
+                "links such as 3-4, or 3p4 in a reference", quoted(text), "part them by blanks"
+            )
+        source, target = int(match[1]) - first, int(match[3]) - first
+        if min(source, target) < 0:
+            raise AttlasError(
+                f"words counted from {first}",
+                quoted(text),
+                "where this file counts from 0, pass first=0; where 0 stands for no word at all, "
+                "leave such links out of it",
+            )
+        found.append(((source, target), match[2]))
+    return found
+
+
+def _of_each(path: Path | str, parse: Callable[[str], T]) -> Iterator[T]:
+    lines = read_lines(path)
+    for number, line in enumerate(lines.texts, 1):
+        try:
+            yield parse(line)
+        except AttlasError as error:
+            where = f"{error.came} in {lines.name}, line {number:,}"
+            raise AttlasError(error.wanted, where, error.do) from None
+
+
+def _check_first(first: int) -> None:
+    if first not in (0, 1):
+        raise AttlasError("a first word that is number 0 or 1", str(first), "say what the file has")

@@ -1,1 +1,0 @@
-"""Links between the words of two sentences."""

@@ -1,0 +1,287 @@
+"""A map in words: where its queries look, how widely, in which direction; and what that is not."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Bool, Int, Shaped
+from torch import Tensor
+
+from attlas.analysis._padding import counted, device_of, fitted, real_of
+from attlas.analysis.roles.scores import Slope
+from attlas.analysis.roles.table import THRESHOLDS
+from attlas.errors import AttlasError
+from attlas.recording import Reading
+from attlas.recording.generation import beside
+from attlas.recording.maps.reductions import Gathering, Mass, Rows, gather, on_offset
+
+# What a single map looks like, in a few numbers.
+
+
+@dataclass(frozen=True, slots=True)
+class Impression:
+    """Means over the queries that have a choice, those of real tokens that see several slots.
+
+    queries: how many have, out of `asked` real ones; slots: how many there are; visible: how many
+    of them a query sees; effective: exp(entropy); evenness: entropy / log(visible); peak: the
+    greatest weight. slot: where most queries have their greatest weight, `on_slot` of them, and
+    its weight. offset: the same, counted from the query's own place, if that is known. forward,
+    still, backward: of the steps from one query to the next, how many move the greatest weight to a
+    later slot, leave it, or move it to an earlier one. slope: the correlation of query and slot.
+    """
+
+    asked: int
+    queries: int
+    slots: int
+    visible: float = 0.0
+    effective: float = 0.0
+    evenness: float = 0.0
+    peak: float = 0.0
+    slot: int = -1
+    on_slot: float = 0.0
+    slot_weight: float = 0.0
+    offset: int = 0
+    on_offset: float = 0.0
+    offset_weight: float = 0.0
+    steps: int = 0
+    forward: float = 0.0
+    still: float = 0.0
+    backward: float = 0.0
+    slope: float = 0.0
+
+
+def impression_of(
+    reading: Reading, real: Bool[Tensor, "one slots"], asking: Bool[Tensor, "one queries"]
+) -> Impression:
+    """The numbers of a reading with one text and one head, in two passes over its blocks.
+
+    real: which slots are tokens; asking: which queries are.
+    Errors: `AttlasError` for a reading of several maps.
+    """
+    batch, heads, *axes = reading.shape
+    if (batch, heads) != (1, 1):
+        raise AttlasError(
+            "one map", f"{batch} × {heads} of them", "choose a batch row and a head of the reading"
+        )
+    if not all(axes):
+        return Impression(int(asking.sum()), 0, int(real.sum()))
+    said = reading.summary("argmax", "effective", "evenness", "visible", "peak")
+    assert said.argmax is not None  # as it was asked for
+    best, device = said.argmax[0, 0], said.argmax.device
+    numbers = [said.visible, said.effective, said.evenness, said.peak]
+    rows = torch.stack([part[0, 0] for part in numbers if part is not None])
+    asking = asking.to(device)
+    choice = asking[0] & (rows[0] > 1) & (best >= 0)
+    asked, queries, slots = int(asking.sum()), int(choice.sum()), int(real.sum())
+    if not queries:
+        return Impression(asked, queries, slots)
+    visible, effective, evenness, peak = rows[:, choice].to(torch.float64).mean(-1).tolist()
+    slot, on_slot = _commonest(best[choice])
+    offset, on_offset_ = 0, 0
+    first = reading.position
+    if first is not None:
+        place = first + torch.arange(len(best), device=device)
+        offset, on_offset_ = _commonest((best - place)[choice])
+    marks = torch.full((1, reading.shape[3]), -1, device=device)
+    marks[0, slot] = 0
+    gatherings: dict[str, Gathering] = {
+        "slot": Mass(reading, marks, 1),
+        "slope": Slope(reading, asking),
+    }
+    if first is not None:
+        gatherings["offset"] = Rows(reading, on_offset(offset))
+    found = gather(reading, gatherings)
+    there = float(found["offset"][0, 0, choice].double().mean()) if "offset" in found else 0.0
+    moves = best[choice].diff()
+    steps = len(moves)
+    forward, backward = int((moves > 0).sum()), int((moves < 0).sum())
+    most = max(1, steps)
+    return Impression(
+        asked, queries, slots, visible, effective, evenness, peak,
+        slot, on_slot / queries, float(found["slot"][0, 0, choice.cpu(), 0].double().mean()),
+        offset, on_offset_ / queries, there,
+        steps, forward / most, (steps - forward - backward) / most, backward / most,
+        float(found["slope"][0][0, 0]),
+    )  # fmt: skip
+
+
+def _commonest(values: Int[Tensor, " some"]) -> tuple[int, int]:
+    """The value that occurs most often, the least of equals, and how often."""
+    different, counts = torch.unique(values, return_counts=True)
+    most = int(counts.argmax())
+    return int(different[most]), int(counts[most])
+
+
+CAUTION = (
+    "Weights show where the model looks, not why it answers as it does: other weights may give the "
+    "same answer (Jain & Wallace, 2019; how often they can is disputed: Wiegreffe & Pinter, 2019)."
+)
+"""What every text ends with."""
+
+MOST = 0.5
+EVEN = 0.95
+STEADY = 0.9
+"""Shares: more than MOST are most; from EVEN and STEADY on the text says evenly and steadily."""
+
+_ENDS = ("[SEP]", "[EOS]", "</s>", "<sep>", "<eos>", "<|endoftext|>", "<|im_end|>", "<|eot_id|>")
+_MARKS = (".", ",", "。", "、", "，", "،", "۔", "।")
+_BEHIND_A_SPACE = ("", "▁", "Ġ")
+
+SEPARATORS = frozenset(_ENDS) | {space + mark for space in _BEHIND_A_SPACE for mark in _MARKS}
+"""Tokens that may be a sink wherever they stand    Clark et al., 2019, section 3.2."""
+
+
+def in_words(
+    reading: Reading,
+    row: int,
+    head: int,
+    *,
+    tokens: Sequence[str] = (),
+    across: bool | None = None,
+    real: Shaped[Tensor, " slots"] | None = None,
+    queries: Shaped[Tensor, " queries"] | None = None,
+) -> str:
+    """A few sentences about the map of one head for one text, each from a number of it.
+
+    Told are: the place at which most of the queries have their greatest weight (a slot that is
+    everyone's, or an offset from their own place; of two texts, before that, a diagonal), whether
+    it is a sink, as the first slot and `SEPARATORS` can be, how wide they look (exp of the
+    entropy), which way the greatest weight moves from query to query; and the caution that this is
+    no explanation.
+    Queries of padding are left out, and those that see one slot, as they have no choice.
+
+    tokens: of the slots, padding included or not. across: whether the map relates two texts
+    (`trace.relation(layer) == "cross"`); None = it does unless it is square. real: which slots are
+    tokens, None = as the reading says. queries: which queries are; None = those that stand at a
+    real slot, and where two texts are related all of them, padding too.
+    Errors: `AttlasError` for a row or head that is not there, and for tokens, slots and queries
+    that do not fit.
+    """
+    batch, heads, asked, slots = reading.shape
+    if not (0 <= row < batch and 0 <= head < heads):
+        raise AttlasError(
+            f"a text of {batch} and a head of {heads}", f"row {row}, head {head}", "count from 0"
+        )
+    map_ = reading.at(row).of_heads(torch.tensor([head]))
+    device = device_of(map_)
+    real = real_of(map_) if real is None else _fitted("real slots", real, slots, device)
+    asking = None if queries is None else _fitted("real queries", queries, asked, device)
+    places = real[0].nonzero().flatten().tolist()
+    if len(tokens) not in (0, slots, len(places)):
+        raise AttlasError(
+            f"a token for each of {slots:,} slots, or of the {len(places):,} that are not padding",
+            f"{len(tokens):,}",
+            "give the tokens of this very text, special ones included",
+        )
+    named = places if len(tokens) == len(places) else range(slots)
+    names = dict(zip(named, tokens, strict=True)) if tokens else {}
+    across = asked != slots if across is None else across
+    map_ = beside(map_) if across else map_
+    asking = counted(map_, real, across=across) if asking is None else asking
+    seen = impression_of(map_, real, asking)
+    return " ".join(_told(seen, names, sink=_sink(seen, places, names), across=across))
+
+
+def _fitted(
+    name: str, values: object, count: int, device: torch.device
+) -> Bool[Tensor, "one count"]:
+    return fitted(name, torch.as_tensor(values)[None], (1, count), device).bool()
+
+
+def _sink(seen: Impression, places: list[int], names: dict[int, str]) -> bool:
+    """Whether the slot that most look at is first or a separator, and gets what such a role has."""
+    first = seen.slot == (places[0] if places else -1)
+    if not first and names.get(seen.slot) not in SEPARATORS:
+        return False
+    threshold = THRESHOLDS["first" if first else "separator"]
+    return seen.slot_weight >= threshold and seen.slot_weight > 2 / seen.visible
+
+
+def _told(seen: Impression, names: dict[int, str], *, sink: bool, across: bool) -> list[str]:
+    several = _amount(seen.asked, "query", "queries"), _amount(seen.slots, "slot", "slots")
+    told = [f"{several[0]} {'looks' if seen.asked == 1 else 'look'} at {several[1]}."]
+    if not seen.queries:
+        return [*told, "None of them sees more than one slot, so there is no choice.", CAUTION]
+    if seen.queries < seen.asked:
+        told.append(f"{seen.queries:,} of them see more than one slot; of these:")
+    told += [_where(seen, names, sink=sink, across=across), _spread(seen)]
+    if seen.steps > 1 and seen.evenness < EVEN:  # else the greatest weight is one of many alike
+        told.append(_direction(seen))
+    return [*told, CAUTION]
+
+
+def _where(seen: Impression, names: dict[int, str], *, sink: bool, across: bool) -> str:
+    if seen.evenness >= EVEN:
+        return "They look almost evenly at all that they see: no place stands out."
+    if across and abs(seen.slope) >= THRESHOLDS["diagonal"]:
+        way = "diagonal" if seen.slope > 0 else "anti-diagonal"
+        return f"They look along the {way}: query and slot correlate with {seen.slope:.2f}."
+    slot = _named(seen.slot, names)
+    held = f"{_percent(seen.on_slot)} have their greatest weight there, and it gets " + (
+        f"{_percent(seen.slot_weight)} of all weight"
+    )
+    everywhere = seen.queries > 1 and seen.on_slot > MOST
+    if everywhere and (across or seen.on_slot >= seen.on_offset):
+        return f"Most look at {slot}: {held}{', as a sink does' if sink else ''}."
+    if not across and seen.on_offset > MOST:
+        return (
+            f"Most look {_aside(seen.offset)}: {_percent(seen.on_offset)} have their greatest "
+            f"weight there, and give it {_percent(seen.offset_weight)} on average."
+        )
+    if seen.queries == 1:
+        return f"It looks most at {slot}, with {_percent(seen.slot_weight)} of its weight."
+    commonest = f"the commonest place is {slot}: {held}"
+    return f"They look at no one place; {commonest}."
+
+
+def _spread(seen: Impression) -> str:
+    """How wide the gaze is: exp(entropy) beside what could be seen."""
+    share = seen.effective / seen.visible
+    how = "narrow" if share <= 0.25 or seen.peak >= 0.75 else "wide" if share >= 0.75 else "neither"
+    kind = "neither narrow nor wide" if how == "neither" else how
+    return (
+        f"The gaze is {kind}: on average as if spread evenly over {seen.effective:.1f} of "
+        f"{seen.visible:.1f} slots in sight, with a greatest weight of {seen.peak:.2f}."
+    )
+
+
+def _direction(seen: Impression) -> str:
+    moves = (
+        f"from query to query the greatest weight moves forward in {_percent(seen.forward)} of the "
+        f"steps, stays in {_percent(seen.still)} and moves backward in {_percent(seen.backward)}"
+    )
+    if seen.still >= STEADY:
+        return f"It stays where it is: {moves}."
+    for way, going, against in (
+        ("forward", seen.forward, seen.backward),
+        ("backward", seen.backward, seen.forward),
+    ):
+        if against <= 1 - STEADY and going >= MOST:
+            return f"It runs steadily {way}: {moves}."
+    return f"It has no steady direction: {moves}."
+
+
+def _aside(offset: int) -> str:
+    if offset == 0:
+        return "at their own place"
+    count = "one slot" if abs(offset) == 1 else f"{abs(offset):,} slots"
+    return f"{count} {'ahead' if offset > 0 else 'back'}"
+
+
+def _named(slot: int, names: dict[int, str]) -> str:
+    return f"slot {slot:,} ({_quoted(names[slot])})" if slot in names else f"slot {slot:,}"
+
+
+def _quoted(name: str) -> str:
+    """As JSON, so that no token can break the line, or be invisible in it."""
+    quoted = json.dumps(name, ensure_ascii=False)
+    return "".join(each if each.isprintable() else json.dumps(each)[1:-1] for each in quoted)
+
+
+def _amount(number: int, one: str, many: str) -> str:
+    return f"{number:,} {one if number == 1 else many}"
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.0f} %"

@@ -1,0 +1,159 @@
+"""Erasure: does the decision stand without the slots that got the most weight?"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Bool, Float, Int
+from torch import Tensor, nn
+
+from attlas.analysis.faithfulness.experiment import Focus, Rows, jensen_shannon
+from attlas.errors import AttlasError
+
+
+@dataclass(frozen=True, slots=True)
+class Erased:
+    """A slot that was erased, and what that did.
+
+    slot: which, −1 = none, because there was none to choose. weight: what it had. flipped: whether
+    another label is decided for. divergence: Jensen–Shannon of the outputs in nats, 0 … ln 2.
+    """
+
+    slot: Int[Tensor, "*draws batch"]
+    weight: Float[Tensor, "*draws batch"]
+    flipped: Bool[Tensor, "*draws batch"]
+    divergence: Float[Tensor, "*draws batch"]
+
+
+@dataclass(frozen=True, slots=True)
+class SingleErasure:
+    """Erasing the slot of the greatest weight, and random others; of the latter, draw by draw."""
+
+    greatest: Erased
+    random: Erased
+
+    @property
+    def gap(self) -> Float[Tensor, "draws batch"]:
+        """ΔJS = JS(p, q of the greatest) − JS(p, q of a random one)    eq. 1; below 0 where the
+        random slot mattered more.
+        """
+        return self.greatest.divergence - self.random.divergence
+
+
+@dataclass(frozen=True, slots=True)
+class Flips:
+    """When the decision of each example flipped as slots were erased in some order.
+
+    count: slots erased by then, 0 = it never flipped; fraction: the same of those that could be
+    seen, NaN where it never flipped.
+    """
+
+    count: Int[Tensor, " batch"]
+    fraction: Float[Tensor, " batch"]
+
+
+def single_erasure(
+    model: nn.Module,
+    call: Callable[[], Tensor],
+    focus: Focus | None = None,
+    *,
+    seed: int,
+    draws: int = 1,
+) -> SingleErasure:
+    """α_i* = 0 with i* = argmax_j a_j, and α_r = 0 for a random r ≠ i*; the rest made to sum to 1.
+
+    Where weights tell what matters, erasing i* flips decisions that erasing r does not. Serrano &
+    Smith, Is Attention Interpretable?, 2019, sections 4.1 and 4.2. Of several rows, a slot's weight
+    is its mean, and it is erased in each of them.
+
+    call: runs the model on a batch and returns the logits of each example, (batch, labels); it
+    runs draws + 4 times, in eval mode. focus: which rows; None = all of the model's only layer.
+    Errors: `AttlasError` as of `Rows`.
+    """
+    if draws < 1:
+        raise AttlasError("at least one draw", str(draws), "use e.g. 1")
+    rows = Rows.of(model, call, focus or Focus())
+    generator = torch.Generator().manual_seed(seed)
+    with torch.no_grad():
+        greatest = _erased(rows, rows.vector, rows.visible)
+        first = F.one_hot(greatest.slot.clamp(min=0), rows.visible.shape[1])
+        others = rows.visible & (first == 0)
+        drawn = [_erased(rows, _noise(others, generator), others) for _ in range(draws)]
+    return SingleErasure(
+        greatest,
+        Erased(
+            torch.stack([one.slot for one in drawn]),
+            torch.stack([one.weight for one in drawn]),
+            torch.stack([one.flipped for one in drawn]),
+            torch.stack([one.divergence for one in drawn]),
+        ),
+    )
+
+
+def multi_erasure(
+    model: nn.Module, call: Callable[[], Tensor], focus: Focus | None = None, *, seed: int
+) -> dict[str, Flips]:
+    """min k such that the decision flips without the k first slots of an order; 1 … n − 1.
+
+    Orders: "weight", descending a_j; "gradient", descending Σ_r ∂p(ŷ)/∂α_rj; "weight × gradient",
+    descending Σ_r α_rj ∂p(ŷ)/∂α_rj; "random". A good order is one that flips soon. Serrano & Smith,
+    2019, sections 5.1 and 5.2. At least one slot of n stays: of nothing no weights could be made.
+
+    call: as of `single_erasure`; it runs up to 4 n times. Errors: `AttlasError` as of `Rows`.
+    """
+    rows = Rows.of(model, call, focus or Focus())
+    slopes = rows.gradients()
+    noise = _noise(rows.visible, torch.Generator().manual_seed(seed))
+    scores = {
+        "weight": rows.vector,
+        "gradient": slopes.sum(1),
+        "weight × gradient": (slopes * rows.weights).sum(1),
+        "random": noise,
+    }
+    return flips(rows, scores)
+
+
+def flips(rows: Rows, scores: Mapping[str, Float[Tensor, "batch slots"]]) -> dict[str, Flips]:
+    """When the decision flips as slots are erased by descending score; among equals, the first."""
+    with torch.no_grad():
+        return {name: _flips(rows, score) for name, score in scores.items()}
+
+
+def _flips(rows: Rows, score: Float[Tensor, "batch slots"]) -> Flips:
+    hidden = score.masked_fill(~rows.visible, -torch.inf)
+    # Hidden slots come last, also after visible ones of score −∞.
+    order = hidden.argsort(dim=-1, descending=True, stable=True)
+    order = order.gather(1, (~rows.visible).gather(1, order).int().argsort(dim=-1, stable=True))
+    place = order.argsort(-1)
+    total = rows.visible.sum(-1)
+    count = torch.zeros_like(total)
+    for number in range(1, int(total.max())):
+        asked = (count == 0) & (number < total)
+        if not bool(asked.any()):
+            break
+        flipped = rows.flipped(rows.output_of(rows.without(place < number)))
+        count = torch.where(asked & flipped, number, count)
+    fraction = count / total
+    return Flips(count, fraction.masked_fill(count == 0, torch.nan))
+
+
+def _erased(
+    rows: Rows, score: Float[Tensor, "batch slots"], among: Bool[Tensor, "batch slots"]
+) -> Erased:
+    """Erase the slot with the greatest score among these, where there is one."""
+    some = among.any(-1)
+    slot = score.masked_fill(~among, -torch.inf).argmax(-1)
+    gone = F.one_hot(slot, among.shape[1]).bool() & some[:, None]
+    output = rows.output_of(rows.without(gone))
+    weight = rows.vector.gather(1, slot[:, None]).squeeze(1)
+    return Erased(
+        torch.where(some, slot, -1),
+        torch.where(some, weight, 0.0),
+        rows.flipped(output) & some,
+        torch.where(some, jensen_shannon(rows.output, output), 0.0),
+    )
+
+
+def _noise(like: Bool[Tensor, "batch slots"], generator: torch.Generator) -> Tensor:
+    return torch.rand(like.shape, generator=generator).to(like.device)

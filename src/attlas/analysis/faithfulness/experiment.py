@@ -1,0 +1,453 @@
+"""An experiment: the same call of a model, again and again, with other weights."""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Generic, TypeVar
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor, nn
+
+from attlas._hardware import without_cudnn
+from attlas.errors import AttlasError
+from attlas.recording import intervene
+from attlas.recording.hooks import Rewrite, Seen, Weights
+from attlas.recording.trace import Selection
+
+Result = TypeVar("Result")
+
+
+@dataclass(frozen=True, slots=True)
+class Experiment(Generic[Result]):
+    """`call()` runs the model and returns what is to be known of it, such as its logits.
+
+    chosen: of which layers and heads the weights are changed; None of either = all. Every run is
+    in eval mode, and with the explicit form of each attention, so that two runs differ by their
+    weights alone. The call must give the same thing each time: a batch of its own, no sampling.
+    """
+
+    model: nn.Module
+    call: Callable[[], Result]
+    chosen: Selection = field(default_factory=Selection)
+
+    def plain(self) -> Result:
+        """What the call returns with the weights that the model computes."""
+        return self.under(lambda weights, seen, layer: weights)
+
+    def under(self, change: Rewrite) -> Result:
+        """What the call returns while `change` rewrites the weights of the chosen heads.
+
+        Errors: `AttlasError` for a model without attention, for layers or heads that it has not,
+        and for a call that puts the model into training mode.
+        """
+        heard: dict[str, bool] = {}
+
+        def chosen(weights: Weights, seen: Seen, layer: str) -> Weights:
+            heard[layer] = self.chosen.wants(layer)
+            if not heard[layer]:
+                return weights
+            heads = self._heads(weights, layer)
+            new = change(weights, seen, layer).to(weights.dtype)
+            return new if self.chosen.heads is None else torch.where(heads, new, weights)
+
+        with intervene(self.model, chosen), settled(self.model):
+            result = self.call()
+        unmatched = self.chosen.unmatched(heard)
+        if unmatched:
+            raise AttlasError(
+                f"layers among those that were heard, {list(heard)}",
+                f"layers={unmatched!r}, which none of them matches",
+                "name them by their paths, or by a pattern with *",
+            )
+        return result
+
+    def _heads(self, weights: Weights, layer: str) -> Bool[Tensor, "heads 1 1"]:
+        """Which heads of a layer are chosen."""
+        count = weights.shape[1]
+        heads = range(count) if self.chosen.heads is None else self.chosen.heads
+        check_heads(heads, count, layer)
+        chosen = torch.zeros(count, 1, 1, dtype=torch.bool)
+        chosen[list(heads)] = True
+        return chosen.to(weights.device)
+
+
+def check_heads(heads: range | tuple[int, ...], count: int, layer: str) -> None:
+    """`AttlasError` for a head that a layer of so many has not."""
+    wrong = [head for head in heads if not 0 <= head < count]
+    if wrong:
+        raise AttlasError(
+            f"heads from 0 to {count - 1} in layer {layer!r}",
+            str(wrong),
+            "name heads that every chosen layer has, or choose layers too",
+        )
+
+
+@contextmanager
+def settled(model: nn.Module) -> Iterator[None]:
+    """The model in eval mode for the length of a block: dropout would hide what weights do.
+
+    Afterwards the flag of every module is as it was, also when the block raises.
+    """
+    before = [(module, module.training) for module in model.modules()]
+    model.eval()
+    try:
+        yield
+        if any(module.training for module in model.modules()):
+            raise AttlasError(
+                "a call that leaves the model in eval mode",
+                "one that puts it into training mode",
+                "leave model.train() out of the call",
+            )
+    finally:
+        for module, training in before:
+            module.training = training
+
+
+@contextmanager
+def differentiable() -> Iterator[None]:
+    """Gradients are on, whatever is around; the model's own `.grad` is left alone by its users.
+
+    Without cuDNN, whose recurrent layers have no gradient in eval mode.
+    """
+    with without_cudnn, torch.inference_mode(False), torch.enable_grad():
+        yield
+
+
+# A focus: which of a model's attention is meant.
+
+
+@dataclass(frozen=True, slots=True)
+class Focus:
+    """Rows of one layer's map: those of these heads and queries.
+
+    layer: its path; None = the only one that the model has. heads, queries: by number, None = all;
+    a query may be counted from the end, −1 = the last. call: which of the layer's calls, from 0,
+    where it is called more than once; None = the only one. across: whether the map relates two
+    texts; None = it does unless it is square. Where it does not, queries of padding do not count.
+
+    A model that pools by attention has one row per example. One that classifies by its first token
+    looks there with the query 0, one that goes on writing with the query −1.
+    """
+
+    layer: str | None = None
+    heads: int | Sequence[int] | None = None
+    queries: int | Sequence[int] | None = None
+    call: int | None = None
+    across: bool | None = None
+
+    def rows(self, heads: int, queries: int, layer: str) -> Bool[Tensor, "heads queries"]:
+        """Which rows are meant of a map with so many heads and queries.
+
+        Errors: `AttlasError` for heads or queries that it has not, and for none at all.
+        """
+        own, asked = _numbers(self.heads, heads), _numbers(self.queries, queries)
+        if not own or not asked:
+            raise AttlasError("at least one head and one query", "none", "leave it out for all")
+        check_heads(own, heads, layer)
+        wrong = [query for query in asked if not -queries <= query < queries]
+        if wrong:
+            raise AttlasError(
+                f"queries from 0 to {queries - 1} in layer {layer!r}, or from −1 back",
+                str(wrong),
+                "name queries that the layer has",
+            )
+        chosen = torch.zeros(heads, queries, dtype=torch.bool)
+        chosen[torch.tensor(own)[:, None], torch.tensor(asked)] = True
+        return chosen
+
+
+def _numbers(given: int | Sequence[int] | None, count: int) -> tuple[int, ...]:
+    if given is None:
+        return tuple(range(count))
+    given = given.tolist() if hasattr(given, "tolist") else given  # NumPy's and torch's numbers
+    return (given,) if isinstance(given, int) else tuple(given)
+
+
+# What a model puts out: distributions over labels, and how far two of them are apart.
+
+
+_STEADY = 1e-3  # in total variation; far more than rounding makes, far less than dropout
+
+
+def distribution(logits: object) -> Float[Tensor, "*examples labels"]:
+    """softmax(logits), in float32 at least. A model that puts out p itself has the logits log p.
+
+    Errors: `AttlasError` for what are no such numbers of two labels at least.
+    """
+    if not isinstance(logits, Tensor) or not logits.is_floating_point() or logits.ndim == 0:
+        raise AttlasError(
+            "a call that returns logits, a tensor of shape (batch, labels)",
+            f"{logits.dtype} of shape {tuple(logits.shape)}"
+            if isinstance(logits, Tensor)
+            else f"a {type(logits).__name__}",
+            "return the logits alone, such as lambda: model(**batch).logits",
+        )
+    if logits.shape[-1] < 2:
+        raise AttlasError(
+            "logits of at least two labels",
+            f"shape {tuple(logits.shape)}",
+            "of a single logit z that is meant for a sigmoid, return "
+            "torch.cat([torch.zeros_like(z), z], -1)",
+        )
+    found = torch.softmax(logits, -1, dtype=torch.promote_types(logits.dtype, torch.float32))
+    if bool(found.isnan().any()):
+        raise AttlasError(
+            "logits that are numbers", "NaN or infinity from the model", "check model and batch"
+        )
+    return found
+
+
+def output_under(experiment: Experiment[Tensor], change: Rewrite) -> Float[Tensor, "..."]:
+    """The output distribution with other weights."""
+    return distribution(experiment.under(change))
+
+
+def plain_output(experiment: Experiment[Tensor]) -> Float[Tensor, "..."]:
+    """The output distribution with the weights of the model.
+
+    Errors: `AttlasError` where a second run gives another one: what other weights do could not be
+    told from that.
+    """
+    first, second = (distribution(experiment.plain()) for _ in range(2))
+    if first.shape != second.shape or bool((total_variation(first, second) > _STEADY).any()):
+        raise AttlasError(
+            "a call that gives the same output each time",
+            "two outputs of one call that differ",
+            "put every part that drops out or samples into eval mode, and keep to one batch",
+        )
+    return first
+
+
+def total_variation(
+    first: Float[Tensor, "*examples labels"], second: Float[Tensor, "..."]
+) -> Float[Tensor, "*examples"]:
+    """½ Σ_y |p(y) − q(y)|, from 0 (equal) to 1    Jain & Wallace, 2019, section 4.
+
+    Errors: `AttlasError` where they have not one shape.
+    """
+    _check(first, second)
+    return (first - second).abs().sum(-1) / 2
+
+
+def jensen_shannon(
+    first: Float[Tensor, "*examples labels"], second: Float[Tensor, "..."]
+) -> Float[Tensor, "*examples"]:
+    """½ KL(p ‖ m) + ½ KL(q ‖ m), m = (p + q) / 2, in nats: from 0 (equal) to ln 2 (disjoint).
+
+    Lin, Divergence Measures Based on the Shannon Entropy, 1991. Its gradient is finite where a
+    probability is 0. Errors: `AttlasError` where they have not one shape.
+    """
+    _check(first, second)
+    middle = (first + second) / 2
+    found = (_divergence(first, middle) + _divergence(second, middle)) / 2
+    # Rounding may have gone a little below 0; the gradient stays that of the sum.
+    return found + (found.clamp(min=0) - found).detach()
+
+
+def _divergence(
+    first: Float[Tensor, "*examples labels"], middle: Float[Tensor, "*examples labels"]
+) -> Float[Tensor, "*examples"]:
+    """KL(p ‖ m) = Σ p log(p / m), 0 log 0 = 0."""
+    least = torch.finfo(first.dtype).tiny
+    return (first * (first.clamp(min=least) / middle.clamp(min=least)).log()).sum(-1)
+
+
+def _check(first: Tensor, second: Tensor) -> None:
+    if first.shape != second.shape:
+        raise AttlasError(
+            f"two distributions of one shape, {tuple(first.shape)}",
+            f"shape {tuple(second.shape)}",
+            "let the call run the model on the same batch each time, without a search",
+        )
+
+
+# Rows of attention in focus, and the output that they lead to.
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """The weights of the rows in focus, what they may see, and the output of each example.
+
+    rows: every head and query in focus. asked: which of them a token asks, and not padding: in a
+    map that looks at itself, a slot that no query sees is padding, and so is its query. Those rows
+    alone count and are changed, so that a text is told the same in any company. The examples of a
+    batch do not see each other.
+    """
+
+    experiment: Experiment[Tensor]
+    layer: str
+    call: int
+    chosen: Bool[Tensor, "heads queries"]
+    weights: Float[Tensor, "batch rows slots"]
+    seen: Bool[Tensor, "batch rows slots"]
+    asked: Bool[Tensor, "batch rows"]
+    output: Float[Tensor, "batch labels"]
+
+    @classmethod
+    @torch.inference_mode(False)  # gradients are taken through what is kept here
+    def of(cls, model: nn.Module, call: Callable[[], Tensor], focus: Focus) -> "Rows":
+        """Run the call three times, and keep what it says.
+
+        Errors: `AttlasError` where the focus does not fit the model, or is on padding alone in some
+        text, and where the logits are not one distribution for each row of the batch; as of
+        `Experiment` and `distribution` too.
+        """
+        experiment = Experiment(model, call)
+        heard: dict[str, list[tuple[Weights, Seen] | None]] = {}
+
+        def keep(weights: Weights, seen: Seen, layer: str) -> Weights:
+            calls = heard.setdefault(layer, [])
+            wanted = focus.layer in (None, layer) and focus.call in (None, len(calls))
+            calls.append((weights, seen) if wanted else None)
+            return weights
+
+        with torch.no_grad():
+            output = plain_output(experiment)
+            output_under(experiment, keep)
+        layer = _layer(focus, list(heard))
+        number = _call(focus, len(heard[layer]), layer)
+        found = heard[layer][number]
+        assert found is not None  # `_layer` and `_call` chose what the focus wanted
+        weights, seen = found
+        chosen = focus.rows(weights.shape[1], weights.shape[2], layer)
+        if output.ndim != 2 or len(output) != len(weights):
+            raise AttlasError(
+                f"logits of shape (batch, labels), batch = {len(weights)}",
+                f"shape {tuple(output.shape)}",
+                "return those of one position of each text, such as model(**batch).logits[:, -1]",
+            )
+        precise = torch.promote_types(weights.dtype, torch.float32)
+        seen = seen.expand_as(weights)
+        asked = _asked(seen, focus)[:, chosen]
+        _check_asked(asked, seen, layer)
+        rows = weights[:, chosen].to(precise)
+        return cls(experiment, layer, number, chosen, rows, seen[:, chosen], asked, output)
+
+    @property
+    def vector(self) -> Float[Tensor, "batch slots"]:
+        """a_j = mean_r α_rj over the rows that are asked: the weight of a slot."""
+        count = self.asked.sum(1, keepdim=True).clamp(min=1)
+        return (self.weights * self.asked[..., None]).sum(1) / count
+
+    @property
+    def visible(self) -> Bool[Tensor, "batch slots"]:
+        """Which slots any of the rows that are asked may see."""
+        return (self.seen & self.asked[..., None]).any(1)
+
+    @property
+    def decision(self) -> Float[Tensor, "batch labels"]:
+        """1 at the label that is decided for, 0 elsewhere."""
+        decided = torch.zeros_like(self.output)
+        return decided.scatter(-1, self.output.argmax(-1, keepdim=True), 1.0)
+
+    def output_of(
+        self, weights: Float[Tensor, "batch rows slots"]
+    ) -> Float[Tensor, "batch labels"]:
+        """The output with these weights in place of the rows'; gradients flow back to them."""
+        calls = 0
+
+        def put(own: Weights, seen: Seen, layer: str) -> Weights:
+            nonlocal calls
+            if layer != self.layer:
+                return own
+            calls += 1
+            if calls != self.call + 1:
+                return own
+            changed = own.clone()
+            changed[:, self.chosen] = weights.to(own.dtype)
+            return changed
+
+        return output_under(self.experiment, put)
+
+    def flipped(self, output: Float[Tensor, "batch labels"]) -> Bool[Tensor, " batch"]:
+        """Whether this output decides for another label."""
+        return output.argmax(-1) != self.output.argmax(-1)
+
+    def without(self, gone: Bool[Tensor, "batch slots"]) -> Float[Tensor, "batch rows slots"]:
+        """α_rj / Σ_kept α_rk · Σ α_rk on the slots that are kept, 0 on those that are gone.
+
+        A row of which nothing is kept reads nothing; one of padding stays as it is.
+        """
+        kept = self.weights.masked_fill(gone[:, None], 0.0)
+        total = self.weights.sum(-1, keepdim=True)
+        left = kept.sum(-1, keepdim=True)
+        changed = torch.where(left > 0, kept / left, 0.0) * total
+        return torch.where(self.asked[..., None], changed, self.weights)
+
+    def gradients(self) -> Float[Tensor, "batch rows slots"]:
+        """∂ p(ŷ) / ∂ α_rj, ŷ the label that is decided for.
+
+        The other weights of the map stay as they are; those of later layers move with what they
+        read. 0 on slots that the row does not see, which can get no weight, and in rows of padding.
+        """
+        with differentiable():
+            weights = self.weights.clone().requires_grad_()
+            decided = (self.output_of(weights) * self.decision).sum()
+            counts = self.seen & self.asked[..., None]
+            return slope(decided, weights).masked_fill(~counts, 0.0)
+
+
+def slope(value: Float[Tensor, ""], weights: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
+    """∂ value / ∂ weights; no other gradient is touched.
+
+    Errors: `AttlasError` where the value does not come from the weights by steps with a gradient.
+    """
+    found = (
+        torch.autograd.grad(value, weights, allow_unused=True)[0] if value.requires_grad else None
+    )
+    if found is None:
+        raise AttlasError(
+            "an output that has a gradient with respect to the weights",
+            "one that has none",
+            "leave torch.no_grad() and .detach() out of the call",
+        )
+    return found
+
+
+def _layer(focus: Focus, layers: list[str]) -> str:
+    if focus.layer is None and len(layers) == 1:
+        return layers[0]
+    if focus.layer is None or focus.layer not in layers:
+        raise AttlasError(
+            f"one of the layers {layers}",
+            "none" if focus.layer is None else repr(focus.layer),
+            "name it: Focus(layer=…)",
+        )
+    return focus.layer
+
+
+def _call(focus: Focus, calls: int, layer: str) -> int:
+    if focus.call is None and calls == 1:
+        return 0
+    if focus.call is None or not 0 <= focus.call < calls:
+        raise AttlasError(
+            f"one of the {calls} calls of layer {layer!r}, from 0",
+            "none" if focus.call is None else str(focus.call),
+            "choose it: Focus(call=…)",
+        )
+    return focus.call
+
+
+def _asked(
+    seen: Bool[Tensor, "batch heads queries slots"], focus: Focus
+) -> Bool[Tensor, "batch heads queries"]:
+    """Which queries stand at a slot that some query sees; all of them, of a map that is across."""
+    queries, slots = seen.shape[2:]
+    if focus.across or queries != slots:
+        return torch.ones_like(seen[..., 0])
+    return seen.flatten(1, 2).any(1)[:, None].expand(seen.shape[:3])
+
+
+def _check_asked(
+    asked: Bool[Tensor, "batch rows"], seen: Bool[Tensor, "batch heads queries slots"], layer: str
+) -> None:
+    """Errors: `AttlasError` for a text that has tokens, and none of them in focus."""
+    silent = seen.flatten(1).any(1) & ~asked.any(1)
+    if bool(silent.any()):
+        raise AttlasError(
+            f"a query of a token in every text, in layer {layer!r}",
+            f"padding alone in text {int(silent.int().argmax())}",
+            "choose other queries, pad on the other side, or say Focus(across=True) where the map "
+            "does not look at itself",
+        )

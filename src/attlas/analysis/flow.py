@@ -1,0 +1,199 @@
+"""The greatest flow through a graph of layers."""
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from attlas.analysis.rollout import Mixing, checked_places, layers_of, mixings
+from attlas.errors import AttlasError
+from attlas.recording import Reading, Trace
+
+Capacity = Float[np.ndarray, "_ _"]  # (nodes of a layer, nodes of the next one)
+
+_DIGITS = 1e-12  # less of the greatest capacity than this is what rounding has left
+_FAR = 1 << 30
+
+
+def maximum_flow(capacities: Sequence[Capacity], source: int, sink: int) -> float:
+    """max Σ flow out of `source`, ≤ capacity on each edge, what comes in goes out elsewhere.
+
+    capacities[l][i, j]: of the edge from node i of layer l to node j of layer l + 1. The flow goes
+    from node `source` of the first layer to node `sink` of the last one. By Dinic's algorithm
+    (1970): the shortest ways that are left, all at once, until there is none; exact but for what
+    float64 rounds. It equals the least cut (Ford & Fulkerson, 1956).
+
+    Time: O(layers × nodes²) to find what ways are left, mostly a few times as often as there are
+    layers, and a step in Python for each edge of each way.
+    Errors: `AttlasError` for capacities that are no capacities, for layers that do not follow each
+    other, and for nodes that are not there.
+    """
+    _check(capacities, source, sink)
+    flow = _Flow(capacities, source, sink)
+    total = 0.0
+    while flow.level():
+        while (pushed := flow.push()) > 0:
+            total += pushed
+    return total
+
+
+class _Flow:
+    """What is left of each edge, and what could be taken back."""
+
+    def __init__(self, capacities: Sequence[Capacity], source: int, sink: int) -> None:
+        self.left = [np.array(one, dtype=np.float64) for one in capacities]
+        self.nothing = _DIGITS * max(one.max(initial=0.0) for one in self.left)
+        self.back = [np.zeros_like(one) for one in self.left]
+        sizes = [len(self.left[0]), *(one.shape[1] for one in self.left)]
+        self.source, self.sink = (0, source), (len(sizes) - 1, sink)
+        self.levels = [np.full(size, _FAR) for size in sizes]
+        self.ways: list[list[list[tuple[int, int]] | None]] = []
+
+    def level(self) -> bool:
+        """Count how many edges every node is from the source; whether the sink can be reached."""
+        for level in self.levels:
+            level.fill(_FAR)
+        self.levels[self.source[0]][self.source[1]] = 0
+        self.ways = [[None] * len(level) for level in self.levels]
+        distance, fresh = 0, True
+        while fresh and self.levels[-1][self.sink[1]] == _FAR:
+            fresh = False
+            reached = [level == distance for level in self.levels]
+            distance += 1
+            for layer, level in enumerate(self.levels):
+                near = np.zeros(len(level), dtype=bool)
+                if layer > 0:
+                    near |= (self.left[layer - 1][reached[layer - 1]] > self.nothing).any(0)
+                if layer < len(self.left):
+                    near |= (self.back[layer][:, reached[layer + 1]] > self.nothing).any(1)
+                near &= level == _FAR
+                level[near] = distance
+                fresh = fresh or bool(near.any())
+        return bool(self.levels[-1][self.sink[1]] < _FAR)
+
+    def push(self) -> float:
+        """Send as much as one way from the source to the sink takes; 0 = none is left."""
+        way = [self.source]
+        while way[-1] != self.sink:
+            onward = self._onward(way[-1])
+            while onward and self._room(way[-1], onward[-1]) <= self.nothing:
+                onward.pop()
+            if onward:
+                way.append(onward[-1])
+            elif len(way) == 1:
+                return 0.0
+            else:  # nothing goes on from here: nobody need come here again
+                way.pop()
+                self._onward(way[-1]).pop()
+        edges = list(pairwise(way))
+        amount = min(self._room(*edge) for edge in edges)
+        for edge in edges:
+            self._take(*edge, amount)
+        return amount
+
+    def _onward(self, node: tuple[int, int]) -> list[tuple[int, int]]:
+        """Nodes one edge further from the source that this one may send to; the next one last."""
+        layer, place = node
+        found = self.ways[layer][place]
+        if found is None:
+            further = self.levels[layer][place] + 1
+            found = []
+            if layer > 0:
+                can = (self.back[layer - 1][:, place] > self.nothing) & (
+                    self.levels[layer - 1] == further
+                )
+                found += [(layer - 1, int(i)) for i in np.flatnonzero(can)]
+            if layer < len(self.left):
+                can = (self.left[layer][place] > self.nothing) & (self.levels[layer + 1] == further)
+                found += [(layer + 1, int(i)) for i in np.flatnonzero(can)]
+            self.ways[layer][place] = found
+        return found
+
+    def _room(self, here: tuple[int, int], there: tuple[int, int]) -> float:
+        if there[0] > here[0]:
+            return float(self.left[here[0]][here[1], there[1]])
+        return float(self.back[there[0]][there[1], here[1]])
+
+    def _take(self, here: tuple[int, int], there: tuple[int, int], amount: float) -> None:
+        if there[0] > here[0]:
+            edge, sign, layer = (here[1], there[1]), -amount, here[0]
+        else:
+            edge, sign, layer = (there[1], here[1]), amount, there[0]
+        self.left[layer][edge] += sign
+        self.back[layer][edge] -= sign
+
+
+def _check(capacities: Sequence[Capacity], source: int, sink: int) -> None:
+    shapes = [one.shape for one in capacities]
+    if not shapes or any(left[1] != right[0] for left, right in pairwise(shapes)):
+        raise AttlasError(
+            "the edges between each layer and the next one, (nodes, nodes of the next)",
+            ", ".join(map(str, shapes)) or "none",
+            "give at least one, in order",
+        )
+    if not all(np.isfinite(one).all() and (one >= 0).all() for one in capacities):
+        raise AttlasError(
+            "finite capacities from 0", "others among them", "an edge that is not there has 0"
+        )
+    if not (0 <= source < shapes[0][0] and 0 <= sink < shapes[-1][1]):
+        raise AttlasError(
+            f"a source of {shapes[0][0]:,} nodes and a sink of {shapes[-1][1]:,}",
+            f"{source} and {sink}",
+            "count them from 0",
+        )
+
+
+# Attention flow: how much of each input can get to each output, if edges have capacities.
+
+
+AT_MOST = 1 << 28
+"""Edges that may be gone through: positions × inputs × layers × length²."""
+
+
+def attention_flow(
+    readings: Trace | Sequence[Reading],
+    positions: Sequence[int] | None = None,
+    inputs: Sequence[int] | None = None,
+    residual: float = 0.5,
+    at_most: int = AT_MOST,
+    *,
+    layers: Sequence[str] | None = None,
+    row: int | None = None,
+) -> Float[Tensor, "positions inputs"]:
+    """max flow from position i of the last layer to input j    Abnar & Zuidema, 2020, section 3.2.
+
+    The graph has a node for each position of each layer and of the inputs; the edge from a position
+    to one of the layer below has the capacity that Ã gives it, Ã = (ρ I + (1 − ρ) A) / row sums, A
+    the mean over heads (`Mixing`). A number is the flow to this input alone, as if no other took
+    any: from 0 to 1, and those of a position need not sum to 1.
+
+    readings, layers, row: as of `rollout`; positions: of the outputs, inputs: that the flow may
+    reach; None = all.
+    One flow takes about as long as `maximum_flow` says; there are positions × inputs of them.
+
+    Errors: `AttlasError` for readings that are not such layers, for positions that are not there,
+    and where more than `at_most` edges, counted once for each flow, would have to be gone through,
+    which are some minutes of a processor.
+    """
+    stack = mixings(layers_of(readings, layers, row), residual)
+    length = stack[0].length
+    asked, reached = checked_places(positions, length), checked_places(inputs, length)
+    count = len(asked) * len(reached) * len(stack) * length**2
+    if count > at_most:
+        raise AttlasError(
+            f"at most {at_most:,} edges to go through, of all flows together",
+            f"{len(asked):,} positions × {len(reached):,} inputs × {len(stack)} layers × "
+            f"{length:,}² = {count:,}",
+            "ask for some positions and inputs, or for `rollout`, which takes any length; or pass "
+            "at_most=… and wait",
+        )
+    capacities = [_capacity(layer) for layer in reversed(stack)]
+    flows = [[maximum_flow(capacities, i, j) for j in reached] for i in asked]
+    return torch.tensor(flows, dtype=torch.float64)
+
+
+def _capacity(layer: Mixing) -> Capacity:
+    return np.concatenate([rows.cpu().numpy() for _, rows in layer.blocks()])

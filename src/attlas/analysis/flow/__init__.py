@@ -1,1 +1,0 @@
-"""What reaches the top of several layers: rollout and flow."""

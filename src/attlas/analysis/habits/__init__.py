@@ -1,1 +1,0 @@
-"""Where heads look by habit: roles, and what they are counted from."""

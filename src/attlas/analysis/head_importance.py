@@ -1,0 +1,334 @@
+"""The importance of heads: how fast the loss changes as a head is faded out."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from math import isfinite
+from numbers import Real
+from typing import Literal
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from attlas.analysis.faithfulness.experiment import Experiment, differentiable
+from attlas.errors import AttlasError
+from attlas.recording import uniform, without
+from attlas.recording.hooks import Rewrite, Seen, Weights
+from attlas.recording.trace import Selection
+
+# Ablation of heads: what the metric loses when a head does not look.
+
+
+@dataclass(frozen=True, slots=True)
+class AblatedHead:
+    """A head, the metric without it, and the metric of the whole model less that."""
+
+    layer: str
+    head: int
+    metric: float
+    cost: float
+
+
+@dataclass(frozen=True, slots=True)
+class HeadAblation:
+    """The metric of the whole model, and its heads from the dearest to the cheapest.
+
+    A cost below 0 is a gain. Heads of equal cost stand in the order of the model.
+    """
+
+    metric: float
+    heads: tuple[AblatedHead, ...]
+
+    def __str__(self) -> str:
+        """A table with one line per head."""
+        width = max((len(row.layer) for row in self.heads), default=0)
+        width = max(width, len("layer"), len("(whole model)"))
+        lines = [f"{'layer':<{width}}  head  {'metric':>10}  {'cost':>10}"]
+        lines.append(
+            f"{'(whole model)':<{width}}  {'':>4}  {self.metric:>10.4g}  {'':>10}".rstrip()
+        )
+        lines += [
+            f"{row.layer:<{width}}  {row.head:>4}  {row.metric:>10.4g}  {row.cost:>+10.3g}"
+            for row in self.heads
+        ]
+        return "\n".join(lines)
+
+
+def head_ablation(
+    model: nn.Module,
+    metric: Callable[[], float],
+    *,
+    reading: Literal["nothing", "uniform"] = "nothing",
+    layers: str | Sequence[str] | None = None,
+    heads: int | Sequence[int] | None = None,
+) -> HeadAblation:
+    """cost_h = metric − metric without head h, one head at a time.
+
+    reading: what the head does instead: it reads nothing (Michel et al., 2019, section 3.2: ξ_h =
+    0), or the mean of all slots that a query sees, which keeps the scale of what comes after.
+    metric: runs the model over whatever it is measured on; greater = better, so of a loss or an
+    error return the negative. It runs once for each head and once without a change, in eval mode
+    and without gradients. layers, heads: which are tried; None = all.
+    Errors: `AttlasError` for a metric that is no number; as of `Experiment` too.
+    """
+    if reading not in ("nothing", "uniform"):
+        raise AttlasError("reading 'nothing' or 'uniform'", repr(reading), "choose one of them")
+    chosen = Selection.of(layers, heads)
+    experiment = Experiment(model, metric, chosen)
+    counts: dict[str, int] = {}
+
+    def count(weights: Weights, seen: Seen, layer: str) -> Weights:
+        counts[layer] = weights.shape[1]
+        return weights
+
+    with torch.no_grad():
+        whole = number_of(experiment.under(count))
+        tried = []
+        for layer, total in counts.items():
+            for head in range(total) if chosen.heads is None else chosen.heads:
+                found = number_of(experiment.under(_instead(layer, head, reading)))
+                tried.append(AblatedHead(layer, head, found, whole - found))
+    return HeadAblation(whole, tuple(sorted(tried, key=lambda row: -row.cost)))
+
+
+def _instead(layer: str, head: int, reading: Literal["nothing", "uniform"]) -> Rewrite:
+    def change(weights: Weights, seen: Seen, here: str) -> Weights:
+        if here != layer:
+            return weights
+        if reading == "nothing":
+            return without(head)(weights, seen, here)
+        changed = weights.clone()
+        changed[:, head] = uniform(weights, seen, here)[:, head]
+        return changed
+
+    return change
+
+
+def number_of(metric: object) -> float:
+    """What a metric returned, as a number: Python's, or one of torch or NumPy.
+
+    Errors: `AttlasError` for what is none, and for infinity.
+    """
+    found = metric.item() if isinstance(metric, torch.Tensor) and metric.numel() == 1 else metric
+    found = found.item() if isinstance(found, np.ndarray) and found.size == 1 else found
+    if not isinstance(found, Real) or not isfinite(found):
+        raise AttlasError(
+            "a metric that is a finite number",
+            str(found) if isinstance(found, Real) else f"a {type(found).__name__}",
+            "return one number, greater = better",
+        )
+    return float(found)
+
+
+# A gate on each head.
+
+
+def gated(gates: Mapping[str, Float[Tensor, "..."]]) -> Rewrite:
+    """ξ_h · head_h: a change for `intervene` that multiplies what each head reads.
+
+    gates: by layer, (heads) or (batch, heads); layers without one stay as they are. What a head
+    reads is linear in its weights, so they are multiplied. 0 = the head reads nothing; gradients
+    flow to the gates. Michel et al., Are Sixteen Heads Really Better than One?, 2019, section 2.3.
+    Errors: `AttlasError` for gates that do not fit the layer.
+    """
+
+    def change(weights: Weights, seen: Seen, layer: str) -> Weights:
+        if layer not in gates:
+            return weights
+        gate, (batch, heads) = gates[layer], weights.shape[:2]
+        if tuple(gate.shape) not in {(heads,), (1, heads), (batch, heads)}:
+            raise AttlasError(
+                f"gates of shape ({heads},) or ({batch}, {heads}) for layer {layer!r}",
+                f"shape {tuple(gate.shape)}",
+                "give one gate to each head",
+            )
+        return weights * gate.to(weights)[..., None, None]
+
+    return change
+
+
+@dataclass(frozen=True, slots=True)
+class HeadImportance:
+    """∂L / ∂ξ_bh of each layer, L the mean loss: one number for each example and head.
+
+    Below 0 where more of the head would lessen the loss. Units: those of the loss. heads: those
+    that were asked for in every layer, None = all; the others have 0.
+    """
+
+    derivatives: Mapping[str, Float[Tensor, "batch heads"]]
+    heads: tuple[int, ...] | None = None
+
+    @property
+    def scores(self) -> dict[str, Float[Tensor, " heads"]]:
+        """I_h = E_x |∂L(x) / ∂ξ_h| = Σ_b |∂L / ∂ξ_bh|    Michel et al., 2019, section 4.1.
+
+        The absolute value is taken of each example: else opposite ones would cancel.
+        """
+        return {layer: slopes.abs().sum(0) for layer, slopes in self.derivatives.items()}
+
+    @property
+    def normalised(self) -> dict[str, Float[Tensor, " heads"]]:
+        """I_h / √Σ_h' I_h'² over the heads of a layer    as in section 4.1, after Molchanov et al.,
+        2017; without it the layers' scales differ. A layer that does nothing has zeros.
+        """
+        return {
+            layer: F.normalize(score, dim=0, eps=torch.finfo(score.dtype).tiny)
+            for layer, score in self.scores.items()
+        }
+
+    def ranked(self) -> list[tuple[str, int]]:
+        """(layer, head) of all that were asked for, from the least to the most important,
+        normalised by layer.
+        """
+        scored = [
+            (score, layer, head)
+            for layer, scores in self.normalised.items()
+            for head, score in enumerate(scores.tolist())
+            if self.heads is None or head in self.heads
+        ]
+        return [(layer, head) for _, layer, head in sorted(scored, key=lambda item: item[0])]
+
+
+def head_importance(
+    model: nn.Module,
+    loss: Callable[[], Tensor],
+    *,
+    layers: str | Sequence[str] | None = None,
+    heads: int | Sequence[int] | None = None,
+) -> HeadImportance:
+    """∂L / ∂ξ_bh at ξ = 1, where ξ_bh multiplies what head h reads for example b.
+
+    All heads at once, by one pass back: to first order, what the loss changes by when a head is
+    taken away is −∂L/∂ξ. Michel et al., Are Sixteen Heads Really Better than One?, 2019, section
+    4.1.
+
+    loss: runs the model on a batch and returns its losses, one of each example or their mean. It
+    runs once, in eval mode; the model's own gradients are left alone. Heads that were not chosen
+    have a derivative of 0. Of a larger corpus, take the mean of the scores of its batches, each
+    weighted by the examples it has.
+    Memory: that of explicit attention, with what the pass back needs.
+    Errors: `AttlasError` for a loss that is none, or that has no gradient; as of `Experiment` too.
+    """
+    gates: dict[str, Tensor] = {}
+
+    def gate(weights: Weights, seen: Seen, layer: str) -> Weights:
+        if layer not in gates:
+            precise = torch.promote_types(weights.dtype, torch.float32)
+            ones = torch.ones(weights.shape[:2], dtype=precise, device=weights.device)
+            gates[layer] = ones.requires_grad_()
+        if len(gates[layer]) != len(weights):
+            raise AttlasError(
+                f"a loss whose calls of layer {layer!r} have one batch, of {len(gates[layer])}",
+                f"one of {len(weights)}",
+                "let it run one batch, and take the mean of the scores of several, weighted by "
+                "their examples",
+            )
+        return gated(gates)(weights, seen, layer)
+
+    chosen = Selection.of(layers, heads)
+    with differentiable():
+        mean = _mean(Experiment(model, loss, chosen).under(gate))
+        slopes = torch.autograd.grad(mean, list(gates.values()), allow_unused=True)
+    if all(slope is None for slope in slopes):
+        raise _without_gradient()
+    return HeadImportance(
+        {
+            # What no path leads from, such as a layer whose output is thrown away, changes nothing.
+            layer: torch.zeros_like(own).detach() if slope is None else slope
+            for (layer, own), slope in zip(gates.items(), slopes, strict=True)
+        },
+        chosen.heads,
+    )
+
+
+def _mean(loss: object) -> Float[Tensor, ""]:
+    if not isinstance(loss, Tensor) or loss.ndim > 1 or not loss.is_floating_point():
+        raise AttlasError(
+            "a call that returns a loss, or one of each example: a tensor of shape () or (batch,)",
+            f"{loss.dtype} of shape {tuple(loss.shape)}"
+            if isinstance(loss, Tensor)
+            else f"a {type(loss).__name__}",
+            "return the loss alone, such as lambda: model(**batch).loss",
+        )
+    if not loss.requires_grad:
+        raise _without_gradient()
+    mean = loss.mean()
+    if not bool(mean.isfinite()):
+        raise AttlasError("a loss that is a number", str(mean.item()), "check model and batch")
+    return mean
+
+
+def _without_gradient() -> AttlasError:
+    return AttlasError(
+        "a loss that has a gradient with respect to what heads read",
+        "one that has none",
+        "leave torch.no_grad() and .detach() out of the call",
+    )
+
+
+# Pruning: the metric as more and more heads are taken away.
+
+
+@dataclass(frozen=True, slots=True)
+class Pruned:
+    """How many heads are gone, which share of those in the order, and the metric then."""
+
+    count: int
+    share: float
+    metric: float
+
+
+def pruning_curve(
+    model: nn.Module,
+    metric: Callable[[], float],
+    order: Sequence[tuple[str, int]],
+    *,
+    points: int = 10,
+) -> tuple[Pruned, ...]:
+    """metric(ξ = 0 for the first k heads of the order), for k from 0 to all of them.
+
+    Michel et al., Are Sixteen Heads Really Better than One?, 2019, section 4.2, who take away a
+    tenth of the heads at a time, from the least important on. Heads are not trained anew.
+
+    metric: as of `head_ablation`; order: (layer, head), the first to go first, such as
+    `head_importance(…).ranked()`; points: how many k beside 0, evenly spaced; fewer where there
+    are fewer heads. Errors: `AttlasError` for heads that the model has not; as of `Experiment`.
+    """
+    if points < 1 or not order or len(set(order)) < len(order):
+        raise AttlasError(
+            "at least one point, and an order of heads that names each once",
+            f"{points} and {len(order)} heads, {len(set(order))} of them distinct",
+            "pass e.g. head_importance(…).ranked()",
+        )
+    total = len(order)
+    counts = sorted({round(total * point / points) for point in range(points + 1)})
+    with torch.no_grad():
+        return tuple(
+            Pruned(count, count / total, _metric(model, metric, order[:count], order))
+            for count in counts
+        )
+
+
+def _metric(
+    model: nn.Module,
+    metric: Callable[[], float],
+    gone: Sequence[tuple[str, int]],
+    order: Sequence[tuple[str, int]],
+) -> float:
+    heard: set[str] = set()
+
+    def change(weights: Weights, seen: Seen, layer: str) -> Weights:
+        heard.add(layer)
+        return without(*(head for path, head in gone if path == layer))(weights, seen, layer)
+
+    found = number_of(Experiment(model, metric).under(change))
+    missing = {layer for layer, _ in order} - heard
+    if missing:
+        raise AttlasError(
+            f"layers among those that were heard, {sorted(heard)}",
+            str(sorted(missing)),
+            "take the order from this very model",
+        )
+    return found

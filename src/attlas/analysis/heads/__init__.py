@@ -1,1 +1,0 @@
-"""What single heads are worth: gates, ablation, pruning."""

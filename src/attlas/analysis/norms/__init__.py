@@ -1,1 +1,0 @@
-"""Weights times what they weigh."""

@@ -1,0 +1,148 @@
+"""Which roles the heads of a model have: numbers for every layer and head."""
+
+from collections.abc import Mapping, Sequence
+
+from jaxtyping import Bool, Int, Shaped
+from torch import Tensor
+
+from attlas.analysis._padding import counted, device_of, fitted, real_of
+from attlas.analysis.roles.scores import (
+    Aim,
+    Following,
+    Marked,
+    Near,
+    Offset,
+    firsts,
+    rarest,
+    tallied,
+)
+from attlas.analysis.roles.table import Role, RoleTable, Tally, empty_tally
+from attlas.errors import AttlasError
+from attlas.recording import Reading, Trace
+from attlas.recording.generation import beside
+
+RADIUS = 2
+"""How far `local` looks, in slots, where nobody says otherwise."""
+
+
+def roles(
+    trace: Trace,
+    *,
+    layers: str | Sequence[str] | None = None,
+    real: Shaped[Tensor, "batch slots"] | None = None,
+    queries: Shaped[Tensor, "batch queries"] | None = None,
+    target_real: Shaped[Tensor, "batch target"] | None = None,
+    separators: Bool[Tensor, "batch slots"] | None = None,
+    counts: Shaped[Tensor, "batch slots"] | None = None,
+    tokens: Int[Tensor, "batch slots"] | None = None,
+    radius: int = RADIUS,
+) -> RoleTable:
+    """The score of every head in every role, the mean over all queries i that could show it:
+
+    previous, next, itself   w_i,i−1, w_i,i+1, w_i,i            (Clark et al., 2019, section 3.1)
+    first        the weight of the first real slot, a sink      (Xiao et al., 2024; Gu et al., 2025)
+    separator    Σ w_ij over the `separators`                   (Clark et al., 2019, section 3.2)
+    local        Σ w_ij over |i − j| ≤ `radius`: ours; of windows see Luong et al., 2015
+    positional   max_o of the share of queries with argmax_j w_ij = i + o    (Voita et al., 2019,
+                 section 5.1; the offset is told), of two queries at least
+    rare         the share with argmax_j w_ij at the token with the least of the `counts` of its
+                 text                                           (Voita et al., 2019, section 5.3)
+    induction    Σ w_ij over t_(j−1) = t_i, j ≤ i, of the `tokens` t: prefix matching (Olsson et
+                 al., 2022), on what `repeated` makes
+    diagonal, antidiagonal   ±ρ, the correlation of i and j under the weights, where a layer does
+                 not look at itself: ours; a monotonic alignment (Raffel et al., 2017) of even pace
+                 has 1. 0 where all look at one place: where the standard deviation of the slots
+                 is below a thousandth of the axis
+
+    A query counts where its token is real, where it sees more than one slot, and where there is
+    what the role looks at. Roles that the layer or what is given cannot show have NaN for a score:
+    those of one's own place in cross-attention, and the diagonals in self-attention; where nobody
+    knows at which slots queries stand, as of a class token that looks at a text, those of one's own
+    place and `positional` (every query counts there: who knows better gives `queries`). A corpus is
+    the sum of its tables: `roles(one) + roles(other)`. The map is never held.
+
+    layers: paths, or patterns such as "encoder.*"; None = all. A layer called several times has a
+    row for each call, `layer[0]`, `layer[1]` and so on. real: which slots are tokens, None = as the
+    trace says. queries: which queries are, of every layer; None = those that stand at a real slot.
+    Of cross-attention no slot tells it: there, those of `target_real`, the tokens of the target;
+    None = all, padding too. counts: how often a token occurs in a corpus, infinity for those that
+    are not to be looked for.
+    Errors: `AttlasError` for a layer that is not there, for what has not the shape of its axis, and
+    for a `target_real` beside `queries`, or without any cross-attention.
+    """
+    if radius < 0:
+        raise AttlasError("a radius from 0", str(radius), "count slots to either side")
+    chosen = trace.chosen(layers)
+    if queries is not None and target_real is not None:
+        raise AttlasError("queries or target_real", "both", "queries are those of every layer")
+    known = {"real": real, "separators": separators, "counts": counts, "tokens": tokens}
+    tallies: dict[str, Tally] = {}
+    looking = False
+    for layer in chosen:
+        calls, relation = trace.calls(layer), trace.relation(layer)
+        across = None if relation is None else relation == "cross"
+        for call, reading in enumerate(calls):
+            name = layer if len(calls) == 1 else f"{layer}[{call}]"
+            beyond = _looks_across(reading, across)
+            asked = target_real if beyond else None
+            asked = queries if asked is None else asked
+            looking = looking or asked is target_real
+            own = beside(reading) if across else reading
+            tallies[name] = _of_reading(own, beyond, known, asked, radius, name)
+    if target_real is not None and not looking:
+        raise AttlasError(
+            "cross-attention, which the tokens of the target are for",
+            f"none of it among {list(chosen)}",
+            "leave target_real out",
+        )
+    return RoleTable(tallies)
+
+
+def role_of(table: RoleTable, layer: str, head: int) -> tuple[Role, ...]:
+    """The roles that a head holds, those above their thresholds, the greatest score first.
+
+    Errors: `AttlasError` for a layer or head that is not in the table.
+    """
+    held = [role for role in table.of_head(layer, head) if role.held]
+    return tuple(sorted(held, key=lambda role: -role.score))
+
+
+def _looks_across(reading: Reading, across: bool | None) -> bool:
+    return reading.shape[2] != reading.shape[3] if across is None else across
+
+
+def _of_reading(
+    reading: Reading,
+    across: bool,
+    known: Mapping[str, Tensor | None],
+    queries: Tensor | None,
+    radius: int,
+    name: str,
+) -> Tally:
+    batch, heads, asked, slots = reading.shape
+    if not slots or not asked:
+        return empty_tally(heads)
+    device = device_of(reading)
+    given = {
+        what: fitted(f"{what} for layer {name!r}", values, (batch, slots), device)
+        for what, values in known.items()
+        if values is not None
+    }
+    real = given["real"].bool() if "real" in given else real_of(reading).to(device)
+    asking = (
+        counted(reading, real, across=across)
+        if queries is None
+        else fitted(f"queries for layer {name!r}", queries, (batch, asked), device).bool()
+    )
+    aims: dict[str, Aim] = {"first": Marked(firsts(real))}
+    if not across and reading.position is not None:
+        offsets = {"previous": -1, "next": 1, "itself": 0}
+        aims |= {role: Offset(by, real) for role, by in offsets.items()}
+        aims["local"] = Near(radius)
+        if "tokens" in given:
+            aims["induction"] = Following(given["tokens"], real)
+    if "separators" in given:
+        aims["separator"] = Marked(given["separators"].bool() & real)
+    if "counts" in given:
+        aims["rare"] = Marked(rarest(given["counts"], real), by_peak=True)
+    return tallied(reading, aims, asking, diagonals=across)

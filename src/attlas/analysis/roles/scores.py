@@ -1,0 +1,340 @@
+"""What is counted of the heads of one reading, in one pass over its blocks."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from jaxtyping import Bool, Float, Int, Shaped
+from torch import Tensor
+
+from attlas.analysis.roles.table import ROLES, Tally, empty_tally
+from attlas.errors import AttlasError
+from attlas.recording import Reading
+from attlas.recording.maps.blocks import Block
+from attlas.recording.maps.reductions import Gathering, argmax, gather
+
+# Aims: which slots a query would look at, if its head had a certain role.
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Aim(ABC):
+    """A set of slots for each query, told by positions and by what is known of the texts.
+
+    by_peak: whether it counts where the greatest weight is, instead of how much weight is there.
+    """
+
+    by_peak: bool = field(default=False, kw_only=True)
+
+    @abstractmethod
+    def exists(self, row: int, query: Int[Tensor, " rows"]) -> Bool[Tensor, "#rows"]:
+        """Whether the queries at these positions of text `row` have such a slot at all."""
+
+    @abstractmethod
+    def __call__(
+        self, row: int, query: Int[Tensor, " rows"], slot: Int[Tensor, " slots"]
+    ) -> Bool[Tensor, "#rows slots"]:
+        """Which of these slots it is."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Offset(Aim):
+    """The slot i + by, where it is real."""
+
+    by: int
+    real: Bool[Tensor, "batch slots"]
+
+    def exists(self, row: int, query: Int[Tensor, " rows"]) -> Bool[Tensor, "#rows"]:
+        slots = self.real.shape[1]
+        place = query + self.by
+        return (place >= 0) & (place < slots) & self.real[row, place.clamp(0, slots - 1)]
+
+    def __call__(
+        self, row: int, query: Int[Tensor, " rows"], slot: Int[Tensor, " slots"]
+    ) -> Bool[Tensor, "#rows slots"]:
+        return slot == (query + self.by).unsqueeze(-1)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Near(Aim):
+    """The slots with |i − j| ≤ radius."""
+
+    radius: int
+
+    def exists(self, row: int, query: Int[Tensor, " rows"]) -> Bool[Tensor, "#rows"]:
+        return torch.ones_like(query, dtype=torch.bool)
+
+    def __call__(
+        self, row: int, query: Int[Tensor, " rows"], slot: Int[Tensor, " slots"]
+    ) -> Bool[Tensor, "#rows slots"]:
+        return (query.unsqueeze(-1) - slot).abs() <= self.radius
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Marked(Aim):
+    """The same slots of a text for every query: its first one, its separators, its rarest token."""
+
+    marks: Bool[Tensor, "batch slots"]
+
+    def exists(self, row: int, query: Int[Tensor, " rows"]) -> Bool[Tensor, "#rows"]:
+        return self.marks[row].any().expand(query.shape)
+
+    def __call__(
+        self, row: int, query: Int[Tensor, " rows"], slot: Int[Tensor, " slots"]
+    ) -> Bool[Tensor, "#rows slots"]:
+        return self.marks[row, slot].unsqueeze(0)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Following(Aim):
+    """The slots behind earlier occurrences of the query's own token: t_(j−1) = t_i, j ≤ i."""
+
+    tokens: Int[Tensor, "batch slots"]
+    real: Bool[Tensor, "batch slots"]
+    again: Bool[Tensor, "batch slots"] = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "again", _again(self.tokens, self.real))
+
+    def exists(self, row: int, query: Int[Tensor, " rows"]) -> Bool[Tensor, "#rows"]:
+        slots = self.tokens.shape[1]
+        inside = (query >= 0) & (query < slots)
+        return inside & self.again[row, query.clamp(0, slots - 1)]
+
+    def __call__(
+        self, row: int, query: Int[Tensor, " rows"], slot: Int[Tensor, " slots"]
+    ) -> Bool[Tensor, "#rows slots"]:
+        asked = self.tokens[row, query.clamp(0, self.tokens.shape[1] - 1)].unsqueeze(-1)
+        before = (slot - 1).clamp(min=0)
+        behind = (slot > 0) & self.real[row, before] & (slot <= query.unsqueeze(-1))
+        return behind & (self.tokens[row, before] == asked)
+
+
+def firsts(real: Bool[Tensor, "batch slots"]) -> Bool[Tensor, "batch slots"]:
+    """The first real slot of each text."""
+    return real & (real.cumsum(1) == 1)
+
+
+def rarest(
+    counts: Shaped[Tensor, "batch slots"], real: Bool[Tensor, "batch slots"]
+) -> Bool[Tensor, "batch slots"]:
+    """The real slots of the least count in each text, but for counts of infinity."""
+    numbers = counts.to(torch.float64).masked_fill(~real, torch.inf)
+    return (numbers == numbers.amin(1, keepdim=True)) & (numbers < torch.inf)
+
+
+def _again(
+    tokens: Int[Tensor, "batch slots"], real: Bool[Tensor, "batch slots"]
+) -> Bool[Tensor, "batch slots"]:
+    """Whether the same token stood at an earlier real slot of the text."""
+    # Real tokens first, then equal ones side by side in the order of the text.
+    order = torch.argsort(tokens, dim=1, stable=True)
+    order = order.gather(1, torch.argsort(~real.gather(1, order), dim=1, stable=True))
+    ordered, there = tokens.gather(1, order), real.gather(1, order)
+    same = torch.zeros_like(real)
+    same[:, 1:] = (ordered[:, 1:] == ordered[:, :-1]) & there[:, 1:] & there[:, :-1]
+    return torch.zeros_like(real).scatter(1, order, same)
+
+
+# A random text that says everything several times: what shows an induction head.
+
+
+def repeated(
+    tokens: Sequence[int] | range | Int[Tensor, " known"],
+    *,
+    seed: int,
+    length: int = 25,
+    times: int = 4,
+    begin: Sequence[int] = (),
+) -> Int[Tensor, " places"]:
+    """`begin`, and then `times` times the same `length` tokens, drawn from `tokens` without a copy.
+
+    No token occurs twice within a repeat, so that only an earlier repeat can say what comes next
+    (Olsson et al., 2022, whose score is taken of 25 tokens, 4 times). Frequent tokens and special
+    ones are best left out of `tokens`. A function of the seed.
+    Errors: `AttlasError` for fewer different tokens than a repeat has, and for a single repeat.
+    """
+    drawn = torch.unique(torch.as_tensor(tokens))
+    if not 1 <= length <= len(drawn):
+        raise AttlasError(
+            f"a length from 1 to the number of different tokens, {len(drawn):,}",
+            f"{length:,}",
+            "give more tokens, or ask for a shorter repeat",
+        )
+    if times < 2:
+        raise AttlasError("at least two times the same", str(times), "pass e.g. times=4")
+    order = torch.randperm(len(drawn), generator=torch.Generator().manual_seed(seed))
+    once = drawn[order[:length]].to(torch.long)
+    return torch.cat((torch.tensor(list(begin), dtype=torch.long), once.repeat(times)))
+
+
+_ONE_PLACE = 1e-6  # a variance: a thousandth of the axis, and what float32 makes of none
+
+
+def tallied(
+    reading: Reading,
+    aims: Mapping[str, Aim],
+    asking: Bool[Tensor, "batch queries"],
+    *,
+    diagonals: bool,
+) -> Tally:
+    """The sums of one reading over the queries that count.
+
+    aims: by the names of their roles; asking: the queries of real tokens; diagonals: whether to ask
+    for the direction of the whole map, too.
+    """
+    gatherings: dict[str, Gathering] = {"aimed": _Aimed(reading, aims, asking)}
+    first = reading.position
+    if first is not None:
+        gatherings["offsets"] = _Offsets(reading, asking, first)
+    if diagonals:
+        gatherings["diagonal"] = Slope(reading, asking)
+    found: dict[str, Any] = gather(reading, gatherings)
+    sums = empty_tally(reading.shape[1]).sums
+    sums[..., [ROLES.index(name) for name in aims]] = found["aimed"]
+    offsets, low = empty_tally(reading.shape[1]).offsets, 0
+    if first is not None:
+        offsets, low, even = found["offsets"]
+        sums[1, :, ROLES.index("positional")] = even
+        sums[2, :, ROLES.index("positional")] = offsets.sum(-1)
+    if diagonals:
+        slopes, even_slopes, counts = found["diagonal"]
+        for name, sign in (("diagonal", 1), ("antidiagonal", -1)):
+            sums[0, :, ROLES.index(name)] = sign * (slopes * counts).sum(0)
+            sums[1, :, ROLES.index(name)] = sign * (even_slopes * counts).sum(0)
+            sums[2, :, ROLES.index(name)] = counts.sum(0)
+    return Tally(sums, offsets, low)
+
+
+def choosing(block: Block, asking: Bool[Tensor, "batch queries"]) -> Bool[Tensor, "heads rows"]:
+    """The queries of a block that count: of a real token, and with more than one slot to choose of.
+
+    Who sees a single slot gives it everything, whatever the head has learnt.
+    """
+    here = asking[block.batch, block.start : block.stop]
+    return here & (block.visible > 1) & block.sees
+
+
+class _Aimed(Gathering):
+    """Sums for each head and aim: of the score, of its chance, and of the queries that count."""
+
+    def __init__(
+        self, reading: Reading, aims: Mapping[str, Aim], asking: Bool[Tensor, "batch queries"]
+    ) -> None:
+        self._aims, self._asking = tuple(aims.values()), asking
+        self._sums = torch.zeros((3, reading.shape[1], len(aims)), dtype=torch.float64)
+
+    def take(self, block: Block) -> None:
+        if block.high == block.low:
+            return  # no slot is seen by any of these queries
+        device = block.weights.device
+        first = 0 if block.first is None else block.first  # where aims ask nothing of places
+        query = first + torch.arange(block.stop - block.start, device=device)
+        slot = torch.arange(block.low, block.high, device=device)
+        choice, seen = choosing(block, self._asking), block.seen
+        shape = block.weights.shape
+        for place, aim in enumerate(self._aims):
+            here = choice & aim.exists(block.batch, query)
+            aimed = aim(block.batch, query, slot).expand(shape[1:])
+            even = (aimed & seen).sum(-1) / block.visible.clamp(min=1)
+            if aim.by_peak:
+                best = block.greatest.unsqueeze(-1)
+                score = aimed.expand(shape).gather(-1, best).squeeze(-1).to(even.dtype)
+            else:
+                weights = aimed.to(block.weights.dtype)
+                score = torch.linalg.vecdot(block.weights, weights)
+            sums = torch.stack([(part * here).sum(-1) for part in (score, even, here.to(even))])
+            self._sums[:, block.heads, place] += sums.cpu().to(torch.float64)
+
+    @property
+    def result(self) -> Float[Tensor, "3 heads aims"]:
+        return self._sums
+
+
+class _Offsets(Gathering):
+    """How many queries have their greatest weight at each offset, and the sum of their chances."""
+
+    def __init__(self, reading: Reading, asking: Bool[Tensor, "batch queries"], first: int) -> None:
+        _, heads, queries, slots = reading.shape
+        self._low, self._asking = -(first + queries - 1), asking
+        span = max(0, slots - first - self._low)
+        self._counts = torch.zeros((heads, span), dtype=torch.long)
+        self._even = torch.zeros(heads, dtype=torch.float64)
+
+    def take(self, block: Block) -> None:
+        choice, best = choosing(block, self._asking), argmax(block)
+        place = block.position + torch.arange(block.stop - block.start, device=best.device)
+        column = (best - place - self._low).clamp(min=0)
+        counts = self._counts[block.heads]  # a view
+        counts.scatter_add_(1, column.cpu(), choice.to(torch.long).cpu())
+        even = (choice / block.visible.clamp(min=1)).sum(-1)
+        self._even[block.heads] += even.cpu().to(torch.float64)
+
+    @property
+    def result(self) -> tuple[Int[Tensor, "heads span"], int, Float[Tensor, " heads"]]:
+        return self._counts, self._low, self._even
+
+
+class Slope(Gathering):
+    """Pearson's ρ of query and slot, the map taken as what is probable of both together.
+
+    ρ = (Σ w ij − n ī j̄) / (n σ_i σ_j) over the n queries that count, each with weights that are
+    made to sum to 1 (a sink takes a part away); 1 for a diagonal that
+    rises evenly, −1 for an anti-diagonal. 0 where all queries look at one place; the count is 0
+    where there is a single query. Beside it the ρ of an even gaze at all that is seen, which is not
+    0 where that moves from query to query, as under a causal mask.
+    """
+
+    def __init__(self, reading: Reading, asking: Bool[Tensor, "batch queries"]) -> None:
+        batch, heads, self._queries, self._slots = reading.shape
+        self._asking = asking
+        self._sums = torch.zeros((9, batch, heads), dtype=torch.float64)
+
+    def take(self, block: Block) -> None:
+        if block.high == block.low:
+            return
+        device = block.weights.device
+        choice = choosing(block, self._asking).to(torch.float64).cpu()
+        slot = torch.arange(block.low, block.high, device=device) / self._slots
+        moments = torch.stack((slot, slot * slot, torch.ones_like(slot)), -1)
+        moments = moments.to(block.weights.dtype)
+        visible = block.visible.clamp(min=1).unsqueeze(-1)
+        even = block.seen.to(moments.dtype) @ moments[:, :2] / visible
+        own = block.weights @ moments
+        whole = own[..., 2:]
+        own = own[..., :2] / torch.where(whole == 0, 1.0, whole)
+        both = torch.stack((own, even.expand_as(own))).cpu().to(torch.float64)
+        (mean, square), (even_mean, even_square) = (part.unbind(-1) for part in both)
+        query = torch.arange(block.start, block.stop, dtype=torch.float64) / self._queries
+        terms = [torch.ones_like(mean), query, query * query, mean, square, query * mean]
+        terms += [even_mean, even_square, query * even_mean]
+        sums = torch.stack([(term * choice).sum(-1) for term in terms])
+        self._sums[:, block.batch, block.heads] += sums
+
+    @property
+    def result(
+        self,
+    ) -> tuple[
+        Float[Tensor, "batch heads"], Float[Tensor, "batch heads"], Float[Tensor, "batch heads"]
+    ]:
+        """ρ of each map, ρ of an even gaze there, and how many queries it is of."""
+        count, *sums = self._sums
+        query, query_2, *slots = (part / count.clamp(min=1) for part in sums)
+        slope, even = (_slope(query, query_2, *slots[k : k + 3]) for k in (0, 3))
+        return slope, even, torch.where(count > 1, count, 0.0)
+
+
+def _slope(
+    query: Float[Tensor, "batch heads"],
+    query_2: Float[Tensor, "batch heads"],
+    slot: Float[Tensor, "batch heads"],
+    slot_2: Float[Tensor, "batch heads"],
+    both: Float[Tensor, "batch heads"],
+) -> Float[Tensor, "batch heads"]:
+    """ρ of the means of i, i², j, j² and ij."""
+    of_query, of_slot = query_2 - query**2, slot_2 - slot**2
+    spread = (of_query.clamp(min=0) * of_slot.clamp(min=0)).sqrt()
+    still = (of_slot < _ONE_PLACE) | (spread <= 0)
+    slope = torch.where(still, 0.0, (both - query * slot) / torch.where(still, 1.0, spread))
+    return slope.clamp(-1.0, 1.0)  # float32 may have gone a little beyond

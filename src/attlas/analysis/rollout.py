@@ -1,0 +1,205 @@
+"""Attention rollout: how much of each input is in each output, if attention only mixes."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from attlas.errors import AttlasError
+from attlas.recording import Reading, Trace
+
+# What a layer of self-attention mixes: its attention, and the way around it.
+
+
+_AT_ONCE = 1 << 20  # weights
+
+
+@dataclass(frozen=True, slots=True)
+class Mixing:
+    """Ã = (ρ I + (1 − ρ) A) / row sums    Abnar & Zuidema, 2020, section 3.
+
+    A: the mean over the heads of one batch row of self-attention; ρ: the share of the residual
+    connection, 0.5 in the paper. A query that sees nothing keeps what it has.
+    """
+
+    reading: Reading
+    residual: float = 0.5
+
+    @property
+    def length(self) -> int:
+        """How many positions there are."""
+        return self.reading.shape[3]
+
+    def blocks(self) -> Iterator[tuple[slice, Float[Tensor, "rows slots"]]]:
+        """The rows of Ã, in float64, some at a time."""
+        _, heads, queries, slots = self.reading.shape
+        size = max(1, _AT_ONCE // max(1, heads * slots))
+        for start in range(0, queries, size):
+            stop = min(start + size, queries)
+            rows = self.reading.rows(start, stop)[0].to(torch.float64).mean(0)
+            rows = rows * (1 - self.residual)
+            rows[torch.arange(stop - start), torch.arange(start, stop)] += self.residual
+            blind = (rows.sum(-1) == 0).nonzero().flatten()
+            rows[blind, start + blind] = 1.0
+            yield slice(start, stop), rows / rows.sum(-1, keepdim=True)
+
+
+def layers_of(
+    given: Trace | Sequence[Reading], layers: str | Sequence[str] | None, row: int | None
+) -> tuple[Reading, ...]:
+    """The readings of a stack of layers, of one text, from the first to the last.
+
+    Errors: `AttlasError` for layers of a trace that look across, that are not of one side of a
+    model, or that were called more than once; for `layers` where there is no trace; for a text that
+    is not there.
+    """
+    if isinstance(given, Trace):
+        chosen = given.chosen(layers)
+        _check_side(given, chosen)
+        for layer in chosen:
+            _check_once(given, layer)
+        readings = tuple(given[layer] for layer in chosen)
+    elif layers is None:
+        readings = tuple(given)
+    else:
+        raise AttlasError(
+            "a trace, of which layers can be named",
+            f"readings, and layers={list(layers)}",
+            "give the trace, or the readings of these layers alone",
+        )
+    if row is None:
+        return readings
+    batches = {reading.shape[0] for reading in readings}
+    if len(batches) > 1:
+        raise AttlasError(
+            f"readings of as many batch rows as each other, or row={row} is of several texts",
+            ", ".join(str(reading.shape) for reading in readings),
+            "give the readings of one text, by reading.at(row)",
+        )
+    batch = next(iter(batches), 0)
+    if not 0 <= row < batch:
+        raise AttlasError(f"a text from 0 to {batch - 1}", f"row={row}", "count batch rows from 0")
+    return tuple(reading.at(row) for reading in readings)
+
+
+def _check_once(trace: Trace, layer: str) -> None:
+    """Whether several calls are several layers or several texts, nobody but the caller knows."""
+    calls = len(trace.calls(layer))
+    if calls > 1:
+        raise AttlasError(
+            f"a single call of layer {layer!r}",
+            f"{calls} calls",
+            f"of a layer that is its own successor, give trace.calls({layer!r}); of several texts, "
+            f"give the readings of one, such as [trace.calls(layer)[0] for layer in …]",
+        )
+
+
+def _check_side(trace: Trace, layers: Sequence[str]) -> None:
+    """An encoder and a decoder may be as long as each other: shapes do not tell them apart."""
+    across = [layer for layer in layers if trace.relation(layer) == "cross"]
+    sides: dict[str, list[str]] = {}
+    for layer in layers:
+        if layer not in across:
+            sides.setdefault(_side(trace, layer), []).append(layer)
+    if across or len(sides) > 1:
+        one = next(iter(sides.values()), None)
+        raise AttlasError(
+            "layers that look at one text, their own",
+            f"{across}, which look across" if across else f"{list(sides.values())}, of two sides",
+            "observe a model that looks at itself"
+            if one is None
+            else f"name those of one side: layers={one}",
+        )
+
+
+def _side(trace: Trace, layer: str) -> str:
+    """Whose layer it is, by its name; else, where some look across, by whether it looks ahead."""
+    for part in layer.split("."):  # the first of them: a decoder may be an "encoder" inside
+        if part in ("encoder", "decoder"):
+            return part
+    two = any(trace.relation(other) == "cross" for other in trace.layers)
+    return "decoder" if two and trace.causal(layer) else ""
+
+
+def mixings(readings: Sequence[Reading], residual: float) -> tuple[Mixing, ...]:
+    """One for each layer, from the first to the last.
+
+    Errors: `AttlasError` for readings that do not follow each other as layers of self-attention
+    over one text, and for a residual that is no share.
+    """
+    shapes = {(reading.shape[0], *reading.shape[2:]) for reading in readings}
+    if len(shapes) != 1 or (shape := next(iter(shapes)))[0] != 1 or shape[1] != shape[2]:
+        raise AttlasError(
+            "layers of self-attention over one text, (1, heads, length, length) each",
+            ", ".join(str(reading.shape) for reading in readings) or "none",
+            "choose the text by row=… or reading.at(row), and layers of one stack, first to last",
+        )
+    if any(reading.position != 0 for reading in readings):
+        raise AttlasError(
+            "layers each query of which stands at its own slot",
+            "some of which nobody knows it, as of a text in windows or chunks",
+            "leave these out; or, where you know better, dataclasses.replace(reading, first=0)",
+        )
+    if not 0 <= residual <= 1:
+        raise AttlasError("a residual share from 0 to 1", str(residual), "the paper's is 0.5")
+    return tuple(Mixing(reading, residual) for reading in readings)
+
+
+def checked_places(places: Sequence[int] | None, length: int) -> list[int]:
+    """These positions, or all. Errors: `AttlasError` for one that is not there, and for none."""
+    chosen = list(range(length)) if places is None else list(places)
+    wrong = [place for place in chosen if not 0 <= place < length]
+    if wrong or not chosen:
+        raise AttlasError(
+            f"positions from 0 to {length - 1:,}", str(wrong or "none"), "count from the first"
+        )
+    return chosen
+
+
+_AT_MOST = 1 << 27  # shares, in float64: a gigabyte of them
+
+
+def rollout(
+    readings: Trace | Sequence[Reading],
+    positions: Sequence[int] | None = None,
+    residual: float = 0.5,
+    *,
+    layers: Sequence[str] | None = None,
+    row: int | None = None,
+) -> Float[Tensor, "positions slots"]:
+    """Ã_L Ã_(L−1) … Ã_1, of these rows    Abnar & Zuidema, 2020, section 3.1, eq. 1.
+
+    Ã = (ρ I + (1 − ρ) A) / row sums, A the mean over heads (`Mixing`). Row i says which share of
+    the output of the last layer at position i came from each input: shares that sum to 1, in
+    float64. For what reaches an earlier layer, give the layers up to it.
+
+    readings: self-attention from the first layer to the last, (batch, heads, length, length), or a
+    trace, and of it `layers`, None = all; row: which text of a batch. positions: of the outputs,
+    None = all. Time O(positions × length²) a layer; memory O(positions × length): no map is held,
+    so that one position of a long text is cheap.
+
+    Errors: `AttlasError` for readings that are not such layers, among them those of a trace that
+    look across or are of two sides (encoder and decoder), positions that are not there, and
+    for more shares than fit a gigabyte.
+    """
+    stack = mixings(layers_of(readings, layers, row), residual)
+    length = stack[0].length
+    chosen = checked_places(positions, length)
+    if len(chosen) * length > _AT_MOST:
+        raise AttlasError(
+            f"at most {_AT_MOST:,} shares",
+            f"{len(chosen):,} positions × {length:,} inputs",
+            "ask for some positions at a time",
+        )
+    device = stack[0].reading.rows(0, 1).device
+    shares = torch.zeros((len(chosen), length), dtype=torch.float64, device=device)
+    shares[torch.arange(len(chosen)), torch.tensor(chosen)] = 1.0
+    # From the left: a few rows times a map, which can come in blocks, is a few rows again.
+    for layer in reversed(stack):
+        mixed = torch.zeros_like(shares)
+        for rows, mixing in layer.blocks():
+            mixed += shares[:, rows] @ mixing
+        shares = mixed
+    return shares

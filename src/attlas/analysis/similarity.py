@@ -1,0 +1,259 @@
+"""How alike heads, layers and models look."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor
+
+from attlas.analysis._padding import counted, real_of
+from attlas.analysis.faithfulness.experiment import jensen_shannon
+from attlas.errors import AttlasError
+from attlas.recording import Reading
+
+# Heads that look alike, put together: a tree of them, and groups of any number.
+
+
+@dataclass(frozen=True, slots=True)
+class Merge:
+    """Two clusters made one: numbers below `leaves` are leaves, leaves + k is the k-th merge.
+
+    height: the mean distance between a member of the one and a member of the other; size: members.
+    """
+
+    left: int
+    right: int
+    height: float
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class Tree:
+    """leaves − 1 merges, the closest first; heights never fall."""
+
+    leaves: int
+    merges: tuple[Merge, ...]
+
+    @property
+    def order(self) -> tuple[int, ...]:
+        """The leaves in an order in which every cluster stands together: that of a dendrogram."""
+        return self.members(self.leaves + len(self.merges) - 1)
+
+    def members(self, cluster: int) -> tuple[int, ...]:
+        """The leaves of a cluster, by its number, those of its left part first."""
+        found, waiting = [], [cluster]
+        while waiting:
+            number = waiting.pop()
+            if number < self.leaves:
+                found.append(number)
+            else:
+                merge = self.merges[number - self.leaves]
+                waiting += [merge.right, merge.left]
+        return tuple(found)
+
+    def labels(self, clusters: int) -> tuple[int, ...]:
+        """The cluster of each leaf where so many are left, numbered as their first leaves come.
+
+        Errors: `AttlasError` for fewer than one, and for more than there are leaves.
+        """
+        if not 1 <= clusters <= self.leaves:
+            raise AttlasError(f"1 to {self.leaves} clusters", str(clusters), "choose within these")
+        return self._labelled(self.leaves - clusters)
+
+    def labels_within(self, height: float) -> tuple[int, ...]:
+        """The same after all merges up to this height."""
+        return self._labelled(sum(merge.height <= height for merge in self.merges))
+
+    def _labelled(self, merged: int) -> tuple[int, ...]:
+        cluster = {leaf: leaf for leaf in range(self.leaves)}
+        for number in range(merged):
+            for leaf in self.members(self.leaves + number):
+                cluster[leaf] = self.leaves + number
+        numbers: dict[int, int] = {}
+        return tuple(numbers.setdefault(cluster[leaf], len(numbers)) for leaf in sorted(cluster))
+
+
+def clustered(distances: Float[Tensor, "..."]) -> Tree:
+    """Average linkage: again and again the two clusters whose members are closest on the mean.
+
+    d(A ∪ B, C) = (|A| d(A, C) + |B| d(B, C)) / (|A| + |B|)    Sokal & Michener, 1958 (UPGMA).
+
+    distances: (leaves, leaves), symmetric, 0 on the diagonal, e.g. of `head_divergences`. Of
+    equal distances, that of the clusters whose leaves come first. Time O(leaves³), memory
+    O(leaves²).
+    Errors: `AttlasError` for anything else, NaN among it: heads that cannot be compared.
+    """
+    _check(distances)
+    leaves = len(distances)
+    left = distances.to(torch.float64).cpu().clone().fill_diagonal_(torch.inf)
+    numbers, sizes = list(range(leaves)), [1] * leaves  # of the cluster in each row that is in use
+    merges: list[Merge] = []
+    for number in range(leaves, 2 * leaves - 1):
+        least = int(left.argmin())
+        one, other = sorted(divmod(least, leaves))
+        height, size = float(left[one, other]), sizes[one] + sizes[other]
+        first, second = sorted((numbers[one], numbers[other]))
+        # Means of means round; a cluster is never closer than those it is made of.
+        height = max(height, merges[-1].height) if merges else height
+        merges.append(Merge(first, second, height, size))
+        joined = (sizes[one] * left[one] + sizes[other] * left[other]) / size
+        left[one], left[:, one] = joined, joined
+        left[other], left[:, other] = torch.inf, torch.inf
+        left[one, one] = torch.inf
+        numbers[one], sizes[one] = number, size
+    return Tree(leaves, tuple(merges))
+
+
+def _check(distances: Float[Tensor, "..."]) -> None:
+    square = distances.ndim == 2 and distances.shape[0] == distances.shape[1] > 0
+    if not (
+        square
+        and bool(distances.isfinite().all())
+        and bool((distances >= 0).all())
+        and bool((distances.diagonal() == 0).all())
+        and torch.allclose(distances, distances.mT)
+    ):
+        raise AttlasError(
+            "distances of each to each: square, symmetric, finite, 0 to itself",
+            f"shape {tuple(distances.shape)}, {int((~distances.isfinite()).sum())} not finite",
+            "leave out what cannot be compared",
+        )
+
+
+# How differently two heads look, as a number.
+
+
+_AT_ONCE = 1 << 20  # weights of all heads together
+
+Asked = Bool[Tensor, "batch queries"]
+
+
+def divergence(
+    one: Float[Tensor, "*rows slots"],
+    other: Float[Tensor, "*rows slots"],
+    shared: Bool[Tensor, "*rows slots"] | None = None,
+) -> Float[Tensor, "*rows"]:
+    """JS(p, q) in nats, see `jensen_shannon`: 0 = alike … ln 2 = nothing shared.
+
+    p, q: the rows on the slots that are shared (None = all), divided by their sums, in float64. NaN
+    where one of them has no weight there: nothing can be said of it.
+    """
+    p, q = (rows.to(torch.float64) for rows in (one, other))
+    if shared is not None:
+        p, q = p * shared, q * shared
+    p, q = p / p.sum(-1, keepdim=True), q / q.sum(-1, keepdim=True)
+    return jensen_shannon(p, q).clamp(min=0.0)  # rounding may take it below
+
+
+def head_divergences(
+    readings: Sequence[Reading], asked: Asked | None = None, *, across: bool | None = None
+) -> Float[Tensor, "all_heads all_heads"]:
+    """D_ab = mean over queries i of JS(a_i, b_i), of all heads of all readings (Clark et al., 2019,
+    section 6), in nats.
+
+    Heads come in the order of the readings: of several layers, or of several models that read one
+    text. A pair is compared over the slots that both may see, and over the queries that look at any
+    of these. √D is a distance (Endres & Schindelin, 2003). Symmetric, 0 on the diagonal, at most
+    ln 2; NaN where no query can be compared.
+
+    asked: which queries count, (batch, queries); None = as in `roles`, those that stand at a token,
+    and all that look across. across: whether the maps relate two texts; None = they do unless they
+    are square. Two heads are held a few rows at a time; time O(heads² × queries × slots).
+    Errors: `AttlasError` for readings of different texts, and an `asked` of another shape.
+    """
+    return _divergences(readings, asked, across, mean=False)
+
+
+def layer_divergences(
+    readings: Sequence[Reading], asked: Asked | None = None, *, across: bool | None = None
+) -> Float[Tensor, "layers layers"]:
+    """The same between the maps of layers, each the mean over its heads."""
+    return _divergences(readings, asked, across, mean=True)
+
+
+def diversity(divergences: Float[Tensor, "heads heads"]) -> float:
+    """Σ_{a<b} D_ab / (n (n − 1) / 2), in the unit of D: how different heads are from each other.
+
+    0: all look alike; ln 2 = 0.693: no two of them share a slot. What cannot be compared (NaN) is
+    left out. Errors: `AttlasError` where no two can.
+    """
+    rows, columns = torch.triu_indices(len(divergences), len(divergences), offset=1)
+    pairs = divergences[rows, columns]
+    pairs = pairs[~pairs.isnan()]
+    if not len(pairs):
+        raise AttlasError(
+            "at least two heads that can be compared",
+            f"{len(divergences)} head(s), and no pair of them",
+            "give divergences of more heads",
+        )
+    return float(pairs.mean())
+
+
+def _divergences(
+    readings: Sequence[Reading], asked: Asked | None, across: bool | None, *, mean: bool
+) -> Float[Tensor, "all_heads all_heads"]:
+    batch, queries, slots = _one_shape(readings)
+    if asked is not None and (tuple(asked.shape) != (batch, queries) or asked.dtype != torch.bool):
+        raise AttlasError(
+            f"asked as bool of shape {(batch, queries)}",
+            f"{asked.dtype} of shape {tuple(asked.shape)}",
+            "True = this query counts",
+        )
+    if asked is None:
+        asked = _of_tokens(readings, across)
+    count = len(readings) if mean else sum(reading.shape[1] for reading in readings)
+    sums = torch.zeros((count, count), dtype=torch.float64)
+    compared = torch.zeros((count, count), dtype=torch.float64)
+    size = max(1, _AT_ONCE // max(1, batch * slots * sum(one.shape[1] for one in readings)))
+    for start in range(0, queries, size):
+        stop = min(start + size, queries)
+        rows, seen = _of_all(readings, start, stop, mean=mean)
+        counts = asked[:, start:stop].to(rows.device)
+        alike = bool((seen == seen[:, :1]).all())
+        for head in range(count):
+            rest = rows[:, head:]
+            shared = None if alike else seen[:, head : head + 1] & seen[:, head:]
+            between = divergence(rows[:, head : head + 1].expand_as(rest), rest, shared)
+            known = ~between.isnan() & counts[:, None]
+            sums[head, head:] += between.where(known, 0.0).sum((0, 2)).cpu()
+            compared[head, head:] += known.sum((0, 2)).cpu()
+    found = sums / compared
+    found = found.triu() + found.triu(1).mT
+    # A row and itself differ by rounding at most.
+    found.diagonal()[~found.diagonal().isnan()] = 0.0
+    return found
+
+
+def _of_tokens(readings: Sequence[Reading], across: bool | None) -> Asked:
+    """The queries that stand at a token in every one of the readings."""
+    found = [counted(one, real_of(one), across=across).cpu() for one in readings]
+    return torch.stack(found).all(0)
+
+
+def _of_all(
+    readings: Sequence[Reading], start: int, stop: int, *, mean: bool
+) -> tuple[Float[Tensor, "batch all_heads rows slots"], Bool[Tensor, "batch all_heads rows slots"]]:
+    """These rows of all heads side by side, and what they may see."""
+    rows, seen = [], []
+    device = None
+    for reading in readings:
+        weights = reading.rows(start, stop)
+        device = weights.device if device is None else device
+        allowed = reading.seen(start, stop).expand(weights.shape)
+        if mean:
+            weights, allowed = weights.mean(1, keepdim=True), allowed.any(1, keepdim=True)
+        rows.append(weights.to(device, torch.float64))
+        seen.append(allowed.to(device))
+    return torch.cat(rows, 1), torch.cat(seen, 1)
+
+
+def _one_shape(readings: Sequence[Reading]) -> tuple[int, int, int]:
+    shapes = {(reading.shape[0], *reading.shape[2:]) for reading in readings}
+    if len(shapes) != 1:
+        raise AttlasError(
+            "readings of the same queries and slots",
+            ", ".join(str(reading.shape) for reading in readings) or "none",
+            "compare layers, or models, that read the same tokens",
+        )
+    return next(iter(shapes))

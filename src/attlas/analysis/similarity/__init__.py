@@ -1,1 +1,0 @@
-"""How alike heads, layers and models look."""

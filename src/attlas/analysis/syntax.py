@@ -1,0 +1,332 @@
+"""Which heads find the syntactic head of a word: attention against a treebank."""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from attlas.data.conllu import Sentence
+from attlas.errors import AttlasError
+from attlas.recording import Reading, Trace
+
+# The table of dependency relations: which head finds which of them, and how often.
+
+
+DIRECTIONS = ("dependent to head", "head to dependent")
+"""Who looks: the dependent at its head, or the head at its dependent."""
+
+SYNTACTIC = 0.1
+"""Voita et al., 2019, section 5.2: a head is syntactic where it is so much above its baseline."""
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """One relation and the attention head that finds it best.
+
+    accuracy: the share of `pairs` whose head is found; baseline: the share that lies at the
+    commonest offset, `head − dependent` in words, which needs no model.
+    """
+
+    relation: str
+    pairs: int
+    layer: str
+    head: int
+    direction: str
+    accuracy: float
+    baseline: float
+    offset: int
+
+    @property
+    def syntactic(self) -> bool:
+        """accuracy − baseline ≥ 0.1 (Voita et al., 2019, section 5.2)."""
+        return self.accuracy - self.baseline >= SYNTACTIC - 1e-9  # 0.6 − 0.5 < 0.1 in floats
+
+
+@dataclass(frozen=True, slots=True)
+class DependencyTable:
+    """Counts for each relation, and for "all" of them; `one + other` is the table of both corpora.
+
+    pairs: dependents with a head. offsets: how many of them at each `head − dependent`. hits: of
+    how many each attention head finds the head, by relation and layer, in both `DIRECTIONS`.
+    left_out: pairs that are in nothing of this, because the model was not shown both words.
+    """
+
+    pairs: Mapping[str, int]
+    offsets: Mapping[str, Counter[int]]
+    hits: Mapping[str, Mapping[str, Int[Tensor, "2 heads"]]]
+    left_out: int = 0
+
+    def __add__(self, other: "DependencyTable") -> "DependencyTable":
+        mine, theirs = self.layers, other.layers
+        if mine and theirs and mine != theirs:
+            raise AttlasError(
+                f"a table of the layers {list(mine)} too",
+                str(list(theirs)),
+                "add texts of one model",
+            )
+        offsets = {relation: Counter(counts) for relation, counts in self.offsets.items()}
+        for relation, counts in other.offsets.items():
+            offsets.setdefault(relation, Counter()).update(counts)
+        hits = {relation: dict(layers) for relation, layers in self.hits.items()}
+        for relation, layers in other.hits.items():
+            sums = hits.setdefault(relation, {})
+            for layer, counted in layers.items():
+                sums[layer] = sums[layer] + counted if layer in sums else counted
+        pairs = Counter(self.pairs) + Counter(other.pairs)
+        return DependencyTable(pairs, offsets, hits, self.left_out + other.left_out)
+
+    @property
+    def layers(self) -> tuple[str, ...]:
+        """The paths of the layers."""
+        return tuple(next(iter(self.hits.values()), {}))
+
+    @property
+    def relations(self) -> tuple[str, ...]:
+        """Every relation that occurred, the most frequent first, after "all"."""
+        return tuple(sorted(self.pairs, key=lambda each: (each != "all", -self.pairs[each], each)))
+
+    def accuracy(self, relation: str, layer: str) -> Tensor:
+        """The accuracies of a layer, (direction, head), for one relation or for "all" (UAS).
+
+        Errors: `AttlasError` for what is not in the table.
+        """
+        self._check(relation)
+        if layer not in self.hits[relation]:
+            raise AttlasError(
+                f"one of the layers {list(self.hits[relation])}",
+                repr(layer),
+                "name one of the table",
+            )
+        return self.hits[relation][layer] / self.pairs[relation]
+
+    def baseline(self, relation: str) -> tuple[int, float]:
+        """The offset at which most heads of a relation lie, and the share that does.
+
+        Of equals the nearest. Errors: as `accuracy`.
+        """
+        self._check(relation)
+        counts = self.offsets[relation]
+        offset = min(counts, key=lambda each: (-counts[each], abs(each), each))
+        return offset, counts[offset] / self.pairs[relation]
+
+    def best(self, relation: str) -> Found:
+        """The attention head that finds most heads of a relation, in its better direction.
+
+        Chosen by the very pairs that it is measured on: of a rare relation it flatters.
+        Errors: as `accuracy`.
+        """
+        self._check(relation)
+        offset, baseline = self.baseline(relation)
+        most, layer, direction, head = max(
+            (
+                (int(count), layer, direction, head)
+                for layer, counts in self.hits[relation].items()
+                for direction, row in enumerate(counts.tolist())
+                for head, count in enumerate(row)
+            ),
+            key=lambda each: each[0],
+        )
+        pairs = self.pairs[relation]
+        return Found(
+            relation, pairs, layer, head, DIRECTIONS[direction], most / pairs, baseline, offset
+        )
+
+    def found(self, least: int = 1) -> tuple[Found, ...]:
+        """The best head of each relation that has at least so many pairs; "all" first."""
+        return tuple(self.best(each) for each in self.relations if self.pairs[each] >= least)
+
+    def _check(self, relation: str) -> None:
+        if relation not in self.pairs:
+            raise AttlasError(
+                f"one of the relations {list(self.relations)}", repr(relation), "choose one of them"
+            )
+
+
+# Attention between words, of a map between their parts.
+
+
+_AT_ONCE = 1 << 22  # weights that are held together
+
+
+def word_numbers(encoding: Any) -> Int[Tensor, "batch tokens"]:
+    """Which word each token is part of, from 0; −1 for special tokens and padding.
+
+    encoding: what a fast Hugging Face tokenizer makes of a batch of word lists, with
+    `is_split_into_words=True`; its `word_ids` are asked.
+    Errors: `AttlasError` where the tokenizer does not know.
+    """
+    try:
+        rows = [encoding.word_ids(row) for row in range(len(encoding["input_ids"]))]
+    except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
+        raise AttlasError(
+            "a batch from a fast tokenizer, which knows the words of its tokens",
+            f"{type(encoding).__name__} ({error})",
+            "tokenise a list of word lists with AutoTokenizer, or number the words yourself",
+        ) from None
+    longest = max(map(len, rows), default=0)
+    padded = [[-1 if word is None else word for word in row] for row in rows]
+    return torch.tensor([row + [-1] * (longest - len(row)) for row in padded]).long()
+
+
+def between_words(
+    reading: Reading, words: Int[Tensor, " tokens"], count: int, at_once: int = _AT_ONCE
+) -> Iterator[tuple[int, Float[Tensor, "heads rows words"]]]:
+    """w̄_ab = mean_{i ∈ a} Σ_{j ∈ b} w_ij, of the words a, b: the first a of a few, and their rows.
+
+    What looks at a word looks at each of its parts, so those add up; what a word looks at is the
+    mean of its parts (Clark et al., 2019, section 4.1). Rows then sum to 1, less what tokens of no
+    word get. words: the number of the word of each token, −1 = of none; a word without a token has
+    zeros. The reading has one batch row.
+    Errors: `AttlasError` for a map that is not square, and for numbers that do not fit it.
+    """
+    batch, heads, queries, slots = reading.shape
+    if batch != 1 or queries != slots:
+        raise AttlasError(
+            "one whole map of a text that looks at itself",
+            f"{batch} × {queries:,} queries × {slots:,} slots",
+            "choose the layers of self-attention",
+        )
+    if reading.position != 0:
+        raise AttlasError(
+            "a map each query of which stands at its own slot",
+            "one that does not, or says nothing of it, as of a text in windows or chunks",
+            "choose other layers; or, where you know better, dataclasses.replace(reading, first=0)",
+        )
+    least, greatest = (int(words.min()), int(words.max())) if words.numel() else (-1, -1)
+    if tuple(words.shape) != (slots,) or greatest >= count or least < -1:
+        raise AttlasError(
+            f"for each of {slots:,} tokens the number of its word, from -1 to below {count:,}",
+            f"{tuple(words.shape)}, from {least:,} to {greatest:,}",
+            "number the words of each sentence from 0, with -1 for tokens of none",
+        )
+    step = max(1, at_once // max(1, heads * max(slots, count)))
+    for first in range(0, count, step):
+        last = min(first + step, count)
+        yield first, _rows(reading, words, (first, last), count, step)
+
+
+def _rows(
+    reading: Reading, words: Int[Tensor, " tokens"], some: tuple[int, int], count: int, step: int
+) -> Float[Tensor, "heads rows words"]:
+    """The rows of the words some[0] … some[1] − 1."""
+    mine = (words >= some[0]) & (words < some[1])
+    places = mine.nonzero().flatten()
+    heads = reading.shape[1]
+    like = reading.rows(0, 0)
+    words, mine = words.to(like.device), mine.to(like.device)
+    # In float64: the weights of many parts are summed, and the greatest sum is asked for.
+    sums = torch.zeros((heads, some[1] - some[0], count), dtype=torch.float64, device=like.device)
+    if not len(places):
+        return sums
+    low, high = int(places[0]), int(places[-1]) + 1
+    for start in range(low, high, step):
+        stop = min(start + step, high)
+        weights = reading.rows(start, stop)[0].to(sums.dtype)
+        to_words = weights.new_zeros((heads, stop - start, count + 1))
+        to_words.index_add_(-1, words + 1, weights)
+        here = mine[start:stop]
+        sums.index_add_(1, words[start:stop][here] - some[0], to_words[:, here, 1:])
+    parts = torch.bincount(words[mine] - some[0], minlength=some[1] - some[0])
+    return sums / parts.clamp(min=1).unsqueeze(-1)
+
+
+_ALL = "all"
+
+
+def syntax(
+    trace: Trace,
+    sentences: Sequence[Sentence],
+    words: Int[Tensor, "batch tokens"],
+    *,
+    layers: str | Sequence[str] | None = None,
+) -> DependencyTable:
+    """How often each head of each layer finds the head of a word, for every relation.
+
+    With w̄ between words (`between_words`), a word's head is taken to be what it looks at the most,
+    argmax_b w̄_ab, or who looks at it the most, argmax_b w̄_ba, b ≠ a: each direction has its own
+    figures. The accuracy of a relation is the share of its dependents whose head is found (Clark
+    et al., 2019, section 4.2); what a fixed offset finds stands beside it. Roots have no head to be
+    found. A corpus is the sum of its tables.
+
+    sentences: one for each batch row; words: the number of the word of each token, −1 = of none
+    (`word_numbers`). A pair of which a word has no token is left out, and counted as such. layers:
+    paths, or patterns such as "encoder.*"; None = all that do not look across.
+    Errors: `AttlasError` for maps that are not square, layers called more than once, and where
+    sentences, words and batch differ in number.
+    """
+    chosen = trace.chosen(layers)
+    if layers is None:
+        chosen = tuple(layer for layer in chosen if trace.relation(layer) != "cross")
+    if len(sentences) != len(words):
+        raise AttlasError(
+            "the words of as many texts as there are sentences",
+            f"{len(words):,} texts and {len(sentences):,} sentences",
+            "give a row of word numbers for each sentence",
+        )
+    if not chosen:
+        raise AttlasError(
+            "at least one layer that looks at its own text",
+            "none",
+            "observe an encoder or a decoder, or name its layers",
+        )
+    for layer in chosen:
+        if trace[layer].shape[0] != len(sentences):
+            raise AttlasError(
+                f"a sentence for each of {trace[layer].shape[0]:,} batch rows of layer {layer!r}",
+                f"{len(sentences):,}",
+                "give the sentences that the model has read, in their order",
+            )
+    pairs: Counter[str] = Counter()
+    offsets: dict[str, Counter[int]] = {}
+    hits: dict[str, dict[str, Tensor]] = {}
+    left_out = 0
+    for row, sentence in enumerate(sentences):
+        there = set(words[row].tolist())
+        known = [
+            (place, word.head - 1, word.relation)
+            for place, word in enumerate(sentence.words)
+            if word.head and {place, word.head - 1} <= there
+        ]
+        left_out += sum(word.head > 0 for word in sentence.words) - len(known)
+        by_relation: dict[str, list[int]] = {_ALL: list(range(len(known)))} if known else {}
+        for index, (_, _, relation) in enumerate(known):
+            by_relation.setdefault(relation, []).append(index)
+        for relation, members in by_relation.items():
+            pairs[relation] += len(members)
+            found = Counter(known[index][1] - known[index][0] for index in members)
+            offsets.setdefault(relation, Counter()).update(found)
+        if not known:
+            continue
+        dependents, heads = (torch.tensor([pair[side] for pair in known]) for side in (0, 1))
+        for layer in chosen:
+            guesses = _heads_of(trace[layer].at(row), words[row], len(sentence.words))
+            right = guesses[..., dependents] == heads
+            for relation, members in by_relation.items():
+                counts = hits.setdefault(relation, {})
+                found_here = right[..., members].sum(-1)
+                counts[layer] = counts[layer] + found_here if layer in counts else found_here
+    return DependencyTable(pairs, offsets, hits, left_out)
+
+
+def _heads_of(
+    reading: Reading, words: Int[Tensor, " tokens"], count: int
+) -> Int[Tensor, "2 heads words"]:
+    """The head of each word by what it looks at, and by who looks at it; −1 where nobody does."""
+    heads = reading.shape[1]
+    guesses = torch.full((2, heads, count), -1)
+    strongest = torch.zeros((heads, count), dtype=torch.float64)
+    for first, rows in between_words(reading, words, count):
+        weights = rows.cpu()
+        some = torch.arange(weights.shape[1])
+        weights[:, some, first + some] = 0.0  # a word is not its own head
+        peak, place = weights.max(-1)
+        guesses[0, :, first : first + len(some)] = torch.where(peak > 0, place, -1)
+        peak, place = weights.max(1)
+        stronger = peak > strongest
+        strongest = torch.where(stronger, peak, strongest)
+        guesses[1] = torch.where(stronger, place + first, guesses[1])
+    return guesses

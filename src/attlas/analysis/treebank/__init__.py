@@ -1,1 +1,0 @@
-"""Heads beside the dependencies of a treebank."""

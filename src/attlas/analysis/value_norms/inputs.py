@@ -1,0 +1,150 @@
+"""What the values of each layer are made of, heard while a model runs."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from attlas.analysis.value_norms.projections import found_in
+from attlas.errors import AttlasError
+
+# What the values of one call of a layer were made of.
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """The vectors that were projected to values, a slot for each; and what came of it.
+
+    Texts are first, and their places second; or the other way round, where a layer has them so.
+
+    read: what all heads read, side by side, as the layer's output projection was given it; None =
+    not known. By it `ValueNorms` sees whether the layer does more than project.
+    """
+
+    slots: Float[Tensor, "batch slots source_width"]
+    read: Float[Tensor, "_ _ all_heads"] | None = None  # batch, queries
+
+    @classmethod
+    def joined(cls, steps: Sequence["Source"]) -> "Source":
+        """That of a cached generation, which is heard step by step: the source of the whole map."""
+        read = [step.read for step in steps if step.read is not None]
+        axis = 1 if len({len(step.slots) for step in steps}) == 1 else 0  # places first
+        whole = torch.cat(read, axis) if len(read) == len(steps) else None
+        return cls(torch.cat([step.slots for step in steps], axis), whole)
+
+    def turned(self) -> "Source":
+        """The same of a layer that has places first and texts second."""
+        return Source(
+            self.slots.transpose(0, 1), None if self.read is None else self.read.transpose(0, 1)
+        )
+
+
+Heard = dict[str, list[Source]]
+
+_AXES = 3  # texts, places, width
+
+
+@contextmanager
+def hearing_sources(model: nn.Module) -> Iterator[Heard]:
+    """`with observe(model) as trace, hearing_sources(model) as sources: model(...)`
+
+    Of each layer, by the path that it has in a trace, what every call made its values of, and what
+    its heads read. A cached generation makes them step by step, new slots in each: `Source.joined`
+    has them together.
+
+    Heard by hooks on the model, which are taken off at the end of the block: other threads that run
+    it meanwhile are heard too, and PyTorch's Transformers leave their inference fast path.
+
+    Errors: `AttlasError` for a model none of whose layers `value_map` knows, and where none of
+    those ran, unless the block itself raised first.
+    """
+    heard: Heard = {}
+    with ExitStack() as stack:
+        known = False
+        for path, _ in model.named_modules(remove_duplicate=False):
+            found = found_in(model, path)
+            if found is None:
+                continue
+            known = True
+            calls = heard.setdefault(path, [])
+            if isinstance(found, nn.MultiheadAttention):
+                hooks: list[tuple[nn.Module, Any]] = [(found, _Given(calls))]
+            else:
+                layer = model.get_submodule(path)
+                hooks = [(found.value, _Made(calls)), (found.output, _Read(calls, layer))]
+            for listened, hook in hooks:
+                handle = listened.register_forward_pre_hook(hook, with_kwargs=True)
+                stack.callback(handle.remove)
+        if not known:
+            raise AttlasError(
+                "a model with an attention whose values are projected as `value_map` knows",
+                type(model).__name__,
+                "see attlas.analysis.Projections for what it knows",
+            )
+        yield heard
+    for path in [path for path, calls in heard.items() if not calls]:
+        del heard[path]
+    if not heard:
+        raise AttlasError(
+            "at least one attention call inside the block",
+            f"none of {type(model).__name__}",
+            "call this very model inside the block",
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Given:
+    """A hook that writes down what PyTorch's layer is given to make values of."""
+
+    calls: list[Source]
+
+    def __call__(self, module: nn.Module, args: tuple[Any, ...], named: dict[str, Any]) -> None:
+        given = named["value"] if "value" in named else args[2]
+        source = _kept(given)
+        if given.ndim == _AXES and not getattr(module, "batch_first", False):
+            source = source.transpose(0, 1)
+        self.calls.append(Source(source))
+
+
+@dataclass(frozen=True, slots=True)
+class _Made:
+    """A hook that writes down what a linear map is given to make values of."""
+
+    calls: list[Source]
+
+    def __call__(self, module: nn.Module, args: tuple[Any, ...], named: dict[str, Any]) -> None:
+        self.calls.append(Source(_kept(args[0] if args else named["input"])))
+
+
+@dataclass(frozen=True, slots=True)
+class _Read:
+    """A hook that adds to it what the heads read, unless the layer drops some of its weights."""
+
+    calls: list[Source]
+    layer: nn.Module
+
+    def __call__(self, module: nn.Module, args: tuple[Any, ...], named: dict[str, Any]) -> None:
+        if self.calls and self.calls[-1].read is None and not _drops(self.layer):
+            read = _kept(args[0] if args else named["input"])
+            self.calls[-1] = replace(self.calls[-1], read=read)
+
+
+def _drops(layer: nn.Module) -> bool:
+    """Whether it may drop some of its weights, by any rate that it, its children or its
+    configuration name."""
+    if not layer.training:
+        return False
+    owners = (*layer.modules(), getattr(layer, "config", None))
+    named = [(name, rate) for owner in owners for name, rate in vars(owner or object).items()]
+    rates = [rate for name, rate in named if "drop" in name and isinstance(rate, int | float)]
+    rates += [one.p for one in layer.modules() if isinstance(one, nn.Dropout)]
+    return any(rate > 0 for rate in rates if not isinstance(rate, bool))
+
+
+def _kept(given: Tensor) -> Tensor:
+    """A copy, with an axis for texts."""
+    return (given.unsqueeze(0) if given.ndim < _AXES else given).detach().clone()

@@ -1,0 +1,313 @@
+"""Where a layer of attention keeps what makes its values, and what brings its heads together."""
+
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from attlas.errors import AttlasError
+from attlas.recording.torch_functions.heads import heads_named
+
+Layout = Literal["values", "blocks", "last", "heads"]
+
+_KNOWN: tuple[tuple[str, str, Layout], ...] = (
+    ("of_value", "of_heads", "values"),  # attlas
+    ("v_proj", "o_proj", "values"),  # Llama, Mistral, Gemma, Qwen, ViT
+    ("v_proj", "out_proj", "values"),  # BART, Marian, M2M100, OPT, CLIP, Whisper
+    ("v_proj", "dense", "values"),  # Phi
+    ("v_lin", "out_lin", "values"),  # DistilBERT, XLM
+    ("v", "o", "values"),  # T5, MPNet
+    ("value", "dense", "values"),  # ALBERT
+    ("value", "^output.dense", "values"),  # BERT, RoBERTa, ELECTRA, ESM
+    ("value_proj", "^output.dense", "values"),  # DeBERTa
+    ("qkv_proj", "o_proj", "blocks"),  # Phi-3
+    ("Wqkv", "out_proj", "blocks"),  # MPT
+    ("Wqkv", "Wo", "blocks"),  # ModernBERT
+    ("c_attn", "c_proj", "last"),  # GPT-2
+    ("query_key_value", "dense", "heads"),  # GPT-NeoX, BLOOM
+)
+_CHANGING = (
+    "clip_qkv",  # OLMo, in its configuration; MPT, DBRX
+    "v_norm",  # Gemma 3n
+    "o_norm",  # linear attentions
+    "attn_sub_norm",  # BitNet
+    "inner_attn_ln",  # Kosmos-2
+    "groupnorm",  # DiffLlama
+    "g_proj",  # Laguna, a gate
+)
+_QUERIES = (
+    *(("of_query", "of_key"), ("q_proj", "k_proj"), ("q_lin", "k_lin")),
+    *(("q", "k"), ("query", "key"), ("query_proj", "key_proj")),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Projections:
+    """The two linear maps around the weights of an attention, and how the first is laid out.
+
+    Found are modules that have one of these pairs of attributes (^ = of the module that they are
+    in): of_value, of_heads; v_proj with o_proj, out_proj or dense; v_lin, out_lin; v, o; value with
+    dense or ^output.dense; value_proj, ^output.dense; and, where queries, keys and values are made
+    at once: qkv_proj, o_proj; Wqkv with out_proj or Wo; c_attn, c_proj; query_key_value, dense.
+
+    layout: "values" = these alone; "blocks" = all queries, all keys, all values; "last" = values
+    last, and as many as heads; "heads" = query, key and value of each head in turn.
+    """
+
+    value: nn.Module
+    output: nn.Module
+    layout: Layout
+
+    def columns(self, total: int, heads: int, width: int) -> Int[Tensor, " values"] | None:
+        """Which of the `total` outputs of `value` are values, of heads this wide; None = none."""
+        every = torch.arange(total)
+        match self.layout:
+            case "values":
+                return every
+            case "last":
+                whole = total in (2 * heads * width, 3 * heads * width)
+                return every[-heads * width :] if whole else None
+            case "heads":
+                whole = total == 3 * heads * width
+                return every.reshape(heads, 3, width)[:, 2].flatten() if whole else None
+            case "blocks":
+                twice = total - heads * width  # keys and values
+                fits = twice > 0 and twice % (2 * width) == 0
+                return every[-twice // 2 :] if fits else None
+
+
+def projections_of(model: nn.Module, layer: str) -> Projections | nn.MultiheadAttention:
+    """Those of the layer at this path; PyTorch's own layer speaks for itself.
+
+    Errors: `AttlasError` for a path that leads nowhere, and where they cannot be found or do more
+    than project.
+    """
+    try:
+        module = model.get_submodule(layer)
+    except AttributeError:
+        raise AttlasError(
+            f"the path of a module of {type(model).__name__}",
+            repr(layer),
+            "name a layer of a trace of this very model",
+        ) from None
+    found = found_in(model, layer)
+    if found is None:
+        names = sorted({name for name, _, _ in _KNOWN})
+        raise AttlasError(
+            f"a value projection among {names} with its output projection, or "
+            "nn.MultiheadAttention",
+            f"{type(module).__name__} at {layer!r}",
+            "make a ValueMap of your own from the weights of this layer",
+        )
+    changing = _changing(module, found)
+    if changing is not None:
+        raise AttlasError(
+            "values that are projected and nothing else",
+            f"{type(module).__name__} at {layer!r}, which has {changing}",
+            "no linear map says what such a layer makes of a slot: ask for weights, not for norms",
+        )
+    return found
+
+
+def found_in(model: nn.Module, layer: str) -> Projections | nn.MultiheadAttention | None:
+    """The same, or None where there are none that we know."""
+    module, parent = model.get_submodule(layer), model.get_submodule(layer.rpartition(".")[0])
+    if isinstance(module, nn.MultiheadAttention):
+        return module
+    for value_name, output_name, layout in _KNOWN:
+        value = _linear(module, value_name)
+        owner = parent if output_name.startswith("^") and parent is not module else module
+        output = _linear(owner, output_name.removeprefix("^"))
+        if value is None or output is None or (layout == "last") != _is_transposed(value):
+            continue
+        return Projections(value, output, layout)
+    return None
+
+
+def _changing(module: nn.Module, found: Projections | nn.MultiheadAttention) -> str | None:
+    """What a layer does beside projecting: it clips, norms or gates values or what heads read.
+
+    Some keep a gate in queries that are twice as wide. Of h heads, g of them with keys of their
+    own, queries, keys, values and what heads read are h a, g a, g b and h b wide: else there is
+    something more.
+    """
+    if isinstance(found, nn.MultiheadAttention):
+        return None
+    for owner in (module, getattr(module, "config", None)):
+        for name in _CHANGING:
+            if getattr(owner, name, None) is not None:
+                return name
+    for name, _ in (*module.named_children(), *module.named_parameters(recurse=False)):
+        if "gate" in name.split("_"):
+            return name
+    value, read = _size(found.value)[1], _size(found.output)[0]
+    for query_name, key_name in _QUERIES if found.layout == "values" else ():
+        query, key = _linear(module, query_name), _linear(module, key_name)
+        if query is None or key is None:
+            continue
+        if _size(query)[1] * value != _size(key)[1] * read:
+            return f"more than queries in {query_name}"
+    return None
+
+
+def _size(linear: nn.Module) -> tuple[int, int]:
+    """How many inputs and outputs it has."""
+    rows, columns = linear.get_parameter("weight").shape
+    return (rows, columns) if _is_transposed(linear) else (columns, rows)
+
+
+def matrix_of(
+    linear: nn.Module,
+) -> tuple[Float[Tensor, "inputs outputs"], Float[Tensor, " outputs"] | None]:
+    """W and b of x W + b, in float32 or better, out of any graph."""
+    weight, bias = linear.get_parameter("weight"), getattr(linear, "bias", None)
+    matrix = precise(weight if _is_transposed(linear) else weight.T)
+    return matrix, None if bias is None else precise(bias)
+
+
+def precise(numbers: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
+    """The same numbers out of any graph, in float32 or better."""
+    return numbers.detach().to(torch.promote_types(numbers.dtype, torch.float32))
+
+
+def _linear(owner: nn.Module, path: str) -> nn.Module | None:
+    """The linear map at this path; None where there is something else or nothing."""
+    try:
+        found = owner.get_submodule(path)
+    except AttributeError:
+        return None
+    weight = getattr(found, "weight", None)
+    numbers = isinstance(weight, Tensor) and weight.is_floating_point()
+    return found if numbers and (isinstance(found, nn.Linear) or _is_transposed(found)) else None
+
+
+def _is_transposed(linear: nn.Module) -> bool:
+    """Whether it is GPT-2's kind of a linear map, whose weight has its inputs first."""
+    return type(linear).__name__ == "Conv1D" and hasattr(linear, "nf")
+
+
+# What a head makes of a slot: its value, as it comes out of the layer.
+
+
+@dataclass(frozen=True, slots=True)
+class ValueMap:
+    """f_h(x) = (x V_h + c_h) O_h    Kobayashi et al., 2020, eq. 4.
+
+    So the layer puts out Σ_h Σ_j α_hij f_h(x_j) + bias. Neighbouring heads share a value head
+    (grouped-query attention). extra: values of slots behind those of the source, which are learnt
+    (`add_bias_kv`) or zero (`add_zero_attn`).
+    """
+
+    value: Float[Tensor, "value_heads source_width value_width"]
+    value_bias: Float[Tensor, "value_heads value_width"] | None
+    output: Float[Tensor, "heads value_width width"]
+    bias: Float[Tensor, " width"] | None = None
+    extra: Float[Tensor, "value_heads more value_width"] | None = None
+
+    @property
+    def added(self) -> int:
+        """How many slots there are behind those of the source."""
+        return 0 if self.extra is None else self.extra.shape[1]
+
+    def values(
+        self, source: Float[Tensor, "batch slots source_width"]
+    ) -> Float[Tensor, "batch value_heads all_slots value_width"]:
+        """x V_h + c_h of each slot, and what is extra. Errors: `AttlasError` for another width."""
+        if source.shape[-1] != self.value.shape[1]:
+            raise AttlasError(
+                f"what the values are made of, of width {self.value.shape[1]}",
+                f"width {source.shape[-1]}",
+                "take it from `hearing_sources`",
+            )
+        values = source.detach().to(self.value).unsqueeze(1) @ self.value
+        if self.value_bias is not None:
+            values = values + self.value_bias.unsqueeze(1)
+        if self.extra is None:
+            return values
+        return torch.cat((values, self.extra.expand(len(values), -1, -1, -1)), 2)
+
+    def carried(
+        self, values: Float[Tensor, "batch value_heads slots value_width"]
+    ) -> Float[Tensor, "batch heads slots width"]:
+        """What each head makes of these values: f_h(x_j), O(heads × slots × width) memory."""
+        shared = self.output.shape[0] // self.value.shape[0]
+        return values.repeat_interleave(shared, 1) @ self.output
+
+    def __call__(
+        self, source: Float[Tensor, "batch slots source_width"]
+    ) -> Float[Tensor, "batch heads all_slots width"]:
+        """f_h(x_j) of every head and slot."""
+        return self.carried(self.values(source))
+
+
+def value_map(model: nn.Module, layer: str, heads: int) -> ValueMap:
+    """The f of one attention layer of a model, by its path in a trace.
+
+    heads: how many the layer has, which `trace[layer].shape[1]` says. Known are attlas's
+    `MultiHead`, PyTorch's `nn.MultiheadAttention`, and modules that name their projections as those
+    of Hugging Face do, see `Projections`. In float32 or better, out of any graph.
+
+    Errors: `AttlasError` where the projections cannot be found, do more than project, or do not
+    fit so many heads; where the layer says that it has another number of them.
+    """
+    found = projections_of(model, layer)
+    named = heads_named(model.get_submodule(layer))
+    if named is not None and named != heads:
+        raise AttlasError(
+            f"the {named} heads that layer {layer!r} has",
+            f"{heads}",
+            "observe all heads of the layer, and give trace[layer].shape[1]",
+        )
+    if isinstance(found, nn.MultiheadAttention):
+        return _of_torch(found)
+    output, bias = matrix_of(found.output)
+    value, value_bias = matrix_of(found.value)
+    width, rest = divmod(output.shape[0], heads) if heads > 0 else (0, 1)
+    columns = None if rest else found.columns(value.shape[1], heads, width)
+    if columns is None or len(columns) % width or heads % (len(columns) // width):
+        raise _unfit(found, layer, heads)
+    columns = columns.to(value.device)
+    value_bias = None if value_bias is None else value_bias[columns]
+    return _apart(value[:, columns], value_bias, output, bias, width)
+
+
+def _of_torch(module: nn.MultiheadAttention) -> ValueMap:
+    whole, heads = module.embed_dim, module.num_heads
+    own, width = module.v_proj_weight, whole // heads
+    weight = module.in_proj_weight[2 * whole :] if own is None else own
+    bias = None if module.in_proj_bias is None else precise(module.in_proj_bias[2 * whole :])
+    output, output_bias = matrix_of(module.out_proj)
+    made = _apart(precise(weight).T, bias, output, output_bias, width)
+    extra = []
+    if module.bias_v is not None:
+        extra.append(precise(module.bias_v).reshape(heads, 1, width))
+    if module.add_zero_attn:
+        extra.append(output.new_zeros(heads, 1, width))
+    return replace(made, extra=torch.cat(extra, 1)) if extra else made
+
+
+def _apart(
+    value: Float[Tensor, "source_width all_values"],
+    value_bias: Float[Tensor, " all_values"] | None,
+    output: Float[Tensor, "all_heads width"],
+    bias: Float[Tensor, " width"] | None,
+    width: int,
+) -> ValueMap:
+    """The maps of each head, of which each is so wide."""
+    return ValueMap(
+        value.reshape(len(value), -1, width).transpose(0, 1),
+        None if value_bias is None else value_bias.reshape(-1, width),
+        output.reshape(-1, width, output.shape[1]),
+        bias,
+    )
+
+
+def _unfit(found: Projections, layer: str, heads: int) -> AttlasError:
+    made, taken = matrix_of(found.value)[0].shape[1], matrix_of(found.output)[0].shape[0]
+    return AttlasError(
+        f"projections of the values of {heads} heads in layer {layer!r}",
+        f"{made} numbers made of a slot, of which {taken} come out of all heads",
+        "give the number of heads that trace[layer].shape[1] says, of a trace of all heads",
+    )

@@ -1,1 +1,0 @@
-"""What a map shows, said in words."""

@@ -1,0 +1,219 @@
+"""How a command ends: 0 done, 2 the caller's mistake, 1 ours, 130 Ctrl-C."""
+
+import errno
+import io
+import os
+import re
+import sys
+import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import Any
+
+import typer
+from typer.core import TyperCommand, TyperGroup, TyperOption
+
+from attlas._signals import INTERRUPTED, MESSAGE, leave_in_order, stay
+from attlas.errors import AttlasError, quoted, readable
+
+# The standard streams: UTF-8 whatever the locale says, and there whatever the shell did.
+
+
+_MODES = (os.O_RDONLY, os.O_WRONLY, os.O_WRONLY)
+
+
+class Telling(io.FileIO):
+    """What is told on the side; when nobody can hear it any more, the work goes on in silence."""
+
+    def write(self, data: Any, /) -> int:
+        """Write, or be silent from now on."""
+        try:
+            return super().write(data)
+        except OSError:  # the reader has left, or the disk is full
+            silence(self.fileno())
+            return len(data)
+
+
+def prepare() -> None:
+    """Make the three streams what the commands rely on."""
+    _open_closed()
+    sys.stdin = sys.stdin or open(0, encoding="utf-8", closefd=False)  # noqa: SIM115
+    sys.stdout = sys.stdout or open(1, "w", encoding="utf-8", closefd=False)  # noqa: SIM115
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        # Names of files may be other bytes than UTF-8, and are written as they are.
+        sys.stdout.reconfigure(encoding="utf-8", errors="surrogateescape", newline="\n")
+    if sys.stderr is None or isinstance(sys.stderr, io.TextIOWrapper):
+        telling = io.BufferedWriter(Telling(2, "wb", closefd=False))
+        sys.stderr = io.TextIOWrapper(
+            telling, encoding="utf-8", errors="backslashreplace", newline="\n", line_buffering=True
+        )
+
+
+def silence(descriptor: int) -> None:
+    """What goes to this descriptor goes nowhere from now on."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, descriptor)
+    os.close(nowhere)
+
+
+def _open_closed() -> None:
+    """A closed descriptor would become that of the next file, which prints would then ruin."""
+    for descriptor, mode in enumerate(_MODES):
+        try:
+            os.fstat(descriptor)
+        except OSError:
+            os.open(os.devnull, mode)  # gets the lowest number that is free, which is this one
+
+
+_TEXTS = {"text", "texts", "layer", "prefix", "settings"}  # parameters that are no name
+_NAME = 1000  # characters of the name of a file
+# As torch puts it, of a GPU and of a CPU; its own class of error is for GPUs alone.
+_WANT = re.compile("out of memory|can't allocate memory|not enough memory")
+
+
+class Guarded(TyperCommand):
+    """A command that tells its errors in one paragraph on the standard error.
+
+    A reader that closed the pipe (`| head`) has what it wanted: the command ends quietly, with 0.
+    With `--debug`, or ATTLAS_DEBUG=1, every error comes with its traceback.
+    """
+
+    def make_context(self, *given: Any, **named: Any) -> Any:
+        """Read the options; of a wrong one no more is quoted than a person reads."""
+        with _in_few_words():
+            return super().make_context(*given, **named)
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Read the options. One that takes a single value is given once, and so is one with an
+        opposite: of several the last would count, and the others would be left out without a word.
+        No name is empty: that would be the current folder, or as if it were not given.
+        """
+        given, _, order = self.make_parser(ctx).parse_args(args=list(args))
+        for option in dict.fromkeys(order):
+            if not isinstance(option, TyperOption) or option.multiple or option.count:
+                continue
+            if (not option.is_flag or option.secondary_opts) and order.count(option) > 1:
+                opposite = [max(option.secondary_opts, key=len)] if option.secondary_opts else []
+                name = " or ".join([max(option.opts, key=len), *opposite])
+                _refuse(f"{name} once", f"it {order.count(option)} times", "leave the others out")
+        for parameter in dict.fromkeys(order):
+            value = given.get(str(parameter.name))
+            values = value if isinstance(value, list | tuple) else (value,)
+            if parameter.name not in _TEXTS and "" in values:
+                name = max(parameter.opts, key=len)
+                if not isinstance(parameter, TyperOption):
+                    name = str(parameter.metavar or parameter.name).upper()
+                advice = "write it, or leave it out; a variable of the shell may not be set"
+                _refuse(f"a value for {name}", "an empty one", advice)
+        return super().parse_args(ctx, args)
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command."""
+        debug = bool(ctx.find_root().params.get("debug"))
+        leave_in_order()
+        try:
+            result = super().invoke(ctx)
+            sys.stdout.flush()  # or a closed pipe would be noticed only after the end
+        except BrokenPipeError as error:
+            if error.filename is not None:  # the reader of another file than the standard output
+                raise typer.Exit(_told(error, debug)) from None
+            _forget_output()
+            raise typer.Exit(0) from None
+        except KeyboardInterrupt as interrupt:
+            stay()
+            _say(_with_notes(MESSAGE, interrupt), debug)
+            raise typer.Exit(INTERRUPTED) from None
+        except AttlasError as error:
+            _say(_with_notes(f"attlas: {error}", error), debug)
+            raise typer.Exit(2) from None
+        except (typer.Exit, typer.Abort):
+            raise
+        except Exception as error:
+            raise typer.Exit(_told(error, debug)) from None
+        return result
+
+
+def _refuse(wanted: str, came: str, do: str) -> None:
+    _say(f"attlas: {AttlasError(wanted, came, do)}", debug=False)
+    raise typer.Exit(2)
+
+
+class GuardedGroup(TyperGroup):
+    """The commands together, which know no command that is not theirs."""
+
+    def resolve_command(self, ctx: Any, args: Any) -> Any:
+        """Find the command."""
+        with _in_few_words():
+            return super().resolve_command(ctx, args)
+
+
+@contextmanager
+def _in_few_words() -> Iterator[None]:
+    """Shorten what is said of a wrong option, which quotes it."""
+    try:
+        yield
+    except Exception as error:
+        if isinstance(message := getattr(error, "message", None), str):
+            error.message = readable(message)  # type: ignore[attr-defined]
+        raise
+
+
+def unwritten(error: OSError) -> int:
+    """Say that the standard output cannot be written, outside of a command; the exit code."""
+    if isinstance(error, BrokenPipeError):
+        _forget_output()
+        return 0
+    return _told(error, debug=False)
+
+
+def _told(error: Exception, debug: bool) -> int:
+    """Say what went wrong where nobody foresaw it; the exit code."""
+    what = readable(" ".join(str(error).split()))
+    if _of_memory(error):
+        _say(
+            f"attlas: wanted memory; got {what or 'none'}; free some, or do less at once: "
+            "train in another folder with lower batching.tokens, lower --tokens for statistics, "
+            "--window for texts, and decoding.longest_source for texts to translate",
+            debug,
+        )
+        return 2
+    if isinstance(error, OSError):  # a full disk, a folder without the right to write
+        _forget_output()
+        where = (
+            quoted(error.filename, _NAME) if error.filename else "the standard output, or a file"
+        )
+        _say(f"attlas: wanted to use {where}; got {error.strerror or error}; mend that", debug)
+        return 2
+    _say(
+        f"attlas: this is our mistake, not yours: {type(error).__name__}: {what}. Please report "
+        "it, with the command and what it prints under: attlas --debug …",
+        debug,
+    )
+    return 1
+
+
+def _with_notes(text: str, error: BaseException) -> str:
+    return "; ".join([text, *getattr(error, "__notes__", ())])
+
+
+def _of_memory(error: Exception) -> bool:
+    """Whether it tells of a want of memory: Python's, the system's, or torch's on any device."""
+    if isinstance(error, OSError):
+        return error.errno == errno.ENOMEM
+    told = isinstance(error, RuntimeError) and _WANT.search(str(error))
+    return isinstance(error, MemoryError) or bool(told)
+
+
+def _say(text: str, debug: bool) -> None:
+    if debug:
+        traceback.print_exc()
+    print(text, file=sys.stderr)
+
+
+def _forget_output() -> None:
+    """Of what is still buffered and cannot be written, Python would complain at the very end."""
+    try:
+        sys.stdout.flush()
+    except (OSError, ValueError):
+        with suppress(OSError, ValueError):  # a standard output that is no file
+            silence(sys.stdout.fileno())

@@ -1,0 +1,540 @@
+"""A test set, its translations, and a report in which no number stands alone."""
+
+import json
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import compress, islice
+from pathlib import Path
+from typing import Any
+
+from rich.cells import cell_len
+from rich.console import Console
+from rich.progress import track
+
+from attlas._text import amount
+from attlas.config import nearest, overridden
+from attlas.data import (
+    Corpus,
+    FilterReport,
+    LabelledCorpus,
+    LabelledData,
+    Labels,
+    Lines,
+    Pair,
+    SplitName,
+    read_lines,
+)
+from attlas.data.corpus import EMPTY_SOURCE
+from attlas.data.lines import check_given_again
+from attlas.data.vocabulary import UNKNOWN
+from attlas.decoding import DecodingConfig
+from attlas.decoding.config import idle_settings
+from attlas.errors import AttlasError
+from attlas.inference import Classification, TextClassifier, Translation, Translator
+from attlas.jobs.inputs import check_tested, instead_of_data
+from attlas.metrics import (
+    BleuTokenizer,
+    better_tokenizers,
+    check_tokenizer,
+    confusion,
+    corpus_score,
+    label_scores,
+    macro_f1,
+    macro_f1_signature,
+    token_accuracy,
+    wilson_interval,
+)
+from attlas.runs import CONFIG, Run
+from attlas.training import Recipe
+from attlas.training.setup import this_attlas
+from attlas.training.validation import exactly_right
+
+_FILES = "--source and --reference"
+
+
+@dataclass(frozen=True, slots=True)
+class Tested:
+    """What is translated and what is scored.
+
+    sources: all that is translated; places: which of them are scored, the pairs of `corpus` with
+    the first reference of each. others: further references of these, None where there is none.
+    """
+
+    corpus: Corpus
+    sources: tuple[str, ...]
+    places: tuple[int, ...]
+    others: tuple[tuple[str | None, ...], ...] = ()
+
+    @property
+    def references(self) -> list[Sequence[str | None]]:
+        """The lists of references, as scorers have them."""
+        return [self.corpus.targets, *self.others]
+
+    def of_each(self) -> list[list[str]]:
+        """The references of each pair."""
+        return [
+            [one for one in own if one is not None] for own in zip(*self.references, strict=True)
+        ]
+
+
+def test_set_of(run: Run, source: str | None, references: Sequence[str], *, valid: bool) -> Tested:
+    """The files, every line of them; without files, a split of the run's own data.
+
+    A text without a reference and an empty text are not scored, as they are in no split; that is
+    told. An empty line among several references is no reference.
+
+    Errors: `AttlasError` for one file without the other, files with `valid`, and unequal numbers of
+    lines.
+    """
+    if source is None and not references:
+        split: SplitName = "valid" if valid else "test"
+        data = Recipe.read(run.config, str(run.path / CONFIG)).data
+        has_test = bool(getattr(data, "test", True))
+        check_tested(run, split, has_test, "--source TEXTS --reference TRANSLATIONS")
+        if data.passing:
+            check_given_again(run.path, f"give it again (< DATA), or name {_FILES}")
+        with instead_of_data(_FILES):
+            corpus = data.corpus(split)
+        assert isinstance(corpus, Corpus)  # a classifier's run has been told apart before
+        if not corpus.pairs:
+            raise AttlasError(
+                f"sentence pairs in the {split} set of {run.path}",
+                str(corpus.report),
+                "name --source and --reference, or take --valid",
+            )
+        print(corpus.report, file=sys.stderr)
+        begun = run.provenance().get("data", {}).get(split, {})
+        if begun.get("sha256") != corpus.checksum:
+            print("attlas: this data has changed since the run was trained", file=sys.stderr)
+        return Tested(corpus, corpus.sources, tuple(range(len(corpus))))
+    if source is None or not references or valid:
+        files = {"--source": source, "--reference": references}
+        given = [name for name, value in files.items() if value]
+        missing = [name for name in files if name not in given]
+        came = " and ".join([*given, "--valid"] if valid else given)
+        raise AttlasError(
+            "--source and --reference, or neither, or --valid alone",
+            f"{came} without {missing[0]}" if missing else came,
+            f"leave out --valid, or {' and '.join(given)}"
+            if valid
+            else f"name {missing[0]} too, or leave out {given[0]} for the run's own test set",
+        )
+    return _tested(read_lines(source), [read_lines(one) for one in references])
+
+
+def _tested(ours: Lines, theirs: Sequence[Lines]) -> Tested:
+    for one in theirs:
+        if len(ours) != len(one):
+            raise AttlasError(
+                "two files with the same number of lines",
+                f"{len(ours):,} in {ours.name} and {len(one):,} in {one.name}",
+                "make line n of one the translation of line n of the other",
+            )
+    pairs, places, others, sourceless = [], [], [], 0
+    for place, (source, *own) in enumerate(
+        zip(ours.texts, *(o.texts for o in theirs), strict=True)
+    ):
+        there = [text for text in own if text.strip()]
+        if not source.strip():
+            sourceless += 1
+        elif there:
+            first, *more = there
+            pairs.append(Pair(source, first))
+            places.append(place)
+            others.append([*more, *[None] * (len(own) - 1 - len(more))])
+    name = " and ".join([ours.name, *(one.name for one in theirs)])
+    for count, why in (
+        (sourceless, EMPTY_SOURCE),
+        (len(ours) - len(places) - sourceless, "no reference"),
+    ):
+        if count:
+            lines = amount(len(ours), "line")
+            print(
+                f"attlas: {count:,} of {lines} of {name}: not scored, having {why}", file=sys.stderr
+            )
+    if not pairs:
+        raise AttlasError(f"a line with a source and a reference in {name}", "none", "check them")
+    report = FilterReport(name, len(ours), len(pairs))
+    corpus = Corpus(name, tuple(pairs), tuple(place + 1 for place in places), report)
+    columns = tuple(zip(*others, strict=True)) if len(theirs) > 1 else ()
+    return Tested(corpus, tuple(ours.texts), tuple(places), columns)
+
+
+def tokenizer_of(run: Run, asked: str | None) -> BleuTokenizer:
+    """The tokenizer of BLEU that was asked for, else that of the run's validation.
+
+    Errors: `AttlasError` for one that is unknown or not installed.
+    """
+    validation = run.table("training").get("validation", {})
+    return check_tokenizer(asked or validation.get("bleu_tokenizer", "13a"))
+
+
+def translated(translator: Translator, tested: Tested) -> list[Translation]:
+    """The translations, in order; what a reader has to know of them is told."""
+    console = Console(stderr=True)
+    found = list(
+        track(
+            translator.many(tested.sources),
+            "translating",
+            total=len(tested.sources),
+            console=console,
+            transient=True,
+            disable=not console.is_terminal,
+        )
+    )
+    unread = sum(translation.cut > 0 for translation in found)
+    unended = sum(not translation.finished for translation in found)
+    for count, remark in (
+        (unread, "not read to the end, being longer than this model is set to read"),
+        (unended, "cut off at the longest translation, which the model did not end"),
+    ):
+        if count:
+            print(f"attlas: {count:,} of {len(found):,} sources: {remark}", file=sys.stderr)
+    return found
+
+
+def scored(
+    run: Run,
+    checkpoint: str,
+    translator: Translator,
+    tested: Tested,
+    translations: Sequence[Translation],
+    bleu_tokenizer: BleuTokenizer = "13a",
+) -> tuple[dict[str, Any], list[bool]]:
+    """The scores with everything that they depend on, and which translations are exactly right.
+
+    exactly_right: the part of them that are one of their references, see there. token_accuracy: of
+    the tokens into which the vocabulary divides translation and (first) reference. translations:
+    those of all sources.
+    """
+    vocabulary, corpus = translator.vocabularies.target, tested.corpus
+    translations = [translations[place] for place in tested.places]
+    texts = [translation.text for translation in translations]
+    scores = corpus_score(texts, tested.references, bleu_tokenizer)
+    fitting = better_tokenizers(corpus.targets, bleu_tokenizer)
+    if fitting:
+        print(
+            f"attlas: these references have no spaces between words: BLEU and TER with tokens of "
+            f"{bleu_tokenizer} say little; add --bleu-tokenizer {' or '.join(fitting)}",
+            file=sys.stderr,
+        )
+    ours = [*map(vocabulary.encode, texts)]
+    theirs = [[*map(vocabulary.encode, own)] for own in tested.of_each()]
+    right = [
+        any(exactly_right([one] * len(own), own, vocabulary))
+        for one, own in zip(translations, theirs, strict=True)
+    ]
+    provenance = run.provenance()
+    report = {
+        "scores": {s.name: {"value": s.value, "signature": s.signature} for s in scores},
+        "exactly_right": sum(right) / len(right),
+        "token_accuracy": token_accuracy(ours, [own[0] for own in theirs], unknown=UNKNOWN),
+        "data": {
+            "name": corpus.name,
+            "pairs": len(translations),
+            "sha256": corpus.checksum,
+            **({"references": len(tested.references)} if tested.others else {}),
+        },
+        "decoding": translator.config.model_dump(mode="json"),
+        "engine": translator.facts.get("engine", "attlas"),
+        "run": str(run.path),
+        "checkpoint": checkpoint,
+        **{key: provenance.get(key) for key in ("seed", "attlas", "commit", "torch")},
+        "evaluated": this_attlas(),
+    }
+    return report, right
+
+
+def told(
+    report: dict[str, Any],
+    tested: Tested,
+    translations: Sequence[Translation],
+    right: Sequence[bool],
+    examples: int,
+    *,
+    as_json: bool,
+) -> str:
+    """The report for a reader, or as one JSON object, with `examples` that are exactly `right`.
+
+    Where none is, a reader gets the first ones, each with its reference.
+    """
+    translations = [translations[place] for place in tested.places]
+    exact = [(one.source_text, one.text) for one in compress(translations, right)]
+    shown = exact[:: max(1, len(exact) // examples)][:examples] if examples else []
+    if as_json:
+        return json.dumps({**report, "examples": shown}, ensure_ascii=False, indent=2)
+    data = report["data"]
+    lines = [f"{len(shown):,} of the {len(exact):,} that are exactly right:\n"] if shown else []
+    lines += [f"  {source}\n  → {text}\n" for source, text in shown]
+    if examples and not shown:
+        lines += ["no translation is exactly right; the first ones are:\n"]
+        lines += [
+            f"  {one.source_text}\n  → {one.text}\n  reference: {reference}\n"
+            for one, reference in islice(
+                zip(translations, tested.corpus.targets, strict=True), examples
+            )
+        ]
+    lines += [
+        f"{name} = {score['value']:.2f} ({score['signature']})"
+        for name, score in report["scores"].items()
+    ]
+    lines += [
+        f"exactly right: {report['exactly_right']:.1%}",
+        f"right tokens, place by place: {report['token_accuracy']:.1%}",
+        f"data: {data['name']}, {amount(data['pairs'], 'pair')}, sha256 {data['sha256']}",
+        f"search: {_searched(report['decoding'])}{_by(report['engine'])}",
+        f"run: {report['run']}, checkpoint {report['checkpoint']}, seed {report['seed']}, "
+        f"attlas {report['attlas']}, torch {report['torch']}, commit {report['commit']}",
+        "evaluated by: attlas {attlas}, commit {commit}".format(**report["evaluated"]),
+    ]
+    return "\n".join(lines)
+
+
+def _by(engine: str) -> str:
+    return "" if engine == "attlas" else f", by {engine}"
+
+
+def _searched(decoding: Mapping[str, Any]) -> str:
+    """The method, the width of its beam, and what else differs from the defaults."""
+    plain = DecodingConfig().model_dump(mode="json")
+    named = {"method", "beam"} - idle_settings(decoding["method"])
+    told = (key for key, value in decoding.items() if key in named or value != plain[key])
+    return ", ".join(f"{key} = {decoding[key]}" for key in told)
+
+
+# A labelled test set, the labels that a classifier gives it, and a report in which no number
+# stands alone.
+
+
+_SHOWN = 300  # characters of an example
+# What --set may name of a file of labelled texts.
+_FIELDS = {("data", name) for name in ("text", "label", "separator", "quoting", "unlabelled")}
+
+
+def labels_told(
+    run: Run,
+    checkpoint: str,
+    device: str,
+    source: str | None,
+    settings: Sequence[str],
+    *,
+    valid: bool,
+    examples: int,
+    as_json: bool,
+) -> tuple[str, list[bytes]]:
+    """Classify a test set and tell how good the labels are, for a reader or as one JSON object;
+    and one line for each text: the label given, a tab, its probability.
+
+    settings: the fields of `source`, as `data.text=review`.
+    """
+    tested = _test_set(run, source, settings, valid=valid)
+    classifier = TextClassifier(run, which=checkpoint, device=device)
+    classifier.vocabularies.labels.ids(tested)  # that it knows every label
+    _tell_of_labels(classifier, tested)
+    found = _classified(classifier, tested)
+    _tell_of_texts(found)
+    lines = [f"{one.label}\t{one.probability:.4f}\n".encode() for one in found]
+    report = _report(run, checkpoint, classifier, tested, found)
+    shown = _wrong(tested, found)[:examples]
+    if as_json:
+        return json.dumps({**report, "wrong": shown}, ensure_ascii=False, indent=2), lines
+    return _as_text(report, shown), lines
+
+
+def _test_set(
+    run: Run, source: str | None, settings: Sequence[str], *, valid: bool
+) -> LabelledCorpus:
+    data = Recipe.read(run.config, str(run.path / CONFIG)).data
+    assert isinstance(data, LabelledData)  # the run is a classifier's
+    if source is not None and valid:
+        raise AttlasError("--source or --valid", "both", "leave one of them out")
+    if source is not None:
+        corpus = _at(source, data, settings).corpus("test")
+        print(corpus.report, file=sys.stderr)
+    elif settings:
+        raise AttlasError(
+            "--set for the fields of --source", "it alone", "name --source, or leave --set out"
+        )
+    else:
+        split = "valid" if valid else "test"
+        check_tested(run, split, data.test is not None, "--source TEXTS")
+        if data.passing:
+            check_given_again(run.path, "give it again (< DATA), or name --source")
+        with instead_of_data("--source"):
+            corpus = data.corpus("valid" if valid else "test")
+        print(corpus.report, file=sys.stderr)
+        begun = run.provenance().get("data", {}).get(split, {})
+        if begun.get("sha256") != corpus.checksum:
+            print("attlas: this data has changed since the run was trained", file=sys.stderr)
+    if not corpus.texts:
+        raise AttlasError(
+            f"labelled texts to test {run.path} with",
+            str(corpus.report),
+            "name --source, or take --valid",
+        )
+    return corpus
+
+
+def _at(source: str, data: LabelledData, settings: Iterable[str]) -> LabelledData:
+    """This file or folder as the test set of a run, whose fields `settings` may name anew."""
+    tables = overridden({"data": data.model_dump()}, settings)
+    others = [".".join(keys) for keys in sorted(tables.assigned - _FIELDS)]
+    if others:
+        near = [f"`data.{name}`" for name in nearest(LabelledData, others[0], {})]
+        raise AttlasError(
+            "settings of --source: data.text and data.label, the fields of a file, and how it is "
+            "read: data.separator, data.quoting, data.unlabelled",
+            ", ".join(others),
+            f"did you mean {' or '.join(near)}?"
+            if near
+            else "train another run to change what a run is made of",
+        )
+    if tables.assigned and Path(source).is_dir():
+        raise AttlasError(
+            "--set for the fields of a file", f"it for the folder {source}", "leave --set out"
+        )
+    return LabelledData.read({**tables["data"], "test": source, "origin": ""}, "--set")
+
+
+def _classified(classifier: TextClassifier, tested: LabelledCorpus) -> list[Classification]:
+    console = Console(stderr=True)
+    return list(
+        track(
+            classifier.many(tested.texts),
+            "classifying",
+            total=len(tested),
+            console=console,
+            transient=True,
+            disable=not console.is_terminal,
+        )
+    )
+
+
+def _tell_of_labels(classifier: TextClassifier, tested: LabelledCorpus) -> None:
+    there = set(tested.labels)
+    missing = Labels(tuple(label for label in classifier.labels if label not in there))
+    if len(missing):
+        print(f"attlas: none of these texts has the label {missing}", file=sys.stderr)
+
+
+def _tell_of_texts(found: Sequence[Classification]) -> None:
+    for count, remark in (
+        (sum(one.unread > 0 for one in found), "longer than the model can read: not read whole"),
+        (sum(not one.known for one in found), "none of their words is in the vocabulary"),
+    ):
+        if count:
+            print(f"attlas: {count:,} of {amount(len(found), 'text')}: {remark}", file=sys.stderr)
+
+
+def _report(
+    run: Run,
+    checkpoint: str,
+    classifier: TextClassifier,
+    tested: LabelledCorpus,
+    found: Sequence[Classification],
+) -> dict[str, Any]:
+    """The scores, and everything that they depend on."""
+    given = [one.label for one in found]
+    scores = label_scores(tested.labels, given, classifier.labels)
+    right = sum(one.right for one in scores.values())
+    low, high = wilson_interval(right, len(found))
+    provenance = run.provenance()
+    return {
+        "accuracy": right / len(found),
+        "interval": {"low": low, "high": high, "confidence": 0.95, "method": "Wilson"},
+        "right": right,
+        "macro_f1": {"value": macro_f1(scores), "signature": macro_f1_signature(scores)},
+        "labels": {
+            label: {
+                "precision": one.precision,
+                "recall": one.recall,
+                "f1": one.f1,
+                "texts": one.wanted,
+                "given": one.given,
+            }
+            for label, one in scores.items()
+        },
+        "confusion": confusion(tested.labels, given, classifier.labels),
+        "data": {"name": tested.name, "texts": len(tested), "sha256": tested.checksum},
+        "run": str(run.path),
+        "checkpoint": checkpoint,
+        **{key: provenance.get(key) for key in ("seed", "attlas", "commit", "torch")},
+        "evaluated": this_attlas(),
+    }
+
+
+def _wrong(tested: LabelledCorpus, found: Sequence[Classification]) -> list[dict[str, Any]]:
+    """The texts with a wrong label, the surest first."""
+    pairs = zip(tested.labels, tested.places, found, strict=True)
+    wrong = [(label, place, one) for label, place, one in pairs if one.label != label]
+    wrong.sort(key=lambda each: -each[2].probability)
+    return [
+        {
+            "place": place,
+            "label": label,
+            "given": one.label,
+            "probability": one.probability,
+            "text": one.text,
+        }
+        for label, place, one in wrong
+    ]
+
+
+def _as_text(report: Mapping[str, Any], wrong: Sequence[Mapping[str, Any]]) -> str:
+    lines = []
+    for one in wrong:
+        text = one["text"]
+        whole = text if len(text) <= _SHOWN else f"{text[:_SHOWN]} …"
+        lines.append(
+            f"  {one['label']} taken for {one['given']} ({one['probability']:.1%}), at "
+            f"{one['place']}: {whole}\n"
+        )
+    data, interval = report["data"], report["interval"]
+    lines += [
+        f"accuracy: {report['accuracy']:.2%} of {amount(data['texts'], 'text')}; "
+        f"{interval['confidence']:.0%} interval {interval['low']:.2%} to {interval['high']:.2%} "
+        f"({interval['method']})",
+        f"macro-F1: {report['macro_f1']['value']:.2%} ({report['macro_f1']['signature']})",
+        *_matrix(report["confusion"]),
+        *_by_label(report["labels"]),
+        f"data: {data['name']}, {amount(data['texts'], 'text')}, sha256 {data['sha256']}",
+        f"run: {report['run']}, checkpoint {report['checkpoint']}, seed {report['seed']}, "
+        f"attlas {report['attlas']}, torch {report['torch']}, commit {report['commit']}",
+        "evaluated by: attlas {attlas}, commit {commit}".format(**report["evaluated"]),
+    ]
+    return "\n".join(lines)
+
+
+def _matrix(confusion: Mapping[str, Mapping[str, int]]) -> list[str]:
+    """Rows: the right label; columns: the label given; at their end, the part that was found."""
+    names = list(confusion)
+    head = ["right \\ given", *names, "found"]
+    rows = []
+    for own in names:
+        total = sum(confusion[own].values())
+        share = f"{confusion[own][own] / total:.1%}" if total else "–"
+        rows.append([own, *(f"{confusion[own][other]:,}" for other in names), share])
+    return _columns([head, *rows])
+
+
+def _by_label(scores: Mapping[str, Mapping[str, float]]) -> list[str]:
+    """Precision, recall and F1 of each label, and how many texts have it."""
+    names = ("precision", "recall", "f1")
+    rows = [
+        [label, *(f"{one[name]:.1%}" for name in names), f"{one['texts']:,}"]
+        for label, one in scores.items()
+    ]
+    return _columns([["label", "precision", "recall", "F1", "texts"], *rows])
+
+
+def _columns(rows: Sequence[Sequence[str]]) -> list[str]:
+    widths = [max(map(cell_len, column)) for column in zip(*rows, strict=True)]
+    return [_aligned(row, widths) for row in rows]
+
+
+def _aligned(row: Sequence[str], widths: Sequence[int]) -> str:
+    """The first cell to the left, the others to the right; a Chinese character is two wide."""
+    gaps = [" " * (width - cell_len(cell)) for cell, width in zip(row, widths, strict=True)]
+    others = [gap + cell for gap, cell in zip(gaps[1:], row[1:], strict=True)]
+    return "  ".join([row[0] + gaps[0], *others])

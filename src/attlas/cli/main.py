@@ -1,0 +1,75 @@
+"""`attlas`: the commands, and what holds for all of them."""
+
+import sys
+from typing import Annotated
+
+import typer
+
+from attlas._signals import stay
+from attlas.cli._process import Guarded, GuardedGroup, prepare, unwritten
+from attlas.cli.classify import classify
+from attlas.cli.evaluate import evaluate
+from attlas.cli.export import export
+from attlas.cli.figure import figure
+from attlas.cli.inspect import inspect
+from attlas.cli.look import look
+from attlas.cli.stats import stats
+from attlas.cli.train import train
+from attlas.cli.translate import translate
+
+app = typer.Typer(
+    name="attlas",
+    cls=GuardedGroup,
+    help="Train attention models, and see where they look.",
+    epilog="""Examples:
+
+\b
+  attlas train                                  train the demo, into runs/demo
+  echo "The cat is sleeping on the sofa." | attlas translate runs/demo
+  attlas figure runs/demo "The cat is sleeping on the sofa." --output map.png
+  attlas look runs/demo                         the same in the browser
+
+Exit codes: 0 done, 2 a mistake in what was given, 1 a mistake in attlas, 130 Ctrl-C.""",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,  # plain text reads well everywhere, and is there at once
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
+for _command in (train, translate, classify, evaluate, figure, look, stats, inspect, export):
+    app.command(cls=Guarded)(_command)
+
+
+def _version(wanted: bool) -> bool:
+    if wanted:
+        from importlib.metadata import version
+
+        print(f"attlas {version('attlas')}")
+        raise typer.Exit
+    return wanted
+
+
+@app.callback()
+def everywhere(
+    debug: Annotated[
+        bool, typer.Option("--debug", envvar="ATTLAS_DEBUG", help="Show tracebacks of errors.")
+    ] = False,
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
+    ] = False,
+) -> None:
+    """Train attention models, and see where they look."""
+
+
+def main() -> None:
+    """The program, on standard streams that can be relied on."""
+    prepare()
+    try:
+        try:
+            app()
+        finally:
+            sys.stdout.flush()  # of --help and --version, a full disk would be noticed too late
+    except OSError as error:
+        sys.exit(unwritten(error))
+    finally:
+        stay()

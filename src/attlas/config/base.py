@@ -1,0 +1,363 @@
+"""Where a setting stands, as a person names it."""
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date, time
+from difflib import get_close_matches
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
+from pydantic.fields import FieldInfo
+from pydantic_core import ErrorDetails
+
+from attlas.config.toml import SET, Keys, Overridden
+from attlas.errors import AttlasError, quoted, shortened
+
+Group = type[BaseModel]
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """The keys that lead to a setting, and the group of settings in which it stands.
+
+    `tag` is the setting by which `kinds` of that group are told apart; None where there is one.
+    """
+
+    keys: tuple[str, ...]
+    group: Group
+    tag: str | None
+    kinds: tuple[Group, ...]
+
+    @classmethod
+    def of(cls, root: Group, location: Sequence[int | str]) -> "Place":
+        """Follow the location of an error of pydantic, which also names tags, validators, and
+        places inside of a value: none of these is a setting, and none is a key here.
+        """
+        rest = [str(part) for part in location if not str(part).startswith("function-")]
+        keys: list[str] = []
+        group: Group = root
+        tag: str | None = None
+        kinds: tuple[Group, ...] = (root,)
+        while rest:
+            keys.append(rest.pop(0))
+            field = group.model_fields.get(keys[-1])
+            inner = tuple(_groups_in(field.annotation)) if field else ()
+            inner_tag = str(field.discriminator) if field and field.discriminator else None
+            if not inner or len(rest) <= bool(inner_tag):
+                break  # the place is here: a value, or a group that is wrong as a whole
+            kinds, tag = inner, inner_tag
+            group = _of_kind(kinds, tag, rest.pop(0)) if tag else kinds[0]
+        return cls(tuple(keys), group, tag, kinds)
+
+    @property
+    def name(self) -> str:
+        """`training.feeding.slope`"""
+        return ".".join(self.keys)
+
+    @property
+    def kind(self) -> str | None:
+        """Of the group."""
+        return _kind(self.group, self.tag) if self.tag else None
+
+    @property
+    def elsewhere(self) -> list[str]:
+        """The other kinds of this group, where the last key is a setting."""
+        have = [k for k in self.kinds if k is not self.group and self.keys[-1] in k.model_fields]
+        return [_kind(group, self.tag) for group in have if self.tag]
+
+    @property
+    def kinds_of_setting(self) -> list[str]:
+        """The kinds from which the setting itself is chosen, where it is a group of one."""
+        field = self.group.model_fields[self.keys[-1]]
+        return [_kind(group, str(field.discriminator)) for group in _groups_in(field.annotation)]
+
+
+def named(
+    root: Group, key: str, table: Mapping[str, Any], before: tuple[str, ...] = ()
+) -> list[str]:
+    """Every setting of this name, in the groups of the kinds that the table has or that are the
+    default: `["training.rate"]` of "rate"."""
+    found = [".".join((*before, key))] if key in root.model_fields else []
+    for name, field in root.model_fields.items():
+        given = table.get(name)
+        within = given if isinstance(given, Mapping) else {}
+        group = _chosen(field, within)
+        if group is not None:
+            found += named(group, key, within, (*before, name))
+    return found
+
+
+def alike(root: Group, key: str, table: Mapping[str, Any]) -> list[str]:
+    """Every setting of nearly this name, in any of the groups that `named` looks at."""
+    known = sorted({name.rpartition(".")[2] for name in _every(root, table)})
+    near = get_close_matches(key, known, n=2, cutoff=0.75)
+    return [name for one in near for name in sorted(named(root, one, table), key=_depth)]
+
+
+def nearest(root: Group, key: str, table: Mapping[str, Any]) -> list[str]:
+    """The settings that somebody means by this name, whatever table it stands in: those that are
+    called so, the outermost first, else those that are called nearly so.
+    """
+    return sorted(named(root, key, table), key=_depth) or alike(root, key, table)
+
+
+def _depth(name: str) -> int:
+    return name.count(".")
+
+
+def _every(root: Group, table: Mapping[str, Any], before: str = "") -> Iterator[str]:
+    """All settings, by their whole names."""
+    for name, field in root.model_fields.items():
+        yield f"{before}{name}"
+        given = table.get(name)
+        within = given if isinstance(given, Mapping) else {}
+        group = _chosen(field, within)
+        if group is not None:
+            yield from _every(group, within, f"{before}{name}.")
+
+
+def regrouped(root: Group, table: Overridden) -> tuple[Overridden, tuple[str, ...]]:
+    """The settings without those that a new kind makes idle, and what to say of them.
+
+    Where the kind of a group was put in, the group is a new one: of its old settings stay those
+    that the new kind has in the very same way, and those that were put in as well.
+    """
+    told: list[str] = []
+    found = Overridden(table)
+    found.original, found.assigned = table.original, set(table.assigned)
+    _regroup(root, found, table.original, found.assigned, (), told)
+    return found, tuple(told)
+
+
+def _regroup(
+    root: Group,
+    table: dict[str, Any],
+    before: Mapping[str, Any],
+    assigned: Collection[Keys],
+    keys: Keys,
+    told: list[str],
+) -> None:
+    for name, field in root.model_fields.items():
+        given = table.get(name)
+        if not isinstance(given, dict):
+            continue
+        own, was = (*keys, name), before.get(name)
+        earlier = was if isinstance(was, Mapping) else {}
+        new, old = _chosen(field, given), _chosen(field, earlier)
+        tag = str(field.discriminator) if field.discriminator else ""
+        if new and old and new is not old and (*own, tag) in assigned and own not in assigned:
+            idle = [
+                key
+                for key in given
+                if key != tag
+                and not any(put[: len(own) + 1] == (*own, key) for put in assigned)
+                and not _same_setting(new, old, key)
+            ]
+            for key in idle:
+                del given[key]
+            if idle:
+                path = ".".join(own)
+                told.append(
+                    f"{path}.{tag} = {_kind(new, tag)!r}: left out "
+                    f"{', '.join(f'{path}.{key}' for key in idle)}, which "
+                    f"{'was' if len(idle) == 1 else 'were'} set for {_kind(old, tag)!r}"
+                )
+        if new:
+            _regroup(new, given, earlier, assigned, own, told)
+
+
+def _same_setting(one: Group, other: Group, key: str) -> bool:
+    """Whether both have a setting of this name for values of the same kind."""
+    fields = one.model_fields.get(key), other.model_fields.get(key)
+    if fields[0] is None or fields[1] is None:
+        return False
+    ours, theirs = ((field.annotation, field.metadata) for field in fields if field)
+    return ours == theirs
+
+
+def _chosen(field: FieldInfo, given: Mapping[str, Any]) -> Group | None:
+    """The kind of group that is given, or the default; None where there is neither."""
+    groups = _groups_in(field.annotation)
+    if not field.discriminator:
+        return groups[0] if groups else None
+    tag = str(field.discriminator)
+    if tag not in given:
+        return type(field.default) if isinstance(field.default, BaseModel) else None
+    return next((group for group in groups if _kind(group, tag) == given[tag]), None)
+
+
+def _groups_in(annotation: Any) -> list[Group]:
+    """The groups of settings that a field may hold."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return [annotation]
+    return [group for part in getattr(annotation, "__args__", ()) for group in _groups_in(part)]
+
+
+def _of_kind(kinds: Sequence[Group], tag: str, kind: str) -> Group:
+    return next(group for group in kinds if _kind(group, tag) == kind)
+
+
+def _kind(group: Group, tag: str) -> str:
+    return str(group.model_fields[tag].default)
+
+
+# The base of every group of settings.
+
+
+_TAGS = ("kind",)  # in so many groups that it says nothing of which one was meant
+
+# Not typing.Self: beartype refuses it on a method of a class that it does not decorate itself.
+C = TypeVar("C", bound="Config")
+
+
+class Config(BaseModel):
+    """A frozen group of settings; an unknown key is an error that names the nearest valid one.
+
+    A value of another type is an error too, never converted: `true` is no number, `"2"` and `2.0`
+    are no whole numbers. But a whole number is a number, and a list is a tuple.
+    """
+
+    model_config = ConfigDict(
+        frozen=True,
+        extra="forbid",
+        validate_default=True,
+        strict=True,
+        allow_inf_nan=False,  # neither would be written down as it is
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _lists_as_tuples(cls, table: Any) -> Any:
+        if not isinstance(table, dict):
+            return table
+        return {k: tuple(v) if isinstance(v, list) else v for k, v in table.items()}
+
+    @classmethod
+    def read(cls: type[C], table: Mapping[str, Any], where: str) -> C:
+        """Build from a parsed TOML table; `where` names its origin in errors, or --set where a
+        value was put in from there.
+        """
+        try:
+            return cls.model_validate(dict(table))
+        except ValidationError as error:
+            if isinstance(table, Overridden) and table.assigned and _is_new(cls, table, error):
+                where = table.by
+            assigned = table.assigned if isinstance(table, Overridden) else ()
+            by = table.by if isinstance(table, Overridden) else SET
+            raise _explained(cls, table, error, where, by, assigned) from None
+
+
+def _is_new(cls: type[Config], table: Overridden, error: ValidationError) -> bool:
+    """Whether the settings were right, or wrong in another way, before some were put in."""
+    try:
+        cls.model_validate(table.original)
+    except ValidationError as before:
+        first, earlier = error.errors()[0], before.errors()[0]
+        return any(first[part] != earlier[part] for part in ("type", "loc", "msg"))
+    return True
+
+
+def _explained(
+    cls: type[Config],
+    table: Mapping[str, Any],
+    error: ValidationError,
+    where: str,
+    by: str,
+    assigned: Collection[Keys],
+) -> AttlasError:
+    """Turn pydantic's first complaint into one sentence a person can act on."""
+    first = error.errors()[0]
+    ours = first.get("ctx", {}).get("error")
+    if isinstance(ours, AttlasError):  # from a validator of ours, which said it better
+        return AttlasError(f"{ours.wanted} ({where})", ours.came, ours.do)
+    place = Place.of(cls, first["loc"])
+    if first["type"] == "extra_forbidden":
+        put_in = any(keys[: len(place.keys)] == place.keys for keys in assigned)
+        return _unknown(cls, table, place, by if put_in else where, put_in=put_in)
+    if any(place.keys[: len(keys)] == keys for keys in assigned):
+        where = by
+    within = isinstance(first["loc"][-1], int)  # a value that a list lacks, not a setting
+    if first["type"] == "missing" and not within:
+        return AttlasError(
+            wanted=f"`{place.name}` in {where}", came="nothing", do=f"add `{place.keys[-1]} = …`"
+        )
+    if first["type"] in ("union_tag_not_found", "union_tag_invalid"):
+        tag = first["ctx"].get("tag")
+        return AttlasError(
+            wanted=f"`{place.name}.kind` in {where}: one of "
+            f"{', '.join(map(repr, place.kinds_of_setting))}",
+            came="nothing" if tag is None else quoted(tag),
+            do="say which kind it is" if tag is None else "correct that value",
+        )
+    if first["type"] in ("model_type", "model_attributes_type", "dict_type"):
+        return AttlasError(
+            wanted=f"`{place.name}` in {where}: a table of settings",
+            came=_shown(first["input"]),
+            do=f"set what is in it: `{place.name}.… = …`",
+        )
+    return AttlasError(
+        wanted=f"`{place.name}` in {where}: {_wish(first)}",
+        came="a shorter list" if first["type"] == "missing" else _shown(first["input"]),
+        do="correct that value",
+    )
+
+
+_WISHES = {
+    "bool_type": "true or false",
+    "float_type": "a number",
+    "int_type": "a whole number",
+    "missing": "one more value in the list",
+    "string_type": "a text in quotes",
+    "tuple_type": "a list",
+}
+
+
+def _wish(complaint: ErrorDetails) -> str:
+    """What the value should have been."""
+    told = complaint["msg"]  # of limits and choices it says clearly what may be
+    return _WISHES.get(complaint["type"], f"{told[:1].lower()}{told[1:]}")
+
+
+def _shown(value: Any) -> str:
+    """As `_as_written`, of what is long the beginning."""
+    return quoted(value) if isinstance(value, str) else shortened(_as_written(value))
+
+
+def _as_written(value: Any) -> str:
+    """As it stands in TOML, where Python's own writing looks like something else."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, date | time):
+        return value.isoformat()
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(map(_as_written, value))}]"
+    if isinstance(value, dict):
+        return f"{{{', '.join(f'{key} = {_as_written(each)}' for key, each in value.items())}}}"
+    return repr(value)
+
+
+def _unknown(
+    root: type[Config], table: Mapping[str, Any], place: Place, where: str, *, put_in: bool
+) -> AttlasError:
+    """The error for a key that is no setting where it stands.
+
+    put_in: from the command line, where a table is easily forgotten: then settings of other tables
+    that are written alike are named, too.
+    """
+    wanted, key, valid = f"a known setting in {where}", place.keys[-1], place.group.model_fields
+    listed = f"valid here: {', '.join(sorted(valid))}"
+    if place.elsewhere:  # left over from a kind that was changed, or a kind mistaken for another
+        group = ".".join(place.keys[:-1])
+        kinds = " or ".join(map(repr, place.elsewhere))
+        return AttlasError(
+            wanted,
+            f"`{place.name}`, which is of {place.tag} = {kinds}, beside {place.tag} = "
+            f"{place.kind!r}",
+            f"leave it out, or write the whole group anew: {group} = {{ {place.tag} = …, … }}; "
+            f"{listed}",
+        )
+    here = get_close_matches(key, valid, n=1)
+    there = [] if key in _TAGS else sorted(named(root, key, table), key=lambda one: one.count("."))
+    near = [*there, *here] or (alike(root, key, table) if put_in and key not in _TAGS else [])
+    hint = f"did you mean {' or '.join(f'`{one}`' for one in near[:3])}? " if near else ""
+    return AttlasError(wanted, f"`{shortened(place.name)}`", f"{hint}{listed}")

@@ -1,0 +1,377 @@
+"""A model of Hugging Face and its tokenizer, in a folder on this machine."""
+
+import hashlib
+import json
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from importlib import import_module
+from inspect import signature
+from pathlib import Path
+from typing import Any
+
+import torch
+from jaxtyping import Int
+from torch import Tensor, nn
+
+from attlas._hardware import device_named
+from attlas.corpus_statistics.readers import Look, Reader, Side, Text
+from attlas.errors import AttlasError
+from attlas.recording import Trace
+from attlas.runs.loaded import of_text, short
+
+# The head of a model of Hugging Face: its map from tokens to a vocabulary.
+
+
+@contextmanager
+def no_logits(model: nn.Module) -> Iterator[None]:
+    """Give the head no tokens, so that (batch, 0, vocabulary) logits come of a pass.
+
+    The head comes after all layers, so that each of them is computed as ever. A model that is a
+    body, without a head, is left alone, and so is one whose head is another thing than a linear map
+    (FSMT and UDOP name an embedding, which is read before the layers too).
+    """
+    head = model.get_output_embeddings()  # type: ignore[operator]
+    if not isinstance(head, nn.Linear):
+        yield
+        return
+    handle = head.register_forward_pre_hook(_of_nothing)
+    try:
+        yield
+    finally:
+        handle.remove()
+
+
+def _of_nothing(_: nn.Module, given: tuple[Any, ...]) -> tuple[Any, ...]:
+    tokens, *others = given
+    return (tokens[:, :0], *others)
+
+
+_CONFIG = "config.json"
+_VOCABULARIES = ("tokenizer.json", "tokenizer_config.json", "*vocab*", "*.model", "*.spm", "*.bpe")
+_HEADS = ("pooler", "lm_head", "cls", "classifier", "score", "qa_outputs", "summary")
+
+
+class HuggingFaceFolder:
+    """What `save_pretrained` of a model and of its tokenizer wrote: opened by transformers' own
+    classes, with the kernel that they choose; no code of the folder runs, nothing is fetched.
+
+    writes: whether it is an encoder–decoder. longest: how many tokens a text may have, special ones
+    included, and how many positions a decoder has; None = any number. special: the ids of tokens
+    that stand for no text; an unknown word is a word.
+    Errors: `AttlasError` where transformers is missing, and for a folder that it cannot read, that
+    has no tokenizer, or no weights for a part of the model that looks.
+    """
+
+    def __init__(self, path: Path, device: str = "cpu") -> None:
+        transformers = _transformers()
+        self.path, self.device = path, device_named(device)
+        if not any(next(path.glob(name), None) for name in _VOCABULARIES):
+            raise AttlasError(
+                f"a model and its tokenizer in {path}",
+                "no tokenizer",
+                f"save it there: tokenizer.save_pretrained({str(path)!r})",
+            )
+        here = {"local_files_only": True, "trust_remote_code": False}
+        with _quiet(transformers), _explained(path):
+            config = transformers.AutoConfig.from_pretrained(path, **here)
+            self.writes = bool(getattr(config, "is_encoder_decoder", False))
+            kind = transformers.AutoModelForSeq2SeqLM if self.writes else transformers.AutoModel
+            opened, told = kind.from_pretrained(path, output_loading_info=True, **here)
+            self.tokenizer: Any = transformers.AutoTokenizer.from_pretrained(path, **here)
+        missing = [name for name in told["missing_keys"] if not _of_a_head(name)]
+        if missing:
+            raise AttlasError(
+                f"the weights of the whole {type(opened).__name__} in {path}",
+                f"none for {', '.join(sorted(missing)[:3])}",
+                "save the model again",
+            )
+        opened.config.use_cache = False  # each pass stands for itself
+        self.model: Any = opened.to(self.device).eval()
+        self._body: Any = self.model.base_model if self.writes else self.model
+        self.longest = _longest(self.model, self.tokenizer)
+        self.special = _special(self.tokenizer)
+        self.facts: dict[str, str | int] = {
+            "model": type(opened).__name__,
+            "checkpoint": f"{path.resolve().name} ({_of_weights(opened, told['missing_keys'])})",
+            "settings": of_text(_settings(config)),
+            "vocabularies": _of_tokenizer(self.tokenizer),
+            "longest": "any" if self.longest is None else self.longest,
+            "device": self.device.type,
+            "kernel": str(getattr(opened.config, "_attn_implementation", None)),
+            "transformers": str(transformers.__version__),
+        }
+        if self.writes:
+            self.facts["generation"] = of_text(_settings(self.model.generation_config))
+
+    def look(self, given: Mapping[str, Int[Tensor, "batch slots"]]) -> None:
+        """One pass through all layers.
+
+        No logits are made: for each token a vocabulary of them would be most of the memory, and
+        nobody looks at it.
+        """
+        with self.reading(), no_logits(self._body):
+            self._body(**given)
+
+    def types(self, told: Sequence[int] | None) -> tuple[int, ...] | None:
+        """The `token_type_ids` of a text, where they say something that the model listens to."""
+        if not told or not any(told):
+            return None
+        return tuple(told) if "token_type_ids" in signature(self.model.forward).parameters else None
+
+    def inputs(self, texts: Sequence[Text]) -> dict[str, Int[Tensor, "batch slots"]]:
+        """The sources of these texts as the model takes them, padded on the right."""
+        given = {
+            "input_ids": self.padded([text.source for text in texts]),
+            "attention_mask": self._filled([[1] * len(text.source) for text in texts], 0),
+        }
+        if any(text.types for text in texts):
+            types = [text.types or (0,) * len(text.source) for text in texts]
+            given["token_type_ids"] = self._filled(types, self.tokenizer.pad_token_type_id)
+        return given
+
+    def padded(self, rows: Sequence[Sequence[int]]) -> Int[Tensor, "batch slots"]:
+        """Ids side by side, short rows filled on the right with the padding of the tokenizer."""
+        padding = self.tokenizer.pad_token_id
+        return self._filled(rows, 0 if padding is None else padding)
+
+    def _filled(self, rows: Sequence[Sequence[int]], filling: int) -> Int[Tensor, "batch slots"]:
+        longest = max(map(len, rows))
+        whole = [[*row, *[filling] * (longest - len(row))] for row in rows]
+        return torch.tensor(whole, device=self.device)
+
+    @contextmanager
+    def reading(self) -> Iterator[None]:
+        """Turn what the model says of texts that it cannot read into an `AttlasError`.
+
+        A want of memory stays what it is: it has another remedy.
+        """
+        try:
+            with _quiet(_transformers()):
+                yield
+        except AttlasError:
+            raise
+        except (AttributeError, LookupError, RuntimeError, TypeError, ValueError) as error:
+            told = " ".join(str(error).split())
+            if isinstance(error, RuntimeError) and "memory" in told:
+                raise
+            raise AttlasError(
+                f"a model that reads these texts with their tokenizer, in {self.path}",
+                f"{type(error).__name__}: {told}",
+                "check that the tokenizer is that of the model, and that the model reads text",
+            ) from error
+
+    @staticmethod
+    def is_at(path: Path) -> bool:
+        """Whether a model of Hugging Face is in this folder."""
+        return (path / _CONFIG).is_file()
+
+
+def _transformers() -> Any:
+    try:
+        return import_module("transformers")
+    except ImportError:
+        raise AttlasError(
+            "transformers, which reads models of Hugging Face",
+            "an installation without it",
+            "run: pip install transformers",
+        ) from None
+
+
+@contextmanager
+def _quiet(transformers: Any) -> Iterator[None]:
+    """Without its remarks and bars: what matters of them is an error of ours."""
+    logging = transformers.utils.logging
+    verbosity, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
+    logging.set_verbosity_error()
+    logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        logging.set_verbosity(verbosity)
+        if bars:
+            logging.enable_progress_bar()
+
+
+@contextmanager
+def _explained(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except Exception as error:  # its many kinds of error share no base, and all mean: not readable
+        lines = str(error).strip().splitlines()
+        raise AttlasError(
+            f"a model of text that transformers itself can read, in {path}",
+            f"{type(error).__name__}: {lines[0] if lines else 'no reason'}",
+            "save it there with save_pretrained, the tokenizer too",
+        ) from error
+
+
+def _of_a_head(name: str) -> bool:
+    """Whether a weight is of what comes after all layers, and changes no attention."""
+    return any(part in _HEADS for part in name.split("."))
+
+
+def _longest(model: nn.Module, tokenizer: Any) -> int | None:
+    """The least of what the tokenizer, the configuration and learned positions say."""
+    config: Any = model.config
+    # A model that is put together of two has a configuration for each.
+    parts = (config, getattr(config, "encoder", None), getattr(config, "decoder", None))
+    said = [tokenizer.model_max_length]
+    said += [getattr(part, "max_position_embeddings", None) for part in parts]
+    for name, module in model.named_modules():
+        if isinstance(module, nn.Embedding) and name.endswith(".position_embeddings"):
+            before = 0 if module.padding_idx is None else module.padding_idx + 1  # RoBERTa
+            said.append(module.num_embeddings - before)
+    # A tokenizer that knows no limit says 10³⁰, a model that knows none says −1.
+    return min((int(one) for one in said if one and 0 < one < 10**9), default=None)
+
+
+def _special(tokenizer: Any) -> frozenset[int]:
+    named = tokenizer.special_tokens_map
+    unknown = named.get("unk_token")
+    if unknown in [token for name, token in named.items() if name != "unk_token"]:
+        return frozenset(tokenizer.all_special_ids)  # GPT-2 has one token for everything
+    return frozenset(tokenizer.all_special_ids) - {tokenizer.unk_token_id}
+
+
+def _of_weights(model: nn.Module, missing: Collection[str]) -> str:
+    """The checksum of names and bytes, in the order of the names, in any type of number.
+
+    missing: what the folder does not hold, and is drawn anew each time.
+    """
+    digest = hashlib.sha256()
+    for name, tensor in sorted(model.state_dict().items()):
+        if name in missing:
+            continue
+        digest.update(f"{name} {tensor.dtype}\n".encode())
+        digest.update(tensor.detach().cpu().contiguous().view(-1).view(torch.uint8).numpy().data)
+    return short(digest)
+
+
+def _settings(config: Any) -> str:
+    named = {k: v for k, v in config.to_dict().items() if not k.startswith("_")}
+    return json.dumps(named, sort_keys=True, default=str)
+
+
+def _of_tokenizer(tokenizer: Any) -> str:
+    side = tokenizer.truncation_side  # of which a text that is too long loses its tokens
+    known = json.dumps([side, tokenizer.get_vocab()], sort_keys=True)
+    backend = getattr(tokenizer, "backend_tokenizer", None)
+    return of_text(known if backend is None else known + backend.to_str())
+
+
+# A model of Hugging Face that reads text: an encoder, a decoder, or both.
+
+
+_WRITTEN = 256  # tokens that a model writes at most, where no target is given
+
+
+class HuggingFaceReader(Reader):
+    """The text is read with the special tokens of its tokenizer, padded on the right.
+
+    An encoder–decoder also reads what was written: the target, or else what it writes itself by
+    greedy search, with at most 256 tokens; its own settings of generation, such as a penalty of
+    repetition, hold. Query t of its decoder has read the tokens before t and is about to write
+    token t. A text is cut, as the tokenizer does it, to what the model says that it can read.
+    """
+
+    def __init__(self, folder: HuggingFaceFolder) -> None:
+        self._folder = folder
+        self.model, self.facts, self.special = folder.model, folder.facts, folder.special
+        self._tokenizer = folder.tokenizer
+        self._encoder = _path_of_encoder(self.model) if folder.writes else ""
+
+    def read(self, line: int, text: str, target: str | None = None) -> Text | None:
+        if target is not None and not self._folder.writes:
+            raise AttlasError(
+                "a text alone",
+                "a target beside it",
+                f"leave it out: {type(self.model).__name__} reads one text",
+            )
+        if not text.strip() or (target is not None and not target.strip()):
+            return None
+        source, types, unread = self._ids(text)
+        if not source:
+            return None
+        read = Text(line, source, unread=unread, types=types)
+        if target is None:
+            return read
+        wanted, _, lost = self._ids(target, written=True)
+        if not wanted:
+            return None
+        return replace(read, asked=self._asked(wanted), wanted=wanted, unread=unread + lost)
+
+    def named(self, look: Look) -> tuple[str, ...]:
+        return tuple(map(str, self._tokenizer.convert_ids_to_tokens(list(look.ids or ()))))
+
+    def _ids(
+        self, text: str, *, written: bool = False
+    ) -> tuple[tuple[int, ...], tuple[int, ...] | None, int]:
+        """The tokens that are read, special ones included; their types; how many more there are."""
+        given = {"text_target" if written else "text": text, "verbose": False}
+        read = whole = self._tokenizer(**given)
+        longest = self._folder.longest
+        if longest is not None and len(whole["input_ids"]) > longest:
+            read = self._tokenizer(**given, truncation=True, max_length=longest)
+        ids = tuple(read["input_ids"])
+        types = self._folder.types(read.get("token_type_ids"))
+        return ids, types, len(whole["input_ids"]) - len(ids)
+
+    def _asked(self, wanted: tuple[int, ...]) -> tuple[int, ...]:
+        """What the decoder has read at each query: as the model itself shifts, where it says how,
+        else behind the token with which it begins.
+        """
+        if shift := getattr(self.model, "prepare_decoder_input_ids_from_labels", None):
+            with self._folder.reading():
+                row = torch.tensor([wanted], device=self._folder.device)
+                return tuple(shift(labels=row)[0].tolist())
+        told = (self.model.generation_config, self.model.config)
+        starts = [getattr(settings, "decoder_start_token_id", None) for settings in told]
+        start = next((one for one in starts if one is not None), None)
+        if start is None:
+            raise AttlasError(
+                "a model that says with which token its decoder begins",
+                f"no decoder_start_token_id in {self._folder.path}",
+                "write it into its config.json, or leave the target out",
+            )
+        return (start, *wanted[:-1])
+
+    def completed(self, texts: Sequence[Text]) -> Sequence[Text]:
+        if not self._folder.writes or all(text.asked is not None for text in texts):
+            return texts
+        most = min(_WRITTEN, (self._folder.longest or _WRITTEN + 1) - 1)
+        with self._folder.reading():
+            found = self.model.generate(
+                **self._folder.inputs(texts),
+                do_sample=False,
+                num_beams=1,
+                num_return_sequences=1,
+                return_dict_in_generate=False,
+                max_new_tokens=most,
+            )
+        ends = self.model.generation_config.eos_token_id
+        ends = {ends} if isinstance(ends, int) else set(ends or ())
+        return [_written(text, row, ends) for text, row in zip(texts, found.tolist(), strict=True)]
+
+    def _run(self, texts: Sequence[Text]) -> None:
+        given = self._folder.inputs(texts)
+        if self._folder.writes:
+            given["decoder_input_ids"] = self._folder.padded([text.asked or () for text in texts])
+        self._folder.look(given)
+
+    def _between(self, layer: str, trace: Trace) -> tuple[Side, Side]:
+        if not self._folder.writes or layer.startswith(self._encoder):
+            return "source", "source"
+        return ("target", "source" if trace.relation(layer) == "cross" else "target")
+
+
+def _path_of_encoder(model: torch.nn.Module) -> str:
+    encoder = model.get_encoder()  # type: ignore[operator]
+    return next(f"{path}." for path, module in model.named_modules() if module is encoder)
+
+
+def _written(text: Text, row: Sequence[int], ends: set[int]) -> Text:
+    """A row begins with the token that begins every target, which may be the one that ends it."""
+    end = next((place for place, id_ in enumerate(row[1:], 2) if id_ in ends), None)
+    wanted = tuple(row[1:end])
+    return replace(text, asked=tuple(row[: len(wanted)]), wanted=wanted, finished=end is not None)

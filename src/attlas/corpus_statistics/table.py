@@ -1,0 +1,221 @@
+"""The numbers of one text, one layer, one call."""
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from numpy.typing import NDArray
+from torch import Tensor
+
+from attlas.corpus_statistics.readers import Look
+from attlas.recording.maps.statistics import PLACED
+
+# The columns of the tables of statistics.
+
+
+Kind = Literal["whole", "number", "flag", "text"]
+
+NUMBERS = (
+    *("entropy", "evenness", "effective", "visible", "peak", "distance", "above"),
+    *("on_first", "on_last", "on_itself", "on_previous", "on_next"),
+)
+"""The statistics of a query that have columns: formulas and units are those of `Reading`."""
+
+RECEIVED = "received"
+"""A slot's share of all attention, max_j Σ_i w_ij / Σ_ij w_ij; of a token, that of its own slot."""
+
+ON_SPECIAL = "on_special"
+"""Σ_{j special} w_ij, of the slots whose tokens stand for no text, such as [CLS] and [SEP]."""
+
+ALSO = (ON_SPECIAL, "concentration")
+"""What costs another pass over the map, or sorts its rows: has a column where it is asked for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """What stands below one name: whole numbers, numbers in float64, true or false, or text."""
+
+    name: str
+    kind: Kind
+
+
+_PLACE = (
+    Column("line", "whole"),
+    Column("layer", "text"),
+    Column("call", "whole"),
+    Column("head", "whole"),
+    Column("relation", "text"),
+    Column("causal", "flag"),
+    Column("queries", "whole"),
+    Column("slots", "whole"),
+    Column("unread", "whole"),
+    Column("finished", "flag"),
+)
+_TOKEN = (Column("position", "whole"), Column("token", "text"), Column("argmax", "whole"))
+
+
+def columns_of(*, by_token: bool, also: Collection[str] = ()) -> tuple[Column, ...]:
+    """Of one row for each head of each layer and text, or for each of its queries.
+
+    also: those of `ALSO` that have a column too.
+    """
+    numbers = (*NUMBERS, RECEIVED, *(name for name in ALSO if name in also))
+    return (*_PLACE, *(_TOKEN if by_token else ()), *(Column(name, "number") for name in numbers))
+
+
+COLUMNS = columns_of(by_token=False)
+"""Of one row for each head of each layer and text: means over its queries."""
+
+TOKEN_COLUMNS = columns_of(by_token=True)
+"""Of one row for each query of each head."""
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """What the rows of a table are made of; its readings are let go.
+
+    queries, slots: how many of them are tokens of this text. of_heads: a number for each head.
+    of_queries: (heads, queries) of each statistic; None where nobody asked for single queries.
+    tokens, argmax: of these queries.
+    """
+
+    line: int
+    unread: int
+    finished: bool
+    layer: str
+    call: int
+    relation: str
+    causal: bool | None
+    queries: int
+    slots: int
+    of_heads: Mapping[str, NDArray[np.float64]]
+    of_queries: Mapping[str, NDArray[np.float32]] | None = None
+    tokens: tuple[str, ...] = ()
+    argmax: NDArray[np.int64] | None = None
+
+
+def measured(
+    look: Look,
+    threshold: float,
+    tokens: tuple[str, ...] | None = None,
+    also: Collection[str] = (),
+) -> Measured:
+    """The statistics of a look, from one pass over blocks of its rows; `on_special` takes another.
+
+    Of a head the mean over the queries of each statistic, a query that sees nothing with its 0; of
+    `received` its greatest share. tokens: names of the queries, where each of them is to have
+    numbers too. In self-attention the `received` of a query is the share of the slot at its place;
+    else it is NaN, as is what depends on places of queries that nobody knows. threshold: of
+    `above`. also: further ones, of `ALSO`.
+    """
+    reading, text = look.reading, look.text
+    _, heads, queries, slots = reading.shape
+    plain = (*NUMBERS, *(name for name in also if name != ON_SPECIAL), RECEIVED)
+    asked = plain if tokens is None else (*plain, "argmax")
+    unplaced = PLACED if reading.position is None else ()
+    known = [name for name in asked if name not in unplaced]
+    summary = reading.summary(*known, threshold=threshold)
+    numbers = {name: getattr(summary, name)[0].cpu() for name in known}
+    numbers |= {name: torch.full((heads, queries), torch.nan) for name in unplaced}
+    if ON_SPECIAL in also:
+        numbers[ON_SPECIAL] = _on_special(look)
+    sums = numbers.pop(RECEIVED).double()
+    shares = sums / sums.sum(-1, keepdim=True).clamp(min=np.finfo(np.float64).tiny)
+    names = (*NUMBERS, *also)
+    of_heads = {name: numbers[name].double().mean(-1).numpy() for name in names}
+    of_heads[RECEIVED] = shares.amax(-1).numpy()
+    across = look.relation == "cross"
+    place = (
+        *(text.line, text.unread, text.finished, look.layer, look.call, look.relation),
+        *(False if across else reading.causal, queries, slots),
+    )
+    if tokens is None:
+        return Measured(*place, of_heads)
+    of_queries = {name: numbers[name].float().numpy() for name in names}
+    own = np.full((heads, queries), np.nan)
+    first = None if across else reading.position
+    if first is not None and first >= 0:
+        there = shares[:, first : first + queries].numpy()
+        own[:, : there.shape[1]] = there
+    of_queries[RECEIVED] = own.astype(np.float32)
+    return Measured(*place, of_heads, of_queries, tokens, numbers["argmax"].numpy())
+
+
+def _on_special(look: Look) -> Float[Tensor, "heads queries"]:
+    """Σ_{j special} w_ij."""
+    _, heads, queries, slots = look.reading.shape
+    if not look.special:
+        return torch.zeros(heads, queries)
+    groups = torch.full((slots,), -1)
+    groups[list(look.special)] = 0
+    return look.reading.mass(groups)[0, ..., 0].cpu()
+
+
+# Rows of a table, column by column, a bounded number of them at a time.
+
+
+Frame = dict[str, list[Any]]
+"""As many values below each name; None = there is no such number."""
+
+AT_ONCE = 1 << 14
+"""Rows of a frame, unless one head of one layer has more."""
+
+
+def frames(
+    found: Iterable[Measured],
+    *,
+    by_token: bool,
+    also: Collection[str] = (),
+    at_once: int = AT_ONCE,
+) -> Iterator[Frame]:
+    """One row for each head, or each of its queries, in their order; no frame is empty.
+
+    also: further columns, which were measured.
+    """
+    names = [column.name for column in columns_of(by_token=by_token, also=also)]
+    frame: Frame = {name: [] for name in names}
+    for one in found:
+        for head in range(len(one.of_heads[RECEIVED])):
+            rows = _of_queries(one, head) if by_token else _of_head(one, head)
+            count = len(rows[RECEIVED])
+            place = {
+                "line": one.line,
+                "layer": one.layer,
+                "call": one.call,
+                "head": head,
+                "relation": one.relation,
+                "causal": one.causal,
+                "queries": one.queries,
+                "slots": one.slots,
+                "unread": one.unread,
+                "finished": one.finished,
+            }
+            for name in names:
+                frame[name] += rows[name] if name in rows else [place[name]] * count
+            if len(frame[RECEIVED]) >= at_once:
+                yield frame
+                frame = {name: [] for name in names}
+    if frame[RECEIVED]:
+        yield frame
+
+
+def _of_head(one: Measured, head: int) -> Frame:
+    return {name: _cells([float(numbers[head])]) for name, numbers in one.of_heads.items()}
+
+
+def _of_queries(one: Measured, head: int) -> Frame:
+    assert one.of_queries is not None
+    assert one.argmax is not None
+    rows: Frame = {name: _cells(numbers[head].tolist()) for name, numbers in one.of_queries.items()}
+    rows["position"] = list(range(one.queries))
+    rows["token"] = list(one.tokens)
+    rows["argmax"] = one.argmax[head].tolist()
+    return rows
+
+
+def _cells(numbers: list[float]) -> list[float | None]:
+    """NaN: there is no such slot, or nobody knows which it is."""
+    return [None if number != number else number for number in numbers]

@@ -1,0 +1,185 @@
+"""A part of the training data held back, to choose the best checkpoint by."""
+
+import hashlib
+from abc import ABC, abstractmethod
+from collections import Counter, defaultdict
+from dataclasses import replace
+from pathlib import Path
+from typing import Literal, TypeVar
+
+from pydantic import BeforeValidator
+
+from attlas._text import amount
+from attlas.config import Config
+from attlas.data.corpus import Corpus, FilterReport, SplitName, Splits
+from attlas.data.labelled import LabelledCorpus
+from attlas.errors import AttlasError
+
+C = TypeVar("C", Corpus, LabelledCorpus)
+
+_SIDES = {"pair": ("source", "translations"), "text": ("text", "labels")}  # read; to come out
+
+
+def check_choice(size: int | float, valid: object, example: Literal["pair", "text"]) -> None:
+    """That there is one thing, and not two, to choose the best checkpoint by.
+
+    size: `data.held_back`; valid: `data.valid`, None where it names nothing.
+    Errors: `AttlasError` for a size that is neither a number nor a share, for both and for neither.
+    """
+    if not (size >= 0 if isinstance(size, int) else 0.0 < size < 1.0):
+        raise AttlasError(
+            f"data.held_back: a whole number of {example}s, or a share between 0 and 1",
+            str(size),
+            "correct that value",
+        )
+    if (valid is None) == (size == 0):
+        raise AttlasError(
+            "data.valid, a file to choose the best checkpoint by, or data.held_back, so many "
+            f"{example}s of data.train",
+            "neither" if valid is None else "both",
+            "set one of them, such as held_back = 0.1; held_back = 0 holds nothing back",
+        )
+
+
+def held_back(corpus: C, size: int | float, seed: int) -> tuple[C, C]:
+    """What is left, and the part held back: `size` texts or pairs, or that share of them.
+
+    Texts (of pairs: the sources) come in the order of the SHA-256 of (seed, text), so that the
+    choice is the same whatever their order in the file. All copies of a text are on one side; a
+    text whose copies are too many for what is still missing is passed over, and so is one without
+    which nothing with its label would be left to learn that label from.
+    Errors: `AttlasError` where nothing would be left to train on, or nothing to hold back.
+    """
+    example = corpus.report.example
+    read, _ = _SIDES[example]
+    wanted = size if isinstance(size, int) else max(1, round(size * len(corpus)))
+    if wanted >= len(corpus):
+        raise AttlasError(
+            f"fewer than the {amount(len(corpus), example)} of {corpus.name} to hold back",
+            f"data.held_back = {size}",
+            "lower it",
+        )
+    groups: dict[str, list[int]] = defaultdict(list)
+    for place, text in enumerate(corpus.sources):
+        groups[_words(text)].append(place)
+    chosen: set[int] = set()
+    left = Counter(corpus.labels) if isinstance(corpus, LabelledCorpus) else None
+    for text in sorted(groups, key=lambda text: _lot(seed, text)):
+        group = groups[text]
+        if len(chosen) + len(group) > wanted:
+            continue
+        if left is not None:
+            labels = Counter(corpus.targets[place] for place in group)
+            if any(left[label] == count for label, count in labels.items()):
+                continue
+            left.subtract(labels)
+        chosen.update(group)
+    rest = [place for place in range(len(corpus)) if place not in chosen]
+    if not chosen:
+        raise AttlasError(
+            f"different {read}s in {corpus.name}, of which some can be held back",
+            f"{amount(len(groups), read)}, all of them needed to train on",
+            "check the data, or name a file in data.valid",
+        )
+    told: list[str] = [f"{amount(len(chosen), example)} held back", *_copies(corpus, groups)]
+    remaining = replace(corpus.report, remarks=(*corpus.report.remarks, *told))
+    taken = FilterReport(corpus.name, len(corpus), len(chosen), example=example)
+    return (
+        corpus.part(rest, f"{corpus.name} without the part held back", remaining),
+        corpus.part(sorted(chosen), f"{corpus.name}, held back (seed {seed})", taken),
+    )
+
+
+def overlap_told(train: C, valid: C) -> C:
+    """The validation set, with a remark where it has texts (sources) that are trained on as well:
+    what it says of those is how well they were learned by heart.
+    """
+    asked = [_words(text) for text in valid.sources]
+    looked_for = set(asked)  # of millions to train on, no more than these need be held
+    known = {words for text in train.sources if (words := _words(text)) in looked_for}
+    again = sum(words in known for words in asked)
+    if not again:
+        return valid
+    read, _ = _SIDES[valid.report.example]
+    return valid.remarked(f"{amount(again, read)} of it in the training data as well")
+
+
+def _copies(corpus: Corpus | LabelledCorpus, groups: dict[str, list[int]]) -> list[str]:
+    """What there is to say of texts that occur again."""
+    copies = len(corpus) - len(groups)
+    if not copies:
+        return []
+    read, answers = _SIDES[corpus.report.example]
+    targets = corpus.targets
+    split = sum(len({targets[place] for place in places}) > 1 for places in groups.values())
+    told = [f"{amount(copies, 'repetition')} of a {read}, held back or trained on with it"]
+    return told + ([f"{amount(split, read)} with several {answers}"] if split else [])
+
+
+def _words(text: str) -> str:
+    """What a text is told apart by: two that differ in white space alone read alike."""
+    return " ".join(text.split())
+
+
+def _lot(seed: int, text: str) -> bytes:
+    return hashlib.sha256(f"{seed} {text}".encode()).digest()
+
+
+# Where a path of a recipe leads.
+
+
+def resolved(base: Path, path: str) -> Path:
+    """The path from `base`, the folder of the recipe file; ~ is the user's home, ~name another's.
+
+    Where there is no such user, the name is one like any other.
+    """
+    try:
+        return base / Path(path).expanduser()
+    except RuntimeError:
+        return base / path
+
+
+def resolved_name(base: Path, path: str) -> str:
+    """The same as a run holds it.
+
+    Errors: `AttlasError` for one that is no UTF-8.
+    """
+    found = str(resolved(base, path))
+    try:
+        found.encode()
+    except UnicodeEncodeError:
+        raise AttlasError(
+            "data at a path that is UTF-8, because the run holds it",
+            ascii(found),
+            "rename the folder, or work in another one",
+        ) from None
+    return found
+
+
+# What every source of data answers.
+
+
+EMPTY_IS_NONE = BeforeValidator(lambda value: None if value == "" else value)
+"""So that `--set data.test=` says that there is none, for which TOML has no word."""
+
+
+class DataSettings(Config, ABC):
+    """Where sentence pairs come from; told apart by `kind`."""
+
+    @abstractmethod
+    def corpus(self, split: SplitName) -> Corpus:
+        """Read one split alone; a mistake in the data is an `AttlasError` that names its place."""
+
+    def load(self) -> Splits:
+        """Read the three splits."""
+        train, valid = self.corpus("train"), self.corpus("valid")
+        return Splits(train, overlap_told(train, valid), self.corpus("test"))
+
+    @property
+    def passing(self) -> bool:
+        """Whether a part of the data comes from the standard input, which can be read only once."""
+        return False
+
+    def resolved(self, base: Path) -> "DataSettings":
+        """The same with relative paths taken from `base`, the folder of the recipe file."""
+        return self

@@ -1,0 +1,316 @@
+"""Parallel text in files: two of them, or one table; plain or gzipped; or the standard input."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, BeforeValidator, Field, model_validator
+
+from attlas._text import amount
+from attlas.data.base import EMPTY_IS_NONE, DataSettings, check_choice, held_back, resolved_name
+from attlas.data.corpus import Corpus, FilterConfig, Pair, SplitName, Splits, corpus_of
+from attlas.data.lines import STDIN, Lines, coming_from, read_lines, shown
+from attlas.data.tables import (
+    Quoting,
+    Separator,
+    TableFormat,
+    quoted_header,
+    quotes_told,
+    suffix_of,
+    table_rows,
+)
+from attlas.errors import AttlasError
+
+
+def _listed(value: Any) -> Any:
+    return (str(value),) if isinstance(value, str | Path) else value
+
+
+def _one_or_two(paths: tuple[str, ...]) -> tuple[str, ...]:
+    if len(paths) not in (1, 2) or not all(paths):
+        raise AttlasError(
+            '[source, target], or one TSV file, or one CSV, or "-" for the standard input',
+            repr(list(paths)),
+            "name one file or two",
+        )
+    if paths == (STDIN, STDIN):
+        raise AttlasError(
+            "the standard input for one side, or for both as TSV",
+            repr(list(paths)),
+            'write a single "-" for TSV',
+        )
+    return paths
+
+
+def _different(columns: Any) -> Any:
+    if columns[0] == columns[1]:
+        raise AttlasError(
+            "two different columns", repr(list(columns)), "name that of the source, then the target"
+        )
+    if isinstance(columns[0], int) and min(columns) < 1:
+        raise AttlasError(
+            "columns counted from 1", repr(list(columns)), "write [1, 2] for the first two"
+        )
+    return columns
+
+
+Paths = Annotated[tuple[str, ...], BeforeValidator(_listed), AfterValidator(_one_or_two)]
+Columns = Annotated[tuple[int, int] | tuple[str, str], AfterValidator(_different)]
+
+
+class FilesData(DataSettings):
+    """Sentence pairs from files: `["train.en", "train.de"]`, `"train.tsv"`, `"a.csv"`, or `"-"`.
+
+    Gzip is known by its first bytes. `columns` are those of source and target in a table: numbers
+    from 1, or, where the first row is a header, names. Left out, they are the first two of a table
+    without a header; of a CSV they have to be named. separator, quoting: of tables, left out = by
+    the name of the file (.csv: commas, and quotes around a field are taken off, within which it may
+    hold anything; any other: tabs, and a quotation mark is a character).
+
+    valid: what the best checkpoint is chosen by; without it, `held_back` pairs of train (a whole
+    number, or a share below 1; 0 = none), chosen by a hash of `seed` and the source. test: reported
+    in the end, if there is one. An empty name (`--set data.test=`) is none. The filters' bounds
+    hold for the pairs that are trained on alone: a score is comparable only when it is taken on the
+    whole of a set. `origin` is where the files come from, told where one is missing.
+    """
+
+    kind: Literal["files"] = "files"
+    train: Paths
+    valid: Annotated[Paths | None, EMPTY_IS_NONE] = None
+    test: Annotated[Paths | None, EMPTY_IS_NONE] = None
+    held_back: int | float = 0
+    columns: Columns | None = None
+    separator: Separator | None = None
+    quoting: Quoting | None = None
+    origin: str = ""
+    filters: FilterConfig = FilterConfig()
+    seed: int = Field(default=1, ge=0)
+
+    @model_validator(mode="after")
+    def _one_to_choose_by(self) -> "FilesData":
+        check_choice(self.held_back, self.valid, "pair")
+        return self
+
+    @model_validator(mode="after")
+    def _tables_divided(self) -> "FilesData":
+        tables = any(len(paths) == 1 for paths in self._splits)
+        given = {"separator": self.separator, "quoting": self.quoting}
+        idle = [f"data.{name}" for name, value in given.items() if value is not None]
+        if idle and not tables:
+            raise AttlasError(
+                f"a table (one file for both sides) beside {' and '.join(idle)}",
+                "two files for each set, whose lines are not divided",
+                f"leave out {' and '.join(idle)}",
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _stdin_once(self) -> "FilesData":
+        if sum(path == STDIN for split in self._splits for path in split) > 1:
+            raise AttlasError(
+                'the standard input ("-") for one file at most, as it can be read once',
+                "it for several",
+                "put the others into files",
+            )
+        return self
+
+    @property
+    def _splits(self) -> tuple[tuple[str, ...], ...]:
+        return tuple(paths for paths in (self.train, self.valid, self.test) if paths)
+
+    def resolved(self, base: Path) -> "FilesData":
+        def absolute(paths: tuple[str, ...] | None) -> tuple[str, ...] | None:
+            return paths and tuple(p if p == STDIN else resolved_name(base, p) for p in paths)
+
+        return self.model_copy(
+            update={name: absolute(getattr(self, name)) for name in ("train", "valid", "test")}
+        )
+
+    @property
+    def passing(self) -> bool:
+        return any(path == STDIN for split in self._splits for path in split)
+
+    def corpus(self, split: SplitName) -> Corpus:
+        if split == "test" or not self.held_back:
+            return self._read(split, self.filters if split == "train" else self._whole)
+        rest, part = self._parted()
+        return self._fit(rest) if split == "train" else part
+
+    def load(self) -> Splits:
+        if not self.held_back:
+            return super().load()
+        rest, part = self._parted()  # in one reading: the standard input comes once
+        return Splits(self._fit(rest), part, self.corpus("test"))
+
+    @property
+    def _whole(self) -> FilterConfig:
+        return self.filters.empties_alone
+
+    def _parted(self) -> tuple[Corpus, Corpus]:
+        """What is left to train on, before the bounds, and the part held back."""
+        return held_back(self._read("train", self._whole), self.held_back, self.seed)
+
+    def _fit(self, rest: Corpus) -> Corpus:
+        return self._some(rest.fit(self.filters), self.train)
+
+    def _read(self, split: SplitName, filters: FilterConfig) -> Corpus:
+        paths = {"train": self.train, "valid": self.valid, "test": self.test}[split]
+        if paths is None:
+            return corpus_of((), "no test")
+        with coming_from(self.origin, f"data.{split}"):
+            corpus = read_pairs(
+                paths, self.columns, filters, separator=self.separator, quoting=self.quoting
+            )
+        return corpus if split == "test" else self._some(corpus, paths)
+
+    def _some(self, corpus: Corpus, paths: tuple[str, ...]) -> Corpus:
+        """The corpus, where there is a pair in it."""
+        if not corpus.pairs:
+            raise AttlasError(
+                f"at least one sentence pair in {' and '.join(map(shown, paths))}",
+                str(corpus.report),
+                "give the data on the standard input, again where a run goes on"
+                if STDIN in paths
+                else "check the file and the filters",
+            )
+        return corpus
+
+
+def read_pairs(
+    paths: Sequence[Path | str],
+    columns: tuple[int, int] | tuple[str, str] | None = None,
+    filters: FilterConfig | None = None,
+    *,
+    separator: str | None = None,
+    quoting: Quoting | None = None,
+) -> Corpus:
+    """The pairs of two line-parallel files, or of two columns of one table.
+
+    columns: their numbers from 1, or their names in a header; None = the first two, which a CSV
+    does not have by itself, because most begin with a header. separator, quoting: see
+    `TableFormat`. All that a table holds is text, whatever it looks like.
+    Errors: `AttlasError` where the files have unequal numbers of lines, or a tab in every line of
+    both; where a row has another number of columns than the first, a file is not UTF-8, or a
+    filter set to "error" meets a fault.
+    """
+    named = _one_or_two(tuple(map(str, paths)))
+    if len(named) == 1:
+        lines = read_lines(named[0])
+        form = TableFormat.of(named[0], separator, quoting)
+        rows = list(table_rows(lines, form))
+        pairs, numbers = _of_columns(rows, lines.name, _chosen(columns, rows, lines.name), form)
+        return corpus_of(
+            pairs,
+            lines.name,
+            filters,
+            numbers=numbers,
+            carriage_returns=lines.carriage_returns,
+            remarks=(
+                *_returns_told(lines),
+                *quotes_told((side for pair in pairs for side in pair), form),
+            ),
+        )
+    source, target = (read_lines(path) for path in named)
+    if len(source) != len(target):
+        raise AttlasError(
+            "two files with the same number of lines",
+            f"{len(source):,} in {source.name} and {len(target):,} in {target.name}",
+            "make line n of one the translation of line n of the other",
+        )
+    if source.texts and all("\t" in text for text in (*source.texts, *target.texts)):
+        raise AttlasError(
+            "one table, or two files with one sentence a line",
+            f"two tables, {source.name} and {target.name}: every line of them has a tab",
+            "join the tables to one, for example with cat",
+        )
+    return corpus_of(
+        [Pair(*both) for both in zip(source.texts, target.texts, strict=True)],
+        f"{source.name} and {target.name}",
+        filters,
+        carriage_returns=source.carriage_returns + target.carriage_returns,
+        remarks=_returns_told(source, target),
+    )
+
+
+def _returns_told(*files: Lines) -> tuple[str, ...]:
+    """What to remark of carriage returns that end no line: some of them may have been meant to."""
+    inside = sum(lines.returns_inside for lines in files)
+    return (
+        (f"{amount(inside, 'carriage return')} within lines, part of the text",) if inside else ()
+    )
+
+
+def _chosen(
+    columns: tuple[int, int] | tuple[str, str] | None,
+    rows: Sequence[tuple[int, list[str]]],
+    name: str,
+) -> tuple[int, int] | tuple[str, str]:
+    """The columns, which are the first two where nobody says which, and no header is likely."""
+    if columns is not None:
+        return columns
+    if suffix_of(name) == ".csv" and rows:
+        raise AttlasError(
+            f"data.columns: which columns of {name} are source and target",
+            f"nothing; its first row is {rows[0][1]}",
+            'name two of them where that row is a header, such as ["en", "de"]; else give their '
+            "numbers, such as [1, 2]",
+        )
+    return (1, 2)
+
+
+def _of_columns(
+    rows: Sequence[tuple[int, list[str]]],
+    name: str,
+    columns: tuple[int, int] | tuple[str, str],
+    form: TableFormat,
+) -> tuple[list[Pair], list[int]]:
+    """The pairs, and the line on which each begins."""
+    if not rows:
+        return [], []
+    _, first = rows[0]
+    source, target = (_place(column, first, name, form) for column in columns)
+    other = [(number, len(row)) for number, row in rows if len(row) != len(first)]
+    if other:
+        number, count = other[0]
+        came = f"{_columns(count)} in line {number}"
+        more = f"; other numbers than {len(first)} in {len(other):,} lines"
+        one = "mend that line" if len(other) == 1 else "mend these lines"
+        raise AttlasError(
+            f"{_columns(len(first))} in every line of {name}, as in the first",
+            came if len(other) == 1 else came + more,
+            one
+            if form.quoting == "csv"
+            else f"{one}; where fields in quotes hold {form.separators} "
+            'or line breaks, set data.quoting = "csv"',
+        )
+    below = rows[1:] if isinstance(columns[0], str) else rows
+    return [Pair(row[source], row[target]) for _, row in below], [number for number, _ in below]
+
+
+def _place(column: int | str, first: list[str], name: str, form: TableFormat) -> int:
+    """The index of a column, given by its number from 1 or by its name in the header."""
+    apart = f"separate the columns by {form.separators}, or set data.separator, or set data.columns"
+    if isinstance(column, int):
+        if column <= len(first):
+            return column - 1
+        raise AttlasError(
+            f"a column {column} in {name}", f"{_columns(len(first))} in line 1", apart
+        )
+    if first.count(column) > 1:
+        raise AttlasError(
+            f"one column named {column!r} in line 1 of {name}",
+            f"the columns {first}",
+            "name them apart, or set data.columns to two numbers",
+        )
+    if column in first:
+        return first.index(column)
+    advice = apart if len(first) == 1 else "set data.columns to two of them"
+    if quoted_header(first, form):
+        advice = 'take the quotes off (data.quoting = "csv")'
+    raise AttlasError(
+        f"a column named {column!r} in line 1 of {name}", f"the columns {first}", advice
+    )
+
+
+def _columns(count: int) -> str:
+    return "1 column" if count == 1 else f"{count} columns"

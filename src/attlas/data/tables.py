@@ -1,0 +1,155 @@
+"""Tables: rows of fields that a tab, a comma or another character separates."""
+
+import csv
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator
+
+from attlas._text import amount
+from attlas.data.lines import Lines
+from attlas.errors import AttlasError
+
+Quoting = Literal["none", "csv"]
+"""Whether a field in quotation marks may hold anything ("csv", RFC 4180), or a quotation mark is a
+character like any other ("none")."""
+
+_LONGEST = 2**31 - 1  # characters of a field; Python's own limit is shorter than a long text
+_QUOTE = '"'
+_NAMES = {"\t": "tabs", ",": "commas", ";": "semicolons", " ": "spaces"}
+
+
+def _one_character(separator: str | None) -> str | None:
+    if separator is not None and (len(separator) != 1 or separator in '"\r\n'):
+        raise AttlasError(
+            "data.separator: one character, which is no quotation mark and ends no line",
+            repr(separator),
+            'write that character, a tab as "\\t" in quotes',
+        )
+    return separator
+
+
+Separator = Annotated[str, AfterValidator(_one_character)]
+
+
+@dataclass(frozen=True, slots=True)
+class TableFormat:
+    """How a row is divided. assumed: whether the quoting goes by the name of the file alone."""
+
+    separator: str
+    quoting: Quoting
+    assumed: bool
+
+    @classmethod
+    def of(
+        cls, path: Path | str, separator: str | None = None, quoting: Quoting | None = None
+    ) -> "TableFormat":
+        """That of this file; None = by its name: a CSV (.csv, .csv.gz) has commas and quotes, any
+        other table has tabs and no quotes.
+        """
+        is_csv = suffix_of(path) == ".csv"
+        return cls(
+            _one_character(separator) or ("," if is_csv else "\t"),
+            quoting or ("csv" if is_csv else "none"),
+            quoting is None,
+        )
+
+    @property
+    def separators(self) -> str:
+        """In words: "tabs"."""
+        return _NAMES.get(self.separator, repr(self.separator))
+
+    @property
+    def advice(self) -> str:
+        """What to do where a row has another number of fields than the first."""
+        if self.quoting == "csv":
+            return (
+                "mend that row; a field with a line break, a quote or "
+                f"{'a comma' if self.separator == ',' else repr(self.separator)} in it is put in "
+                "quotes"
+            )
+        what = "a tab" if self.separator == "\t" else repr(self.separator)
+        return (
+            f"mend that row; no field of it holds {what} or a line break, which a CSV may, in "
+            'quotes (data.quoting = "csv")'
+        )
+
+
+def suffix_of(path: Path | str) -> str:
+    """What the name of a file ends in, in small letters and without .gz: ".csv"."""
+    return Path(str(path).lower().removesuffix(".gz")).suffix
+
+
+def table_rows(lines: Lines, form: TableFormat) -> Iterator[tuple[int, list[str]]]:
+    """Each row with the number of the line on which it begins; blank lines at the end are none.
+
+    Errors: `AttlasError` with its line for a field whose quotes are not closed, or not doubled.
+    """
+    if form.quoting == "none":
+        return enumerate((line.split(form.separator) for line in lines.rows), 1)
+    return _quoted_rows([f"{line}\n" for line in lines.rows], lines.name, form.separator)
+
+
+def quotes_told(fields: Iterable[str], form: TableFormat) -> tuple[str, ...]:
+    """What to remark of fields from which a reader of CSV would take quotation marks, but for those
+    of a table of which somebody has said how it is quoted.
+    """
+    if form.quoting == "csv" or not form.assumed:
+        return ()
+    quoted = sum(map(_is_quoted, fields))
+    if not quoted:
+        return ()
+    kind = "TSV" if form.separator == "\t" else "table"
+    return (
+        f"WARNING: {amount(quoted, 'field')} in quotation marks, which are part of the text in a "
+        f'{kind}: data.quoting = "csv" takes them off, data.quoting = "none" says that they belong '
+        "there",
+    )
+
+
+def quoted_header(header: Sequence[str], form: TableFormat) -> bool:
+    """Whether the names of a header are in quotes that this format does not take off."""
+    return form.quoting == "none" and any(map(_is_quoted, header))
+
+
+def _is_quoted(field: str) -> bool:
+    """Whether a reader of CSV would take quotes off: those within are written twice.
+
+    `"Yes," he said. "No."` is a sentence that begins and ends with one.
+    """
+    inner = field[1:-1]
+    return (
+        len(field) > 1
+        and field[0] == field[-1] == _QUOTE
+        and _QUOTE not in inner.replace(_QUOTE * 2, "")
+    )
+
+
+def _quoted_rows(lines: list[str], name: str, separator: str) -> Iterator[tuple[int, list[str]]]:
+    reader = csv.reader(lines, strict=True, delimiter=separator)
+    while True:
+        number = reader.line_num + 1
+        try:
+            with _any_length():
+                row = next(reader)
+        except StopIteration:
+            return
+        except csv.Error as error:
+            raise AttlasError(
+                f"a whole row in line {number} of {name}",
+                str(error),
+                "put such a field in quotes, and write each quote in it twice",
+            ) from None
+        yield number, row
+
+
+@contextmanager
+def _any_length() -> Iterator[None]:
+    before = csv.field_size_limit(_LONGEST)
+    try:
+        yield
+    finally:
+        csv.field_size_limit(before)

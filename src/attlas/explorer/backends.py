@@ -1,0 +1,326 @@
+"""What the page says about the model it shows."""
+
+import asyncio
+import math
+import re
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Protocol, runtime_checkable
+
+from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from attlas.errors import AttlasError
+from attlas.explorer.cancellation import Turns, while_listened_to
+from attlas.explorer.maps import Atlas, Maps
+from attlas.explorer.messages import BusyError, Question, fresh_json, place
+from attlas.inference.translator import remarks
+from attlas.recording import Trace
+from attlas.runs import Run
+
+# What the explorer needs of a translator: one call from text to a translation that was watched.
+
+
+@runtime_checkable
+class Looked(Protocol):
+    """A translation and where the model looked for it; `decoding.Translation` is one."""
+
+    @property
+    def text(self) -> str:
+        """The translation as a person reads it."""
+
+    @property
+    def source_tokens(self) -> Sequence[str]:
+        """One label per token that was read."""
+
+    @property
+    def tokens(self) -> Sequence[str]:
+        """One label per token that was written."""
+
+    @property
+    def score(self) -> float:
+        """What the search compared: higher is better."""
+
+    @property
+    def finished(self) -> bool:
+        """Whether the model ended the translation itself."""
+
+    @property
+    def cut(self) -> int:
+        """How many source tokens were left out because the source was too long."""
+
+    @property
+    def trace(self) -> Trace | None:
+        """The attention of every layer; None where `blank` says why there is none."""
+
+    @property
+    def blank(self) -> str:
+        """Why there is no trace; "" where there is one."""
+
+
+@runtime_checkable
+class Looking(Protocol):
+    """A model that translates while it is watched; `decoding.Translator` is one."""
+
+    def __call__(self, text: str, prefix: str = "") -> Looked:
+        """Translate one text; the translation begins with `prefix`."""
+
+    @property
+    def facts(self) -> Mapping[str, str | int | float | None]:
+        """What is known of the model: "parameters", and "run", its folder, where it has one."""
+
+
+@runtime_checkable
+class Bounded(Protocol):
+    """A translator that can be bounded; `decoding.Translator` is one."""
+
+    def bounded(self, *, source: int, target: int, before_step: Callable[[], None]) -> Looking:
+        """The same, which refuses texts of more than `source` tokens and writes at most `target`.
+
+        before_step is called before every step of a search; what it raises ends the search.
+        """
+
+
+# Sentences as they are in the corpus that comes with attlas, and as in captions of pictures.
+_EVERYDAY = {
+    "en": "I do not want to go to school today.",
+    "de": "Ich will heute nicht zur Schule gehen.",
+}
+_EXAMPLES = {
+    "en": "A man in a blue shirt is reading a book.",
+    "de": "Ein Mann in einem blauen Hemd liest ein Buch.",
+    "fr": "Un homme en chemise bleue lit un livre.",
+    "cs": "Muž v modré košili čte knihu.",
+    "es": "Un hombre con una camisa azul lee un libro.",
+    "it": "Un uomo con una camicia blu legge un libro.",
+    "ja": "青いシャツを着た男の人が本を読んでいる。",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """None = not known, and then the page does not say it.
+
+    Languages are codes such as "de". bleu is that of the best validation, over `bleu_sentences`
+    sentences, with sacrebleu's signature. attention: the score function, or "none".
+    """
+
+    name: str | None
+    source_language: str | None
+    target_language: str | None
+    attention: str | None
+    parameters: int | None
+    bleu: float | None
+    bleu_sentences: int | None
+    bleu_signature: str | None
+    example: str | None
+
+
+def facts(translator: Looking) -> Facts:
+    """What a translator and the run it came from tell about themselves."""
+    known = translator.facts
+    parameters = known.get("parameters")
+    count = parameters if isinstance(parameters, int) else None
+    if not isinstance(known.get("run"), str):
+        return Facts(None, None, None, None, count, None, None, None, None)
+    run = Run(Path(str(known["run"])))
+    data = run.table("data")
+    source, target = languages(data)
+    attention = run.table("model").get("attention")
+    best = _best_validation(run.events())
+    return Facts(
+        name=run.path.resolve().name,
+        source_language=source,
+        target_language=target,
+        attention=attention if isinstance(attention, str) else None,
+        parameters=count,
+        bleu=best.get("bleu"),
+        bleu_sentences=best.get("sentences"),
+        bleu_signature=best.get("signature"),
+        example=_example(source, data),
+    )
+
+
+def languages(data: Mapping[str, Any]) -> tuple[str | None, str | None]:
+    """The codes of the two languages, where the settings of the data name them.
+
+    As a direction ("en-de"), as the columns of a dataset ("translation.en"), or as the ends of two
+    files ("train.en", "train.de.gz").
+    """
+    direction, train = data.get("direction"), data.get("train")
+    if isinstance(direction, str):
+        named: Sequence[str] = direction.split("-")
+    elif "source" in data and "target" in data:
+        named = [str(data["source"]), str(data["target"])]
+    elif isinstance(train, Sequence) and not isinstance(train, str):
+        named = [str(path).removesuffix(".gz") for path in train]
+    else:
+        return None, None
+    codes = [name.rpartition(".")[2].rpartition("/")[2] for name in named]
+    # Two letters alone: what is longer is mostly no language ("txt", "src").
+    if len(codes) != 2 or not all(re.fullmatch("[a-z]{2}", code) for code in codes):
+        return None, None
+    return codes[0], codes[1]
+
+
+def _best_validation(events: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
+    """The last validation that was the best so far and has a BLEU; {} where there is none."""
+    best = [e for e in events if e.get("event") == "validated" and e.get("best")]
+    return best[-1] if best and best[-1].get("bleu") is not None else {}
+
+
+def _example(language: str | None, data: Mapping[str, Any]) -> str | None:
+    """A sentence of the kind that the model was trained on; None where none is known."""
+    if language is None:
+        return _symbols(data)
+    known = _EVERYDAY if "direction" in data else _EXAMPLES
+    return known.get(language)
+
+
+def _symbols(data: Mapping[str, Any]) -> str | None:
+    """A sequence of a toy task; its symbols are the numbers below `symbols`."""
+    symbols, length = data.get("symbols"), data.get("length")
+    if not isinstance(symbols, int) or not isinstance(length, Sequence):
+        return None
+    size = min(max(8, int(length[0])), int(length[-1]))
+    return " ".join(str((5 * i + 2) % symbols) for i in range(size))
+
+
+# A trace, asked by the page.
+
+
+_PREVIEW = 60  # characters of a text by which it is chosen
+
+
+class Showing:
+    """What the page asks, answered by one trace; its texts are the rows of the batch."""
+
+    def __init__(self, trace: Trace, name: str | None, maps: Maps) -> None:
+        if not trace.layers:
+            raise AttlasError(
+                "a trace with readings", "an empty one", "run the model inside of attlas.observe"
+            )
+        self._trace, self._name, self._maps = trace, name, maps
+        sizes = {call.shape[0] for name in trace.layers for call in trace.calls(name)}
+        # Layers with other numbers of rows, as in a beam search, are of other texts at one row.
+        self._rows = [(row, batch) for batch in sorted(sizes) for row in range(batch)]
+        self._several = len(sizes) > 1
+
+    @property
+    def routes(self) -> list[Route]:
+        """Where the page asks for facts and for the maps of a text."""
+        return [Route("/model", self._model), Route("/texts/{row}", self._text)]
+
+    async def _model(self, request: Request) -> Response:
+        texts = [self._named(*one) for one in self._rows]
+        return fresh_json({"facts": {"name": self._name}, "texts": texts})
+
+    async def _text(self, request: Request) -> Response:
+        row = place(request, "row")
+        if row >= len(self._rows):
+            raise HTTPException(404, "a text of this trace")
+        return fresh_json(await run_in_threadpool(self._told, row))
+
+    def _named(self, row: int, batch: int) -> str:
+        preview = _preview(self._trace, row, batch)
+        if not self._several:
+            return preview
+        return f"row {row} of {batch}" + (f": {preview}" if preview else "")
+
+    def _told(self, row: int) -> dict[str, Any]:
+        return {
+            "text": None,
+            "score": None,
+            "remarks": [],
+            "blank": "",
+            **self._maps.told(Atlas.of(self._trace, *self._rows[row])),
+        }
+
+
+def _preview(trace: Trace, row: int, batch: int) -> str:
+    """The beginning of a text, "" where nobody named the tokens of so many."""
+    sides = [trace.source, trace.target]
+    sides += [side for layer in trace.layers for side in trace.tokens(layer)]
+    tokens = next((side[row] for side in sides if len(side) == batch and side[row]), ())
+    marked = any(token.startswith("▁") for token in tokens)
+    text = ("" if marked else " ").join(tokens[:_PREVIEW]).replace("▁", " ").strip()
+    return text if len(text) <= _PREVIEW else f"{text[: _PREVIEW - 1].rstrip()}…"
+
+
+# A translator, asked by the page.
+
+
+MOST_READ = 512  # tokens of a text: attention of a longer one takes a page's patience and memory
+MOST_WRITTEN = 1024  # tokens of a translation, where the translator can be told
+MOST_KEPT = 256 * 2**20  # bytes of maps
+_GLANCE = 0.2  # seconds between looks whether the page still waits
+_AT_ONCE = 4  # searches that take turns; each holds memory
+_MOST_WAITING = 16  # texts beyond those
+
+
+class Translating:
+    """What the page asks, answered by one translator; a few searches go on in turn."""
+
+    def __init__(self, translator: Looking, maps: Maps) -> None:
+        self._translator = translator
+        self._facts = asdict(facts(translator))  # what is wrong with a run is said at the start
+        self._maps = maps
+        self._room = asyncio.Semaphore(_AT_ONCE)
+        self._turns = Turns()  # one model: two steps at once are both slower
+        self._asked = 0
+
+    @property
+    def routes(self) -> list[Route]:
+        """Where the page asks for facts and for translations."""
+        return [
+            Route("/model", self._model),
+            Route("/translate", self._translate, methods=["POST"]),
+        ]
+
+    async def _model(self, request: Request) -> Response:
+        return fresh_json({"facts": self._facts, "texts": None})
+
+    async def _translate(self, request: Request) -> Response:
+        question = await Question.read(request)
+        if self._asked >= _AT_ONCE + _MOST_WAITING:
+            raise BusyError(
+                f"at most {_MOST_WAITING} texts that wait", "one more", "ask again in a minute"
+            )
+        self._asked += 1
+        try:
+            async with self._room:
+                if await request.is_disconnected():  # the page asked something newer meanwhile
+                    raise ClientDisconnect
+                told = await while_listened_to(
+                    request, lambda stop: self._told(question, stop), _GLANCE
+                )
+        finally:
+            self._asked -= 1
+        return fresh_json(told)
+
+    def _told(self, question: Question, stop: threading.Event) -> dict[str, Any]:
+        with self._turns.taken(stop) as next_turn:
+            translator = self._translator
+            if isinstance(translator, Bounded):
+                translator = translator.bounded(
+                    source=MOST_READ, target=MOST_WRITTEN, before_step=next_turn
+                )
+            looked = translator(question.text, question.prefix)
+            next_turn()  # before it is read again, for where the model looked
+            return self._of(looked)
+
+    def _of(self, looked: Looked) -> dict[str, Any]:
+        return {
+            "text": looked.text,
+            "score": looked.score if math.isfinite(looked.score) else None,
+            "source": list(looked.source_tokens),
+            "target": list(looked.tokens),
+            "remarks": remarks(looked.cut, looked.finished),
+            "blank": looked.blank,
+            **self._maps.told(Atlas.of(looked.trace) if looked.trace else None),
+        }

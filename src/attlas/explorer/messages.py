@@ -1,0 +1,151 @@
+"""What the page asks to be translated."""
+
+import json
+import re
+from dataclasses import dataclass
+from typing import Any, Self
+
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+
+from attlas._files import parse_json
+from attlas.errors import AttlasError
+
+# Answers about one's own text, which no cache keeps.
+
+
+_QUOTED = 200  # characters of what came that an answer repeats
+
+
+def fresh(response: Response) -> Response:
+    """The same answer, to be kept nowhere."""
+    response.headers["Cache-Control"] = "no-store"
+    return response
+
+
+def fresh_json(content: Any, status: int = 200) -> Response:
+    """An answer in JSON, to be kept nowhere."""
+    return fresh(_Json(content, status))
+
+
+def told(error: AttlasError) -> dict[str, str]:
+    """An error for the page; of a long value that came, only the beginning is repeated."""
+    came = error.came
+    came = came if len(came) <= _QUOTED else f"{came[: _QUOTED - 1]}…"
+    return {"wanted": error.wanted, "came": came, "do": error.do}
+
+
+class BusyError(AttlasError):
+    """The server has as much to do as it takes on (status 503)."""
+
+
+class _Json(JSONResponse):
+    """Of any text: half of a surrogate pair, as in the name of a file that is not UTF-8, is no
+    UTF-8, but JSON has a way to write it."""
+
+    def render(self, content: Any) -> bytes:
+        try:
+            return super().render(content)
+        except UnicodeEncodeError:
+            return json.dumps(content, allow_nan=False).encode()
+
+
+# A place in an address of the explorer: which layer, or which text.
+
+
+def place(request: Request, name: str) -> int:
+    """The number, from 0, that this part of the path spells; not found (404) where it is none.
+
+    Starlette's own `int` reads as many digits as there are, and Python refuses more than 4,300.
+    """
+    text = request.path_params[name]
+    if re.fullmatch("[0-9]{1,12}", text) is None:
+        raise HTTPException(404)
+    return int(text)
+
+
+MOST_CHARACTERS = 2_000  # of one text
+_MOST_BYTES = 64 * 1024  # of one request
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A text to translate, and what its translation begins with ("" = anything)."""
+
+    text: str
+    prefix: str = ""
+
+    @classmethod
+    async def read(cls, request: Request) -> Self:
+        """From the body {"text": …} or {"text": …, "prefix": …}; `AttlasError` for any other."""
+        asked = _parsed(await _body(request))
+        for value in asked.values():
+            _check(value)
+        if not asked["text"].strip():
+            raise AttlasError("a sentence to translate", "an empty one", "type a few words")
+        return cls(**asked)
+
+
+async def _body(request: Request) -> bytes:
+    """The body of a request; refuses one that is too large before it is held whole."""
+    kind = request.headers.get("content-type", "(none)")
+    if kind.partition(";")[0].strip().lower() != "application/json":
+        raise AttlasError("a body of type application/json", kind, "set the Content-Type")
+    body = b""
+    async for part in request.stream():
+        body += part
+        if len(body) > _MOST_BYTES:
+            raise AttlasError(
+                f"a request of at most {_MOST_BYTES:,} bytes",
+                f"more than {len(body) - 1:,}",
+                "send less text at a time",
+            )
+    return body
+
+
+def _parsed(body: bytes) -> dict[str, str]:
+    try:
+        asked = parse_json(body.decode(), _fields)
+    except ValueError:
+        raise AttlasError('{"text": "…"} as JSON', "something else", "send JSON in UTF-8") from None
+    if (
+        not isinstance(asked, dict)
+        or not {"text"} <= set(asked) <= {"text", "prefix"}
+        or not all(isinstance(value, str) for value in asked.values())
+    ):
+        raise AttlasError(
+            '{"text": "…"}, beside it "prefix" at most', _named(asked), "send one text"
+        )
+    return asked
+
+
+def _fields(named: list[tuple[str, object]]) -> dict[str, object]:
+    """An object, of which no field is given twice."""
+    fields = dict(named)
+    if len(fields) < len(named):
+        raise ValueError("a field that is given twice")
+    return fields
+
+
+def _check(text: str) -> None:
+    if len(text) > MOST_CHARACTERS:
+        raise AttlasError(
+            f"at most {MOST_CHARACTERS:,} characters",
+            f"{len(text):,}",
+            "translate one sentence at a time; `attlas translate` takes whole files",
+        )
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise AttlasError(
+            "text in Unicode", "half of a surrogate pair", "send whole characters"
+        ) from None
+
+
+def _named(asked: object) -> str:
+    """What came instead, said shortly."""
+    if isinstance(asked, dict):
+        keys = ", ".join(repr(str(key)[:20]) for key in list(asked)[:5])
+        return f"an object with {keys or 'nothing in it'}"
+    return f"a JSON {type(asked).__name__}"

@@ -1,0 +1,117 @@
+"""What readers of more than one format have to know."""
+
+from pathlib import Path
+
+import safetensors.torch
+from torch import Tensor, nn
+
+from attlas.data import Subwords, Vocabulary
+from attlas.decoding import DecodingConfig
+from attlas.layers import MultiHead
+from attlas.runs import CONFIG
+from attlas.runs.loaded import ClassifierSubject, Subject
+
+# The matrices of an attention, one for every head.
+
+
+Linear = tuple[Tensor, Tensor | None]
+"""Weight (outputs, inputs) and bias (outputs,), if there is one."""
+
+
+def all_heads(attention: MultiHead) -> tuple[Linear, Linear, Linear]:
+    """Query, key and value maps with as many heads of keys as of queries.
+
+    Heads that share keys get a copy each: the same numbers, for a format without shared keys.
+    """
+    query = attention.of_query.weight, attention.of_query.bias
+    each = attention.heads // attention.key_heads
+    return (
+        query,
+        _repeated(attention.of_key, attention.key_heads, each),
+        _repeated(attention.of_value, attention.key_heads, each),
+    )
+
+
+def _repeated(linear: nn.Linear, heads: int, each: int) -> Linear:
+    bias: Tensor | None = linear.bias
+    return _copies(linear.weight, heads, each), None if bias is None else _copies(bias, heads, each)
+
+
+def _copies(tensor: Tensor, heads: int, each: int) -> Tensor:
+    """Each head's rows `each` times, side by side."""
+    apart = tensor.reshape(heads, -1, *tensor.shape[1:])
+    return apart.repeat_interleave(each, dim=0).flatten(0, 1)
+
+
+OF_LABELS = (
+    "The ids 0 to 3 are padding, unknown, begin and end; a text ends with end. It is read as one "
+    "line: white space and <br> in all its spellings are single spaces.",
+    "labels.json lists the labels: logit n is that of label n, and the probabilities are the "
+    "softmax of the logits.",
+)
+
+
+def of_vocabulary(vocabulary: Vocabulary) -> str:
+    """How text becomes ids."""
+    form = vocabulary.normalization
+    read = f" A text is brought into Unicode's form {form.upper()} first" if form != "none" else ""
+    if isinstance(vocabulary, Subwords):
+        rules = ", for which the model has rules of its own." if read else ""
+        return (
+            "A vocabulary is a sentencepiece model; a text is read with one space before it, and "
+            f"the first space of what is decoded goes away.{read}{rules}"
+        )
+    return f"Id 4 + n is token n of the list in the .json of a vocabulary.{read}{'.' * bool(read)}"
+
+
+def of_longest(positions: int, does: str) -> str:
+    """How many learned positions there are; the program that uses the model has to heed it."""
+    return (
+        f"It {does} at most {positions:,} tokens, ends included: more positions were never "
+        "learned, and are an error of onnxruntime."
+    )
+
+
+def of_numbers(decoding: DecodingConfig) -> list[str]:
+    """Where attlas itself does not search in float32."""
+    if decoding.autocast == "none":
+        return []
+    return [
+        f'attlas translates with decoding.autocast = "{decoding.autocast}"; this is float32, and '
+        "of translations that are nearly as good it may find another."
+    ]
+
+
+# The weights as they are: one safetensors file, for any model.
+
+
+WEIGHTS = "model.safetensors"
+
+
+def write_weights(subject: Subject, folder: Path) -> list[str]:
+    """`model.safetensors` (the state dict of `models.build`, or of `models.build_classifier`), the
+    recipe and the vocabularies, of a classifier its labels too.
+
+    Gives back what a reader of the folder has to know, in whole sentences.
+    """
+    # A copy of each: safetensors refuses tensors that share memory, as tied weights do.
+    tensors = {
+        n: t.detach().cpu().clone().contiguous() for n, t in subject.model.state_dict().items()
+    }
+    (folder / WEIGHTS).write_bytes(safetensors.torch.save(tensors, {"format": "pt"}))
+    (folder / CONFIG).write_bytes((subject.run.path / CONFIG).read_bytes())
+    subject.vocabularies.save(folder)
+    return _OF_CLASSIFIER if isinstance(subject, ClassifierSubject) else _OF_TRANSLATOR
+
+
+_OF_TRANSLATOR = [
+    f"{WEIGHTS} holds the state dict of the model that attlas.models.build makes of the table "
+    f"[model] of {CONFIG} and the sizes of the vocabularies.",
+    "The ids 0 to 3 are padding, unknown, begin and end; a source ends with end, a target "
+    "begins with begin.",
+]
+_OF_CLASSIFIER = [
+    f"{WEIGHTS} holds the state dict of the model that attlas.models.build_classifier makes of the "
+    f"table [model] of {CONFIG}, the size of the vocabulary and the number of labels.",
+    *OF_LABELS,
+]

@@ -1,0 +1,115 @@
+"""`export(run, to, folder)`: from a run to a folder that others read."""
+
+import json
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+
+from attlas._files import check_free, new_folder
+from attlas.decoding import DecodingConfig
+from attlas.errors import AttlasError, quoted
+from attlas.export.base import write_weights
+from attlas.export.ctranslate2 import QUANTIZATIONS, write_ctranslate2
+from attlas.export.marian import write_huggingface
+from attlas.export.onnx import write_onnx
+from attlas.export.onnx.classifier import write_onnx_classifier
+from attlas.runs import BEST, Run
+from attlas.runs.loaded import ClassifierSubject, Subject, of_files, subject_of, translating
+
+FORMATS = ("safetensors", "huggingface", "ctranslate2", "onnx")
+_SEARCHING = ("huggingface", "onnx")  # those that say how to search
+ORIGIN, README = "attlas.json", "README.md"
+_OF_SUMS = f"{ORIGIN} has the SHA-256 of each file here, as sha256sum tells it."
+
+
+@dataclass(frozen=True, slots=True)
+class Exported:
+    """A folder that was written: its files, and what a reader of it has to know."""
+
+    path: Path
+    files: tuple[str, ...]
+    remarks: tuple[str, ...]
+
+
+def export(
+    run: Run | Path | str,
+    to: str,
+    folder: Path | str,
+    *,
+    which: str = BEST,
+    quantization: str = "float32",
+    search: DecodingConfig | None = None,
+) -> Exported:
+    """Write a checkpoint of a run into a new folder, whole or not at all.
+
+    to: safetensors, huggingface, onnx or ctranslate2. which: as of `Run.model`. quantization: of
+    ctranslate2, float32 or int8. search: what huggingface and onnx write down of it, None = what
+    the run's recipe says.
+
+    Beside what the format asks for, the folder has attlas.json, which says of which checkpoint it
+    is and has the run's provenance and the SHA-256 of each file, and README.md, which has the
+    remarks.
+
+    Errors: `AttlasError` for an unknown format, a folder that is not empty, a model that the format
+    cannot hold, or a library that is missing.
+    """
+    _check(to, quantization, search)
+    folder = Path(folder)
+    check_free(folder)  # before the model is read
+    subject = subject_of(run, which, search)
+    with new_folder(folder) as begun:
+        remarks = [*_written(subject, to, begun, quantization), _OF_SUMS]
+        _write_origin(subject, to, quantization, begun / ORIGIN)
+        lines = [f"# {to}, exported by attlas", *(f"- {remark}" for remark in remarks)]
+        (begun / README).write_text("\n".join(lines) + "\n", encoding="utf-8")
+        files = tuple(sorted(path.name for path in begun.iterdir()))
+    return Exported(folder, files, tuple(remarks))
+
+
+def _written(subject: Subject, to: str, folder: Path, quantization: str) -> list[str]:
+    match to:
+        case "safetensors":
+            return write_weights(subject, folder)
+        case "huggingface":
+            return write_huggingface(translating(subject, "Marian"), folder)
+        case "ctranslate2":
+            return write_ctranslate2(translating(subject, "CTranslate2"), folder, quantization)
+        case _:
+            if isinstance(subject, ClassifierSubject):
+                return write_onnx_classifier(subject, folder)
+            return write_onnx(translating(subject, "ONNX"), folder)
+
+
+def _check(to: str, quantization: str, search: DecodingConfig | None) -> None:
+    if to not in FORMATS:
+        raise AttlasError(f"one of the formats {', '.join(FORMATS)}", quoted(to), "choose one")
+    if quantization not in QUANTIZATIONS:
+        raise AttlasError(
+            f"a quantization of {' or '.join(QUANTIZATIONS)}", quoted(quantization), "choose one"
+        )
+    if quantization != "float32" and to != "ctranslate2":
+        raise AttlasError(
+            f"quantization = float32 for {to}",
+            quantization,
+            "leave it out, or export to ctranslate2",
+        )
+    if search is not None and to not in _SEARCHING:
+        raise AttlasError(
+            f"settings of the search for {' or '.join(_SEARCHING)}, which write them down",
+            f"them for {to}",
+            "leave them out, and give them to what searches",
+        )
+
+
+def _write_origin(subject: Subject, to: str, quantization: str, path: Path) -> None:
+    origin = {
+        "attlas": version("attlas"),
+        "format": to,
+        "quantization": quantization,
+        "checkpoint": subject.checkpoint,
+        "weights": subject.weights,
+        "provenance": subject.run.provenance(),
+        "files": of_files(path.parent),
+    }
+    text = json.dumps(origin, ensure_ascii=False, indent=2)
+    path.write_text(f"{text}\n", encoding="utf-8")

@@ -1,0 +1,117 @@
+"""Two graphs that onnxruntime runs: the encoder, and one step of the decoder."""
+
+from importlib.resources import files
+from pathlib import Path
+
+from attlas.decoding import DecodingConfig
+from attlas.errors import missing_extra
+from attlas.export.base import of_longest, of_numbers, of_vocabulary
+from attlas.export.onnx.builder import Graph
+from attlas.export.onnx.models import (
+    recurrent_decoder,
+    recurrent_encoder,
+    transformer_decoder,
+    transformer_encoder,
+)
+from attlas.models import RecurrentModel
+from attlas.runs.loaded import TranslatorSubject
+
+ENCODER, DECODER, EXAMPLE = "encoder.onnx", "decoder.onnx", "translate.py"
+
+_TAKER = "ONNX"
+
+
+def write_onnx(subject: TranslatorSubject, folder: Path) -> list[str]:
+    """`encoder.onnx`, `decoder.onnx`, the vocabularies, and `translate.py`, which uses them without
+    attlas; the same logits up to rounding.
+
+    encoder: source (batch, slots) int64, real (batch, slots) bool → what the decoder keeps of the
+    source; of a recurrent model also past_NAME of the first step. decoder: tokens (batch,) int64,
+    that, and past_NAME for each NAME of its state → logits (batch, vocabulary), and each NAME: the
+    past of the next step. Names and shapes are in the remarks.
+
+    Gives back what a reader of the folder has to know.
+    Errors: `AttlasError` where onnx is missing, and for a model that the graphs cannot express.
+    """
+    try:
+        import onnx  # noqa: F401
+    except ImportError:
+        raise missing_extra("the export to ONNX", "onnx") from None
+    if isinstance(subject.model, RecurrentModel):
+        encoder = recurrent_encoder(subject.model)
+        decoder = recurrent_decoder(subject.model)
+        remarks = _of_recurrent(encoder, decoder)
+    else:
+        model, config = subject.transformer(_TAKER)
+        encoder, decoder = transformer_encoder(model, config), transformer_decoder(model, config)
+        remarks = _OF_TRANSFORMER
+    longest, decoding = subject.model.longest, subject.decoding
+    positions = {} if longest is None else {"longest": longest}
+    encoder.save(folder / ENCODER, positions)
+    decoder.save(folder / DECODER, {**positions, **_limits(decoding)})
+    subject.vocabularies.save(folder)
+    example = files("attlas.export.onnx").joinpath("templates", "translate.py")
+    (folder / EXAMPLE).write_bytes(example.read_bytes())
+    return [
+        *remarks,
+        *([] if longest is None else [of_longest(longest, "reads and writes")]),
+        "The ids 0 to 3 are padding, unknown, begin and end; a source ends with end, the first "
+        f"token of a target is begin; attlas never writes {_never(decoding)}.",
+        of_vocabulary(subject.vocabularies.source),
+        *_of_search(decoding),
+    ]
+
+
+def _never(decoding: DecodingConfig) -> str:
+    return "padding, begin or unknown" if decoding.unknown == "forbid" else "padding or begin"
+
+
+def _limits(decoding: DecodingConfig) -> dict[str, int | float | str]:
+    """What `translate.py` heeds."""
+    names = ["max_length_factor", "max_length_constant", "min_length"]
+    cut = ["longest_source"] if decoding.longest_source else []
+    forbid = ["unknown"] if decoding.unknown == "forbid" else []
+    return {name: getattr(decoding, name) for name in (*names, *cut, *forbid)}
+
+
+def _of_search(decoding: DecodingConfig) -> list[str]:
+    told = [
+        f"python {EXAMPLE} < source > target translates lines by greedy search with numpy, "
+        "onnxruntime and sentencepiece alone; a source of n tokens, its end included, gets at most "
+        f"⌊{decoding.max_length_factor} · n⌋ + {decoding.max_length_constant} tokens. What is cut "
+        "or does not end is told on the standard error.",
+    ]
+    if decoding.method != "greedy":
+        told.append(f'attlas translates with decoding.method = "{decoding.method}", {EXAMPLE} not.')
+    if decoding.no_repeat_ngram:
+        told.append(
+            f"attlas translates with decoding.no_repeat_ngram = {decoding.no_repeat_ngram}, "
+            f"{EXAMPLE} without."
+        )
+    if decoding.unknown == "replace":
+        told.append(
+            "attlas writes a word of the source for an unknown token (decoding.unknown), "
+            f"{EXAMPLE} does not: it shows that one was written."
+        )
+    return [*told, *of_numbers(decoding)]
+
+
+_OF_TRANSFORMER = [
+    "encoder.onnx: source (batch, slots) int64 and real (batch, slots) bool, true = a token, "
+    "one at least in each row → source_keys.N, source_values.N.",
+    "decoder.onnx, one step: tokens (batch,) int64, real, source_keys.N, source_values.N, "
+    "past_keys.N, past_values.N → logits (batch, vocabulary), keys.N, values.N. The past of "
+    "the first step has the shape (batch, heads, 0, width of a head); that of every other is "
+    "keys and values of the step before.",
+]
+
+
+def _of_recurrent(encoder: Graph, decoder: Graph) -> list[str]:
+    return [
+        f"encoder.onnx: {encoder.signature}. In real true = a token: one at least in each row, "
+        "padding on the right.",
+        f"decoder.onnx, one step: {decoder.signature}. past_… of the first step is the encoder's; "
+        "that of every other is what the step before gave under the same name without past_. All "
+        "have the batch first, so that a beam search chooses rows of each. weights, where the "
+        "model looks: how much the step read of each slot.",
+    ]

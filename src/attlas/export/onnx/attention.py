@@ -1,0 +1,332 @@
+"""The attentions of recurrent decoders as nodes of a graph."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from torch import nn
+
+from attlas.errors import AttlasError
+from attlas.export.onnx.builder import Graph, GraphNumbers
+from attlas.layers import (
+    Additive,
+    Concat,
+    Dot,
+    General,
+    Local,
+    LocalMonotonic,
+    LocalPredictive,
+    ScoredAttention,
+)
+from attlas.patterns import Pattern
+from attlas.patterns.shapes import (
+    Both,
+    Causal,
+    Either,
+    Everywhere,
+    Landmarks,
+    Scattered,
+    Strided,
+    Window,
+)
+from attlas.runs.loaded import unfit
+
+_FLOAT = 1  # the number that onnx.TensorProto gives this type
+_HIDDEN = float(np.finfo(np.float32).min)  # a score that the softmax makes 0 of
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """The names of what is kept of a source: keys and values (batch, slots, width), and which
+    slots are real (batch, slots).
+    """
+
+    keys: str
+    values: str
+    real: str
+
+
+class GraphAttention:
+    """What a `ScoredAttention` computes for one query a row.
+
+    Every method takes names of values and gives back names of others.
+    """
+
+    def __init__(self, graph: Graph, attention: ScoredAttention) -> None:
+        self.graph = graph
+        self.attention = attention
+        self.scored = attention.inner if isinstance(attention, Local) else attention
+
+    def key_width(self, source_width: int) -> int:
+        """How wide the keys of a source are."""
+        match self.scored:
+            case Dot():
+                return source_width
+            case Additive() | General():
+                return self.scored.of_key.out_features
+            case Concat():
+                return self.scored.of_pair.out_features
+            case _:
+                raise self._unknown()
+
+    def keys(self, source: str) -> str:
+        """What the queries ask of the source (batch, slots, source width)."""
+        match self.scored:
+            case Dot():
+                return source
+            case Additive() | General():
+                return self.graph.mapped(source, self.scored.of_key.weight)
+            case Concat():
+                after_query = self.scored.of_pair.weight[:, self.scored.query_width :]
+                return self.graph.mapped(source, after_query)
+            case _:
+                raise self._unknown()
+
+    def look(self, query: str, source: Source, position: str | None) -> tuple[str, str]:
+        """The context (batch, width) and the weights (batch, slots) of the query (batch, hidden).
+
+        position (batch,): which query of its target each is; asked by local-m alone. A query that
+        sees nothing reads zeros.
+        """
+        graph = self.graph
+        scores, seen = self._score(query, source.keys), source.real
+        if isinstance(self.attention, Local):
+            scores, inside = self._windowed(scores, query, source.real, position)
+            seen = graph.node("And", seen, inside)
+        scores = graph.node("Where", seen, scores, graph.number(_HIDDEN))
+        weights = graph.node("Softmax", scores, axis=-1)
+        weights = graph.node("Where", seen, weights, graph.number(0.0))
+        row = graph.node("Unsqueeze", weights, graph.integers(1))
+        context = graph.node("MatMul", row, source.values)
+        return graph.node("Squeeze", context, graph.integers(1)), weights
+
+    def _score(self, query: str, keys: str) -> str:
+        """(batch, slots)."""
+        match self.scored:
+            case Dot() | General():
+                column = self.graph.node("Unsqueeze", query, self.graph.integers(2))
+                return self._flat(self.graph.node("MatMul", keys, column))
+            case Additive():
+                asked = self.graph.mapped(query, self.scored.of_query.weight)
+                return self._energies(asked, keys, self.scored.energy)
+            case Concat():
+                of_query = self.scored.of_pair.weight[:, : self.scored.query_width]
+                asked = self.graph.mapped(query, of_query)
+                return self._energies(asked, keys, self.scored.energy)
+            case _:
+                raise self._unknown()
+
+    def _energies(self, asked: str, keys: str, energy: nn.Linear) -> str:
+        """v · tanh(q + k)."""
+        row = self.graph.node("Unsqueeze", asked, self.graph.integers(1))
+        bent = self.graph.node("Tanh", self.graph.node("Add", row, keys))
+        return self._flat(self.graph.mapped(bent, energy.weight))
+
+    def _windowed(
+        self, scores: str, query: str, real: str, position: str | None
+    ) -> tuple[str, str]:
+        """The scores as the window wants them, and which slots are in it."""
+        graph, attention = self.graph, self.attention
+        assert isinstance(attention, Local)
+        match attention:
+            case LocalMonotonic():
+                assert position is not None
+                centre = graph.node("Cast", position, to=_FLOAT)
+                distance = self._distance(centre, real)
+            case LocalPredictive():
+                distance = self._distance(self._predicted(attention, query, real), real)
+                sigmas = graph.node("Div", distance, graph.number(attention.radius / 2))
+                square = graph.node("Mul", sigmas, sigmas)
+                exponent = graph.node("Mul", square, graph.number(0.5))
+                scores = graph.node("Sub", scores, exponent)
+            case _:
+                raise self._unknown()
+        far = graph.node("Abs", distance)
+        return scores, graph.node("LessOrEqual", far, graph.number(float(attention.radius)))
+
+    def _predicted(self, attention: LocalPredictive, query: str, real: str) -> str:
+        """S · sigmoid(v · tanh(W q)), (batch,)."""
+        graph = self.graph
+        bent = graph.node("Tanh", graph.mapped(query, attention.of_query.weight))
+        share = graph.node("Sigmoid", self._flat(graph.mapped(bent, attention.of_position.weight)))
+        ones = graph.node("Cast", real, to=_FLOAT)
+        count = graph.node("ReduceSum", ones, graph.integers(1), keepdims=0)
+        return graph.node("Mul", share, count)
+
+    def _distance(self, centre: str, real: str) -> str:
+        """s − p, (batch, slots): slots are counted from 0, as the real ones come first."""
+        graph = self.graph
+        count = graph.node("Squeeze", graph.node("Shape", real, start=1, end=2))
+        zero, one = graph.number(0, np.int64), graph.number(1, np.int64)
+        slots = graph.node("Cast", graph.node("Range", zero, count, one), to=_FLOAT)
+        return graph.node("Sub", slots, graph.node("Unsqueeze", centre, graph.integers(1)))
+
+    def _flat(self, column: str) -> str:
+        return self.graph.node("Squeeze", column, self.graph.integers(-1))
+
+    def _unknown(self) -> AttlasError:
+        wanted = "additive, dot, general, concat, local-m or local-p attention"
+        return unfit("ONNX", wanted, type(self.attention).__name__)
+
+
+# What heads remember and read, as nodes of a graph.
+
+
+@dataclass(frozen=True, slots=True)
+class Heads:
+    """The names of keys and values, each (…, slots, width of a head)."""
+
+    keys: str
+    values: str
+
+
+def attended(graph: Graph, asked: str, kept: Heads, seen: str | None, axes: int = 4) -> str:
+    """softmax(q kᵀ) v over the seen slots, of queries (…, queries, width) with so many axes.
+
+    seen, broadcast to (…, queries, slots): None = every slot; a query that sees none reads zeros.
+    """
+    swapped = [*range(axes - 2), axes - 1, axes - 2]
+    scores = graph.node("MatMul", asked, graph.node("Transpose", kept.keys, perm=swapped))
+    if seen is None:
+        weights = graph.node("Softmax", scores, axis=-1)
+    else:
+        hidden = graph.node("Where", seen, scores, graph.number(_HIDDEN))
+        weights = graph.node("Softmax", hidden, axis=-1)
+        weights = graph.node("Where", seen, weights, graph.number(0.0))
+    return graph.node("MatMul", weights, kept.values)
+
+
+# Where attention may look, as nodes of a graph.
+
+
+def allowed(n: GraphNumbers, pattern: Pattern, query: str, slot: str) -> str:
+    """`pattern(query, slot)` of positions that are broadcast to each other, as bools.
+
+    Errors: `AttlasError` for a pattern that is none of attlas's.
+    """
+    match pattern:
+        case Everywhere():
+            return n.of("Equal", n.of("Sub", query, query), n.of("Sub", slot, slot))
+        case Causal():
+            return n.of("LessOrEqual", slot, query)
+        case Window(radius):
+            return n.of("LessOrEqual", n.of("Abs", n.of("Sub", query, slot)), radius)
+        case Strided(stride):
+            return n.of("Equal", n.of("Mod", n.of("Sub", query, slot), stride), 0)
+        case Landmarks(marks):
+            return n.of("Or", n.among(query, marks), n.among(slot, marks))
+        case Scattered(share, seed):
+            drawn = n.of("Less", _mixed(n, query, slot, seed), int(share * 2**32))
+            return n.of("Or", drawn, n.of("Equal", query, slot))
+        case Both(left, right):
+            return n.of("And", allowed(n, left, query, slot), allowed(n, right, query, slot))
+        case Either(left, right):
+            return n.of("Or", allowed(n, left, query, slot), allowed(n, right, query, slot))
+        case _:
+            raise unfit("ONNX", "a pattern of attlas.patterns", str(pattern))
+
+
+def _mixed(n: GraphNumbers, query: str, slot: str, seed: int) -> str:
+    """The hash of `Scattered`: mod 2³² keeps 32 bits, div 2¹⁶ shifts by 16."""
+    of_pair = n.of("Add", n.of("Mul", query, 73_856_093), n.of("Mul", slot, 19_349_663))
+    mixed = n.of("Add", of_pair, seed * 83_492_791)
+    for multiplier in (0x45D9F3B, 0x119DE1F3):
+        mixed = n.of("Mod", mixed, 2**32)
+        mixed = n.of("BitwiseXor", mixed, n.of("Div", mixed, 2**16))
+        mixed = n.of("Mod", n.of("Mul", mixed, multiplier), 2**32)
+    return n.of("BitwiseXor", mixed, n.of("Div", mixed, 2**16))
+
+
+# Self-attention that looks where a pattern lets it, as nodes of a graph.
+
+
+_SMALLEST_BLOCK = 32  # queries, as in `banded_attention`
+
+
+class GraphLooking:
+    """softmax(q kᵀ) v over the slots that the pattern lets a query see and that are real (batch,
+    slots); a query that sees nothing reads zeros. There are as many queries as slots.
+
+    Where the pattern has a bound, blocks of B queries meet strips of slots, as `banded_attention`
+    cuts them: time and memory grow with length × window, else with length². Every size is found in
+    the graph, because the length is free.
+    """
+
+    def __init__(self, graph: Graph, pattern: Pattern, real: str) -> None:
+        self.graph, self.pattern, self.real = graph, pattern, real
+        self.n = GraphNumbers(graph)
+        self.count = self.n.size(real, 1)
+        self.marks = tuple(sorted(pattern.bound.marks))
+
+    def read(self, asked: str, kept: Heads) -> str:
+        """Of queries (batch, heads, slots, width) the contexts, in the same shape."""
+        bound = self.pattern.bound
+        if bound.back is None or bound.ahead is None:
+            return self._of_all(asked, kept, self.n.up_to(self.count))
+        context = self._of_blocks(asked, kept, bound.back, bound.ahead)
+        return self._with_marks(context, asked, kept) if self.marks else context
+
+    def _of_all(self, asked: str, kept: Heads, places: str) -> str:
+        """What queries at these places (queries,) read of all slots."""
+        n = self.n
+        query, slot = n.apart(places, 1), n.apart(n.up_to(self.count), 0)
+        seen = n.of("And", allowed(n, self.pattern, query, slot), n.apart(self.real, 1, 2))
+        return attended(self.graph, asked, kept, seen)
+
+    def _of_blocks(self, asked: str, kept: Heads, back: int, ahead: int) -> str:
+        """What all queries read of the strips and the marks."""
+        graph, n = self.graph, self.n
+        last = n.of("Sub", self.count, 1)
+        before, behind = n.of("Min", last, back), n.of("Min", last, ahead)
+        span = n.of("Add", before, behind)
+        block = n.of("Min", self.count, n.of("Max", span, _SMALLEST_BLOCK))
+        starts = n.apart(n.up_to(self.count, step=block), 1)
+        query = n.of("Add", starts, n.apart(n.up_to(block), 0))  # (blocks, B)
+        around = n.up_to(n.of("Add", block, behind), n.of("Neg", before))
+        slot, exists = self._with_mark_slots(n.of("Add", starts, n.apart(around, 0)))
+        place = n.of("Max", n.of("Min", slot, last), 0)  # what does not exist is hidden
+        seen = allowed(n, self.pattern, n.apart(query, 2), n.apart(slot, 1))
+        seen = n.of("And", seen, n.apart(exists, 1))
+        real = graph.node("Gather", self.real, place, axis=1)
+        context = attended(
+            graph,
+            graph.node("Gather", asked, n.of("Min", query, last), axis=2),
+            Heads(*(graph.node("Gather", one, place, axis=2) for one in (kept.keys, kept.values))),
+            n.of("And", seen, n.apart(real, 1, 3)),
+            axes=5,  # (batch, heads, blocks, queries or slots, width)
+        )
+        outer, width = (
+            graph.node("Shape", asked, start=start, end=end) for start, end in ((0, 2), (3, 4))
+        )
+        shape = graph.node("Concat", outer, graph.integers(-1), width, axis=0)
+        joined = graph.node("Reshape", context, shape)
+        stop = n.apart(self.count, 0)
+        return graph.node("Slice", joined, graph.integers(0), stop, graph.integers(2))
+
+    def _with_mark_slots(self, strips: str) -> tuple[str, str]:
+        """Each block's slots (blocks, slots), the marks behind its strip; and which of them exist
+        and are not there twice.
+        """
+        graph, n = self.graph, self.n
+        inside = n.of("And", n.of("GreaterOrEqual", strips, 0), n.of("Less", strips, self.count))
+        if not self.marks:
+            return strips, inside
+        inside = n.of("And", inside, n.of("Not", n.among(strips, self.marks)))
+        blocks = graph.node("Shape", strips, start=0, end=1)
+        shape = graph.node("Concat", blocks, graph.integers(len(self.marks)), axis=0)
+        marks = graph.node("Expand", graph.integers(*self.marks), shape)
+        exists = n.of("Less", marks, self.count)
+        return (
+            graph.node("Concat", strips, marks, axis=1),
+            graph.node("Concat", inside, exists, axis=1),
+        )
+
+    def _with_marks(self, context: str, asked: str, kept: Heads) -> str:
+        """The context with what the queries at the marks read, which may see everything."""
+        graph, n = self.graph, self.n
+        places = n.of("Min", graph.integers(*self.marks), n.of("Sub", self.count, 1))
+        rows = graph.node("Gather", asked, places, axis=2)
+        both = graph.node("Concat", context, self._of_all(rows, kept, places), axis=2)
+        slots = n.up_to(self.count)
+        behind = n.of("Add", self.count, n.place(slots, self.marks))
+        chosen = n.of("Where", n.among(slots, self.marks), behind, slots)
+        return graph.node("Gather", both, chosen, axis=2)

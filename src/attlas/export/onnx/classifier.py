@@ -1,0 +1,121 @@
+"""One graph that onnxruntime runs: a classifier."""
+
+from importlib.resources import files
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from attlas._text import amount
+from attlas.errors import missing_extra
+from attlas.export.base import OF_LABELS, of_longest, of_vocabulary
+from attlas.export.onnx.builder import Graph
+from attlas.export.onnx.layers import GraphLayers, encoded, pooled
+from attlas.models import Classifier, ClassifierConfig
+from attlas.models.classifier import needed
+from attlas.models.transformer.config import patterns_of
+from attlas.patterns import Pattern, everywhere
+from attlas.patterns.shapes import Both, Either, Landmarks, Strided, Window
+from attlas.runs.loaded import ClassifierSubject
+
+# How long a text may be that a classifier sees as a whole.
+
+
+_BEYOND = 4096  # tokens beyond what patterns name: what is all seen until there is seen for good
+_MOST = 65_536  # tokens of the longest text that is asked about
+
+
+def seen_whole(model: Classifier, config: ClassifierConfig) -> int | None:
+    """So many tokens of a text, and fewer, all play a part in its label; None = any number does
+    that the model can read.
+
+    Only where the first token alone is pooled can it be otherwise. Beyond `_MOST` tokens nobody has
+    looked: where the patterns name such numbers, no more than these are known to be seen.
+    """
+    patterns = patterns_of(config.patterns, config.layers)
+    if config.pooling != "first" or all(pattern == everywhere for pattern in patterns):
+        return None
+    most = min(_MOST, _BEYOND + config.layers * max(map(_greatest, patterns)))
+    if model.longest is not None:
+        most = min(most, model.longest - 1)  # and END
+    tokens = 1
+    while tokens < most:
+        tokens = min(2 * tokens, most)
+        # By n: how long a text has to be, its END included, for its first n tokens to be seen.
+        whole = needed(patterns, tokens + 1)[:-1].cummax(0).values
+        unseen = torch.nonzero(whole > torch.arange(2, tokens + 2))
+        if len(unseen):
+            return int(unseen[0])
+    return most if most == _MOST else None
+
+
+def _greatest(pattern: Pattern) -> int:
+    """The greatest place or distance that it names: far beyond, it does what it does before."""
+    match pattern:
+        case Both(left, right) | Either(left, right):
+            return max(_greatest(left), _greatest(right))
+        case Window(number) | Strided(number):
+            return number
+        case Landmarks(places):
+            return max(places, default=0)
+        case _:
+            return 0
+
+
+CLASSIFIER, EXAMPLE = "classifier.onnx", "classify.py"
+
+
+def write_onnx_classifier(subject: ClassifierSubject, folder: Path) -> list[str]:
+    """`classifier.onnx`, the vocabulary, the labels, and `classify.py`, which uses them without
+    attlas; the same logits up to rounding.
+
+    source (batch, slots) int64, real (batch, slots) bool → logits and probabilities (batch,
+    labels).
+
+    Gives back what a reader of the folder has to know.
+    Errors: `AttlasError` where onnx is missing.
+    """
+    try:
+        import onnx  # noqa: F401
+    except ImportError:
+        raise missing_extra("the export to ONNX", "onnx") from None
+    graph = classifier_graph(subject.model, subject.config)
+    longest, seen = subject.model.longest, seen_whole(subject.model, subject.config)
+    facts = {"longest": longest, "seen": seen}
+    graph.save(folder / CLASSIFIER, {name: n for name, n in facts.items() if n is not None})
+    subject.vocabularies.save(folder)
+    example = files("attlas.export.onnx").joinpath("templates", "classify.py")
+    (folder / EXAMPLE).write_bytes(example.read_bytes())
+    return [
+        f"{CLASSIFIER}: {graph.signature}. In real true = a token; padding may stand anywhere.",
+        *OF_LABELS,
+        of_vocabulary(subject.vocabularies.text),
+        *([] if longest is None else [of_longest(longest, "reads")]),
+        *([] if seen is None else [_of_seen(seen)]),
+        f"python {EXAMPLE} < texts > labels writes the label of each line and its probability, by "
+        "numpy, onnxruntime and sentencepiece alone. What a reader has to know of a text is told "
+        "on the standard error.",
+    ]
+
+
+def _of_seen(seen: int) -> str:
+    return (
+        "The label comes from what the first token sees, which of a text of more than "
+        f"{amount(seen, 'token')} may not be all: {EXAMPLE} says so, and Classification.unread of "
+        "attlas counts what is not."
+    )
+
+
+def classifier_graph(model: Classifier, config: ClassifierConfig) -> Graph:
+    """Source (batch, slots) and which slots are real → logits and probabilities (batch, labels)."""
+    graph = Graph("classifier")
+    source = graph.input("source", np.int64, ("batch", "slots"))
+    real = graph.input("real", np.bool_, ("batch", "slots"))
+    layers = GraphLayers(graph, config)
+    x = encoded(layers, source, real, model.embedding, model.positions, model.encoder)
+    pooling = pooled(graph, x, real, model.pooling)
+    logits = graph.mapped(pooling, model.output.weight, model.output.bias)
+    shape = ("batch", model.output.out_features)
+    graph.output(logits, "logits", np.float32, shape)
+    graph.output(graph.node("Softmax", logits, axis=-1), "probabilities", np.float32, shape)
+    return graph

@@ -1,0 +1,383 @@
+"""The layers of a Transformer as nodes of a graph."""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from attlas.export.base import Linear, all_heads
+from attlas.export.onnx.attention import GraphAttention, GraphLooking, Heads, Source, attended
+from attlas.export.onnx.builder import Graph, GraphNumbers
+from attlas.layers import LearnedPositions, MultiHead, Positions, SinusoidalPositions
+from attlas.models.classifier import (
+    AttentivePooling,
+    FirstPooling,
+    MaxPooling,
+    MeanPooling,
+    Pooling,
+)
+from attlas.models.embedding import Embedding, Output
+from attlas.models.transformer.block import Encoder
+from attlas.models.transformer.config import BlockConfig
+from attlas.patterns import everywhere
+from attlas.runs.loaded import unfit
+
+# From one vector for each token to one for the whole text, as nodes of a graph.
+
+
+_FLOAT_OF_GRAPH_POOLING, _INT32 = 1, 6  # the numbers that onnx.TensorProto gives these types
+_LEAST = float(np.finfo(np.float32).min)
+
+
+def pooled(graph: Graph, vectors: str, real: str, pooling: Pooling) -> str:
+    """(batch, slots, width) → (batch, width); a text without a token pools to 0."""
+    slots = graph.node("Unsqueeze", real, graph.integers(2))
+    match pooling:
+        case MeanPooling():
+            kept = graph.node("Where", slots, vectors, graph.number(0.0))
+            total = graph.node("ReduceSum", kept, graph.integers(1), keepdims=0)
+            ones = graph.node("Cast", real, to=_FLOAT_OF_GRAPH_POOLING)
+            count = graph.node("ReduceSum", ones, graph.integers(1), keepdims=1)
+            return graph.node("Div", total, graph.node("Max", count, graph.number(1.0)))
+        case MaxPooling():
+            kept = graph.node("Where", slots, vectors, graph.number(_LEAST))
+            greatest = graph.node("ReduceMax", kept, graph.integers(1), keepdims=0)
+            return _of_texts(graph, greatest, real)
+        case FirstPooling():
+            ones = graph.node("Cast", real, to=_INT32)
+            first = graph.node("ArgMax", ones, axis=1, keepdims=1)
+            return _of_texts(graph, graph.node("GatherND", vectors, first, batch_dims=1), real)
+        case AttentivePooling():
+            attention = GraphAttention(graph, pooling.attention)
+            source = Source(attention.keys(vectors), vectors, real)
+            query = graph.constant(pooling.query.unsqueeze(0))  # the same for every text
+            return attention.look(query, source, None)[0]
+        case _:
+            raise unfit("ONNX", "mean, max, first or attentive pooling", type(pooling).__name__)
+
+
+def _of_texts(graph: Graph, vectors: str, real: str) -> str:
+    """The vectors of texts that have a token, and zeros."""
+    ones = graph.node("Cast", real, to=_INT32)
+    any_ = graph.node("ReduceMax", ones, graph.integers(1), keepdims=1)
+    known = graph.node("Cast", any_, to=9)
+    return graph.node("Where", known, vectors, graph.number(0.0))
+
+
+# Layers of GRU or LSTM cells as nodes of a graph.
+
+
+# Which of torch's gates stand where in ONNX: reset, update, new → update, reset, new of a GRU;
+# in, forget, new, out → in, out, forget, new of an LSTM.
+_GRU, _LSTM = (1, 0, 2), (0, 3, 1, 2)
+
+
+class GraphRecurrence:
+    """What `nn.GRU` or `nn.LSTM` computes, by the operators of the same names.
+
+    A state has one part, h, or two, h and c.
+    """
+
+    def __init__(self, graph: Graph, rnn: nn.GRU | nn.LSTM) -> None:
+        self.graph = graph
+        self.rnn = rnn
+        self.directions = 2 if rnn.bidirectional else 1
+        self.parts = 2 if rnn.mode == "LSTM" else 1
+
+    def read(self, x: str, lengths: str) -> tuple[str, list[list[str]]]:
+        """(batch, slots, width) → outputs (batch, slots, directions · hidden), and of each part
+        each layer's last state (directions, batch, hidden).
+
+        lengths (batch,) int32: where each row ends; the backward direction begins there.
+        """
+        graph = self.graph
+        x = graph.node("Transpose", x, perm=[1, 0, 2])
+        final: list[list[str]] = [[] for _ in range(self.parts)]
+        for layer in range(self.rnn.num_layers):
+            outputs, *ends = self._layer(layer, x, lengths)
+            apart = graph.node("Transpose", outputs, perm=[0, 2, 1, 3])
+            x = graph.reshaped(apart, 0, 0, self.directions * self.rnn.hidden_size)
+            for part, end in zip(final, ends, strict=True):
+                part.append(end)
+        return graph.node("Transpose", x, perm=[1, 0, 2]), final
+
+    def step(self, entering: str, before: list[str]) -> tuple[str, list[str]]:
+        """(batch, width), and of each part what was before (batch, layers, hidden) → the top
+        layer's h (batch, hidden), and what is after.
+        """
+        graph = self.graph
+        x = graph.node("Unsqueeze", entering, graph.integers(0))
+        layers: list[list[str]] = [[] for _ in before]
+        for layer in range(self.rnn.num_layers):
+            states = [
+                graph.node("Unsqueeze", self.of(one, layer), graph.integers(0)) for one in before
+            ]
+            _, *ends = self._layer(layer, x, "", *states)
+            x = ends[0]  # of the one step of the one direction
+            for part, end in zip(layers, ends, strict=True):
+                part.append(end)
+        after = [
+            graph.node("Transpose", graph.node("Concat", *part, axis=0), perm=[1, 0, 2])
+            for part in layers
+        ]
+        return graph.node("Squeeze", x, graph.integers(0)), after
+
+    def of(self, part: str, layer: int) -> str:
+        """One layer (batch, hidden) of a part (batch, layers, hidden)."""
+        return self.graph.node("Gather", part, self.graph.number(layer, np.int64), axis=1)
+
+    def _layer(self, layer: int, x: str, lengths: str, *states: str) -> list[str]:
+        """(slots, batch, width) → (slots, directions, batch, hidden), and the last state."""
+        first = layer * self.directions
+        of_input, of_state, *biases = (
+            torch.stack([self._ordered(part) for part in parts])
+            for parts in zip(*self.rnn.all_weights[first : first + self.directions], strict=True)
+        )
+        attributes: dict[str, Any] = {"hidden_size": self.rnn.hidden_size}
+        if self.directions == 2:
+            attributes["direction"] = "bidirectional"
+        if self.parts == 1:
+            attributes["linear_before_reset"] = 1  # the reset gate acts behind the matrix
+        weights = (of_input, of_state, torch.cat(biases, dim=1))
+        constants = (self.graph.constant(weight) for weight in weights)
+        return self.graph.several(
+            1 + self.parts, self.rnn.mode, x, *constants, lengths, *states, **attributes
+        )
+
+    def _ordered(self, weight: Tensor) -> Tensor:
+        order = _LSTM if self.parts == 2 else _GRU
+        gates = weight.detach().chunk(len(order))
+        return torch.cat([gates[number] for number in order])
+
+
+# Where ids become vectors, and features the logits of ids, as nodes of a graph.
+
+
+def embedded(graph: Graph, ids: str, embedding: Embedding) -> str:
+    """The vectors of these ids (…,): (…, width)."""
+    return graph.node("Gather", _rows(graph, embedding), ids)
+
+
+def logits(graph: Graph, features: str, output: Output, embedding: Embedding) -> str:
+    """W f + b of features (batch, width); tied, W is the embedding, behind a bottleneck or not."""
+    if output.bottleneck is not None:
+        features = graph.mapped(features, output.bottleneck.weight)
+    own = output.weight
+    rows = _rows(graph, embedding) if own is None else graph.constant(own)
+    return graph.node("Gemm", features, rows, graph.constant(output.bias), transB=1)
+
+
+def _rows(graph: Graph, embedding: Embedding) -> str:
+    return graph.constant(embedding.weight, f"{embedding.side} embedding")  # once in a graph
+
+
+_FLOAT_OF_GRAPH_LAYERS, _DOUBLE = 1, 11  # the numbers that onnx.TensorProto gives these types
+
+
+@dataclass(frozen=True, slots=True)
+class Turns:
+    """Positions (count,), and sines and cosines of their angles (count, half a width)."""
+
+    positions: str
+    sine: str
+    cosine: str
+
+
+class GraphLayers:
+    """What `attlas.layers` and the Transformer compute, in the words of ONNX.
+
+    Every method takes names of values and gives back the name of another; x is (batch, positions,
+    width).
+    """
+
+    def __init__(self, graph: Graph, config: BlockConfig) -> None:
+        self.graph = graph
+        self.heads = config.heads
+        self.width = config.width
+        self.rotary = config.positions == "rotary"
+        self.activation = config.activation
+        self.pre = config.placement == "pre"
+
+    def embedded(self, ids: str, embedding: Embedding) -> str:
+        """Their vectors, times √width."""
+        vectors = embedded(self.graph, ids, embedding)
+        return self.graph.node("Mul", vectors, self.graph.number(math.sqrt(self.width)))
+
+    def positions(self, places: str) -> Turns:
+        """p · 10000^(−2i/d), in double precision as in `attlas.layers.positional`."""
+        graph = self.graph
+        width = self.width // self.heads if self.rotary else self.width
+        frequencies = np.exp(np.arange(0, width, 2) * (-math.log(10_000.0) / width))
+        exact = graph.node("Cast", places, to=_DOUBLE)
+        angles = graph.node(
+            "Mul",
+            graph.node("Unsqueeze", exact, graph.integers(1)),
+            graph.constant(frequencies.astype(np.float64)),
+        )
+        sine, cosine = (
+            graph.node("Cast", graph.node(operator, angles), to=_FLOAT_OF_GRAPH_LAYERS)
+            for operator in ("Sin", "Cos")
+        )
+        return Turns(places, sine, cosine)
+
+    def placed(self, x: str, positions: Positions, turns: Turns) -> str:
+        """The embeddings with their positions."""
+        graph = self.graph
+        if isinstance(positions, LearnedPositions):
+            table = graph.constant(positions.vectors.weight)
+            return graph.node("Add", x, graph.node("Gather", table, turns.positions))
+        if isinstance(positions, SinusoidalPositions):
+            pairs = self._paired(turns.sine, turns.cosine)
+            return graph.node("Add", x, graph.reshaped(pairs, -1, self.width))
+        return x
+
+    def seen(self, real: str) -> str:
+        """Which slots may be looked at, for every head and query."""
+        return self.graph.node("Unsqueeze", real, self.graph.integers(1, 2))
+
+    def around(self, x: str, residual: Any, sublayer: Callable[[str], str]) -> str:
+        """A sublayer with add & norm."""
+        added = sublayer(self.normed(x, residual.norm) if self.pre else x)
+        x = self.graph.node("Add", x, added)
+        return x if self.pre else self.normed(x, residual.norm)
+
+    def normed(self, x: str, norm: nn.Module | None) -> str:
+        """LayerNorm or RMSNorm; x itself where there is none."""
+        graph = self.graph
+        if norm is None:
+            return x
+        if isinstance(norm, nn.LayerNorm):
+            scale, bias = graph.constant(norm.weight), graph.constant(norm.bias)
+            return graph.node("LayerNormalization", x, scale, bias, epsilon=norm.eps)
+        assert isinstance(norm, nn.RMSNorm)
+        assert norm.eps is not None
+        mean = graph.node("ReduceMean", graph.node("Mul", x, x), graph.integers(-1))
+        root = graph.node("Sqrt", graph.node("Add", mean, graph.number(norm.eps)))
+        return graph.node("Mul", graph.node("Div", x, root), graph.constant(norm.weight))
+
+    def thought(self, x: str, layer: Any) -> str:
+        """The feed-forward."""
+        return self.around(x, layer.around_feedforward, lambda y: self._fed(y, layer.feedforward))
+
+    def remembered(self, x: str, attention: MultiHead, turns: Turns | None) -> Heads:
+        """Keys and values; turns: where these positions are."""
+        _, key, value = all_heads(attention)
+        keys = self._turned(self._apart(self._mapped(x, key)), turns)
+        return Heads(keys, self._apart(self._mapped(x, value)))
+
+    def longer(self, past: Heads, new: Heads) -> Heads:
+        """The past and what is new behind it."""
+        return Heads(
+            self.graph.node("Concat", past.keys, new.keys, axis=2),
+            self.graph.node("Concat", past.values, new.values, axis=2),
+        )
+
+    def asked(self, x: str, attention: MultiHead, turns: Turns | None) -> str:
+        """q / √d of each head, (batch, heads, queries, width of a head)."""
+        query, _, _ = all_heads(attention)
+        asked = self._turned(self._apart(self._mapped(x, query)), turns)
+        return self.graph.node("Mul", asked, self.graph.number((self.width // self.heads) ** -0.5))
+
+    def merged(self, context: str, attention: MultiHead) -> str:
+        """What the heads read, as one context."""
+        merged = self.graph.node("Transpose", context, perm=[0, 2, 1, 3])
+        return self._of(self.graph.reshaped(merged, 0, 0, self.width), attention.of_heads)
+
+    def read(
+        self, x: str, kept: Heads, attention: MultiHead, seen: str | None, turns: Turns | None
+    ) -> str:
+        """softmax(q kᵀ / √d) v per head, over the seen slots, merged."""
+        asked = self.asked(x, attention, turns)
+        return self.merged(attended(self.graph, asked, kept, seen), attention)
+
+    def _fed(self, x: str, feedforward: Any) -> str:
+        graph = self.graph
+        inner = self._of(x, feedforward.inner)
+        match self.activation:
+            case "swiglu":
+                silu = graph.node("Mul", inner, graph.node("Sigmoid", inner))
+                inner = graph.node("Mul", silu, self._of(x, feedforward.gate))
+            case "gelu":
+                error = graph.node("Erf", graph.node("Mul", inner, graph.number(math.sqrt(0.5))))
+                half = graph.node("Mul", inner, graph.number(0.5))
+                inner = graph.node("Mul", half, graph.node("Add", error, graph.number(1.0)))
+            case _:
+                inner = graph.node("Relu", inner)
+        return self._of(inner, feedforward.outer)
+
+    def _of(self, x: str, linear: nn.Linear) -> str:
+        return self._mapped(x, (linear.weight, linear.bias))
+
+    def _mapped(self, x: str, linear: Linear) -> str:
+        return self.graph.mapped(x, *linear)
+
+    def _apart(self, x: str) -> str:
+        """(batch, positions, width) as (batch, heads, positions, width of a head)."""
+        split = self.graph.reshaped(x, 0, 0, self.heads, self.width // self.heads)
+        return self.graph.node("Transpose", split, perm=[0, 2, 1, 3])
+
+    def _turned(self, vectors: str, turns: Turns | None) -> str:
+        """Rotary positions, where the model has them and a position is given."""
+        if turns is None or not self.rotary:
+            return vectors
+        graph = self.graph
+        width = self.width // self.heads
+        pairs = graph.reshaped(vectors, 0, 0, 0, width // 2, 2)
+        even = graph.node("Gather", pairs, graph.number(0, np.int64), axis=-1)
+        odd = graph.node("Gather", pairs, graph.number(1, np.int64), axis=-1)
+
+        def times(first: str, second: str) -> str:
+            return graph.node("Mul", first, second)
+
+        turned = self._paired(
+            graph.node("Sub", times(even, turns.cosine), times(odd, turns.sine)),
+            graph.node("Add", times(even, turns.sine), times(odd, turns.cosine)),
+        )
+        return graph.reshaped(turned, 0, 0, 0, width)
+
+    def _paired(self, first: str, second: str) -> str:
+        """Both side by side on a new last axis."""
+        graph = self.graph
+        ends = (graph.node("Unsqueeze", one, graph.integers(-1)) for one in (first, second))
+        return graph.node("Concat", *ends, axis=-1)
+
+
+# The Transformer's encoder as nodes of a graph.
+
+
+def encoded(
+    layers: GraphLayers,
+    source: str,
+    real: str,
+    embedding: Embedding,
+    positions: Positions,
+    encoder: Encoder,
+) -> str:
+    """One vector for each id of a source (batch, slots): (batch, slots, width).
+
+    real (batch, slots): which slots are; what stands in the others is not read.
+    """
+    graph = layers.graph
+    n = GraphNumbers(graph)
+    source = graph.node("Where", real, source, graph.number(0, np.int64))  # junk is no id
+    turns = layers.positions(n.up_to(n.size(source, 1)))
+    x = layers.placed(layers.embedded(source, embedding), positions, turns)
+    seen = layers.seen(real)
+
+    def look(attention: MultiHead, y: str) -> str:
+        kept = layers.remembered(y, attention, turns)
+        if attention.pattern == everywhere:
+            return layers.read(y, kept, attention, seen, turns)
+        looking = GraphLooking(graph, attention.pattern, real)
+        return layers.merged(looking.read(layers.asked(y, attention, turns), kept), attention)
+
+    each: Any = encoder.layers
+    for layer in each:
+        x = layers.around(x, layer.around_self_attention, partial(look, layer.self_attention))
+        x = layers.thought(x, layer)
+    return layers.normed(x, encoder.norm)

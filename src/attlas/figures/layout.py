@@ -1,0 +1,188 @@
+"""The sheet that a figure stands on: as large as what is drawn, measured and never guessed."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from matplotlib.artist import Artist
+from matplotlib.axes import Axes
+from matplotlib.axis import Axis
+from matplotlib.backends.backend_agg import FigureCanvasAgg, RendererAgg
+from matplotlib.figure import Figure
+from matplotlib.text import Text
+from matplotlib.transforms import Bbox, BboxBase
+
+from attlas.figures.fonts import Lettering
+
+INK, QUIET = "#1a1a1a", "#6b6b6b"  # both readable on white
+COLOURS = "Blues"  # light = little, dark = much; keeps its order in greyscale and to every eye
+MARGIN = 0.08  # inches around everything
+TITLE, LABEL, SMALL = 10.0, 9.0, 7.0  # points
+DOTS = 200  # per inch, in a PNG
+
+
+def sheet() -> Figure:
+    """A blank figure that belongs to no window and no global state."""
+    return Figure(figsize=(1.0, 1.0), dpi=DOTS, facecolor="white")
+
+
+def axes_at(figure: Figure, area: Bbox) -> Axes:
+    """Axes that draw in this rectangle, in inches from the sheet's first lower left corner."""
+    axes = figure.add_axes(_fraction(figure, area))
+    axes.tick_params(length=0, colors=INK)
+    axes.spines[:].set(color=QUIET, linewidth=0.5)
+    return axes
+
+
+def area_of(axes: Axes) -> Bbox:
+    """Where these axes draw, in inches."""
+    return _in_inches(axes, axes.get_window_extent())
+
+
+def extent_of(axes: Axes) -> Bbox:
+    """Where these axes and all their labels are, in inches."""
+    box = axes.get_tightbbox(_renderer(_figure(axes)))
+    assert box is not None  # only what is invisible has none
+    return _in_inches(axes, box)
+
+
+def width_of(text: Text) -> float:
+    """The width of a text as it stands, in inches."""
+    figure = _figure(text)
+    return text.get_window_extent(_renderer(figure)).width / figure.dpi
+
+
+def put_title(axes: Axes, title: str, style: dict[str, Any]) -> None:
+    """Write a title above everything that these axes hold so far."""
+    area = area_of(axes)
+    above = (extent_of(axes).y1 - area.y1 + 0.1) / area.height
+    axes.set_title(title, y=1 + above, pad=0, color=INK, **style)
+
+
+def level_titles(row: Sequence[Axes]) -> None:
+    """Raise the titles over axes that hang from one line to the highest among them."""
+    heights = [area_of(axes).height for axes in row]
+    above = max(
+        (axes.title.get_position()[1] - 1) * height
+        for axes, height in zip(row, heights, strict=True)
+    )
+    for axes, height in zip(row, heights, strict=True):
+        axes.title.set_y(1 + above / height)
+
+
+def move(axes: Axes, right: float = 0.0, up: float = 0.0) -> None:
+    """Shift these axes by inches."""
+    axes.set_position(_fraction(_figure(axes), area_of(axes).translated(right, up)))
+
+
+def fit(figure: Figure) -> None:
+    """Cut or grow the sheet to what stands on it; all axes keep their size in inches."""
+    areas = [area_of(axes) for axes in figure.axes]
+    whole = Bbox.union([extent_of(axes) for axes in figure.axes])
+    figure.set_size_inches(whole.width + 2 * MARGIN, whole.height + 2 * MARGIN)
+    for axes, area in zip(figure.axes, areas, strict=True):
+        moved = area.translated(MARGIN - whole.x0, MARGIN - whole.y0)
+        axes.set_position(_fraction(figure, moved))
+
+
+def _fraction(figure: Figure, inches: Bbox) -> tuple[float, float, float, float]:
+    width, height = figure.get_size_inches()
+    return inches.x0 / width, inches.y0 / height, inches.width / width, inches.height / height
+
+
+def _in_inches(artist: Artist, box: BboxBase) -> Bbox:
+    return box.transformed(_figure(artist).dpi_scale_trans.inverted())
+
+
+def _figure(artist: Artist) -> Figure:
+    figure = artist.get_figure(root=True)
+    assert figure is not None  # everything here stands on a sheet
+    return figure
+
+
+def _renderer(figure: Figure) -> RendererAgg:
+    return FigureCanvasAgg(figure).get_renderer()  # type: ignore[no-any-return, no-untyped-call]
+
+
+# Tokens along an axis: all of them while they can be read, else evenly thinned, and saying so.
+
+
+_LINE = 1.3 / 72  # inches of a line of text for each point of its size
+_SLANTED = 1.3  # a line at 45° needs this much more room along the axis, √2 less some white
+
+
+def name_slots(
+    axes: Axes,
+    tokens: Sequence[str],
+    room: float,
+    lettering: Lettering,
+    name: str,
+    per_tick: int = 1,
+) -> None:
+    """Label the x axis, on the side where its ticks are; `room` is inches for each token.
+
+    Labels lie flat where they fit, lean where there is room for a leaning line, else stand.
+    """
+    on_top = axes.xaxis.get_ticks_position() == "top"
+    every, texts = _place(axes.xaxis, tokens, room, room < LABEL * _LINE, lettering, per_tick)
+    _name(axes.xaxis, name, len(tokens), every)
+    widest = max(width_of(text) for text in texts)
+    if widest + 0.04 <= room * every:
+        style = {"rotation": 0, "ha": "center", "va": "bottom" if on_top else "top"}
+    elif room * every >= LABEL * _LINE * _SLANTED:
+        style = {"rotation": 45, "ha": "left" if on_top else "right", "va": "center"}
+    else:
+        style = {"rotation": 90, "ha": "left" if on_top else "right", "va": "center"}
+    for text in texts:
+        text.set(rotation_mode="anchor", **style)
+
+
+def name_queries(
+    axes: Axes,
+    tokens: Sequence[str],
+    room: float,
+    lettering: Lettering,
+    name: str,
+    per_tick: int = 1,
+) -> None:
+    """Label the y axis; `room` is inches for each token."""
+    every, _ = _place(axes.yaxis, tokens, room, room < LABEL * _LINE, lettering, per_tick)
+    _name(axes.yaxis, name, len(tokens), every)
+
+
+def _place(
+    axis: Axis,
+    tokens: Sequence[str],
+    room: float,
+    crowded: bool,
+    lettering: Lettering,
+    per_tick: int,
+) -> tuple[int, list[Text]]:
+    size = SMALL if crowded else LABEL
+    every = _thinned(size * _LINE / room)
+    chosen = range(0, len(tokens), every)
+    # Token i is in the middle of its share of cell i // per_tick, whose own middle is an integer.
+    places = [(i + 0.5) / per_tick - 0.5 for i in chosen]
+    axis.set_ticks(places, [lettering.label(tokens[i]) for i in chosen], **lettering.style(size))
+    texts = axis.get_ticklabels()
+    for text in texts:
+        text.set_color(INK)
+    return every, texts
+
+
+def _name(axis: Axis, name: str, tokens: int, every: int) -> None:
+    thinned = f" · every {_ordinal(every)} of {tokens:,} is named" if every > 1 else ""
+    axis.set_label_text(f"{name}{thinned}", color=QUIET, size=SMALL)
+
+
+def _thinned(least: float) -> int:
+    """The smallest of 1, 2, 5, 10, 20, 50, … that is at least this."""
+    power = 1
+    while True:
+        for step in (power, 2 * power, 5 * power):
+            if step >= least:
+                return step
+        power *= 10
+
+
+def _ordinal(number: int) -> str:
+    return {2: "2nd"}.get(number, f"{number}th")

@@ -1,0 +1,146 @@
+"""From a trace to the maps in it, and to their figure."""
+
+import warnings
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from matplotlib.figure import Figure
+
+from attlas.errors import AttlasError, listed, quoted
+from attlas.figures.heatmap import ACROSS, WITHIN, Map, side_by_side
+from attlas.recording import Reading, Trace
+from attlas.recording.trace import axes_of
+
+
+def figure_of(trace: Trace, *, layer: str | None = None, row: int = 0) -> Figure:
+    """All that a batch row of a trace holds, as heatmaps side by side on one scale.
+
+    layer, row: as `maps_of`; many layers of many heads are better drawn a layer at a time.
+
+    >>> import torch, attlas
+    >>> attention = attlas.layers.MultiHead(width=16, heads=4)
+    >>> source = torch.randn(1, 3, 16)
+    >>> with attlas.observe(attention) as trace:
+    ...     context = attention(source, attention.remember(source))
+    >>> trace.label(source=[["my", "own", "words"]])
+    >>> figure = attlas.figures.figure_of(trace)
+    >>> [axes.get_title() for axes in figure.axes[:4]]
+    ['model, head 0', 'model, head 1', 'model, head 2', 'model, head 3']
+    >>> attlas.figures.save(figure, "maps.png")
+
+    Errors: `AttlasError` as `maps_of` and `side_by_side`.
+    """
+    maps = maps_of(trace, row, layer=layer)
+    # A map that stands alone needs no name.
+    return side_by_side(maps if len(maps) != 1 else dict.fromkeys([""], *maps.values()))
+
+
+def maps_of(trace: Trace, row: int = 0, *, layer: str | None = None) -> dict[str, Map]:
+    """Every head of every call of every layer as a map of its own, for this batch row, by name.
+
+    A name is the layer's path, with the call and the head where there are several, all counted
+    from 0: "decoder.attention", "decoder.layers.1, head 3". Axes as long as the trace's target or
+    source carry its tokens, others their positions; they are called source and target where one
+    looks at the other, else key and query. layer: only the maps whose names begin so; None = all.
+    Where this ends a part of some names, only those: "decoder.layers.1" is not "….10", nor
+    "head 1" "head 12".
+
+    Maps of a beam search have several rows of each text where a decoder looks, and one where an
+    encoder does: which rows are of one text, nobody says, and only row 0 is of the first in all of
+    them. Of another row `layer` chooses maps that have as many rows as each other.
+
+    Errors: `AttlasError` for a row that a map does not have, or that is of several texts, and where
+    no name begins so.
+    Warns with `UnfitTokens` where this row has fewer tokens than the axes that would show them have
+    places, and another row as many.
+    """
+    places = _places(trace)
+    named = _beginning_so(places, layer or "")
+    if places and not named:
+        raise AttlasError(
+            "the beginning of a map's name", quoted(layer), f"choose from: {listed(places)}"
+        )
+    _check_row(places, named, row)
+    maps = {name: _map_at(trace, places[name], row) for name in named}
+    unfit = [text for name in named for text in _unfit(trace, places[name], row, maps[name])]
+    for text in dict.fromkeys(unfit):
+        warnings.warn(text, UnfitTokens, stacklevel=2)
+    return maps
+
+
+class UnfitTokens(UserWarning):
+    """The tokens of a row do not fit its axis, which shows positions in their place."""
+
+
+def _beginning_so(names: Iterable[str], beginning: str) -> list[str]:
+    those = [name for name in names if name.startswith(beginning)]
+    whole = [name for name in those if name[len(beginning) :][:1] in ("", ".", ",")]
+    return whole or those
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """Which map of a trace: the reading of a call of a layer, and a head of it."""
+
+    layer: str
+    reading: Reading
+    head: int
+
+
+def _places(trace: Trace) -> dict[str, _Place]:
+    """Every map of a trace, by its name."""
+    places: dict[str, _Place] = {}
+    for layer in trace.layers:
+        calls = trace.calls(layer)
+        for call, reading in enumerate(calls):
+            heads = reading.shape[1]
+            for head in range(heads):
+                numbers = [f"call {call}"] * (len(calls) > 1) + [f"head {head}"] * (heads > 1)
+                name = ", ".join([layer or "model", *numbers])
+                places[name] = _Place(layer, reading, head)
+    return places
+
+
+def _check_row(places: dict[str, _Place], named: Sequence[str], row: int) -> None:
+    """That each of these maps has this row, and that it is of the same text in all of them."""
+    batches = {name: places[name].reading.shape[0] for name in named}
+    least, most = min(batches.values(), default=0), max(batches.values(), default=0)
+    if batches and not 0 <= row < most:
+        raise AttlasError(
+            f"a batch row from 0 to {most - 1}", str(row), "choose a row of the trace"
+        )
+    if row and least != most:
+        of_each = {count: next(n for n in named if batches[n] == count) for count in (least, most)}
+        rows = " and ".join(f"{count} rows of {name!r}" for count, name in of_each.items())
+        raise AttlasError(
+            f"maps with as many batch rows as each other, or row {row} would be of several texts",
+            rows,
+            f"choose maps of the same number of rows by their layer, such as {of_each[most]!r}",
+        )
+
+
+def _map_at(trace: Trace, place: _Place, row: int) -> Map:
+    batch, _, queries, slots = place.reading.shape
+    axes = axes_of(trace, place.layer, row, batch, queries, slots)
+    names, slot_names = axes.queries or _numbers(queries), axes.slots or _numbers(slots)
+    map_ = Map.of(place.reading, slot_names, names, row=row, head=place.head)
+    return replace(map_, axes=WITHIN if axes.within else ACROSS)
+
+
+def _unfit(trace: Trace, place: _Place, row: int, map_: Map) -> list[str]:
+    """What to say of tokens of the layer that leave padding of this row unnamed."""
+    told = []
+    for rows in trace.tokens(place.layer):
+        own = len(rows[row]) if len(rows) == place.reading.shape[0] else 0
+        places = max(map(len, rows), default=0)
+        if 0 < own < places and _numbers(places) in (map_.source, map_.target):
+            tokens = f"{own:,} token{'s' if own > 1 else ''}"
+            told.append(
+                f"row {row} has {tokens} for {places:,} places, some of padding: positions are "
+                "shown; label the padding too"
+            )
+    return told
+
+
+def _numbers(count: int) -> tuple[str, ...]:
+    return tuple(map(str, range(count)))

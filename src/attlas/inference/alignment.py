@@ -1,0 +1,334 @@
+"""Which source token each target token looked at most."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from attlas.data import Characters
+from attlas.data.normalization import normalized
+from attlas.data.vocabulary import BEGIN, END, UNKNOWN, Vocabulary
+from attlas.errors import AttlasError
+from attlas.models.encoder_decoder import S, SequenceToSequence, check_evaluating
+from attlas.recording import Reading, Trace, observe
+from attlas.recording.hooks import taps, unheard
+
+Link = tuple[int, int]  # (source, target), counted from 0
+
+
+def links_of(
+    weights: Float[Tensor, "queries slots"], targets: int, sources: int
+) -> tuple[Link, ...]:
+    """(argmax_i a_ti, t) for each of the first `targets` queries t, over the first `sources` slots.
+
+    END is left out on both sides by these counts: it is no part of a text, and much attention that
+    means "nowhere" goes there. A token that looked at nothing else has no link. In the order of the
+    target; equal weights: the first source token.
+    """
+    if not targets or not sources:
+        return ()
+    weights = weights[:targets, :sources]
+    found = zip(weights.argmax(dim=1).tolist(), weights.amax(dim=1).tolist(), strict=True)
+    return tuple((source, target) for target, (source, most) in enumerate(found) if most > 0)
+
+
+def word_links(
+    links: Sequence[Link],
+    source_words: Sequence[Sequence[int]],
+    target_words: Sequence[Sequence[int]],
+) -> tuple[Link, ...]:
+    """Two words are linked where any of their tokens are; sorted, each link once.
+
+    `source_words[i]` are the words of source token i, likewise for the target.
+    """
+    return tuple(
+        sorted(
+            {
+                (source, target)
+                for i, j in links
+                for source in source_words[i]
+                for target in target_words[j]
+            }
+        )
+    )
+
+
+def pharaoh(links: Sequence[Link]) -> str:
+    """ "0-0 1-2 …": the links in the Pharaoh format, counted from 0."""
+    return " ".join(f"{source}-{target}" for source, target in links)
+
+
+# A line of text as a model reads it.
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A text and the ids that are read of it; `cut` counts the ids beyond them."""
+
+    text: str
+    ids: tuple[int, ...]
+    cut: int
+
+    def tokens(self, source: Vocabulary) -> tuple[str, ...]:
+        """The tokens that are read, as text, and END.
+
+        Only an unknown token has to be looked up in the text, which is segmented anew for it.
+        """
+        known: Sequence[str]
+        if UNKNOWN in self.ids:
+            known = source.pieces_of(self.text)[: len(self.ids)]
+        else:
+            known = source.pieces(self.ids)
+        return (*known, *source.pieces([END]))
+
+
+# Where a model looked for a translation: the finished hypothesis, read again.
+
+
+_AT_ONCE = 2**22  # weights of one layer: 16 MiB
+
+
+@dataclass(frozen=True, slots=True)
+class Rereading:
+    """The trace of one translation and the links of its tokens.
+
+    trace: readings shaped (1, heads, queries, slots); None where there is nothing to see, and then
+    `blank` says why. alignment: (source token, target token), see `links_of`.
+    """
+
+    trace: Trace | None
+    alignment: tuple[Link, ...]
+    blank: str = ""
+
+
+def reread(
+    model: SequenceToSequence[S],
+    source: Sequence[int],
+    target: Sequence[int],
+    finished: bool,
+    source_tokens: Sequence[str],
+    tokens: Sequence[str],
+) -> Rereading:
+    """Read a hypothesis once more, all positions at once, and record where the model looks.
+
+    source, target: ids without BEGIN and END; END is added to the source, and to the target where
+    it is finished. The queries are the target's tokens: query t is the one that predicts token t.
+    Errors: `AttlasError` where the model is in training mode.
+    """
+    if not taps(model):
+        return Rereading(None, (), "the model has no attention")
+    check_evaluating(model)
+    wanted = [*target, END] if finished else [*target]
+    if not wanted:
+        return Rereading(None, (), "the translation has no token")
+    trace = _observed(model, source, wanted)
+    trace.label([source_tokens], [tokens])
+    read = ["<s>", *tokens[:-1]]  # the query that predicts token t has read those before it
+    for layer in trace.layers:
+        match model.between(layer):
+            case "source":
+                trace.label_layer(layer, [source_tokens], [source_tokens])
+            case "target":
+                trace.label_layer(layer, [read], [tokens])
+    weights = attention_to_source(trace)
+    return Rereading(trace, links_of(weights, len(target), len(source)))
+
+
+def check_looks_across(model: SequenceToSequence[S]) -> None:
+    """That the model looks from the target to the source.
+
+    Errors: `AttlasError` where it does not.
+    """
+    if all(model.between(layer) != "across" for layer in taps(model).values()):
+        raise AttlasError(
+            'a model that looks at its source for decoding.unknown = "replace"',
+            "one that does not",
+            'set decoding.unknown = "keep" or "forbid", or train with model.attention',
+        )
+
+
+def attention_of(
+    model: SequenceToSequence[S], source: Sequence[int], target: Sequence[int]
+) -> Float[Tensor, "queries slots"]:
+    """`attention_to_source` of a hypothesis of at least one token, which is read again: a row for
+    each token. Whoever observes the model does not hear it.
+    """
+    with unheard():
+        trace = _observed(model, source, target)
+    return _mean([trace[layer] for layer in trace.layers if model.between(layer) == "across"])
+
+
+def _observed(model: SequenceToSequence[S], source: Sequence[int], wanted: Sequence[int]) -> Trace:
+    """One pass over all positions; query t is the one that predicts token t of `wanted`."""
+    device = next((p.device for p in model.parameters()), torch.device("cpu"))
+    ids = torch.tensor([[*source, END]], device=device)
+    asked = torch.tensor([[BEGIN, *wanted[:-1]]], device=device)
+    with torch.no_grad(), observe(model) as trace:
+        model.features(asked, model.encode(ids, torch.ones_like(ids, dtype=torch.bool)))
+    return trace
+
+
+def attention_to_source(trace: Trace) -> Float[Tensor, "queries slots"]:
+    """The mean over heads, and over the layers that look from the target to the source.
+
+    Of one block of queries after another, so that no map of all heads is held.
+    Errors: `AttlasError` where no layer of the trace does.
+    """
+    readings = [trace[layer] for layer in trace.layers if trace.looks_across(layer)]
+    if not readings:
+        raise AttlasError(
+            "a layer that looks from the target to the source",
+            f"{', '.join(trace.layers)}",
+            "align with a model whose decoder looks at its source",
+        )
+    return _mean(readings)
+
+
+def _mean(readings: Sequence[Reading]) -> Float[Tensor, "queries slots"]:
+    _, heads, queries, slots = readings[0].shape
+    step = max(1, _AT_ONCE // (heads * slots))
+    return torch.cat(
+        [
+            torch.stack(
+                [
+                    reading.rows(first, min(first + step, queries))[0].mean(dim=0)
+                    for reading in readings
+                ]
+            ).mean(dim=0)
+            for first in range(0, queries, step)
+        ]
+    )
+
+
+# Which words of a text a token belongs to, and which of them stand for unknown ones.
+
+
+_UNKNOWN = "\N{REPLACEMENT CHARACTER}"
+_CONTEXT = 8  # tokens; a character of UTF-8 is at most 4 bytes, so at most 4 tokens
+
+
+def words_of_tokens(vocabulary: Vocabulary, ids: Sequence[int], text: str) -> list[tuple[int, ...]]:
+    """For each id the words it writes in, counted from 0; words are what white space separates.
+
+    A token of white space alone is in no word; one that reaches over several words is in all of
+    them; the byte tokens of one character are all in its word. Works for every vocabulary, because
+    it asks only how the text grows with each id. `text` is what the ids stand for: its own white
+    space counts where a token cannot be written back (an unknown character).
+    """
+    written = vocabulary.decode(ids)
+    word_at = _word_at(text if _reads_as(written, text) else written)
+    found: list[tuple[int, ...]] = []
+    end = 0
+    for place in range(len(ids)):
+        # A little context is enough to see what a token adds, and keeps this linear.
+        start = max(place - _CONTEXT, 0)
+        before = vocabulary.decode(ids[start:place])
+        after = vocabulary.decode(ids[start : place + 1])
+        first = end
+        if not after.startswith(before):
+            first -= 1  # a byte changes the character that others began
+        end += len(after) - len(before)
+        if first == end > 0:
+            first -= 1  # a byte in the middle of a character changes nothing that can be seen
+        found.append(tuple(sorted({word_at[i] for i in range(first, end)} - {-1})))
+    return found
+
+
+def _reads_as(written: str, text: str) -> bool:
+    """Whether the text begins like that, character by character, but for the unknown ones."""
+    return len(written) <= len(text) and all(
+        one in (other, _UNKNOWN) for one, other in zip(written, text, strict=False)
+    )
+
+
+def _word_at(text: str) -> list[int]:
+    """The word that each character is in; −1 for white space."""
+    places: list[int] = []
+    word, inside = -1, False
+    for character in text:
+        if character.isspace():
+            inside = False
+            places.append(-1)
+        else:
+            word += not inside
+            inside = True
+            places.append(word)
+    return places
+
+
+def words_linked(
+    source: Vocabulary,
+    line: Line,
+    target_words: Callable[[], Sequence[tuple[int, ...]]],
+    links: tuple[Link, ...],
+) -> tuple[Link, ...]:
+    """Links of tokens as links of words, counted from 0; target_words: those of each token."""
+    if not links:
+        return ()
+    return word_links(links, words_of_tokens(source, line.ids, line.text), target_words())
+
+
+def words_looked_at(
+    weights: Float[Tensor, "queries slots"], source: Vocabulary, line: Line
+) -> list[str | None]:
+    """argmax_w Σ a_ti over the tokens i of source word w, for each query t: the word itself.
+
+    A word is what white space separates, whole and in the form in which the vocabulary reads it; of
+    a vocabulary of characters it is one of them. A token of several words counts for each, END for
+    none. Equal sums: the first word. None: the model looked at no word.
+    """
+    words, of_tokens = _read(source, line)
+    belongs = torch.zeros(len(of_tokens), len(words), dtype=torch.float64)
+    for token, own in enumerate(of_tokens):
+        belongs[token, list(own)] = 1.0
+    if not words:
+        return [None] * len(weights)
+    sums = (weights[:, : len(of_tokens)].double().cpu() @ belongs).tolist()
+    return [words[row.index(max(row))] if max(row) > 0.0 else None for row in sums]
+
+
+def _read(source: Vocabulary, line: Line) -> tuple[Sequence[str], list[tuple[int, ...]]]:
+    """The words of a line, and those of each token that is read of it."""
+    text = normalized(line.text, source.normalization)
+    if isinstance(source, Characters):
+        units = source.tokens_of(text)
+        read = range(len(line.ids))
+        return units, [() if units[place].isspace() else (place,) for place in read]
+    return text.split(), words_of_tokens(source, line.ids, text)
+
+
+def with_words(
+    target: Vocabulary, tokens: Sequence[int], words: Sequence[str | None]
+) -> tuple[str, list[tuple[int, ...]]]:
+    """The text of these tokens with a word in the place of each unknown one, and the words of that
+    text to which each token belongs; None: an unknown token stays.
+
+    A word stands between spaces, but a character among characters.
+    """
+    places = [
+        place
+        for place, (id_, word) in enumerate(zip(tokens, words, strict=True))
+        if id_ == UNKNOWN and word is not None
+    ]
+    parts: list[str] = []
+    of_tokens: list[tuple[int, ...]] = []
+    number = 0  # of the next word
+    for start, end in zip([0, *(p + 1 for p in places)], [*places, len(tokens)], strict=True):
+        run = tokens[start:end]
+        parts.append(target.decode(run))
+        own = words_of_tokens(target, run, parts[-1])
+        of_tokens += [tuple(number + word for word in each) for each in own]
+        number += len(parts[-1].split())
+        if end < len(tokens):
+            parts.append(words[end] or "")
+            of_tokens.append((number,))
+            number += 1
+    if isinstance(target, Characters):
+        text = "".join(parts)
+        return text, words_of_tokens(target, tokens, text)
+    text = ""
+    for part in filter(None, parts):
+        text += part if not text or text[-1].isspace() else f" {part}"
+    return text, of_tokens

@@ -1,0 +1,253 @@
+"""From a text to its label."""
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property, partial
+from itertools import islice
+from pathlib import Path
+
+import torch
+
+from attlas._text import amount, as_one_line, whole_text
+from attlas.data import LabelledVocabularies, Subwords, Vocabulary, batches_by_length, padded
+from attlas.data.vocabulary import END, UNKNOWN
+from attlas.errors import AttlasError
+from attlas.models import Classifier
+from attlas.models.encoder_decoder import check_evaluating
+from attlas.recording import Trace, observe
+from attlas.runs import Run
+
+# What a text classifier answers.
+
+
+@dataclass(frozen=True)
+class Classification:
+    """One text, classified; where the model looked is found out when it is first asked for.
+
+    label: the most probable one; among equals the first. probability: its own. probabilities: of
+    every label, by name; they sum to 1. text: as it was read, in one line. unread: how many of its
+    tokens play no part in this, because the model has no positions for them, or because it pools
+    the first token alone, which cannot see them; 0 = read whole. known: whether any of its words is
+    in the vocabulary, if only in part; where none is, the label tells nothing of this text.
+    """
+
+    text: str
+    label: str
+    probability: float
+    probabilities: Mapping[str, float]
+    unread: int
+    known: bool
+    _tokens: Callable[[], tuple[str, ...]] = field(repr=False, compare=False)
+    _look: Callable[[Sequence[str]], Trace] = field(repr=False, compare=False)
+
+    @cached_property
+    def tokens(self) -> tuple[str, ...]:
+        """One label per token that was read, for the axes of a map; END included."""
+        return self._tokens()
+
+    @cached_property
+    def trace(self) -> Trace:
+        """The attention of every layer, labelled: one pass of the model over this text, made once.
+
+        It shows the model as it is at the first asking: ask before training it further.
+        """
+        return self._look(self.tokens)
+
+
+# Whether a vocabulary has anything of a text.
+
+
+_SPELT = re.compile("▁|<0x[0-9A-F]{2}>")  # sentencepiece's space, and a byte of what it lacks
+
+
+def recognised(vocabulary: Vocabulary, ids: Sequence[int]) -> bool:
+    """Whether one of these tokens at least is more than unknown, a byte of a character, or a space.
+
+    Bytes stand for characters that the training data hardly had: a text that is spelt in them alone
+    is in another script.
+    """
+    if not isinstance(vocabulary, Subwords):
+        return any(id_ != UNKNOWN and vocabulary.decode([id_]) != " " for id_ in ids)
+    return any(_SPELT.fullmatch(vocabulary.pieces([id_])[0]) is None for id_ in ids)
+
+
+# What a reader has to know of a classification beside its label.
+
+
+EMPTY, NOTHING_KNOWN, UNREAD = (
+    "there is no word in them",
+    "none of their words is in the vocabulary, so that their labels tell nothing of them",
+    "longer than the model can read: the rest of them had no part in their labels",
+)
+"""What there is to say, of many texts at once."""
+
+
+def remarks(found: Classification) -> dict[str, str]:
+    """In words, by what says the same of many; none where the text was read whole and the
+    vocabulary has something of it."""
+    said = {}
+    if not found.text:
+        said[EMPTY] = "there is no word in it"
+    elif not found.known:
+        said[NOTHING_KNOWN] = (
+            "none of its words is in the vocabulary, so that its label tells nothing of it"
+        )
+    if found.unread:
+        tokens = amount(found.unread, "token")
+        said[UNREAD] = f"longer than the model can read: {tokens} of it had no part in its label"
+    return said
+
+
+_POOLED = ("text",)  # the query of a pooling: no token of the text, but all of it
+
+
+class TextClassifier:
+    """classifier("text") → `Classification`.
+
+    `run` is a `Run` or the path of one; which and device: as of `Translator`. A text is read as the
+    training data was: white space and `<br />` are single spaces; whole, but for what `unread`
+    counts. Of a text without a word the model knows only that it is empty.
+    May be called from many threads at once; the same text has the same probabilities in any
+    company, but for the rounding of floats.
+    """
+
+    def __init__(self, run: Run | Path | str, *, which: str = "best", device: str = "cpu") -> None:
+        opened = run if isinstance(run, Run) else Run(run)
+        model = opened.classifier(which, device)
+        self._set_up(
+            model,
+            opened.labelled_vocabularies(),
+            {"run": str(opened.path), "checkpoint": which},
+        )
+
+    @classmethod
+    def of(cls, model: Classifier, vocabularies: LabelledVocabularies) -> "TextClassifier":
+        """A classifier with a model at hand, which is put into evaluation mode."""
+        classifier = cls.__new__(cls)
+        classifier._set_up(model.eval(), vocabularies, {})
+        return classifier
+
+    def _set_up(
+        self, model: Classifier, vocabularies: LabelledVocabularies, origin: Mapping[str, str]
+    ) -> None:
+        self.model, self.vocabularies = model, vocabularies
+        self.device = next(model.parameters()).device
+        self._origin = dict(origin)
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The labels that it tells apart."""
+        return self.vocabularies.labels.names
+
+    @property
+    def facts(self) -> Mapping[str, str | int]:
+        """What is known of the model, for a report to show."""
+        return {
+            **self._origin,
+            "model": type(self.model).__name__,
+            "parameters": sum(p.numel() for p in self.model.parameters()),
+            "vocabulary": len(self.vocabularies.text),
+            "labels": ", ".join(self.labels),
+        }
+
+    def __call__(self, text: str) -> Classification:
+        """Classify one text. Errors: `AttlasError` for anything but text in Unicode."""
+        _check(text, "for several texts call classifier.many")
+        (found,) = self._answered([self._read(text)])
+        return found
+
+    def many(
+        self, texts: Iterable[str], *, window: int = 1024, tokens: int = 8192
+    ) -> Iterator[Classification]:
+        """One classification per text, in the order of the texts, while they come in.
+
+        For speed, `window` texts at a time are sorted by length and read in batches of at most
+        `tokens` padded tokens (a longer text is a batch of its own). Nothing comes out before a
+        window is full or the texts end.
+        """
+        if isinstance(texts, str):
+            raise AttlasError("several texts", "one text", "pass a list, or call classifier(text)")
+        if not isinstance(texts, Iterable):
+            raise AttlasError("several texts", type(texts).__name__, "pass a list of str")
+        if window < 1 or tokens < 1:
+            raise AttlasError(
+                "a window and a batch of at least 1", f"{window} and {tokens}", "raise them"
+            )
+        return self._windows(iter(texts), window, tokens)
+
+    def _windows(self, texts: Iterator[str], window: int, tokens: int) -> Iterator[Classification]:
+        while lines := [self._read(text) for text in islice(texts, window)]:
+            found: dict[int, Classification] = {}
+            for places in batches_by_length([line.ids for line in lines], tokens):
+                answers = self._answered([lines[place] for place in places])
+                found.update(zip(places, answers, strict=True))
+            yield from (found[place] for place in range(len(lines)))
+
+    def _read(self, text: str) -> "_Line":
+        _check(text, "pass each text as a str")
+        text = as_one_line(text)
+        ids = self.vocabularies.text.encode(text)
+        longest = self.model.longest
+        kept = ids if longest is None else ids[: longest - 1]
+        return _Line(text, tuple(kept), len(ids) - len(kept))
+
+    @torch.no_grad()
+    def _answered(self, lines: Sequence["_Line"]) -> list[Classification]:
+        check_evaluating(self.model)
+        source, real = padded([[*line.ids, END] for line in lines])
+        logits = self.model(source.to(self.device), real.to(self.device))
+        rows = logits.double().softmax(-1).tolist()
+        overlooked = self.model.overlooked([len(line.ids) for line in lines])
+        return [
+            self._told(line, row, line.cut + unseen)
+            for line, row, unseen in zip(lines, rows, overlooked, strict=True)
+        ]
+
+    def _told(self, line: "_Line", row: Sequence[float], unread: int) -> Classification:
+        vocabulary = self.vocabularies.text
+        best = max(range(len(row)), key=row.__getitem__)
+        return Classification(
+            line.text,
+            self.labels[best],
+            row[best],
+            dict(zip(self.labels, row, strict=True)),
+            unread,
+            recognised(vocabulary, line.ids),
+            partial(_as_tokens, vocabulary, line),
+            partial(_looked, self.model, line.ids),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Line:
+    """A text and the ids that are read of it; `cut` counts the ids beyond them."""
+
+    text: str
+    ids: tuple[int, ...]
+    cut: int
+
+
+def _as_tokens(vocabulary: Vocabulary, line: _Line) -> tuple[str, ...]:
+    # Only an unknown token has to be looked up in the text, which is segmented anew for it.
+    unknown = UNKNOWN in line.ids
+    pieces = vocabulary.pieces_of(line.text) if unknown else vocabulary.pieces(line.ids)
+    return (*pieces[: len(line.ids)], *vocabulary.pieces([END]))
+
+
+@torch.no_grad()
+def _looked(model: Classifier, ids: Sequence[int], tokens: Sequence[str]) -> Trace:
+    device = next(model.parameters()).device
+    with observe(model) as trace:
+        model(torch.tensor([[*ids, END]], device=device))
+    trace.label([tokens])
+    for layer in trace.layers:
+        pooled = layer.startswith("pooling")
+        trace.label_layer(layer, [tokens], [_POOLED if pooled else tokens])
+    return trace
+
+
+def _check(text: object, advice: str) -> None:
+    if not isinstance(text, str):
+        raise AttlasError("one text, a str", type(text).__name__, advice)
+    whole_text(text)

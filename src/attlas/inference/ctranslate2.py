@@ -1,0 +1,361 @@
+"""A translator whose search is CTranslate2's."""
+
+import math
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from itertools import accumulate
+from pathlib import Path
+from shlex import join
+from typing import Any
+
+import torch
+
+from attlas._files import parse_json, standing, stored_bytes
+from attlas.config import Config
+from attlas.data import BEGIN, END, PAD
+from attlas.decoding import DecodingConfig, Hypothesis
+from attlas.decoding.decode import UNBOUNDED
+from attlas.decoding.surface import best_texts
+from attlas.errors import AttlasError, listed, missing_extra
+from attlas.export.ctranslate2 import longest, names
+from attlas.export.export import ORIGIN
+from attlas.inference.translator import Translator
+from attlas.models import Transformer
+from attlas.runs import BEST, Run
+from attlas.runs.loaded import Subject, TranslatorSubject, of_files
+
+# Where products of numbers of 8 bits are not what they should be.
+
+
+def saturates() -> bool:
+    """Whether this CPU may lose a part of a sum of products of 8 bits.
+
+    An x86 without VNNI adds pairs of such products in 16 bits, and what does not fit is cut off:
+    log P of a translation was off by a tenth and more. Where nobody can tell, it may be so.
+    """
+    # Older releases of torch cannot say.
+    known: dict[str, Any] = getattr(torch.cpu, "get_capabilities", dict)()
+    if known.get("architecture", "x86_64") not in ("x86_64", "i386"):
+        return False
+    return not (known.get("avx512_vnni") or known.get("avx_vnni"))
+
+
+# What the beam search of attlas would have found by the time it stops.
+
+
+def length_penalty(factors: int, alpha: float) -> float:
+    """((5 + factors) / 6)^α, as in `Penalties`."""
+    return float(((5.0 + factors) / 6.0) ** alpha)
+
+
+def found_in_time(
+    hypotheses: Sequence[Hypothesis],
+    sums: Sequence[Sequence[float]],
+    texts: Sequence[str],
+    n_best: int,
+    alpha: float,
+) -> list[Hypothesis]:
+    """The hypotheses of one sentence, without those that come after attlas would have stopped.
+
+    `beam_search` takes the best for settled when it scores at least log P / lp of the most probable
+    alive one, lp being that of its present length and END; what finishes later and scores higher is
+    left out. It stops when the n_best-th of different texts is settled in the same way. Of the
+    alive ones those are known that became one of the hypotheses.
+
+    sums[h][n]: log P of the first n + 1 tokens of hypothesis h. With something lower in its place
+    the stop comes too early, never too late: what is found then is found in any case.
+    """
+    ceiling = math.inf
+    for step in range(max(len(one.tokens) for one in hypotheses)):
+        finished = [
+            (one, text)
+            for one, text in zip(hypotheses, texts, strict=True)
+            if one.finished and len(one.tokens) <= step and one.score <= ceiling
+        ]
+        alive = max(
+            of[step] for one, of in zip(hypotheses, sums, strict=True) if len(one.tokens) > step
+        )
+        of_texts: dict[str, float] = {}
+        for one, text in finished:
+            of_texts[text] = max(one.score, of_texts.get(text, one.score))
+        scores = sorted(of_texts.values(), reverse=True)
+        bound = alive / length_penalty(step + 2, alpha)
+        if len(scores) >= n_best and bound <= scores[n_best - 1]:
+            return [one for one, _ in finished]
+        if scores and bound <= scores[0]:
+            ceiling = min(ceiling, scores[0])
+    return [one for one in hypotheses if not one.finished or one.score <= ceiling]
+
+
+_TAKER = "the engine ctranslate2"
+# With a length penalty of 0 CTranslate2 stops once its first hypothesis has finished, and as many
+# as the beam is wide; with any other once so many times as many have. attlas goes on until a longer
+# one could not score higher: at 0, one sentence in eighty came out otherwise with α = 1, and one
+# list of five best in five with α = 0.
+_PATIENCE = 2
+# Of 200 sentences and an unsure model one came out otherwise with 1, 14 with 1.2, 40 with 1.5; of
+# 300 and a trained one none with 1, one with 1.5.
+_STEEPEST = 1.0
+_IMPOSSIBLE = -1e30  # log P: CTranslate2 fills a beam up with what it was told not to write
+_BY_PROBABILITY = 1e-30  # |Y| to this power is 1: another penalty than 0, and the same ranks
+
+
+class FastTranslator(Translator):
+    """A `Translator` that searches by an export of its run to CTranslate2.
+
+    `folder` is what `export(run, "ctranslate2", folder)` wrote of this very checkpoint. CTranslate2
+    finds hypotheses, the best by log P; they are ranked as `Penalties` ranks them, and those
+    that come after attlas would have stopped (`found_in_time`) are left out. The same numbers up to
+    rounding, and the same search but for this: a hypothesis of the greatest length counts as cut
+    off even where END would have come next. attlas itself searches where CTranslate2 writes padding
+    or begin, to which a trained model gives almost nothing, and for a source that is longer than
+    the table of positions of the export; also with a prefix, a `min_length`, a `length_penalty`
+    above 1, or a forbidden <unk>, where the two would differ. An export in 8 bits is computed with
+    in 32 where this CPU would cut products of 8 bits off (`saturates`): a third slower, and right.
+    Traces, alignments and the words that stand for <unk> come from attlas's own model, as ever.
+
+    Errors: `AttlasError` without CTranslate2, for a folder that is no such export, and for a search
+    that CTranslate2 does not know.
+    """
+
+    def __init__(
+        self,
+        run: Run | Path | str,
+        folder: Path | str,
+        config: DecodingConfig | None = None,
+        *,
+        which: str = BEST,
+    ) -> None:
+        try:
+            import ctranslate2
+        except ImportError:
+            raise missing_extra(_TAKER, "ctranslate2") from None
+        subject = TranslatorSubject.of(run, which)
+        config = config or subject.decoding
+        _check(config)
+        if not isinstance(subject.model, Transformer):
+            kind = subject.run.table("model").get("kind")
+            raise AttlasError(
+                f'a model of kind "transformer" for {_TAKER}', repr(kind), "use engine attlas"
+            )
+        exported = subject.transformer(_TAKER)[1]
+        self._longest, self._learned = longest(exported), exported.positions == "learned"
+        quantization = _checked(Path(folder), subject).quantization
+        engine = "ctranslate2" if quantization == "float32" else f"ctranslate2-{quantization}"
+        origin = {"run": str(subject.run.path), "checkpoint": which, "engine": engine}
+        self._set_up(subject.model, subject.vocabularies, config, origin)
+        exact = quantization == "float32" or not saturates()
+        # Batches come side by side, a thread each, as they do without it.
+        try:
+            self._engine = ctranslate2.Translator(
+                str(folder),
+                compute_type="default" if exact else "float32",
+                inter_threads=torch.get_num_threads(),
+                intra_threads=1,
+            )
+        except RuntimeError as error:
+            raise AttlasError(
+                f"a whole export to CTranslate2 at {folder}", str(error), "export the run again"
+            ) from None
+        self._source = names(self.vocabularies.source)
+        self._target = names(self.vocabularies.target)
+        self._ids = {name: id_ for id_, name in enumerate(self._target)}
+
+    @contextmanager
+    def forked(self) -> Iterator[Translator]:
+        """This translator: its engine has threads of its own, which no fork would copy."""
+        yield self
+
+    def search(
+        self, sources: Sequence[Sequence[int]], prefixes: Sequence[Sequence[int]]
+    ) -> list[list[Hypothesis]]:
+        if any(prefixes) or not self._knows:
+            return super().search(sources, prefixes)
+        sizes = sorted({len(ids) for ids in sources})  # each has a greatest length of its own
+        rows = -(-len(sources) // torch.get_num_threads())
+        own = {size: [at for at, ids in enumerate(sources) if len(ids) == size] for size in sizes}
+        running = {
+            size: self._begun(size + 1, [sources[at] for at in own[size]], rows)
+            for size in sizes
+            if self._has_room(size + 1)
+        }  # all before any is waited for: threads take what is there
+        found: dict[int, list[Hypothesis]] = {}
+        for size, places in own.items():
+            if size in running:
+                lists = self._ended(*running[size])
+            else:
+                lists = super().search([sources[at] for at in places], [[]] * len(places))
+            found.update(zip(places, lists, strict=True))
+        # Of CTranslate2's hypotheses some may read alike, or hold what attlas never writes.
+        other = [place for place, own in found.items() if len(own) < self.config.n_best]
+        if other:
+            lists = super().search([sources[at] for at in other], [[]] * len(other))
+            found.update(zip(other, lists, strict=True))
+        return [found[place] for place in range(len(sources))]
+
+    @property
+    def _knows(self) -> bool:
+        """Whether CTranslate2 would come to the same: it makes probabilities anew where the end is
+        forbidden, stops too soon where long translations are sought for their length, and
+        knows no bounds of one call."""
+        if self._bounds != UNBOUNDED or self.config.unknown == "forbid":
+            return False
+        return not self.config.min_length and self.config.length_penalty <= _STEEPEST
+
+    def _has_room(self, size: int) -> bool:
+        """Whether there are positions for so many source tokens, and for all that attlas would
+        write; learned ones bound what attlas writes as well."""
+        if self._longest is None:
+            return True
+        return size <= self._longest and (
+            self._learned or self.config.max_length(size) < self._longest
+        )
+
+    def _begun(
+        self, size: int, sources: Sequence[Sequence[int]], rows: int
+    ) -> tuple[list[list[str]], list[Any]]:
+        """These sources, of `size` tokens each with END, and what becomes of each by and by.
+
+        rows: at most so many come together.
+        """
+        most = self.config.max_length(size)
+        if self._longest is not None:
+            most = min(most, self._longest - 1)  # the begin token has a position, too
+        width = 1 if self.config.method == "greedy" else self.config.beam
+        patient = width > 1 and (self.config.length_penalty > 0.0 or self.config.n_best > 1)
+        enough = width * _PATIENCE if patient else width
+        named = [[self._source[id_] for id_ in ids] for ids in sources]
+        running = self._engine.translate_batch(
+            named,
+            max_batch_size=rows,
+            beam_size=width,
+            num_hypotheses=enough,
+            patience=enough / width,
+            length_penalty=_BY_PROBABILITY if patient else 0,
+            max_input_length=0,
+            max_decoding_length=most,
+            min_decoding_length=0,  # 1 if it is not told
+            return_scores=True,
+            return_end_token=True,
+            asynchronous=True,
+        )
+        return named, running
+
+    def _ended(self, sources: list[list[str]], running: Sequence[Any]) -> list[list[Hypothesis]]:
+        """The n-best lists of what was begun; none where something in them is never to be written.
+
+        CTranslate2 is not told so: it would make the other probabilities anew, and higher.
+        """
+        found = [
+            [
+                self._hypothesis([self._ids[name] for name in one], log_p)
+                for one, log_p in zip(result.hypotheses, result.scores, strict=True)
+                if log_p > _IMPOSSIBLE or len(result.hypotheses) == 1
+            ]
+            for result in (one.result() for one in running)
+        ]
+        return self._best(sources, found)
+
+    def _best(
+        self, sources: Sequence[list[str]], found: Sequence[list[Hypothesis]]
+    ) -> list[list[Hypothesis]]:
+        """The n-best list of each source, of what CTranslate2 found for it."""
+        found = [[] if any(map(_is_unwritable, each)) else each for each in found]
+        best = [best_texts(each, self.config.n_best, self._surface) for each in found]
+        # CTranslate2 goes on after attlas would have stopped. The whole of a hypothesis is less
+        # probable than its beginnings: what is found in time by that measure is so by any.
+        whole = [[[one.log_probability] * (len(one.tokens) + 1) for one in each] for each in found]
+        unsure = [
+            place
+            for place, (each, sums) in enumerate(zip(found, whole, strict=True))
+            if each and self._in_time(each, sums) != best[place]
+        ]
+        pairs = [(sources[place], one) for place in unsure for one in found[place]]
+        sums = iter(self._sums(pairs))
+        for place in unsure:
+            best[place] = self._in_time(found[place], [next(sums) for _ in found[place]])
+        return best
+
+    def _in_time(
+        self, found: Sequence[Hypothesis], sums: Sequence[Sequence[float]]
+    ) -> list[Hypothesis]:
+        """The n-best list of what attlas would have found; see `found_in_time`."""
+        n_best, texts = self.config.n_best, [self._surface.text(one.tokens) for one in found]
+        in_time = found_in_time(found, sums, texts, n_best, self.config.length_penalty)
+        return best_texts(in_time, n_best, self._surface)
+
+    def _sums(self, pairs: Sequence[tuple[list[str], Hypothesis]]) -> list[list[float]]:
+        """For each hypothesis of a source, log P of its first 1, 2, … tokens."""
+        sources = [source for source, _ in pairs]
+        targets = [[self._target[id_] for id_ in one.tokens] for _, one in pairs]
+        scores = self._engine.score_batch(sources, targets, max_input_length=0) if pairs else []
+        return [list(accumulate(score.log_probs)) for score in scores]
+
+    def _hypothesis(self, ids: list[int], log_probability: float) -> Hypothesis:
+        finished = ids[-1:] == [END]
+        score = log_probability / length_penalty(len(ids), self.config.length_penalty)
+        return Hypothesis(tuple(ids[:-1] if finished else ids), score, log_probability, finished)
+
+
+def _is_unwritable(hypothesis: Hypothesis) -> bool:
+    return not {PAD, BEGIN}.isdisjoint(hypothesis.tokens)
+
+
+class _Origin(Config):
+    attlas: str
+    format: str
+    quantization: str
+    checkpoint: str
+    weights: str
+    provenance: dict[str, Any]
+    files: dict[str, str] | None = None  # of older exports nobody knows
+
+
+def _check(config: DecodingConfig) -> None:
+    """That CTranslate2 knows this search."""
+    if config.method == "sample":
+        raise AttlasError(
+            f'method = "beam" or "greedy" for {_TAKER}', '"sample"', "use engine attlas"
+        )
+    if config.autocast != "none":
+        raise AttlasError(
+            f'autocast = "none" for {_TAKER}, whose numbers are those of its export',
+            repr(config.autocast),
+            'set decoding.autocast = "none", or use engine attlas',
+        )
+    for name in ("coverage_penalty", "no_repeat_ngram", "exhaustive"):
+        value = getattr(config, name)
+        if value:
+            raise AttlasError(
+                f"no {name} with {_TAKER}",
+                f"{name} = {str(value).lower()}",
+                f"set decoding.{name} = {str(type(value)()).lower()}, or use engine attlas",
+            )
+
+
+def _checked(folder: Path, subject: Subject) -> _Origin:
+    """What the folder says of itself, which is an export of this checkpoint."""
+    wanted = f"an export of checkpoint {subject.checkpoint} of {subject.run.path} at {folder}"
+    quantized = ["--quantization", "int8"] if folder.name.endswith("int8") else []
+    command = ["attlas", "export", str(subject.run.path), "--to", "ctranslate2", *quantized]
+    export = f"run: {join([*command, '--checkpoint', subject.checkpoint, '--out', str(folder)])}"
+    again, other = f"take it away and {export}, or name another folder", "name another folder"
+    try:
+        origin = parse_json(stored_bytes(folder / ORIGIN))
+        if not isinstance(origin, dict):
+            raise ValueError("it holds no facts")
+    except FileNotFoundError:
+        raise AttlasError(wanted, "none", other if standing(folder) else export) from None
+    except (OSError, ValueError) as error:
+        raise AttlasError(wanted, f"a damaged {ORIGIN} ({error})", again) from None
+    read = _Origin.read(origin, str(folder / ORIGIN))
+    if read.format != "ctranslate2":
+        raise AttlasError(wanted, f"an export to {read.format}", other)
+    if read.weights != subject.weights:
+        raise AttlasError(wanted, f"one of other weights, of checkpoint {read.checkpoint}", again)
+    if read.files is None:
+        raise AttlasError(wanted, "one of an older attlas, which no checksum is told of", again)
+    there = of_files(folder)
+    if changed := [name for name, known in read.files.items() if there.get(name) != known]:
+        raise AttlasError(wanted, f"one with other bytes in {listed(changed, ', ')}", again)
+    return read

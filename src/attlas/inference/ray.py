@@ -1,0 +1,49 @@
+"""A column of texts through a translator, for programs that work on tables batch by batch."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from attlas.errors import AttlasError, quoted
+from attlas.inference.translator import Translator
+
+
+class ColumnTranslator:
+    """batch → the batch and one more column: the translations of another, row by row.
+
+    A batch is a table of columns by name, arrays or lists, as `ray.data.Dataset.map_batches` hands
+    them over. `opened` makes the translator, once in each worker: `functools.partial(Translator,
+    "/shared/runs/demo")`, say, which is small enough to be sent there. Needs nothing of Ray.
+    """
+
+    def __init__(self, opened: Callable[[], Translator], source: str, target: str) -> None:
+        if source == target:
+            raise AttlasError("two different columns", f"{source!r} twice", "name a new target")
+        self.translator = opened()
+        self.source, self.target = source, target
+
+    def __call__(self, batch: Mapping[str, Any]) -> dict[str, Any]:
+        """Translate one batch.
+
+        Errors: `AttlasError` where there is no such column, where the new one is there already, and
+        for a row without a text.
+        """
+        if self.source not in batch or self.target in batch:
+            raise AttlasError(
+                f"a batch with a column {self.source!r} and none {self.target!r}",
+                f"the columns {', '.join(map(repr, batch))}",
+                "name a column of texts, and a new one for their translations",
+            )
+        texts: list[Any] = np.asarray(batch[self.source], dtype=object).tolist()
+        for row, text in enumerate(texts):
+            if not isinstance(text, str):
+                raise AttlasError(
+                    f"a text in each row of column {self.source!r}",
+                    f"{quoted(text)} in row {row} of a batch",
+                    'leave such rows out, or give them the text ""',
+                )
+        found = self.translator.many(texts, window=max(1, len(texts)))
+        # Objects, because NumPy's own strings lose what ends in U+0000, and are all as long as the
+        # longest.
+        return {**batch, self.target: np.array([one.text for one in found], dtype=object)}

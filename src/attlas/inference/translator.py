@@ -1,0 +1,529 @@
+"""From text to text."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from copy import copy
+from dataclasses import dataclass, field
+from functools import cached_property, partial
+from itertools import islice
+from pathlib import Path
+from typing import Any, NamedTuple, Self, TypeVar
+
+import torch
+from torch import nn
+
+from attlas._parallel import POSSIBLE, Forks, in_shares
+from attlas._text import whole_text
+from attlas.data import Vocabularies, batches_by_length
+from attlas.data.vocabulary import END, UNKNOWN
+from attlas.decoding.config import DecodingConfig
+from attlas.decoding.decode import UNBOUNDED, Asked, Bounds, check_room, decode_all
+from attlas.decoding.scoring import Hypothesis
+from attlas.decoding.surface import Surface, in_one_line
+from attlas.errors import AttlasError, quoted
+from attlas.inference.alignment import (
+    Line,
+    Link,
+    Rereading,
+    attention_of,
+    check_looks_across,
+    pharaoh,
+    reread,
+    with_words,
+    words_linked,
+    words_looked_at,
+    words_of_tokens,
+)
+from attlas.models.encoder_decoder import SequenceToSequence
+from attlas.ops.linear import check_autocast, halved, overseen
+from attlas.recording import Trace
+from attlas.recording.hooks import listened_to, unheard
+from attlas.runs import CONFIG, Run
+
+# What a reader has to know of a translation beside its text.
+
+
+def remarks(cut: int, finished: bool) -> list[str]:
+    """Of a `Translation` that is cut or unfinished, in sentences; none where it is whole."""
+    said = []
+    if cut:
+        tokens = "token was" if cut == 1 else f"{cut:,} tokens were"
+        said.append(
+            f"The text is longer than this model is set to read: its last {tokens} left out."
+        )
+    if not finished:
+        said.append("The model did not end this translation: it was cut off at its longest.")
+    return said
+
+
+CUT, UNFINISHED = (
+    "These texts are longer than this model is set to read: their last tokens were left out.",
+    "The model did not end these translations: they were cut off at their longest.",
+)
+"""The same of many translations at once."""
+
+
+# Batches that are decoded side by side.
+
+
+Item = TypeVar("Item")
+Found = TypeVar("Found")
+
+
+def at_a_time(model: nn.Module) -> int:
+    """How many items `side_by_side` has in work at once with this model, if there are so many."""
+    device = next((p.device.type for p in model.parameters()), "cpu")
+    alone = listened_to(model) or torch.is_autocast_enabled("cpu") or halved() or overseen()
+    if device != "cpu" or alone:
+        return 1
+    return torch.get_num_threads()
+
+
+def side_by_side(
+    work: Callable[[Item], Found], items: Sequence[Item], model: nn.Module
+) -> list[Found]:
+    """[work(item) for item in items], on a CPU with as many threads as torch may use.
+
+    The products of a decoder's step are too small to be divided: two threads that share each of
+    them are hardly faster than one, and may be slower. So each item has one thread of its own, and
+    torch lets go of Python's lock while it computes. Begun in the order of the items; what comes
+    out is the same as one after the other, which is how it is done where there is one thread or
+    one item, where somebody listens to the model (listeners belong to their thread, and so do
+    autocast and modes that see every operator), and on other devices.
+    """
+    threads = min(at_a_time(model), len(items))
+    if threads < 2:
+        return [work(item) for item in items]
+    before = torch.get_num_threads()
+    try:
+        with ThreadPoolExecutor(threads, initializer=torch.set_num_threads, initargs=(1,)) as pool:
+            return list(pool.map(work, items))
+    finally:
+        torch.set_num_threads(before)  # that of a thread is also what later ones begin with
+
+
+# What a translator answers.
+
+
+@dataclass(frozen=True)
+class Translation:
+    """One text, translated; where the model looked is found out when it is first asked for.
+
+    text: the translation, in one line. tokens: one label per token for the axis of a map, END
+    included where the hypothesis is finished. score, log_probability, finished: those of the
+    `Hypothesis`. cut: how many source tokens were left out because the source was longer than
+    `DecodingConfig.longest_source` or than the model has positions for; 0 = translated whole.
+    alternatives: the rest of the n-best list, best first.
+
+    An empty text (or white space alone) has the empty translation: no tokens, score 0, and no
+    trace.
+    """
+
+    text: str
+    source_text: str
+    tokens: tuple[str, ...]
+    score: float
+    log_probability: float
+    finished: bool
+    cut: int
+    alternatives: tuple["Translation", ...]
+    _source_tokens: Callable[[], tuple[str, ...]] = field(repr=False, compare=False)
+    _reread: Callable[[Sequence[str]], Rereading] = field(repr=False, compare=False)
+    _words: Callable[[tuple[Link, ...]], tuple[Link, ...]] = field(repr=False, compare=False)
+
+    @cached_property
+    def source_tokens(self) -> tuple[str, ...]:
+        """One label per source token that was read, for the axis of a map; END included."""
+        return self._source_tokens()
+
+    @cached_property
+    def rereading(self) -> Rereading:
+        """One teacher-forced pass of the model over this translation, made once.
+
+        It shows the model as it is at the first asking: ask before training it further.
+        """
+        return self._reread(self.source_tokens)
+
+    @property
+    def trace(self) -> Trace | None:
+        """The attention of every layer, labelled; None where `blank` says why there is none."""
+        return self.rereading.trace
+
+    @property
+    def blank(self) -> str:
+        """Why there is no trace; "" where there is one."""
+        return self.rereading.blank
+
+    @property
+    def alignment(self) -> tuple[Link, ...]:
+        """(source token, target token) links by the highest attention; END is never linked."""
+        return self.rereading.alignment
+
+    @cached_property
+    def word_alignment(self) -> tuple[Link, ...]:
+        """(source word, target word) links, where words are what white space separates."""
+        return self._words(self.alignment)
+
+    @property
+    def pharaoh(self) -> str:
+        """`word_alignment` as "i-j i-j …"."""
+        return pharaoh(self.word_alignment)
+
+
+Batches = Sequence[Sequence[Sequence[int]]]
+"""Of each batch the ids of each source, without END."""
+
+_HYPOTHESES = 2048  # that are searched for at a time: each has probabilities of all words
+_DRAWS = 4  # times as many, where some read alike
+_MOST_FORKS = 16  # beyond it a window of lines makes batches that are too small
+
+
+class Translator:
+    """translator("text") → `Translation`; the one call from text to text.
+
+    `run` is a `Run` or the path of one; `config` says how to search, None = as its recipe does.
+    which: the checkpoint, "best", "last", "averaged" or a number as `Run.checkpoints` has them.
+    device: as torch names it, or "auto".
+    May be called from many threads at once; the same text gives the same translation each time, in
+    any company, but for the rounding of floats.
+    """
+
+    def __init__(
+        self,
+        run: Run | Path | str,
+        config: DecodingConfig | None = None,
+        *,
+        which: str = "best",
+        device: str = "cpu",
+    ) -> None:
+        opened = run if isinstance(run, Run) else Run(run)
+        if config is None:
+            config = DecodingConfig.read(opened.table("decoding"), str(opened.path / CONFIG))
+        model = opened.model(which, device)
+        self._set_up(
+            model, opened.vocabularies(), config, {"run": str(opened.path), "checkpoint": which}
+        )
+
+    @classmethod
+    def of(
+        cls,
+        model: SequenceToSequence[Any],
+        vocabularies: Vocabularies,
+        config: DecodingConfig | None = None,
+    ) -> "Translator":
+        """A translator of a model at hand, which is put into evaluation mode."""
+        translator = cls.__new__(cls)
+        translator._set_up(model.eval(), vocabularies, config or DecodingConfig(), {})
+        return translator
+
+    def _set_up(
+        self,
+        model: SequenceToSequence[Any],
+        vocabularies: Vocabularies,
+        config: DecodingConfig,
+        origin: Mapping[str, str],
+    ) -> None:
+        self.model, self.vocabularies, self.config = model, vocabularies, config
+        self.device = next((p.device for p in model.parameters()), torch.device("cpu"))
+        check_room(config, model.longest)
+        check_autocast(config.autocast, self.device, "decoding.autocast")
+        if config.unknown == "replace":
+            check_looks_across(model)
+        self._surface = Surface(vocabularies.target)
+        self._origin = dict(origin)
+        self._most_read: int | None = None  # source tokens, beyond which a text is refused
+        self._bounds = UNBOUNDED
+        self._own_prefix: Sequence[int] = ()  # the tokens with which each translation begins
+        self._forks: Forks[Batches, list[list[list[Hypothesis]]]] | None = None
+        # Tokens of a source that are read, without its end; None: all.
+        limits = [config.longest_source or None, model.longest and model.longest - 1]
+        self._longest_source = min((limit for limit in limits if limit is not None), default=None)
+
+    def bounded(
+        self,
+        *,
+        source: int | None = None,
+        target: int | None = None,
+        before_step: Callable[[], None] | None = None,
+    ) -> Self:
+        """This translator, of the same model, for a program that others may ask.
+
+        source: a text of more tokens than this is refused. target: tokens that are written at most;
+        what has not ended by then is returned as unfinished. before_step: called before every step
+        of a search; what it raises ends the search.
+        """
+        if (source is not None and source < 1) or (target is not None and target < 1):
+            raise AttlasError("bounds of at least 1", f"{source} and {target}", "raise them")
+        bounded = copy(self)
+        bounded._most_read, bounded._bounds = source, Bounds(target, before_step)
+        return bounded
+
+    @property
+    def facts(self) -> Mapping[str, str | int | float | None]:
+        """What is known of the model, for a page or a report to show."""
+        return {
+            **self._origin,
+            "model": type(self.model).__name__,
+            "parameters": sum(p.numel() for p in self.model.parameters()),
+            "source vocabulary": len(self.vocabularies.source),
+            "target vocabulary": len(self.vocabularies.target),
+            **self.config.model_dump(),
+        }
+
+    def __call__(self, text: str, prefix: str = "") -> Translation:
+        """Translate one text, which counts as one line; the translation begins with `prefix`.
+
+        A prefix of white space alone is none. Errors: `AttlasError` for anything but text, for a
+        prefix to an empty text, whose translation is always empty, for one with words that the
+        vocabulary has not, and for half of a surrogate pair in either.
+        """
+        _check_text(text, "for several texts call translator.many")
+        _check_text(prefix, "leave the prefix out if there is none")
+        line = self._read(text)
+        begun = self._begun_with(prefix) or self._own_prefix
+        if prefix.strip() and not line.ids:
+            raise AttlasError(
+                "a text to translate with the prefix", "an empty text", "leave the prefix out"
+            )
+        if not line.ids:
+            return _empty(line)
+        return self._told(line, begun, *self.search([line.ids], [begun]))
+
+    def with_prefix(self, prefix: str) -> "Translator":
+        """This translator; its translations, but those of empty texts, begin with `prefix`.
+
+        Errors: `AttlasError` for a prefix of white space alone, for one with words that the
+        vocabulary has not, and for half of a surrogate pair.
+        """
+        _check_text(prefix, "write the words with which translations begin")
+        begun = self._begun_with(prefix)
+        if not begun:
+            raise AttlasError("a prefix", repr(prefix), "write a word, or leave it out")
+        prefixed = copy(self)
+        prefixed._own_prefix = begun
+        return prefixed
+
+    def _begun_with(self, prefix: str) -> Sequence[int]:
+        begun = self.vocabularies.target.encode(whole_text(prefix)) if prefix.strip() else []
+        if UNKNOWN in begun:
+            raise AttlasError(
+                "a prefix of words that the model can write",
+                f"{quoted(prefix)}, of which its vocabulary lacks a part",
+                "choose other words",
+            )
+        return begun
+
+    def many(
+        self,
+        texts: Iterable[str],
+        *,
+        window: int = 1024,
+        tokens: int = 16384,
+        rows: int | None = None,
+    ) -> Iterator[Translation]:
+        """One translation per text, in the order of the texts, while they come in.
+
+        For speed, `window` texts at a time are sorted by length and translated in batches of at
+        most `tokens` padded source tokens (a longer text is a batch of its own) and of at most
+        `rows` texts (None: as many as have 2,048 hypotheses, each of which takes memory), on a CPU
+        as many side by side as torch has threads (`side_by_side`); the last few of a batch go on
+        with the next (`decode_all`). None of this changes what comes out, but for the rounding of
+        floats. Nothing comes out before a window is full or the texts end: window = 1 answers each
+        text at once.
+
+        Errors: `AttlasError` at once for no texts and for sizes below 1, and at its turn for
+        anything that is no text, or half of a surrogate pair.
+        """
+        if isinstance(texts, str):
+            raise AttlasError("several texts", "one text", "pass a list, or call translator(text)")
+        if not isinstance(texts, Iterable):
+            raise AttlasError("several texts", type(texts).__name__, "pass a list of str")
+        if window < 1 or tokens < 1 or (rows is not None and rows < 1):
+            sizes = f"{window} and {tokens}" if rows is None else f"{window}, {tokens} and {rows}"
+            raise AttlasError("a window and a batch of at least 1", sizes, "raise them")
+        return self._windows(iter(texts), window, tokens, rows)
+
+    @contextmanager
+    def forked(self) -> Iterator["Translator"]:
+        """`with translator.forked() as faster`: one whose `many` searches in child processes.
+
+        As many as torch has threads, up to 16, and only where that is faster: on a CPU, on Linux,
+        where nobody listens to the model; elsewhere it is this one. The children see the model as
+        it is now. For a program that does nothing but translate, before it opens what it writes:
+        see `Forks`.
+        """
+        count = min(at_a_time(self.model), _MOST_FORKS)
+        if count < 2 or not POSSIBLE:
+            yield self
+            return
+        with Forks(self.search_all, count) as forks:
+            faster = copy(self)
+            faster._forks = forks
+            try:
+                yield faster
+            finally:
+                faster._forks = None
+
+    def _windows(
+        self, texts: Iterator[str], window: int, tokens: int, rows: int | None
+    ) -> Iterator[Translation]:
+        while lines := [self._read(text) for text in islice(texts, window)]:
+            sources = [line.ids for line in lines]
+            batches = batches_by_length(sources, tokens, rows or self._rows, self._crew)
+            yield from self._in_batches(lines, batches)
+
+    @property
+    def _rows(self) -> int:
+        """How many lines are searched for at a time, where nobody says it."""
+        each = {"greedy": 1, "beam": self.config.beam, "sample": self.config.n_best}
+        return max(1, _HYPOTHESES // each[self.config.method])
+
+    def _in_batches(
+        self, lines: Sequence[Line], batches: Sequence[Sequence[int]]
+    ) -> list[Translation]:
+        """One translation per line; the batches are places of lines."""
+        sources = [[lines[p].ids for p in places if lines[p].ids] for places in batches]
+        costs = [sum(map(len, of_batch)) for of_batch in sources]
+        searched = in_shares(self._searched, sources, costs, self._crew)
+        found: dict[int, Translation] = {}
+        for places, several in zip(batches, searched, strict=True):
+            hypotheses = iter(several)
+            for place in places:
+                line = lines[place]
+                if line.ids:
+                    found[place] = self._told(line, self._own_prefix, next(hypotheses))
+                else:
+                    found[place] = _empty(line)
+        return [found[place] for place in range(len(lines))]
+
+    @property
+    def _crew(self) -> int:
+        """Among how many the batches are dealt out."""
+        several = at_a_time(self.model)
+        return len(self._forks) if self._forks and several > 1 else several
+
+    def _searched(self, shares: Sequence[Batches]) -> list[list[list[list[Hypothesis]]]]:
+        if self._forks and len(shares) > 1:
+            return self._forks.map(shares)
+        return side_by_side(self.search_all, shares, self.model)
+
+    def _read(self, text: str) -> Line:
+        _check_text(text, "pass each text as a str")
+        # As the lines of a file end.
+        text = text[:-2] if text.endswith("\r\n") else text.removesuffix("\n")
+        if not text.strip():
+            return Line(text, (), 0)
+        ids = self.vocabularies.source.encode(whole_text(text))
+        kept = ids[: self._longest_source]
+        if self._most_read is not None and len(kept) > self._most_read:
+            raise AttlasError(
+                f"a text of at most {self._most_read:,} tokens",
+                f"{len(kept):,}",
+                "translate one sentence at a time; `attlas translate` takes whole files",
+            )
+        return Line(text, tuple(kept), len(ids) - len(kept))
+
+    def search(
+        self, sources: Sequence[Sequence[int]], prefixes: Sequence[Sequence[int]]
+    ) -> list[list[Hypothesis]]:
+        """The n-best list of each source (ids without END), which begins with its prefix."""
+        asked = [Asked.of(sources, self.device, prefixes)]
+        return decode_all(self.model, asked, self.config, self._bounds, self._surface)[0]
+
+    def search_all(self, batches: Batches) -> list[list[list[Hypothesis]]]:
+        """The n-best lists of each batch, by `search` where a subclass has one of its own."""
+        if type(self).search is not Translator.search:
+            return [self.search(sources, [self._own_prefix] * len(sources)) for sources in batches]
+        asked = [Asked.of(s, self.device, [self._own_prefix] * len(s)) for s in batches]
+        return decode_all(self.model, asked, self.config, self._bounds, self._surface)
+
+    def _told(
+        self, line: Line, begun: Sequence[int], hypotheses: Sequence[Hypothesis]
+    ) -> Translation:
+        """The translation of a line, of its n-best list, which begins with these tokens."""
+        texts = self._texts(line, hypotheses)
+        longer = self._with_longer_lists
+        # Some may read alike, now that words stand for <unk>.
+        if len(texts) < len(hypotheses) and longer.config != self.config:
+            with unheard():
+                more = longer.search([line.ids], [begun])[0]
+            texts = self._texts(line, more)[: len(hypotheses)]
+        best, *others = texts
+        return self._translation(line, best, [self._translation(line, one) for one in others])
+
+    @property
+    def _with_longer_lists(self) -> Self:
+        """This translator with n-best lists that are as long as the search allows, for a few."""
+        n_best = self.config.n_best
+        most = self.config.beam if self.config.method == "beam" else _DRAWS * n_best
+        longer = copy(self)
+        longer.config = self.config.model_copy(update={"n_best": max(n_best, most)})
+        return longer
+
+    def _texts(self, line: Line, hypotheses: Sequence[Hypothesis]) -> list["_Written"]:
+        """What they read as, best first; of those that read alike the best."""
+        by_text: dict[str, _Written] = {}
+        for one in hypotheses:
+            written = self._written(line, one)
+            by_text.setdefault(written.text, written)
+        return list(by_text.values())
+
+    def _written(self, line: Line, hypothesis: Hypothesis) -> "_Written":
+        target, tokens = self.vocabularies.target, hypothesis.tokens
+        if self.config.unknown == "replace" and UNKNOWN in tokens:
+            weights = attention_of(self.model, line.ids, tokens)
+            words = words_looked_at(weights, self.vocabularies.source, line)
+            text, of_tokens = with_words(target, tokens, words)
+            return _Written(hypothesis, in_one_line(text), partial(list, of_tokens))
+        text = self._surface.text(tokens)
+        return _Written(hypothesis, text, partial(words_of_tokens, target, tokens, text))
+
+    def _translation(
+        self, line: Line, written: "_Written", alternatives: Sequence[Translation] = ()
+    ) -> Translation:
+        source, target = self.vocabularies.source, self.vocabularies.target
+        hypothesis = written.hypothesis
+        ended = [END] if hypothesis.finished else []
+        tokens = tuple(target.pieces([*hypothesis.tokens, *ended]))
+        return Translation(
+            text=written.text,
+            source_text=line.text,
+            tokens=tokens,
+            score=hypothesis.score,
+            log_probability=hypothesis.log_probability,
+            finished=hypothesis.finished,
+            cut=line.cut,
+            alternatives=tuple(alternatives),
+            _source_tokens=partial(line.tokens, source),
+            _reread=partial(
+                reread,
+                self.model,
+                line.ids,
+                hypothesis.tokens,
+                hypothesis.finished,
+                tokens=tokens,
+            ),
+            _words=partial(words_linked, source, line, written.words),
+        )
+
+
+class _Written(NamedTuple):
+    """A hypothesis, its text, and the words of that to which its tokens belong."""
+
+    hypothesis: Hypothesis
+    text: str
+    words: Callable[[], list[tuple[int, ...]]]
+
+
+def _check_text(text: object, advice: str) -> None:
+    if not isinstance(text, str):
+        raise AttlasError("one text, a str", type(text).__name__, advice)
+
+
+def _empty(line: Line) -> Translation:
+    return Translation("", line.text, (), 0.0, 0.0, True, 0, (), tuple, _nothing, tuple)
+
+
+def _nothing(source_tokens: Sequence[str]) -> Rereading:
+    return Rereading(None, (), "the text is empty")

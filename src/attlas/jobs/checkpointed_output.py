@@ -1,0 +1,377 @@
+"""The translation of one file as far as it has come, which no kill can spoil."""
+
+import gzip
+import hashlib
+import json
+import os
+import shutil
+import time
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import IO, Any
+
+import torch
+
+from attlas._files import explained, parse_json, stored_bytes, sync, write_durably, write_whole
+from attlas._output import opened
+from attlas.config import Config
+from attlas.errors import AttlasError, quoted
+from attlas.inference import Translator
+from attlas.runs import Run
+from attlas.runs.loaded import of_checkpoint, of_settings, of_vocabularies
+
+# Which part of the files is ours, where several processes or machines divide them.
+
+
+@dataclass(frozen=True, slots=True)
+class Shard:
+    """Number `number` of `count` shards, from 1."""
+
+    number: int = 1
+    count: int = 1
+
+    @classmethod
+    def parse(cls, text: str) -> "Shard":
+        """Read "I/N". Errors: `AttlasError` for anything else, and for an I beyond N."""
+        number, _, count = text.partition("/")
+        if number.isdecimal() and count.isdecimal() and 1 <= int(number) <= int(count):
+            return cls(int(number), int(count))
+        raise AttlasError(
+            "a shard I/N with I from 1 to N, such as 2/8",
+            quoted(text),
+            "say which of how many it is",
+        )
+
+    def of(self, paths: Sequence[Path]) -> list[Path]:
+        """Every N-th path of those that come, by their names: never two shards the same.
+
+        They are sorted first, because a shell lists files by the habits of its own language.
+        """
+        ordered = sorted(paths, key=lambda path: (path.name.encode(errors="surrogateescape"), path))
+        mine = set(ordered[self.number - 1 :: self.count])
+        return [path for path in paths if path in mine]
+
+
+# How a file looks from outside: while it looks so, nobody has written to it.
+
+
+_SETTLED = 2 * 10**9  # nanoseconds; no file system counts more coarsely
+
+
+class Stamp(Config):
+    """size: in bytes; modified: when it was last written, in nanoseconds since 1970; changed: when
+    anything of it was, which nobody can set; inode: which file of the disk has this name. An older
+    record lacks the last two, and is like no file.
+    """
+
+    size: int
+    modified: int
+    changed: int | None = None
+    inode: int | None = None
+
+    @classmethod
+    def of(cls, path: Path) -> "Stamp | None":
+        """That of a file which is yet to be read; None where there is none to be trusted.
+
+        A file that was written just now may be written again and look the same; so does one whose
+        clock is ahead of ours.
+        """
+        try:
+            status = path.stat()
+        except OSError:  # whoever reads it says so
+            return None
+        if time.time_ns() - status.st_mtime_ns < _SETTLED:
+            return None
+        return cls(
+            size=status.st_size,
+            modified=status.st_mtime_ns,
+            changed=status.st_ctime_ns,
+            inode=status.st_ino,
+        )
+
+
+BOOKS = ".attlas"  # the folder beside the outputs where their progress is kept
+_EVERY = 2**20  # bytes that are copied at a time
+TEXT = "text"  # what of an origin is the checksum of the text
+# What does not tell by its name what it is.
+_NAMES = {TEXT: "checksum of the text", "target": "checksum of its target"}
+Origin = Mapping[str, str | int | float | bool]
+
+
+class Progress(Config):
+    """How far an output is: so many lines are done, which stand in so many bytes of this checksum.
+
+    origin: what the translation depends on. whole: the output stands in its place. stamp: that of
+    the file with the text, where it is whole and could be trusted. assembled: the checksum of what
+    is to stand in its place, where that has other bytes than `lines`. beside: whether what stands
+    beside it, if anything does, is ours. checksum: what `sum` was when it was written.
+    """
+
+    origin: dict[str, str | int | float | bool]
+    lines: int = 0
+    bytes: int = 0
+    sha256: str = hashlib.sha256().hexdigest()
+    whole: bool = False
+    stamp: Stamp | None = None
+    assembled: str | None = None
+    beside: bool = False
+    checksum: str | None = None
+
+    @property
+    def sum(self) -> str:
+        """The checksum of all the rest, but for the stamp: another one is but read again."""
+        table = self.model_dump(mode="json", exclude={"stamp", "checksum"})
+        return hashlib.sha256(json.dumps(table, sort_keys=True).encode()).hexdigest()
+
+
+class Part:
+    """What is done of one output file; only who holds its lock may open one.
+
+    In `.attlas/NAME/` beside the output: `progress.json`, replaced in one step, and `lines`, which
+    holds at least what that tells of. What comes after it is of a write that was killed, and is cut
+    off by who goes on. The output itself is whole or absent.
+
+    Of what was begun and has no line yet nothing is kept: a command that was mended begins anew. A
+    link stays a link: books and output are where it leads.
+
+    Errors: `AttlasError` where the output was begun from another origin, where it is not ours, and
+    where the books are damaged.
+    """
+
+    def __init__(self, output: Path, origin: Origin) -> None:
+        self.output = output
+        self._books = books(output)
+        self._lines, self._record = self._books / "lines", _record(output)
+        self._place = _real(output)
+        found = recorded(output)
+        there = _there(output)
+        if found is None and there:
+            raise _foreign(output)
+        if found and found.whole and not there:
+            found = None  # whoever took it away wants it anew
+        if found and not found.whole and not found.lines:
+            found = None  # perhaps of a mistake in the command
+        if found:
+            self._check(found, origin)
+        self.progress = found or Progress(origin=dict(origin))
+        if self.progress.whole:
+            self._drop_lines()  # which a kill may have left
+            return
+        with explained(self._lines), _open(self._lines) as file:
+            self._digest = self._checked(file)
+            self._spare()
+            os.ftruncate(file.fileno(), self.progress.bytes)
+        if not found:
+            self._keep(self.progress)
+
+    def add(self, lines: int, written: bytes) -> None:
+        """Keep the translation of so many further lines, for good."""
+        with explained(self._lines), _open(self._lines) as file:
+            os.lseek(file.fileno(), self.progress.bytes, os.SEEK_SET)
+            write_whole(file.fileno(), written)
+            os.fsync(file.fileno())
+        self._digest.update(written)
+        self._keep(
+            self.progress.model_copy(
+                update={
+                    "lines": self.progress.lines + lines,
+                    "bytes": self.progress.bytes + len(written),
+                    "sha256": self._digest.hexdigest(),
+                }
+            )
+        )
+
+    def finish(self, stamp: Stamp | None) -> None:
+        """Put the output in its place: every line of it, gzipped if its name ends in .gz.
+
+        stamp: of the file with the text, taken before it was read.
+        """
+        whole = self._books / f"whole{self.output.suffix if self.output.suffix == '.gz' else ''}"
+        with explained(self.output):
+            with ExitStack() as files:
+                shutil.copyfileobj(
+                    files.enter_context(self._lines.open("rb")), opened(whole, files), _EVERY
+                )
+            sync(whole)
+            self._spare()
+            os.replace(whole, self._place)
+            sync(self._place.parent)
+        self._keep(self.progress.model_copy(update={"whole": True, "stamp": stamp}))
+        self._drop_lines()
+
+    def read_again(self, stamp: Stamp | None) -> None:
+        """The text of an output that is whole was read once more, and is the same."""
+        if stamp and stamp != self.progress.stamp:
+            self._keep(self.progress.model_copy(update={"stamp": stamp}))
+
+    def forget(self) -> None:
+        """Take away what is done."""
+        with explained(self._books):
+            self._record.unlink(missing_ok=True)
+            self._lines.unlink(missing_ok=True)
+
+    def _spare(self) -> None:
+        """That nobody has put a file of theirs where the output is to be.
+
+        Ours may be there, where a kill came after it was put in its place and before that was told.
+        """
+        if self._stands() and checksum(self.output) != self._digest.hexdigest():
+            raise _foreign(self.output)
+
+    def _stands(self) -> bool:
+        return _there(self.output)
+
+    def _drop_lines(self) -> None:
+        with explained(self._lines):
+            self._lines.unlink(missing_ok=True)
+
+    def _keep(self, progress: Progress) -> None:
+        progress = progress.model_copy(update={"checksum": progress.sum})
+        write_durably(self._record, progress.model_dump_json(indent=1).encode())
+        self.progress = progress
+
+    def _check(self, found: Progress, origin: Origin) -> None:
+        """That what was begun has this origin."""
+        keys = [k for k in {**found.origin, **origin} if found.origin.get(k) != origin.get(k)]
+        if not keys:
+            return
+        whole = "translated" if found.whole else f"translated as far as line {found.lines:,}"
+        raise AttlasError(
+            f"{self.output}, {whole}, to be of {told(keys, found.origin)}",
+            told(keys, origin),
+            "give what it was begun with, choose another folder, or, to begin it anew, take away "
+            f"{self.output if found.whole else self._books}",
+        )
+
+    def _checked(self, file: IO[bytes]) -> Any:
+        """The checksum so far, of bytes that are those that were written."""
+        digest, left = hashlib.sha256(), self.progress.bytes
+        while left and (block := file.read(min(left, _EVERY))):
+            digest.update(block)
+            left -= len(block)
+        if left or digest.hexdigest() != self.progress.sha256:
+            raise _damaged(self.output, "other bytes than were written there")
+        return digest
+
+
+def books(output: Path) -> Path:
+    """The folder where the progress of this output is kept."""
+    place = _real(output)
+    return place.parent / BOOKS / place.name
+
+
+def _real(output: Path) -> Path:
+    return Path(os.path.realpath(output))
+
+
+def text_of(output: Path, stamp: Stamp | None) -> str | None:
+    """The checksum of the text of an output that is whole and there, if its file has this stamp
+    still.
+    """
+    found = recorded(output)
+    if stamp is None or found is None or not found.whole or found.stamp != stamp:
+        return None
+    if not _there(output):
+        return None
+    text = found.origin.get(TEXT)
+    return text if isinstance(text, str) else None
+
+
+def _there(output: Path) -> bool:
+    with explained(output):
+        return output.exists()
+
+
+def checksum(output: Path, *, unzipped: bool = True) -> str | None:
+    """Of the text in an output, or of the file as it is; None: it has none that can be read."""
+    if not output.is_file():
+        return None
+    with explained(output), output.open("rb") as file:
+        zipped = unzipped and output.suffix == ".gz"
+        text = gzip.GzipFile(fileobj=file) if zipped else file
+        digest = hashlib.sha256()
+        try:
+            while block := text.read(_EVERY):
+                digest.update(block)
+        except (EOFError, gzip.BadGzipFile, zlib.error):
+            return None
+    return digest.hexdigest()
+
+
+def _foreign(output: Path) -> AttlasError:
+    return AttlasError(
+        f"to write {output}",
+        "a file there that was not translated into this folder",
+        "choose another folder, or take that file away",
+    )
+
+
+def _record(output: Path) -> Path:
+    return books(output) / "progress.json"
+
+
+def recorded(output: Path) -> Progress | None:
+    """What is told of an output. Errors: `AttlasError` where it is damaged."""
+    record = _record(output)
+    try:
+        found = Progress.read(parse_json(stored_bytes(record)), str(record))
+        if found.checksum not in (None, found.sum):  # those of before it was written have none
+            raise ValueError("other bytes than were written there")
+        return found
+    except FileNotFoundError:
+        return None
+    except (OSError, TypeError, ValueError) as error:
+        if isinstance(error, AttlasError):
+            raise _damaged(output, str(error)) from None
+        raise _damaged(output, f"a damaged {record.name} ({error})") from None
+
+
+def _damaged(output: Path, came: str) -> AttlasError:
+    return AttlasError(
+        f"the unharmed progress of {output} in {books(output)}",
+        came,
+        "take that folder away to begin this file anew",
+    )
+
+
+def told(keys: list[str], origin: Origin) -> str:
+    """These facts of an origin, for a message."""
+    return ", ".join(f"{_NAMES.get(key, key)} = {origin.get(key, 'none')}" for key in keys)
+
+
+@contextmanager
+def _open(path: Path) -> Iterator[IO[bytes]]:
+    """A file to read and to write, made if need be, unbuffered."""
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+    with os.fdopen(descriptor, "rb", buffering=0) as file:
+        yield file
+
+
+# What a translation depends on, beside its text.
+
+
+def origin_of(
+    run: Run, checkpoint: str, translator: Translator, *, numbered: bool, window: int
+) -> Origin:
+    """What a change of would change a translation, but for the roundings of another machine."""
+    vocabularies = translator.vocabularies
+    settings = translator.config.model_dump(mode="json")
+    engine = str(translator.facts.get("engine", "attlas"))
+    library = {} if engine == "attlas" else {"ctranslate2": version("ctranslate2")}
+    return {
+        "attlas": version("attlas"),
+        "torch": str(torch.__version__),
+        "checkpoint": of_checkpoint(run, checkpoint, translator.model, vocabularies),
+        "model": of_settings(run),
+        "vocabularies": of_vocabularies(vocabularies),
+        "engine": engine,
+        **library,
+        "device": translator.device.type,
+        "n-best lists": numbered,
+        "window": window,
+        **{f"decoding.{key}": value for key, value in settings.items()},
+    }

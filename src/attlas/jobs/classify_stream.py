@@ -1,0 +1,209 @@
+"""A stream of texts through a classifier."""
+
+import json
+import sys
+from collections.abc import Iterable, Sequence
+from contextlib import ExitStack
+from itertools import islice
+from pathlib import Path
+from shlex import quote
+
+from attlas._output import STANDARD, check_replaceable, check_writable, opened, write_lines
+from attlas.data import stream_lines
+from attlas.errors import AttlasError, quoted, unwritable
+from attlas.figures.saving import suffix_of
+from attlas.inference import Classification, TextClassifier
+from attlas.inference.classifier import remarks
+from attlas.jobs.drawing import draw
+from attlas.jobs.inputs import check_distinct
+from attlas.jobs.translate_stream import Remarks, at_hand, windows
+
+_TRACE = ".safetensors"
+_TABLES = (".jsonl", ".json", ".csv", ".tsv")
+
+
+def check_texts(
+    texts: Sequence[str] | None,
+    source: str,
+    output: str,
+    attention: Path | None,
+    layer: str | None,
+) -> None:
+    """Errors: `AttlasError` for texts from two sides, a file or folder where a text should be, an
+    attention in another kind of file, a layer without a figure, and where a file would be written
+    over or cannot be written.
+    """
+    check_distinct([source], [output, attention])
+    check_writable(output)
+    if attention and is_folder(attention):
+        _check_new(attention)
+    else:
+        check_replaceable(attention)
+    if texts and source != STANDARD:
+        raise AttlasError("TEXT, or --input, not both", "both", "leave one of them out")
+    for text in texts or ():
+        if kind := _on_disk(text):
+            raise AttlasError(
+                "texts to classify",
+                f"the name of a {kind}, {quoted(text, 1000)}",
+                f"read it: --input {quote(text)}"
+                if kind == "file"
+                else f"to classify that very word, write: echo {quote(text)} | attlas classify …",
+            )
+    traces = attention is not None and (attention.suffix == _TRACE or is_folder(attention))
+    if attention and not traces:
+        _check_figure(attention)
+    if layer is not None and (attention is None or traces):
+        came = f"{attention}: a trace holds every layer" if attention else "it alone"
+        raise AttlasError(
+            "--layer with --attention, which draws a figure",
+            came,
+            "add --attention map.png, or leave --layer out",
+        )
+
+
+def is_folder(attention: Path) -> bool:
+    """Whether the attention of each text goes into a file of its own: the name has no ending."""
+    return not attention.suffix
+
+
+def classify_texts(
+    classifier: TextClassifier,
+    texts: Iterable[str],
+    target: str,
+    *,
+    window: int,
+    as_json: bool,
+    traces: Path | None = None,
+) -> None:
+    """Write one line for each of these texts, and the trace of the n-th as `traces`/n.safetensors.
+
+    Errors: `AttlasError` where a file cannot be written.
+    """
+    with ExitStack() as files:
+        told = Remarks(unit="text", at_once=False)
+        files.callback(told.end)
+        lines = opened(target, files)
+        for number, found in enumerate(classifier.many(texts, window=window), 1):
+            told.tell(number, [remarks(found)])
+            lines.write(_answer(found, number, traces, as_json=as_json))
+
+
+def classify_lines(
+    classifier: TextClassifier,
+    source: str,
+    target: str,
+    *,
+    window: int,
+    as_json: bool,
+    traces: Path | None = None,
+) -> None:
+    """Write one line for each line of `source`, in order, while they come in; and the trace of line
+    n as `traces`/n.safetensors.
+
+    What was read before a mistake in the text is classified and written; the mistake is raised
+    after it.
+    Errors: `AttlasError` where a file cannot be read or written, and where a line is not UTF-8.
+    """
+    done = 0
+    if Path(source.removesuffix(".gz")).suffix.lower() in _TABLES:
+        told = f"each line of {source} is a text as it stands, with all that is written in it"
+        print(f"attlas: {told}; attlas evaluate --source reads labelled texts", file=sys.stderr)
+    with ExitStack() as files:
+        remarked = Remarks(at_once=not at_hand(source))
+        files.callback(remarked.end)
+        lines = opened(target, files)
+        for texts in windows(stream_lines(source), window, full=at_hand(source)):
+            several = list(classifier.many(texts, window=len(texts)))
+            remarked.tell(done + 1, [*map(remarks, several)])
+            for number, found in enumerate(several, done + 1):
+                lines.write(_answer(found, number, traces, as_json=as_json))
+            lines.flush()
+            done += len(several)
+
+
+def attention_of(
+    classifier: TextClassifier,
+    texts: Sequence[str] | None,
+    source: str,
+    path: Path,
+    layer: str | None,
+    target: str,
+    *,
+    as_json: bool,
+) -> None:
+    """Classify a single text, and keep where the model looked.
+
+    Errors: `AttlasError` for none or several.
+    """
+    given = list(texts or islice(stream_lines(source), 2))
+    if len(given) != 1:
+        raise AttlasError(
+            "a single text for --attention",
+            "several" if given else "none",
+            'name one: attlas classify RUN "a text" --attention map.png; for several name a folder',
+        )
+    found = classifier(given[0])
+    if path.suffix == _TRACE:
+        found.trace.save(path)
+    else:
+        draw(found.trace, path, layer=layer, query=None, row=0)
+    told = Remarks(unit="text")
+    told.tell(1, [remarks(found)])
+    write_lines(target, [_line(found, as_json=as_json)])
+
+
+def _answer(found: Classification, number: int, traces: Path | None, *, as_json: bool) -> bytes:
+    """The line of one of many, once its trace is kept."""
+    if traces:
+        _keep(found, traces, number)
+    return _line(found, as_json=as_json)
+
+
+def _line(found: Classification, *, as_json: bool) -> bytes:
+    if as_json:
+        facts = {
+            "label": found.label,
+            "probability": found.probability,
+            "probabilities": dict(found.probabilities),
+            "unread": found.unread,
+            "known": found.known,
+        }
+        return f"{json.dumps(facts, ensure_ascii=False)}\n".encode()
+    return f"{found.label}\t{found.probability:.4f}\n".encode()
+
+
+def _keep(found: Classification, traces: Path, number: int) -> None:
+    try:
+        traces.mkdir(exist_ok=True)
+    except OSError as error:
+        raise unwritable(traces, error) from None
+    found.trace.save(traces / f"{number}{_TRACE}")
+
+
+def _check_new(folder: Path) -> None:
+    if not folder.exists():
+        check_writable(folder)
+    elif not folder.is_dir() or any(folder.iterdir()):
+        raise AttlasError(
+            "a file that ends in .png, .svg, .pdf or .safetensors, or a new folder for a trace of "
+            "each text",
+            f"{folder}, which is there already",
+            "choose another name",
+        )
+
+
+def _check_figure(path: Path) -> None:
+    try:
+        suffix_of(path)
+    except AttlasError as error:
+        raise AttlasError(f"{error.wanted} or {_TRACE}", error.came, error.do) from None
+
+
+def _on_disk(text: str) -> str:
+    """ "file" or "folder", if there is one of this name; else ""."""
+    try:
+        path = Path(text)
+        return "file" if path.is_file() else "folder" if text and path.is_dir() else ""
+    except (OSError, ValueError):  # too long for a name, or with a NUL in it: a text
+        return ""

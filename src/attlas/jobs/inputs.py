@@ -1,0 +1,340 @@
+"""What a command is given, looked at before it begins to work."""
+
+import os
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from os.path import isdir, isfile
+from pathlib import Path
+from shlex import quote
+
+from safetensors import SafetensorError, safe_open
+
+from attlas._hardware import keep_freed_memory
+from attlas._output import STANDARD
+from attlas._signals import loading
+from attlas.config import Overridden, nearest, overridden
+from attlas.config.toml import SET
+from attlas.data.lines import MissingFileError
+from attlas.decoding import DecodingConfig
+from attlas.decoding.config import check_in_use, idle_settings
+from attlas.errors import AttlasError, quoted
+from attlas.inference import Translator
+from attlas.recording import Trace
+from attlas.runs import BEST, CONFIG, LAST, Run
+
+# What searches: attlas itself, or an export of the run.
+
+
+_EXPORTS = ("ctranslate2", "ctranslate2-int8")  # as attlas export calls their folders
+
+
+def translator_of(
+    run: Run, engine: str, config: DecodingConfig, checkpoint: str, device: str
+) -> Translator:
+    """A translator of the run that searches by this engine: attlas, one of the run's exports, or an
+    export in another folder.
+
+    Errors: `AttlasError` for an unknown engine, for one that needs an export which is not there,
+    and for a device that it cannot use.
+    """
+    if engine == "attlas":
+        keep_freed_memory()  # every batch asks for the same again: a tenth of the time
+        return Translator(run, config, which=checkpoint, device=device)
+    folder = run.path / "exports" / engine if engine in _EXPORTS else Path(engine)
+    if engine not in _EXPORTS and not isdir(folder):
+        raise AttlasError(
+            f"one of the engines attlas, {', '.join(_EXPORTS)}, or the folder of an export to "
+            "ctranslate2",
+            f"{quoted(engine, 1000)}, where no folder is",
+            "choose one",
+        )
+    if device != "cpu":
+        raise AttlasError(
+            f"--device cpu with --engine {engine}", device, "leave one of the two out"
+        )
+    with loading():
+        from attlas.inference.ctranslate2 import FastTranslator
+
+    return FastTranslator(run, folder, config, which=checkpoint)
+
+
+def run_at(path: Path, checkpoint: str) -> tuple[Run, str]:
+    """The run in this folder, and the whole name of the checkpoint: 00000079 where 79 is meant.
+
+    Errors: `AttlasError` where there is none, with the command that helps.
+    """
+    run = Run(path)
+    there = run.checkpoints()
+    go_on = f"attlas train {quote(str(path))}"
+    if not there:
+        for which in (BEST, LAST):
+            run.shelf.named(which)  # which says so where it is lost
+        raise AttlasError(f"a run with a checkpoint at {path}", "none yet", f"train it: {go_on}")
+    if checkpoint == BEST and run.shelf.named(BEST) is None and run.shelf.named(LAST):
+        raise AttlasError(
+            f"the best checkpoint of {path}",
+            "a run that has not been validated yet",
+            f"add --checkpoint last, or go on with its training: {go_on}",
+        )
+    whole = checkpoint.zfill(8)
+    named = whole if whole in there else checkpoint
+    number = run.shelf.number_of(named)
+    if number in there and not run.shelf.sealed(number):
+        print(
+            f"attlas: checkpoint {number} of {path} does not say beside which vocabulary and "
+            "settings it was saved, as those of an older attlas do not: whether these are the same "
+            f"still, nobody can tell; what a training saves from now on says so: {go_on}",
+            file=sys.stderr,
+        )
+    return run, named
+
+
+def names_a_trace(path: Path) -> bool:
+    """Whether this is a file, or by its name a trace that is missing; else it may be a run."""
+    return path.is_file() or (path.suffix == ".safetensors" and not path.exists())
+
+
+def check_run_or_trace(path: Path) -> None:
+    """That there is something at this path. Errors: `AttlasError` where there is not."""
+    if not path.exists():
+        raise AttlasError(
+            "the folder of a run, or a trace's file",
+            f"nothing at {path}",
+            "check the path; a run is trained by attlas train --out PATH",
+        )
+
+
+def is_safetensors(path: Path) -> bool:
+    """Whether this file is of the kind that traces are, whatever it is called."""
+    try:
+        if not path.is_file():
+            return False
+        with safe_open(path, framework="numpy"):
+            return True
+    except (SafetensorError, OSError, ValueError):  # the last for U+0000 in a name
+        return False
+
+
+def trace_at(path: Path) -> Trace:
+    """The trace in this file. Errors: `AttlasError` for any other file, with what it is."""
+    if not isfile(path):
+        return Trace.load(path)  # which says what is there
+    try:
+        with safe_open(path, framework="numpy") as file:
+            metadata = file.metadata() or {}
+    except (SafetensorError, OSError):
+        if path.is_file() and path.suffix != ".safetensors":
+            raise AttlasError(
+                "a trace, which attlas figure --save-trace wrote, or the folder of a run",
+                f"{path}, which is neither",
+                "check the path",
+            ) from None
+        metadata = {}
+    if "attlas" in metadata:
+        raise AttlasError(
+            "a trace, or the folder of a run",
+            f"{path}, which is a checkpoint",
+            f"name the folder of its run: {path.absolute().parent.parent}",
+        )
+    return Trace.load(path)
+
+
+def check_used(given: Mapping[str, bool], of: str, why: str) -> None:
+    """That none of these options was given, for which `of` has no use.
+
+    Errors: `AttlasError` that names those that were.
+    """
+    named = [name for name, is_given in given.items() if is_given]
+    if named:
+        raise AttlasError(
+            f"options that {of} has a use for", ", ".join(named), f"leave that out: {why}"
+        )
+
+
+def check_nothing_searched(
+    beam: int | None, settings: list[str] | None, checkpoint: str, device: str
+) -> None:
+    """That no option of a search was given beside a trace, for which all was found before."""
+    given = {
+        "--beam": beam is not None,
+        "--set": bool(settings),
+        "--checkpoint": checkpoint != BEST,
+        "--device": device != "cpu",
+    }
+    check_used(given, "a trace", "what it shows was found before it was saved")
+
+
+def warn(text: str) -> None:
+    """Say something on the standard error that stops nothing."""
+    print(f"attlas: {text}", file=sys.stderr)
+
+
+def is_run(name: Path | str, *, or_trace: bool = False) -> bool:
+    """Whether it names the folder of a run; else it names a recipe, of which a folder that happens
+    to be called the same hides none that comes with attlas.
+
+    or_trace: whether the file of a trace would do as well.
+    Errors: `AttlasError` for any other folder.
+    """
+    from attlas.training.recipe import shipped_recipes
+
+    path = Path(name)
+    if (path / CONFIG).is_file():
+        return True
+    if path.is_dir() and str(path) not in shipped_recipes():
+        wanted, last = "a recipe or a run", "or the folder of a run"
+        first = (
+            f"train on its texts with attlas train imdb --set data.train={quote(str(name))}, or "
+        )
+        if or_trace:
+            wanted, last = "a recipe, a run or a trace", "the folder of a run, or a trace's file"
+            first = ""
+        raise AttlasError(
+            wanted,
+            f"the folder {name} without {CONFIG}",
+            f"{first}name a TOML file, a recipe that comes with attlas, {last}",
+        )
+    return False
+
+
+def data_of(run: Run) -> list[Path]:
+    """The files and folders of texts that a run was trained, chosen and tested on."""
+    table = run.table("data")
+    if table.get("kind") not in ("files", "labelled"):
+        return []
+    given = [table.get(split) or [] for split in ("train", "valid", "test")]
+    return [Path(p) for paths in given for p in ([paths] if isinstance(paths, str) else paths)]
+
+
+def check_tested(run: Run, split: str, has_test: bool, options: str) -> None:
+    """That there is a test set where that is the split which is asked for.
+
+    Errors: `AttlasError` that says which options name one.
+    """
+    if split == "test" and not has_test:
+        command = f"attlas evaluate {quote(str(run.path))}"
+        raise AttlasError(
+            f"a test set of {run.path}",
+            "a run whose recipe names none (data.test)",
+            f"give one: {command} {options}; or take the validation set: {command} --valid",
+        )
+
+
+@contextmanager
+def instead_of_data(options: str) -> Iterator[None]:
+    """Of a file of the run's own data that is missing in the block, say which options name another.
+
+    What the data itself advises is for who trains.
+    """
+    try:
+        yield
+    except MissingFileError as error:
+        advice = f"put it back there, or name {options}"
+        raise MissingFileError(error.wanted, error.came, advice) from None
+
+
+def check_distinct(read: Iterable[Path | str | None], written: Iterable[Path | str | None]) -> None:
+    """That nothing is written over what is read, and nothing twice; None = no such file.
+
+    "-" is the standard input of what is read, and the standard output of what is written.
+    Errors: `AttlasError` where a file would be read and written, or written twice.
+    """
+    taken = {_identity(path) for path in read if path is not None and str(path) != STANDARD}
+    for path in written:
+        if path is None:
+            continue
+        if (identity := _identity(path)) in taken:
+            name = "the standard output" if str(path) == STANDARD else path
+            raise AttlasError(
+                "different files to read and to write", f"{name} twice", "write to another file"
+            )
+        taken.add(identity)
+
+
+def _identity(path: Path | str) -> object:
+    """What is the same for two names of one file, links among them."""
+    if str(path) == STANDARD:
+        return STANDARD
+    try:
+        status = Path(path).stat()
+    except (OSError, ValueError):  # not there yet
+        return os.path.realpath(path)
+    return status.st_dev, status.st_ino
+
+
+# How a run translates when the command line changes it: its [decoding] table, overridden.
+
+
+def lists_asked_for(assignments: Iterable[str] | None, n_best: int | None) -> bool:
+    """Whether the command line says how many translations of a line are wanted, `--n-best` or
+    `--set decoding.n_best=`: then they are written as a list."""
+    asked = overridden({"decoding": {}}, assignments or ()).assigned
+    return n_best is not None or ("decoding", "n_best") in asked
+
+
+def decoding_of(
+    run: Run, assignments: Iterable[str] | None, beam: int | None = None, n_best: int | None = None
+) -> DecodingConfig:
+    """The settings of the run, with `decoding.key=value` put in, then `--beam` and `--n-best`.
+
+    `--beam` asks for method = "beam". Where a method is asked for, the run's own n_best is left
+    out, and what the run says of its own method too if that is another.
+
+    Errors: `AttlasError` for a setting of another table, which a trained run cannot change, and for
+    one that was asked for and has no effect with the method, or that is asked for in two ways.
+    """
+    tables = overridden({"decoding": {}}, assignments or ())
+    others = sorted(tables.keys() - {"decoding"})
+    if others:
+        near = [f"`decoding.{name}`" for name in nearest(DecodingConfig, others[0], {})]
+        raise AttlasError(
+            "settings of the search, such as decoding.length_penalty=1.0",
+            f"one of {', '.join(others)}",
+            f"did you mean {' or '.join(near)}?"
+            if near
+            else "train another run to change what a run is made of",
+        )
+    if not isinstance(tables["decoding"], dict):
+        raise AttlasError(
+            "one of the settings of the search, such as decoding.method=greedy",
+            f"decoding={quoted(tables['decoding'])}",
+            "name the setting behind a dot",
+        )
+    asked = {**tables["decoding"]}
+    for option, name, value in (("--beam", "beam", beam), ("--n-best", "n_best", n_best)):
+        if value is not None and asked.get(name, value) != value:
+            raise AttlasError(
+                f"{option} or --set decoding.{name}",
+                f"{option} {value} and --set decoding.{name}={asked[name]}",
+                "leave one of the two out",
+            )
+    if beam is not None and asked.get("method", "beam") != "beam":
+        raise AttlasError(
+            "a search by beam for --beam",
+            f"--set decoding.method={asked['method']}",
+            "leave one of the two out",
+        )
+    asked |= {"method": "beam", "beam": beam} if beam is not None else {}
+    asked |= {"n_best": n_best} if n_best is not None else {}
+    where = f"[decoding] of {run.path / CONFIG}"
+    own = run.table("decoding")
+    method = asked.get("method")
+    if method is not None:
+        # How many were wanted of the run's own search says nothing of another one.
+        idle = {"n_best"}
+        if method != DecodingConfig.read(own, where).method:
+            idle |= idle_settings(method)
+        own = {key: value for key, value in own.items() if key not in idle}
+    settings = Overridden(own)
+    for name, value in asked.items():
+        settings[name] = value
+        settings.replaced((name,), value)
+    options = [
+        name for name, value in (("--beam", beam), ("--n-best", n_best)) if value is not None
+    ]
+    if options:
+        settings.by = " and ".join([*options, *([SET] if tables.assigned else [])])
+    config = DecodingConfig.read(settings, where)
+    check_in_use(config.method, asked)
+    return config

@@ -1,0 +1,622 @@
+"""What `attlas stats` is asked for, looked at, and done."""
+
+import hashlib
+import os
+import shutil
+import stat
+import sys
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from importlib.metadata import version
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from attlas._files import explained, held, sync, write_whole
+from attlas._hardware import keep_freed_memory
+from attlas._output import STANDARD, Bar, check_replaceable
+from attlas._text import amount
+from attlas.config import overridden
+from attlas.corpus_statistics.huggingface import HuggingFaceFolder, HuggingFaceReader
+from attlas.corpus_statistics.readers import (
+    ClassifierReader,
+    Reader,
+    Text,
+    TranslatorReader,
+    Window,
+    batches_of,
+    windows_of,
+)
+from attlas.corpus_statistics.table import ALSO, Measured, columns_of, frames, measured
+from attlas.data import stream_lines
+from attlas.data.lines import shown
+from attlas.decoding.config import idle_settings
+from attlas.errors import AttlasError, quoted
+from attlas.jobs.checkpointed_output import (
+    TEXT,
+    Origin,
+    Part,
+    Progress,
+    books,
+    checksum,
+    recorded,
+    told,
+)
+from attlas.jobs.inputs import check_distinct, check_used, decoding_of, run_at
+from attlas.jobs.tables import Facts, Table, table_at, write_beside
+from attlas.runs import BEST, CONFIG
+from attlas.runs.loaded import short
+
+# The corpus of `attlas stats`: lines of a file, and perhaps the right translation of each.
+
+
+_EVERY = 2**20  # bytes that are copied at a time
+
+
+@dataclass(frozen=True, slots=True)
+class Corpus:
+    """A file of texts, read through once: every line of it can be read, and how many there are.
+
+    names: what messages call the two files, of which there may be copies. checksum: of the texts;
+    target_checksum: of the file beside it, if there is one.
+    """
+
+    source: Path
+    target: Path | None
+    names: tuple[str, str]
+    lines: int
+    checksum: str
+    target_checksum: str | None
+
+    @classmethod
+    def of(cls, source: Path, target: Path | None, names: tuple[str, str]) -> "Corpus":
+        """Errors: `AttlasError` for a file that cannot be read, and for two of different length."""
+        checksum, lines = _read_through(source, names[0])
+        if target is None:
+            return cls(source, None, names, lines, checksum, None)
+        target_checksum, others = _read_through(target, names[1])
+        if others != lines:
+            raise AttlasError(
+                f"a line of {names[1]} beside each of the {amount(lines, 'line')} of {names[0]}",
+                amount(others, "line"),
+                "give files of as many lines",
+            )
+        return cls(source, target, names, lines, checksum, target_checksum)
+
+    def stream(self) -> Iterator[tuple[int, str, str | None]]:
+        """The number of each line from 1, its text and its target.
+
+        Errors: `AttlasError`, after the last one, where another text has come than before.
+        """
+        digests = hashlib.sha256(), hashlib.sha256()
+        texts = _hashed(self.source, self.names[0], digests[0])
+        beside = self.target
+        targets = None if beside is None else _hashed(beside, self.names[1], digests[1])
+        for number, text in enumerate(texts, 1):
+            yield number, text, None if targets is None else next(targets, "")
+        found = short(digests[0]), None if targets is None else short(digests[1])
+        if found != (self.checksum, self.target_checksum):
+            raise CorpusChangedError(
+                f"{self.names[0]} to stay as it is while it is read",
+                "another text at the end than at the start",
+                "run it again when nobody writes to that file",
+            )
+
+    def check_has_words(self) -> None:
+        """That a line has a word, and its target too; `AttlasError` otherwise."""
+        if not any(_has_words(text, target) for _, text, target in self.stream()):
+            raise _wordless(self.names[0], self.lines, paired=self.target is not None)
+
+
+class CorpusChangedError(AttlasError):
+    """Somebody wrote to the corpus."""
+
+
+@contextmanager
+def on_disk(source: str, place: Path) -> Iterator[Path]:
+    """The path of a file that can be read again: the file itself, or what comes from a stream (the
+    standard input, a pipe), which is kept at `place` for the length of the block.
+    """
+    if not _is_stream(source):
+        yield Path(source)
+        return
+    try:
+        with explained(place), place.open("wb") as kept:
+            if source == STANDARD:
+                shutil.copyfileobj(sys.stdin.buffer, kept, _EVERY)
+            else:
+                with Path(source).open("rb") as arriving:
+                    shutil.copyfileobj(arriving, kept, _EVERY)
+        yield place
+    finally:
+        with suppress(OSError):
+            place.unlink()
+
+
+def check_has_words(source: str) -> None:
+    """That a file is there, and can be read up to a line with a word; a stream is left alone.
+
+    Errors: `AttlasError` that names it.
+    """
+    if _is_stream(source):
+        return
+    lines = 0
+    for text in stream_lines(source):
+        lines += 1
+        if _has_words(text, None):
+            return
+    raise _wordless(name_of(source), lines, paired=False)
+
+
+def _is_stream(source: str) -> bool:
+    if source == STANDARD:
+        return True
+    try:
+        mode = os.stat(source).st_mode
+    except (OSError, ValueError):  # whoever reads it says so
+        return False
+    return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode))
+
+
+def name_of(source: str) -> str:
+    """How a message or a table names this file."""
+    return shown(source)
+
+
+def _has_words(text: str, target: str | None) -> bool:
+    return bool(text.strip()) and (target is None or bool(target.strip()))
+
+
+def _wordless(name: str, lines: int, *, paired: bool) -> AttlasError:
+    came = f"{amount(lines, 'line')}, none of them with a word" if lines else "nothing"
+    beside = ""
+    if paired:
+        came, beside = f"{came} on both sides", ", and one in its target"
+    return AttlasError(
+        f"a line with a word in {name}{beside}", came, "check that this is the text that was meant"
+    )
+
+
+def _read_through(path: Path, name: str) -> tuple[str, int]:
+    digest = hashlib.sha256()
+    lines = sum(1 for _ in _hashed(path, name, digest))
+    return short(digest), lines
+
+
+def _hashed(path: Path, name: str, digest: Any) -> Iterator[str]:
+    for line in stream_lines(path, name):
+        digest.update(f"{line}\n".encode())
+        yield line
+
+
+# The statistics of a corpus as far as they have come, which no kill can spoil.
+
+
+class StatsPart(Part):
+    """As `Part`, of a table: rows are added window by window, and put together at the end.
+
+    Errors: as `Part`.
+    """
+
+    def __init__(self, output: Path, origin: Origin, table: Table) -> None:
+        self._table = table
+        with explained(output):
+            begun = (books(output) / "progress.json").exists()
+            standing = [path for path in (output, table.beside(output)) if path and path.exists()]
+            if standing and not begun:
+                raise _foreign(standing[0])
+        before = recorded(output)
+        super().__init__(output, origin)
+        # Who takes a table away wants it anew, and has left what stands beside it.
+        if before and before.whole and not self.progress.whole:
+            self._keep(self.progress.model_copy(update={"beside": True}))
+        if not self.progress.whole and not self.progress.bytes:
+            self.add(0, table.head)
+
+    def add_rows(self, lines: int, rows: Iterable[bytes]) -> None:
+        """Keep what so many further lines came to, for good, all of it or nothing."""
+        digest, place = self._digest.copy(), self.progress.bytes
+        with explained(self._lines):
+            descriptor = os.open(self._lines, os.O_WRONLY)
+            try:
+                os.ftruncate(descriptor, place)
+                os.lseek(descriptor, place, os.SEEK_SET)
+                for written in rows:
+                    write_whole(descriptor, written)
+                    digest.update(written)
+                    place += len(written)
+                os.fsync(descriptor)
+            finally:
+                os.close(descriptor)
+        self._digest = digest
+        found = {
+            "lines": self.progress.lines + lines,
+            "bytes": place,
+            "sha256": digest.hexdigest(),
+        }
+        self._keep(self.progress.model_copy(update=found))
+
+    @property
+    def has_rows(self) -> bool:
+        """Whether anything stands below the head."""
+        return self.progress.bytes > len(self._table.head)
+
+    def put_together(self, facts: Facts) -> None:
+        """Put the output in its place, whole, with its facts in it or beside it.
+
+        It may stand there, where a kill came before that was told.
+        """
+        self._spare()
+        if not self._stands():
+            whole = self._books / f"whole{''.join(self.output.suffixes[-2:])}"
+            with explained(self.output):
+                self._table.assemble(self._lines, whole, facts)
+                sync(whole)
+            self._spare()
+            beside = self._table.beside(self.output)
+            if beside is not None and beside.exists() and not self.progress.beside:
+                raise _foreign(beside)
+            ours = {"assembled": checksum(whole, unzipped=False), "beside": True}
+            self._keep(self.progress.model_copy(update=ours))
+            self.tell_beside(facts)
+            with explained(self.output):
+                os.replace(whole, self._place)
+                sync(self._place.parent)
+        self._keep(self.progress.model_copy(update={"whole": True}))
+        self._drop_lines()
+
+    def _spare(self) -> None:
+        """As ever, by the checksum of what was put together."""
+        if self._stands() and checksum(self.output, unzipped=False) != self.progress.assembled:
+            raise _foreign(self.output)
+
+    def tell_beside(self, facts: Facts) -> None:
+        """Write the facts beside the output, if that is their place and they are not there."""
+        path = self._table.beside(self.output)
+        if path is not None and not (self.progress.whole and path.exists()):
+            write_beside(path, facts)
+
+    def _check(self, found: Progress, origin: Origin) -> None:
+        keys = [k for k in {**found.origin, **origin} if found.origin.get(k) != origin.get(k)]
+        if not keys:
+            return
+        done = "finished" if found.whole else f"begun and done as far as line {found.lines:,}"
+        raise AttlasError(
+            f"{self.output}, {done}, to be of {told(keys, found.origin)}",
+            told(keys, origin),
+            "give what it was begun with, choose another output, or, to begin it anew, take away "
+            f"{self.output if found.whole else self._books}",
+        )
+
+
+def _foreign(path: Path) -> AttlasError:
+    return AttlasError(
+        f"to write {path}",
+        "a file there that attlas stats did not write",
+        "choose another name, or take that file away",
+    )
+
+
+# A corpus through a model, window by window, into a table.
+
+
+_BATCHES = 4  # of a window, about: among so many texts are sorted by length
+_SHARE = 16  # tokens of a batch for each line of a window: a model may write as many, or more
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measuring:
+    """How a corpus is measured. tokens: of a batch, at most; layers: paths or patterns, None = all.
+    threshold: of `above`. by_token: one row for each query. also: further columns.
+    """
+
+    reader: Reader
+    tokens: int
+    threshold: float
+    layers: tuple[str, ...] | None
+    by_token: bool
+    also: tuple[str, ...]
+
+    def windows(self, texts: Iterable[Text | None]) -> Iterator[Window]:
+        """The same windows each time, as long as these settings are the same.
+
+        A window is what a kill undoes at most, so it is a few batches, and of short lines fewer.
+        """
+        # Rows of single tokens are so many that a window of them is a batch.
+        tokens = self.tokens * (1 if self.by_token else _BATCHES)
+        return windows_of(texts, lines=max(1, self.tokens // _SHARE), tokens=tokens)
+
+    def texts(self, window: Window) -> list[Text]:
+        """The texts of a window, with what the model itself writes."""
+        batches = batches_of(window.texts, self.tokens)
+        return [text for batch in batches for text in self.reader.completed(batch)]
+
+    def of(self, texts: Sequence[Text]) -> Iterable[Measured]:
+        """The numbers of these texts, line by line; of a single text as they come."""
+        # What was written may be longer than what was read, so that these are other batches.
+        found = self._of_batches(batches_of(texts, self.tokens))
+        if len(texts) < 2:
+            return found
+        return sorted(found, key=lambda one: one.line)  # stable: layers stay in their order
+
+    def _of_batches(self, batches: Iterable[Sequence[Text]]) -> Iterator[Measured]:
+        for batch in batches:
+            for look in self.reader.looks(batch, self.layers):
+                named = self.reader.named(look) if self.by_token else None
+                yield measured(look, self.threshold, named, self.also)
+
+
+def measure(
+    measuring: Measuring, corpus: Corpus, part: StatsPart, table: Table, facts: Facts
+) -> None:
+    """Go on with the table from where it is, and put it in its place.
+
+    Errors: `AttlasError` where the corpus changes meanwhile, and where no line of it has a row;
+    what is done of it is then forgotten.
+    """
+    begun, start = part.progress.lines, time.monotonic()
+    if begun:
+        _say(f"{part.output}: goes on after line {begun:,} of {corpus.lines:,}")
+    remarks = _Remarks(begun)
+    try:
+        with Bar(part.output, corpus.lines, begun) as bar:
+            arriving = corpus.stream()
+            for _ in islice(arriving, begun):
+                pass
+            read = measuring.reader.read
+            for window in measuring.windows(read(*line) for line in arriving):
+                texts = measuring.texts(window)
+                remarks.tell(window.lines, texts)
+                rows = frames(measuring.of(texts), by_token=measuring.by_token, also=measuring.also)
+                part.add_rows(window.lines, map(table.rows, rows))
+                bar.tell(part.progress.lines)
+        if not part.has_rows:
+            raise _NothingReadError(
+                f"a line of {facts['corpus']} with a token for the model to read",
+                f"{amount(corpus.lines, 'line')} without one",
+                "check that this is the text that was meant",
+            )
+    except KeyboardInterrupt as interrupt:
+        interrupt.add_note("the same command goes on where it stopped")
+        raise
+    except (CorpusChangedError, _NothingReadError):
+        part.forget()
+        raise
+    part.put_together(facts)
+    remarks.sum_up()
+    seconds = time.monotonic() - start
+    without = f", {remarks.unread:,} of them without a word," if remarks.unread else ""
+    _say(f"{part.output}: {amount(corpus.lines - begun, 'line')}{without} in {seconds:,.1f} s")
+
+
+class _NothingReadError(AttlasError):
+    """No text of the corpus has a token."""
+
+
+class _Remarks:
+    """What a reader has to know, told once: the table has it of every line.
+
+    begun: lines that were done before, of which an earlier command has told. unread: lines so far
+    of which nothing was read.
+    """
+
+    def __init__(self, begun: int) -> None:
+        self._begun = begun
+        self._told = False
+        self.unread = 0
+        self._cut, self._first_cut = 0, 0
+
+    def tell(self, lines: int, texts: Sequence[Text]) -> None:
+        """Of the first text that is longer than the model reads. texts: of so many lines."""
+        self.unread += lines - len(texts)
+        if cut := [text.line for text in texts if not text.finished]:
+            self._first_cut = self._first_cut or min(cut)
+            self._cut += len(cut)
+        longer = [text for text in texts if text.unread]
+        if longer and not self._told:
+            self._told = True
+            first = min(longer, key=lambda text: text.line)
+            tokens = amount(first.unread, "token")
+            _say(
+                f"line {first.line} is longer than the model can read: {tokens} of it are left "
+                "out; of each text, the column unread counts them"
+            )
+
+    def sum_up(self) -> None:
+        """Of all texts that the model did not write to their end."""
+        if self._cut:
+            after = f", after line {self._begun:,}" if self._begun else ""
+            _say(
+                f"{amount(self._cut, 'text')} that the model wrote came to no end within its "
+                f"limit, the first in line {self._first_cut}{after}: finished is false there"
+            )
+
+
+def _say(what: str) -> None:
+    print(f"attlas: {what}", file=sys.stderr)
+
+
+_BY = ("head", "token")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """The options of the command, as they came."""
+
+    model: Path
+    corpus: str
+    output: Path | None
+    target: str | None
+    by: str
+    threshold: float
+    also: tuple[str, ...]
+    layers: tuple[str, ...] | None
+    tokens: int
+    beam: int | None
+    checkpoint: str
+    device: str
+    settings: tuple[str, ...]
+
+
+def work(asked: Asked) -> None:
+    """Write the table, or go on with it.
+
+    Errors: `AttlasError` for what cannot be read or written, for options that the model has no use
+    for, for an output that is not ours or was begun from something else, and where another process
+    is at it.
+    """
+    output, table = _checked(asked)
+    keep_freed_memory()
+    reader, search = _reader(asked)
+    with explained(output):
+        books(output).mkdir(parents=True, exist_ok=True)
+    with held(books(output) / "lock") as ours:
+        if not ours:
+            raise AttlasError(
+                f"{output} for this process alone",
+                "another process that is at it",
+                "wait for it, or choose another output",
+            )
+        _work(asked, output, table, reader, search)
+
+
+def _checked(asked: Asked) -> tuple[Path, Table]:
+    """What can be told before anything is read."""
+    if asked.by not in _BY:
+        raise AttlasError("--by head or --by token", quoted(asked.by), "choose one of them")
+    if asked.output is None:
+        raise AttlasError("an output for the table", "none", "add one: --output stats.csv")
+    if unknown := [name for name in asked.also if name not in ALSO]:
+        raise AttlasError(
+            f"--also with {' or '.join(ALSO)}", quoted(unknown[0]), "choose one of them"
+        )
+    columns = columns_of(by_token=asked.by == "token", also=asked.also)
+    table = table_at(asked.output, columns)
+    check_replaceable(asked.output)
+    check_distinct([asked.corpus, asked.target], [asked.output, table.beside(asked.output)])
+    if asked.corpus == asked.target == STANDARD:
+        raise AttlasError(
+            "a corpus and its target from two places",
+            "the standard input for both",
+            "name a file for one of them",
+        )
+    for name in (asked.corpus, asked.target):
+        if name is not None:
+            check_has_words(name)
+    return asked.output, table
+
+
+def _work(asked: Asked, output: Path, table: Table, reader: Reader, search: Origin) -> None:
+    with (
+        on_disk(asked.corpus, books(output) / "corpus") as source,
+        on_disk(asked.target or os.devnull, books(output) / "target") as beside,
+    ):
+        names = name_of(asked.corpus), name_of(asked.target or os.devnull)
+        corpus = Corpus.of(source, None if asked.target is None else beside, names)
+        corpus.check_has_words()
+        origin: Origin = {
+            "attlas": version("attlas"),
+            "torch": str(torch.__version__),
+            **reader.facts,
+            TEXT: corpus.checksum,
+            "target": corpus.target_checksum or "none",
+            **search,
+            "by": asked.by,
+            "threshold": asked.threshold,
+            "also": ", ".join(sorted(asked.also)) or "none",
+            "layers": ", ".join(asked.layers or ("all",)),
+            "tokens": asked.tokens,
+        }
+        facts = {
+            "from": _spelled(str(asked.model)),
+            "corpus": _spelled(name_of(asked.corpus)),
+            "lines": corpus.lines,
+            **origin,
+        }
+        part = StatsPart(output, origin, table)
+        if part.progress.whole:
+            part.tell_beside(facts)
+            print(
+                f"attlas: {output} is there already, of this model and this corpus",
+                file=sys.stderr,
+            )
+            return
+        measuring = Measuring(
+            reader=reader,
+            tokens=asked.tokens,
+            threshold=asked.threshold,
+            layers=asked.layers,
+            by_token=asked.by == "token",
+            also=asked.also,
+        )
+        measure(measuring, corpus, part, table, facts)
+
+
+def _spelled(name: str) -> str:
+    """A name of a file as a table can hold it: bytes that are no UTF-8 as they are written."""
+    return os.fsencode(name).decode("utf-8", "backslashreplace")
+
+
+def _reader(asked: Asked) -> tuple[Reader, Origin]:
+    """The model as one that reads, and how it searches, where that matters.
+
+    Errors: `AttlasError` for a path at which nothing can be looked into, and for options that it
+    has no use for.
+    """
+    searching = {"--beam": asked.beam is not None, "--set": bool(asked.settings)}
+    if not (asked.model / CONFIG).is_file() and HuggingFaceFolder.is_at(asked.model):
+        check_used(
+            {**searching, "--checkpoint": asked.checkpoint != BEST},
+            "a model of Hugging Face",
+            "it has one set of weights, and searches greedily",
+        )
+        folder = HuggingFaceFolder(asked.model, asked.device)
+        _check_target(asked, writes=folder.writes)
+        wanted = folder.writes and asked.target is None
+        return HuggingFaceReader(folder), {"decoding.method": "greedy"} if wanted else {}
+    _check_folder(asked.model)
+    run, checkpoint = run_at(asked.model, asked.checkpoint)
+    if run.classifies:
+        check_used(searching, "a classifier", "it writes no text")
+        _check_target(asked, writes=False)
+        return ClassifierReader(run, which=checkpoint, device=asked.device), {}
+    if asked.target is not None:
+        check_used(searching, "a translation that is given", "--target is read, none is searched")
+    said = overridden({"decoding": {}}, asked.settings).assigned
+    named = asked.beam is not None or not said.isdisjoint({("decoding",), ("decoding", "method")})
+    greedy = [] if named else ["decoding.method=greedy"]
+    search = decoding_of(run, [*greedy, *asked.settings], asked.beam)
+    reader = TranslatorReader(run, search, which=checkpoint, device=asked.device)
+    if asked.target is not None:
+        return reader, {}
+    used = search.model_dump(exclude=set(idle_settings(search.method)))
+    return reader, {f"decoding.{key}": value for key, value in used.items()}
+
+
+def _check_target(asked: Asked, *, writes: bool) -> None:
+    if asked.target is not None and not writes:
+        raise AttlasError(
+            "--target with a model that writes a text beside the one it reads",
+            f"it for {asked.model}, which reads one text",
+            "leave --target out",
+        )
+
+
+def _check_folder(model: Path) -> None:
+    if (model / CONFIG).is_file():
+        return
+    came = f"no folder at {model}"
+    if model.is_dir():
+        came = f"the folder {model} with neither {CONFIG} nor config.json in it"
+    elif model.exists():
+        came = f"{model}, which is no folder"
+    raise AttlasError(
+        "the folder of a run that attlas train wrote, or of a model of Hugging Face",
+        came,
+        "check the path; a model is read from a folder, where save_pretrained of the model and of "
+        "its tokenizer put it, and never fetched",
+    )

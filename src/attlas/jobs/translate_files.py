@@ -1,0 +1,225 @@
+"""Many files through a translator, each of them whole or not at all, and never twice."""
+
+import errno
+import hashlib
+import os
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from itertools import islice
+from pathlib import Path
+from shlex import quote
+from typing import Any
+
+from attlas._files import explained, held
+from attlas._output import Bar
+from attlas._text import amount
+from attlas.data import stream_lines
+from attlas.errors import AttlasError
+from attlas.inference import Translation, Translator
+from attlas.jobs.checkpointed_output import BOOKS, TEXT, Origin, Part, Shard, Stamp, books, text_of
+from attlas.jobs.inputs import check_distinct
+from attlas.jobs.translate_stream import Remarks, line_of, n_best_lines, remarks_on, tell_long
+from attlas.runs.loaded import short
+
+
+def translate_files(
+    translator: Translator,
+    sources: Sequence[Path],
+    folder: Path,
+    *,
+    origin: Origin,
+    shard: Shard,
+    numbered: bool,
+    window: int,
+    trained: int | None = None,
+) -> None:
+    """Write the translation of each file to one of the same name in `folder`.
+
+    What is done already is left as it is, what was begun goes on. A file that another process is at
+    comes last; we wait for it, and go on with it should that process die. One that fails does not
+    keep the others from being done: what failed, and why, is told at the end. origin: what beside
+    its text a translation depends on. numbered, window, trained: as in `translate_lines`; what is
+    done is kept after each window.
+
+    Errors: `AttlasError` where an output would be written over what is read or over another, where
+    the disk is full, and, after the other files, where one cannot be read or written or where
+    something of what an output was begun with has changed.
+    """
+    outputs = _outputs(sources, folder)
+    mine = {output: outputs[output] for output in shard.of(list(outputs))}
+    if any(map(_is_file, mine.values())):
+        with explained(folder):
+            (folder / BOOKS).mkdir(parents=True, exist_ok=True)
+    work = _Work(translator, origin, numbered, window, trained, alone=len(mine) == 1)
+    try:
+        busy = [output for output, source in mine.items() if not work.done(source, output)]
+        for output in busy:
+            _say(f"waiting for {output}, which another process is at")
+            work.done(mine[output], output, wait=True)
+    except KeyboardInterrupt as interrupt:
+        interrupt.add_note(f"the same command goes on with what is not yet in {folder}")
+        raise
+    finally:  # whatever ends it
+        for source, error in work.failed.items():
+            _say(f"{source} failed: {error}")
+    of = "" if shard.count == 1 else f" of shard {shard.number}/{shard.count}"
+    if work.failed:
+        raise AttlasError(
+            f"all {amount(len(mine), 'file')}{of} in {folder}",
+            f"{len(mine) - len(work.failed):,} of them",
+            "mend what is told above; the same command then does what is missing",
+        )
+    before = f", {work.before:,} of them before" if work.before else ""
+    _say(f"all files{of} are in {folder}: {len(mine):,}{before}")
+
+
+@dataclass
+class _Work:
+    """What is the same for all files; `before` counts those that were whole when we came, `failed`
+    has the mistake in each file that could not be done. alone: of a single file it is raised.
+    """
+
+    translator: Translator
+    origin: Origin
+    numbered: bool
+    window: int
+    trained: int | None
+    alone: bool
+    before: int = 0
+    failed: dict[Path, AttlasError] = field(default_factory=dict)
+
+    def done(self, source: Path, output: Path, *, wait: bool = False) -> bool:
+        """Whether nothing is left to do for it; there is where another process is at it.
+
+        Errors: `AttlasError` where there is no room on the disk, nor will be for other files.
+        """
+        try:
+            _check_file(source)
+            with explained(output):
+                books(output).mkdir(parents=True, exist_ok=True)
+            with held(books(output) / "lock", wait=wait) as ours:
+                if ours:
+                    self._translate(source, output)
+            return ours
+        except AttlasError as error:
+            if self.alone or _no_room(error):
+                raise
+            self.failed[source] = error
+            return True
+
+    def _translate(self, source: Path, output: Path) -> None:
+        stamp = Stamp.of(source)
+        checksum, total = text_of(output, stamp), 0
+        if checksum is None:
+            checksum, total = _read_through(source)
+        part = Part(output, {**self.origin, TEXT: checksum})
+        if part.progress.whole:
+            part.read_again(stamp)
+            self.before += 1
+            return
+        begun, start = part.progress.lines, time.monotonic()
+        before = f", {begun:,} of them before" if begun else ""
+        _say(f"{source}: {amount(total, 'line')}{before}")
+        digest = hashlib.sha256()
+        with ExitStack() as after, Bar(source, total, begun) as bar:
+            told = Remarks(f"{source}: ", at_once=False)
+            after.callback(told.end)
+            arriving = _hashed(stream_lines(source), digest)
+            for _ in islice(arriving, begun):
+                pass
+            while texts := list(islice(arriving, self.window)):
+                first = part.progress.lines
+                tell_long(f"{source}: line", texts, first, self.translator, self.trained)
+                found = list(self.translator.many(texts, window=len(texts)))
+                told.tell(first + 1, [*map(remarks_on, found)])
+                written = [
+                    self._written(number, translation)
+                    for number, translation in enumerate(found, first)
+                ]
+                part.add(len(texts), b"".join(written))
+                bar.tell(part.progress.lines)
+        if short(digest) != checksum:
+            part.forget()
+            raise AttlasError(
+                f"{source} to stay as it is while it is translated",
+                "another text at the end than at the start",
+                "run it again when nobody writes to that file",
+            )
+        part.finish(stamp)
+        seconds = time.monotonic() - start
+        _say(f"{output}: {amount(total - begun, 'line')} in {seconds:,.1f} s")
+
+    def _written(self, number: int, translation: Translation) -> bytes:
+        if self.numbered:
+            return b"".join(n_best_lines(number, translation))
+        return line_of(translation)
+
+
+def _outputs(sources: Sequence[Path], folder: Path) -> dict[Path, Path]:
+    """Each output and the file that it is the translation of."""
+    if _is_file(folder):
+        raise AttlasError(
+            "a folder to translate --into", f"the file {folder}", "name a folder, new or not"
+        )
+    found: dict[Path, Path] = {}
+    for source in sources:
+        output = folder / source.name
+        if output in found:
+            raise AttlasError(
+                f"files of different names to translate into {folder}",
+                f"{found[output]} and {source}",
+                "translate them into different folders",
+            )
+        if os.path.realpath(source) == os.path.realpath(output):
+            raise AttlasError(
+                "another folder than that of the files themselves",
+                f"{source} into {folder}",
+                "choose another folder",
+            )
+        found[output] = source
+    check_distinct(found.values(), found)
+    return found
+
+
+def _is_file(source: Path) -> bool:
+    try:
+        return source.is_file()
+    except OSError:  # in a folder that nobody may look into
+        return False
+
+
+def _check_file(source: Path) -> None:
+    if _is_file(source):
+        return
+    came, advice = f"no file at {source}", "check the path"
+    if os.path.isdir(source):
+        came, advice = f"the folder {source}", f"name the files in it: {quote(str(source))}/*"
+    elif os.path.exists(source):
+        came, advice = f"{source}, which is none", "name regular files"
+    raise AttlasError("files to translate", came, advice)
+
+
+def _no_room(error: AttlasError) -> bool:
+    """Whether it is the disk's: nothing that comes later would fit."""
+    cause = error.__cause__
+    return isinstance(cause, OSError) and cause.errno in (errno.ENOSPC, errno.EDQUOT)
+
+
+def _read_through(source: Path) -> tuple[str, int]:
+    """The checksum of its text, and the number of its lines, each of which can be read."""
+    digest = hashlib.sha256()
+    lines = sum(1 for _ in _hashed(stream_lines(source), digest))
+    return short(digest), lines
+
+
+def _hashed(lines: Iterator[str], digest: Any) -> Iterator[str]:
+    for line in lines:
+        digest.update(f"{line}\n".encode())
+        yield line
+
+
+def _say(what: str) -> None:
+    print(f"attlas: {what}", file=sys.stderr)

@@ -1,0 +1,244 @@
+"""A stream of lines through a translator."""
+
+import os
+import stat
+import sys
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from itertools import islice
+from pathlib import Path
+from queue import Empty, Full, Queue
+from threading import Event, Thread
+from typing import TextIO
+
+from attlas._output import STANDARD, Output, opened
+from attlas._text import amount
+from attlas.data import stream_lines
+from attlas.errors import AttlasError
+from attlas.inference import Translation, Translator
+from attlas.inference.translator import CUT, UNFINISHED, remarks
+from attlas.jobs.inputs import check_distinct
+from attlas.recording.hooks import taps
+
+# Windows of lines: what has come in, to be translated together.
+
+
+def windows(lines: Iterator[str], most: int, *, full: bool) -> Iterator[list[str]]:
+    """The lines in their order, at most `most` at a time, never none.
+
+    A window ends where nothing more has come in yet, so that who writes one line and waits for its
+    answer gets it. If `full`, only the last has fewer than `most`: for a file, which never makes
+    one wait, and whose windows are then the same each time.
+
+    Errors: what `lines` raises, after the lines before it.
+    """
+    arrived: Queue[str | Exception | None] = Queue(most)
+    left = Event()
+
+    def put(what: str | Exception | None) -> None:
+        while not left.is_set():  # a bounded wait: nobody takes what comes after the last window
+            try:
+                arrived.put(what, timeout=0.2)
+            except Full:
+                continue
+            return
+
+    def read(_standard_input: TextIO) -> None:
+        try:
+            for line in lines:
+                put(line)
+                if left.is_set():
+                    return
+        except Exception as mistake:  # raised again where the lines are taken
+            put(mistake)
+        else:
+            put(None)
+
+    # A thread, because a read of a pipe waits, and only the reader knows whether it does. Nothing
+    # wakes it at the end of the program. It therefore holds the standard input, which Python would
+    # otherwise close then, and abort because it is being read.
+    Thread(target=read, args=(sys.stdin,), daemon=True).start()
+    try:
+        came: str | Exception | None = ""
+        while isinstance(came, str):
+            window: list[str] = []
+            while len(window) < most:
+                try:
+                    came = arrived.get(block=full or not window)
+                except Empty:
+                    break
+                if not isinstance(came, str):
+                    break
+                window.append(came)
+            if window:
+                yield window
+        if came is not None:
+            raise came
+    finally:
+        left.set()
+
+
+_WINDOW = 1024  # lines: fewer cost a tenth of the speed, more are long in coming out
+_LINES_TOLD, _WINDOWS_TOLD = 4, 5  # by themselves
+_LONG = 8  # times as many tokens as any text of the training: each step takes so many times longer
+
+
+def translate_lines(
+    translator: Translator,
+    source: str,
+    target: str,
+    *,
+    alignments: Path | None = None,
+    numbered: bool = False,
+    window: int = _WINDOW,
+    trained: int | None = None,
+) -> None:
+    """Write the translations of `source` to `target`, in order, while they come in.
+
+    numbered: the n-best format instead of one line for each line. window: how many lines are
+    translated together at most; fewer where no more have come in. trained: tokens of the longest
+    text of the training; a line with many times as many is told before it is translated. What was
+    read before a mistake in the text is translated and written; the mistake is raised after it.
+
+    Errors: `AttlasError` where a file cannot be read or written or would be written over, where
+    alignments would stand among the translations, where a line is not UTF-8, and for alignments of
+    a model without attention.
+    """
+    if alignments and not taps(translator.model):
+        raise AttlasError(
+            "a model with attention, whose weights give the alignments",
+            "a run without",
+            "leave out --alignments, or train with model.attention",
+        )
+    check_distinct([source], [target, alignments])
+    arriving = windows(stream_lines(source), window, full=at_hand(source))
+    done, told = 0, Remarks(at_once=not at_hand(source))
+    with ExitStack() as files:
+        files.callback(told.end)
+        lines = opened(target, files)
+        links = opened(alignments, files) if alignments else None
+        try:
+            for texts in arriving:
+                tell_long("line", texts, done, translator, trained)
+                found = list(translator.many(texts, window=len(texts)))
+                told.tell(done + 1, [*map(remarks_on, found)])
+                for number, translation in enumerate(found, done):
+                    lines.writelines(
+                        n_best_lines(number, translation) if numbered else [line_of(translation)]
+                    )
+                    if links:
+                        links.write(f"{translation.pharaoh}\n".encode())
+                _flush(lines, links)
+                done += len(texts)
+        except (KeyboardInterrupt, AttlasError) as stopped:
+            if done and target != STANDARD:
+                stopped.add_note(
+                    f"{target} holds what came of the first {amount(done, 'line')}, or a few more"
+                )
+            raise
+
+
+def at_hand(source: str) -> bool:
+    """Whether it is a file on disk, which never makes its reader wait."""
+    try:
+        status = os.fstat(sys.stdin.fileno()) if source == STANDARD else os.stat(source)
+    except (OSError, ValueError):  # no file at all: whoever reads it says so
+        return False
+    return stat.S_ISREG(status.st_mode)
+
+
+def _flush(*files: Output | None) -> None:
+    for file in files:
+        if file:
+            file.flush()
+
+
+def line_of(translation: Translation) -> bytes:
+    """Its text, which is one line."""
+    return f"{translation.text}\n".encode()
+
+
+def n_best_lines(number: int, best: Translation) -> Iterator[bytes]:
+    """The n-best list of one line, numbered from 0, best first."""
+    for one in (best, *best.alternatives):
+        yield f"{number} ||| {one.text} ||| {one.score:.6f}\n".encode()
+
+
+def tell_long(
+    place: str, texts: Sequence[str], done: int, translator: Translator, trained: int | None
+) -> None:
+    """Tell on the standard error, before others wait for it, of a line that takes very long.
+
+    place: what stands before its number; done: how many lines came before these texts.
+    """
+    cut = translator.config.longest_source or translator.model.longest
+    if cut or not trained:
+        return
+    most = _LONG * trained
+    for number, text in enumerate(texts, done + 1):
+        if len(text.encode()) < most:  # no token is shorter than a byte
+            continue
+        tokens = len(translator.vocabularies.source.encode(text))
+        if tokens > most:
+            print(
+                f"attlas: {place} {number}: {amount(tokens, 'token')}, where training had at most "
+                f"{trained:,}: this takes long, and the lines around it wait for it; --set "
+                f"decoding.longest_source={trained} would read so many of them",
+                file=sys.stderr,
+            )
+
+
+class Remarks:
+    """What a reader has to know of some of many lines, told on the standard error.
+
+    Of a few lines each by itself, of more one sentence for all of them, with their number. at_once:
+    window by window, for a reader who sees what comes out; beyond some windows that have such lines
+    those are only counted, for `end` to tell. Otherwise `end` tells all of it.
+    """
+
+    def __init__(self, place: str = "", unit: str = "line", *, at_once: bool = True) -> None:
+        """place: what stands before the number of a line; unit: what a line is called."""
+        self._place, self._unit, self._at_once = place, unit, at_once
+        self._windows, self._untold = Counter[str](), Counter[str]()
+        self._first = defaultdict[str, dict[int, str]](dict)
+
+    def tell(self, first: int, lines: Sequence[Mapping[str, str]]) -> None:
+        """Of a window of lines, whose first has this number: what there is to say of each, by the
+        sentence that says it of several.
+        """
+        for kind in dict.fromkeys(kind for line in lines for kind in line):
+            found = {n: line[kind] for n, line in enumerate(lines, first) if kind in line}
+            self._windows[kind] += self._at_once
+            if self._at_once and self._windows[kind] <= _WINDOWS_TOLD:
+                self._say_of(kind, found, len(found))
+                continue
+            self._untold[kind] += len(found)
+            if not self._at_once:
+                room = _LINES_TOLD - len(self._first[kind])
+                self._first[kind] |= dict(islice(found.items(), room))
+
+    def end(self) -> None:
+        """Of the lines that were only counted."""
+        for kind, count in self._untold.items():
+            if self._at_once:
+                self._say(f"{amount(count, f'further {self._unit}')}: {kind}")
+            else:
+                self._say_of(kind, self._first[kind], count)
+
+    def _say_of(self, kind: str, found: Mapping[int, str], count: int) -> None:
+        if count > _LINES_TOLD:
+            named = ", ".join(map(str, islice(found, _LINES_TOLD)))
+            self._say(f"{amount(count, self._unit)} ({named}, …): {kind}")
+            return
+        for number, sentence in found.items():
+            self._say(f"{self._unit} {number}: {sentence}")
+
+    def _say(self, what: str) -> None:
+        print(f"attlas: {self._place}{what}", file=sys.stderr)
+
+
+def remarks_on(translation: Translation) -> dict[str, str]:
+    """What there is to say of it, by the sentence that says it of several."""
+    said = {CUT: remarks(translation.cut, True), UNFINISHED: remarks(0, translation.finished)}
+    return {kind: sentence for kind, own in said.items() for sentence in own}

@@ -1,0 +1,270 @@
+"""Arrays that a user brings: NumPy or torch, with or without a batch and heads."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Float, Shaped
+from torch import Tensor
+
+from attlas.errors import AttlasError
+from attlas.ops.cache import Memory
+from attlas.patterns import Causal, Everywhere, Pattern
+
+_NUMPY_DTYPES = ("bool", "float16", "float32", "float64")
+_TORCH_FLOATS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
+_PAIRS_AT_ONCE = 2**24  # bools: 16 MiB
+_SHAPES = {
+    2: ("(queries, width)", "(slots, width)", "(slots, value_width)"),
+    3: ("(batch, queries, width)", "(batch, slots, width)", "(batch, slots, value_width)"),
+    4: (
+        "(batch, heads, queries, width)",
+        "(batch, key_heads, slots, width)",
+        "(batch, key_heads, slots, value_width)",
+    ),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Arrays:
+    """What was brought, checked and given all four axes; `as_came` turns results back.
+
+    Slots at which no query may look are padding: as in every memory, their content is zeroed. Of
+    those that a pattern hides `under` takes care.
+    """
+
+    query: Float[Tensor, "batch heads queries width"]
+    memory: Memory
+    mask: Bool[Tensor, "#batch #heads queries slots"] | None
+    bias: Float[Tensor, "#batch #heads queries slots"] | None
+    axes: int
+    numpy: bool
+
+    @classmethod
+    def of(
+        cls,
+        query: Any,
+        key: Any,
+        value: Any,
+        *,
+        mask: Any = None,
+        real: Any = None,
+        bias: Any = None,
+    ) -> "Arrays":
+        """`AttlasError` where kinds, dtypes, devices, shapes or a bias make no sense together."""
+        given = {
+            "query": query,
+            "key": key,
+            "value": value,
+            "mask": mask,
+            "real": real,
+            "bias": bias,
+        }
+        tensors = _tensors({name: array for name, array in given.items() if array is not None})
+        query, key, value = tensors["query"], tensors["key"], tensors["value"]
+        _check_shapes(query, key, value)
+        weights = (*query.shape[:-1], key.shape[-2])
+        mask = _of_pairs("mask", tensors.get("mask"), weights)
+        bias = _of_pairs("bias", tensors.get("bias"), weights)
+        real = _of_slots(tensors.get("real"), key)
+        if bias is not None:
+            _check_bias(bias)
+            allowed = bias != -math.inf
+            bias = bias.masked_fill(~allowed, 0.0)
+            mask = allowed if mask is None else mask & allowed
+        keys, values = _four_axes(key), _four_axes(value)
+        if mask is not None:
+            looked_at = mask.any(2).any(1).expand(len(keys), -1)
+            real = looked_at if real is None else real & looked_at
+        if real is not None:
+            padding = ~real[:, None, :, None]
+            keys, values = keys.masked_fill(padding, 0.0), values.masked_fill(padding, 0.0)
+        numpy = isinstance(given["query"], np.ndarray)
+        return cls(_four_axes(query), Memory(keys, values, real), mask, bias, len(weights), numpy)
+
+    def under(self, pattern: Pattern, first: int) -> "Arrays":
+        """The same, without NaN or inf in slots that pattern and mask hide from every query.
+
+        Only slots with such content are asked for: anything finite, times a weight of 0, is 0.
+        """
+        queries, memory = self.query.shape[2], self.memory
+        # A causal query at or after the last slot sees them all.
+        all_seen = isinstance(pattern, Causal) and first + queries >= memory.slots
+        if isinstance(pattern, Everywhere) or (all_seen and self.mask is None):
+            return self
+        # A sum is finite only where its terms are; one that overflows is one question too many.
+        sums = memory.keys.detach().sum((0, 1, 3)) + memory.values.detach().sum((0, 1, 3))
+        junk = (~sums.isfinite()).nonzero().squeeze(1)
+        if len(junk) == 0:
+            return self
+        seen = torch.zeros(1, len(junk), dtype=torch.bool, device=junk.device)
+        rows = torch.arange(queries, device=junk.device)
+        for some in torch.split(rows, max(1, _PAIRS_AT_ONCE // len(junk))):
+            pairs = pattern((first + some).unsqueeze(1), junk)[None, None]
+            if self.mask is not None:
+                pairs = pairs & self.mask[:, :, some][..., junk]
+            seen = seen | pairs.any(2).any(1)
+        hidden = torch.zeros(len(seen), memory.slots, dtype=torch.bool, device=junk.device)
+        hidden = hidden.index_copy(1, junk, ~seen)[:, None, :, None]
+        keys, values = memory.keys.masked_fill(hidden, 0.0), memory.values.masked_fill(hidden, 0.0)
+        return replace(self, memory=replace(memory, keys=keys, values=values))
+
+    def as_came(self, result: Float[Tensor, "batch heads queries last"]) -> Any:
+        """The axes, the dtype and the kind of array that were brought."""
+        result = result.to(self.query.dtype)  # autocast may have taken another
+        if self.axes < 4:
+            result = result.squeeze(1)
+        if self.axes < 3:
+            result = result.squeeze(0)
+        return result.numpy() if self.numpy else result
+
+
+def _tensors(given: Mapping[str, Any]) -> dict[str, Tensor]:
+    """The arrays as tensors, of one kind, one float dtype and one device."""
+    kinds = {name: _kind(array) for name, array in given.items()}
+    if set(kinds.values()) not in ({"NumPy"}, {"torch"}):
+        raise AttlasError(
+            "NumPy arrays alone or torch tensors alone",
+            _listed(kinds),
+            "convert them with numpy.asarray or torch.as_tensor",
+        )
+    dtypes = {name: str(array.dtype).removeprefix("torch.") for name, array in given.items()}
+    for name, array in given.items():
+        _check_dtype(name, array)
+    floats = {name: dtype for name, dtype in dtypes.items() if dtype != "bool"}
+    if len(set(floats.values())) > 1:
+        raise AttlasError(
+            "one dtype", _listed(floats), "convert them to the one in which to compute"
+        )
+    tensors = {
+        name: array if isinstance(array, Tensor) else _from_numpy(array)
+        for name, array in given.items()
+    }
+    devices = {name: str(tensor.device) for name, tensor in tensors.items()}
+    if len(set(devices.values())) > 1:
+        raise AttlasError("one device", _listed(devices), "move them to one with .to(device)")
+    return tensors
+
+
+def _check_dtype(name: str, array: Any) -> None:
+    is_bool = array.dtype in (torch.bool, np.bool_)
+    if name in ("mask", "real"):
+        if not is_bool:
+            raise AttlasError(
+                f"{name} of bool, True = {'may look' if name == 'mask' else 'a slot'}",
+                f"{name} of {array.dtype}",
+                "compare it to something; numbers that are added to the scores are a bias",
+            )
+        return
+    if isinstance(array, Tensor):
+        fits = array.dtype in _TORCH_FLOATS
+    else:
+        fits = not is_bool and array.dtype.name in _NUMPY_DTYPES
+    if not fits:
+        raise AttlasError(
+            f"{name} of float16, bfloat16 (torch), float32 or float64",
+            f"{name} of {array.dtype}",
+            "convert it to floating point first",
+        )
+
+
+def _check_shapes(
+    query: Shaped[Tensor, "..."], key: Shaped[Tensor, "..."], value: Shaped[Tensor, "..."]
+) -> None:
+    came = f"query {tuple(query.shape)}, key {tuple(key.shape)}, value {tuple(value.shape)}"
+    if query.ndim not in _SHAPES:
+        wanted = " or ".join(of_query for of_query, _, _ in _SHAPES.values())
+        raise AttlasError(f"a query of shape {wanted}", came, "add or remove axes")
+    wanted = "query {}, key {} and value {}".format(*_SHAPES[query.ndim])
+    if not query.ndim == key.ndim == value.ndim:
+        raise AttlasError(wanted, came, "give all three the same axes")
+    differing = [
+        (query.ndim > 2 and len({query.shape[0], key.shape[0], value.shape[0]}) > 1, "batch"),
+        (query.ndim > 3 and key.shape[1] != value.shape[1], "key_heads"),
+        (key.shape[-2] != value.shape[-2], "slots"),
+        (query.shape[-1] != key.shape[-1], "width"),
+    ]
+    for differs, axis in differing:
+        if differs:
+            raise AttlasError(wanted, came, f"make {axis} the same wherever it stands")
+    if query.ndim > 3 and (key.shape[1] == 0 or query.shape[1] % key.shape[1]):
+        raise AttlasError(
+            f"heads that share key_heads evenly in {wanted}",
+            came,
+            f"choose key_heads that divide the {query.shape[1]} heads",
+        )
+    if query.shape[-1] == 0:
+        raise AttlasError("a width of at least 1", came, "give every position a vector")
+
+
+def _of_pairs(
+    name: str, array: Shaped[Tensor, "..."] | None, weights: tuple[int, ...]
+) -> Shaped[Tensor, "#batch #heads queries slots"] | None:
+    """A mask or a bias with all axes of the weights, as `torch.broadcast_to` gives them to it:
+    counted from the last, with 1 for each that is missing."""
+    if array is None:
+        return None
+    fits = array.ndim <= len(weights) and all(
+        size in (1, wanted) for size, wanted in zip(array.shape[::-1], weights[::-1], strict=False)
+    )
+    if not fits:
+        raise AttlasError(
+            f"{name} of a shape that broadcasts to that of the weights, {weights}",
+            f"shape {tuple(array.shape)}",
+            "order the axes as in the weights, (batch, heads, queries, slots); each may be 1, and "
+            "the first ones may be missing",
+        )
+    array = array.reshape((1,) * (len(weights) - array.ndim) + tuple(array.shape))
+    array = _four_axes(array)
+    return array.expand(-1, -1, *weights[-2:])
+
+
+def _check_bias(bias: Float[Tensor, "..."]) -> None:
+    if not bool((bias < math.inf).all()):  # NaN is below nothing
+        raise AttlasError(
+            "a bias of finite numbers, or −∞ where a slot is hidden",
+            "NaN or +∞ in it",
+            "a slot is shown by itself, with a mask that hides the others",
+        )
+
+
+def _of_slots(
+    real: Bool[Tensor, "..."] | None, key: Shaped[Tensor, "*axes slots width"]
+) -> Bool[Tensor, "batch slots"] | None:
+    if real is None:
+        return None
+    wanted = (key.shape[0], key.shape[-2]) if key.ndim > 2 else (key.shape[0],)
+    if tuple(real.shape) != wanted:
+        raise AttlasError(
+            f"real of shape {wanted}, ({'batch, ' if key.ndim > 2 else ''}slots)",
+            f"shape {tuple(real.shape)}",
+            "give one bool per slot of the key",
+        )
+    return real if key.ndim > 2 else real.unsqueeze(0)
+
+
+def _four_axes(array: Shaped[Tensor, "..."]) -> Shaped[Tensor, "batch heads positions width"]:
+    if array.ndim == 2:
+        return array[None, None]
+    return array.unsqueeze(1) if array.ndim == 3 else array
+
+
+def _from_numpy(array: Any) -> Tensor:
+    # torch takes over NumPy's memory, and wants it writeable, in order and of this machine.
+    native = array.dtype.newbyteorder("=")
+    return torch.from_numpy(np.require(array, native, ["C_CONTIGUOUS", "WRITEABLE"]))
+
+
+def _kind(array: Any) -> str:
+    # A masked array says elsewhere what may be seen: it is refused, rather than read without that.
+    one = isinstance(array, np.ndarray | np.generic)  # a comparison of 0 axes gives the latter
+    if one and not isinstance(array, np.ma.MaskedArray):
+        return "NumPy"
+    return "torch" if isinstance(array, Tensor) else type(array).__name__
+
+
+def _listed(facts: Mapping[str, str]) -> str:
+    return ", ".join(f"{name}: {fact}" for name, fact in facts.items())

@@ -1,0 +1,252 @@
+"""The self-attention classifier."""
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import Literal, Self
+
+import torch
+from jaxtyping import Bool, Float, Int
+from pydantic import model_validator
+from torch import Tensor, nn
+
+from attlas.errors import AttlasError
+from attlas.layers import Additive, LearnedPositions, Positions
+from attlas.models.config import Count
+from attlas.models.embedding import Embedding
+from attlas.models.encoder_decoder import check_source, ids_of
+from attlas.models.transformer.block import Encoder, EncoderLayer
+from attlas.models.transformer.config import BlockConfig, Patterns, check_patterns, patterns_of
+from attlas.models.transformer.factory import encoder_of, positions_of
+from attlas.ops.dropout import Dropout, WordDropout
+from attlas.patterns import Pattern
+
+# Settings of the classifier.
+
+
+class ClassifierConfig(BlockConfig):
+    """A self-attention classifier; see `BlockConfig` for what its layers are like.
+
+    layers: how many; patterns: where they may look (a window keeps long texts affordable: time and
+    memory grow with length × window). pooling: how the vectors of all tokens become one, see
+    `MeanPooling`, `MaxPooling`, `FirstPooling` and `AttentivePooling`; "first" wants patterns that
+    let the first token see the others, such as either(window(16), landmarks(0)).
+    """
+
+    kind: Literal["classifier"] = "classifier"
+    layers: Count = 1
+    patterns: Patterns = ("everywhere",)
+    pooling: Literal["mean", "max", "first", "attentive"] = "mean"
+
+    @model_validator(mode="after")
+    def _patterns_fit(self) -> Self:
+        check_patterns("", self.patterns, self.layers)
+        return self
+
+
+# From one vector per token to one for the whole text.
+
+
+Vectors = Float[Tensor, "batch slots width"]
+Pooled = Float[Tensor, "batch width"]
+Real = Bool[Tensor, "batch slots"]
+
+
+class Pooling(nn.Module, ABC):
+    """Many vectors in, one out; padding plays no part, and a text without a token pools to 0."""
+
+    @abstractmethod
+    def forward(self, vectors: Vectors, real: Real) -> Pooled:
+        """The vector of each text. real: True = a token."""
+
+
+class MeanPooling(Pooling):
+    """Σ_s x_s / n over the n tokens."""
+
+    def forward(self, vectors: Vectors, real: Real) -> Pooled:
+        count = real.sum(1, keepdim=True).clamp(min=1)
+        return vectors.masked_fill(~real.unsqueeze(-1), 0.0).sum(1) / count
+
+
+class MaxPooling(Pooling):
+    """max_s x_s in each place    Collobert & Weston, 2008."""
+
+    def forward(self, vectors: Vectors, real: Real) -> Pooled:
+        greatest = vectors.masked_fill(~real.unsqueeze(-1), -torch.inf).amax(1)
+        return greatest.masked_fill(~real.any(1, keepdim=True), 0.0)
+
+
+class FirstPooling(Pooling):
+    """x of the first token, which has looked at the others    as BERT does; Devlin et al., 2019."""
+
+    def forward(self, vectors: Vectors, real: Real) -> Pooled:
+        first = real.to(torch.int8).argmax(1)
+        rows = torch.arange(len(vectors), device=vectors.device)
+        return vectors[rows, first].masked_fill(~real.any(1, keepdim=True), 0.0)
+
+
+class AttentivePooling(Pooling):
+    """Σ_s α_s x_s,  α = softmax_s(v · tanh(W u + U x_s)), u learned    Yang et al., Hierarchical
+    Attention Networks, 2016, eq. 5–7, whose bias is W u here. The attention can be observed.
+    """
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.query = nn.Parameter(torch.empty(width))
+        nn.init.normal_(self.query, std=width**-0.5)
+        self.attention = Additive(width, width, width)
+        self.attention.tap.across = True  # a learned query looks at the text
+
+    def forward(self, vectors: Vectors, real: Real) -> Pooled:
+        asked = self.query.expand(len(vectors), 1, -1)
+        read: Tensor = self.attention(asked, self.attention.remember(vectors, real))
+        return read.squeeze(1)
+
+
+# How far the first token sees through the layers of an encoder.
+
+
+_BLOCK = 4_000_000  # pairs of positions asked at once
+
+
+def needed(patterns: Sequence[Pattern], slots: int) -> Int[Tensor, " slots"]:
+    """The least length of a text in which the last vector of its first token depends on slot j.
+
+    n_L(0) = 1, else ∞;  n_{l−1}(j) = max(j + 1, min n_l(i) over i = j and all i that see j in
+    layer l). A text of length m passes on what its own slots hold, so n is the furthest slot on
+    the way that goes least far. ∞ is slots + 1.
+
+    patterns: of the layers, from the first to the last. Memory is bounded; time is that of one look
+    at the dense mask of a layer at the most, and O(slots × window) for windows.
+    """
+    own = torch.arange(1, slots + 1)
+    never = slots + 1
+    least = torch.full((slots,), never)
+    least[:1] = 1
+    for pattern in reversed(patterns):
+        found = least.clone()
+        open_ = torch.nonzero(least > own).squeeze(1)  # the others cannot become less
+        seers = torch.nonzero(least < never).squeeze(1)
+        size = max(1, _BLOCK // max(1, slots))
+        for start in range(0, len(seers), size):
+            some = seers[start : start + size]
+            seen = pattern(some.unsqueeze(1), open_).expand(len(some), len(open_))
+            through = torch.where(seen, least[some].unsqueeze(1), never).amin(0)
+            found[open_] = torch.minimum(found[open_], torch.maximum(through, own[open_]))
+        least = found
+    return least
+
+
+def out_of_sight(patterns: Sequence[Pattern], lengths: Sequence[int]) -> list[int]:
+    """Of texts of so many tokens, and END beside them, how many tokens the first one never sees."""
+    least = needed(patterns, 1 + max(lengths, default=0))
+    counted = {length: int((least[:length] > length + 1).sum()) for length in set(lengths)}
+    return [counted[length] for length in lengths]
+
+
+# The self-attention classifier.
+
+
+class Classifier(nn.Module):
+    """softmax(W pool(encoder(x)) + b): ids of a text in, one logit per label out.
+
+    The attentions are the layers "encoder.layers.N.self_attention" and, where the pooling is
+    attentive, "pooling.attention".
+    """
+
+    def __init__(
+        self,
+        embedding: Embedding,
+        positions: Positions,
+        encoder: Encoder,
+        pooling: Pooling,
+        output: nn.Linear,
+        dropout: float,
+        word_dropout: float = 0.0,
+    ) -> None:
+        super().__init__()
+        self.embedding = embedding
+        self.positions = positions
+        self.encoder = encoder
+        self.pooling = pooling
+        self.output = output
+        self.dropout = Dropout(dropout)
+        self.word_dropout = WordDropout(word_dropout)
+        self.scale = math.sqrt(embedding.embedding_dim)
+
+    @property
+    def longest(self) -> int | None:
+        """How many tokens it can read, END among them; None: any number."""
+        return self.positions.longest if isinstance(self.positions, LearnedPositions) else None
+
+    def overlooked(self, lengths: Sequence[int]) -> list[int]:
+        """Of texts of so many tokens, and END beside them, how many play no part in the logits.
+
+        With a pooling that reads the first token alone, those that it does not see through the
+        patterns of all layers; with any other, none.
+        """
+        if not isinstance(self.pooling, FirstPooling):
+            return [0] * len(lengths)
+        layers = [layer for layer in self.encoder.layers if isinstance(layer, EncoderLayer)]
+        return out_of_sight([layer.self_attention.pattern for layer in layers], lengths)
+
+    def forward(
+        self, source: Int[Tensor, "batch slots"], real: Bool[Tensor, "batch slots"] | None = None
+    ) -> Float[Tensor, "batch labels"]:
+        """The logits of each text. real: True = a token; None = no padding.
+
+        The position of a token is that of its slot: padding before it counts.
+        """
+        check_source(source)
+        source = ids_of(source, real)
+        known = torch.ones_like(source, dtype=torch.bool) if real is None else real
+        mask = None if bool(known.all()) else known
+        embedded = self.word_dropout(self.embedding(source) * self.scale)
+        x = self.dropout(self.positions(embedded))
+        pooled = self.pooling(self.encoder(x, mask), known)
+        logits: Tensor = self.output(self.dropout(pooled))
+        return logits
+
+
+# From settings to a classifier.
+
+
+def build_classifier(config: ClassifierConfig, source_size: int, labels: int) -> Classifier:
+    """A model with fresh parameters, drawn from torch's generator.
+
+    source_size: how many ids the vocabulary has; labels: how many there are to choose from.
+    """
+    if source_size < 1:
+        raise AttlasError(
+            "a source vocabulary of at least one token",
+            str(source_size),
+            "pass the length of the vocabulary",
+        )
+    if labels < 2:
+        raise AttlasError(
+            "at least two labels to tell apart", str(labels), "check the label field of the data"
+        )
+    output = nn.Linear(config.width, labels)
+    nn.init.xavier_uniform_(output.weight)
+    nn.init.zeros_(output.bias)
+    return Classifier(
+        Embedding(source_size, config.width, "source"),
+        positions_of(config),
+        encoder_of(config, patterns_of(config.patterns, config.layers)),
+        _pooling(config),
+        output,
+        config.dropout,
+        config.word_dropout,
+    )
+
+
+def _pooling(config: ClassifierConfig) -> Pooling:
+    match config.pooling:
+        case "mean":
+            return MeanPooling()
+        case "max":
+            return MaxPooling()
+        case "first":
+            return FirstPooling()
+        case "attentive":
+            return AttentivePooling(config.width)

@@ -1,0 +1,39 @@
+"""Settings that would have no effect."""
+
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from attlas.config import Config
+from attlas.errors import AttlasError
+
+
+def refuse_idle(config: Config, beside: str, cures: Mapping[str, str]) -> None:
+    """Refuse these settings of `config` where they are set: beside another they have no effect.
+
+    beside: the setting that makes them idle; cures: for each name what would give it an effect.
+    Errors: `AttlasError`.
+    """
+    fields = type(config).model_fields
+    for name, cure in cures.items():
+        value = getattr(config, name)
+        if value != fields[name].default:
+            raise AttlasError(
+                f"no {name} with {beside}, where it has no effect",
+                f"{name} = {_toml(value)}",
+                f"leave {name} out, or {cure}",
+            )
+
+
+def _toml(value: Any) -> str:
+    if isinstance(value, Config):
+        return f"{{{', '.join(f'{k} = {_toml(v)}' for k, v in value)}}}"
+    return str(value).lower() if isinstance(value, bool) else repr(value)
+
+
+# The numbers that settings of models hold.
+
+
+Count = Annotated[int, Field(ge=1)]
+Share = Annotated[float, Field(ge=0.0, lt=1.0)]

@@ -1,0 +1,42 @@
+"""From settings to a model."""
+
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from attlas.errors import AttlasError
+from attlas.models.classifier import ClassifierConfig
+from attlas.models.encoder_decoder import SequenceToSequence
+from attlas.models.rnn.config import RecurrentConfig
+from attlas.models.rnn.model import build_recurrent
+from attlas.models.transformer.model import build_transformer
+from attlas.models.transformer.model_config import TransformerConfig
+
+TranslatorConfig = RecurrentConfig | TransformerConfig
+ModelConfig = Annotated[
+    RecurrentConfig | TransformerConfig | ClassifierConfig, Field(discriminator="kind")
+]
+"""The settings of any model; `kind` tells them apart."""
+
+
+def build(config: TranslatorConfig, source_size: int, target_size: int) -> SequenceToSequence[Any]:
+    """A model that translates, with fresh parameters, drawn from torch's generator.
+
+    Sizes: how many ids each vocabulary has. For a classifier see `build_classifier`.
+    """
+    for side, size in (("source", source_size), ("target", target_size)):
+        if size < 1:
+            raise AttlasError(
+                f"a {side} vocabulary of at least one token",
+                str(size),
+                "pass the length of the vocabulary",
+            )
+    if config.tied_source and source_size != target_size:
+        raise AttlasError(
+            "one joint vocabulary for tied_source = true",
+            f"{source_size} source and {target_size} target tokens",
+            "make the vocabulary joint, or set tied_source = false",
+        )
+    if isinstance(config, TransformerConfig):
+        return build_transformer(config, source_size, target_size)
+    return build_recurrent(config, source_size, target_size)

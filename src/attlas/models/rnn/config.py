@@ -1,0 +1,121 @@
+"""Settings of the recurrent encoder–decoders."""
+
+from typing import Literal, Self
+
+from pydantic import model_validator
+
+from attlas.config import Config
+from attlas.errors import AttlasError
+from attlas.models.config import Count, Share, refuse_idle
+
+
+class LocalConfig(Config):
+    """Luong's local attention: a window of 2 · radius + 1 slots around one position per query.
+
+    centre: "monotonic" (local-m, the query's own position) or "predictive" (local-p, predicted
+    from the query). score: how the slots in the window are scored.
+    """
+
+    centre: Literal["monotonic", "predictive"] = "predictive"
+    radius: Count = 10
+    score: Literal["dot", "general", "concat"] = "general"
+
+
+class RecurrentConfig(Config):
+    """A recurrent encoder–decoder; a setting that would have no effect is an error that says so.
+
+    cell, layers: of the encoder and of the decoder. Widths: embedding (both languages), hidden
+    (decoder), encoder_hidden (per direction of the encoder). The source the decoder looks at is
+    encoder_hidden wide, or twice that where the encoder is bidirectional.
+
+    attention: the score function; "none" is the plain encoder–decoder, whose decoder gets nothing
+    but its initial state. attention_hidden: the width inside tanh(…) of additive and concat
+    attention and of local-p's prediction (left out = as hidden). local: window and score of
+    attention = "local" (left out = its defaults). coverage: the attention sees where it has looked
+    so far; see `Coverage`.
+
+    wiring: "bahdanau" (the previous state asks) or "luong" (the current state asks);
+    input_feeding: Luong's attentional vector enters the next step. readout, readout_hidden: the
+    output layer of Bahdanau's wiring, see `Readout` (left out = as embedding).
+
+    dropout: of embeddings, between layers and of the features; attention_dropout: of the weights.
+    tied_output: the output layer's matrix is the target embedding, behind a bottleneck where their
+    widths differ. tied_source: both languages share one embedding; needs a joint vocabulary.
+    """
+
+    kind: Literal["recurrent"] = "recurrent"
+    cell: Literal["gru", "lstm"] = "gru"
+    layers: Count = 1
+    embedding: Count = 256
+    hidden: Count = 512
+    encoder_hidden: Count = 256
+    bidirectional: bool = True
+    attention: Literal["none", "additive", "dot", "general", "concat", "local"] = "additive"
+    attention_hidden: Count | None = None
+    local: LocalConfig | None = None
+    coverage: bool = False
+    wiring: Literal["bahdanau", "luong"] = "bahdanau"
+    input_feeding: bool = False
+    readout: Literal["maxout", "tanh"] = "maxout"
+    readout_hidden: Count | None = None
+    dropout: Share = 0.2
+    attention_dropout: Share = 0.0
+    tied_output: bool = False
+    tied_source: bool = False
+
+    @property
+    def source_width(self) -> int:
+        """The width of what the encoder gives for each source token."""
+        return self.encoder_hidden * (2 if self.bidirectional else 1)
+
+    @model_validator(mode="after")
+    def _fits_together(self) -> Self:
+        looks = self.attention != "none"
+        local = self._local if self.attention == "local" else None
+        score = local.score if local else self.attention
+        if score == "dot" and self.hidden != self.source_width:
+            raise AttlasError(
+                f"hidden = {self.source_width} for dot attention: the decoder as wide as the source"
+                f" ({'2 · ' if self.bidirectional else ''}encoder_hidden)",
+                f"hidden = {self.hidden}",
+                f"set hidden = {self.source_width}, or use general attention",
+            )
+        self._no_idle(
+            f"attention = {self.attention!r}",
+            *(() if looks else ("wiring", "attention_dropout")),
+            *(() if local else ("local",)),
+            *(() if score in ("additive", "concat") else ("coverage",)),
+            *(() if self._has_attention_hidden(score, local) else ("attention_hidden",)),
+        )
+        wiring = f"wiring = {self.wiring!r}" if looks else "attention = 'none'"
+        self._no_idle(
+            wiring,
+            *(() if looks and self.wiring == "luong" else ("input_feeding",)),
+            *(() if looks and self.wiring == "bahdanau" else ("readout", "readout_hidden")),
+        )
+        return self
+
+    @property
+    def _local(self) -> LocalConfig:
+        return self.local or LocalConfig()
+
+    @staticmethod
+    def _has_attention_hidden(score: str, local: LocalConfig | None) -> bool:
+        predicts = local is not None and local.centre == "predictive"
+        return predicts or score in ("additive", "concat")
+
+    def _no_idle(self, beside: str, *names: str) -> None:
+        """Refuse settings that would have no effect beside the one named."""
+        refuse_idle(self, beside, {name: _CURES[name] for name in names})
+
+
+_CURES = {
+    "wiring": "choose an attention",
+    "attention_dropout": "choose an attention",
+    "local": "set attention = 'local'",
+    "coverage": "set attention = 'additive' or 'concat'",
+    "attention_hidden": "set attention = 'additive' or 'concat'",
+    "input_feeding": "set wiring = 'luong' and choose an attention",
+    "readout": "set wiring = 'bahdanau' and choose an attention",
+    "readout_hidden": "set wiring = 'bahdanau' and choose an attention",
+}

@@ -1,0 +1,166 @@
+"""The recurrent encoder."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor, nn
+from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
+
+from attlas.errors import AttlasError
+from attlas.layers.base import without_junk
+from attlas.models.embedding import Output
+from attlas.models.encoder_decoder import check_source
+from attlas.ops.linear import Linear
+from attlas.ops.lstm import computable, faster_padded, padded_lstm
+
+# From the encoder to the decoder's initial state.
+
+
+class Bridge(nn.Module):
+    """s_0 = tanh(W_s ←h_1)    Bahdanau, Cho & Bengio, 2015, appendix A.2.2, for every layer.
+
+    With an LSTM a second matrix makes the memory cell from the encoder's. directions = 1: W_s reads
+    the backward direction's state, or the last state of a unidirectional encoder; 2: the forward
+    direction's last state beside it, for a decoder that has nothing else of the source.
+    """
+
+    def __init__(
+        self,
+        cell: Literal["gru", "lstm"],
+        width: int,
+        hidden: int,
+        layers: int,
+        directions: int,
+    ) -> None:
+        super().__init__()
+        self.directions = directions
+        parts = 1 if cell == "gru" else 2  # matrices of h for every layer, then of c
+        self.matrices = nn.ModuleList(
+            Linear(directions * width, hidden) for _ in range(parts * layers)
+        )
+
+    def forward(
+        self, final: tuple[Float[Tensor, "batch layers directions width"], ...]
+    ) -> tuple[Float[Tensor, "batch layers hidden"], ...]:
+        """The decoder's initial state."""
+        read = torch.cat(final, dim=1)[:, :, -self.directions :].flatten(2).unbind(1)
+        made = [torch.tanh(of(x)) for of, x in zip(self.matrices, read, strict=True)]
+        return torch.stack(made, dim=1).chunk(len(final), dim=1)
+
+
+@dataclass(frozen=True, slots=True)
+class Encoded:
+    """What an encoder makes of a source.
+
+    outputs: one vector per slot, forward and backward side by side, zero in padding. final: the
+    state in which each direction of each layer ended (h of a GRU; h and c of an LSTM); the
+    backward direction ends at the first token.
+    """
+
+    outputs: Float[Tensor, "batch slots width"]
+    final: tuple[Float[Tensor, "batch layers directions hidden"], ...]
+
+
+class Encoder(nn.Module):
+    """h_j = [→h_j; ←h_j]    Bahdanau, Cho & Bengio, 2015, section 3.2; n layers of GRU or LSTM.
+
+    Padding changes nothing: batches are packed, or read by `padded_lstm` where that is faster. A
+    row without a real token encodes to zeros.
+    """
+
+    def __init__(
+        self,
+        cell: Literal["gru", "lstm"],
+        width: int,
+        hidden: int,
+        layers: int,
+        bidirectional: bool,
+        dropout: float,
+    ) -> None:
+        super().__init__()
+        kind = nn.GRU if cell == "gru" else nn.LSTM
+        between = dropout if layers > 1 else 0.0
+        self.rnn = kind(
+            width, hidden, layers, batch_first=True, dropout=between, bidirectional=bidirectional
+        )
+
+    def forward(
+        self,
+        embedded: Float[Tensor, "batch slots width"],
+        real: Bool[Tensor, "batch slots"] | None = None,
+    ) -> Encoded:
+        """Read every row from its first to its last real token; padding is on the right."""
+        check_source(embedded)
+        if real is None or real.all():
+            with computable(embedded) as fit:
+                outputs, final = self.rnn(fit(embedded))
+            return Encoded(outputs, self._apart(final))
+        if (real[:, 1:] & ~real[:, :-1]).any():
+            raise AttlasError(
+                "padding on the right of every source",
+                "a real token after padding",
+                "put the tokens of each row first",
+            )
+        lengths = real.sum(1)
+        if isinstance(self.rnn, nn.LSTM) and faster_padded(self.rnn, embedded, lengths):
+            outputs, final = padded_lstm(self.rnn, without_junk(embedded, real), lengths)
+            return Encoded(outputs, self._apart(final))
+        # Packing refuses empty rows: they read one slot of padding, and it is wiped out after.
+        with computable(embedded) as fit:
+            packed = pack_padded_sequence(
+                fit(embedded), lengths.clamp(min=1).cpu(), batch_first=True, enforce_sorted=False
+            )
+            outputs, final = self.rnn(packed)
+        outputs, _ = pad_packed_sequence(outputs, batch_first=True, total_length=embedded.shape[1])
+        empty = (lengths == 0)[:, None, None]
+        wiped = tuple(p.masked_fill(empty.unsqueeze(-1), 0.0) for p in self._apart(final))
+        return Encoded(outputs.masked_fill(empty, 0.0), wiped)
+
+    def _apart(
+        self, final: Tensor | tuple[Tensor, ...]
+    ) -> tuple[Float[Tensor, "batch layers directions hidden"], ...]:
+        parts = final if isinstance(final, tuple) else (final,)
+        layers = self.rnn.num_layers
+        return tuple(
+            part.reshape(layers, -1, *part.shape[1:]).permute(2, 0, 1, 3) for part in parts
+        )
+
+
+# Where training starts.
+
+
+def initialise(model: nn.Module) -> None:
+    """Draw every parameter of `model` from torch's generator.
+
+    Embeddings: N(0, 1/width), so that a token's vector has norm 1 and a tied output starts with
+    small logits. Matrices: uniform with the variance 2 / (in + out) (Glorot & Bengio, 2010), those
+    of a recurrent layer gate by gate. Recurrent matrices: orthogonal for each gate (Saxe et al.,
+    2014), so that a state keeps its length over many steps. Biases: 0, but 1 for the forget gate
+    of an LSTM (Gers et al., 2000; Jozefowicz et al., 2015).
+    """
+    for module in model.modules():
+        if isinstance(module, nn.Embedding):
+            nn.init.normal_(module.weight, std=module.embedding_dim**-0.5)
+        elif isinstance(module, nn.Linear | Output):
+            if module.weight is not None:
+                nn.init.xavier_uniform_(module.weight)
+            if module.bias is not None:
+                nn.init.zeros_(module.bias)
+        elif isinstance(module, nn.GRU | nn.LSTM):
+            _recurrent(module)
+
+
+@torch.no_grad()
+def _recurrent(rnn: nn.GRU | nn.LSTM) -> None:
+    gates = 4 if isinstance(rnn, nn.LSTM) else 3
+    for name, parameter in rnn.named_parameters():
+        for number, gate in enumerate(parameter.chunk(gates)):
+            if name.startswith("weight_hh"):
+                nn.init.orthogonal_(gate)
+            elif name.startswith("weight_ih"):
+                nn.init.xavier_uniform_(gate)
+            else:  # the gates of an LSTM are input, forget, cell, output; its two biases add up
+                forget = gates == 4 and number == 1 and name.startswith("bias_ih")
+                nn.init.constant_(gate, 1.0 if forget else 0.0)

@@ -1,0 +1,1 @@
+"""Kernels: linear maps, attention, dropout, caches, top-k. They know tensors, and no layer."""

@@ -1,0 +1,391 @@
+"""Scaled dot-product attention over all pairs: the fused kernel and its explicit twin."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Bool, Float, Shaped
+from torch import Tensor
+from torch.overrides import handle_torch_function, has_torch_function
+
+from attlas.ops.cache import Memory
+from attlas.ops.dropout import dropout_mask
+from attlas.ops.linear import overseen, plain
+from attlas.patterns import Causal, Everywhere, Pattern
+from attlas.recording.torch_functions.mode import heard_as_kernel
+
+# Scaled dot-product attention with the weights written out, forwards and back, on a CPU.
+
+
+_FEW = 16  # slots: torch does not vectorise the softmax of shorter rows, nor its way back
+# Positions times width of a head, and positions, up to which it pays, as far as was measured
+# (docs/log.md): what is copied and multiplied grows with them, what the kernel spends besides does
+# not. So the weights take hardly more memory than what they are of.
+_WITH_GRADIENT, _WITHOUT, _LONGEST = 2048, 1024, 64
+_LEAST_HEADS = 64  # of all texts together: the kernel has fewer calls
+_CALLS = 1024  # scores, for which one call costs less than several
+_NOTHING = 1e-30  # of a weight: what is left of a hidden slot, and of one that is e⁶⁹ times less
+
+
+def written_pays(query: Tensor, keys: Tensor, values: Tensor, dropout: float) -> bool:
+    """Whether `written_attention` is the faster way here: texts are short, or weights are dropped,
+    which no kernel does on a CPU."""
+    return (
+        # First: what follows is not for those who trace.
+        not (torch.compiler.is_compiling() or overseen())
+        and all(plain(tensor) and tensor.numel() for tensor in (query, keys, values))
+        and (bool(dropout) or _short(query, keys, values))
+        and not torch.is_autocast_enabled("cpu")
+    )
+
+
+def _short(query: Tensor, keys: Tensor, values: Tensor) -> bool:
+    batch, heads, queries, width = query.shape
+    learns = torch.is_grad_enabled() and any(one.requires_grad for one in (query, keys, values))
+    most = min(_LONGEST, (_WITH_GRADIENT if learns else _WITHOUT) // width)
+    return batch * heads >= _LEAST_HEADS and max(queries, keys.shape[2]) <= max(_FEW - 1, most)
+
+
+@heard_as_kernel
+def written_attention(
+    query: Float[Tensor, "batch heads queries width"],
+    key: Float[Tensor, "batch key_heads slots width"],
+    value: Float[Tensor, "batch key_heads slots value_width"],
+    attn_mask: Bool[Tensor, "#batch #heads #queries slots"] | None = None,
+    dropout_p: float = 0.0,
+    is_causal: bool = False,
+    scale: float | None = None,
+    enable_gqa: bool = False,
+) -> Float[Tensor, "batch heads queries value_width"]:
+    """dropped(softmax(scale · q kᵀ)) v over the seen slots; O(heads · queries · slots) memory.
+
+    With the arguments of `F.scaled_dot_product_attention`, of which this takes the place, also for
+    those who watch the functions of torch. Every query sees a slot; heads may share keys in any
+    case. Weights are dropped by the masks of our own `Dropout`.
+    """
+    given = (query, key, value)
+    if has_torch_function(given):
+        read: Tensor = handle_torch_function(
+            written_attention, given, *given, attn_mask, dropout_p, is_causal, scale, enable_gqa
+        )
+        return read
+    batch, heads, queries, width = query.shape
+    shape = (batch, heads, queries, key.shape[2])
+    seen = attn_mask
+    if is_causal:
+        seen = torch.ones(shape[2:], dtype=torch.bool, device=query.device).tril_()[None, None]
+    dropped = dropout_mask(query.new_empty(shape), dropout_p) if dropout_p else None
+    # Heads that share keys become queries of one head.
+    asked = query.reshape(batch * key.shape[1], -1, width)
+    factor = width**-0.5 if scale is None else scale
+    context: Tensor = _Read.apply(  # type: ignore[no-untyped-call]
+        asked, key.flatten(0, 1), value.flatten(0, 1), seen, dropped, factor, shape
+    )
+    return context.view(batch, heads, queries, -1)
+
+
+class _Read(torch.autograd.Function):
+    """Y = (W ∘ M) V of every head, with W = softmax(scale · Q Kᵀ) over the seen slots and M the
+    mask of dropout.
+
+    dV = (W ∘ M)ᵀ dY,  dS = W ∘ (G − Σ_s W ∘ G) with G = (dY Vᵀ) ∘ M,  dQ = scale · dS K,
+    dK = scale · dSᵀ Q.
+    """
+
+    @staticmethod
+    def forward(
+        ctx: Any,
+        query: Float[Tensor, "groups asked width"],
+        keys: Float[Tensor, "groups slots width"],
+        values: Float[Tensor, "groups slots value_width"],
+        seen: Bool[Tensor, "#batch #heads #queries slots"] | None,
+        dropped: Float[Tensor, "batch heads queries slots"] | None,
+        scale: float,
+        shape: tuple[int, int, int, int],
+    ) -> Float[Tensor, "groups asked value_width"]:
+        scores = _product(query, keys.transpose(1, 2), scale)
+        if seen is not None:
+            _hide(scores.view(shape), seen)
+        weights = softmax_of(scores)
+        ctx.scale, ctx.shape = scale, shape
+        ctx.save_for_backward(query, keys, values, seen, dropped, weights)
+        return torch.bmm(_used(weights, dropped), values)
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
+        with torch.autocast("cpu", enabled=False):  # it was of float32 forwards
+            found = _gradients(ctx, gradient)
+        return (*found, None, None, None, None)
+
+
+def _gradients(ctx: Any, gradient: Tensor) -> Sequence[Tensor | None]:
+    """Of query, keys and values, where they are asked for."""
+    query, keys, values, seen, dropped, weights = ctx.saved_tensors
+    if torch.is_grad_enabled():  # to be differentiated in turn
+        return _in_turn(gradient, (query, keys, values), seen, dropped, ctx.scale, ctx.shape)
+    of_query, of_keys, of_values = ctx.needs_input_grad[:3]
+    of_scores = weights
+    if of_query or of_keys:
+        of_used = torch.bmm(gradient, values.transpose(1, 2))
+        if dropped is not None:
+            of_used.mul_(dropped.view_as(of_used))
+        of_scores = _before_softmax(of_used, weights)
+    of_these = None
+    if of_values:
+        of_these = torch.bmm(_used(weights, dropped).transpose(1, 2), gradient)
+    return (
+        _product(of_scores, keys, ctx.scale) if of_query else None,
+        _product(of_scores.transpose(1, 2), query, ctx.scale) if of_keys else None,
+        of_these,
+    )
+
+
+def _in_turn(
+    gradient: Tensor,
+    given: tuple[Tensor, Tensor, Tensor],
+    seen: Tensor | None,
+    dropped: Tensor | None,
+    scale: float,
+    shape: tuple[int, int, int, int],
+) -> list[Tensor | None]:
+    """The gradients of query, keys and values by functions that autograd knows."""
+    query, keys, values = given
+    scores = (torch.bmm(query, keys.transpose(1, 2)) * scale).view(shape)
+    scores = scores if seen is None else scores.masked_fill(~seen, -torch.inf)
+    weights = torch.softmax(scores, dim=-1)
+    y = torch.bmm(_used(weights.view(len(query), -1, shape[-1]), dropped), values)
+    asked = [one for one in given if one.requires_grad]
+    found = iter(torch.autograd.grad(y, asked, gradient, create_graph=True))
+    return [next(found) if one.requires_grad else None for one in given]
+
+
+def _product(a: Tensor, b: Tensor, scale: float) -> Tensor:
+    """scale · a b; the scale costs nothing inside the product."""
+    return torch.baddbmm(a.new_zeros(()), a, b, beta=0, alpha=scale)
+
+
+def _hide(
+    scores: Float[Tensor, "batch heads queries slots"],
+    seen: Bool[Tensor, "#batch #heads #queries slots"],
+) -> None:
+    """−∞ in place of what is not seen.
+
+    To add it is up to ten times as quick as to fill it in, and the same where it is added to
+    numbers: −∞ + ∞ is none.
+    """
+    if bool(scores.sum().isfinite()):
+        scores.add_(torch.where(seen, 0.0, scores.new_tensor(-torch.inf)))
+    else:
+        scores.masked_fill_(~seen, -torch.inf)
+
+
+def softmax_of(scores: Float[Tensor, "*rows slots"]) -> Float[Tensor, "*rows slots"]:
+    """torch's softmax, or in place where rows are so short that torch would not vectorise it."""
+    if scores.shape[-1] >= _FEW or scores.numel() < _CALLS:
+        return torch.softmax(scores, dim=-1)
+    # exp takes many times as long where it underflows, so what is hidden is made zero afterwards.
+    weights = scores.sub_(scores.amax(-1, keepdim=True)).clamp_(min=-80.0).exp_()
+    return torch.threshold_(weights.div_(weights.sum(-1, keepdim=True)), _NOTHING, 0.0)
+
+
+def _before_softmax(gradient: Tensor, weights: Tensor) -> Tensor:
+    """W ∘ (G − Σ_s W ∘ G), by torch or in the memory of G."""
+    if weights.shape[-1] >= _FEW:
+        return torch._softmax_backward_data(gradient, weights, -1, weights.dtype)
+    gradient.mul_(weights)
+    return gradient.addcmul_(weights, gradient.sum(-1, keepdim=True), value=-1)
+
+
+def _used(weights: Tensor, dropped: Tensor | None) -> Tensor:
+    return weights if dropped is None else weights * dropped.view_as(weights)
+
+
+def dense_attention(
+    query: Float[Tensor, "batch heads queries width"],
+    memory: Memory,
+    pattern: Pattern,
+    first: int,
+    scale: float,
+    dropout: float,
+) -> Float[Tensor, "batch heads queries value_width"]:
+    """softmax(scale · q kᵀ) v by `fused`; heads may share keys.
+
+    Where every query sees every slot no mask is made; O(queries × slots) bools otherwise, at most.
+    """
+    keys, values, real = memory.keys, memory.values, memory.real
+    queries, slots = query.shape[2], memory.slots
+    past = isinstance(pattern, Causal)
+    # A causal query at or after the last slot sees them all: the step of a decoder with a cache.
+    if isinstance(pattern, Everywhere) or (past and first >= slots - 1):
+        if real is None:
+            return fused(query, keys, values, None, scale, dropout)
+        seen = real[:, None, None, :]
+    # The kernel's own causal mask counts queries from the first slot, whatever the cache.
+    elif real is None and past and first == 0 and queries == slots:
+        return fused(query, keys, values, None, scale, dropout, causal=True)
+    else:
+        seen = pattern.mask(queries, slots, first, query.device)[None, None]
+        seen = seen if real is None else seen & real[:, None, None, :]
+    return masked_attention(query, keys, values, seen, scale, dropout)
+
+
+def masked_attention(
+    query: Float[Tensor, "batch heads queries width"],
+    keys: Float[Tensor, "batch key_heads slots width"],
+    values: Float[Tensor, "batch key_heads slots value_width"],
+    seen: Bool[Tensor, "#batch #heads #queries slots"],
+    scale: float,
+    dropout: float,
+) -> Float[Tensor, "batch heads queries value_width"]:
+    """`fused` over the seen slots; zeros where a query sees none."""
+    # Kernels differ in what they make of a row without a slot (NaN, a mean, zeros), forwards and
+    # backwards; such a row looks everywhere instead, and what it read is thrown away.
+    blind = ~seen.any(-1, keepdim=True)
+    context = fused(query, keys, values, seen | blind, scale, dropout)
+    return context.masked_fill(blind, 0.0)
+
+
+def brief_attention(
+    query: Float[Tensor, "batch heads queries width"],
+    keys: Float[Tensor, "batch key_heads slots width"],
+    values: Float[Tensor, "batch key_heads slots value_width"],
+    bias: Float[Tensor, "#batch 1 #queries slots"] | None,
+    scale: float,
+) -> Float[Tensor, "batch heads queries value_width"]:
+    """softmax(scale · q kᵀ + bias) v for few queries, without a gradient; every query sees a slot.
+
+    On a CPU the fused kernel needs several times as long for a handful of pairs as their
+    arithmetic: so this is written out.
+    """
+    exact = query.dtype in (torch.float32, torch.float64)
+    if query.device.type != "cpu" or not exact:
+        mask = None if bias is None else bias.to(query.dtype)
+        return fused(query, keys, values, mask, scale, dropout=0.0)
+    batch, heads, queries, width = query.shape
+    # Heads that share keys become queries of one head.
+    asked = query.reshape(batch * keys.shape[1], -1, width)
+    scores = torch.bmm(asked, keys.flatten(0, 1).transpose(1, 2)).mul_(scale)
+    if bias is not None:
+        scores.view(batch, heads, queries, -1).add_(bias)
+    context = torch.bmm(softmax_of(scores), values.flatten(0, 1))
+    return context.view(batch, heads, queries, -1)
+
+
+def explicit_weights(
+    query: Float[Tensor, "batch heads queries width"],
+    keys: Float[Tensor, "batch key_heads slots width"],
+    seen: Bool[Tensor, "#batch 1 queries slots"],
+    scale: float,
+) -> Float[Tensor, "batch heads queries slots"]:
+    """softmax(scale · q kᵀ) over the seen slots, written out: what the fused kernel never holds."""
+    return masked_softmax(scaled_scores(query, keys, scale), seen).to(query.dtype)
+
+
+def scaled_scores(
+    query: Float[Tensor, "batch heads queries width"],
+    keys: Float[Tensor, "batch key_heads slots width"],
+    scale: float,
+) -> Float[Tensor, "batch heads queries slots"]:
+    """scale · q kᵀ of every pair, in float32 or better as inside the kernels.
+
+    In half precision a score of 100 would be off by up to ¼, and its weight by a quarter.
+    """
+    batch, heads, queries, width = query.shape
+    precise = torch.promote_types(query.dtype, torch.float32)
+    # Heads that share keys become queries of one head.
+    shape = (batch, keys.shape[1], heads // keys.shape[1] * queries, width)
+    with torch.autocast(query.device.type, enabled=False):
+        asked = (query.to(precise) * scale).reshape(shape)
+        scores = asked @ keys.to(precise).transpose(-1, -2)
+    return scores.reshape(batch, heads, queries, keys.shape[2])
+
+
+def weighted_values(
+    weights: Float[Tensor, "batch heads queries slots"],
+    values: Float[Tensor, "batch key_heads slots value_width"],
+) -> Float[Tensor, "batch heads queries value_width"]:
+    """Σ_s weight_s · v_s, written out."""
+    batch, heads, queries, slots = weights.shape
+    grouped = weights.reshape(batch, values.shape[1], heads // values.shape[1] * queries, slots)
+    context = grouped @ values
+    return context.reshape(batch, heads, queries, values.shape[-1])
+
+
+def fused(
+    query: Float[Tensor, "batch heads queries width"],
+    keys: Float[Tensor, "batch key_heads slots width"],
+    values: Float[Tensor, "batch key_heads slots value_width"],
+    mask: Shaped[Tensor, "#batch #heads #queries slots"] | None,
+    scale: float,
+    dropout: float,
+    causal: bool = False,
+) -> Float[Tensor, "batch heads queries value_width"]:
+    """torch's kernel, or `written_attention` where that is faster; every query sees a slot.
+
+    O(queries) memory by the kernel; of short texts, or where weights are dropped, O(heads · queries
+    · slots). mask: bool, or without dropout what is added to the scores.
+    """
+    grouped = keys.shape[1] != query.shape[1]
+    if (mask is None or mask.dtype == torch.bool) and written_pays(query, keys, values, dropout):
+        return written_attention(query, keys, values, mask, dropout, causal, scale, grouped)
+    halved = query.dtype in (torch.float16, torch.bfloat16)
+    if grouped and query.is_cuda and (mask is not None or not halved):
+        # On CUDA only the kernel without masks and in half precision knows shared keys; the one
+        # that the others fall back to would hold every pair. Copies of the keys are smaller.
+        repeats = query.shape[1] // keys.shape[1]
+        keys, values = keys.repeat_interleave(repeats, 1), values.repeat_interleave(repeats, 1)
+        grouped = False
+    if dropout and query.device.type == "cpu":
+        return _dropped(query, keys, values, mask, scale, dropout, causal)
+    context: Tensor = F.scaled_dot_product_attention(
+        query,
+        keys,
+        values,
+        attn_mask=mask,
+        dropout_p=dropout,
+        is_causal=causal,
+        scale=scale,
+        enable_gqa=grouped,
+    )
+    return context
+
+
+def _dropped(
+    query: Float[Tensor, "batch heads queries width"],
+    keys: Float[Tensor, "batch key_heads slots width"],
+    values: Float[Tensor, "batch key_heads slots value_width"],
+    mask: Bool[Tensor, "#batch #heads #queries slots"] | None,
+    scale: float,
+    dropout: float,
+    causal: bool,
+) -> Float[Tensor, "batch heads queries value_width"]:
+    """The same with the weights written out, as torch does where weights are dropped on a CPU, but
+    with the masks of our own `Dropout`.
+    """
+    scores = scaled_scores(query, keys, scale)
+    if causal:
+        mask = scores.new_ones(scores.shape[-2:], dtype=torch.bool).tril()[None, None]
+    if mask is not None:
+        scores = scores.masked_fill(~mask, -torch.inf)
+    weights = F.softmax(scores, dim=-1).to(query.dtype)
+    dropped = dropout_mask(weights, dropout)
+    return weighted_values(weights if dropped is None else weights * dropped, values)
+
+
+def masked_softmax(
+    scores: Float[Tensor, "*shape slots"], seen: Bool[Tensor, "*#shape slots"]
+) -> Float[Tensor, "*shape slots"]:
+    """exp(s_j) / Σ_seen exp(s_k) on the seen slots, 0 elsewhere; all zeros where nothing is seen.
+
+    Gradients are finite everywhere: a row without a seen slot never meets −inf alone.
+    """
+    hidden = ~seen
+    blind = hidden.all(-1, keepdim=True)
+    if scores.dtype == torch.float16:
+        greatest = torch.finfo(scores.dtype).max
+        scores = scores.clamp(-greatest, greatest)  # a product that overflowed counts as that
+    scores = scores.masked_fill(hidden, -torch.inf).masked_fill(blind, 0.0)
+    # Sums of half-precision terms drift from 1, so they are taken in float32.
+    precise = torch.promote_types(scores.dtype, torch.float32)
+    return F.softmax(scores, dim=-1, dtype=precise).to(scores.dtype).masked_fill(hidden, 0.0)

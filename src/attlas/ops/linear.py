@@ -1,0 +1,303 @@
+"""Linear maps, by the library whose products are the fastest here."""
+
+import os
+import platform
+import threading
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
+from functools import cache
+from typing import Any, Literal
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float
+from torch import Tensor, nn
+from torch.autograd import forward_ad
+
+from attlas._hardware import processor_maker, without_cudnn_attention
+from attlas.errors import AttlasError
+
+# Products of bfloat16 between numbers of float32.
+
+
+class _Asked(threading.local):
+    """What holds in this thread; kept: weights that are rounded already, by their ids, each with
+    itself, which keeps its id, and its version."""
+
+    half = False
+    kept: dict[int, tuple[Tensor, int, Tensor]] | None = None
+
+
+_asked = _Asked()
+
+
+@contextmanager
+def half_products(wanted: bool = True) -> Iterator[None]:
+    """Within the block, in this thread, `linear` on a CPU multiplies in bfloat16, or again does not
+    where that is not wanted.
+
+    What goes in and what comes out is float32, and so is all else: where autocast keeps activations
+    in bfloat16, their sums and norms have eight bits too, and a CPU is slower at them. Where a
+    forward pass is computed anew on the way back (`torch.utils.checkpoint`), its `context_fn` has
+    to say so again.
+
+    Where no gradient is wanted, a parameter is rounded once in a block, as a search multiplies by
+    it at every step: until the block ends, that takes half of the memory of all of them, in each
+    thread.
+    """
+    before = _asked.half, _asked.kept
+    _asked.half, _asked.kept = wanted, {}
+    try:
+        yield
+    finally:
+        _asked.half, _asked.kept = before
+
+
+def halved() -> bool:
+    """Whether `half_products` is under way in this thread."""
+    return _asked.half
+
+
+@cache
+def halves_time() -> bool | None:
+    """Whether this processor has instructions for products of bfloat16; None where torch cannot
+    tell, as of those that are not x86, or does not any more, as these names are its own."""
+    names = ("_is_avx512_bf16_supported", "_is_amx_tile_supported")
+    asked = [getattr(torch.cpu, name) for name in names if hasattr(torch.cpu, name)]
+    if not asked or platform.machine().lower() not in ("x86_64", "amd64"):
+        return None
+    return any(one() for one in asked)
+
+
+def half_product(
+    x: Float[Tensor, "*rows inputs"],
+    weight: Float[Tensor, "outputs inputs"],
+    bias: Float[Tensor, " outputs"] | None,
+) -> Float[Tensor, "*rows outputs"]:
+    """y = x Wᵀ + b, each of x, W and b rounded to eight bits, summed in float32, and y rounded.
+
+    Its gradients are products of the same kind.
+    """
+    added = None if bias is None else _rounded(bias)
+    return F.linear(x.bfloat16(), _rounded(weight), added).to(x.dtype)
+
+
+def _rounded(tensor: Tensor) -> Tensor:
+    """To bfloat16; a parameter that is asked for again is not rounded anew."""
+    kept = _asked.kept
+    lasts = isinstance(tensor, nn.Parameter) and not tensor.is_inference()  # and tells of changes
+    differentiated = torch.is_grad_enabled() and tensor.requires_grad
+    if kept is None or not lasts or differentiated or torch.compiler.is_compiling():
+        return tensor.bfloat16()
+    _, version, rounded = kept.get(id(tensor), (tensor, -1, tensor))
+    shut = rounded.is_inference() and not torch.is_inference_mode_enabled()
+    if shut or version != tensor._version:  # it was changed since, or is new here
+        rounded = tensor.bfloat16()
+        kept[id(tensor)] = (tensor, tensor._version, rounded)
+    return rounded
+
+
+# Computing in fewer bits than the weights have.
+
+
+Autocast = Literal["none", "bf16", "fp16"]
+NUMBERS = {"none": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
+
+
+def autocast(name: Autocast, device: torch.device) -> AbstractContextManager[object]:
+    """Within the block products are of bfloat16 ("bf16") or float16 ("fp16"); "none": of float32.
+
+    The weights stay as they are. On a CPU "bf16" is `half_products`, of the linear maps alone;
+    elsewhere it is torch's autocast, and on CUDA `without_cudnn_attention`.
+    Micikevicius et al., Mixed Precision Training, 2018.
+    """
+    if name == "bf16" and device.type == "cpu":
+        return half_products()
+    if name != "none" and device.type == "cuda":
+        return _on_cuda(NUMBERS[name])
+    return torch.autocast(device.type, NUMBERS[name], enabled=name != "none")
+
+
+@contextmanager
+def _on_cuda(numbers: torch.dtype) -> Iterator[None]:
+    with without_cudnn_attention, torch.autocast("cuda", numbers):
+        yield
+
+
+def check_autocast(name: Autocast, device: torch.device, setting: str) -> None:
+    """That the device has these numbers; setting: where they are asked for.
+
+    Errors: `AttlasError` where it has not.
+    """
+    if name == "fp16" and device.type != "cuda":
+        wanted, instead = f"a CUDA device for {setting} = 'fp16'", "'bf16' or 'none'"
+    elif name == "bf16" and device.type == "cuda" and not torch.cuda.is_bf16_supported(False):
+        wanted, instead = f"a device with bfloat16 for {setting} = 'bf16'", "'fp16' or 'none'"
+    else:
+        return
+    raise AttlasError(wanted, f"device {str(device)!r}", f"use {setting} = {instead}")
+
+
+_FEWEST_ROWS = 16  # fewer are not faster, and every number of rows is a kernel of its own
+# Each shape is a kernel, and batches have all kinds of them: the thousand that oneDNN would keep
+# double the memory of a training, and those of one batch are all that is used again.
+_KERNELS = 32
+# Multiplications. A kernel that is not kept takes 0.3 ms to make, and in a search, whose rows
+# become fewer, hardly any is. On Zen 4 all from 2²³ to 2²⁷ are as good; where oneDNN is twice as
+# fast as MKL (Zen 5, not measured), those 0.3 ms are won back from 2²⁴ or 2²⁵ on.
+_LEAST = 2**24
+_LEAST_HALVES = 2**21  # less than this is hardly more than the call
+
+
+class Linear(nn.Linear):
+    """`nn.Linear` by `linear`: the same parameters, names and numbers."""
+
+    def forward(self, input: Float[Tensor, "*rows inputs"]) -> Float[Tensor, "*rows outputs"]:
+        """W x + b."""
+        return linear(input, self.weight, self.bias)
+
+
+def linear(
+    x: Float[Tensor, "*rows inputs"],
+    weight: Float[Tensor, "outputs inputs"],
+    bias: Float[Tensor, " outputs"] | None = None,
+) -> Float[Tensor, "*rows outputs"]:
+    """y = x Wᵀ + b, as `F.linear`, its twin, up to the order of summation.
+
+    torch multiplies float32 on a CPU by Intel's MKL, which on other makers' processors leaves
+    AVX-512 alone; oneDNN, which lies in torch beside it, does not, and is there more than twice as
+    fast. So products of some size go to oneDNN on such a processor, forwards and backwards; all
+    others, and all where `torch.backends.mkldnn.enabled` is False, are `F.linear`.
+    """
+    if halved() and _halves(x, weight, bias):
+        return half_product(x, weight, bias)
+    if not _by_onednn(x, weight, bias):
+        return F.linear(x, weight, bias)
+    # A view of some columns would be multiplied by a kernel that is a hundred times as slow.
+    rows, weight = _dense(x.reshape(-1, x.shape[-1])), _dense(weight)
+    given = (rows, weight) if bias is None else (rows, weight, bias)
+    if torch.is_grad_enabled() and any(tensor.requires_grad for tensor in given):
+        y: Tensor = _Product.apply(rows, weight, bias)  # type: ignore[no-untyped-call]
+    else:
+        y = _product(rows, weight, bias)
+    return y.view(*x.shape[:-1], weight.shape[0])
+
+
+class _Product(torch.autograd.Function):
+    """oneDNN's product with a gradient, which can be differentiated in turn."""
+
+    @staticmethod
+    def forward(ctx: Any, rows: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+        of_rows, of_weight, _ = ctx.needs_input_grad
+        ctx.save_for_backward(rows if of_weight else None, weight if of_rows else None)
+        return _product(rows, weight, bias)
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
+        rows, weight = ctx.saved_tensors
+        of_rows, of_weight, of_bias = ctx.needs_input_grad
+        return (
+            linear(gradient, weight.t()) if of_rows else None,
+            gradient_of_weight(gradient, rows) if of_weight else None,
+            gradient.sum(0) if of_bias else None,
+        )
+
+
+def gradient_of_weight(
+    gradient: Float[Tensor, "rows outputs"], x: Float[Tensor, "rows inputs"]
+) -> Float[Tensor, "outputs inputs"]:
+    """dW = gᵀ x, laid out as W is: fused optimisers go over both as over so many numbers."""
+    # The wider side as columns is a quarter faster by oneDNN, copy and all.
+    wider = gradient.shape[1] > x.shape[1] and not halved()
+    if wider and _by_onednn(x.t(), gradient.t(), None):
+        return linear(x.t(), gradient.t()).t().contiguous()
+    return linear(gradient.t(), x.t())
+
+
+def _product(rows: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+    y: Tensor = torch.ops.mkldnn._linear_pointwise(rows, weight, bias, "none", [], "")
+    return y
+
+
+def _by_onednn(x: Tensor, weight: Tensor, bias: Tensor | None) -> bool:
+    return (
+        not torch.compiler.is_compiling()  # first: what follows is not for those who trace
+        and all(plain(tensor) for tensor in (x, weight, bias) if tensor is not None)
+        and _enough(x, weight, _LEAST)
+        and leads()
+        and _fit(x, weight, bias)
+        and bool(torch.backends.mkldnn.enabled)
+        and not torch.is_autocast_enabled("cpu")
+        and not overseen()
+    )
+
+
+def _halves(x: Tensor, weight: Tensor, bias: Tensor | None) -> bool:
+    return all(plain(one) for one in (x, weight, bias) if one is not None) and _enough(
+        x, weight, _LEAST_HALVES
+    )
+
+
+def _enough(x: Tensor, weight: Tensor, least: int) -> bool:
+    """Whether there is so much to multiply that it pays: so many products, of enough rows."""
+    rows = x.numel() // max(1, x.shape[-1]) if x.ndim else 0
+    return rows >= _FEWEST_ROWS and rows * weight.numel() >= least
+
+
+def _fit(x: Tensor, weight: Tensor, bias: Tensor | None) -> bool:
+    """Whether they go together as oneDNN takes them for granted."""
+    return (
+        weight.ndim == 2
+        and x.shape[-1] == weight.shape[1]
+        and (bias is None or (bias.shape == weight.shape[:1] and bias.is_contiguous()))
+    )
+
+
+def overseen() -> bool:
+    """Whether something else than these numbers is wanted: a trace, a derivative forwards, many
+    at a time, or what a mode makes of each operator."""
+    return (
+        torch._C._get_tracing_state() is not None
+        or torch._C._len_torch_dispatch_stack() > 0
+        or torch._C._are_functorch_transforms_active()
+        or forward_ad._current_level >= 0
+    )
+
+
+def _dense(matrix: Tensor) -> Tensor:
+    """The matrix, all of its memory, as it stands or turned."""
+    dense = matrix.is_contiguous() or matrix.t().is_contiguous()
+    return matrix if dense else matrix.contiguous()
+
+
+def plain(tensor: Tensor) -> bool:
+    """Whether these are numbers in memory, and no stand-in for them (fake, sharded, subclassed)."""
+    return (
+        type(tensor) in (Tensor, nn.Parameter)
+        and tensor.layout == torch.strided
+        and not tensor.is_nested
+        and tensor.dtype == torch.float32
+        and tensor.device.type == "cpu"
+    )
+
+
+@cache
+def leads() -> bool:
+    """Whether oneDNN is the faster one here: beside MKL, on a processor of AMD with AVX-512."""
+    return (
+        torch.backends.mkl.is_available()  # type: ignore[no-untyped-call]
+        and torch.backends.mkldnn.is_available()  # type: ignore[no-untyped-call]
+        and torch.backends.cpu.get_cpu_capability().startswith("AVX512")
+        and hasattr(torch.ops.mkldnn, "_linear_pointwise")
+        and processor_maker() == "AuthenticAMD"
+    )
+
+
+def keep_few_kernels() -> None:
+    """Let oneDNN keep few kernels, unless somebody said how many; it asks when it makes its first,
+    of an LSTM perhaps, on whatever processor."""
+    for cached in ("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "LRU_CACHE_CAPACITY"):
+        os.environ.setdefault(cached, str(_KERNELS))
+
+
+keep_few_kernels()

@@ -1,0 +1,92 @@
+"""What every pattern answers."""
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Bool, Int
+from torch import Tensor
+
+# Where a pattern can look at all.
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """Only pairs with i − back ≤ j ≤ i + ahead, or with i or j among the marks, can be seen.
+
+    A bound, not a description: what lies outside is hidden, and the pattern itself decides inside.
+    back, ahead: in slots, None = no bound on that side; the banded kernel needs both.
+    """
+
+    back: int | None = None
+    ahead: int | None = None
+    marks: frozenset[int] = frozenset()
+
+    def __and__(self, other: "Bound") -> "Bound":
+        """The bound of pairs that both allow."""
+        # A pair outside the tighter band is outside one of the bands, and so at one of its marks.
+        return Bound(
+            _tighter(self.back, other.back),
+            _tighter(self.ahead, other.ahead),
+            self.marks | other.marks,
+        )
+
+    def __or__(self, other: "Bound") -> "Bound":
+        """The bound of pairs that at least one allows."""
+        return Bound(
+            _looser(self.back, other.back),
+            _looser(self.ahead, other.ahead),
+            self.marks | other.marks,
+        )
+
+
+def _tighter(one: int | None, other: int | None) -> int | None:
+    if one is None or other is None:
+        return one if other is None else other
+    return min(one, other)
+
+
+def _looser(one: int | None, other: int | None) -> int | None:
+    return None if one is None or other is None else max(one, other)
+
+
+@dataclass(frozen=True, slots=True)
+class Pattern(ABC):
+    """A question about positions: may the query at position i look at the slot at position j?
+
+    A pattern is a value: it compares, hashes, prints as text (`window(3)`) and is read back from
+    that text by `attlas.patterns.parse`. The dense mask, the banded kernel and the drawing of a
+    pattern all come from this one answer. True = looking is allowed.
+    """
+
+    @abstractmethod
+    def __call__(
+        self, query: Int[Tensor, "*#queries"], slot: Int[Tensor, "*#slots"]
+    ) -> Bool[Tensor, "..."]:
+        """Broadcast integer positions to a bool tensor; True = this query may see that slot."""
+
+    @property
+    def bound(self) -> Bound:
+        """Where this pattern can look at all; unbounded unless a pattern knows better."""
+        return Bound()
+
+    @property
+    def sees_itself(self) -> bool:
+        """Whether every query sees the slot at its own position; no unless a pattern knows better.
+
+        The newest query of a growing memory then sees at least one slot.
+        """
+        return False
+
+    def mask(
+        self, queries: int, slots: int, first: int | None = None, device: torch.device | None = None
+    ) -> Bool[Tensor, "queries slots"]:
+        """The dense mask of `queries` consecutive queries.
+
+        `first` is the position of the first query; None means that the queries are the newest of
+        the slots (slots − queries), which is right for self-attention with and without a cache.
+        """
+        start = slots - queries if first is None else first
+        query = torch.arange(start, start + queries, device=device).unsqueeze(1)
+        slot = torch.arange(slots, device=device).unsqueeze(0)
+        return self(query, slot).expand(queries, slots)

@@ -1,0 +1,259 @@
+"""The place in a layer where attention can be listened to."""
+
+import threading
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import lru_cache
+from itertools import product
+from typing import Any, Protocol, runtime_checkable
+
+from jaxtyping import Bool, Float
+from torch import Tensor, nn
+
+from attlas.errors import AttlasError
+from attlas.recording.maps.base import Reading
+
+# A module of a model, at work.
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where an attention happens that does not speak for itself.
+
+    path: of the module in its model. cache: the memory of earlier steps that the module was given,
+    if any; across: whether it was given something else to look at than what asks (None = nobody
+    said, or both); settled: whether that is all that can be said of it. texts: the shapes of the
+    texts that it was given, or who holds it: vectors with a batch or without one, each memory once.
+    unplaced: whether its queries stand at no known slots, by what they and the keys were made of:
+    parameters alone, or one text of which the places were moved for the ones and not the others.
+    taken: says where the first query stands among the keys, if queries are a part of their text.
+    """
+
+    path: str
+    module: nn.Module
+    cache: Any = field(default=None, compare=False)
+    across: bool | None = None
+    texts: tuple[tuple[int, ...], ...] = ()
+    settled: bool = False
+    unplaced: bool = False
+    taken: Callable[[], Any] | None = field(default=None, compare=False)
+
+    def looks_across(self, batch: int, queries: int, slots: int) -> bool | None:
+        """Whether so many queries look at something else than themselves; None = nobody knows.
+
+        Where nobody says it, but one text alone was given that is as long as both, it is that text
+        which asks and is looked at; where they are not of one length, and one of the texts is as
+        long as the queries, another as the slots, the one looks at the other.
+        """
+        if self.settled or self.across is not None:
+            return self.across
+        asking, asked = self._texts_of(batch, queries), self._texts_of(batch, slots)
+        if queries == slots:
+            return False if len(asked) == 1 else None
+        return True if asking and asked and not set(asking) & set(asked) else None
+
+    def may_hold(self, batch: int, places: int) -> bool:
+        """Whether so many places in turn may be those of a text that was given, or of all of them
+        one behind the other; of no text nobody can say that they are not.
+
+        They are others where a text is taken in chunks, or is asked by learned queries.
+        """
+        pairs = [text[:2] for text in self.texts]
+        # Texts come first or places do: where that is not told by how many texts there are, either.
+        lengths = [
+            {pair[1 - axis] for axis, size in enumerate(pair) if size == batch} or set(pair)
+            for pair in pairs
+        ]
+        together = (sum(one) == places for one in product(*lengths))
+        whole = any(places in some for some in lengths) or any(together)
+        return not pairs or whole or bool(self._texts_of(batch, places))  # some have places last
+
+    def _texts_of(self, batch: int, places: int) -> list[tuple[int, ...]]:
+        return [text for text in self.texts if not Counter((batch, places)) - Counter(text)]
+
+    def folds_no_heads(self, rows: int, places: int, heads: int) -> bool:
+        """Whether so many rows are as many texts as were given, each for one head alone, and not
+        that many times fewer, each for all heads."""
+        given = [Counter(text[:2]) for text in self.texts]
+        return Counter((rows, places)) in given and Counter((rows // heads, places)) not in given
+
+
+def attribute(owner: Any, name: str) -> Any:
+    """`getattr(owner, name, None)`, without the error that a module makes of what it has not."""
+    if isinstance(owner, nn.Module):
+        found = owner.__dict__.get(name, owner)
+        if found is not owner:
+            return found
+        kind: Any = type(owner)
+        if not _has_more(kind, name):
+            return None  # what is left are parameters, buffers and modules
+    return getattr(owner, name, None)
+
+
+@lru_cache(4096)
+def _has_more(kind: Hashable, name: str) -> bool:
+    """Whether such a module may have an attribute of this name beside those that it holds."""
+    return hasattr(kind, name) or getattr(kind, "__getattr__", None) is not nn.Module.__getattr__
+
+
+Weights = Float[Tensor, "batch heads queries slots"]
+Seen = Bool[Tensor, "#batch #heads queries slots"]
+Rewrite = Callable[[Weights, Seen, str], Weights]
+
+
+@runtime_checkable
+class Journal(Protocol):
+    """Where attention without a tap is written down, and whether the model ran at all."""
+
+    ran: bool
+
+    def wants(self, path: str) -> bool:
+        """Whether it is worth making a reading of a layer that looks."""
+
+    def hear(self, place: Place, reading: Reading, content: Any = None) -> None:
+        """The reading of one call at this place; content: what its keys hold, where known."""
+
+    def expect(self, place: Place, surely: bool) -> None:
+        """A softmax was taken at this place, which may be attention, or surely is."""
+
+    def meet(self, place: Place, surely: bool) -> None:
+        """It was: what was expected there has come."""
+
+    def miss(self, place: Place, why: str) -> None:
+        """Attention happened at this place of which no reading can be made, and why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Listener:
+    """Someone who listens to some taps: `names` maps each tap's identity to its layer's path.
+
+    modules: the same of modules, among which attention may happen that has no tap; it is written
+    down in the journal.
+    """
+
+    names: Mapping[int, str]
+    note: Callable[[str, Reading, bool | None], None] | None = None
+    rewrite: Rewrite | None = None
+    modules: Mapping[int, str] = field(default_factory=dict)
+    journal: Journal | None = None
+
+
+class _Listening:
+    """The listeners of one thread."""
+
+    def __init__(self) -> None:
+        self.active: tuple[Listener, ...] = ()
+
+
+class _Here(threading.local):
+    """Those of this thread alone, so that two requests never see each other."""
+
+    def __init__(self) -> None:
+        self.listening = _Listening()
+
+
+_here = _Here()
+
+
+class Tap(nn.Module):
+    """Held by a layer where attention happens; without a listener it keeps and costs nothing.
+
+    A layer asks `heard` before it builds a reading and `intervened` before it leaves its fused
+    kernel, so that the listener, not the layer, decides what is kept and what is computed:
+
+        if self.tap.intervened:
+            weights = self.tap.rewrite(weights, seen)  # seen: bool, which slots may be looked at
+        if self.tap.heard:
+            self.tap.note(DenseReading(weights.detach()))  # (batch, heads, queries, slots)
+
+    across: whether it looks at something else than what asks; a model that knows says so.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.across: bool | None = None
+
+    @property
+    def heard(self) -> bool:
+        """Whether somebody in this thread observes this tap."""
+        return any(id(self) in who.names for who in _here.listening.active if who.note)
+
+    @property
+    def intervened(self) -> bool:
+        """Whether somebody in this thread replaces this tap's weights."""
+        return any(id(self) in who.names for who in _here.listening.active if who.rewrite)
+
+    def note(self, reading: Reading) -> None:
+        """Hand a reading to everyone who observes this tap."""
+        for who in _here.listening.active:
+            if who.note and id(self) in who.names:
+                who.note(who.names[id(self)], reading, self.across)
+
+    def rewrite(self, weights: Weights, seen: Seen) -> Weights:
+        """The weights after every intervention, in the order in which they were entered."""
+        for who in _here.listening.active:
+            if who.rewrite and id(self) in who.names:
+                weights = who.rewrite(weights, seen, who.names[id(self)])
+        return weights
+
+
+def listened_to(model: nn.Module) -> bool:
+    """Whether somebody hears or changes where a layer of attlas in it looks, in this thread."""
+    return any(m.heard or m.intervened for m in model.modules() if isinstance(m, Tap))
+
+
+def taps(model: nn.Module) -> dict[int, str]:
+    """Every tap inside `model`, with the path of its layer ("" = the model itself).
+
+    Errors: `AttlasError` for what is no module.
+    """
+    if not isinstance(model, nn.Module):
+        raise AttlasError(
+            "a model, a torch.nn.Module", f"a {type(model).__name__}", "pass the model itself"
+        )
+    return {
+        id(module): path.rpartition(".")[0]
+        for path, module in model.named_modules()
+        if isinstance(module, Tap)
+    }
+
+
+def modules_of(model: nn.Module) -> dict[int, str]:
+    """Every module inside `model` by identity, with its path ("" = the model itself)."""
+    return {id(module): path for path, module in model.named_modules()}
+
+
+def listeners() -> tuple[Listener, ...]:
+    """Everyone who listens in this thread, in the order in which they began."""
+    return _here.listening.active
+
+
+@contextmanager
+def unheard() -> Iterator[None]:
+    """Calls of the block are noted by nobody who listens now, in this thread; who changes weights
+    still does: what a program reads again for itself is no call of whoever observes it.
+    """
+    here = _here.listening
+    before = here.active
+    here.active = tuple(
+        Listener(who.names, rewrite=who.rewrite, modules=who.modules)
+        for who in before
+        if who.rewrite
+    )
+    try:
+        yield
+    finally:
+        here.active = before
+
+
+@contextmanager
+def listening(listener: Listener) -> Iterator[None]:
+    """Enter a listener for the length of a block, in this thread."""
+    here = _here.listening
+    here.active = (*here.active, listener)
+    try:
+        yield
+    finally:  # blocks of generators need not end in the order in which they began, nor where
+        here.active = tuple(who for who in here.active if who is not listener)

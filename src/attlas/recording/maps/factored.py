@@ -1,0 +1,424 @@
+"""A reading that holds what the weights are made of."""
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cache, partial
+
+import torch
+from jaxtyping import Bool, Float, Int, Shaped
+from torch import Tensor
+
+from attlas.patterns import Both, Causal, Everywhere, Pattern, Window, everywhere
+from attlas.recording.maps.base import Reading
+from attlas.recording.maps.blocks import Block, Cut, Fringe, ends_of
+
+NOTHING = 800.0
+"""Of a slot whose score is so much below another nothing is left: e⁻⁸⁰⁰ is 0 in every precision."""
+
+_ROUNDED = 1.01  # as much as half precision may add to a score
+_AT_ONCE = 1 << 22  # pairs that are looked at together
+_FAR = 9e3  # beyond any bias that is meant to weigh
+
+
+@dataclass(frozen=True, slots=True, repr=False, eq=False)
+class FactoredReading(Reading):
+    """softmax(cap(scale · q kᵀ) + bias) over the slots that are real and in the pattern.
+
+    Never held whole: memory O((queries + slots) × width), and any block of weights is computed on
+    demand, in float32 or better also where the model computed in half precision. Heads that share
+    keys (grouped-query attention) are heads // key_heads to a key head, in order.
+
+    first: where the first query stands, counted as slots are; None = nobody knows, which a pattern
+    that looks everywhere allows. bias: what is added to the scores (float; Shaw et al., 2018; T5;
+    ALiBi), or which slots may be looked at where no pattern says it (bool; True = may). softcap:
+    cap(s) = c · tanh(s / c), Gemma 2, 2024; None = no cap. A query that sees nothing has zeros for
+    weights; where a bias hides all slots by a finite number, such as float32's least, it looks at
+    all of them, as the model does.
+    """
+
+    query: Float[Tensor, "batch heads queries width"]
+    keys: Float[Tensor, "batch key_heads slots width"]
+    scale: float
+    pattern: Pattern
+    first: int | None
+    real: Bool[Tensor, "batch slots"] | None = None
+    bias: Shaped[Tensor, "#batch #heads #queries #slots"] | None = None
+    softcap: float | None = None
+
+    @property
+    def shape(self) -> tuple[int, int, int, int]:
+        batch, heads, queries, _ = self.query.shape
+        return batch, heads, queries, self.keys.shape[2]
+
+    @property
+    def position(self) -> int | None:
+        return self.first
+
+    @property
+    def counted_from(self) -> int:
+        """Where the pattern counts queries from: anywhere, if it asks nothing of their places."""
+        return 0 if self.first is None else self.first
+
+    def rows(self, start: int, stop: int) -> Float[Tensor, "batch heads rows slots"]:
+        self._checked(start, stop)
+        hidden = ~self._allowed(start, stop)
+        scores = self.scores(start, stop).masked_fill(hidden, -torch.inf)
+        empty = (scores == -torch.inf).all(-1, keepdim=True)
+        return torch.softmax(scores.masked_fill(empty, 0.0), -1).masked_fill(hidden | empty, 0.0)
+
+    def scores(self, start: int, stop: int) -> Float[Tensor, "batch heads rows slots"]:
+        """What the softmax is taken of, in float32 or better, of hidden slots too."""
+        batch, heads, _, slots = self.shape
+        key_heads, width = self.keys.shape[1], self.keys.shape[3]
+        rows = heads // key_heads * (stop - start)
+        asked = self.query[:, :, start:stop].reshape(batch, key_heads, rows, width)
+        precise = torch.promote_types(asked.dtype, torch.float32)
+        with torch.autocast(asked.device.type, enabled=False):
+            scores = asked.to(precise) @ self.keys.to(precise).transpose(-1, -2)
+        scores = scores.reshape(batch, heads, stop - start, slots) * self.scale
+        if self.softcap is not None:
+            scores = torch.tanh(scores / self.softcap) * self.softcap
+        bias = self._bias_of(start, stop)
+        return scores if bias is None or bias.dtype == torch.bool else scores + bias
+
+    def seen(self, start: int, stop: int) -> Bool[Tensor, "#batch #heads rows slots"]:
+        self._checked(start, stop)
+        shown = self.shown(start, stop)
+        bias = self._bias_of(start, stop)
+        if bias is None or bias.dtype == torch.bool:
+            return shown
+        drowned = ~shown.any(-1, keepdim=True) & (bias > -torch.inf)
+        return shown | (self._allowed(start, stop) & drowned)
+
+    def shown(self, start: int, stop: int) -> Bool[Tensor, "#batch #heads rows slots"]:
+        """What is seen, but for rows that a bias hides whole by the least number of its type: they
+        look at all slots alike, as rows of padding do.
+
+        A finite number hides a slot where it is so low that no scores make up for it.
+        """
+        allowed = self._allowed(start, stop)
+        bias = self._bias_of(start, stop)
+        if bias is None or bias.dtype == torch.bool or not allowed.shape[-1]:
+            return allowed
+        shown = allowed & (bias > -torch.inf)
+        numbers = bias.to(torch.promote_types(bias.dtype, torch.float32))
+        greatest = numbers.masked_fill(~shown, -torch.inf).amax(-1, keepdim=True)
+        shown = shown & (greatest > _hidden_whole(bias.dtype))
+        low = greatest - numbers > _FAR
+        if not bool((shown & low).any()):
+            return shown
+        reach = apart(self.query, self.keys, self.scale, self.softcap) + NOTHING
+        return shown & ~(low & (greatest - numbers > reach))
+
+    @property
+    def causal(self) -> bool | None:
+        if self.first is None:
+            return None
+        bound = self.pattern.bound
+        if bound.ahead == 0 and not bound.marks:
+            return True
+        queries, slots = self.shape[2:]
+        step = max(1, _AT_ONCE // max(1, slots))
+        for start in range(0, queries, step):
+            stop = min(start + step, queries)
+            later = self.shown(start, stop).triu(self.first + start + 1)
+            if not bool(later.any()):
+                continue
+            # What a bias has put low, but not below the reach of all scores, may be nothing here.
+            if self.bias is None or bool((self.rows(start, stop) > 0).logical_and(later).any()):
+                return False
+        return True
+
+    def select(self, rows: Int[Tensor, " chosen"]) -> "FactoredReading":
+        bias = self.bias
+        if bias is not None and bias.shape[0] > 1:
+            bias = bias[rows]
+        real = None if self.real is None else self.real[rows]
+        return replace(self, query=self.query[rows], keys=self.keys[rows], real=real, bias=bias)
+
+    def of_heads(self, heads: Int[Tensor, " chosen"]) -> "FactoredReading":
+        bias = self.bias
+        if bias is not None and bias.shape[1] > 1:
+            bias = bias[:, heads]
+        keys = self.keys[:, heads // (self.shape[1] // self.keys.shape[1])]
+        return replace(self, query=self.query[:, heads], keys=keys, bias=bias)
+
+    def at(self, row: int) -> "FactoredReading":
+        one = slice(row, row + 1)
+        bias = self.bias
+        if bias is not None and bias.shape[0] > 1:
+            bias = bias[one]
+        real = None if self.real is None else self.real[one]
+        return replace(self, query=self.query[one], keys=self.keys[one], real=real, bias=bias)
+
+    def kept(self) -> "FactoredReading":
+        query, keys = self.query.detach().clone(), self.keys.detach().clone()
+        return replace(self, query=query, keys=keys)
+
+    @property
+    def device(self) -> torch.device:
+        return self.query.device
+
+    @property
+    def thread_safe(self) -> bool:
+        return True
+
+    @property
+    def of_softmax(self) -> bool:
+        return True
+
+    def iter_blocks(self, batch: int, cuts: Iterable[Cut]) -> Iterator[Block]:
+        return _of_factored(self, batch, list(cuts))
+
+    def _allowed(self, start: int, stop: int) -> Bool[Tensor, "#batch #heads rows slots"]:
+        queries, slots = stop - start, self.shape[3]
+        allowed = self.pattern.mask(queries, slots, self.counted_from + start, self.query.device)
+        allowed = allowed[None, None]
+        if self.real is not None:
+            allowed = allowed & self.real[:, None, None, :]
+        bias = self._bias_of(start, stop)
+        return allowed & bias if bias is not None and bias.dtype == torch.bool else allowed
+
+    def _bias_of(
+        self, start: int, stop: int
+    ) -> Shaped[Tensor, "#batch #heads #rows #slots"] | None:
+        if self.bias is None or self.bias.shape[2] == 1:
+            return self.bias
+        return self.bias[:, :, start:stop]
+
+
+def without_place(reading: Reading) -> Reading:
+    """The same, of which nobody knows where its queries stand: with its pattern as a mask."""
+    if not isinstance(reading, FactoredReading) or reading.first is None:
+        return reading
+    queries, slots = reading.shape[2:]
+    shown = reading.pattern.mask(queries, slots, reading.first, reading.device)[None, None]
+    bias = reading.bias
+    if bias is not None:
+        kept = bias.dtype == torch.bool
+        shown = shown & bias if kept else torch.where(shown, bias, -torch.inf)
+    return replace(reading, pattern=everywhere, first=None, bias=shown)
+
+
+def _hidden_whole(dtype: torch.dtype) -> float:
+    """A row that a bias puts as low as this is meant as hidden: by the least number of its type,
+    which a model may have divided by √width since (CodeGen). In half precision only by that number
+    itself: its least number is not far from those that models add."""
+    return torch.finfo(dtype).min / (2 if dtype == torch.float16 else 64)
+
+
+def apart(
+    query: Float[Tensor, "batch heads queries width"],
+    keys: Float[Tensor, "batch key_heads slots width"],
+    scale: float,
+    softcap: float | None = None,
+) -> float:
+    """2 · max ‖q‖ · max ‖k‖ · |scale|, of the head where that is the most: two scores of a query
+    differ by no more, however they are rounded; nor by more than 2 · softcap."""
+    if not query.numel() or not keys.numel():
+        return 0.0
+    batch, key_heads = keys.shape[:2]
+    longest = _longest(query).reshape(batch, key_heads, -1).amax(-1) * _longest(keys)
+    most = float(longest.max()) * abs(scale) * _ROUNDED
+    return 2 * (most if softcap is None or not most > softcap else softcap)
+
+
+def may_differ_by(
+    gap: float,
+    query: Float[Tensor, "batch heads queries width"],
+    keys: Float[Tensor, "batch key_heads slots width"],
+    scale: float,
+    softcap: float | None = None,
+) -> bool:
+    """Whether a slot whose bias is so much below another's may have a weight beside it."""
+    # A looser bound first, which takes less time: ‖q‖ ≤ √width · max |qᵢ|.
+    loose = gap - NOTHING
+    if query.numel() and keys.numel():
+        greatest = (
+            float(torch.linalg.vector_norm(one.detach(), torch.inf)) for one in (query, keys)
+        )
+        loose -= 2 * math.prod(greatest) * query.shape[-1] * abs(scale) * _ROUNDED
+    return not loose > 0 and not gap - NOTHING > apart(query, keys, scale, softcap)
+
+
+def _longest(vectors: Float[Tensor, "batch heads places width"]) -> Float[Tensor, "batch heads"]:
+    precise = torch.promote_types(vectors.dtype, torch.float32)
+    lengths: Tensor = torch.linalg.vector_norm(vectors.detach(), dim=-1, dtype=precise)
+    return lengths.amax(-1)
+
+
+def _stretch_of(row: FactoredReading) -> tuple[int, int, bool]:
+    """The first real slot, the one after the last, and whether there is padding in between."""
+    if row.real is None:
+        return 0, row.shape[3], False
+    places = row.real[0].nonzero().flatten()
+    if not len(places):
+        return 0, 0, False
+    low, high = int(places[0]), int(places[-1]) + 1
+    return low, high, len(places) < high - low
+
+
+def _reach_of(pattern: Pattern, first: int, last: int, low: int, high: int) -> tuple[int, int]:
+    """Of the slots low … high − 1 those that queries at first … last can see at all."""
+    bound = pattern.bound
+    if bound.marks:
+        return low, high
+    if bound.back is not None:
+        low = min(max(first - bound.back, low), high)
+    if bound.ahead is not None:
+        high = max(min(last + bound.ahead + 1, high), low)
+    return low, high
+
+
+def _fringes_of(
+    row: FactoredReading,
+    heads: slice,
+    rows: tuple[int, int],
+    slots: tuple[int, int],
+    *,
+    holes: bool,
+) -> tuple[Fringe, ...]:
+    """Where not every query of one batch row sees every slot.
+
+    holes: whether there is padding among these slots.
+    """
+    (start, stop), (low, high) = rows, slots
+    from_here = up_to = low
+    if row.bias is None and not holes:
+        from_here, up_to = _seen_by_all(
+            row.pattern, row.counted_from + start, row.counted_from + stop - 1
+        )
+        from_here, up_to = max(low, min(from_here, high)), max(low, min(up_to, high))
+    sides = ((low, from_here), (up_to, high)) if from_here < up_to else ((low, high),)
+    return tuple(
+        Fringe(*side, _seen(row, heads, rows, side)) for side in sides if side[0] < side[1]
+    )
+
+
+def _seen_by_all(pattern: Pattern, first: int, last: int) -> tuple[int, int]:
+    """A stretch of slots that every query at first … last sees, empty where nobody knows one."""
+    whole = -(1 << 62), 1 << 62
+    if isinstance(pattern, Everywhere):
+        return whole
+    if isinstance(pattern, Causal):
+        return whole[0], first + 1
+    if isinstance(pattern, Window):
+        return last - pattern.radius, first + pattern.radius + 1
+    if isinstance(pattern, Both):
+        left = _seen_by_all(pattern.left, first, last)
+        right = _seen_by_all(pattern.right, first, last)
+        return max(left[0], right[0]), min(left[1], right[1])
+    return 0, 0
+
+
+def _seen(
+    row: FactoredReading, heads: slice, rows: tuple[int, int], slots: tuple[int, int]
+) -> Bool[Tensor, "#heads rows slots"]:
+    if row.bias is not None:
+        seen = row.seen(*rows)[0]
+        return (seen[heads] if seen.shape[0] > 1 else seen)[..., slice(*slots)]
+    device = row.query.device
+    slot = torch.arange(*slots, device=device)
+    query = row.counted_from + torch.arange(*rows, device=device).unsqueeze(-1)
+    seen = row.pattern(query, slot).expand(len(query), len(slot)).unsqueeze(0)
+    return seen if row.real is None else seen & row.real[0, slice(*slots)]
+
+
+def _of_factored(row: FactoredReading, batch: int, cuts: Sequence[Cut]) -> Iterator[Block]:
+    """softmax(q kᵀ), only where the pattern may look."""
+    precise = torch.promote_types(row.query.dtype, torch.float32)
+    left, right, holes = _stretch_of(row)
+    origin = row.counted_from
+    _, last = _reach_of(row.pattern, origin, origin + row.shape[2] - 1, left, right)
+    # Rows of padding may be hidden whole by a finite number, and then look at all slots alike: they
+    # do not count, unless there are no others.
+    shown = partial(ends_of, row, row.shown, row.seen)
+    known = shown if row.bias is not None else partial(_real_ends, row, left, last)
+    ends = cache(known)
+    # Three rooms for all blocks: what has just been freed is slow to be had again.
+    largest = max((_pairs(*cut) * row.shape[3] for cut in cuts), default=0)
+    room = row.query.new_empty((3, largest), dtype=precise)
+    ready, keys = slice(0, 0), row.keys
+    for heads, start, stop in cuts:
+        if ready != heads:
+            ready, keys = heads, _keys_of(row, heads).to(precise).mT
+        low, high = _reach_of(row.pattern, origin + start, origin + stop - 1, left, right)
+        query = row.query[0, heads, start:stop].to(precise) * row.scale
+        shape = (query.shape[0], stop - start, high - low)
+        size = _pairs(heads, start, stop) * (high - low)
+        scores, weights, scratch = room[:, :size].view(3, *shape)
+        _score(row, heads, query, keys[..., low:high], (start, stop), (low, high), scores)
+        fringes = _fringes_of(row, heads, (start, stop), (low, high), holes=holes)
+        _hide(scores, fringes, low, -torch.inf)
+        sees = _seeing(scores, fringes)
+        if high > low:
+            torch.softmax(scores, -1, out=weights)
+        if not bool(sees.all()):
+            weights.masked_fill_(~sees.unsqueeze(-1), 0.0)
+        _hide(scores, fringes, low, 0.0)  # 0 · −∞ is no number
+        first = None if row.first is None else row.first + start
+        place = batch, heads, start, stop, low, high, first
+        yield Block(*place, scores, weights, scratch, fringes, sees, ends)
+
+
+def _real_ends(row: FactoredReading, left: int, last: int) -> tuple[int, int]:
+    """The same where the pattern alone hides: the real slots among `left` … `last` − 1."""
+    if row.real is None:
+        return left, last - 1
+    places = row.real[0, left:last].nonzero().flatten()
+    return (left + int(places[0]), left + int(places[-1])) if len(places) else (left, left - 1)
+
+
+def _hide(
+    scores: Float[Tensor, "heads rows slots"], fringes: Sequence[Fringe], low: int, value: float
+) -> None:
+    for fringe in fringes:
+        scores[..., fringe.low - low : fringe.high - low].masked_fill_(~fringe.seen, value)
+
+
+def _seeing(
+    scores: Float[Tensor, "heads rows slots"], fringes: Sequence[Fringe]
+) -> Bool[Tensor, "heads rows"]:
+    """Which rows see a slot at all: every one, where there are slots that all of them see."""
+    heads, rows, slots = scores.shape
+    by_all = slots > sum(fringe.high - fringe.low for fringe in fringes)
+    sees = torch.full((1, rows), by_all, device=scores.device)
+    for fringe in () if by_all else fringes:
+        sees = sees | fringe.seen.any(-1)
+    return sees.expand(heads, rows)
+
+
+def _score(
+    row: FactoredReading,
+    heads: slice,
+    query: Float[Tensor, "heads rows width"],
+    keys: Float[Tensor, "heads width slots"],
+    rows: tuple[int, int],
+    slots: tuple[int, int],
+    out: Float[Tensor, "heads rows slots"],
+) -> None:
+    """cap(q kᵀ) + bias, written into `out`."""
+    with torch.autocast(query.device.type, enabled=False):
+        if len(query) == 1:  # the same, and quicker
+            torch.mm(query[0], keys[0], out=out[0])
+        else:
+            torch.bmm(query, keys, out=out)
+    if row.softcap is not None:
+        out.div_(row.softcap).tanh_().mul_(row.softcap)
+    if row.bias is not None and row.bias.dtype != torch.bool:
+        bias = row.bias[0]
+        bias = bias[heads] if bias.shape[0] > 1 else bias
+        bias = bias[:, slice(*rows)] if bias.shape[1] > 1 else bias
+        out.add_(bias[..., slice(*slots)] if bias.shape[2] > 1 else bias)
+
+
+def _keys_of(row: FactoredReading, heads: slice) -> Float[Tensor, "heads slots width"]:
+    shared = row.shape[1] // row.keys.shape[1]
+    if shared == 1:
+        return row.keys[0, heads]
+    return row.keys[0, torch.arange(heads.start, heads.stop, device=row.keys.device) // shared]
+
+
+def _pairs(heads: slice, start: int, stop: int) -> int:
+    return int(heads.stop - heads.start) * (stop - start)

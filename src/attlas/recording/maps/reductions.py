@@ -1,0 +1,460 @@
+"""What is gathered from the blocks of a reading, in one pass."""
+
+import math
+import threading
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from copy import copy
+from itertools import pairwise, takewhile
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+from jaxtyping import Float, Int, Shaped
+from torch import Tensor
+from torch.nn.functional import linear
+
+from attlas._parallel import side_by_side
+from attlas.errors import AttlasError
+from attlas.recording.maps.blocks import AT_ONCE, Block, BlockSource, blocks_of
+
+# What can be said of each query: one number for a row of weights w over the slots that it sees.
+
+
+OfRow = Callable[[Block], Tensor]
+"""A number for each row of a block: (heads, rows)."""
+
+
+def entropy(block: Block) -> Float[Tensor, "heads rows"]:
+    """−Σ w log w, in nats: how spread out a query looks."""
+    return block.entropy
+
+
+def evenness(block: Block) -> Float[Tensor, "heads rows"]:
+    """Entropy / log n of the n slots that the query may see, from 0 to 1; 0 where n < 2."""
+    most = block.visible.clamp(min=1).log()
+    return torch.where(most > 0, block.entropy / most.clamp(min=1e-30), 0.0)
+
+
+def effective(block: Block) -> Float[Tensor, "heads rows"]:
+    """exp(entropy): so many slots, looked at evenly, would be as uncertain; 0 for none."""
+    return torch.where(block.sees, block.entropy.exp(), 0.0)
+
+
+def visible(block: Block) -> Float[Tensor, "heads rows"]:
+    """How many slots the query may see."""
+    return block.visible.expand(block.weights.shape[:2])
+
+
+def peak(block: Block) -> Float[Tensor, "heads rows"]:
+    """max w."""
+    return _nothing(block) if block.high == block.low else block.peak
+
+
+def argmax(block: Block) -> Int[Tensor, "heads rows"]:
+    """The slot of the greatest weight, the first of equals; −1 where none is seen."""
+    if block.high == block.low:
+        return torch.full(block.weights.shape[:2], -1, device=block.weights.device)
+    return torch.where(block.sees, block.greatest + block.low, -1)
+
+
+def above(threshold: float) -> OfRow:
+    """How many weights are greater than `threshold`."""
+
+    def of_row(block: Block) -> Float[Tensor, "heads rows"]:
+        # As floats: to sum bools takes six times as long.
+        return torch.gt(block.weights, threshold, out=block.scratch).sum(-1)
+
+    return of_row
+
+
+def distance(block: Block) -> Float[Tensor, "heads rows"]:
+    """Σ_j w_j |i − j|, in slots: how far the query at position i looks."""
+    first, rows = block.position, block.stop - block.start
+    slots = torch.arange(block.low, block.high, device=block.weights.device)
+    before = min(max(first - block.low, 0), len(slots))
+    behind = min(max(first + rows - block.low, 0), len(slots))
+    row = torch.arange(rows, device=block.weights.device)
+    # Slots before and behind all of the rows are as far from each of them as from the nearest one,
+    # and from that one to them; sums of such terms lose no digits, as Σ w j − i would.
+    left, right = block.weights[..., :before], block.weights[..., behind:]
+    total = _far(left, first - slots[:before], row)
+    total += _far(right, slots[behind:] - (first + rows - 1), rows - 1 - row)
+    inside = (first + row.unsqueeze(-1) - slots[before:behind]).abs().to(block.weights.dtype)
+    total += torch.linalg.vecdot(block.weights[..., before:behind], inside)
+    return total
+
+
+def _far(
+    weights: Float[Tensor, "heads rows slots"],
+    to_nearest: Int[Tensor, " slots"],
+    from_nearest: Int[Tensor, " rows"],
+) -> Float[Tensor, "heads rows"]:
+    both = torch.stack((to_nearest, torch.ones_like(to_nearest))).to(weights.dtype)
+    sums = linear(weights, both)
+    return sums[..., 0] + sums[..., 1] * from_nearest
+
+
+def concentration(block: Block) -> Float[Tensor, "heads rows"]:
+    """Gini's coefficient Σ_k (2k − n − 1) w_(k) / (n Σ w) of the n weights in ascending order.
+
+    0: all are equal; (n − 1) / n: one has everything. 0 where nothing is seen. It is of what the
+    slots have: beside a sink, which takes a part away, their weights sum to less than 1.
+    """
+    ascending = block.weights.sort(-1).values
+    count = block.visible.unsqueeze(-1)
+    places = torch.arange(1, block.high - block.low + 1, device=block.weights.device)
+    rank = places - (block.high - block.low - count)  # hidden slots have zeros, which come first
+    total = (ascending * (2 * rank - count - 1)).sum(-1)
+    whole = ascending.sum(-1)
+    return total / torch.where(whole == 0, 1.0, whole * block.visible.clamp(min=1))
+
+
+def on_first(block: Block) -> Float[Tensor, "heads rows"]:
+    """The weight of the first real slot: an attention sink (Xiao et al., 2024)."""
+    return _on(block, block.ends()[0])
+
+
+def on_last(block: Block) -> Float[Tensor, "heads rows"]:
+    """The weight of the last real slot."""
+    return _on(block, block.ends()[1])
+
+
+def on_offset(offset: int) -> OfRow:
+    """The weight of the slot at i + offset: 0 is the query's own, −1 the one before."""
+
+    def of_row(block: Block) -> Float[Tensor, "heads rows"]:
+        row = torch.arange(block.stop - block.start, device=block.weights.device)
+        column = row + block.position + offset - block.low
+        inside = (column >= 0) & (column < block.high - block.low)
+        if not bool(inside.any()):
+            return _nothing(block)
+        place = torch.where(inside, column, 0).expand(block.weights.shape[0], -1).unsqueeze(-1)
+        return block.weights.gather(-1, place).squeeze(-1) * inside
+
+    return of_row
+
+
+def _on(block: Block, slot: int) -> Float[Tensor, "heads rows"]:
+    if not block.low <= slot < block.high:
+        return _nothing(block)
+    return block.weights[..., slot - block.low]
+
+
+def _nothing(block: Block) -> Float[Tensor, "heads rows"]:
+    return block.weights.new_zeros(block.weights.shape[:2])
+
+
+class Gathering(ABC):
+    """Takes every block once, and has a result in the end.
+
+    shared: whether several threads may bring blocks, each to what is `apart` for it.
+    """
+
+    shared: ClassVar[bool] = False
+
+    @abstractmethod
+    def take(self, block: Block) -> None:
+        """One more block."""
+
+    def apart(self, number: int) -> "Gathering":
+        """What the thread of this number gives its blocks to, so that they count here."""
+        return self
+
+    @property
+    @abstractmethod
+    def result(self) -> Any:
+        """What all of them came to."""
+
+
+class Rows(Gathering):
+    """A number for each query: (batch, heads, queries)."""
+
+    shared = True
+
+    def __init__(
+        self, reading: BlockSource, of_row: OfRow, like: torch.dtype = torch.float32
+    ) -> None:
+        self._shape = reading.shape[:3]
+        self._of_row = of_row
+        self._like = like  # of a reading without a block
+        self._numbers: Tensor | None = None
+        self._lock = threading.Lock()
+
+    def take(self, block: Block) -> None:
+        numbers = self._of_row(block)
+        with self._lock:
+            if self._numbers is None:
+                self._numbers = numbers.new_zeros(self._shape)
+        self._numbers[block.batch, block.heads, block.start : block.stop] = numbers
+
+    @property
+    def result(self) -> Shaped[Tensor, "batch heads queries"]:
+        if self._numbers is None:
+            return torch.zeros(self._shape, dtype=self._like)
+        return self._numbers
+
+
+class Received(Gathering):
+    """Σ_i w_ij: how much each slot is looked at by all queries together, (batch, heads, slots)."""
+
+    shared = True
+
+    def __init__(self, reading: BlockSource) -> None:
+        batch, heads, _, slots = reading.shape
+        self._sums = _room((batch, heads, slots), torch.float64)
+        self._like = torch.float32
+        self._reading = reading
+        self._apart: dict[int, Received] = {}
+
+    def apart(self, number: int) -> "Received":
+        return self._apart.setdefault(number, Received(self._reading))
+
+    def take(self, block: Block) -> None:
+        self._like = block.weights.dtype
+        sums = block.weights.sum(1)
+        self._sums[block.batch, block.heads, block.low : block.high] += sums.cpu()
+
+    @property
+    def result(self) -> Float[Tensor, "batch heads slots"]:
+        for _, other in sorted(self._apart.items()):  # sums depend on their order
+            self._sums += other._sums
+            self._like = torch.promote_types(self._like, other._like)
+        self._apart.clear()
+        return self._sums.to(self._like)
+
+
+class Top(Gathering):
+    """The k greatest weights of each query and their slots; 0 and −1 where it sees fewer."""
+
+    shared = True
+
+    def __init__(self, reading: BlockSource, k: int) -> None:
+        shape = (*reading.shape[:3], k)
+        self._weights, self._slots = _room(shape), _room(shape, torch.int64, -1)
+        self._of_softmax = reading.of_softmax
+        self._lock = threading.Lock()
+
+    def take(self, block: Block) -> None:
+        count = min(self._weights.shape[-1], block.high - block.low)
+        weights, slots = block.weights.topk(count, -1)
+        # Weights above 0 are seen. To look for the others takes as long as `topk`, and is needed
+        # where some that are seen are nothing, or below it.
+        there = weights > 0
+        if bool((there.sum(-1) < block.visible.clamp(max=count)).any()):
+            order = block.weights
+            if self._of_softmax:  # what is nothing comes in the order of its scores
+                below = block.scores - block.scores.amax(-1, keepdim=True) - 1
+                order = torch.where(order > 0, order, below)
+            slots = order.masked_fill(~block.seen, -torch.inf).topk(count, -1).indices
+            weights = block.weights.gather(-1, slots)
+            there = block.seen.expand_as(block.weights).gather(-1, slots)
+        weights = weights.where(there, 0.0)
+        with self._lock:
+            if self._weights.dtype != weights.dtype:
+                self._weights = self._weights.to(weights.dtype)
+        rows = block.batch, block.heads, slice(block.start, block.stop), slice(count)
+        self._weights[rows] = weights.cpu()
+        self._slots[rows] = torch.where(there, slots + block.low, -1).cpu()
+
+    @property
+    def result(self) -> tuple[Float[Tensor, "b h q k"], Int[Tensor, "b h q k"]]:
+        return self._weights, self._slots
+
+
+class Mass(Gathering):
+    """Σ_j∈g w_j for each group g of slots: (batch, heads, queries, groups).
+
+    groups: the number of the group of each slot, (slots,) or (batch, slots); below 0 = of none.
+    """
+
+    shared = True
+
+    def __init__(
+        self, reading: BlockSource, groups: Int[Tensor, "#batch slots"], count: int
+    ) -> None:
+        self._groups = groups.expand(reading.shape[0], -1)
+        self._masses = _room((*reading.shape[:3], count))
+        self._lock = threading.Lock()
+
+    def take(self, block: Block) -> None:
+        mine = self._groups[block.batch, block.low : block.high].to(block.weights.device)
+        numbers = torch.arange(self._masses.shape[-1], device=mine.device)
+        member = (numbers.unsqueeze(-1) == mine).to(block.weights.dtype)
+        masses = linear(block.weights, member)
+        with self._lock:
+            if self._masses.dtype != masses.dtype:
+                self._masses = self._masses.to(masses.dtype)
+        self._masses[block.batch, block.heads, block.start : block.stop] = masses.cpu()
+
+    @property
+    def result(self) -> Float[Tensor, "batch heads queries groups"]:
+        return self._masses
+
+
+@torch.inference_mode(False)
+def _room(shape: Sequence[int], dtype: torch.dtype = torch.float32, number: int = 0) -> Tensor:
+    """A tensor that every thread may write to, whatever mode the caller's is in: one that was made
+    in inference mode takes nothing outside of it."""
+    return torch.full(tuple(shape), number, dtype=dtype, device="cpu")
+
+
+def gather(
+    reading: BlockSource,
+    gatherings: Mapping[str, Gathering],
+    *,
+    within: tuple[int, int] | None = None,
+) -> dict[str, Any]:
+    """The results of them all, from one pass over the blocks.
+
+    Numbers without a graph, in full precision, whatever autocast and grad mode say here. within:
+    the rows that matter, as of `blocks_of`.
+    """
+    with torch.no_grad(), torch.autocast(reading.device.type, enabled=False):
+        return _gathered(reading, gatherings, within)
+
+
+def _gathered(
+    reading: BlockSource, gatherings: Mapping[str, Gathering], within: tuple[int, int] | None
+) -> dict[str, Any]:
+    every = list(gatherings.values())
+    if all(one.shared for one in every) and _may_be_shared(reading):
+
+        def work(number: int, count: int, stop: threading.Event) -> None:
+            with lock:
+                own = [one.apart(number) for one in every]
+            share = number, count
+            torch.set_grad_enabled(False)  # of this thread, which ends here
+            blocks = blocks_of(reading, within=within, at_once=AT_ONCE // count, share=share)
+            _take(takewhile(lambda _: not stop.is_set(), blocks), own)
+
+        lock = threading.Lock()
+        side_by_side(work)
+    else:
+        _take(blocks_of(reading, within=within), every)
+    return {name: one.result for name, one in gatherings.items()}
+
+
+def _may_be_shared(reading: BlockSource) -> bool:
+    """Whether it is of a kind that threads may ask at the same time, on a CPU, and large enough."""
+    large = math.prod(reading.shape) > AT_ONCE
+    several = reading.device.type == "cpu" and torch.get_num_threads() > 1
+    return reading.thread_safe and large and several
+
+
+def _take(blocks: Iterable[Block], gatherings: Sequence[Gathering]) -> None:
+    for block in blocks:
+        for gathering in gatherings:
+            gathering.take(block)
+
+
+# Giving up a pass over a long map that nobody waits for any more.
+
+
+class AbandonedError(Exception):
+    """The pass was given up: it has no result."""
+
+
+class Abandoning(Gathering):
+    """Ends the pass with `AbandonedError` at the first block after `stop` was set."""
+
+    shared: ClassVar[bool] = True
+
+    def __init__(self, stop: threading.Event) -> None:
+        self._stop = stop
+
+    def take(self, block: Block) -> None:
+        if self._stop.is_set():
+            raise AbandonedError
+
+    @property
+    def result(self) -> None:
+        return None
+
+
+# A window of a map, pooled to the size of a picture.
+
+
+class Pooled(Gathering):
+    """The sum, mean or greatest of the weights in each cell of a grid over a window of every map.
+
+    rows, slots: the window, first and one past the last; shape: of the grid, in cells. Cell (r, s)
+    has rows ⌊r·n / shape⌋ … of the n rows, and slots likewise, so that cells differ by one at most.
+    """
+
+    shared = True
+
+    def __init__(
+        self,
+        reading: BlockSource,
+        rows: tuple[int, int],
+        slots: tuple[int, int],
+        shape: tuple[int, int],
+        how: str,
+    ) -> None:
+        batch, heads, *axes = reading.shape
+        if how not in ("sum", "mean", "max"):
+            raise AttlasError("how as 'sum', 'mean' or 'max'", repr(how), "choose one of them")
+        self._rows, self._slots, self._how = rows, slots, how
+        for name, (low, high), cells, most in zip(
+            ("rows", "slots"), (rows, slots), shape, axes, strict=True
+        ):
+            if not 0 <= low < high <= most or not 1 <= cells <= high - low:
+                raise AttlasError(
+                    f"a window of {name} within 0 … {most}, in at most as many cells",
+                    f"{low} … {high} in {cells} cells",
+                    "ask for a part of the map, and for no more cells than it has",
+                )
+        self._row_edges, self._slot_edges = (
+            np.arange(cells + 1, dtype=np.int64) * (high - low) // cells + low
+            for (low, high), cells in zip((rows, slots), shape, strict=True)
+        )
+        self._join = np.maximum if how == "max" else np.add
+        self._cells = np.full((batch, heads, *shape), -np.inf if how == "max" else 0.0)
+        self._apart: dict[int, Pooled] = {}
+
+    def apart(self, number: int) -> "Pooled":
+        other = copy(self)
+        other._cells, other._apart = self._cells.copy(), {}  # nothing is in them yet
+        return self._apart.setdefault(number, other)
+
+    def take(self, block: Block) -> None:
+        first, last = max(block.start, self._rows[0]), min(block.stop, self._rows[1])
+        low, high = max(block.low, self._slots[0]), min(block.high, self._slots[1])
+        if first >= last or low >= high:
+            return
+        weights = block.weights[..., low - block.low : high - block.low]
+        (top, bottom), row_edges = _cells(self._row_edges, first, last)
+        (left, right), slot_edges = _cells(self._slot_edges, low, high)
+        # Rows first, and by torch: that leaves few numbers to go through slot by slot.
+        stripes = [
+            self._of_rows(weights[:, begin - block.start : end - block.start])
+            for begin, end in pairwise(row_edges)
+        ]
+        found = self._join.reduceat(
+            torch.stack(stripes, 1).cpu().numpy(), slot_edges[:-1] - low, axis=2
+        )
+        cells = self._cells[block.batch, block.heads, top:bottom, left:right]
+        self._join(cells, found, out=cells)
+
+    def _of_rows(self, weights: Float[Tensor, "heads rows slots"]) -> Float[Tensor, "heads slots"]:
+        return weights.amax(1) if self._how == "max" else weights.sum(1)
+
+    @property
+    def result(self) -> Float[Tensor, "batch heads rows slots"]:
+        cells = self._cells
+        for _, other in sorted(self._apart.items()):  # sums depend on their order
+            cells = self._join(cells, other._cells)
+        if self._how == "max":
+            cells = np.where(cells == -np.inf, 0.0, cells)  # where no query looks
+        if self._how == "mean":
+            sizes = np.outer(np.diff(self._row_edges), np.diff(self._slot_edges))
+            cells = cells / sizes
+        return torch.from_numpy(cells).to(torch.float32)
+
+
+def _cells(edges: np.ndarray, low: int, high: int) -> tuple[tuple[int, int], np.ndarray]:
+    """Which cells have one of the places low … high − 1, and the edges of what they have."""
+    first = int(np.searchsorted(edges, low, "right")) - 1
+    last = int(np.searchsorted(edges, high, "left"))
+    return (first, last), edges[first : last + 1].clip(low, high)

@@ -1,0 +1,303 @@
+"""Whose call it is: the module of the observed model that is at work."""
+
+import sys
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from types import CodeType, FrameType
+from typing import Any
+
+from torch import Tensor, nn
+
+from attlas.recording.hooks import Place, attribute
+from attlas.recording.torch_functions.origins import Inputs, inputs_of
+from attlas.recording.torch_functions.tensors import overlap, share_memory, unreadable
+
+# What a module's forward calls the memory of a generation, and what else it is given to look at.
+_CACHES = ("past_key_values", "past_key_value", "layer_past", "layer_state")
+_PERHAPS_CACHES = ("cache",)  # where it counts what it has seen; else anything may be kept in it
+_SOURCES = ("key_value_states", "encoder_hidden_states", "cross_attention_states")
+_PERHAPS = ("context", "inputs", "memory")  # sources, beside one of those who ask
+_QUERIES = ("hidden_states", "query_states")
+_PAIRS = (("query", "key"), ("query_tensor", "key_tensor"))
+_TOLD = ("encoder_decoder_attention", "is_cross_attention")  # what a module calls itself
+_NO_TEXTS = ("mask", "bias", "pos")  # in the names of what is given beside a text
+_CALL = nn.Module._call_impl.__code__
+_AT_WORK = "attlas: at work"  # no name of a variable
+
+AtWork = tuple[nn.Module, FrameType, dict[str, Any]]
+"""A module, the frame of one of its methods that is running, and its variables."""
+
+
+class _Walk:
+    """The modules that are at work, looked up as far as somebody asks, and once."""
+
+    def __init__(self) -> None:
+        self._known: list[AtWork] = []
+        self._rest = _look_up()
+
+    def __iter__(self) -> Iterator[AtWork]:
+        place = 0
+        while True:
+            if place == len(self._known):
+                more = next(self._rest, None)
+                if more is None:
+                    return
+                self._known.append(more)
+            yield self._known[place]
+            place += 1
+
+
+class _Here(threading.local):
+    """The walk of the function of torch that is heard in this thread, if somebody has begun it."""
+
+    walk: _Walk | None = None
+
+
+_here = _Here()
+
+
+@contextmanager
+def one_function() -> Iterator[None]:
+    """For the length of a block, in which one function of torch is heard and no module is called,
+    who is at work is looked up once, however many ask."""
+    before, _here.walk = _here.walk, _Walk()
+    try:
+        yield
+    finally:
+        _here.walk = before
+
+
+def place_of_call(names: Mapping[int, str]) -> Place | None:
+    """The innermost module among `names` (identity → path) whose method is running, in this thread.
+
+    Found by looking at who called, so that no module needs a hook: hooks would be seen by other
+    threads, and by PyTorch, which leaves its fast paths because of them.
+    """
+    module: nn.Module | None = None
+    given: dict[str, Any] = {}  # to any of its functions that are running, its forward among them
+    locally: dict[str, Any] = {}
+    texts: tuple[tuple[int, ...], ...] = ()
+    left = strange = False
+    for who, frame, known in _at_work():
+        if isinstance(who, nn.Softmax):
+            continue  # whoever holds it looks
+        if module is None and id(who) in names:
+            if strange and frame.f_code.co_name != "forward":
+                return None  # another model, such as one that assists in a generation
+            module = who
+        strange = strange or module is None
+        if module is not None:
+            left = left or who is not module
+            if left and (texts or id(who) not in names):
+                break
+            own = _parameters(frame.f_code, known)
+            if not left:
+                given |= own
+                locally |= known
+            if frame.f_code.co_name == "forward":
+                texts = texts or _texts(own)  # else of who holds a module that takes no text
+    if module is None:
+        return None
+    cache = _cache(locally)
+    if cache is not None and _has_two(module):
+        cache = _both(cache)
+    return Place(names[id(module)], module, cache, _across(module, given), texts)
+
+
+def inputs_at_work(module: nn.Module) -> Iterator[Inputs]:
+    """The tensors that this module was given, which is at work, then those that the one was given
+    that called it, and so on outwards.
+
+    Those of a module that was called are as they came, whatever its body has done to its names;
+    those of another method are what its names stand for now.
+    """
+    current: nn.Module | None = None
+    given: tuple[Any, ...] = ()
+    called = False
+    for who, frame, known in _at_work():
+        if current is None and who is not module:
+            continue
+        if current is not None and who is not current:
+            yield inputs_of(*given)
+            given, called = (), False
+        current = who
+        if frame.f_code is _CALL and not called:
+            given, called = (known["args"], known["kwargs"]), True
+        elif not called:
+            given = tuple(_parameters(frame.f_code, known).values())
+    if current is not None:
+        yield inputs_of(*given)
+
+
+def call_at_work() -> tuple[object, Callable[[], Inputs]]:
+    """The outermost call of a module that is at work, and what it was given; None where it is a
+    method alone that runs. While it runs it is the same object, and no other call's.
+
+    Its frame keeps that object: a frame may lie where that of an earlier call lay.
+    """
+    frame: FrameType | None = sys._getframe(1)
+    outermost: FrameType | None = None
+    while frame is not None:
+        outermost = frame if frame.f_code is _CALL else outermost
+        frame = frame.f_back
+    if outermost is None:
+        return None, dict
+    known = outermost.f_locals
+    given = known["args"], known["kwargs"]
+    return known.setdefault(_AT_WORK, object()), lambda: inputs_of(*given)
+
+
+def _parameters(code: CodeType, known: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: known[name] for name in _names_of(code)[1] if name in known}
+
+
+def _names_of(code: CodeType) -> tuple[str | None, tuple[str, ...]]:
+    """The name of the first parameter of a function, and of all that have one."""
+    found = _names.get(id(code))
+    if found is None:
+        names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+        found = _names[id(code)] = code, names[0] if code.co_argcount else None, names
+    return found[1:]
+
+
+_names: dict[int, tuple[CodeType, str | None, tuple[str, ...]]] = {}  # by identities that are kept
+
+
+def _texts(given: Mapping[str, Any]) -> tuple[tuple[int, ...], ...]:
+    """The shapes of what may be texts among these, batches of vectors, each memory once: of a text
+    and a part of it, the whole.
+    """
+    texts: list[Tensor] = []
+    for name, one in given.items():
+        if not isinstance(one, Tensor) or any(part in name for part in _NO_TEXTS):
+            continue
+        vectors = one.ndim == 3 and one.is_floating_point() and not unreadable(one)
+        if not vectors:
+            continue
+        alike = [place for place, text in enumerate(texts) if overlap(one, text)]
+        if not alike:
+            texts.append(one)
+        elif one.numel() > texts[alike[0]].numel():
+            texts[alike[0]] = one
+    return tuple(tuple(text.shape) for text in texts)
+
+
+def _at_work() -> Iterable[AtWork]:
+    """The modules whose methods are running, the innermost first, in which frames, and with which
+    variables."""
+    return _look_up() if _here.walk is None else _here.walk
+
+
+def _look_up() -> Iterator[AtWork]:
+    """The same, as it is now.
+
+    A function that was given a module is at work for it where a method of the module called it:
+    a function that compares two models works for neither.
+    """
+    frame: FrameType | None = sys._getframe(1)
+    waiting: list[AtWork] = []
+    while frame is not None:
+        code = frame.f_code
+        first, _ = _names_of(code)
+        known = frame.f_locals if first is not None else {}
+        who = known.get(first or "")
+        if isinstance(who, nn.Module):
+            if _is_method(code, type(who)):
+                yield from (one for one in waiting if one[0] is who)
+                waiting = []
+                yield who, frame, known
+            else:
+                waiting.append((who, frame, known))
+        frame = frame.f_back
+
+
+def _is_method(code: CodeType, kind: type[nn.Module]) -> bool:
+    found = _methods.get((id(code), kind))
+    if found is None:
+        owner = code.co_qualname.rpartition(".")[0]
+        found = any(one.__qualname__ == owner for one in kind.__mro__)
+        _methods[id(code), kind] = found
+    return found
+
+
+_methods: dict[tuple[int, type[nn.Module]], bool] = {}
+
+
+def _cache(given: Mapping[str, Any]) -> Any:
+    """The memory of a generation; a tensor of that name is a table."""
+    named = [given.get(name) for name in _CACHES]
+    perhaps = [given.get(name) for name in _PERHAPS_CACHES]
+    named += [one for one in perhaps if hasattr(one, "get_seq_length")]
+    return next((one for one in named if one is not None and not isinstance(one, Tensor)), None)
+
+
+def _has_two(module: nn.Module) -> bool:
+    """Whether a generation of its model remembers a target and a source, in a cache of two."""
+    config = attribute(module, "config")
+    return getattr(config, "is_encoder_decoder", None) is True
+
+
+def _both(cache: Any) -> Any:
+    """The cache of two of which this is one, where a caller has it: Whisper's layers go on with the
+    one that they need, and what they remember belongs together."""
+    if hasattr(cache, "self_attention_cache"):
+        return cache
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None:
+        known = frame.f_locals
+        for whole in filter(None, map(known.get, _CACHES)):
+            parts = (
+                getattr(whole, f"{which}_attention_cache", None) for which in ("self", "cross")
+            )
+            if any(part is cache for part in parts):
+                return whole
+        frame = frame.f_back
+    return cache
+
+
+def _across(module: nn.Module, given: Mapping[str, Any]) -> bool | None:
+    for asking, asked in ((given.get(one), given.get(other)) for one, other in _PAIRS):
+        if isinstance(asking, Tensor) and isinstance(asked, Tensor):
+            if _same(asked, asking):
+                return False
+            if isinstance(module, nn.MultiheadAttention):
+                return _across_places(asking, asked, given.get("value"))
+    asking = next((given[name] for name in _QUERIES if name in given), None)
+    sources = [given[name] for name in _SOURCES if name in given]
+    if not sources and isinstance(asking, Tensor):
+        sources = [given[name] for name in _PERHAPS if name in given]
+        sources = [one for one in sources if isinstance(one, Tensor) and not _same(one, asking)]
+    if sources:
+        given_asking = [asking] if isinstance(asking, Tensor) else []
+        return any(
+            source is not None and not any(source is one for one in given_asking)
+            for source in sources
+        )
+    if any(name in given for name in _QUERIES):
+        return False
+    told = (attribute(module, name) for name in _TOLD)
+    return next((one for one in told if isinstance(one, bool)), None)
+
+
+def _across_places(query: Tensor, key: Tensor, value: Any) -> bool | None:
+    """Whether a query of other memory than its key is of another text; None = nobody can know.
+
+    attn(norm(x), norm(x), norm(x)), attn(x + positions, x + positions, x) and attn(x[:, -1:], x, x)
+    look at their own text, and are not seen from attn(x, memory + positions, memory).
+    """
+    if unreadable(query, key):
+        return None
+    if share_memory(query, key):
+        return None
+    made_apart = isinstance(value, Tensor) and not _same(value, key)
+    return None if made_apart and query.shape == key.shape else True
+
+
+def _same(one: Tensor, other: Tensor) -> bool:
+    """Whether both are one and the same memory: a tensor may have been transposed twice."""
+    if one is other:
+        return True
+    if unreadable(one, other) or one.shape != other.shape or one.stride() != other.stride():
+        return False
+    return one.numel() > 0 and one.data_ptr() == other.data_ptr()

@@ -1,0 +1,352 @@
+"""What the slots of a cache hold: which tensor goes on from which, known without its numbers."""
+
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from types import FrameType
+from typing import Any, NamedTuple
+from weakref import ref
+
+import torch
+from jaxtyping import Int
+from torch import Tensor
+
+from attlas.recording.torch_functions.tensors import Versions, WhileAlive, unreadable
+
+_MOST_PLACES = 1 << 16  # of an index that is read
+
+
+class Text:
+    """Slots that were written one after another; a text that was cropped and goes on is another.
+
+    cropped: up to where a cache has kept it that has let go of the rest, None = all of it. parent,
+    shared: the text that it begins with, up to this slot; rows: which of its rows each row
+    was, None = the same one. written: so many slots.
+    """
+
+    __slots__ = ("cropped", "parent", "rows", "shared", "written")
+
+    def __init__(
+        self,
+        written: int,
+        parent: "Text | None" = None,
+        shared: int = 0,
+        rows: Int[Tensor, " batch"] | None = None,
+    ) -> None:
+        self.written, self.parent, self.shared, self.rows = written, parent, shared, rows
+        self.cropped: int | None = None
+
+
+class Common(NamedTuple):
+    """What two contents have in common: slots up to `stop`, of the rows `rows` of the earlier."""
+
+    stop: int
+    rows: Int[Tensor, " batch"] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Content:
+    """The slots start … stop − 1 of a text, along an axis of a tensor, made in some way.
+
+    axis: counted from the first. made: what was done to the tensor that was written, slot by slot.
+    batch: how many rows the text has.
+    """
+
+    text: Text
+    start: int
+    stop: int
+    axis: int
+    batch: int
+    made: tuple[Any, ...] = ()
+
+    @property
+    def repeats(self) -> int:
+        """How often each head follows itself, because it was repeated for those that share it."""
+        return next((one[1] for one in self.made if one[:1] == (REPEATED,)), 1)
+
+    def once(self) -> "Content":
+        """The same of keys that have each head once."""
+        return replace(self, made=tuple(one for one in self.made if one[:1] != (REPEATED,)))
+
+    def common(self, earlier: "Content") -> Common | None:
+        """What this has in common with an earlier content; None where that is nothing."""
+        if self.made != earlier.made:
+            return None
+        older: dict[int, int] = {}
+        text: Text | None = earlier.text
+        stop = earlier.stop
+        while text is not None:
+            older[id(text)] = stop
+            if text.rows is not None:
+                break  # rows of before the choice are not those of the earlier content
+            stop, text = min(stop, text.shared), text.parent
+        text, stop, rows = self.text, self.stop, None
+        while text is not None:
+            if id(text) in older:
+                return Common(min(stop, older[id(text)]), rows)
+            if text.rows is not None:
+                rows = text.rows if rows is None else text.rows[rows]
+            stop, text = min(stop, text.shared), text.parent
+        return None
+
+
+class _Cropping(NamedTuple):
+    """The first slots of what an object holds by a name, which it may be about to hold instead."""
+
+    owner: Callable[[], Any]
+    name: str
+    first: Callable[[], Any]
+    text: Text
+    stop: int
+
+    def happened(self) -> bool:
+        first = self.first()
+        return first is not None and getattr(self.owner(), self.name, None) is first
+
+
+class Contents:
+    """The contents of tensors that are alive, for as long as nobody changes them.
+
+    A cache that appends, copies, crops, chooses rows or writes to its room says by that alone what
+    it holds; no number is compared.
+    """
+
+    def __init__(self, versions: Versions) -> None:
+        self._versions = versions
+        self._known: WhileAlive[tuple[Content, Any]] = WhileAlive()
+        self._cropping: _Cropping | None = None
+
+    def of(self, tensor: Any) -> Content | None:
+        """What is known of this tensor."""
+        known = self._known.of(tensor)
+        if known is None:
+            return None
+        content, version = known
+        return content if self._versions(tensor) == version else None
+
+    def heard(self, tensor: Tensor, axis: int) -> Content | None:
+        """What keys hold that were looked at, with their slots along this axis; from now on known.
+
+        None where nothing can be known of this tensor for long.
+        """
+        axis %= tensor.ndim
+        content = self.of(tensor)
+        if content is not None:
+            return content if content.axis == axis else None
+        return self._learn(tensor, _new(tensor, axis))
+
+    def joined(self, parts: Any, axis: Any, result: Any) -> None:
+        """`result` is these tensors, one after another: the first may be a text that goes on."""
+        if not isinstance(parts, tuple | list) or not isinstance(result, Tensor):
+            return
+        if not isinstance(axis, int) or result.ndim < 3 or not parts:
+            return
+        axis %= result.ndim
+        if result.is_nested or result.layout != torch.strided:
+            return
+        given = [part for part in parts if part.ndim > 1 or part.numel()]
+        content = self.of(given[0]) if given else None
+        if content is not None and content.axis == axis:
+            more = result.shape[axis] - given[0].shape[axis]
+            full = given[0].shape[axis] == content.stop - content.start
+            self._learn(result, _longer(content, content.stop, more) if full else None)
+        elif 0 < axis < result.ndim - 1:  # the first is texts, the last in most models width
+            self._learn(result, _new(result, axis))
+
+    def written(self, tensor: Any, axis: Any, places: Any) -> None:
+        """Other slots were written to these places of a tensor, in it."""
+        known = self._known.of(tensor)
+        if not isinstance(places, Tensor) or not isinstance(axis, int) or not places.numel():
+            return
+        if places.ndim != 1 or len(places) > _MOST_PLACES or tensor.ndim < 3:
+            return
+        numbers, axis = places.tolist(), axis % tensor.ndim
+        begin, more = numbers[0], len(numbers)
+        if numbers != list(range(begin, begin + more)):
+            return
+        if known is not None and known[0].axis == axis and known[0].start <= begin:
+            self._learn(tensor, _longer(known[0], known[0].start + begin, more))
+        elif begin == 0 or known is None:
+            self._learn(tensor, replace(_new(tensor, axis), stop=begin + more))
+
+    def before_writing(self, tensor: Any) -> None:
+        """A tensor is about to be written to in its place: forget it if it was changed before."""
+        if tensor is not None and self._known.of(tensor) is not None and self.of(tensor) is None:
+            self._known.forget(tensor)
+
+    def chosen(self, tensor: Any, rows: Any, result: Any) -> None:
+        """`result` is some rows of a tensor, in some order."""
+        content = self.of(tensor)
+        if content is None or not isinstance(rows, Tensor) or content.axis == 0:
+            return
+        whole = content.batch == tensor.shape[0] and rows.ndim == 1 and not content.made
+        if whole and rows.dtype in (torch.int64, torch.int32) and isinstance(result, Tensor):
+            text = Text(content.stop, content.text, content.stop, rows.clone())
+            self._learn(result, replace(content, text=text, batch=len(rows)))
+
+    def copied(self, tensor: Any, result: Any) -> None:
+        """`result` has the numbers of a tensor, perhaps of another type."""
+        content = self.of(tensor)
+        if content is None or result is tensor or not isinstance(result, Tensor):
+            return
+        if result.shape == tensor.shape:
+            cast = () if result.dtype == tensor.dtype else (("cast", result.dtype),)
+            self._learn(result, replace(content, made=(*content.made, *cast)))
+
+    def reshaped(self, tensor: Any, result: Any) -> None:
+        """`result` has the numbers of a tensor in another shape, or repeats some of them."""
+        content = self.of(tensor)
+        if content is None or not isinstance(result, Tensor) or result is tensor:
+            return
+        before, slots = tensor.shape[: content.axis].numel(), tensor.shape[content.axis]
+        if result.numel() != tensor.numel():  # expanded
+            if result.ndim == tensor.ndim and result.shape[content.axis] == slots:
+                shape = (*result.shape[: content.axis], -1, *result.shape[content.axis + 1 :])
+                self._learn(result, replace(content, made=(*content.made, ("expand", shape))))
+            return
+        count = 1
+        for axis, size in enumerate(result.shape):
+            if count == before and size == slots and (slots > 1 or axis >= result.ndim - 2):
+                shape = (*result.shape[:axis], -1, *result.shape[axis + 1 :])
+                made = _with_view(content.made, shape)
+                self._learn(result, replace(content, axis=axis, made=made))
+                return
+            count *= size
+
+    def moved(self, tensor: Any, result: Any, order: Sequence[int]) -> None:
+        """`result` is a tensor whose axes were put into this order."""
+        content = self.of(tensor)
+        if content is not None and isinstance(result, Tensor):
+            made = (*content.made, ("permute", tuple(order)))
+            axis = list(order).index(content.axis)
+            self._learn(result, replace(content, axis=axis, made=made))
+
+    def part(self, tensor: Any, index: Any, result: Any) -> None:
+        """`result` is `tensor[index]`: by numbers, slices, new axes, an ellipsis, or some rows."""
+        content = self.of(tensor)
+        if self._cropping is not None:
+            self.settle()
+        if content is None or not isinstance(result, Tensor) or result is tensor:
+            return
+        given = index if isinstance(index, tuple) else (index,)
+        if isinstance(given[0], Tensor) and all(one is ... or _is_whole(one) for one in given[1:]):
+            self.chosen(tensor, given[0], result)
+            return
+        kept = _kept(given, tensor.ndim)
+        found: int | None = None
+        place = axis = 0
+        start, stop = content.start, content.stop
+        made: list[Any] = []
+        if kept is None or any(isinstance(one, Tensor) for one in kept):
+            return
+        for one in kept:
+            if one is None or isinstance(one, int):
+                made.append(one)
+            elif place == content.axis:
+                begin, end, stride = one.indices(tensor.shape[place])
+                if stride != 1:
+                    return
+                start, stop, found = start + begin, min(stop, start + end), axis
+                made.append(_WHOLE)
+            else:
+                made.append((one.start, one.stop, one.step))
+            place, axis = place + (one is not None), axis + (not isinstance(one, int))
+        if found is not None and stop > start:
+            way = () if all(one == _WHOLE for one in made) else (("part", *made),)
+            made_so = (*content.made, *way)
+            known = replace(content, start=start, stop=stop, axis=found, made=made_so)
+            self._learn(result, known)
+            if stop < content.stop and not content.made:
+                self._may_be_cropped(tensor, result, content.text, stop)
+
+    def assigned(self, tensor: Any, index: Any) -> None:
+        """Other slots were written to `tensor[index]`, in it."""
+        if not isinstance(tensor, Tensor) or tensor.ndim < 3:
+            return
+        kept = _kept(index if isinstance(index, tuple) else (index,), tensor.ndim)
+        chosen = [axis for axis, one in enumerate(kept or ()) if not _is_whole(one)]
+        if kept is None or len(chosen) != 1 or None in kept:
+            return
+        axis, one = chosen[0], kept[chosen[0]]
+        if isinstance(one, slice):
+            begin, end, stride = one.indices(tensor.shape[axis])
+            one = torch.arange(begin, end, stride) if stride == 1 < end - begin + 1 else None
+        elif isinstance(one, int):
+            one = torch.tensor([one % tensor.shape[axis]])
+        if axis > 0:
+            self.written(tensor, axis, one)
+
+    def _may_be_cropped(self, tensor: Tensor, result: Tensor, text: Text, stop: int) -> None:
+        """The first slots were taken of what somebody holds: who holds them instead from now on has
+        cropped the text, which shows as soon as another function is called."""
+        frame: FrameType | None = sys._getframe(1)
+        for _ in range(_FRAMES):
+            if frame is None:
+                return
+            code = frame.f_code
+            owner = frame.f_locals.get(code.co_varnames[0]) if code.co_argcount else None
+            held = getattr(owner, "__dict__", {})
+            name = next((name for name, value in held.items() if value is tensor), None)
+            if name is not None:
+                self._cropping = _Cropping(ref(owner), name, ref(result), text, stop)
+                return
+            frame = frame.f_back
+
+    def settle(self) -> None:
+        """Note what was cropped by now."""
+        cropping, self._cropping = self._cropping, None
+        if cropping is not None and cropping.happened():
+            cropping.text.cropped = cropping.stop
+
+    def _learn(self, tensor: Tensor, content: Content | None) -> Content | None:
+        if content is not None and unreadable(tensor) is None:
+            self._known.learn(tensor, (content, self._versions(tensor)))
+        return content
+
+
+def _new(tensor: Tensor, axis: int) -> Content:
+    slots = tensor.shape[axis]
+    return Content(Text(slots), 0, slots, axis, tensor.shape[0])
+
+
+def _longer(content: Content, begin: int, more: int) -> Content:
+    """The text of a content with more slots behind the first `begin` of it."""
+    text, stop = content.text, begin + more
+    if content.stop == begin == text.written:
+        text.written, text.cropped = stop, None
+    else:  # somebody has written there before, or not up to there
+        text = Text(stop, text, min(begin, content.stop))
+    return replace(content, text=text, stop=stop)
+
+
+def _with_view(made: tuple[Any, ...], shape: tuple[int, ...]) -> tuple[Any, ...]:
+    """One more view: where it folds heads that were repeated, that is what has been done."""
+    if len(made) > 1 and made[-1][0] == "expand" and made[-2] == _NEW_AXIS:
+        repeated = made[-1][1]
+        if repeated[3:] == (-1, shape[-1]) and shape[1:3] == (repeated[1] * repeated[2], -1):
+            return (*made[:-2], (REPEATED, repeated[2]))
+    return (*made, ("view", shape))
+
+
+REPEATED = "repeated"
+_FRAMES = 16  # between a function that crops and here
+_WHOLE = (None, None, None)
+_NEW_AXIS = ("part", _WHOLE, _WHOLE, None, _WHOLE, _WHOLE)  # keys[:, :, None, :, :]
+
+
+def _is_whole(one: Any) -> bool:
+    return isinstance(one, slice) and (one.start, one.stop, one.step) == _WHOLE
+
+
+def _kept(index: tuple[Any, ...], axes: int) -> list[Any] | None:
+    """An index with a slice in place of what an ellipsis stands for, and of what is not named; None
+    where it is of another kind."""
+    if not all(one is None or one is ... or isinstance(one, int | slice | Tensor) for one in index):
+        return None
+    if any(isinstance(one, bool) for one in index):
+        return None
+    missing = axes - sum(one is not None and one is not ... for one in index)
+    places = [place for place, one in enumerate(index) if one is ...]
+    place = places[0] if places else len(index)
+    whole = [slice(None)] * missing
+    return [*index[:place], *whole, *index[place + len(places) :]]

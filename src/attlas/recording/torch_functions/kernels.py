@@ -1,0 +1,320 @@
+"""A call of `torch.nn.attention.flex_attention`: its reading, and its explicit twin."""
+
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Bool, Float, Int, Shaped
+from torch import Tensor, nn
+from torch._higher_order_ops.flex_attention import flex_attention
+from torch.nn.attention import flex_attention as flex
+
+from attlas.errors import AttlasError
+from attlas.recording.hooks import Place
+from attlas.recording.maps.base import Reading
+from attlas.recording.maps.dense import DenseReading
+from attlas.recording.maps.factored import FactoredReading, may_differ_by
+from attlas.recording.torch_functions.context import Hearing
+from attlas.recording.torch_functions.heads import (
+    Fold,
+    Folds,
+    heads_of,
+    in_order,
+    of_channels,
+    shared_keys,
+)
+from attlas.recording.torch_functions.masks import Sight, looking_back, sight_of
+from attlas.recording.torch_functions.tensors import unreadable
+
+# A call of `F.scaled_dot_product_attention`: its reading, and its explicit twin.
+
+
+_AXES = 4  # of what has heads
+
+Change = Callable[[Tensor, Tensor], Tensor]
+
+
+@dataclass(frozen=True, slots=True)
+class FusedCall:
+    """softmax(scale · q kᵀ + mask) v, with the arguments of PyTorch's function.
+
+    is_causal counts queries from the first slot, whatever the number of slots; beside a mask, which
+    some kernels allow, it hides what is left.
+    """
+
+    query: Float[Tensor, "... queries width"]
+    key: Float[Tensor, "... slots width"]
+    value: Float[Tensor, "... slots value_width"]
+    attn_mask: Shaped[Tensor, "... #queries #slots"] | None = None
+    dropout_p: float = 0.0
+    is_causal: bool = False
+    scale: float | None = None
+    enable_gqa: bool = False
+
+    def reading(
+        self,
+        place: Place,
+        folds: Folds,
+        sight: Callable[..., Sight] = sight_of,
+        repeats: int = 1,
+    ) -> FactoredReading:
+        """The weights before dropout, of these very tensors; the call was made at `place`."""
+        fold, key_fold = self._folds(place, folds)
+        mask = self.attn_mask
+        first = 0 if self.is_causal else _first_of(mask)
+        if first is not None:
+            sight = looking_back(sight, first)
+            mask = mask if self.is_causal else None
+        mask = None if mask is None else fold.open(mask)
+        scale = float(self.query.shape[-1] ** -0.5) if self.scale is None else float(self.scale)
+        query, keys = fold.open(self.query), key_fold.open(self.key, shared=True)
+        return factored(query, keys, scale, mask, place.module, sight, repeats=repeats)
+
+    def changed(
+        self, place: Place, folds: Folds, change: Change
+    ) -> Float[Tensor, "... queries value_width"]:
+        """The same call with other weights: `change(weights, seen) → weights`, before dropout."""
+        reading = self.reading(place, folds)
+        queries, slots = reading.shape[2:]
+        weights = reading.rows(0, queries).to(self.query.dtype)
+        weights = change(weights, reading.seen(0, queries)).to(self.query.dtype)
+        fold, key_fold = self._folds(place, folds)
+        values = key_fold.open(self.value)[:, :, :slots]
+        if self.enable_gqa:
+            values = values.repeat_interleave(weights.shape[1] // values.shape[1], dim=1)
+        context = fold.close(F.dropout(weights, self.dropout_p) @ values)
+        rows = self.query.shape[:-2] if self.enable_gqa else self._rows
+        context = context.expand(*rows, -1, -1) if context.ndim == len(rows) + 2 else context
+        context = context.reshape(*rows, *context.shape[-2:])
+        return laid_out_as(self.query, context)
+
+    def refused(self, place: Place, folds: Folds) -> str | None:
+        """Why no reading is made of this call, where none is."""
+        fold, _ = self._folds(place, folds)
+        return of_channels(self.value, self.query.shape[-2], fold.count, place)
+
+    @property
+    def _rows(self) -> torch.Size:
+        """The sizes of the axes before places."""
+        query, keys, values = (one.shape[:-2] for one in (self.query, self.key, self.value))
+        if query == keys == values:
+            return query
+        rows: torch.Size = torch.broadcast_shapes(query, keys, values)  # type: ignore[no-untyped-call]
+        return rows
+
+    def _folds(self, place: Place, folds: Folds) -> tuple[Fold, Fold]:
+        """Where heads are in the queries, and in keys and values."""
+        if self.enable_gqa:  # the last axis before places, says torch
+            query, keys = (
+                (*[1] * (4 - one.ndim), *one.shape[:-2]) for one in (self.query, self.key)
+            )
+            return in_order(query), in_order(keys)
+        given = self.query, self.key, self.value
+        fold = heads_of(self._rows, given, place, folds)
+        return fold, fold
+
+
+def _first_of(mask: Tensor | None) -> int | None:
+    """Where the first query stands by a `CausalBias`, a tensor by name alone: by the corner in
+    which its triangle begins. None for any other mask.
+
+    Its module brings torch's compiler with it, which a translation has no use for. Whoever has made
+    such a mask has imported it.
+    """
+    module = sys.modules.get("torch.nn.attention.bias")
+    if module is None or not isinstance(mask, module.CausalBias):
+        return None
+    upper_left = mask.variant == module.CausalVariant.UPPER_LEFT
+    return 0 if upper_left else int(mask.seq_len_kv - mask.seq_len_q)
+
+
+def factored(
+    query: Float[Tensor, "#batch heads queries width"],
+    keys: Float[Tensor, "#batch key_heads slots width"],
+    scale: float,
+    mask: Shaped[Tensor, "#batch #heads #queries #slots"] | None,
+    module: nn.Module,
+    sight: Callable[..., Sight] = sight_of,
+    softcap: float | None = None,
+    repeats: int = 1,
+) -> FactoredReading:
+    """softmax(cap(scale · q kᵀ) + mask) as a reading, with the heads that the module has."""
+    batch = max(query.shape[0], keys.shape[0])
+    heads = max(query.shape[1], keys.shape[1])
+    query, keys = as_multiplied(query), as_multiplied(keys)
+    query, keys = query.expand(batch, heads, -1, -1), keys.expand(batch, -1, -1, -1)
+    query, keys, mask = shared_keys(query, keys, mask, module, repeats)
+
+    def reached(gap: float) -> bool:
+        return may_differ_by(gap, query, keys, scale, softcap)
+
+    seen = sight(mask, batch, query.shape[2], keys.shape[2], reached)
+    return FactoredReading(
+        query, keys, scale, seen.pattern, seen.first, seen.real, seen.bias, softcap
+    )
+
+
+def laid_out_as(query: Float[Tensor, "..."], context: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
+    """The same in memory as kernels lay it out, place by place where the queries are: models count
+    on it when they bring heads together by `transpose(1, 2).view(...)`."""
+    if context.ndim != _AXES or query.stride(1) >= query.stride(2):
+        return context
+    return context.transpose(1, 2).contiguous().transpose(1, 2)
+
+
+def as_multiplied(vectors: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
+    """What a product takes of these: rounded to autocast's type where that is on."""
+    kind = vectors.device.type
+    if vectors.dtype == torch.float64 or not torch.is_autocast_enabled(kind):
+        return vectors
+    return vectors.to(torch.get_autocast_dtype(kind))
+
+
+OPERATOR: Any = flex_attention
+"""What the function calls in the end, when it runs as it is written."""
+
+
+@dataclass(frozen=True, slots=True)
+class FlexCall:
+    """softmax(modify(scale · q kᵀ)) v over the pairs that the rule of a block mask shows.
+
+    modify: what is made of each score, a function of the score, batch, head, query and slot. run:
+    the call itself, of queries, keys and other values.
+    """
+
+    query: Float[Tensor, "batch heads queries width"]
+    key: Float[Tensor, "#batch key_heads slots width"]
+    value: Float[Tensor, "#batch key_heads slots value_width"]
+    modify: Callable[..., Tensor]
+    blocks: tuple[Any, ...]
+    scale: float
+    run: Callable[[Tensor, Tensor, Tensor], Sequence[Tensor]]
+
+    @classmethod
+    def of(
+        cls, operator: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]
+    ) -> "FlexCall":
+        """From what the operator is given."""
+        names = ("query", "key", "value", "score_mod", "block_mask", "scale")
+        query, key, value, modify, blocks, scale = (
+            args[place] if place < len(args) else kwargs[name] for place, name in enumerate(names)
+        )
+        named = {name: one for name, one in kwargs.items() if name not in names[:3]}
+
+        def run(*vectors: Tensor) -> Sequence[Tensor]:
+            result: Sequence[Tensor] = operator(*vectors, *args[3:], **named)
+            return result
+
+        return cls(query, key, value, modify, blocks, scale, run)
+
+    def reading(self, module: nn.Module, sight: Callable[..., Sight] = sight_of) -> Reading:
+        """The weights: queries and keys where scores are as they come, else the weights themselves.
+
+        These are read by values of which each is 1 in a slot of its own.
+        Errors: `AttlasError` for a mask whose blocks say something else than its rule.
+        """
+        shown = self._shown()
+        self._check_blocks(shown)
+        if self.modify is flex._identity:
+            return factored(self.query, self.key, self.scale, shown, module, sight)
+        batch, heads, slots, _ = self.key.shape
+        single = torch.eye(slots, dtype=self.value.dtype, device=self.value.device)
+        with torch.no_grad():
+            weights = self.run(self.query, self.key, single.expand(batch, heads, -1, -1))[0]
+        unhidden = self._unhidden() | (weights > 0)  # which round their scores in their own way
+        seen = unhidden if shown is None else shown & unhidden
+        return DenseReading(weights, None if bool(seen.all()) else seen, None)
+
+    def changed(
+        self, reading: Reading, change: Callable[[Tensor, Tensor], Tensor]
+    ) -> Float[Tensor, "batch heads queries value_width"]:
+        """What comes of it with other weights: `change(weights, seen) → weights`."""
+        queries = reading.shape[2]
+        weights = reading.rows(0, queries).to(self.query.dtype)
+        weights = change(weights, reading.seen(0, queries)).to(as_multiplied(self.query).dtype)
+        shared = weights.shape[1] // self.value.shape[1]
+        context = weights @ as_multiplied(self.value).repeat_interleave(shared, 1)
+        return laid_out_as(self.query, context)
+
+    def _shown(self) -> Bool[Tensor, "#batch #heads queries slots"] | None:
+        """The pairs that the rule shows; None where it shows all."""
+        rule = self.blocks[-1]
+        return None if rule is flex.noop_mask else self._pairs_of(rule)
+
+    def _pairs_of(self, rule: Callable[..., Tensor]) -> Bool[Tensor, "batch heads queries slots"]:
+        """The pairs that a rule shows."""
+        (batch, heads, queries, _), slots = self.query.shape, self.key.shape[2]
+        sizes = (batch, heads, queries, slots)
+        return flex.create_mask(rule, *sizes, device=self.query.device).expand(sizes)
+
+    def _unhidden(self) -> Bool[Tensor, "batch heads queries slots"]:
+        """The pairs whose score is not made −∞, which may depend on the score."""
+        # torch's compiler, which comes with it, is at work already.
+        from torch._dynamo._trace_wrapped_higher_order_op import TransformGetItemToIndex
+
+        heads = self.query.shape[1]
+        precise = torch.promote_types(self.query.dtype, torch.float32)
+        with torch.no_grad():
+            keys = self.key.to(precise).repeat_interleave(heads // self.key.shape[1], 1)
+            scores = self.query.to(precise) @ keys.mT * self.scale
+            places = (torch.arange(size, device=scores.device) for size in scores.shape)
+            with TransformGetItemToIndex():  # so that it may look up numbers in tables
+                modified = flex._vmap_for_bhqkv(self.modify, prefix=(0,))(scores, *places)
+        return modified > -torch.inf
+
+    def _check_blocks(self, shown: Bool[Tensor, "batch heads queries slots"] | None) -> None:
+        """Compiled, the function skips what the blocks leave out, and asks no rule within whole
+        ones; as it is written it asks the rule alone."""
+        _, _, counts, indices, whole_counts, whole_indices, *_, height, width, _ = self.blocks
+        queries, slots = self.query.shape[2], self.key.shape[2]
+        if min(height, width) >= max(queries, slots):
+            return  # one block
+        within = [_blocks(counts, indices, height, width)[..., :queries, :slots]]
+        if whole_counts is not None:
+            within.append(
+                _blocks(whole_counts, whole_indices, height, width)[..., :queries, :slots]
+            )
+        skipped = ~(within[0] | within[-1])
+        hidden = skipped.new_zeros(()) if shown is None else ~shown
+        if bool((skipped & ~hidden).any()) or (
+            len(within) > 1 and bool((within[1] & hidden).any())
+        ):
+            raise AttlasError(
+                "a BlockMask whose mask_mod says what its blocks say",
+                "blocks that hide what the mask_mod shows, or show what it hides",
+                "make it with create_block_mask, or give BlockMask.from_kv_blocks a mask_mod: "
+                "observed, flex_attention runs as it is written, which asks the mask_mod alone",
+            )
+
+
+def _blocks(
+    counts: Int[Tensor, "batch heads rows"],
+    indices: Int[Tensor, "batch heads rows columns"],
+    height: int,
+    width: int,
+) -> Bool[Tensor, "batch heads queries slots"]:
+    """The pairs in the blocks of each row, of which there are so many, in these columns."""
+    listed = torch.arange(indices.shape[-1], device=indices.device) < counts[..., None]
+    shown = torch.zeros_like(listed).scatter_reduce_(-1, indices.long(), listed, "amax")
+    return shown.repeat_interleave(height, -2).repeat_interleave(width, -1)
+
+
+def flexible(
+    hearing: Hearing, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Any:
+    """The operator, wherever it was called."""
+    call = FlexCall.of(func, args, kwargs)
+    why = unreadable(call.query, call.key, call.value)
+    if why is not None:
+        hearing.miss(why)
+    concerned = hearing.concerned() if why is None else ()
+    if not concerned:
+        return func(*args, **kwargs)
+    reading = call.reading(concerned[0][1].module, hearing.sights)
+    hearing.tell(concerned, reading, (id(call.query), id(call.key), id(call.value)))
+    result = func(*args, **kwargs)
+    change = hearing.change(concerned)
+    return result if change is None else (call.changed(reading, change), *result[1:])

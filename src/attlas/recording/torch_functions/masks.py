@@ -1,0 +1,281 @@
+"""What the queries of a call may see: a model's mask, and the pattern that it spells out."""
+
+import inspect
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Bool, Int, Shaped
+from torch import Tensor
+
+from attlas.patterns import Pattern, both, causal, everywhere, window
+from attlas.recording.maps.base import Reading
+from attlas.recording.maps.dense import DenseReading
+from attlas.recording.maps.factored import NOTHING
+from attlas.recording.torch_functions.tensors import Versions
+
+_AT_ONCE = 1 << 22  # pairs that are compared at a time
+_ABSORBING = 16.0  # added to a whole row, a larger number takes digits from its scores
+_BEYOND = 1e30  # more than scores differ by, but where their sums overflow
+
+Reached = Callable[[float], bool]
+"""Whether a slot which a mask puts this far below another may be looked at all the same, because
+the scores at hand may differ by so much."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sight:
+    """Which slots each query may see, in the words of a `FactoredReading`.
+
+    first: where the first query stands, where that is spelt out; None = by its mask nobody knows.
+    """
+
+    pattern: Pattern = everywhere
+    first: int | None = None
+    real: Bool[Tensor, "batch slots"] | None = None
+    bias: Shaped[Tensor, "#batch #heads #queries #slots"] | None = None
+
+
+def by_any_scores(gap: float) -> bool:
+    """Whether the scores may differ by so much, where nobody knows them."""
+    return not gap > _BEYOND
+
+
+def sight_of(
+    mask: Shaped[Tensor, "#batch #heads #queries #slots"] | None,
+    batch: int,
+    queries: int,
+    slots: int,
+    reached: Reached = by_any_scores,
+) -> Sight:
+    """The sight that a mask spells out, exactly: as a pattern and padding, or else as it is.
+
+    mask: bool (True = may see) or float (added to the scores). Without one the queries see all
+    slots, wherever they stand. A pattern costs no memory, where a mask has queries ×
+    slots numbers; it is looked for among everywhere, causal, windows and causal windows.
+
+    A finite number hides a slot as −∞ does where no scores make up for it, as `reached` says. Where
+    they may, the mask is kept as a bias.
+    """
+    if mask is None:
+        return Sight()
+    found, gap = spelled_out(mask, batch, queries, slots)
+    return found if gap == torch.inf or not reached(gap) else as_it_is(mask)
+
+
+def looking_back(sight: Callable[..., Sight], first: int) -> Callable[..., Sight]:
+    """The sights of calls that also hide what comes after a query; the first stands at `first`."""
+
+    def of_call(mask: Any, batch: int, queries: int, slots: int, reached: Reached) -> Sight:
+        if mask is None:
+            return Sight(causal, first)
+        found = sight(mask, batch, queries, slots, reached)
+        if found.pattern != everywhere:
+            found = as_it_is(mask.detach().clone())
+        return replace(found, pattern=causal, first=first)
+
+    return of_call
+
+
+def as_it_is(mask: Shaped[Tensor, "#batch #heads #queries #slots"]) -> Sight:
+    """The sight of a mask that is kept, once where it is the same for all heads."""
+    return Sight(bias=mask[:, :1] if mask.shape[1] > 1 and _same_for_heads(mask) else mask)
+
+
+def spelled_out(
+    mask: Shaped[Tensor, "#batch #heads #queries #slots"], batch: int, queries: int, slots: int
+) -> tuple[Sight, float]:
+    """The sight of a mask, and how far below the others it puts whatever it hides.
+
+    The sight is right for scores that do not differ by so much.
+    """
+    kept = as_it_is(mask), torch.inf
+    if not batch or not queries or not slots or (mask.shape[1] > 1 and not _same_for_heads(mask)):
+        return kept
+    mask = mask[:, :1]
+    allowed, gap = _allowed(mask)
+    if allowed is None:
+        return kept
+    allowed = allowed[:, 0].expand(-1, queries, slots)
+    real = allowed.any(1)
+    found = _pattern_of(allowed, real)
+    if found is None:
+        return kept
+    pattern, first = found
+    padded = None if bool(real.all()) else real.expand(batch, slots).clone()
+    if pattern == everywhere:
+        return Sight(real=padded), gap
+    newest = first + queries
+    if pattern.bound.ahead == 0 and 0 < newest < slots:
+        # Slots beyond the newest query are room that a cache has not filled yet; a pattern that
+        # looks back alone hides them, so they need not count as padding.
+        filled = real[:, :newest]
+        padded = None if bool(filled.all()) else padded
+    return Sight(pattern, first, padded), gap
+
+
+def _same_for_heads(mask: Shaped[Tensor, "#batch heads #queries #slots"]) -> bool:
+    return not mask.stride(1) or torch.equal(mask, mask[:, :1].expand_as(mask))
+
+
+def _above_the_least(
+    mask: Shaped[Tensor, "#batch #heads #queries #slots"],
+) -> Bool[Tensor, "#batch #heads #queries #slots"]:
+    """The pairs that a mask does not hide by −∞ or the least number of its type.
+
+    A row that has nothing else, of padding, is meant to see nothing. A row of which all is hidden
+    by another number sees everything.
+    """
+    return mask if mask.dtype == torch.bool else mask > torch.finfo(mask.dtype).min
+
+
+def _allowed(
+    mask: Shaped[Tensor, "#batch #heads #queries #slots"],
+) -> tuple[Bool[Tensor, "#batch #heads #queries #slots"] | None, float]:
+    """A mask as truth values, and how far the false ones are below the others at the least; None
+    where it says something else than that, whatever the scores are."""
+    if mask.dtype == torch.bool:
+        return mask, torch.inf
+    numbers = mask.to(torch.promote_types(mask.dtype, torch.float32))
+    greatest = numbers.amax(-1, keepdim=True)
+    allowed = (numbers == greatest) & _above_the_least(mask)
+    sees = allowed.any(-1, keepdim=True)
+    gap = float(torch.where(allowed | ~sees, torch.inf, greatest - numbers).min())
+    hides = gap > NOTHING and not bool((sees & (greatest.abs() > _ABSORBING)).any())
+    return (allowed, gap) if hides else (None, 0.0)
+
+
+def _pattern_of(
+    allowed: Bool[Tensor, "batch queries slots"], real: Bool[Tensor, "batch slots"]
+) -> tuple[Pattern, int] | None:
+    """The pattern that allows these pairs among the real slots, and where its queries begin."""
+    queries, slots = allowed.shape[1:]
+    newest = max(slots - queries, 0)
+    if _fits(everywhere, newest, allowed, real):
+        return everywhere, newest
+    places = torch.arange(slots, device=allowed.device)
+    last = int(torch.where(real, places, -1).max())
+    earliest = min(0, slots - queries)  # padding on the right would have queries begin before it
+    for first in dict.fromkeys((last - queries + 1, newest, 0)):
+        if first < earliest:
+            continue
+        for pattern in _candidates(allowed, first, places):
+            if _fits(pattern, first, allowed, real):
+                return pattern, first
+    return None
+
+
+def _candidates(
+    allowed: Bool[Tensor, "batch queries slots"], first: int, places: Int[Tensor, " slots"]
+) -> list[Pattern]:
+    """Patterns with queries from `first` on that reach as far back and ahead as these pairs do."""
+    queries, slots = allowed.shape[1:]
+    asking = first + torch.arange(queries, device=allowed.device)
+    some = allowed.any(-1)
+    earliest = torch.where(some, allowed.view(torch.uint8).argmax(-1), asking)
+    latest = torch.where(some, slots - 1 - allowed.flip(-1).view(torch.uint8).argmax(-1), asking)
+    back, ahead = int((asking - earliest).max()), int((latest - asking).max())
+    if ahead <= 0:
+        return [causal, both(causal, window(max(back, 0)))]
+    return [window(max(back, ahead))]
+
+
+def _fits(
+    pattern: Pattern,
+    first: int,
+    allowed: Bool[Tensor, "batch queries slots"],
+    real: Bool[Tensor, "batch slots"],
+) -> bool:
+    batch, queries, slots = allowed.shape
+    rows = max(1, _AT_ONCE // (batch * slots))
+    for start in range(0, queries, rows):
+        stop = min(start + rows, queries)
+        expected = pattern.mask(stop - start, slots, first + start, allowed.device)
+        if not torch.equal(expected & real[:, None], allowed[:, start:stop]):
+            return False
+    return True
+
+
+# The sights of a model's masks, each looked at once.
+
+
+_KEPT = 8
+_FEWEST, _LARGE = 2, 1 << 26  # of larger masks, in bytes all together, no more than these are kept
+
+
+class Sights:
+    """`sight_of`, which remembers the last few masks: a model gives the same one to many layers."""
+
+    def __init__(self, versions: Versions) -> None:
+        self._versions = versions
+        self._known: OrderedDict[Any, tuple[Tensor, Sight, float]] = OrderedDict()
+
+    def __call__(
+        self,
+        mask: Shaped[Tensor, "#batch #heads #queries #slots"] | None,
+        batch: int,
+        queries: int,
+        slots: int,
+        reached: Reached = by_any_scores,
+    ) -> Sight:
+        """As `sight_of`; what it keeps of a mask is a copy, one for all layers."""
+        if mask is None:
+            return sight_of(None, batch, queries, slots)
+        for axis in (0, 1):
+            if mask.stride(axis) == 0:  # the same again and again; a copy would spell it out
+                mask = mask.narrow(axis, 0, 1)
+        quiet = mask.is_inference() or torch._C._functorch.is_functorch_wrapped_tensor(mask)
+        # Such a tensor does not tell that it was changed, or where it is; nor does an array, whose
+        # memory torch may not resize.
+        if quiet or not mask.untyped_storage().resizable():
+            return sight_of(mask.detach().clone(), batch, queries, slots, reached)
+        # A tensor that is kept here keeps its memory, so that nobody else can have its address.
+        alike = mask.data_ptr(), self._versions(mask), mask.shape, mask.stride(), mask.dtype
+        key: Any = (*alike, batch, queries, slots)
+        if key not in self._known:
+            self._remember(key, mask, *spelled_out(_copy(mask), batch, queries, slots))
+        self._known.move_to_end(key)
+        _, found, gap = self._known[key]
+        if gap == torch.inf or not reached(gap):
+            return found
+        key = (*key, "as it is")
+        if key not in self._known:
+            self._remember(key, mask, as_it_is(_copy(mask)), gap)
+        self._known.move_to_end(key)
+        return self._known[key][1]
+
+    def _remember(self, key: Any, mask: Tensor, sight: Sight, gap: float) -> None:
+        self._known[key] = mask, sight, gap
+        while len(self._known) > (_FEWEST if self._bytes() > _LARGE else _KEPT):
+            self._known.popitem(last=False)
+
+    def _bytes(self) -> int:
+        held = (mask.untyped_storage() for mask, *_ in self._known.values())
+        return sum({storage.data_ptr(): storage.nbytes() for storage in held}.values())
+
+
+def _copy(mask: Shaped[Tensor, "..."]) -> Shaped[Tensor, "..."]:
+    return mask.detach().clone()
+
+
+# Keys that are no slots of a text: what `nn.MultiheadAttention` learns, or zeros.
+
+
+_SIGNATURE = inspect.signature(F.multi_head_attention_forward)
+
+
+def unslotted(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> int:
+    """How many keys a call of `F.multi_head_attention_forward` puts behind those of its text."""
+    given = _SIGNATURE.bind(*args, **kwargs).arguments
+    return (given.get("bias_k") is not None) + bool(given.get("add_zero_attn"))
+
+
+def without_last(reading: Reading, count: int) -> DenseReading:
+    """The weights of all slots but the last, which take their share of a softmax all the same."""
+    queries, slots = reading.shape[2:]
+    seen = reading.seen(0, queries)[..., : slots - count]
+    weights = reading.rows(0, queries)[..., : slots - count]
+    return DenseReading(weights, None if bool(seen.all()) else seen, reading.position)

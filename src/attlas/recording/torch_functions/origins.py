@@ -1,0 +1,432 @@
+"""Which inputs of a module its queries and keys were made of: whether it looks at itself."""
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import chain, islice
+from typing import Any, Literal
+
+import torch
+from torch import Tensor
+
+from attlas.recording.torch_functions.calls import (
+    BLANK,
+    JOINING,
+    KERNELS,
+    LINEAR,
+    MOST_KEPT,
+    MOVING,
+    PARTS,
+    PRODUCTS,
+    SOFTMAXES,
+    Call,
+    Cut,
+    Following,
+    Made,
+    RecentCalls,
+    tensors_in,
+)
+from attlas.recording.torch_functions.tensors import overlap
+
+_NEAR = 512  # calls: within which scores, and matrices made of parameters, are sought
+_LEVELS = 6
+
+Verdict = Literal["self", "cross", "neither", "apart", "unknown"]
+Inputs = Mapping[int, Tensor]
+"""The tensors that a module was given, by identity."""
+
+
+@dataclass(slots=True)
+class Found:
+    """What a tensor was made of: of which inputs; of what else, numbers below 0 being results of
+    an attention, what both sides were made of, and numbers that were drawn; of which parameters.
+
+    first: those of it that came first in every call, as x does in x * cos + turned(x) * sin;
+    projected: whether a product with a parameter was on the way; joined: whether several tensors
+    were put one behind the other; cut: whether it is a part of what it was made of, taken before
+    any product with a parameter; numbers: of the calls that have made these texts.
+    """
+
+    inputs: set[int] = field(default_factory=set)
+    others: set[int] = field(default_factory=set)
+    learned: set[int] = field(default_factory=set)
+    first: set[int] = field(default_factory=set)
+    projected: bool = False
+    joined: bool = False
+    cut: bool = False
+    numbers: dict[int, int] = field(default_factory=dict)
+
+    @property
+    def texts(self) -> set[int]:
+        """All of it that is not learned."""
+        return self.inputs | self.others
+
+    @property
+    def made(self) -> list[Made]:
+        """The same, with the calls that have made it."""
+        return [Made(one, self.numbers.get(one, -1)) for one in self.texts]
+
+
+class Origins:
+    """Follows queries and keys back to what the modules at work were given.
+
+    learned: the identities of parameters and buffers, which are no texts.
+    """
+
+    def __init__(self) -> None:
+        self.calls = RecentCalls()
+        self.learned: frozenset[int] = frozenset()
+        self._texts: frozenset[int] = frozenset()  # what the model was given that is at work
+        self._work: object = None
+        self._heard = 0  # the calls up to the last attention
+        self._verdicts: dict[int, bool] = {}  # of calls: whether they made what is learned
+
+    def begin(self, work: object, texts: Callable[[], Inputs]) -> None:
+        """Attention has happened in this call of a model, which was given these texts.
+
+        Of what an earlier call of the model has made, such as the keys of a cache, no origin is
+        sought: the work for a step of a generation does not grow with its steps. What was made
+        between the calls may be of the text of the later one.
+        """
+        if work is not self._work:
+            self._work, self._texts = work, frozenset(texts())
+            self.calls.start = self._heard
+            if len(self._verdicts) > MOST_KEPT:  # seldom: it asks each of them
+                kept = self._verdicts.items()
+                self._verdicts = {one: verdict for one, verdict in kept if self.calls.keeps(one)}
+        self._heard = self.calls.count
+
+    def factors_of(self, weights: Tensor) -> tuple[int, int, int] | None:
+        """The queries and keys of whose product these weights are the softmax, and the number of
+        the call that made it; None = unknown.
+
+        Heads may have been mixed before the softmax and after it.
+        """
+        calls: Following[None] = Following(self.calls, self.calls.count - _NEAR)
+        calls.want(self.calls.made(id(weights)).number, None)
+        for _, call, _ in calls:
+            if call.function in SOFTMAXES:
+                break
+            for one in call.content:
+                calls.want(one.number, None)
+        else:
+            return None
+        found = self._product(call.given[:1], projections=1)
+        while found is not None:  # a matrix that is no parameter may have mixed the scores
+            (left, right), number = found
+            deeper = self._product((left,), projections=0)
+            if deeper is None or self._is_of_softmax(deeper[0][0]):
+                return left.identity, right.identity, number
+            found = deeper
+        return None
+
+    def relation(
+        self,
+        query: int,
+        key: int,
+        value: int,
+        levels: Iterable[Inputs],
+        *,
+        before: int | None = None,
+        cached: bool = False,
+        told: bool | None = None,
+    ) -> Verdict:
+        """Whether queries and keys were made of one text: "self", "cross", "neither" or "unknown".
+
+        before: the call after which queries and keys may be gone, and others have their identity.
+        levels: what the module was given whose attention it is, then what the one was given that
+        called it, and so on. The module decides that has projected queries and keys: another may
+        be given them as they are. Where that one was given two inputs, as attn(norm(x), norm(x),
+        norm(x)) gives them, the one decides that has made them. cached: whether the module has a
+        memory of earlier steps; told: whether its names say that it was given another text.
+        """
+        sides = [[self.calls.made(one, before)] for one in (query, key, value)]
+        projected = False
+        last: Verdict = "unknown"
+        nothing: Inputs = {}
+        for level in chain(islice(levels, _LEVELS), (nothing,)):
+            inputs = level
+            if before is not None:  # what came to be since may have an identity of before
+                made = {one: self.calls.made(one).number for one in inputs}
+                inputs = {one: tensor for one, tensor in inputs.items() if made[one] < before}
+            asking, asked, read = self._found(sides, inputs)
+            if level is not nothing and not asking.inputs and not asked.inputs:
+                continue  # it was given the weights
+            before = None  # what a module was given is still there
+            heavy = asking.projected or asked.projected
+            verdict = _verdict(asking, asked, inputs, cached)
+            if verdict == "self" and asking.cut and asked.cut and (heavy or level is nothing):
+                verdict = "neither" if heavy else "apart"  # two parts, of two texts perhaps
+            if verdict != "apart":
+                return "neither" if verdict == "self" and projected and heavy else verdict
+            if level is nothing:
+                break
+            if not asked.inputs and told:
+                return "cross"
+            if not asked.inputs:
+                return self._of_no_input(asking, asked, cached or told is False)
+            before_it = [{one for one, _ in side} for side in sides[:2]]
+            if (projected or last == "cross") and [asking.texts, asked.texts] != before_it:
+                return "cross"
+            projected = projected or heavy
+            last = "cross" if _are_two_texts(asking, asked, read, inputs) else "unknown"
+            sides = [asking.made, asked.made, read.made]
+        return "unknown" if told is not None else last
+
+    def in_order(self, query: int, key: int, places: int, before: int | None = None) -> bool:
+        """Whether so many places lie in queries as they do in keys: nothing has moved or chosen
+        those of the one, since what both were made of, that has not those of the other."""
+        lines: Following[set[int]] = Following(self.calls)
+        for side, one in enumerate((query, key)):
+            number = self.calls.made(one, before).number
+            lines.want(number, lines.notes.get(number, set()) | {side})
+        moved: tuple[list[Any], list[Any]] = [], []
+        for _, call, who in lines:
+            if len(who) > 1:
+                break
+            factors = self._factors(call)
+            content = call.content if factors is None else factors or call.given[:1]
+            moves = call.function in MOVING
+            if call.function in JOINING:  # of several texts, or parts, in whatever order
+                moves = sum(not self._is_learned(one) for one in set(content)) > 1
+            what: Any = call.function
+            cut = call.cut
+            if cut is not None and cut.size == places and cut.alone:
+                moves, what = True, (cut if call.function in PARTS else what)
+            for side in who:
+                moved[side].extend([what] if moves else ())
+            for _, number in content[:1]:
+                lines.want(number, lines.notes.get(number, set()) | who)
+        return sorted(map(str, moved[0])) == sorted(map(str, moved[1]))
+
+    def first_of(
+        self, query: int, key: int, sizes: tuple[int, int], before: int | None = None
+    ) -> int | Literal["unknown"] | None:
+        """Where the first query stands among the keys, as the part says that queries are of the
+        text of both; None where they are no part of it that is known.
+
+        sizes: how many queries and keys there are.
+        """
+        lines: Following[set[int]] = Following(self.calls, self.calls.count - _NEAR)
+        ends: dict[int, set[int]] = {}  # what is followed no further, and of which side it is
+        cuts: tuple[list[Cut], list[Cut]] = [], []
+
+        def want(made: Made, sides: set[int]) -> None:
+            if not lines.want(made.number, lines.notes.get(made.number, set()) | sides):
+                ends.setdefault(made.identity, set()).update(sides)
+
+        for side, one in enumerate((query, key)):
+            want(self.calls.made(one, before), {side})
+        met = False
+        for _, call, who in lines:
+            met = len(who) > 1
+            if met:
+                break
+            factors = self._factors(call)
+            content = call.content if factors is None else factors or call.given[:1]
+            cut = call.cut if call.function in PARTS else None
+            for side in who if cut is not None else ():
+                cuts[side].extend([cut] if cut is not None and cut.size == sizes[side] else ())
+            for made in content[:1]:
+                want(made, who)
+        met = met or not ends or any(len(who) > 1 for who in ends.values())
+        asking, asked = cuts
+        if not met or not asking:
+            return None
+        if len(asking) > 1 or len(asked) > 1 or any(cut.step != 1 for cut in (*asking, *asked)):
+            return "unknown"
+        return asking[0].first - (asked[0].first if asked else 0)
+
+    def is_learned(self, tensor: int, before: int | None = None) -> bool:
+        """Whether it was made of parameters alone, by calls before this one; None = by all."""
+        return self._is_learned(self.calls.made(tensor, before))
+
+    def _found(self, sides: Sequence[Iterable[Made]], inputs: Inputs) -> list[Found]:
+        """What the tensors of each side were made of, up to the inputs and to what both of the
+        first two sides were made of. What is older than the newest of the inputs is not followed:
+        it was made before the module began."""
+        found = [Found(first={one for one, _ in side}) for side in sides]
+        newest = max(map(self.calls.born, inputs), default=-1)
+        calls: Following[set[int]] = Following(self.calls, newest + 1)
+
+        def want(made: Made, sides: Iterable[int]) -> None:
+            one, number = made
+            is_end = one in inputs or one in self.learned or one < 0
+            if not is_end and calls.want(number, calls.notes.get(number, set()).union(sides)):
+                return
+            for side in sides:
+                if one in inputs:
+                    found[side].inputs.add(one)
+                elif one in self.learned:
+                    found[side].learned.add(one)
+                else:
+                    found[side].others.add(one)
+                found[side].numbers[one] = max(number, found[side].numbers.get(one, -1))
+
+        for side, given in enumerate(sides):
+            for one in given:
+                want(one, (side,))
+        for number, call, who in calls:
+            factors = self._factors(call, inputs)
+            is_mixed = call.function in KERNELS or (factors is not None and len(factors) > 1)
+            content = call.content if factors is None else factors or call.given[:1]
+            ends = is_mixed or {0, 1} <= who or not (content or call.function in BLANK)
+            joins = call.function in JOINING and len(set(content)) > 1
+            for side in who:
+                first = call.made in found[side].first
+                found[side].first.discard(call.made)
+                if factors is not None:
+                    found[side].cut = False
+                elif first and call.function in PARTS and not {0, 1} <= who:
+                    found[side].cut = True
+                if ends:
+                    found[side].others.add(-1 - number)
+                    found[side].numbers[-1 - number] = number
+                    found[side].first |= {-1 - number} if first else set()
+                    continue
+                found[side].projected |= factors is not None
+                found[side].joined |= joins
+                came_first = content if joins else content[:1]
+                found[side].first.update(one for one, _ in (came_first if first else ()))
+            for made in () if ends else content:
+                want(made, who)
+        return found
+
+    def _of_no_input(self, asking: Found, asked: Found, alone: bool) -> Verdict:
+        """The same of keys that were made of nothing that the module was given: those of a cache,
+        of another layer, of a text that is kept elsewhere. alone: whether it was given no other
+        text, or a cache."""
+        if not self._reached(asking) & self._reached(asked):
+            return "cross"
+        return "self" if alone else "neither"
+
+    def _reached(self, found: Found) -> set[int]:
+        """All that these were made of: numbers of calls, below 0, and what came of none that is
+        followed. What an attention gives is of the text that asks."""
+        calls: Following[None] = Following(self.calls)
+        reached: set[int] = set()
+        wanted: Iterable[Made] = found.made
+        while wanted is not None:
+            for one, number in wanted:
+                followed = one not in self.learned and calls.want(number, None)
+                reached.add(-1 - number if followed else one)
+            _, call, _ = next(iter(calls), (0, None, None))
+            if call is None:
+                break
+            mixes = call.function in KERNELS or call.function in PRODUCTS
+            wanted = call.given[:1] if mixes else call.content
+        return reached.difference(self.learned)
+
+    def _factors(self, call: Call, inputs: Collection[int] = ()) -> tuple[Made, ...] | None:
+        """Those factors of a product that are not learned; None where it is no product."""
+        if call.function not in PRODUCTS:
+            return None
+        factors = call.given[:2] if call.function in LINEAR else call.given[-2:]
+        return tuple(one for one in factors if one.identity in inputs or not self._is_learned(one))
+
+    def _is_learned(self, tensor: Made) -> bool:
+        """Whether it was made of parameters alone, and of nothing that the model was given."""
+        found = self._whether_learned(tensor)
+        if found is not None:
+            return found
+        waiting = [tensor]
+        while waiting:
+            number = waiting[-1].number
+            call = self.calls.at(number)
+            verdicts = [self._whether_learned(one) for one in call.content]
+            if False in verdicts:
+                self._verdicts[number] = False
+            elif None in verdicts:
+                pairs = zip(call.content, verdicts, strict=True)
+                waiting.extend(one for one, verdict in pairs if verdict is None)
+                continue
+            else:
+                self._verdicts[number] = bool(verdicts) or call.function in BLANK
+            waiting.pop()
+        return bool(self._whether_learned(tensor))
+
+    def _whether_learned(self, tensor: Made) -> bool | None:
+        """The same where it is known; None where its call has to be asked."""
+        one, number = tensor
+        if one in self.learned:
+            return True
+        if one in self._texts or not self.calls.keeps(number):
+            return False
+        return self._verdicts.get(number)
+
+    def _product(
+        self, of: Iterable[Made], projections: int
+    ) -> tuple[tuple[Made, Made], int] | None:
+        """The two factors of the newest product of two tensors that are not learned, of which these
+        were made with so many products by a parameter at most; and the number of its call."""
+        calls: Following[int] = Following(self.calls, self.calls.count - _NEAR)
+        for one in of:
+            calls.want(one.number, projections)
+        for number, call, allowed in calls:
+            if call.function in SOFTMAXES or call.function in KERNELS:
+                continue
+            factors = self._factors(call)
+            if factors is not None and len(factors) > 1:
+                return (factors[0], factors[1]), number
+            if factors is None or allowed:
+                for one in call.content if factors is None else factors:
+                    calls.want(one.number, allowed - (factors is not None))
+        return None
+
+    def _is_of_softmax(self, tensor: Made) -> bool:
+        """Whether it is a softmax, or was made of one by other functions than products."""
+        calls: Following[None] = Following(self.calls, self.calls.count - _NEAR)
+        calls.want(tensor.number, None)
+        for _, call, _ in calls:
+            if call.function in SOFTMAXES:
+                return True
+            if call.function not in PRODUCTS and call.function not in KERNELS:
+                for one in call.content:
+                    calls.want(one.number, None)
+        return False
+
+
+def _verdict(asking: Found, asked: Found, inputs: Inputs, cached: bool) -> Verdict:
+    """What queries and keys have in common. Keys that are theirs and others' beside are neither."""
+    queries, keys = _places(asking, inputs), _places(asked, inputs)
+    if not queries and not keys:
+        if asking.learned == asked.learned:
+            return "self" if asking.learned else "unknown"
+        return "neither" if asking.learned & asked.learned else "cross"
+    if not queries:
+        return "neither" if asking.learned & asked.learned or not asking.learned else "cross"
+    if not keys:
+        return "cross" if asked.learned else "unknown"
+    if queries == keys:
+        return "self"
+    if not queries & keys:
+        return "apart"
+    beside, without = keys - queries, queries - keys
+    if (asked.joined and beside & asked.inputs) or (asking.joined and without & asking.inputs):
+        return "neither"
+    results = any(one < 0 for one in beside | without)
+    if beside and without:
+        return "self" if asking.first & queries & keys & asked.first else "cross"
+    return "neither" if results and not cached else "self"
+
+
+def _places(found: Found, inputs: Inputs) -> set[int]:
+    """The same without conditions: vectors, one for a text, beside texts that have places."""
+    texts = {one for one in found.inputs if inputs[one].ndim > 2}
+    return (texts or found.inputs) | found.others
+
+
+def _are_two_texts(asking: Found, asked: Found, read: Found, inputs: Inputs) -> bool:
+    """Whether queries are of one text that was given and keys of another, as the values are; two
+    tensors that share their memory may be of one."""
+    if asked.texts != read.texts or asking.others or asked.others:
+        return False
+    queries = [inputs[one] for one in asking.inputs]
+    keys = [inputs[one] for one in asked.inputs]
+    if any(one.ndim not in (2, 3) for one in queries + keys):
+        return False
+    return not any(overlap(one, other) for one in queries for other in keys)
+
+
+def inputs_of(*given: Any) -> dict[int, Tensor]:
+    """The tensors among these, and in lists and dictionaries among these, that may be texts."""
+    return {id(one): one for one in tensors_in(given) if one.dtype != torch.bool and one.ndim > 1}

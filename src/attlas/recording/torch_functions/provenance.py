@@ -1,0 +1,500 @@
+"""Scores: a product of queries and keys, and what has been done to it."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from math import prod
+from typing import Any
+
+import torch
+from jaxtyping import Bool, Float, Shaped
+from torch import Tensor
+
+from attlas.recording.hooks import Journal, Listener, Place
+from attlas.recording.torch_functions.contents import Content
+from attlas.recording.torch_functions.tensors import Versions, WhileAlive, memory
+
+# The news of one map: who waits for it, and who has heard of it.
+
+
+@dataclass(eq=False, slots=True)
+class News:
+    """One softmax is one map at each place, however many values its weights are multiplied with.
+
+    waiting: what ends the wait of everyone who was told that the softmax was taken. factors: where
+    the numbers lie of what was multiplied to scores, where that is known. sources: the news of the
+    softmaxes that the map was made of; () = it is one itself.
+    """
+
+    waiting: list[Callable[[], None]] = field(default_factory=list)
+    factors: tuple[int, ...] = ()
+    sources: tuple["News", ...] = ()
+    _heard: list[tuple[Journal | None, str, int]] = field(default_factory=list)
+
+    def of_another(self, *others: "News") -> "News":
+        """Those of a map that was made of this one, and of others: whoever waits, waits for any."""
+        sources = [source for one in (self, *others) for source in one.sources or (one,)]
+        return News(sources=tuple(dict.fromkeys(sources)))
+
+    def arrive(self) -> None:
+        """The softmax turned out to be attention: nobody waits any more."""
+        for source in self.sources or (self,):
+            while source.waiting:
+                source.waiting.pop()()
+
+    def first_for(self, who: Listener, place: Place, query: int) -> bool:
+        """Whether this one has not heard yet of the map, with queries on that axis, there."""
+        journal = who.journal
+        if any(
+            other is journal and (path, axis) == (place.path, query)
+            for other, path, axis in self._heard
+        ):
+            return False
+        self._heard.append((journal, place.path, query))
+        return True
+
+
+NOTHING = 800.0  # e⁻⁸⁰⁰ is 0 in every precision that there is
+
+
+@dataclass(frozen=True, slots=True)
+class Scored:
+    """cap(scale · left right) + Σ masks: a product, and what has been done to it since.
+
+    softcap: cap(s) = softcap · tanh(s / softcap), None = no cap. masks: float tensors that were
+    added, and bool tensors (True = may see) that hid the rest. shifted: whether a number was added
+    to all of them, which no softmax sees, but a cap. margin: how far the hidden ones are below the
+    lowest seen, where they hold a number. content: what the keys on the right hold, if known.
+    """
+
+    left: Float[Tensor, "*#batch queries width"]
+    right: Float[Tensor, "*#batch width slots"]
+    scale: float = 1.0
+    softcap: float | None = None
+    masks: tuple[Shaped[Tensor, "..."], ...] = ()
+    shifted: bool = False
+    margin: float = torch.inf
+    content: Content | None = None
+
+    @property
+    def parts(self) -> tuple[Tensor, ...]:
+        """The tensors of which this holds true for as long as nobody changes them."""
+        return self.left, self.right, *self.masks
+
+    def scaled(self, factor: float) -> "Scored | None":
+        """These scores times a number; None where that would show what a mask has hidden."""
+        margin = self.margin * abs(factor)
+        if (self.masks and factor < 0) or margin < NOTHING:
+            return None
+        cap = None if self.softcap is None else self.softcap * factor
+        masks = tuple(mask if mask.dtype == torch.bool else mask * factor for mask in self.masks)
+        return replace(self, scale=self.scale * factor, softcap=cap, masks=masks, margin=margin)
+
+    def capped(self) -> "Scored | None":
+        """tanh of these scores; None where something was done before that it does not go with."""
+        fits = not self.masks and self.softcap is None and not self.shifted
+        return replace(self, softcap=1.0) if fits else None
+
+    def masked(self, mask: Shaped[Tensor, "..."]) -> "Scored | None":
+        """These scores with one more mask; None where that may show what another has hidden."""
+        margin = self.margin
+        if margin < torch.inf and mask.dtype != torch.bool:
+            margin -= self._raised(mask)
+        if margin < NOTHING:
+            return None
+        return replace(self, masks=(*self.masks, mask), margin=margin)
+
+    def _raised(self, mask: Shaped[Tensor, "..."]) -> float:
+        """By how much adding these numbers may lift what is hidden above the most that is seen."""
+        shown = self.shown()
+        if shown is None or not mask.numel():
+            return 0.0
+        seen = torch.where(shown, mask, -torch.inf).amax(-1)
+        # Other rows are padding, and see nothing.
+        seen = seen[seen > torch.finfo(mask.dtype).min / 2]
+        hidden = float(torch.where(shown, -torch.inf, mask).max())
+        return max(0.0, hidden - float(seen.min())) if len(seen) else 0.0
+
+    def floored(self, lowest: float) -> "Scored":
+        """These scores, none of which is below a number so low that it hides a slot."""
+        masks = tuple(m if m.dtype == torch.bool else m.clamp(min=lowest) for m in self.masks)
+        return replace(self, masks=masks)
+
+    def regrouped(self, before: torch.Size, after: torch.Size) -> "Scored | None":
+        """The same of scores whose axes before queries and slots were folded or taken apart, from
+        one shape to the other; None where it was not that."""
+        if len(after) < 2 or before[-2:] != after[-2:]:
+            return None
+
+        def part(tensor: Tensor) -> Tensor:
+            tensor = tensor if tensor.ndim > 1 else tensor.expand(1, -1)
+            last = tensor.shape[-2:]
+            return tensor.expand(*before[:-2], *last).reshape(*after[:-2], *last)
+
+        masks = tuple(part(mask) for mask in self.masks)
+        return replace(self, left=part(self.left), right=part(self.right), masks=masks)
+
+    def loosely(self) -> "Loose":
+        """What is left to say when nobody knows any more what was done to it."""
+        return Loose((-2, -1), (memory(self.right),))
+
+    def turned(self) -> "Scored | None":
+        """The same of scores of two axes that changed places; None where a mask is in them."""
+        return (
+            None
+            if self.masks
+            else replace(self, left=self.right.T, right=self.left.T, content=None)
+        )
+
+    def shown(self) -> Bool[Tensor, "..."] | None:
+        """All masks that hide in one; None = no such mask."""
+        seen: Tensor | None = None
+        for mask in self.masks:
+            if mask.dtype == torch.bool:
+                seen = mask if seen is None else seen & mask
+        return seen
+
+    def mask(self) -> Shaped[Tensor, "..."] | None:
+        """All masks in one: bool where none of them is added, float otherwise; None = no mask."""
+        seen, added = self.shown(), [mask for mask in self.masks if mask.dtype != torch.bool]
+        if not added:
+            return seen
+        total = added[0]
+        for mask in added[1:]:
+            total = total + mask
+        return total if seen is None else torch.where(seen, total, -torch.inf)
+
+
+@dataclass(frozen=True, slots=True)
+class Loose:
+    """Two axes, counted from the last, of which one has the queries of a product and one its slots.
+
+    It is a product whose axes lie in another order than a matrix product has them, or whose queries
+    are folded into the axis of texts: it may be scores, but is not kept as queries and keys.
+
+    factors: where the numbers lie of what was multiplied. folded: whether texts, or heads, and
+    queries are one axis of two. pair: how many there are in each of both axes where these have
+    become one.
+    """
+
+    axes: tuple[int, int]
+    factors: tuple[int, ...]
+    folded: bool = False
+    pair: tuple[int, int] | None = None
+
+    def regrouped(self, before: torch.Size, after: torch.Size) -> "Loose | None":
+        """The same where texts, heads and queries were folded or taken apart; None where not."""
+        found = regrouped(self.axes, self.pair, before, after)
+        if found is not None:
+            return replace(self, axes=found[0], pair=found[1])
+        whole = len(after) > 1 and before[-1:] == after[-1:] and self.axes == (-2, -1)
+        return replace(self, folded=len(after) == 2) if whole else None
+
+    def moved(self, places: Sequence[int | None]) -> "Loose | None":
+        """The same with its two axes in these places, counted from the last; None = gone."""
+        first, second = places
+        return None if first is None or second is None else replace(self, axes=(first, second))
+
+    def beside(self, slots: int) -> int | None:
+        """Where the queries are if the slots are here; None if they are not."""
+        return sum(self.axes) - slots if slots in self.axes and self.pair is None else None
+
+
+def regrouped(
+    axes: tuple[int, int],
+    pair: tuple[int, int] | None,
+    before: Sequence[int],
+    after: Sequence[int],
+) -> tuple[tuple[int, int], tuple[int, int] | None] | None:
+    """Where two axes of one shape are in another of as many numbers, counted from the last, and how
+    many there are in each if both have become one; None where they are not whole any more."""
+    first, second = axes
+    behind = prod(before[second % len(before) + 1 :])
+    if pair is not None:  # may be told apart again
+        for place in range(-1, -len(after), -1):
+            apart = after[place - 1], after[place]
+            if apart == pair and prod(after[place % len(after) + 1 :]) == behind:
+                return (place - 1, place), None
+    places = _carried(first, before, after), _carried(second, before, after)
+    if places[0] is not None and places[1] is not None and (places[0] != places[1]) == (not pair):
+        return (places[0], places[1]), pair
+    if pair is None and second == first + 1:
+        pair = before[first], before[second]
+        for place in range(-1, -len(after) - 1, -1):
+            if (after[place], prod(after[place % len(after) + 1 :])) == (prod(pair), behind):
+                return (place, place), pair
+    return None
+
+
+def _carried(axis: int, before: Sequence[int], after: Sequence[int]) -> int | None:
+    behind = prod(before[axis % len(before) + 1 :])
+    for place in range(-1, -len(after) - 1, -1):
+        if after[place] == before[axis] and prod(after[place % len(after) + 1 :]) == behind:
+            return place
+    return None
+
+
+# Weights: a softmax over slots, and what has been done to it; and its logarithm.
+
+
+Step = tuple[Callable[..., Tensor], tuple[Any, ...], Mapping[str, Any]]
+"""A function that took the weights first, with everything else that it was given."""
+
+
+@dataclass(frozen=True, slots=True)
+class Weighed:
+    """A softmax over slots, and what has been done to it since.
+
+    scores: of what, where that is known. origin: what the softmax gave, None = the tensor itself;
+    steps: what was done to it since, dropout and changes of type or shape. news: who is to hear
+    of it. slots: which axis has the slots, counted from the last; queries: which has the queries,
+    None = nobody knows. folded: whether texts, or heads, and queries are still one axis. pair: how
+    many queries and slots there are where both are one axis.
+    """
+
+    scores: Scored | None
+    origin: Float[Tensor, "..."] | None = None
+    steps: tuple[Step, ...] = ()
+    news: News = field(default_factory=News)
+    slots: int = -1
+    queries: int | None = None
+    folded: bool = False
+    pair: tuple[int, int] | None = None
+
+    @property
+    def has_rows(self) -> bool:
+        """Whether the last two axes may be queries and slots, as a matrix product takes them."""
+        return not self.folded and self.slots == -1 and self.queries in (None, -2)
+
+    def after(self, origin: Tensor, step: Step) -> "Weighed":
+        """What one more step makes of it; `origin` is the tensor of which this is said."""
+        kept = origin if self.origin is None else self.origin
+        return replace(self, origin=kept, steps=(*self.steps, step))
+
+    def altered(self, *others: News) -> "Weighed":
+        """What is known of other weights that were made of these, and of those with such news."""
+        return self.elsewhere(self.slots, self.queries, *others)
+
+    def unfolded(self, weights: Tensor, result: Tensor) -> "Weighed | None":
+        """The same of folded weights whose texts and queries were told apart; None where not."""
+        if result.ndim < 3 or result.shape[-1] != weights.shape[-1]:
+            return None
+        origin = None if self.origin is None else self.origin.reshape(result.shape)
+        return replace(self, origin=origin, folded=False)
+
+    def elsewhere(self, slots: int, queries: int | None, *others: News) -> "Weighed":
+        """The same of weights that have their slots and queries in these axes."""
+        news = self.news.of_another(*others)
+        return Weighed(None, news=news, slots=slots, queries=queries, pair=self.pair)
+
+    def regrouped(self, before: torch.Size, after: torch.Size) -> "Weighed | None":
+        """The same where other axes than those of queries and slots, or the two of them, were
+        folded or taken apart; None where it was not that, or nobody knows the queries."""
+        if self.queries is None:
+            return None
+        found = regrouped((self.queries, self.slots), self.pair, before, after)
+        if found is None:
+            return None
+        (queries, slots), pair = found
+        return replace(self.elsewhere(slots, queries), pair=pair)
+
+    def moved(self, weights: Tensor, order: Sequence[int]) -> "Weighed":
+        """The same where the axes of these weights were put into another order, as `permute` does.
+
+        Where a step has made their shape, what the softmax gave has no such axes.
+        """
+        axes = len(order)
+        if list(order) == list(range(axes)):
+            return self
+        origin: Tensor | None = None
+        steps: tuple[Step, ...] = ()
+        if self.origin is not None and self.origin.shape == weights.shape:
+            origin = self.origin.permute(*order)
+            steps = tuple((_moved(each, order), rest, named) for each, rest, named in self.steps)
+        slots = order.index(self.slots % axes) - axes
+        queries = None if self.queries is None else order.index(self.queries % axes) - axes
+        return Weighed(None, origin, steps, self.news, slots, queries, pair=self.pair)
+
+    def again(self, weights: Float[Tensor, "..."]) -> Tensor:
+        """Other weights after the same steps."""
+        for function, rest, named in self.steps:
+            weights = function(weights, *rest, **named)
+        return weights
+
+
+@dataclass(eq=False, slots=True)
+class Logarithms:
+    """The logarithm of a softmax over an axis: of what scores or loose product, None = nobody
+    knows; and who is to hear of the weights that its exponential is, once it was taken."""
+
+    axis: int | None
+    scores: Scored | None
+    loose: Loose | None = None
+    news: News | None = None
+
+
+def back(order: Sequence[int]) -> list[int]:
+    """The order that puts axes back to where they were."""
+    return sorted(range(len(order)), key=order.__getitem__)
+
+
+def _moved(function: Callable[..., Tensor], order: Sequence[int]) -> Callable[..., Tensor]:
+    """The function, of weights whose axes were put into this order."""
+    return lambda weights, *rest, **named: function(
+        weights.permute(*back(order)), *rest, **named
+    ).permute(*order)
+
+
+# Where a tensor comes from, as far as that makes it scores or weights of an attention.
+
+
+class Lineage:
+    """What is known of tensors that are still alive; it keeps none of them alive itself.
+
+    Of scores that were changed in their place, or whose queries and keys were, by whomever, nothing
+    is known any more. Weights that were changed are other weights.
+    """
+
+    def __init__(self) -> None:
+        self._known: WhileAlive[tuple[Scored | Weighed, tuple[Any, ...]]] = WhileAlive()
+        self._logarithms: WhileAlive[tuple[Any, Logarithms]] = WhileAlive()
+        self._loose: WhileAlive[Loose] = WhileAlive()
+        self.versions = Versions()
+
+    @property
+    def knows(self) -> bool:
+        """Whether anything is known of any tensor."""
+        return bool(self._known or self._loose or self._logarithms)
+
+    @property
+    def has_logarithms(self) -> bool:
+        """Whether any tensor is known to be a logarithm of weights."""
+        return bool(self._logarithms)
+
+    def first(self, given: Iterable[Any]) -> tuple[Any, Scored | Weighed | None]:
+        """The first of these, of lists of them too, of which something is known, and what."""
+        if not self._known:
+            return None, None
+        for one in given:
+            if isinstance(one, tuple | list):
+                found = self.first(one)
+                if found[1] is not None:
+                    return found
+            elif (fact := self.of(one)) is not None:
+                return one, fact
+        return None, None
+
+    def of(self, tensor: Any) -> Scored | Weighed | None:
+        """What is known of this tensor."""
+        known = self._known.of(tensor)
+        if known is None:
+            return None
+        fact, before = known
+        now = self._versions_of(tensor, fact)
+        if now == before:
+            return fact
+        if isinstance(fact, Scored):
+            self.learn(tensor, None)
+            self.learn_loose(tensor, fact.loosely())  # a product it was all the same
+            return None
+        itself, scores, origin = (one == other for one, other in zip(before, now, strict=True))
+        left = fact if origin else replace(fact, origin=None, steps=())
+        left = left if scores else replace(left, scores=None)
+        left = left if itself else fact.altered()
+        self.learn(tensor, left)
+        return left
+
+    def learn(self, tensor: Any, fact: Scored | Weighed | None) -> None:
+        """From now on this is known of it; None = nothing."""
+        if fact is not None:
+            self._known.learn(tensor, (fact, self._versions_of(tensor, fact)))
+        elif isinstance(tensor, Tensor):
+            self._known.forget(tensor)
+
+    def learn_loose(self, tensor: Any, loose: Loose | None) -> None:
+        """From now on this is known of it; None = nothing new."""
+        if loose is not None and isinstance(tensor, Tensor) and tensor.is_floating_point():
+            self._loose.learn(tensor, loose)
+
+    def loose(self, tensor: Any) -> Loose | None:
+        """What is known of this tensor as a product."""
+        return self._loose.of(tensor)
+
+    def as_loose(self, tensor: Any) -> Loose | None:
+        """What is known of this tensor as a product, whatever else is known of it."""
+        known = self.of(tensor)
+        return known.loosely() if isinstance(known, Scored) else self.loose(tensor)
+
+    def follow_loose(
+        self, given: Iterable[Tensor], facts: Iterable[tuple[Tensor, Any]], result: Any
+    ) -> None:
+        """What a function makes of a product is one where its queries and slots are as many, in
+        the same axes.
+
+        facts: what was known of some of the tensors that it was given, before it ran.
+        """
+        if not isinstance(result, Tensor) or self.of(result) is not None:
+            return
+        known = [(one, fact.loosely()) for one, fact in facts if isinstance(fact, Scored)]
+        known += [(one, loose) for one in given if (loose := self.loose(one)) is not None]
+        for one, loose in known:
+            alike = one.ndim == result.ndim
+            if alike and all(one.shape[axis] == result.shape[axis] for axis in loose.axes):
+                self.learn_loose(result, loose)
+                return
+
+    @property
+    def has_loose(self) -> bool:
+        """Whether there are products of which no more is known than that."""
+        return len(self._loose) > 0
+
+    def pass_on(self, args: tuple[Any, ...], result: Any) -> None:
+        """What is made of a loose product by masks and factors lies as it does."""
+        if not self._loose:
+            return
+        for one in args[:3] if isinstance(result, Tensor) else ():
+            loose = self.loose(one)
+            if loose is not None and result is not one and result.shape == one.shape:
+                self.learn_loose(result, loose)
+
+    def learn_logarithms(self, tensor: Tensor, logarithms: Logarithms) -> None:
+        """From now on this is known of it."""
+        scores = logarithms.scores
+        versions = self.versions(tensor), scores and self._versions_of(tensor, scores)
+        self._logarithms.learn(tensor, (versions, logarithms))
+
+    def logarithms(self, tensor: Any) -> Logarithms | None:
+        """What is known of this tensor as a logarithm; None where it is none, or was changed."""
+        known = self._logarithms.of(tensor)
+        if known is None:
+            return None
+        (itself, parts), logarithms = known
+        if itself != self.versions(tensor):
+            return None
+        scores: Scored | None = logarithms.scores
+        if scores is not None and parts != self._versions_of(tensor, scores):
+            logarithms.scores = None
+        found: Logarithms = logarithms
+        return found
+
+    def follow(self, known: Weighed, weights: Tensor, result: Any, *others: Weighed) -> None:
+        """What a function has made of these weights are other weights, if it has as many slots.
+
+        others: what is known of other weights that it was given. Of what it has changed in its
+        place `of` knows by itself, but for what came of others.
+        """
+        if not isinstance(result, Tensor) or result.ndim != weights.ndim:
+            return
+        if result is weights and not others:
+            return
+        if result.is_floating_point() and result.shape[known.slots] == weights.shape[known.slots]:
+            self.learn(result, known.altered(*(other.news for other in others)))
+
+    def _versions_of(self, tensor: Tensor, fact: Scored | Weighed) -> tuple[Any, ...]:
+        """Those of the tensor itself, of what its scores are made of, and of its origin."""
+        scores = fact if isinstance(fact, Scored) else fact.scores
+        origin = None if isinstance(fact, Scored) else fact.origin
+        return (
+            self.versions(tensor),
+            () if scores is None else tuple(map(self.versions, scores.parts)),
+            None if origin is None else self.versions(origin),
+        )

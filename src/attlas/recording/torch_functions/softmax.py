@@ -1,0 +1,629 @@
+"""Weights: a softmax over slots, what is done to it, and the product with values that reads it."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from math import prod
+from string import ascii_letters
+from typing import Any, cast
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from attlas.recording.hooks import Place
+from attlas.recording.maps.base import Reading
+from attlas.recording.maps.dense import DenseReading
+from attlas.recording.maps.factored import FactoredReading
+from attlas.recording.torch_functions.call_site import one_function
+from attlas.recording.torch_functions.context import Handler, Hearing
+from attlas.recording.torch_functions.heads import Fold, Folds, heads_of, of_channels
+from attlas.recording.torch_functions.kernels import factored
+from attlas.recording.torch_functions.masks import Sight, sight_of
+from attlas.recording.torch_functions.provenance import (
+    Logarithms,
+    Loose,
+    News,
+    Scored,
+    Weighed,
+    back,
+)
+from attlas.recording.torch_functions.scores import product_of
+from attlas.recording.torch_functions.tensors import memory, python_name, unreadable
+from attlas.recording.torch_functions.weights import anything
+
+# An Einstein sum of two tensors: which of its axes are queries and slots.
+
+
+@dataclass(frozen=True, slots=True)
+class Contraction:
+    """`torch.einsum(equation, *tensors)` of two tensors, every axis of which has a letter.
+
+    Axes that the equation leaves to dots have letters of their own here.
+    """
+
+    equation: str
+    tensors: tuple[Tensor, Tensor]
+    terms: tuple[str, str]
+    out: str
+
+    @classmethod
+    def of(cls, args: Sequence[Any]) -> "Contraction | None":
+        """From the arguments; None where it is of another kind."""
+        if not args or not isinstance(args[0], str):
+            return None
+        given = args[1] if len(args) == 2 and isinstance(args[1], list | tuple) else args[1:]
+        terms, arrow, out = args[0].replace(" ", "").partition("->")
+        left, comma, right = terms.partition(",")
+        if len(given) != 2 or not comma or "," in right:
+            return None
+        named = _spelled_out((left, right), out if arrow else _implied(terms), given)
+        return None if named is None else cls(args[0], (given[0], given[1]), *named)
+
+    @classmethod
+    def over_last(cls, left: Tensor, right: Tensor) -> "Contraction":
+        """The sum over the last axes of both, as `F.linear` and `torch.inner` take it."""
+        return cls._dotted(left, right, [left.ndim - 1], [right.ndim - 1])
+
+    @classmethod
+    def of_dots(
+        cls, function: Any, args: Sequence[Any], named: Mapping[str, Any]
+    ) -> "Contraction | None":
+        """From the arguments of `torch.tensordot` or `torch.inner`; None where they are named."""
+        if len(args) < 2 or not all(isinstance(one, Tensor) for one in args[:2]):
+            return None
+        left, right = args[:2]
+        if function is torch.inner:
+            return cls.over_last(left, right) if min(left.ndim, right.ndim) else None
+        dims = args[2] if len(args) > 2 else named.get("dims", 2)
+        if isinstance(dims, int):
+            dims = range(left.ndim - dims, left.ndim), range(dims)
+        if isinstance(dims, Tensor) or len(dims) != 2:
+            return None
+        mine, theirs = (
+            [axis % one.ndim for axis in on] for one, on in zip((left, right), dims, strict=True)
+        )
+        return cls._dotted(left, right, mine, theirs)
+
+    @classmethod
+    def _dotted(
+        cls, left: Tensor, right: Tensor, mine: Sequence[int], theirs: Sequence[int]
+    ) -> "Contraction":
+        """The sum over these axes of the one and of the other, behind which nothing is joined."""
+        first = ascii_letters[: left.ndim]
+        free = iter(ascii_letters[left.ndim :])
+        summed = dict(zip(theirs, mine, strict=True))
+        second = "".join(
+            first[summed[axis]] if axis in summed else next(free) for axis in range(right.ndim)
+        )
+        kept = [letter for letter in first if letter not in second]
+        kept += [letter for letter in second if letter not in first]
+        out = "".join(kept)
+        return cls(f"{first},{second}->{out}", (left, right), (first, second), out)
+
+    def query_axis(
+        self, mine: int, slots: int, queries: int | None, heads: Callable[[], int | None]
+    ) -> int | None:
+        """Which axis of these weights has queries, counted from the last; None where none has.
+
+        slots: which one has slots, summed over, as of the values. Queries are kept, and the values
+        have none; where heads share their values, these have none of heads either: they are the
+        axes that make so many heads, or else come before. queries: which one has them, where that
+        is known.
+        """
+        letters, values = self.terms[mine], self.terms[1 - mine]
+        slot = letters[slots]
+        if slot in self.out or slot not in values:
+            return None
+        others = letters.replace(slot, "")
+        asking = [letter for letter in others if letter in self.out and letter not in values]
+        if not asking:
+            return None
+        if len(asking) == 1:
+            return letters.index(asking[0]) - len(letters)
+        if queries is not None and letters[queries] in asking:
+            return queries
+        sizes = dict(zip(letters, self.tensors[mine].shape, strict=True))
+        named = heads()
+        for one in reversed(asking) if named is not None else ():
+            rest = others.replace(one, "")
+            runs = (rest[a:b] for b in range(len(rest) + 1) for a in range(b))
+            alike = (run for run in runs if {*asking} <= {*run, one})
+            if any(prod(sizes[letter] for letter in run) == named for run in alike):
+                return letters.index(one) - len(letters)
+        return letters.index(asking[-1]) - len(letters) if asking[-1] == others[-1] else None
+
+    def axis_after(self, mine: int, axis: int) -> int | None:
+        """Where an axis of one of the tensors is in the sum, counted from the last; None = gone."""
+        place = self.out.find(self.terms[mine][axis])
+        return None if place < 0 else place - len(self.out)
+
+    def as_multiplied(self, mine: int, order: Sequence[int]) -> Tensor:
+        """The values as a matrix product takes them behind weights with their axes in this order,
+        queries and slots the last: with the axes before queries, slots and width."""
+        letters, values = self.terms[mine], self.terms[1 - mine]
+        *rows, _, slot = (letters[axis] for axis in order)
+        width = [letter for letter in values if letter not in letters]
+        wanted = [letter for letter in (*rows, slot, *width) if letter in values]
+        tensor = self.tensors[1 - mine].permute([values.index(letter) for letter in wanted])
+        for axis, letter in enumerate(rows):
+            if letter not in values:
+                tensor = tensor.unsqueeze(axis)
+        if not width:
+            tensor = tensor.unsqueeze(-1)
+        return tensor.flatten(len(rows) + 1) if len(width) > 1 else tensor
+
+    def product(self) -> tuple[Tensor, Tensor] | None:
+        """Two tensors of which the result is the matrix product; None where it is none."""
+        if len(self.out) < 2:
+            return None
+        batch, query, slot = self.out[:-2], self.out[-2], self.out[-1]
+        left, right = self.tensors
+        mine, theirs = self.terms
+        if query not in mine:
+            left, right, mine, theirs = right, left, theirs, mine
+        summed = [letter for letter in mine if letter in theirs and letter not in self.out]
+        if len(summed) != 1:
+            return None
+        wanted = batch + query + summed[0], batch + summed[0] + slot
+        if sorted(mine) != sorted(wanted[0]) or sorted(theirs) != sorted(wanted[1]):
+            return None
+        return (
+            left.permute([mine.index(letter) for letter in wanted[0]]),
+            right.permute([theirs.index(letter) for letter in wanted[1]]),
+        )
+
+    def loose(self) -> Loose | None:
+        """The axes of queries and slots of a product, in whatever order; None where it is none."""
+        mine, theirs = self.terms
+        summed = [letter for letter in mine if letter in theirs and letter not in self.out]
+        asking = [letter for letter in mine if letter in self.out and letter not in theirs]
+        asked = [letter for letter in theirs if letter in self.out and letter not in mine]
+        if not len(summed) == len(asking) == len(asked) == 1 or len(self.out) != len(mine):
+            return None
+        if unreadable(*self.tensors):
+            return None
+        first, second = (self.out.index(one) - len(self.out) for one in (asking[0], asked[0]))
+        return Loose((first, second), tuple(map(memory, self.tensors)))
+
+
+_DOTS = "..."
+
+
+def _implied(terms: str) -> str:
+    """What an equation without an arrow stands for: axes that one tensor alone has, by letter."""
+    letters = sorted(letter for letter in set(terms) - set(".,") if terms.count(letter) == 1)
+    return _DOTS * (_DOTS in terms) + "".join(letters)
+
+
+def _spelled_out(
+    terms: tuple[str, str], out: str, tensors: Sequence[Tensor]
+) -> tuple[tuple[str, str], str] | None:
+    """The terms with letters in place of dots, which are aligned from the last on; None where one
+    of the two is repeated for the other along one of them."""
+    if not any(_DOTS in term for term in terms):
+        return terms, out
+    left, right = (_behind_dots(term, tensor) for term, tensor in zip(terms, tensors, strict=True))
+    fewer = min(len(left), len(right))
+    if fewer and left[-fewer:] != right[-fewer:]:
+        return None
+    unused = [letter for letter in ascii_letters if letter not in "".join(terms)]
+    axes = "".join(unused[: max(len(left), len(right))])
+    spelled = [
+        term.replace(_DOTS, axes[len(axes) - len(sizes) :])
+        for term, sizes in zip(terms, (left, right), strict=True)
+    ]
+    return (spelled[0], spelled[1]), out.replace(_DOTS, axes)
+
+
+def _behind_dots(term: str, tensor: Tensor) -> tuple[int, ...]:
+    """The sizes of the axes that stand behind the dots of a term."""
+    before, dots, after = term.partition(_DOTS)
+    return tuple(tensor.shape[len(before) : tensor.ndim - len(after)]) if dots else ()
+
+
+# Attention that a model writes out: softmax(…) times values, whoever wrote it.
+
+
+_MATRIX = 2  # axes
+
+
+def explicit_reading(
+    known: Weighed,
+    weights: Float[Tensor, "*batch queries slots"],
+    fold: Fold,
+    module: nn.Module,
+    sight: Callable[..., Sight] = sight_of,
+) -> Reading:
+    """What is read of `weights @ values`, where the weights are known to come from a softmax.
+
+    Queries and keys where the scores are a product, times a number, plus masks; the weights
+    themselves, before dropout, where something else was done to the scores.
+    """
+    origin = weights if known.origin is None else known.origin
+    scores = known.scores
+    if scores is None or not _makes(scores, origin):
+        return _held(fold.open(origin))
+    mask = scores.mask()
+    return factored(
+        fold.open(scores.left),
+        fold.open(scores.right.transpose(-1, -2), shared=True),
+        scores.scale,
+        None if mask is None else fold.open(mask),
+        module,
+        sight,
+        scores.softcap,
+        1 if scores.content is None else scores.content.repeats,
+    )
+
+
+def fold_of(
+    known: Weighed,
+    weights: Float[Tensor, "*batch queries slots"],
+    values: Float[Tensor, "..."],
+    place: Place,
+    folds: Folds,
+) -> Fold:
+    """Where the heads of these weights are, which are multiplied with values that may have more
+    axes."""
+    origin = weights if known.origin is None else known.origin
+    scores, rows = known.scores, origin.shape[:-2]
+    evidence, queries = [values], origin.shape[-2] if origin.ndim > 1 else 1
+    if scores is not None and _makes(scores, origin):
+        evidence = [scores.left, scores.right.transpose(-1, -2), values]
+    if origin.shape == weights.shape and values.ndim > _MATRIX and values.ndim >= weights.ndim:
+        rows = torch.broadcast_shapes(rows, values.shape[:-2])  # type: ignore[no-untyped-call]
+    evidence = [one for one in evidence if one.ndim >= _MATRIX]
+    return heads_of(rows, evidence, place, folds, queries)
+
+
+def _makes(scores: Scored, weights: Tensor) -> bool:
+    """Whether these scores have a row for each row of the weights."""
+    left, right = scores.left.shape[:-2], scores.right.shape[:-2]
+    one_each = len(left) == weights.ndim - 2 == len(right)
+    rows = scores.left.shape[-2], scores.right.shape[-1]  # a mask may have more, and repeat them
+    return one_each and (*map(max, left, right), *rows) == weights.shape
+
+
+def _held(weights: Float[Tensor, "batch heads queries slots"]) -> DenseReading:
+    """The map itself: a slot that no head looks at, exactly 0 after a softmax, was hidden."""
+    shown = (weights != 0).any(1, keepdim=True)
+    return DenseReading(weights, None if bool(shown.all()) else shown, None)
+
+
+def rewritten(
+    known: Weighed,
+    weights: Float[Tensor, "*batch queries slots"],
+    reading: Reading,
+    fold: Fold,
+    change: Callable[[Tensor, Tensor], Tensor],
+) -> Float[Tensor, "*batch queries slots"]:
+    """Other weights in place of these: `change(weights, seen) → weights`, before dropout."""
+    origin = weights if known.origin is None else known.origin
+    seen = reading.seen(0, reading.shape[2])
+    changed = fold.close(change(fold.open(origin), seen))
+    changed = changed.reshape(origin.shape) if changed.numel() == origin.numel() else changed
+    return known.again(changed.to(origin.dtype))
+
+
+def is_softmax_of_rows(result: Tensor, dim: int | None, scores: Scored | None) -> bool:
+    """Whether a softmax over this axis may be one over slots: of two axes only where it is known
+    to be of queries and keys."""
+    last = dim in (-1, result.ndim - 1)
+    axes = result.ndim > 2 or (result.ndim == 2 and scores is not None)
+    return last and axes and result.is_floating_point()
+
+
+def softmax(
+    hearing: Hearing, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Any:
+    """A softmax over the last axis, which may be weights; at a place that is about attention."""
+    result = func(*args, **kwargs)
+    dim, scores, loose = _asked(hearing, args, kwargs)
+    _weigh(hearing, result, dim, scores, loose=loose)
+    return result
+
+
+def softmin(
+    hearing: Hearing, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Any:
+    """A softmax of distances."""
+    dim, _, _ = _asked(hearing, args, kwargs)
+    result = func(*args, **kwargs)
+    _weigh(hearing, result, dim, None)
+    return result
+
+
+def log_softmax(
+    hearing: Hearing, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Any:
+    """Logarithms of what may be weights."""
+    asked = _asked(hearing, args, kwargs)
+    result = func(*args, **kwargs)
+    hearing.lineage.learn_logarithms(result, Logarithms(*asked))
+    return result
+
+
+def exponential(
+    hearing: Hearing, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Any:
+    """exp, by which logarithms become weights."""
+    known = hearing.lineage.logarithms(args[0] if args else kwargs.get("input"))
+    result = func(*args, **kwargs)
+    if known is not None:
+        told = known.axis, known.scores, known.news, known.loose
+        known.news = _weigh(hearing, result, *told)
+    return result
+
+
+def logarithms_or(handler: Handler) -> Handler:
+    """What casts logarithms, shapes them or hides some, and something else of what is none."""
+
+    def either(
+        hearing: Hearing, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> Any:
+        if not hearing.lineage.has_logarithms:
+            return handler(hearing, func, args, kwargs)
+        given = [one for one in (*args, *kwargs.values()) if isinstance(one, Tensor)]
+        known = ((one, hearing.lineage.logarithms(one)) for one in given)
+        before, logs = next((pair for pair in known if pair[1] is not None), (None, None))
+        shape = None if before is None else before.shape
+        result = handler(hearing, func, args, kwargs)
+        if logs is not None and shape is not None and isinstance(result, Tensor):
+            last = logs.axis in (-1, len(shape) - 1) and result.shape[-1:] == shape[-1:]
+            if last and result.is_floating_point():
+                hearing.lineage.learn_logarithms(result, Logarithms(-1, None))
+        return result
+
+    return either
+
+
+def _asked(
+    hearing: Hearing, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> tuple[int | None, Scored | None, Loose | None]:
+    """Over which axis a softmax goes, and of which scores, or of which loose product."""
+    dim = args[1] if len(args) > 1 else kwargs.get("dim", kwargs.get("axis"))
+    given = args[0] if args else kwargs.get("input")
+    scores = hearing.lineage.of(given)
+    known = scores if isinstance(scores, Scored) else None
+    return dim, known, None if known else hearing.lineage.loose(given)
+
+
+def drawn(
+    hearing: Hearing, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Any:
+    """`F.gumbel_softmax`, a softmax of scores and chance."""
+    result = func(*args, **kwargs)
+    _weigh(hearing, result, kwargs.get("dim", args[4] if len(args) > 4 else -1), None)
+    return result
+
+
+def _weigh(
+    hearing: Hearing,
+    result: Tensor,
+    dim: int | None,
+    scores: Scored | None,
+    news: News | None = None,
+    loose: Loose | None = None,
+) -> News | None:
+    slots = -1 if dim is None else dim - result.ndim * (dim >= 0)
+    if loose is not None and (dim is None or loose.beside(slots) is None):
+        loose = None  # what it goes over are neither its queries nor its slots
+    if not is_softmax_of_rows(result, dim, scores) and loose is None:
+        if scores is not None:  # over queries, say: told, if nothing else is read there
+            hearing.expect(scores)
+        return None
+    news = hearing.expect(scores, loose) if news is None else news
+    queries = -2 if scores is not None else None
+    if loose is not None:
+        queries = loose.beside(slots)
+    folded = loose is not None and loose.folded
+    known = Weighed(scores, news=news, slots=slots, queries=queries, folded=folded)
+    hearing.lineage.learn(result, known)
+    return news
+
+
+def product(
+    hearing: Hearing, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Any:
+    """A matrix product: of weights with values, or of what may be queries and keys."""
+    names = ("input", "other", "mat2", "vec")
+    given = [*args, *(kwargs[name] for name in names if name in kwargs)]
+    if len(given) != 2 or len(given) < len(args) + len(kwargs):
+        return func(*args, **kwargs)  # with an `out` of its own
+    left, right = given
+    known = hearing.lineage.of(left)
+    reads = isinstance(known, Weighed) and known.has_rows
+    if isinstance(known, Weighed) and reads:
+        left = _read(hearing, known, left, right, left)
+    result = func(left, right)
+    if isinstance(known, Weighed):
+        if known.queries is not None and not reads:
+            hearing.lineage.follow(known, left, result)  # heads that are mixed
+        return result
+    if not _mixes(hearing, left, right, result):
+        hearing.lineage.learn(result, product_of(left, right, result, hearing.contents))
+    return result
+
+
+def _mixes(hearing: Hearing, left: Any, right: Any, result: Tensor) -> bool:
+    """Whether a product mixes the heads of weights or of scores, from the left or from the right:
+    it leaves their queries and slots where they are."""
+    lineage = hearing.lineage
+    if lineage.of(left) is None and lineage.of(right) is None and not lineage.has_loose:
+        return False
+    for mine, summed in ((left, -1), (right, -2)):
+        if not isinstance(mine, Tensor) or mine.ndim != result.ndim:
+            continue
+        known = hearing.lineage.of(mine)
+        if isinstance(known, Weighed):
+            if known.queries is not None and summed not in (known.slots, known.queries):
+                hearing.lineage.follow(known, mine, result)
+                return True
+            continue
+        loose = hearing.lineage.as_loose(mine)
+        if loose is not None and summed not in loose.axes:
+            hearing.lineage.learn_loose(result, loose)
+            return True
+    return False
+
+
+def linear(
+    hearing: Hearing, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Any:
+    """`F.linear`: values from the right, or a map that mixes heads where they are the last axis."""
+    given = [*args, *(kwargs[name] for name in ("input", "weight") if name in kwargs)]
+    known = hearing.lineage.of(given[0])
+    loose = hearing.lineage.as_loose(given[0])
+    if isinstance(known, Weighed) and known.has_rows and not isinstance(given[1], nn.Parameter):
+        asked = Contraction.over_last(given[0], given[1])
+        rest = {name: one for name, one in kwargs.items() if name == "bias"}
+        bias = [*given[2:]] if len(args) > 2 else []
+        return _contract(hearing, asked, lambda one, other: func(one, other, *bias, **rest))
+    if isinstance(known, Weighed) or loose is None:
+        return anything(hearing, func, args, kwargs)
+    result = func(*args, **kwargs)
+    if -1 not in loose.axes:
+        hearing.lineage.learn_loose(result, loose)
+    return result
+
+
+def dotted(
+    hearing: Hearing, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Any:
+    """`torch.tensordot` and `torch.inner`, in the words of Einstein's sum."""
+    asked = Contraction.of_dots(python_name(func), args, kwargs)
+    if asked is None:
+        return anything(hearing, func, args, kwargs)
+    return _contract(hearing, asked, lambda one, other: func(one, other, *args[2:], **kwargs))
+
+
+def einsum(
+    hearing: Hearing, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Any:
+    """Einstein's sum of weights and values, or of queries and keys, in whatever order of axes."""
+    asked = Contraction.of(args)
+    if asked is None:
+        return func(*args, **kwargs)
+    return _contract(hearing, asked, lambda *tensors: func(args[0], tensors, **kwargs))
+
+
+def _contract(hearing: Hearing, asked: Contraction, run: Callable[[Tensor, Tensor], Any]) -> Any:
+    tensors = list(asked.tensors)
+    facts = [hearing.lineage.of(tensor) for tensor in tensors]
+    for mine, known in enumerate(facts):
+        query = None
+        if isinstance(known, Weighed):
+            query = asked.query_axis(mine, known.slots, known.queries, hearing.heads_named)
+        if isinstance(known, Weighed) and query is not None:
+            if known.queries not in (None, query):
+                break  # queries are known to be elsewhere: these are values of pairs of places
+            order = _with_rows(tensors[mine].ndim, query, known.slots)
+            weights, values = tensors[mine].permute(*order), tensors[1 - mine]
+            moved = known.moved(tensors[mine], order)
+            aligned = asked.as_multiplied(mine, order)
+            read = _read(hearing, moved, weights, values, tensors[mine], query, aligned)
+            tensors[mine] = read.permute(*back(order))
+            return run(tensors[0], tensors[1])
+    result = run(tensors[0], tensors[1])
+    for mine, known in enumerate(facts):
+        if isinstance(known, Weighed):  # heads that are mixed
+            slots = asked.axis_after(mine, known.slots)
+            queries = None if known.queries is None else asked.axis_after(mine, known.queries)
+            if slots is not None and queries is not None:
+                others = [
+                    one.news for one in facts if isinstance(one, Weighed) and one is not known
+                ]
+                hearing.lineage.learn(result, known.elsewhere(slots, queries, *others))
+            return result
+    for mine, tensor in enumerate(tensors):
+        loose = hearing.lineage.as_loose(tensor)
+        moved_loose = loose and loose.moved([asked.axis_after(mine, one) for one in loose.axes])
+        if moved_loose is not None:
+            hearing.lineage.learn_loose(result, moved_loose)
+            return result
+    scored = asked.product()
+    if scored is not None:
+        hearing.lineage.learn(result, product_of(*scored, result, hearing.contents))
+    else:
+        hearing.lineage.learn_loose(result, asked.loose())
+    return result
+
+
+def onto_or(handler: Handler) -> Handler:
+    """`addmm`, `baddbmm`, `addbmm` and `addmv`: a product of weights with values, which is added
+    to something, and something else of what is none."""
+
+    def either(
+        hearing: Hearing, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> Any:
+        names = ("batch1", "mat1", "mat")
+        name = next((one for one in names if one in kwargs), None)
+        weights = args[1] if name is None and len(args) > 1 else kwargs.get(name or "")
+        known = hearing.lineage.of(weights)
+        named = (kwargs[one] for one in ("batch2", "mat2", "vec") if one in kwargs)
+        values = next(named, args[2] if len(args) > 2 else None)
+        tensors = isinstance(weights, Tensor) and isinstance(values, Tensor)
+        if not tensors or not isinstance(known, Weighed) or not known.has_rows:
+            return handler(hearing, func, args, kwargs)
+        weights = cast(Tensor, weights)
+        weights = _read(hearing, known, weights, cast(Tensor, values), weights)
+        if name is not None:
+            return func(*args, **{**kwargs, name: weights})
+        return func(args[0], weights, *args[2:], **kwargs)
+
+    return either
+
+
+def _with_rows(axes: int, query: int, slots: int) -> list[int]:
+    """The order of axes in which queries and slots are the last two."""
+    last = [query % axes, slots % axes]
+    return [axis for axis in range(axes) if axis not in last] + last
+
+
+def _read(
+    hearing: Hearing,
+    known: Weighed,
+    weights: Tensor,
+    values: Tensor,
+    given: Tensor,
+    query: int = -2,
+    aligned: Tensor | None = None,
+) -> Tensor:
+    """Weights are about to be multiplied with values: tell, and change them where somebody does.
+
+    given: the weights as the model has them; query: which axis their queries were there. aligned:
+    the values as a matrix product would take them, where this is none.
+    """
+    if not isinstance(values, Tensor) or not hearing.reads(known, weights, values):
+        return weights
+    known.news.arrive()
+    why = unreadable(weights)
+    if why is not None:
+        hearing.miss(why)
+        return weights
+    seen_as = values if aligned is None else aligned
+    fold = Fold()
+
+    def refused(place: Place) -> str | None:
+        nonlocal fold
+        fold = fold_of(known, weights, seen_as, place, hearing.folds)
+        return of_channels(seen_as, weights.shape[-2], fold.count, place)
+
+    with one_function():
+        concerned = hearing.concerned(refused)
+        if not concerned:
+            return weights
+        place = concerned[0][1]
+        reading = explicit_reading(known, weights, fold, place.module, hearing.sights)
+        content = (
+            known.scores.content if known.scores and isinstance(reading, FactoredReading) else None
+        )
+        told = [pair for pair in concerned if known.news.first_for(*pair, query)]
+        factors = hearing.origins.factors_of(given) if told else None
+        if factors is None:
+            hearing.tell(told, reading, None, content=content)
+        else:
+            made_of = (*factors[:2], id(values))
+            hearing.tell(told, reading, made_of, factors[2], content)
+    change = hearing.change(concerned)
+    return weights if change is None else rewritten(known, weights, reading, fold, change)

@@ -1,0 +1,410 @@
+"""What is done to weights between their softmax and the values."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from functools import lru_cache
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from attlas.recording.torch_functions.context import Handler, Hearing
+from attlas.recording.torch_functions.heads import heads_named
+from attlas.recording.torch_functions.provenance import Scored, Weighed
+from attlas.recording.torch_functions.tensors import in_place, python_name
+
+T = torch.Tensor
+_BASE = vars(torch._C.TensorBase)
+CASTS = {T.to, T.type, T.float, T.half, T.double, T.bfloat16, T.type_as, T.contiguous}
+CASTS |= {T.clone, torch.clone, T.detach, torch.detach, T.cpu, T.cuda}
+SHAPES = {T.view, T.reshape, T.unflatten, T.flatten, T.squeeze, T.unsqueeze, torch.reshape}
+SHAPES |= {T.view_as, T.reshape_as, torch.flatten, torch.unflatten, torch.squeeze, torch.unsqueeze}
+_EXPANDS = {T.expand, T.expand_as}
+MOVES = {T.transpose, T.permute, T.movedim, T.moveaxis, T.swapaxes, T.swapdims, T.t, T.adjoint}
+MOVES |= {torch.transpose, torch.permute, torch.movedim, torch.moveaxis, torch.swapaxes}
+MOVES |= {torch.swapdims, torch.t, torch.adjoint}
+MOVES |= {_BASE[name].__get__ for name in ("T", "mT", "H", "mH")}
+PARTS = {T.__getitem__, T.select, T.narrow, T.unbind, T.chunk, T.split, T.expand, T.expand_as}
+PARTS |= {torch.select, torch.narrow, torch.unbind, torch.chunk, torch.split}
+
+REDUCTIONS = {T.sum, torch.sum, T.mean, torch.mean, T.amax, torch.amax, T.amin, torch.amin}
+REDUCTIONS |= {T.nansum, torch.nansum, T.nanmean, torch.nanmean, T.prod, torch.prod}
+CONVOLUTIONS = {F.conv1d, F.conv2d, F.conv3d, torch.conv1d, torch.conv2d, torch.conv3d, F.pad}
+
+
+def step(
+    hearing: Hearing, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Any:
+    """What may be done to weights before they meet values: dropout, another type, another shape."""
+    if not args:
+        return func(*args, **kwargs)
+    known, before = hearing.lineage.of(args[0]), args[0]
+    if isinstance(known, Weighed) and (kwargs.get("inplace") or in_place(func)):
+        before = args[0].detach().clone()
+    loose = hearing.lineage.loose(args[0])
+    result, name = func(*args, **kwargs), python_name(func)
+    if name in SHAPES:
+        hearing.folds.reshaped(args[0], result)
+        hearing.contents.reshaped(args[0], result)
+    elif name in CASTS:
+        hearing.folds.laid_out(args[0], result)
+        hearing.contents.copied(args[0], result)
+    if isinstance(known, Weighed) and isinstance(result, Tensor) and result is not before:
+        if name in SHAPES and known.folded:
+            hearing.lineage.learn(result, known.unfolded(before, result))
+        elif name not in SHAPES or _keeps_rows(hearing, known, before, result):
+            fact = known.after(before, (func, args[1:], kwargs))
+            hearing.lineage.learn(result, fact)
+        elif not known.has_rows or result.shape[-1:] != before.shape[-1:]:
+            hearing.lineage.learn(result, known.regrouped(before.shape, result.shape))
+    elif isinstance(known, Scored) and isinstance(result, Tensor):
+        if name in CASTS:
+            hearing.lineage.learn(result, known)
+        elif name in SHAPES and result.dtype == args[0].dtype:
+            regrouped = known.regrouped(args[0].shape, result.shape)
+            hearing.lineage.learn(result, regrouped)
+            loose = known.loosely() if regrouped is None else None
+        else:
+            hearing.lineage.follow_loose((), [(args[0], known)], result)
+    if loose is not None and name in SHAPES and isinstance(result, Tensor):
+        hearing.lineage.learn_loose(result, loose.regrouped(args[0].shape, result.shape))
+    return result
+
+
+def _keeps_rows(hearing: Hearing, known: Weighed, before: Tensor, result: Tensor) -> bool:
+    """Whether weights in another shape are read as they were: as texts, heads, queries and slots.
+
+    Not those of a layer with a single key head that has its heads behind its queries, and folds
+    both into one axis; which of the two it is, is told by the number of heads that it names.
+    """
+    if not known.has_rows or result.shape[-1:] != before.shape[-1:]:
+        return False
+    if before.ndim != 4 or result.ndim < 3:
+        return True
+    folded = result.shape[-2] not in (before.shape[-2], 1) or before.shape[1] == 1
+    if not folded or before.shape[1] == before.shape[2]:
+        return True
+    places = hearing.places()
+    heads = heads_named(places[0][1].module) if places else None
+    if heads in before.shape[1:3]:
+        return heads == before.shape[1]
+    return result.ndim == before.ndim or before.shape[1] == 1
+
+
+def numbering(
+    hearing: Hearing, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Any:
+    """`nan_to_num`: a row of which all was hidden is NaN after its softmax, and is read as 0."""
+    known = hearing.lineage.of(args[0]) if args and "out" not in kwargs else None
+    if not isinstance(known, Weighed):
+        return anything(hearing, func, args, kwargs)
+    result = func(*args, **kwargs)
+    origin = None if known.origin is None else func(known.origin, *args[1:], **kwargs)
+    hearing.lineage.learn(result, replace(known, origin=origin))
+    return result
+
+
+@lru_cache(1024)  # a model moves the same axes in each of its layers
+def _order_after(
+    axes: int, func: Callable[..., Any], rest: tuple[Any, ...], named: tuple[tuple[str, Any], ...]
+) -> tuple[int, ...]:
+    """Into which order a function of torch puts so many axes."""
+    numbered = torch.empty(tuple(range(axes)))  # each axis has its number for a size
+    return tuple(func(numbered, *rest, **dict(named)).shape)
+
+
+def moving(
+    hearing: Hearing, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Any:
+    """Weights or scores whose axes change places."""
+    result = func(*args, **kwargs)
+    if not args:
+        return result
+
+    def order() -> tuple[int, ...]:
+        rest = args[0].ndim, func, args[1:], tuple(kwargs.items())
+        try:
+            return _order_after(*rest)
+        except TypeError:  # axes in a list
+            return _order_after.__wrapped__(*rest)
+
+    hearing.folds.moved(args[0], result, order)
+    if hearing.contents.of(args[0]) is not None:
+        hearing.contents.moved(args[0], result, order())
+    if not hearing.lineage.knows:
+        return result
+    known, loose = hearing.lineage.of(args[0]), hearing.lineage.as_loose(args[0])
+    if known is None and loose is None:
+        return result
+    if isinstance(known, Weighed):
+        hearing.lineage.learn(result, known.moved(args[0], order()))
+        return result
+    turned = known.turned() if known is not None and order() == (1, 0) else None
+    if turned is not None:
+        hearing.lineage.learn(result, turned)
+    elif loose is not None and result is not args[0]:
+        axes = len(order())
+        moved = loose.moved([order().index(axis % axes) - axes for axis in loose.axes])
+        hearing.lineage.learn_loose(result, moved)
+    return result
+
+
+def reducing(
+    hearing: Hearing, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Any:
+    """A sum or a mean over an axis, such as one of heads or of several softmaxes."""
+    known = hearing.lineage.of(args[0]) if args else None
+    loose = hearing.lineage.as_loose(args[0]) if args else None
+    if not isinstance(known, Weighed) and loose is None:
+        return anything(hearing, func, args, kwargs)
+    result, axes = func(*args, **kwargs), args[0].ndim
+    numbered = torch.empty(tuple(range(2, axes + 2)), device="meta")  # no axis has size 1
+    sizes = func(numbered, *args[1:], **kwargs).shape
+
+    def after(axis: int) -> int | None:
+        size = axis % axes + 2
+        return sizes.index(size) - len(sizes) if size in sizes else None
+
+    if isinstance(known, Weighed):
+        slots, queries = after(known.slots), known.queries
+        if slots is not None and (queries is None or after(queries) is not None):
+            queries = None if queries is None else after(queries)
+            hearing.lineage.learn(result, known.elsewhere(slots, queries))
+    elif loose is not None:
+        hearing.lineage.learn_loose(result, loose.moved([after(axis) for axis in loose.axes]))
+    return result
+
+
+def keeping(
+    hearing: Hearing, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Any:
+    """A convolution, or its padding: weights or scores as a picture with heads for its colours."""
+    known = hearing.lineage.of(args[0]) if args else None
+    loose = hearing.lineage.as_loose(args[0]) if args else None
+    if not isinstance(known, Weighed) and loose is None:
+        return anything(hearing, func, args, kwargs)
+    result, axes = func(*args, **kwargs), args[0].ndim
+    mixed = () if func is F.pad else (1 - axes,)  # the colours
+    if isinstance(known, Weighed):
+        if known.queries is not None and not {known.slots, known.queries} & {*mixed}:
+            hearing.lineage.learn(result, known.altered())
+    elif loose is not None and not {*loose.axes} & {*mixed}:
+        hearing.lineage.learn_loose(result, loose)
+    return result
+
+
+def part(
+    hearing: Hearing, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Any:
+    """Some of the weights: those of a head, of some queries, or without the logits of a sink."""
+    result = func(*args, **kwargs)
+    if args:
+        hearing.folds.parted(args[0], _pieces(result))
+    if args and python_name(func) is T.__getitem__:
+        hearing.contents.part(args[0], args[1], result)
+    elif args and func in _EXPANDS:
+        hearing.contents.reshaped(args[0], result)
+    if not hearing.lineage.knows:
+        return result
+    known = hearing.lineage.of(args[0]) if args else None
+    loose = hearing.lineage.as_loose(args[0]) if args else None
+    if not isinstance(known, Weighed) and loose is None:
+        return result
+    if func is T.__getitem__ and any(isinstance(one, Tensor | list) for one in _flat(args[1:])):
+        if isinstance(known, Weighed):
+            hearing.lineage.follow(known, args[0], result)  # chosen by number
+        return result
+
+    def after(axis: int) -> Iterator[tuple[int | None, int]]:
+        """Where an axis is in each part, by a tensor that has a stride in that axis alone, and its
+        first place there."""
+        strides = [int(place == axis % args[0].ndim) for place in range(args[0].ndim)]
+        line = torch.empty_strided(args[0].shape, strides, device="meta")
+        for piece in _pieces(func(line, *args[1:], **kwargs)):
+            found = [place for place in range(-piece.ndim, 0) if piece.stride(place)]
+            if len(found) > 1:  # a new axis beside it has one, too
+                found = [place for place in found if piece.shape[place] > 1]
+            yield found[0] if len(found) == 1 else None, int(piece.storage_offset())
+
+    if not isinstance(known, Weighed):
+        axes = zip(*(after(axis) for axis in loose.axes), strict=True) if loose is not None else ()
+        for piece, ((first, _), (second, _)) in zip(_pieces(result), axes, strict=True):
+            if loose is not None:
+                hearing.lineage.learn_loose(piece, loose.moved((first, second)))
+        return result
+    sizes = args[1] if len(args) > 1 else kwargs.get("split_size")
+    cut = func in (T.narrow, torch.narrow) or isinstance(sizes, list | tuple)
+    pieces, slots = _pieces(result), args[0].shape[known.slots]
+    nowhere: list[tuple[int | None, int]] = [(None, 0)] * len(pieces)
+    queries = nowhere if known.queries is None else list(after(known.queries))
+    for piece, (slot, begin), (query, _) in zip(pieces, after(known.slots), queries, strict=True):
+        if slot is None or (query is None) != (known.queries is None):
+            continue
+        # Who takes apart the slots reads the rest of them in another way, as Longformer does; the
+        # last alone may be the logits of a sink.
+        left = slots - piece.shape[slot]
+        if func is T.__getitem__ or not left or (cut and left == 1 and not begin):
+            hearing.lineage.learn(piece, known.elsewhere(slot, query))
+    return result
+
+
+def joining(
+    hearing: Hearing, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Any:
+    """`cat` and `stack`, which may fold heads into the axis of texts, or join maps."""
+    lineage = hearing.lineage
+    knows = lineage.knows
+    result = anything(hearing, func, args, kwargs) if knows else func(*args, **kwargs)
+    given = args[0] if args else kwargs.get("tensors", ())
+    axis = args[1] if len(args) > 1 else kwargs.get("dim", kwargs.get("axis", 0))
+    hearing.folds.joined(given, result, axis)
+    if python_name(func) is not torch.stack:
+        hearing.contents.joined(given, axis, result)
+    if not knows:
+        return result
+    facts = [lineage.of(one) for one in given]
+    known = [fact for fact in facts if isinstance(fact, Weighed)]
+    if known and len(known) == len(facts) and isinstance(axis, int):
+        first = known[0]
+        if all((one.slots, one.queries) == (first.slots, first.queries) for one in known):
+            added = python_name(func) is torch.stack
+            place = axis - result.ndim * (axis >= 0)  # counted from the last
+
+            def after(one: int) -> int:
+                return one - 1 if added and place > one - 1 else one
+
+            queries = None if first.queries is None else after(first.queries)
+            others = (one.news for one in known[1:])
+            lineage.learn(result, first.elsewhere(after(first.slots), queries, *others))
+    return result
+
+
+def choosing_rows(
+    hearing: Hearing, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Any:
+    """`index_select` and `repeat_interleave`, by which a search goes on from some of its rows."""
+    result = anything(hearing, func, args, kwargs)
+    tensor: Any = args[0] if args else None
+    if hearing.contents.of(tensor) is not None:
+        if python_name(func) in (T.index_select, torch.index_select):
+            axis = kwargs.get("dim", args[1] if len(args) > 1 else None)
+            rows = kwargs.get("index", args[-1])
+        else:
+            rows, axis = kwargs.get("repeats", args[-1]), kwargs.get("dim", args[-1])
+            if isinstance(rows, int):
+                rows = torch.arange(tensor.shape[0], device=tensor.device).repeat_interleave(rows)
+        if axis == 0:
+            hearing.contents.chosen(tensor, rows, result)
+    return result
+
+
+def writing(handler: Handler) -> Handler:
+    """`index_copy_`, `copy_` and `tensor[…] = …`, by which a cache fills the room that it made."""
+
+    def write(
+        hearing: Hearing, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> Any:
+        tensor, name = args[0] if args else None, python_name(func)
+        hearing.contents.before_writing(tensor)
+        result = handler(hearing, func, args, kwargs)
+        if name is T.__setitem__:
+            hearing.contents.assigned(tensor, args[1])
+        elif name is T.copy_:
+            hearing.contents.copied(args[1] if len(args) > 1 else None, tensor)
+        elif len(args) + len(kwargs) == 4:
+            axis = kwargs.get("dim", args[1] if len(args) > 1 else None)
+            hearing.contents.written(tensor, axis, kwargs.get("index", args[2:3] and args[2]))
+        return result
+
+    return write
+
+
+def _pieces(result: Any) -> list[Tensor]:
+    return list(result) if isinstance(result, tuple | list) else [result]
+
+
+def gate_or(handler: Handler) -> Handler:
+    """What makes other weights of weights, and something else of what is none.
+
+    A gate, a mask of heads, a threshold and a sum to 1: what comes of it is what is read, and not
+    what the softmax gave.
+    """
+    return _either(handler, lambda known, tensors: True)
+
+
+def step_or(handler: Handler) -> Handler:
+    """The same of any other function, such as one that mixes heads.
+
+    What is made of a softmax and another tensor are other weights only where the softmax is known
+    to be of queries and keys: it may have been of a text's features.
+    """
+    return _either(handler, lambda known, others: known.queries is not None or not others)
+
+
+def _either(handler: Handler, follows: Callable[[Weighed, int], bool]) -> Handler:
+    """follows: whether other weights are made of weights of which this is known, and of so many
+    other tensors that are none, a number not counted."""
+
+    def either(
+        hearing: Hearing, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> Any:
+        lineage = hearing.lineage
+        first = lineage.first((*args, *kwargs.values()) if kwargs else args)[1]
+        if first is None and not lineage.has_loose:
+            return handler(hearing, func, args, kwargs)
+        given = [one for one in _flat((*args, *kwargs.values())) if isinstance(one, Tensor)]
+        facts = [(one, fact) for one in given if (fact := lineage.of(one)) is not None]
+        if not isinstance(first, Weighed):
+            result = handler(hearing, func, args, kwargs)
+            lineage.follow_loose(given, facts, result)
+            return result
+        known = [(one, fact) for one, fact in facts if isinstance(fact, Weighed)]
+        # Where the queries of one are known, the others have theirs there, too.
+        known.sort(key=lambda pair: (-pair[0].ndim, pair[1].queries is None))
+        result = func(*args, **kwargs)
+        others = sum(one.ndim > 0 for one in given) - len(known)
+        (weights, fact), rest = known[0], [other for _, other in known[1:]]
+        if follows(fact, others):
+            lineage.follow(fact, weights, result, *rest)
+        return result
+
+    return either
+
+
+def _flat(given: tuple[Any, ...]) -> Iterator[Any]:
+    """What was given, one by one, of tuples and lists too."""
+    for one in given:
+        if isinstance(one, tuple | list):
+            yield from one
+        yield one
+
+
+def shaping(
+    hearing: Hearing, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Any:
+    """Another shape of vectors, of which nothing else is known."""
+    result = func(*args, **kwargs)
+    if args:
+        hearing.folds.reshaped(args[0], result)
+        hearing.contents.reshaped(args[0], result)
+    return result
+
+
+def laying_out(
+    hearing: Hearing, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Any:
+    """Another copy of vectors, of which nothing else is known."""
+    result = func(*args, **kwargs)
+    if args:
+        hearing.folds.laid_out(args[0], result)
+        hearing.contents.copied(args[0], result)
+    return result
+
+
+@step_or
+def anything(
+    hearing: Hearing, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Any:
+    """A function of which nothing is known here."""
+    return func(*args, **kwargs)

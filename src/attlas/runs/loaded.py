@@ -1,0 +1,205 @@
+"""What is exported."""
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from torch import nn
+
+from attlas.data import LabelledVocabularies, Vocabularies
+from attlas.decoding import DecodingConfig
+from attlas.errors import AttlasError
+from attlas.models import (
+    Classifier,
+    ClassifierConfig,
+    SequenceToSequence,
+    Transformer,
+    TransformerConfig,
+)
+from attlas.patterns import causal, everywhere, parse
+from attlas.runs.checkpoints import BEST, LAST
+from attlas.runs.run import Run
+from attlas.runs.seal import CONFIG
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """One checkpoint of a run, opened: its model (evaluation mode) and what belongs to it.
+
+    checkpoint: its own name, also where "best" or "last" was asked for.
+    """
+
+    run: Run
+    checkpoint: str
+    model: nn.Module
+    vocabularies: Vocabularies | LabelledVocabularies
+
+    @property
+    def weights(self) -> str:
+        """The SHA-256 of the weights: their names and their bytes, in the order of the names."""
+        digest = hashlib.sha256()
+        for name, tensor in sorted(self.model.state_dict().items()):
+            digest.update(f"{name}\n".encode())
+            digest.update(tensor.detach().cpu().contiguous().numpy().data)
+        return digest.hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class TranslatorSubject(Subject):
+    """A model that translates; `search` says how, None = as the run's recipe does."""
+
+    model: SequenceToSequence[Any]
+    vocabularies: Vocabularies
+    search: DecodingConfig | None = None
+
+    @classmethod
+    def of(
+        cls, run: Run | Path | str, which: str = BEST, search: DecodingConfig | None = None
+    ) -> "TranslatorSubject":
+        """Open a checkpoint; `AttlasError` where there is none, or where it is damaged, and for a
+        run that classifies.
+        """
+        run, name = _named(run, which)
+        return cls(run, name, run.model(name), run.vocabularies(), search)
+
+    @property
+    def decoding(self) -> DecodingConfig:
+        """How it searches."""
+        if self.search is not None:
+            return self.search
+        return DecodingConfig.read(self.run.table("decoding"), str(self.run.path / CONFIG))
+
+    def transformer(self, taker: str) -> tuple[Transformer, TransformerConfig]:
+        """The model and its settings; `AttlasError` for another kind, which `taker` cannot hold."""
+        if not isinstance(self.model, Transformer):
+            raise _no_transformer(taker, self)
+        where = str(self.run.path / CONFIG)
+        return self.model, TransformerConfig.read(self.run.table("model"), where)
+
+
+@dataclass(frozen=True, slots=True)
+class ClassifierSubject(Subject):
+    """A model that classifies."""
+
+    model: Classifier
+    vocabularies: LabelledVocabularies
+
+    @classmethod
+    def of(cls, run: Run | Path | str, which: str = BEST) -> "ClassifierSubject":
+        """Open a checkpoint; `AttlasError` as for a translator, the other way."""
+        run, name = _named(run, which)
+        return cls(run, name, run.classifier(name), run.labelled_vocabularies())
+
+    @property
+    def config(self) -> ClassifierConfig:
+        """The settings of the model."""
+        return ClassifierConfig.read(self.run.table("model"), str(self.run.path / CONFIG))
+
+
+def subject_of(
+    run: Run | Path | str, which: str = BEST, search: DecodingConfig | None = None
+) -> TranslatorSubject | ClassifierSubject:
+    """Open a checkpoint of any run; `AttlasError` where there is none, or where it is damaged, and
+    for a search with a run that does not translate.
+    """
+    run = run if isinstance(run, Run) else Run(run)
+    if not run.classifies:
+        return TranslatorSubject.of(run, which, search)
+    if search is not None:
+        raise AttlasError(
+            "settings of the search for a run that translates",
+            f"them for the classifier at {run.path}",
+            "leave them out",
+        )
+    return ClassifierSubject.of(run, which)
+
+
+def translating(subject: Subject, taker: str) -> TranslatorSubject:
+    """The subject, if it translates; `AttlasError` for another, which `taker` cannot hold."""
+    if not isinstance(subject, TranslatorSubject):
+        raise _no_transformer(taker, subject)
+    return subject
+
+
+def unfit(taker: str, wanted: str, came: str, others: Sequence[str] = ("onnx",)) -> AttlasError:
+    """The error for a model that a format cannot hold; others: formats that may."""
+    named = [f"--to {other}" for other in others if other != taker.lower()]
+    listed = f"{', '.join(named)}, or " if named else ""
+    return AttlasError(
+        f"{wanted} for {taker}", came, f"use {listed}--to safetensors, which holds every model"
+    )
+
+
+def check_sees_all(taker: str, config: TransformerConfig) -> None:
+    """That every attention may look everywhere; `AttlasError` otherwise."""
+    hiding = [one for one in config.encoder_patterns if parse(one) != everywhere]
+    # A decoder sees no later token in any case.
+    hiding += [one for one in config.decoder_patterns if parse(one) not in (everywhere, causal)]
+    if hiding:
+        raise unfit(taker, "attention that may look everywhere", f"the pattern {hiding[0]}")
+
+
+def _named(run: Run | Path | str, which: str) -> tuple[Run, str]:
+    """The run, and the own name of its checkpoint."""
+    run = run if isinstance(run, Run) else Run(run)
+    name = run.shelf.named(which) if which in (BEST, LAST) else which
+    return run, name or which  # where none is named yet, the run says it better
+
+
+def _no_transformer(taker: str, subject: Subject) -> AttlasError:
+    kind = subject.run.table("model").get("kind")
+    return unfit(taker, 'a model of kind "transformer"', repr(kind))
+
+
+# Checksums of what numbers depend on: long enough to tell things apart, short for a message.
+
+
+_DIGITS = 16  # hexadecimal
+
+
+def short(digest: Any) -> str:
+    """Of a digest from hashlib."""
+    whole: str = digest.hexdigest()
+    return whole[:_DIGITS]
+
+
+def of_text(text: str) -> str:
+    """The SHA-256 of a text in UTF-8."""
+    return short(hashlib.sha256(text.encode()))
+
+
+def of_files(folder: Path) -> dict[str, str]:
+    """The SHA-256 of each file in a folder, by its name."""
+    return {
+        path.relative_to(folder).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in sorted(folder.rglob("*"))
+        if path.is_file()
+    }
+
+
+def of_vocabularies(vocabularies: Vocabularies | LabelledVocabularies) -> str:
+    """Of the names and the bytes of the files that they are saved as."""
+    digest = hashlib.sha256()
+    with TemporaryDirectory() as folder:
+        vocabularies.save(Path(folder))
+        for file in sorted(Path(folder).iterdir()):
+            digest.update(f"{file.name}\n".encode())
+            digest.update(file.read_bytes())
+    return short(digest)
+
+
+def of_settings(run: Run) -> str:
+    """Of the settings of a run's model."""
+    return of_text(repr(sorted(run.table("model").items())))
+
+
+def of_checkpoint(run: Run, which: str, model: Any, vocabularies: Any) -> str:
+    """The own name of a checkpoint, also where "best" or "last" was asked for, with a checksum of
+    its weights.
+    """
+    name = run.shelf.named(which) if which in (BEST, LAST) else which
+    subject = Subject(run, name or which, model, vocabularies)
+    return f"{subject.checkpoint} ({subject.weights[:_DIGITS]})"

@@ -1,0 +1,195 @@
+"""Who keeps the checkpoints of a training."""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from attlas.errors import AttlasError
+from attlas.runs import BEST, LAST, Checkpoint, Shelf, numbered
+from attlas.runs.checkpoints import under
+from attlas.runs.seal import check_sealed, seal_of
+from attlas.training.averaging import LastAveraging, MovingAveraging, mean_weights
+from attlas.training.config import TrainingConfig
+from attlas.training.learner import AVERAGE, Learner
+
+# Where a training is: the numbers beside the tensors.
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """What was seen since it was last told. weight: see `Update`."""
+
+    loss: float = 0.0
+    tokens: int = 0
+    seconds: float = 0.0
+    weight: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class TrainingState:
+    """A frozen value: `update` updates are done, `position` batches of epoch `epoch` are used.
+
+    seconds: of training over all sittings. best: (value of the criterion, loss) of the best
+    validation, made at `best_update` (None: its weights are gone); stale: how many validations
+    came since. saved: the updates whose checkpoints are kept, newest last. journal: bytes of
+    `metrics.jsonl`.
+
+    Only what the recipe plans is entered. A validation or a checkpoint that is made because a
+    sitting ends is not, so that where one sitting ended never shows in the next.
+    """
+
+    update: int = 0
+    epoch: int = 0
+    position: int = 0
+    seconds: float = 0.0
+    best: tuple[float, float] | None = None
+    best_update: int | None = None
+    stale: int = 0
+    validated: int = 0
+    saved: tuple[int, ...] = ()
+    window: Window = Window()
+    journal: int = 0
+
+    @property
+    def kept(self) -> set[int]:
+        """The updates whose checkpoints stay: the newest, the best, and this one."""
+        best = set() if self.best_update is None else {self.best_update}
+        return {*self.saved, self.update} | best
+
+    def facts(self) -> dict[str, Any]:
+        """As JSON."""
+        return asdict(self)
+
+    @classmethod
+    def of(cls, facts: Mapping[str, Any]) -> "TrainingState":
+        """What `facts` gave.
+
+        Errors: `AttlasError` for a checkpoint without them, such as an averaged one.
+        """
+        try:
+            numbers = {name: facts[name] for name in cls.__dataclass_fields__}
+            best = numbers["best"] and tuple(numbers["best"])
+            # Checkpoints of before predictions had weights have none.
+            window = Window(**{"weight": numbers["window"]["tokens"], **numbers["window"]})
+            saved = tuple(numbers["saved"])
+        except (KeyError, TypeError) as error:
+            raise AttlasError(
+                "a checkpoint that a training can go on from",
+                f"one without {error.args[0]!r} in it"
+                if isinstance(error, KeyError)
+                else f"one with other facts ({error})",
+                "write the name of a numbered checkpoint into the file `last`",
+            ) from None
+        return cls(**{**numbers, "best": best, "window": window, "saved": saved})
+
+
+class Saver:
+    """Puts a learner and its state on the shelf of a run, and takes them from there."""
+
+    def __init__(self, learner: Learner[Any, Any], settings: TrainingConfig, folder: Path) -> None:
+        self.learner, self.settings, self.folder = learner, settings, folder
+        self.shelf = Shelf(folder)
+        self._seal: Mapping[str, Any] | None = None
+
+    def restore(self) -> TrainingState:
+        """Take the last checkpoint; the state of the very beginning where there is none.
+
+        Errors: `AttlasError` where there are checkpoints and nothing says which is the last.
+        """
+        self.shelf.clean()
+        name = self.shelf.named(LAST)
+        if name is None and self.shelf.begun():
+            known = ", ".join(map(numbered, self.shelf.numbered()))
+            raise AttlasError(
+                f"the file `last` in {self.folder}, beside its checkpoints",
+                "none",
+                f"write one of these into it: {known}"
+                if known
+                else "an average cannot be trained on: begin in another folder (--out)",
+            )
+        if name is not None and not name.isdecimal():
+            raise AttlasError(
+                "a checkpoint that a training can go on from",
+                f"{name!r} in {self.folder / LAST}",
+                "write the name of a numbered checkpoint into it",
+            )
+        return self.restored(self.learner.fleet.agreed(0 if name is None else int(name)))
+
+    def restored(self, update: int) -> TrainingState:
+        """Take the checkpoint of this update, as all processes of a fleet do; 0: the beginning.
+
+        Of a checkpoint that somebody has gone back to, some that it knows may be gone.
+        Errors: `AttlasError` also where the files beside it are other ones than when it was saved.
+        """
+        self._seal = seal_of(self.folder)  # as it is now, before anything can happen to it
+        if not update:
+            return TrainingState()
+        checkpoint = self._read(update)
+        self._seal = checkpoint.seal or self._seal
+        self.learner.restore(checkpoint, self.folder)
+        state, there = TrainingState.of(checkpoint.facts), set(self.shelf.numbered())
+        return replace(
+            state,
+            saved=tuple(one for one in state.saved if one in there),
+            best_update=state.best_update if state.best_update in there else None,
+        )
+
+    def put_back(self, state: TrainingState) -> None:
+        """Make the folder what it was at the checkpoint: what came after will come again."""
+        best = state.best_update
+        self.shelf.point(BEST, None if best is None else numbered(best))
+        self.shelf.forget_after(state.update)
+        self.shelf.prune(state.kept)
+
+    def save(self, state: TrainingState) -> None:
+        """A checkpoint of this very moment: the file, then the pointers, then the tidying."""
+        checkpoint = replace(self.learner.checkpoint(state.facts()), seal=self._seal)
+        self.shelf.write(numbered(state.update), checkpoint)
+        self.shelf.point(LAST, numbered(state.update))
+        if state.best_update is not None:  # after the last: a best alone is somebody's, to be kept
+            self.shelf.point(BEST, numbered(state.best_update))
+        self.shelf.prune(state.kept)
+
+    def _read(self, update: int) -> Checkpoint:
+        """A checkpoint of this run, whose files are as they were when it was saved."""
+        checkpoint = self.shelf.read(numbered(update))
+        check_sealed(self.folder, numbered(update), checkpoint.seal)
+        return checkpoint
+
+    def listed(self, state: TrainingState) -> TrainingState:
+        """The state in which this update is among those whose checkpoints the recipe keeps."""
+        return replace(state, saved=(*state.saved, state.update)[-self.settings.keep :])
+
+    def averaged(self, state: TrainingState) -> Checkpoint | None:
+        """The average that the recipe asks for, of what is saved; None: none, or there is only one
+        checkpoint. Its facts say until which update, and of the last checkpoints which.
+        """
+        facts = {"update": state.update}
+        if isinstance(self.settings.averaging, MovingAveraging):
+            training = self._read(state.update).training
+            return Checkpoint(under(AVERAGE, training), facts=facts, seal=self._seal)
+        updates = self.to_average(state)
+        if len(updates) < 2:
+            return None
+        weights = mean_weights(self._read(update).model for update in updates)
+        return Checkpoint(weights, facts={**facts, "averaged": updates}, seal=self._seal)
+
+    def to_average(self, state: TrainingState) -> list[int]:
+        """The updates whose checkpoints the recipe averages; none where it does not."""
+        averaging = self.settings.averaging
+        if not isinstance(averaging, LastAveraging):
+            return []
+        return sorted({*state.saved, state.update})[-averaging.count :]
+
+    def too_few(self, state: TrainingState) -> str | None:
+        """What to say where there are fewer of them than the recipe wants."""
+        averaging, updates = self.settings.averaging, self.to_average(state)
+        if not isinstance(averaging, LastAveraging) or len(updates) == averaging.count:
+            return None
+        what = "they alone are averaged" if len(updates) > 1 else "there is no average"
+        return (
+            f"WARNING: training.averaging wants the last {averaging.count} checkpoints, and the "
+            f"training has saved {len(updates)} (of update {', '.join(map(str, updates))}), so "
+            f"{what}; a smaller training.save_every or training.validation.every saves more"
+        )

@@ -1,0 +1,165 @@
+"""`metrics.jsonl`: one JSON object per event, the truth about a training."""
+
+import json
+import math
+import os
+import time
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Self
+
+from attlas._files import explained, write_whole
+from attlas.errors import missing_extra
+from attlas.runs import METRICS
+from attlas.training.checkpointing import TrainingState
+from attlas.training.events import Event, Report, Trained, Validated
+
+_EVERY = 2**16  # bytes that are searched at a time
+
+
+class Journal:
+    """Appends events. Opening cuts the file back to the first `size` bytes, or to the last whole
+    line of fewer.
+
+    A checkpoint knows how long the journal was when it was saved; what a killed training wrote
+    after that will happen again, and must not be told twice. `missing`: how many of those bytes
+    the file lacks, because somebody shortened it.
+    """
+
+    def __init__(self, path: Path, size: int) -> None:
+        self.path = path
+        with explained(path):
+            self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+            there = os.fstat(self._descriptor).st_size
+            kept = size if size <= there else _end_of_last_line(self._descriptor, there)
+            os.ftruncate(self._descriptor, kept)
+            os.lseek(self._descriptor, 0, os.SEEK_END)
+        self.missing = size - kept
+
+    def write(self, event: Event) -> None:
+        """Append one event."""
+        record = {key: _finite(value) for key, value in event.record().items()}
+        with explained(self.path):
+            write_whole(self._descriptor, json.dumps(record, ensure_ascii=False).encode() + b"\n")
+
+    def sync(self) -> int:
+        """Make what was written last; how many bytes that is."""
+        with explained(self.path):
+            os.fsync(self._descriptor)
+            return os.fstat(self._descriptor).st_size
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        os.close(self._descriptor)
+
+
+def _end_of_last_line(descriptor: int, size: int) -> int:
+    """How many of the first `size` bytes are whole lines."""
+    while size:
+        start = max(0, size - _EVERY)
+        place = os.pread(descriptor, size - start, start).rfind(b"\n")
+        if place >= 0:
+            return start + place + 1
+        size = start
+    return 0
+
+
+def _finite(value: Any) -> Any:
+    """JSON has no NaN and no infinity."""
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+# The events as TensorBoard curves.
+
+
+_NAMES = ("update", "epoch", "seconds")
+
+
+def summary_writer() -> Any:
+    """The class of torch that writes curves. Errors: `AttlasError` without TensorBoard."""
+    try:
+        from torch.utils.tensorboard import SummaryWriter
+    except ImportError:
+        raise missing_extra("TensorBoard curves", "tensorboard") from None
+    return SummaryWriter
+
+
+class TensorBoard:
+    """Writes `folder/tensorboard`; what an earlier sitting wrote after `update` is hidden.
+
+    Errors: `AttlasError` where TensorBoard is not installed.
+    """
+
+    def __init__(self, folder: Path, update: int) -> None:
+        self._writer = summary_writer()(str(folder / "tensorboard"), purge_step=update + 1)
+
+    def write(self, event: Event) -> None:
+        """The numbers of an event, if it has any to draw."""
+        if not isinstance(event, Trained | Validated):
+            return
+        for name, value in event.record().items():
+            if isinstance(value, int | float) and name not in _NAMES:
+                self._writer.add_scalar(f"{event.kind}/{name}", value, event.update)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._writer.close()
+
+
+# Who tells what happens: to the journal, to TensorBoard, to the report.
+
+
+class Clock:
+    """Seconds of training over all sittings; `before` are those of the earlier ones."""
+
+    def __init__(self, before: float) -> None:
+        self._begun = time.monotonic() - before
+
+    def seconds(self) -> float:
+        """Until now."""
+        return time.monotonic() - self._begun
+
+    def moment(self, state: TrainingState) -> dict[str, Any]:
+        """What every event says of when it happened."""
+        return {
+            "update": state.update,
+            "epoch": state.epoch,
+            "seconds": round(self.seconds(), 3),
+        }
+
+
+class Teller:
+    """`with Teller(…) as teller: teller.tell(event)`; what came after `state` is forgotten."""
+
+    def __init__(
+        self, folder: Path, state: TrainingState, clock: Clock, report: Report, *, curves: bool
+    ) -> None:
+        self.clock, self._report = clock, report
+        with ExitStack() as files:
+            self.journal = files.enter_context(Journal(folder / METRICS, state.journal))
+            self._boards = [
+                files.enter_context(TensorBoard(folder, state.update)) for _ in range(curves)
+            ]
+            self._files = files.pop_all()
+
+    def tell(self, event: Event) -> None:
+        """Tell everybody."""
+        self.journal.write(event)
+        for board in self._boards:
+            board.write(event)
+        self._report(event)
+
+    def stamped(self, state: TrainingState) -> TrainingState:
+        """The state, with the time and the length of a journal that is safely written."""
+        return replace(state, seconds=self.clock.seconds(), journal=self.journal.sync())
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._files.close()

@@ -1,0 +1,290 @@
+"""Muon: steps that turn a matrix in all of its directions alike."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Annotated, Any, Literal
+
+import torch
+from jaxtyping import Float
+from pydantic import BeforeValidator, Field
+from torch import Tensor, nn
+from torch.optim.adam import adam
+
+from attlas._parallel import Crew
+from attlas.config import Config
+from attlas.errors import AttlasError
+from attlas.ops.linear import linear
+
+# How the work of an optimiser's step is shared.
+
+
+def _itself(tensor: Tensor, like: Tensor | None = None) -> Tensor:
+    return tensor
+
+
+@dataclass(frozen=True)
+class Sharing:
+    """Among the threads of a crew, and the processes of a fleet that holds a model in parts.
+
+    all_of: does one thing for each of many, side by side where it can (`Crew.all_of`). whole, part:
+    of a tensor of which this process may hold a part alone (`Spread`). By default nobody shares.
+    """
+
+    all_of: Callable[[Callable[[Tensor], None], Sequence[Tensor]], Any] = field(
+        default_factory=lambda: Crew().all_of
+    )
+    whole: Callable[[Tensor], Tensor] = _itself
+    part: Callable[[Tensor, Tensor], Tensor] = _itself
+
+
+# Adam, as torch has it.
+
+
+_FUSED = {"cpu", "cuda"}  # where torch has a fused step
+
+Beta = Annotated[float, Field(ge=0.0, lt=1.0)]
+
+
+class _Adam(Config):
+    betas: tuple[Beta, Beta] = (0.9, 0.999)
+    eps: float = Field(default=1e-8, gt=0.0)
+    weight_decay: float = Field(default=0.0, ge=0.0)
+
+    def _settings(self, model: nn.Module) -> dict[str, Any]:
+        return {**self.model_dump(exclude={"kind"}), "fused": fused(model)}
+
+
+class AdamConfig(_Adam):
+    """Adam    Kingma & Ba, 2015."""
+
+    kind: Literal["adam"] = "adam"
+
+    def build(
+        self, model: nn.Module, rate: float, sharing: Sharing | None = None
+    ) -> torch.optim.Optimizer:
+        """The optimiser of all parameters of a model that is already on its device.
+
+        sharing: Adam, which steps every number by itself, has no need of it.
+        """
+        return torch.optim.Adam(model.parameters(), lr=rate, **self._settings(model))
+
+
+class AdamWConfig(_Adam):
+    """AdamW, whose weight decay is apart from the gradient    Loshchilov & Hutter, 2019."""
+
+    kind: Literal["adamw"] = "adamw"
+
+    def build(
+        self, model: nn.Module, rate: float, sharing: Sharing | None = None
+    ) -> torch.optim.Optimizer:
+        """As of Adam."""
+        return torch.optim.AdamW(model.parameters(), lr=rate, **self._settings(model))
+
+
+def fused(model: nn.Module) -> bool:
+    """Whether torch has a fused step of Adam where this model is."""
+    return next(model.parameters()).device.type in _FUSED
+
+
+_A, _B, _C = 3.4445, -4.7750, 2.0315  # of the iteration, from Jordan et al.
+_LEAST = 1e-7  # a norm; below it a gradient is none
+_LIKE_ADAM = 0.2  # the root mean square of Adam's steps, measured by Liu et al.
+
+
+class MuonConfig(Config):
+    """Muon    Jordan et al., 2024: steps of matrices that have all directions of the gradient, each
+    as long.
+
+    The matrices within a model; its embeddings, its map to words or labels, norms and biases are
+    stepped by AdamW, with these betas and eps. A step of either is about as large, so the rate is
+    as of Adam, and may be higher. momentum: how much of the gradients before stays in their
+    average. iterations: how close the directions come to being as long; fewer are quicker. It
+    costs (4 rows² × columns + 2 rows³) × iterations multiplications and additions for each matrix
+    with no more rows than columns, however small the batch, so batches should not be too small.
+    """
+
+    kind: Literal["muon"] = "muon"
+    momentum: float = Field(default=0.95, ge=0.0, lt=1.0)
+    iterations: int = Field(default=5, ge=1, le=20)
+    betas: tuple[Beta, Beta] = (0.9, 0.999)
+    eps: float = Field(default=1e-8, gt=0.0)
+    weight_decay: float = Field(default=0.0, ge=0.0)
+
+    def build(
+        self, model: nn.Module, rate: float, sharing: Sharing | None = None
+    ) -> torch.optim.Optimizer:
+        """The optimiser of all parameters of a model that is already on its device."""
+        return Muon(model, rate, self, sharing or Sharing())
+
+
+class Muon(torch.optim.Optimizer):
+    """M ← μ M + (1 − μ) G,  O = orthogonalised((1 − μ) G + μ M),
+    W ← (1 − η λ) W − 0.2 √max(rows, columns) η O
+
+    of every matrix that maps one hidden vector to another: O has the directions of the averaged
+    gradient, all as long. η: the rate, λ: the weight decay, μ: the momentum (Nesterov's). Muon is
+    of Jordan et al. (2024, "Muon: an optimizer for hidden layers in neural networks"), the factor
+    of Liu et al. (2025, "Muon is scalable for LLM training"): it makes a step as large as Adam's,
+    so that one rate serves both.
+
+    What is left, which is embeddings, the map to the vocabulary or the labels, norms and biases,
+    is stepped by AdamW.
+
+    sharing: the matrices are shared by a crew, and put together where a process holds parts.
+    """
+
+    def __init__(
+        self, model: nn.Module, rate: float, settings: MuonConfig, sharing: Sharing
+    ) -> None:
+        matrices = hidden_matrices(model)
+        known = set(map(id, matrices))
+        others = [p for p in model.parameters() if id(p) not in known]
+        groups = [
+            {"params": others, "turned": False, "fused": fused(model)},
+            {"params": matrices, "turned": True},
+        ]
+        defaults = {"lr": rate, "weight_decay": settings.weight_decay}
+        super().__init__([group for group in groups if group["params"]], defaults)
+        self._settings, self._sharing = settings, sharing
+
+    @torch.no_grad()
+    def step(self) -> None:  # type: ignore[override]
+        """One step of every parameter that has a gradient."""
+        for group in self.param_groups:
+            learning = [parameter for parameter in group["params"] if parameter.grad is not None]
+            if group["turned"]:
+                self._turn(learning, group["lr"], group["weight_decay"])
+            else:
+                self._adam(learning, group["lr"], group["weight_decay"], group["fused"])
+
+    def _turn(self, matrices: list[Tensor], rate: float, decay: float) -> None:
+        for matrix in matrices:  # here, because threads come in any order
+            if not self.state[matrix]:
+                self.state[matrix]["momentum"] = torch.zeros_like(matrix)
+
+        @torch.no_grad()  # it is a setting of each thread
+        def turned(matrix: Tensor) -> None:
+            gradient = matrix.grad
+            assert gradient is not None
+            average = self.state[matrix]["momentum"].lerp_(gradient, 1.0 - self._settings.momentum)
+            towards = self._sharing.whole(gradient.lerp(average, self._settings.momentum))
+            direction = self._sharing.part(
+                orthogonalised(towards, self._settings.iterations), matrix
+            )
+            if decay:
+                matrix.mul_(1.0 - rate * decay)
+            matrix.add_(direction, alpha=-rate * _LIKE_ADAM * max(towards.shape) ** 0.5)
+
+        self._sharing.all_of(turned, matrices)
+
+    def _adam(self, parameters: list[Tensor], rate: float, decay: float, fused: bool) -> None:
+        for parameter in parameters:
+            state = self.state[parameter]
+            if not state:
+                state["step"] = torch.zeros((), device=parameter.device if fused else "cpu")
+                state["exp_avg"] = torch.zeros_like(parameter)
+                state["exp_avg_sq"] = torch.zeros_like(parameter)
+        states = [self.state[parameter] for parameter in parameters]
+        adam(
+            parameters,
+            [parameter.grad for parameter in parameters if parameter.grad is not None],
+            [state["exp_avg"] for state in states],
+            [state["exp_avg_sq"] for state in states],
+            [],
+            [state["step"] for state in states],
+            fused=fused,
+            amsgrad=False,
+            beta1=self._settings.betas[0],
+            beta2=self._settings.betas[1],
+            lr=rate,
+            weight_decay=decay,
+            eps=self._settings.eps,
+            maximize=False,
+            decoupled_weight_decay=True,
+        )
+
+
+def orthogonalised(
+    matrix: Float[Tensor, "rows columns"], iterations: int = 5
+) -> Float[Tensor, "rows columns"]:
+    """About U Vᵀ of matrix = U Σ Vᵀ: the same directions, all about as long.
+
+    X ← X / ‖X‖, and then so many times  X ← a X + b (X Xᵀ) X + c (X Xᵀ)² X, a Newton–Schulz
+    iteration whose polynomial lifts small singular values so fast that five bring those above a
+    hundredth of the norm to 0.7 … 1.2 (Jordan et al., 2024). A matrix of zeros stays one.
+    """
+    rows, columns = matrix.shape
+    x = matrix if rows <= columns else matrix.mT  # X Xᵀ is the smaller one
+    x = x / x.norm().clamp(min=_LEAST)
+    for _ in range(iterations):
+        square = linear(x, x)
+        mixed = torch.add(_B * square, linear(square, square.mT), alpha=_C)
+        x = torch.add(linear(mixed, x.mT), x, alpha=_A)
+    return x if rows <= columns else x.mT
+
+
+def hidden_matrices(model: nn.Module) -> list[nn.Parameter]:
+    """The parameters with rows and columns that are no embedding, and not the model's last map.
+
+    That is what a model calls `output`: its rows are words or labels, as those of an embedding
+    are, and have lengths of their own.
+    """
+    last = getattr(model, "output", None)
+    apart = [m for m in model.modules() if isinstance(m, nn.Embedding) or m is last]
+    kept = {id(parameter) for module in apart for parameter in module.parameters()}
+    return [
+        parameter
+        for parameter in model.parameters()
+        if parameter.ndim == 2 and min(parameter.shape) > 1 and id(parameter) not in kept
+    ]
+
+
+# The optimiser, and its state by the names of the parameters.
+
+
+def _adam_unless_said(optimiser: Any) -> Any:
+    return {"kind": "adam", **optimiser} if isinstance(optimiser, Mapping) else optimiser
+
+
+OptimiserConfig = Annotated[
+    AdamConfig | AdamWConfig | MuonConfig,
+    Field(discriminator="kind"),
+    BeforeValidator(_adam_unless_said),
+]
+
+
+def moments(optimiser: torch.optim.Optimizer, model: nn.Module) -> dict[str, Tensor]:
+    """The state of every parameter as `parameter/key` → tensor: steps and moments."""
+    return {
+        f"{name}/{key}": value
+        for name, parameter in model.named_parameters()
+        for key, value in optimiser.state.get(parameter, {}).items()
+    }
+
+
+def restore_moments(
+    optimiser: torch.optim.Optimizer,
+    model: nn.Module,
+    saved: Mapping[str, Tensor],
+    part: Callable[[Tensor, Tensor], Tensor] = lambda tensor, like: tensor,
+) -> None:
+    """Put back what `moments` gave; `part` takes from a moment what belongs to a parameter here.
+
+    Errors: `AttlasError` for the state of a parameter that the model does not have.
+    """
+    ordered = (id(p) for group in optimiser.param_groups for p in group["params"])
+    order = {known: place for place, known in enumerate(ordered)}
+    places = {name: order[id(p)] for name, p in model.named_parameters()}
+    state: dict[int, dict[str, Tensor]] = {}
+    for name, value in saved.items():
+        parameter, _, key = name.rpartition("/")
+        if parameter not in places:
+            raise AttlasError(
+                "the optimiser's state of a parameter of this model",
+                repr(parameter),
+                "resume with the recipe that the run began with",
+            )
+        own = model.get_parameter(parameter)
+        mine = part(value, own) if value.shape == own.shape else value  # `step` is one number
+        state.setdefault(places[parameter], {})[key] = mine.clone()
+    optimiser.load_state_dict({**optimiser.state_dict(), "state": state})

@@ -1,0 +1,216 @@
+"""What a training works on, and the beginning of its folder."""
+
+import json
+import platform
+import subprocess
+import tomllib
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+import torch
+
+import attlas
+from attlas._files import LOCK, TEMPORARY, explained, sync, write_durably
+from attlas._hardware import processor_name
+from attlas._text import amount
+from attlas.config import read_toml, write_toml
+from attlas.data.lines import check_given_again
+from attlas.errors import AttlasError
+from attlas.runs import CONFIG, LAST, PROVENANCE, Run, Shelf
+from attlas.runs.checkpoints import read_seal
+from attlas.runs.seal import check_sealed
+from attlas.training.events import Preparing, Report, silent
+from attlas.training.initialization import INITIAL, InitialWeights
+from attlas.training.recipe import Recipe, check_led, check_same
+from attlas.training.tasks import task_of
+from attlas.training.tasks.base import AnyTask, SplitsLike
+
+# Where the numbers of a run come from.
+
+
+def provenance(splits: SplitsLike, example: str, seed: int) -> dict[str, Any]:
+    """Versions, machine, commit, seed, and the checksum of each split."""
+    return {
+        **this_attlas(),
+        "python": platform.python_version(),
+        "torch": torch.__version__,
+        "machine": platform.platform(),
+        "processor": processor_name(),
+        "seed": seed,
+        "data": checksums(splits, example),
+    }
+
+
+def this_attlas() -> dict[str, str | None]:
+    """The code that is running: its version, and its commit (None outside a checkout)."""
+    return {"attlas": _version("attlas"), "commit": _commit()}
+
+
+def checksums(splits: SplitsLike, example: str) -> dict[str, dict[str, Any]]:
+    """Name, number of examples (such as "pairs") and SHA-256 of each split."""
+    named = {"train": splits.train, "valid": splits.valid, "test": splits.test}
+    return {
+        name: {"name": corpus.name, f"{example}s": len(corpus), "sha256": corpus.checksum}
+        for name, corpus in named.items()
+    }
+
+
+def _version(package: str) -> str | None:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return None
+
+
+def _commit() -> str | None:
+    """The commit of the checkout that attlas runs from, "+" where files differ from it."""
+    file = Path(attlas.__file__)
+
+    def git(*words: str) -> str | None:
+        try:
+            done = subprocess.run(
+                ["git", "-C", str(file.parent), *words], capture_output=True, text=True, timeout=10
+            )
+        except (OSError, subprocess.TimeoutExpired):
+            return None
+        return done.stdout.strip() if done.returncode == 0 else None
+
+    if git("ls-files", "--error-unmatch", file.name) is None:  # a checkout of something else
+        return None
+    commit, changes = git("rev-parse", "HEAD"), git("status", "--porcelain", "--", ".")
+    return f"{commit}+" if commit and changes else commit
+
+
+_VOCABULARIES = {"tokenizer", "source", "target", "labels"}  # the stems of their files
+
+
+def prepared(
+    recipe: Recipe, folder: Path, report: Report = silent, splits: SplitsLike | None = None
+) -> AnyTask:
+    """Load the data, and begin the folder or check that it was begun with the same recipe and data.
+
+    A folder without a checkpoint is begun anew: nothing was trained that another recipe would
+    spoil. `config.toml` is written last: a new folder that has one has all the rest.
+    `splits`: the data where it is loaded already.
+    Errors: `AttlasError` where recipe or data are not those it began with.
+    """
+    begun = Shelf(folder).begun()
+    if begun:
+        _check_sealed(Shelf(folder))
+        check_same(_began_with(folder), recipe, folder)
+    if (folder / CONFIG).is_file():
+        if recipe.data.passing:
+            check_given_again(folder, f"give it again: attlas train {folder} < DATA")
+        if not begun:
+            report(_news(f"no checkpoint yet in {folder}: starting over"))
+    splits, kind = splits or recipe.data.load(), task_of(recipe)
+    some = f"the {amount(len(splits.train), f'training {kind.example}')}"
+    there = begun or recipe.training.init_from
+    report(_news(f"encoding {some}" if there else f"building vocabularies from {some}, encoding"))
+    if begun:
+        _check_data(Run(folder), recipe, splits, kind.example)
+        vocabularies = kind.vocabularies_in(folder)
+    else:
+        initial = InitialWeights.of(recipe)
+        if initial is None:
+            vocabularies = kind.vocabularies_of(recipe, splits)
+        else:
+            initial.check_labels(splits)
+            vocabularies = initial.vocabularies()
+        with explained(folder):
+            vocabularies.save(folder)
+            for path in folder.iterdir():
+                if path.stem in _VOCABULARIES:
+                    sync(path)
+        facts = {
+            **provenance(splits, kind.example, recipe.seed),
+            **({} if initial is None else {INITIAL: initial.facts()}),
+            "recipe": tomllib.loads(write_toml(recipe.tables())),
+        }
+        told = json.dumps(facts, indent=2, ensure_ascii=False)
+        write_durably(folder / PROVENANCE, told.encode() + b"\n")
+    config = write_toml(recipe.tables()).encode()
+    if not begun or (folder / CONFIG).read_bytes() != config:
+        write_durably(folder / CONFIG, config)
+    return kind(recipe, splits, vocabularies)
+
+
+def _check_sealed(shelf: Shelf) -> None:
+    """That nothing else of the folder has changed since its last checkpoint: first, because damage
+    to a file looks like another recipe, or like other data."""
+    if name := shelf.named(LAST):
+        check_sealed(shelf.run, name, read_seal(shelf.path(name)))
+
+
+def _began_with(folder: Path) -> Recipe:
+    """The recipe of the first sitting: somebody may have edited `config.toml` since."""
+    known = Run(folder).provenance().get("recipe")
+    if known is None:  # begun before attlas noted it there
+        return Recipe.read(read_toml(folder / CONFIG), str(folder / CONFIG))
+    return Recipe.read(known, str(folder / PROVENANCE))
+
+
+def joined(recipe: Recipe, folder: Path) -> AnyTask:
+    """What `prepared` gave the first process of a fleet, in another one.
+
+    Errors: `AttlasError` where this process has another recipe than the first, finds other data, or
+    no such folder.
+    """
+    kind = task_of(recipe)
+    if not (folder / CONFIG).is_file():
+        raise AttlasError(
+            f"the folder {folder}, which the first process of this training has made",
+            "no such run",
+            "train in a folder that every machine sees under the same name",
+        )
+    check_led(Recipe.read(read_toml(folder / CONFIG), str(folder / CONFIG)), recipe)
+    splits = recipe.data.load()
+    _check_data(Run(folder), recipe, splits, kind.example)
+    return kind(recipe, splits, kind.vocabularies_in(folder))
+
+
+def check_folder(folder: Path) -> None:
+    """That a folder is a run's, or holds nothing but what a killed beginning of one leaves.
+
+    Errors: `AttlasError` that names what else is there.
+    """
+    if (folder / CONFIG).is_file():
+        return
+    others = sorted(path.name for path in folder.iterdir())
+    if LOCK in others:  # then attlas has been here, and these may be its own
+        others = [name for name in others if not _of_a_beginning(Path(name))]
+    if others:
+        raise AttlasError(
+            f"an empty folder, or the folder of a run, at {folder}",
+            f"a folder without {CONFIG} that holds {', '.join(others[:3])}",
+            "choose another folder",
+        )
+
+
+def _of_a_beginning(path: Path) -> bool:
+    return (
+        path.name in (LOCK, PROVENANCE)
+        or path.suffix == TEMPORARY
+        or (path.stem in _VOCABULARIES and path.suffix in (".model", ".json"))
+    )
+
+
+def _news(what: str) -> Preparing:
+    return Preparing(update=0, epoch=0, seconds=0.0, what=what)
+
+
+def _check_data(run: Run, recipe: Recipe, splits: SplitsLike, example: str) -> None:
+    again = "restore the data"
+    if recipe.data.passing:
+        again = "it came from the standard input: give the same there again"
+    before, now = run.provenance().get("data", {}), checksums(splits, example)
+    for name in ("train", "valid"):
+        was, is_ = before.get(name, {}), now[name]
+        if was.get("sha256") != is_["sha256"]:
+            raise AttlasError(
+                f"the {name} data with which {run.path} began "
+                f"({amount(was.get(f'{example}s', 0), example)} of {was.get('name')})",
+                f"other {example}s ({amount(is_[f'{example}s'], example)} of {is_['name']})",
+                f"{again} to go on with that run, or choose another folder for a new one",
+            )

@@ -1,0 +1,219 @@
+"""Classification: one text in, one label out."""
+
+from collections import Counter
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import ClassVar
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from attlas._text import amount
+from attlas.data import (
+    Bucketed,
+    LabelledBatch,
+    LabelledBatches,
+    LabelledSplits,
+    LabelledVocabularies,
+    Labels,
+    batches_by_length,
+    build_vocabulary,
+    encode_labelled,
+    labelled_batch,
+    labels_told,
+    sample_labelled,
+)
+from attlas.errors import AttlasError, listed
+from attlas.metrics import label_scores, macro_f1
+from attlas.models import Classifier, ClassifierConfig, build_classifier
+from attlas.models.classifier import out_of_sight
+from attlas.models.transformer.config import patterns_of
+from attlas.training.events import Validated
+from attlas.training.loss import consistent_cross_entropy, cross_entropy
+from attlas.training.recipe import Recipe
+from attlas.training.tasks.base import Measurement, Task, finite
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TextsValidated(Validated):
+    """Nats per text; the part of the texts that got the right label, 0 … 1; how many they are; the
+    mean F1 of the labels (see `macro_f1`).
+    """
+
+    accuracy: float
+    texts: int
+    macro_f1: float
+
+    def scores(self) -> list[str]:
+        return [f"{self.accuracy:.2%} of {self.texts:,} right", f"macro-F1 {self.macro_f1:.2%}"]
+
+
+@dataclass(frozen=True, slots=True)
+class TextsMeasured(Measurement):
+    """What `TextsValidated` tells."""
+
+    event: ClassVar[type[Validated]] = TextsValidated
+    accuracy: float
+    texts: int
+    macro_f1: float
+
+
+class Classifying(Task[LabelledSplits, LabelledVocabularies]):
+    """−Σ_n w(label_n) log p(label_n | text_n), smoothed as `training.smoothing` says; w are the
+    class weights.
+
+    Validated without smoothing and weights on every text, whatever its length; what is too long for
+    a batch is one of its own.
+    """
+
+    example = "text"
+    counted = "text"
+
+    def __init__(
+        self, recipe: Recipe, splits: LabelledSplits, vocabularies: LabelledVocabularies
+    ) -> None:
+        super().__init__(recipe, splits, vocabularies)
+        self._valid = encode_labelled(splits.valid, vocabularies)
+        self._check_positions()
+        self._unseen = self._told_of_reach()
+
+    @staticmethod
+    def vocabularies_of(recipe: Recipe, splits: LabelledSplits) -> LabelledVocabularies:
+        train = splits.train
+        text = build_vocabulary(recipe.vocabulary, train.texts, "vocabulary")
+        return LabelledVocabularies(text, Labels.of(train.labels))
+
+    @staticmethod
+    def vocabularies_in(folder: Path) -> LabelledVocabularies:
+        return LabelledVocabularies.load(folder)
+
+    def encoded(self, epoch: int | None = None) -> LabelledBatches:
+        recipe, train, sampling = self.recipe, self.splits.train, self.recipe.vocabulary.sampling
+        if epoch is None:
+            encoded = encode_labelled(train, self.vocabularies)
+        else:
+            encoded = sample_labelled(train, self.vocabularies, sampling, recipe.seed, epoch)
+        return LabelledBatches(encoded, recipe.batching, recipe.seed, self.class_weights)
+
+    @cached_property
+    def class_weights(self) -> Float[Tensor, " classes"] | None:
+        """How much a text of each label counts; None: all alike."""
+        given, names = self.recipe.training.class_weights, self.vocabularies.labels.names
+        if given == "none":
+            return None
+        if isinstance(given, str):
+            counts = Counter(self.splits.train.labels)
+            texts = len(self.splits.train)
+            weights = {name: texts / (len(counts) * count) for name, count in counts.items()}
+        else:
+            unknown = sorted(given.keys() - set(names))
+            if unknown:
+                raise AttlasError(
+                    f"weights of the labels {self.vocabularies.labels} in training.class_weights",
+                    f"one of {', '.join(map(repr, unknown))}",
+                    "name labels of the training data",
+                )
+            weights = dict(given)
+        return torch.tensor([weights.get(name, 1.0) for name in names])
+
+    def build(self) -> Classifier:
+        vocabularies = self.vocabularies
+        return build_classifier(self.config, len(vocabularies.text), len(vocabularies.labels))
+
+    @property
+    def config(self) -> ClassifierConfig:
+        """The settings of its model."""
+        config = self.recipe.model
+        assert isinstance(config, ClassifierConfig)  # or this would be another task
+        return config
+
+    def loss(
+        self,
+        model: Classifier,
+        batch: LabelledBatch,
+        number: int,
+        scale: float,
+        generator: torch.Generator,
+        parameters: list[nn.Parameter],
+    ) -> Float[Tensor, ""]:
+        settings = self.recipe.training
+        if alpha := settings.consistency_at(number):
+            twice = model(batch.source.repeat(2, 1), batch.source_real.repeat(2, 1))
+            readings = twice.unflatten(0, (2, -1)).transpose(0, 1)
+            return consistent_cross_entropy(
+                readings, batch.labels, settings.smoothing, alpha, batch.class_weights
+            )
+        logits = model(batch.source, batch.source_real)
+        return cross_entropy(logits, batch.labels, settings.smoothing, batch.class_weights)
+
+    def _check_positions(self) -> None:
+        """That no text is longer than there are positions: now rather than in the middle."""
+        recipe, model = self.recipe, self.config
+        if model.positions != "learned":
+            return
+        # Sampled subwords may be as many as are let pass.
+        train = recipe.batching.max_length if recipe.vocabulary.sampling else self._plain.longest
+        longest = 1 + max(train, int(self._valid.source.lengths.max(initial=0)))
+        if longest > model.longest:
+            raise AttlasError(
+                f"model.longest of {longest} at least, the tokens of the longest text with its end",
+                str(model.longest),
+                "raise it, or set model.positions = 'sinusoidal'",
+            )
+
+    def _told_of_reach(self) -> str:
+        """What is to be told where the first token, which alone is pooled, sees no text whole."""
+        model = self.config
+        if model.pooling != "first":
+            return ""
+        lengths = self._lengths()
+        unseen = out_of_sight(patterns_of(model.patterns, model.layers), lengths.tolist())
+        texts = sum(map(bool, unseen))
+        if not texts:
+            return ""
+        seeing = [f"either({pattern}, landmarks(0))" for pattern in model.patterns]
+        return (
+            f"WARNING: {texts:,} of {amount(len(unseen), 'text')} are not read whole. "
+            "model.pooling = 'first' reads the first token alone, and with model.patterns = "
+            f"{list(model.patterns)} in {amount(model.layers, 'layer')} it never sees "
+            f"{sum(unseen):,} of {amount(int(lengths.sum()), 'token')}: "
+            f"set model.pooling = 'mean' or 'attentive', or model.patterns = {seeing}"
+        )
+
+    def _lengths(self) -> NDArray[np.int64]:
+        """How many tokens of each text are read, in training and in validation."""
+        assert isinstance(self._plain, LabelledBatches)
+        batching, train = self.recipe.batching, self._plain.encoded.source.lengths
+        fit = train <= batching.max_length
+        read = train[fit] if batching.overlong == "skip" else train.clip(max=batching.max_length)
+        return np.concatenate([read, self._valid.source.lengths])
+
+    def notes(self, batches: Bucketed[LabelledBatch]) -> list[str]:
+        told = [*super().notes(batches), labels_told(self.splits.train)]
+        if self.class_weights is not None:
+            weights = zip(self.vocabularies.labels.names, self.class_weights.tolist(), strict=True)
+            told.append(f"class weights: {listed(f'{name} {w:.4g}' for name, w in weights)}")
+        return [*told, self._unseen] if self._unseen else told
+
+    @torch.no_grad()
+    def measure(self, model: Classifier) -> TextsMeasured:
+        was_training, device = model.training, next(model.parameters()).device
+        model.eval()
+        loss, texts = 0.0, self._valid
+        names = self.vocabularies.labels.names
+        given = [""] * len(texts)
+        sources = [texts.source[place] for place in range(len(texts))]
+        for indices in batches_by_length(sources, self.recipe.batching.tokens):
+            batch = labelled_batch(texts, indices).to(device)
+            logits = model(batch.source, batch.source_real).float()
+            loss += cross_entropy(logits, batch.labels).item()
+            for place, number in zip(indices, logits.argmax(1).tolist(), strict=True):
+                given[place] = names[number]
+        model.train(was_training)
+        scores = label_scores(self.splits.valid.labels, given, names)
+        right = sum(score.right for score in scores.values()) / len(texts)
+        return TextsMeasured(finite(loss / len(texts)), right, len(texts), macro_f1(scores))

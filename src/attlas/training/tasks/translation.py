@@ -1,0 +1,203 @@
+"""Translation: one sentence in, another out."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from attlas._text import amount
+from attlas.data import (
+    Batch,
+    Batches,
+    Bucketed,
+    Corpus,
+    Splits,
+    Vocabularies,
+    build_vocabularies,
+    corpus_of,
+    encode_corpus,
+    sample_corpus,
+)
+from attlas.data.normalization import normalized
+from attlas.errors import AttlasError
+from attlas.metrics import better_tokenizers
+from attlas.models import ClassifierConfig, SequenceToSequence, TransformerConfig, build
+from attlas.training.events import Validated
+from attlas.training.loss import consistent_sequence_loss, cross_entropy, sequence_loss
+from attlas.training.recipe import Recipe
+from attlas.training.scheduled_sampling import sampled, teacher_forced
+from attlas.training.tasks.base import Measurement, Task, finite
+from attlas.training.validation import evaluate, validation_loss
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TranslationsValidated(Validated):
+    """Nats per token; BLEU with its signature and the part of the sentences that is exactly right,
+    0 … 1 (None: not translated); how many sentences were translated.
+    """
+
+    bleu: float | None
+    signature: str | None
+    accuracy: float | None
+    sentences: int
+
+    def scores(self) -> list[str]:
+        told = [] if self.bleu is None else [f"BLEU {self.bleu:.2f}"]
+        if self.accuracy is not None:
+            told.append(f"{self.accuracy:.1%} of {self.sentences:,} exactly right")
+        return told
+
+
+@dataclass(frozen=True, slots=True)
+class TranslationsMeasured(Measurement):
+    """What `TranslationsValidated` tells."""
+
+    event: ClassVar[type[Validated]] = TranslationsValidated
+    bleu: float | None = None
+    signature: str | None = None
+    accuracy: float | None = None
+    sentences: int = 0
+
+
+class Translating(Task[Splits, Vocabularies]):
+    """−Σ_t log p(y_t | y_<t, x): the loss of `sequence_loss`, fed as `training.feeding` says."""
+
+    example = "pair"
+    counted = "token"
+
+    def __init__(self, recipe: Recipe, splits: Splits, vocabularies: Vocabularies) -> None:
+        super().__init__(recipe, splits, vocabularies)
+        encoded = encode_corpus(splits.valid, vocabularies)
+        self.valid_batches = Batches(encoded, recipe.batching, recipe.seed)
+        validation = recipe.training.validation
+        self._translated = encoded.source.lengths[: validation.sentences]
+        if not validation.translate:
+            self._translated = self._translated[:0]
+        self._check_positions()
+
+    @staticmethod
+    def vocabularies_of(recipe: Recipe, splits: Splits) -> Vocabularies:
+        return build_vocabularies(recipe.vocabulary, splits.train.pairs)
+
+    @staticmethod
+    def vocabularies_in(folder: Path) -> Vocabularies:
+        return Vocabularies.load(folder)
+
+    def encoded(self, epoch: int | None = None) -> Batches:
+        recipe, train, sampling = self.recipe, self.splits.train, self.recipe.vocabulary.sampling
+        if epoch is None:
+            encoded = encode_corpus(train, self.vocabularies)
+        else:
+            encoded = sample_corpus(train, self.vocabularies, sampling, recipe.seed, epoch)
+        return Batches(encoded, recipe.batching, recipe.seed)
+
+    def _check_positions(self) -> None:
+        """That no side of a pair is longer than there are positions: now, not in the middle."""
+        recipe, model = self.recipe, self.recipe.model
+        if not isinstance(model, TransformerConfig) or model.positions != "learned":
+            return
+        # Sampled subwords may be as many as are let pass.
+        train = recipe.batching.max_length if recipe.vocabulary.sampling else self._plain.longest
+        most = recipe.training.validation.decoding.longest_source
+        read = int(self._translated.max(initial=0))
+        longest = 1 + max(train, self.valid_batches.longest, min(read, most) if most else read)
+        if longest > model.longest:
+            raise AttlasError(
+                f"model.longest of {longest} at least, the tokens of the longest side of a pair "
+                "with its begin or end",
+                str(model.longest),
+                "raise it, lower batching.max_length and "
+                "training.validation.decoding.longest_source, or set model.positions = "
+                "'sinusoidal'",
+            )
+
+    def build(self) -> SequenceToSequence[Any]:
+        config, vocabularies = self.recipe.model, self.vocabularies
+        assert not isinstance(config, ClassifierConfig)  # or this would be another task
+        return build(config, len(vocabularies.source), len(vocabularies.target))
+
+    def loss(
+        self,
+        model: SequenceToSequence[Any],
+        batch: Batch,
+        number: int,
+        scale: float,
+        generator: torch.Generator,
+        parameters: list[nn.Parameter],
+    ) -> Float[Tensor, ""]:
+        settings = self.recipe.training
+        wanted, real = batch.wanted, batch.wanted_real
+        if alpha := settings.consistency_at(number):
+            features = teacher_forced(model, batch.twice())
+            return consistent_sequence_loss(
+                model.logits, features, wanted, real, settings.smoothing, alpha, parameters, scale
+            )
+        probability = self.teacher_forcing(number)
+        if probability >= 1.0:  # all positions at once
+            features = teacher_forced(model, batch)
+            return sequence_loss(
+                model.logits, features, wanted, real, settings.smoothing, parameters, scale
+            )
+        logits = sampled(model, batch, probability, settings.feeding.token, generator)
+        return cross_entropy(logits[real], wanted[real], settings.smoothing)
+
+    def teacher_forcing(self, number: int) -> float:
+        return self.recipe.training.feeding.probability(number - 1)
+
+    def measure(self, model: SequenceToSequence[Any]) -> TranslationsMeasured:
+        settings = self.recipe.training.validation
+        loss = finite(validation_loss(model, self.valid_batches))
+        if not settings.translate:
+            return TranslationsMeasured(loss)
+        corpus = self.valid_corpus()
+        found = evaluate(
+            model, corpus, self.vocabularies, settings.decoding, settings.bleu_tokenizer
+        )
+        value, signature = found.bleu.value, found.bleu.signature
+        return TranslationsMeasured(loss, value, signature, found.accuracy, len(corpus))
+
+    def valid_corpus(self) -> Corpus:
+        """What is translated at each validation."""
+        valid, most = self.splits.valid, self.recipe.training.validation.sentences
+        return valid if most is None else corpus_of(valid.pairs[:most], valid.name)
+
+    def notes(self, batches: Bucketed[Any]) -> list[str]:
+        told, left = super().notes(batches), self.valid_batches.report
+        if left.skipped:
+            told.append(str(left))
+        form = self.recipe.vocabulary.normalization
+        others = sum(normalized(text, form) != text for text in self.splits.valid.targets)
+        if others:
+            told.append(
+                f"WARNING: {others:,} of {amount(len(self.splits.valid), 'target')} of "
+                f"{self.splits.valid.name} are not in the form {form.upper()} of Unicode, in which "
+                "the model writes: BLEU compares them as they stand"
+            )
+        told += self._unfit_tokenizer()
+        most = self.recipe.training.validation.decoding.longest_source
+        cut = int((self._translated > most).sum()) if most else 0
+        if cut:
+            told.append(
+                f"{cut:,} of {amount(len(self._translated), 'source')} of {self.splits.valid.name} "
+                f"longer than training.validation.decoding.longest_source = {most:,}: a validation "
+                "translates no more than so many tokens of each"
+            )
+        return told
+
+    def _unfit_tokenizer(self) -> list[str]:
+        """That BLEU would take each sentence for a token."""
+        settings = self.recipe.training.validation
+        if not settings.translate:
+            return []
+        fitting = better_tokenizers(self.splits.valid.targets, settings.bleu_tokenizer)
+        if not fitting:
+            return []
+        return [
+            f"WARNING: the targets of {self.splits.valid.name} have no spaces between words: BLEU "
+            f"with the tokens of {settings.bleu_tokenizer} says little; set "
+            f'training.validation.bleu_tokenizer = "{fitting[0]}"'
+            + "".join(f' or "{other}"' for other in fitting[1:])
+        ]

@@ -1,0 +1,111 @@
+"""How good a model is on a corpus."""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import torch
+from torch import nn
+
+from attlas.data import Batches, Corpus, Vocabularies, Vocabulary
+from attlas.data.vocabulary import UNKNOWN
+from attlas.decoding import DecodingConfig
+from attlas.inference import Translation, Translator
+from attlas.metrics import BleuTokenizer, Score, corpus_bleu
+from attlas.models import SequenceToSequence
+from attlas.training.checkpointing import TrainingState
+from attlas.training.logging import Teller
+from attlas.training.loss import sequence_loss
+from attlas.training.scheduled_sampling import teacher_forced
+from attlas.training.tasks.base import AnyTask
+
+
+@dataclass(frozen=True, slots=True)
+class Evaluation:
+    """Translations of a corpus in its order, their BLEU, and the part that is `exactly_right`."""
+
+    translations: tuple[str, ...]
+    bleu: Score
+    accuracy: float
+
+
+@torch.no_grad()
+def validation_loss(model: SequenceToSequence[Any], batches: Batches) -> float:
+    """Nats per real target token, teacher-forced, without dropout or smoothing.
+
+    Over the pairs that `batches` has not left out (see `batches.report`).
+    """
+    was_training, device = model.training, next(model.parameters()).device
+    model.eval()
+    total, tokens = 0.0, 0
+    for indices in batches.epoch(0):
+        batch = batches.batch(indices).to(device)
+        features = teacher_forced(model, batch)
+        loss = sequence_loss(model.logits, features, batch.wanted, batch.wanted_real, 0.0, [])
+        total += loss.item()
+        tokens += batch.tokens
+    model.train(was_training)
+    return total / tokens
+
+
+def evaluate(
+    model: SequenceToSequence[Any],
+    corpus: Corpus,
+    vocabularies: Vocabularies,
+    decoding: DecodingConfig,
+    bleu_tokenizer: BleuTokenizer = "13a",
+) -> Evaluation:
+    """Translate a corpus as every `Translator` does, and score it against its other side, as
+    `corpus_bleu` does.
+    """
+    was_training = model.training
+    found = list(Translator.of(model, vocabularies, decoding).many(corpus.sources))
+    model.train(was_training)
+    texts = tuple(translation.text for translation in found)
+    bleu = corpus_bleu(texts, corpus.targets, bleu_tokenizer)
+    wanted = [vocabularies.target.encode(text) for text in corpus.targets]
+    right = exactly_right(found, wanted, vocabularies.target)
+    return Evaluation(texts, bleu, sum(right) / len(right))
+
+
+def exactly_right(
+    translations: Sequence[Translation], wanted: Sequence[Sequence[int]], vocabulary: Vocabulary
+) -> list[bool]:
+    """Which translations have the tokens of their reference, whose ids are `wanted`, and ended
+    there.
+
+    What was cut off is not right, whatever its text, and a word that the vocabulary does not know
+    cannot be.
+    """
+    return [
+        translation.finished
+        and UNKNOWN not in ids
+        and translation.tokens[:-1] == tuple(vocabulary.pieces(ids))  # without END
+        for translation, ids in zip(translations, wanted, strict=True)
+    ]
+
+
+# Who measures a model on the validation set, and says whether it is the best so far.
+
+
+class Judge:
+    """Measures by the criterion of the recipe, and tells what came out."""
+
+    def __init__(self, task: AnyTask, teller: Teller) -> None:
+        self.task, self.teller = task, teller
+        self.criterion = task.recipe.training.validation
+
+    def judged(
+        self,
+        model: nn.Module,
+        checkpoint: str,
+        state: TrainingState,
+        best: tuple[float, float] | None,
+    ) -> tuple[tuple[float, float], bool]:
+        """The value of the criterion, and whether it beats the best; both are told."""
+        found = self.task.measure(model)
+        value = found.judged(self.criterion.criterion)
+        better = self.criterion.better(value, best)
+        moment = self.teller.clock.moment(state)
+        self.teller.tell(found.event(**moment, checkpoint=checkpoint, best=better, **asdict(found)))
+        return value, better

@@ -1,0 +1,151 @@
+"""`attlas figure` of a part of a trace: a layer, a text, a query."""
+
+import re
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+import torch
+
+from attlas.errors import AttlasError
+from attlas.figures import maps_of
+from attlas.recording import Trace, observe
+from support.command_line import called
+
+ENCODER = {".41", ".59", ".52", ".48"}  # of the first text
+DECODER = {".11", ".89", ".72", ".28"}
+
+
+def figure(*arguments: object) -> tuple[int, str, str]:
+    return called("figure", *arguments)
+
+
+def drawn(path: Path) -> tuple[set[str], set[str]]:
+    """The weights and the other texts that stand in a figure."""
+    found = ElementTree.parse(path).iter("{http://www.w3.org/2000/svg}text")
+    texts = {text.text or "" for text in found}
+    weights = {text for text in texts if re.fullmatch(r"\.\d\d", text)}
+    return weights, texts - weights
+
+
+def test_a_query_becomes_the_bars_of_its_own_weights(two_texts: Path, tmp_path: Path) -> None:
+    for query, token, weights in ((0, "a", {".11", ".89"}), (1, "dog", {".72", ".28"})):
+        path = tmp_path / f"{query}.svg"
+        of_one = ("--layer", "decoder", "--query", query)
+        assert figure(two_texts, *of_one, "-o", path) == (0, f"{path}\n", "")
+        found, texts = drawn(path)
+        assert found == weights
+        assert texts >= {"ein", "Hund", "source", "attention weight"}
+        assert {text for text in texts if text.startswith("“")} == {f"“{token}”"}
+
+
+@pytest.mark.parametrize(
+    ("layer", "weights"),
+    [(None, ENCODER | DECODER), ("decoder", DECODER), ("encoder.attention", ENCODER)],
+)
+def test_of_a_layer_its_own_map_alone_is_drawn(
+    two_texts: Path, tmp_path: Path, layer: str | None, weights: set[str]
+) -> None:
+    of_layer = () if layer is None else ("--layer", layer)
+    assert figure(two_texts, *of_layer, "-o", tmp_path / "m.svg")[0] == 0
+    found, texts = drawn(tmp_path / "m.svg")
+    assert found == weights
+    named = {"encoder.attention", "decoder.attention"} if layer is None else set()
+    assert {text for text in texts if "attention" in text} == {*named, "attention weight"}
+
+
+def test_another_row_is_another_text(two_texts: Path, tmp_path: Path) -> None:
+    assert figure(two_texts, "--row", 1, "-o", tmp_path / "m.svg")[0] == 0
+    weights, texts = drawn(tmp_path / "m.svg")
+    assert weights == {".43", ".57", ".54", ".46", ".13", ".87", ".74", ".26"}
+    assert texts >= {"zwei", "Katzen", "two", "cats"}
+    assert not texts & {"ein", "Hund", "a", "dog"}
+
+
+def test_tokens_that_leave_padding_unnamed_are_told_once(two_texts: Path, tmp_path: Path) -> None:
+    trace = Trace.load(two_texts)
+    trace.label([["ein", "Hund"], ["Katzen"]], [["a", "dog"], ["cats"]])
+    trace.save(tmp_path / "t.safetensors")
+    code, _, error = figure(tmp_path / "t.safetensors", "--row", 1, "-o", tmp_path / "m.svg")
+    told = "attlas: row 1 has 1 token for 2 places, some of padding: positions are shown; "
+    assert (code, error) == (0, f"{told}label the padding too\n")
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        (("--row", 5), "a batch row from 0 to 1; got 5; choose a row of the trace"),
+        (
+            ("--query", 1),
+            "one map to take a query of; got 2: encoder.attention; decoder.attention; choose one "
+            "with --layer",
+        ),
+    ],
+)
+def test_what_is_not_there_or_not_one_thing_is_told_with_what_helps(
+    two_texts: Path, tmp_path: Path, options: tuple[object, ...], told: str
+) -> None:
+    path = tmp_path / "m.svg"
+    assert figure(two_texts, *options, "-o", path) == (2, "", f"attlas: wanted {told}\n")
+    assert not path.exists()
+
+
+@pytest.fixture(scope="module")
+def searched(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Trace]:
+    """A search by three beams for two texts, by a model of Hugging Face."""
+    transformers = pytest.importorskip("transformers")
+    each = {"layers": 1, "attention_heads": 1, "ffn_dim": 8}
+    sizes = {f"{side}_{name}": n for name, n in each.items() for side in ("encoder", "decoder")}
+    config = transformers.BartConfig(
+        vocab_size=30, d_model=8, max_position_embeddings=32, forced_eos_token_id=None, **sizes
+    )
+    torch.manual_seed(0)
+    model = transformers.BartForConditionalGeneration(config).eval()
+    with observe(model) as trace:
+        model.generate(torch.randint(4, 30, (2, 5)), num_beams=3, max_new_tokens=4)
+    path = tmp_path_factory.mktemp("beams") / "beams.safetensors"
+    trace.save(path)
+    return path, trace
+
+
+@pytest.mark.parametrize("row", range(6))
+def test_each_row_of_a_beam_search_is_reached_in_the_decoder(
+    searched: tuple[Path, Trace], row: int
+) -> None:
+    _, trace = searched
+    for layer, rows in {"model.decoder": 6, "model.encoder": 2}.items():
+        if row >= rows:
+            with pytest.raises(AttlasError, match=f"a batch row from 0 to {rows - 1}; got {row};"):
+                maps_of(trace, row, layer=layer)
+            continue
+        for name, found in maps_of(trace, row, layer=layer).items():
+            expected = trace[name].weights()[row, 0]
+            weights = torch.from_numpy(found.rows(0, len(found.target)))
+            torch.testing.assert_close(weights, expected.double())
+
+
+def test_a_row_that_would_be_of_several_texts_is_refused(
+    searched: tuple[Path, Trace], tmp_path: Path
+) -> None:
+    path, trace = searched
+    assert len(maps_of(trace, 0)) == 3  # the first row is of the first text in all of them
+    for row in (1, 3):
+        code, _, error = figure(path, "--row", row, "-o", tmp_path / "map.svg")
+        assert code == 2
+        assert f"row {row} would be of several texts; got 2 rows of 'model.encoder" in error
+        assert "and 6 rows of 'model.decoder" in error
+        advised = ("--row", row, "--layer", "model.decoder.layers.0.encoder_attn")
+        assert figure(path, *advised, "-o", tmp_path / "map.svg")[0] == 0
+    assert figure(path, "--row", 6, "-o", tmp_path / "map.svg")[0] == 2
+
+
+def test_tokens_of_two_texts_do_not_name_the_six_rows_of_a_beam_search(
+    searched: tuple[Path, Trace],
+) -> None:
+    _, trace = searched
+    trace.label([list("abcde"), list("vwxyz")])
+    (encoder,) = maps_of(trace, 1, layer="model.encoder").values()
+    assert encoder.source == tuple("vwxyz")
+    for row in range(6):
+        (cross,) = maps_of(trace, row, layer="model.decoder.layers.0.encoder_attn").values()
+        assert cross.source == tuple("01234")

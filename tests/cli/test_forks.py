@@ -1,0 +1,64 @@
+"""`attlas translate` on several cores: the same lines, and nobody left behind by Ctrl-C."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from attlas._parallel import POSSIBLE
+
+pytestmark = pytest.mark.skipif(not POSSIBLE, reason="children are only used on Linux")
+TRANSLATE = [sys.executable, "-m", "attlas", "translate"]
+LINES = "".join(f"s{n % 7} s{n % 5} s3\n" * (n % 3) + "\n" for n in range(400)).encode()
+
+
+def with_threads(count: int) -> dict[str, str]:
+    return {**os.environ, "OMP_NUM_THREADS": str(count)}
+
+
+def children_of(process: int) -> list[int]:
+    listed = Path(f"/proc/{process}/task/{process}/children")
+    return [int(child) for child in listed.read_text(encoding="ascii").split()]
+
+
+@pytest.mark.parametrize("options", [[], ["--n-best", "2"], ["--window", "7"]])
+def test_two_processes_write_what_one_writes(run: Path, options: list[str]) -> None:
+    one, two = (
+        subprocess.run(
+            [*TRANSLATE, str(run), *options],
+            input=LINES,
+            env=with_threads(count),
+            capture_output=True,
+            check=True,
+        ).stdout
+        for count in (1, 2)
+    )
+    assert two == one
+    assert two.count(b"\n") >= LINES.count(b"\n")
+
+
+def test_ctrl_c_ends_the_children_too(run: Path, tmp_path: Path) -> None:
+    text = tmp_path / "long.txt"
+    text.write_bytes(LINES * 500)
+    with subprocess.Popen(
+        [*TRANSLATE, str(run), "--input", str(text), "--output", str(tmp_path / "out")],
+        env=with_threads(2),
+        stderr=subprocess.PIPE,
+    ) as process:
+        until = time.monotonic() + 120
+        while not (children := children_of(process.pid)) and time.monotonic() < until:
+            time.sleep(0.05)
+        process.send_signal(signal.SIGINT)
+        _, said = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert said == b"attlas: interrupted\n"
+    assert children
+    # Who was not yet at work when it came ends as it finds its pipe closed.
+    until = time.monotonic() + 60
+    while left := [child for child in children if Path(f"/proc/{child}").exists()]:
+        assert time.monotonic() < until, left
+        time.sleep(0.05)

@@ -1,0 +1,48 @@
+"""The explorer around a real translator of a real (untrained) model."""
+
+import pytest
+import torch
+from starlette.testclient import TestClient
+
+from attlas.data import Characters, Vocabularies
+from attlas.decoding import DecodingConfig
+from attlas.explorer import app
+from attlas.explorer.maps import unpack
+from attlas.inference import Translator
+from attlas.models import RecurrentConfig, build
+
+
+def translator(attention: str) -> Translator:
+    torch.manual_seed(1)
+    characters = Characters.built(["the quick brown fox jumps"], size=64)
+    vocabularies = Vocabularies(characters, characters)
+    config = RecurrentConfig.read(
+        {"embedding": 8, "hidden": 8, "encoder_hidden": 4, "attention": attention}, "a test"
+    )
+    model = build(config, len(characters), len(characters))
+    return Translator.of(model, vocabularies, DecodingConfig(beam=2))
+
+
+@pytest.mark.parametrize("attention", ["additive", "dot", "local"])
+def test_the_page_gets_the_weights_of_the_trace(attention: str) -> None:
+    speaking = translator(attention)
+    with TestClient(app(speaking), base_url="http://localhost") as client:
+        told = client.post("/api/translate", json={"text": "quick fox"}).json()
+        tile = unpack(client.get(f"/api/maps/{told['map']}/0").content)
+    translation = speaking("quick fox")
+    assert translation.trace is not None
+    assert told["text"] == translation.text
+    assert told["source"] == list(translation.source_tokens)
+    assert told["target"] == list(translation.tokens)
+    assert [layer["name"] for layer in told["layers"]] == ["decoder.attention"]
+    weights = translation.trace["decoder.attention"].weights()[0]
+    torch.testing.assert_close(tile, weights.float(), atol=1e-5, rtol=0)
+
+
+def test_a_model_without_attention_is_translated_all_the_same() -> None:
+    with TestClient(app(translator("none")), base_url="http://localhost") as client:
+        told = client.post("/api/translate", json={"text": "quick fox"}).json()
+        facts = client.get("/api/model").json()["facts"]
+    assert told["map"] is None
+    assert told["blank"] == "the model has no attention"
+    assert facts["parameters"] > 0

@@ -1,0 +1,66 @@
+"""Errors are short, whatever they tell of."""
+
+import pickle
+import string
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from attlas._files import parse_json
+from attlas.config import Config, overridden, read_toml
+from attlas.errors import AttlasError, quoted, shortened
+
+LONG = "x" * 1_000_000
+
+
+class Settings(Config):
+    number: int = 1
+    text: str = ""
+
+
+@given(st.text(), st.integers(1, 200))
+def test_a_value_that_is_short_is_quoted_as_python_writes_it(text: str, most: int) -> None:
+    assert (quoted(text, most) == repr(text)) == (len(text) <= most)
+    assert (shortened(text, most) == text) == (len(text) <= most)
+
+
+def test_a_long_value_is_told_by_its_beginning_and_its_length() -> None:
+    assert quoted(LONG) == f"'{'x' * 80}'… (1,000,000 characters)"
+    assert quoted(list(string.ascii_letters * 9), 9) == "['a', 'b'… (2,340 characters)"
+    assert quoted(12) == "12"
+
+
+@pytest.mark.parametrize("part", ["wanted", "came", "do"])
+def test_no_part_of_an_error_is_longer_than_a_person_reads(part: str) -> None:
+    error = AttlasError(**{"wanted": "w", "came": "c", "do": "d", part: f"{LONG} end"})
+    assert len(str(error)) < 2500
+    assert str(error).count("(1,000,004 characters)") == 1
+    assert getattr(error, part).endswith(" end")
+    assert str(pickle.loads(pickle.dumps(error))) == str(error)
+
+
+@pytest.mark.parametrize(
+    "table", [{"number": LONG}, {LONG: 1}, {"number": [LONG]}, {"text": {LONG: LONG}}], ids=range(4)
+)
+def test_a_setting_of_a_million_letters_is_told_in_a_few(table: dict[str, object]) -> None:
+    with pytest.raises(AttlasError) as caught:
+        Settings.read(table, "the test")
+    assert len(str(caught.value)) < 400
+
+
+def test_what_goes_too_deep_is_refused_wherever_it_is_read(tmp_path) -> None:
+    path = tmp_path / "deep.toml"
+    dots = ".".join("a" * 900)
+    for text in (f"{dots} = 1", f"[{dots}]\nb = 1", f"a = {'[' * 90}{']' * 90}"):
+        path.write_text(text)
+        with pytest.raises(
+            AttlasError, match=r"settings in .*deep.toml; got brackets within .* more than 64;"
+        ):
+            read_toml(path)
+    with pytest.raises(AttlasError, match="an assignment like"):
+        overridden({}, [f"{dots}=1"])
+    with pytest.raises(ValueError, match="more than 64 deep"):
+        parse_json("[" * 70 + "]" * 70)
+    assert parse_json('{"a": [["[[[["]]}' + " " * 9) == {"a": [["[[[["]]}
+    assert len(parse_json(f"[{'[],' * 200}[]]")) == 201

@@ -1,0 +1,575 @@
+import inspect
+
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as F
+from hypothesis import given
+from hypothesis import strategies as st
+
+from attlas.errors import AttlasError
+from attlas.layers import attend, attend_with_weights
+from attlas.patterns import both, causal, everywhere, landmarks, strided, window
+from attlas.reference import scaled_dot_product
+
+PATTERNS = [everywhere, causal, window(1), strided(2), both(causal, window(2)), landmarks(1)]
+DTYPES = [torch.float64, torch.float32, torch.bfloat16, torch.float16]
+
+
+def close(one, other, tolerance=1e-12):
+    torch.testing.assert_close(
+        torch.as_tensor(one), torch.as_tensor(other), atol=tolerance, rtol=tolerance
+    )
+
+
+def drawn(*shape, seed=0):
+    return torch.randn(shape, dtype=torch.float64, generator=torch.Generator().manual_seed(seed))
+
+
+@st.composite
+def questions(draw):
+    """Arrays of 2 to 4 axes, and some of the options that go with them."""
+    axes = draw(st.integers(2, 4))
+    sizes = st.integers(1, 3)
+    queries, slots, width, value_width = (draw(st.integers(1, 5)) for _ in range(4))
+    batch, key_heads, sharing = draw(sizes), draw(sizes), draw(sizes)
+    of_query = (batch, key_heads * sharing)[: axes - 2]
+    of_key = (batch, key_heads)[: axes - 2]
+    seed = draw(st.integers(0, 2**31))
+    noise = np.random.default_rng(seed)
+    arrays = [
+        noise.normal(size=(*of_query, queries, width)),
+        noise.normal(size=(*of_key, slots, width)),
+        noise.normal(size=(*of_key, slots, value_width)),
+    ]
+    options = {}
+    if draw(st.booleans()):
+        options["pattern"] = draw(st.sampled_from(PATTERNS))
+    if draw(st.booleans()):
+        options["first"] = draw(st.integers(-2, 5))
+    if draw(st.booleans()):
+        options["real"] = noise.random((*of_key[:1], slots)) < 0.7
+    for name in ("mask", "bias"):
+        if draw(st.booleans()):
+            shape = [1 if draw(st.booleans()) else size for size in (*of_query, queries, slots)]
+            values = np.asarray(noise.normal(size=shape[draw(st.integers(0, len(shape))) :]))
+            options[name] = np.asarray(values < 0.5) if name == "mask" else values
+    if draw(st.booleans()):
+        options["scale"] = draw(st.floats(0.1, 2.0))
+    return arrays, options
+
+
+def expected(arrays, options):
+    """The reference, query by query of every head; scale and bias are folded into the arrays."""
+    query, key, value = (np.reshape(a, (1,) * (4 - a.ndim) + a.shape) for a in arrays)
+    if arrays[0].ndim == 3:
+        query, key, value = (np.moveaxis(a, 1, 0) for a in (query, key, value))
+    batch, heads, queries, width = query.shape
+    key_heads, slots = key.shape[1:3]
+    shape = (batch, heads, queries, slots)
+    seen = np.ones(shape, dtype=bool)
+    pattern, first = options.get("pattern", everywhere), options.get("first")
+    seen &= pattern.mask(queries, slots, first).numpy()
+    if "real" in options:
+        seen &= options["real"].reshape(batch, 1, 1, slots)
+    added = {"mask": np.True_, "bias": np.float64(0.0)}
+    for name in added:
+        if name in options:
+            pairs = np.broadcast_to(options[name], (*arrays[0].shape[:-1], slots))  # NumPy's rule
+            added[name] = pairs[:, None] if pairs.ndim == 3 else pairs
+    seen &= added["mask"]
+    bias = np.broadcast_to(added["bias"], shape)
+    scale = options.get("scale", width**-0.5)
+    contexts, weights = np.empty((*shape[:3], value.shape[-1])), np.empty(shape)
+    for b in range(batch):
+        for h in range(heads):
+            k = h // (heads // key_heads)
+            # q · k with a bias is the product of longer vectors: [q, bias row] · [k, one-hot slot].
+            longer = width + slots
+            asked = np.concatenate([query[b, h] * scale, bias[b, h]], -1) * np.sqrt(longer)
+            keys = np.concatenate([key[b, k], np.eye(slots)], -1)
+            contexts[b, h], weights[b, h] = scaled_dot_product(asked, keys, value[b, k], seen[b, h])
+    axes = arrays[0].ndim
+    kept = {2: (0, 0), 3: (slice(None), 0), 4: ()}[axes]
+    return contexts[kept], weights[kept]
+
+
+@given(questions())
+def test_numpy_arrays_of_any_axes_agree_with_the_reference(question):
+    arrays, options = question
+    context, weights = attend_with_weights(*arrays, **options)
+    assert isinstance(context, np.ndarray)
+    assert isinstance(weights, np.ndarray)
+    wanted_context, wanted_weights = expected(arrays, options)
+    close(context, wanted_context)
+    close(weights, wanted_weights)
+    close(attend(*arrays, **options), wanted_context)
+
+
+@given(questions())
+def test_tensors_and_numpy_arrays_give_the_same(question):
+    arrays, options = question
+    tensors = [torch.from_numpy(array) for array in arrays]
+    of_torch = {
+        name: torch.from_numpy(option) if isinstance(option, np.ndarray) else option
+        for name, option in options.items()
+    }
+    context = attend(*tensors, **of_torch)
+    assert isinstance(context, torch.Tensor)
+    assert np.array_equal(context.numpy(), attend(*arrays, **options))
+
+
+@given(questions())
+def test_gradients_with_and_without_weights_agree(question):
+    arrays, options = question
+    of_torch = {
+        name: torch.from_numpy(option) if isinstance(option, np.ndarray) else option
+        for name, option in options.items()
+    }
+    gradients = []
+    for read in (attend, lambda *a, **o: attend_with_weights(*a, **o)[0]):
+        tensors = [torch.from_numpy(array).requires_grad_() for array in arrays]
+        context = read(*tensors, **of_torch)
+        (context * torch.arange(context.numel()).reshape(context.shape)).sum().backward()
+        gradients.append([tensor.grad for tensor in tensors])
+    for fused, explicit in zip(*gradients, strict=True):
+        close(fused, explicit, 1e-10)
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_a_tensor_keeps_its_dtype(dtype):
+    query, source = drawn(2, 3, 4, 8).to(dtype), drawn(2, 3, 5, 8, seed=1).to(dtype)
+    context, weights = attend_with_weights(query, source, source, pattern=causal)
+    assert context.dtype == weights.dtype == attend(query, source, source).dtype == dtype
+    close(weights.double().sum(-1), torch.ones(2, 3, 4, dtype=torch.float64), 2e-2)
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16], ids=str)
+@pytest.mark.parametrize("options", [{}, {"softcap": 20.0}, {"bias": True}], ids=str)
+def test_the_weights_in_half_precision_are_those_of_the_exact_scores(dtype, options):
+    arrays = [(3 * drawn(2, 4, 64, 64, seed=seed)).to(dtype) for seed in range(3)]
+    if "bias" in options:
+        options = {"bias": drawn(64, 64, seed=3).to(dtype)}
+    exact = {name: x.double() if name == "bias" else x for name, x in options.items()}
+    context, weights = attend_with_weights(*arrays, **options)
+    wanted_context, wanted = attend_with_weights(*[array.double() for array in arrays], **exact)
+    rounding = torch.finfo(dtype).eps
+    torch.testing.assert_close(weights.double(), wanted, rtol=rounding, atol=1e-7)
+    # Each weight and the result are rounded once: a sum of 64 values, hardly any above 12.
+    assert (context.double() - wanted_context).abs().max() < 12 * 2 * rounding
+    if not options:
+        fused = attend(*arrays).double()
+        assert (context.double() - fused).abs().max() < 12 * 2 * rounding
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64", ">f8"])
+def test_a_numpy_array_keeps_its_precision(dtype):
+    query = drawn(3, 4).numpy().astype(dtype)
+    result = attend(query, query, query)
+    assert result.dtype == np.dtype(dtype).newbyteorder("=")
+    close(result.astype("float64"), attend(*[query.astype("float64")] * 3), 2e-3)
+
+
+def test_read_only_strided_and_reversed_arrays_are_read_as_they_are():
+    whole = drawn(8, 6).numpy()
+    awkward = whole[::-2, 1:5]
+    awkward.flags.writeable = False
+    copied = awkward.copy()
+    assert np.array_equal(attend(awkward, awkward, awkward), attend(copied, copied, copied))
+    assert np.array_equal(awkward, copied)
+
+
+def test_queries_are_the_newest_positions_unless_first_says_otherwise():
+    query, source = drawn(2, 4), drawn(5, 4, seed=1)
+    _, weights = attend_with_weights(query, source, source, pattern=causal)
+    assert ((weights > 0) == causal.mask(2, 5)).all()
+    _, weights = attend_with_weights(query, source, source, pattern=causal, first=0)
+    assert ((weights > 0) == causal.mask(2, 5, first=0)).all()
+
+
+def test_numbers_of_numpy_are_numbers():
+    query = drawn(3, 4).numpy()
+    options = {"first": np.int64(1), "scale": np.float64(0.5)}
+    given_numpy = inspect.unwrap(attend)(query, query, query, pattern=causal, **options)
+    assert np.array_equal(
+        given_numpy, attend(query, query, query, pattern=causal, first=1, scale=0.5)
+    )
+
+
+def test_a_narrow_window_over_long_arrays_agrees_with_its_mask():
+    arrays = [drawn(1, 2, 300, 4, seed=seed) for seed in range(3)]
+    real = torch.arange(300).unsqueeze(0) < 270
+    banded = attend(*arrays, pattern=window(2), real=real)
+    close(banded, attend(*arrays, mask=window(2).mask(300, 300), real=real))
+    close(banded, attend_with_weights(*arrays, pattern=window(2), real=real)[0])
+
+
+@pytest.mark.parametrize("junk", [float("nan"), float("inf"), -float("inf"), 1e30])
+@pytest.mark.parametrize("hide", ["real", "mask", "bias"])
+@pytest.mark.parametrize("read", [attend, lambda *a, **o: attend_with_weights(*a, **o)[0]])
+def test_junk_in_slots_that_nobody_sees_changes_nothing(junk, hide, read):
+    seen = torch.tensor([[True, False, True, True], [True, True, False, False]])
+    whole = seen[:, None].expand(2, 3, 4)
+    bias = torch.zeros(2, 3, 4, dtype=torch.float64).masked_fill(~whole, -float("inf"))
+    options = {hide: {"real": seen, "mask": whole, "bias": bias}[hide]}
+    results = []
+    for content in (0.0, junk):
+        query = drawn(2, 3, 4).requires_grad_()
+        key, value = (
+            drawn(2, 4, 4, seed=seed).masked_fill(~seen[:, :, None], content).requires_grad_()
+            for seed in (1, 2)
+        )
+        context = read(query, key, value, **options)
+        context.square().sum().backward()
+        results.append([context, query.grad, key.grad, value.grad])
+    for clean, dirty in zip(*results, strict=True):
+        assert torch.equal(clean, dirty)
+
+
+@given(
+    pattern=st.sampled_from(PATTERNS),
+    first=st.integers(-3, 6),
+    hide=st.sampled_from(["nothing", "mask", "real", "softcap"]),
+    junk=st.sampled_from([float("nan"), float("inf"), -float("inf")]),
+    at_once=st.sampled_from([1, 3, 2**24]),
+)
+@pytest.mark.parametrize("read", [attend, lambda *a, **o: attend_with_weights(*a, **o)[0]])
+def test_junk_where_a_pattern_lets_nobody_look_changes_nothing(
+    read, pattern, first, hide, junk, at_once
+):
+    seen = pattern.mask(3, 7, first)
+    shown = drawn(2, 3, 7, seed=5) < 0.5 if hide == "mask" else torch.ones(2, 3, 7).bool()
+    real = drawn(2, 7, seed=6) < 0.5 if hide == "real" else torch.ones(2, 7).bool()
+    nobodys = ~(seen & shown & real[:, None]).any(1)
+    options = {"mask": {"mask": shown}, "real": {"real": real}, "softcap": {"softcap": 2.0}}
+    results = []
+    for content in (0.0, junk):
+        query = drawn(2, 3, 4).requires_grad_()
+        key, value = (
+            drawn(2, 7, 4, seed=seed).masked_fill(nobodys[..., None], content).requires_grad_()
+            for seed in (1, 2)
+        )
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr("attlas.layers._arrays._PAIRS_AT_ONCE", at_once)
+            context = read(query, key, value, pattern=pattern, first=first, **options.get(hide, {}))
+        context.square().sum().backward()
+        results.append([context, query.grad, key.grad, value.grad])
+    for clean, dirty in zip(*results, strict=True):
+        assert torch.equal(clean, dirty)
+
+
+def test_junk_that_somebody_sees_is_not_hidden():
+    source = drawn(4, 3)
+    source[2, 1] = float("nan")
+    context = attend(source, source, source, pattern=window(1))
+    assert context[1:].isnan().any(-1).all()
+
+
+@pytest.mark.parametrize("options", [{}, {"bias": True}, {"softcap": 2.0}])
+def test_a_query_that_sees_nothing_reads_zeros_with_finite_gradients(options):
+    mask = torch.tensor([[False, False, False], [True, False, True]])
+    if "bias" in options:
+        options = {"bias": torch.where(mask, 0.5, -float("inf")).double()}
+    else:
+        options = {**options, "mask": mask}
+    query, source = drawn(2, 4).requires_grad_(), drawn(3, 4, seed=1).requires_grad_()
+    context = attend(query, source, source, **options)
+    assert (context[0] == 0).all()
+    assert (context[1] != 0).any()
+    context.sum().backward()
+    assert query.grad.isfinite().all()
+    assert source.grad.isfinite().all()
+    _, weights = attend_with_weights(query, source, source, **options)
+    close(weights.sum(-1).detach(), torch.tensor([0.0, 1.0], dtype=torch.float64))
+
+
+def test_no_slots_at_all_read_zeros():
+    query, nothing = drawn(2, 3, 4), drawn(2, 0, 4)
+    assert torch.equal(attend(query, nothing, nothing), torch.zeros(2, 3, 4).double())
+    context, weights = attend_with_weights(query, nothing, nothing)
+    assert torch.equal(context, torch.zeros(2, 3, 4).double())
+    assert weights.shape == (2, 3, 0)
+
+
+def test_no_queries_read_nothing():
+    source = drawn(5, 4)
+    assert attend(source[:0], source, source, pattern=causal).shape == (0, 4)
+    assert attend_with_weights(source[:0], source, source)[1].shape == (0, 5)
+
+
+def test_a_softcap_bounds_the_scores_before_the_bias():
+    query, key = np.array([[30.0]]), np.array([[0.0], [1.0]])
+    _, weights = attend_with_weights(query, key, key, softcap=2.0, bias=np.array([[0.0, 1.0]]))
+    score = 2.0 * np.tanh(30.0 / 2.0) + 1.0
+    close(weights, np.array([[1.0, np.exp(score)]]) / (1.0 + np.exp(score)))
+
+
+def test_a_causal_call_over_many_positions_holds_no_map():
+    # 40,000² bools alone would be 1.6 GB.
+    arrays = [torch.zeros(1, 1, 40_000, 1) for _ in range(3)]
+    assert attend(*arrays, pattern=both(causal, window(8))).shape == (1, 1, 40_000, 1)
+
+
+F64 = np.ones((2, 4, 3, 8))
+Z = np.zeros
+
+
+@pytest.mark.parametrize(
+    ("arrays", "options", "text"),
+    [
+        (
+            (Z((2, 4)), torch.zeros(3, 4), Z((3, 4))),
+            {},
+            "wanted NumPy arrays alone or torch tensors alone; got query: NumPy, key: torch, "
+            "value: NumPy; convert them with numpy.asarray or torch.as_tensor",
+        ),
+        (
+            ([[1.0]], Z((3, 4)), Z((3, 4))),
+            {},
+            "wanted NumPy arrays alone or torch tensors alone; got query: list, key: NumPy, "
+            "value: NumPy; convert them with numpy.asarray or torch.as_tensor",
+        ),
+        (
+            (Z((2, 4)), np.ma.masked_array(Z((3, 4))), Z((3, 4))),
+            {},
+            "wanted NumPy arrays alone or torch tensors alone; got query: NumPy, key: MaskedArray, "
+            "value: NumPy; convert them with numpy.asarray or torch.as_tensor",
+        ),
+        (
+            (Z((2, 4), int), Z((3, 4)), Z((3, 4))),
+            {},
+            "wanted query of float16, bfloat16 (torch), float32 or float64; got query of int64; "
+            "convert it to floating point first",
+        ),
+        (
+            (Z((2, 4)), Z((3, 4)), Z((3, 4), bool)),
+            {},
+            "wanted value of float16, bfloat16 (torch), float32 or float64; got value of bool; "
+            "convert it to floating point first",
+        ),
+        (
+            (torch.zeros(2, 4), torch.zeros(3, 4), torch.zeros(3, 4, dtype=torch.complex64)),
+            {},
+            "wanted value of float16, bfloat16 (torch), float32 or float64; got value of "
+            "torch.complex64; convert it to floating point first",
+        ),
+        (
+            (Z((2, 4)), Z((3, 4), "float32"), Z((3, 4))),
+            {},
+            "wanted one dtype; got query: float64, key: float32, value: float64; convert them to "
+            "the one in which to compute",
+        ),
+        (
+            (torch.zeros(2, 4), torch.zeros(3, 4, device="meta"), torch.zeros(3, 4)),
+            {},
+            "wanted one device; got query: cpu, key: meta, value: cpu; move them to one with "
+            ".to(device)",
+        ),
+        (
+            (Z(4), Z((3, 4)), Z((3, 4))),
+            {},
+            "wanted a query of shape (queries, width) or (batch, queries, width) or (batch, heads, "
+            "queries, width); got query (4,), key (3, 4), value (3, 4); add or remove axes",
+        ),
+        (
+            (Z((1, 2, 4)), Z((3, 4)), Z((3, 4))),
+            {},
+            "wanted query (batch, queries, width), key (batch, slots, width) and value (batch, "
+            "slots, value_width); got query (1, 2, 4), key (3, 4), value (3, 4); give all three "
+            "the same axes",
+        ),
+        (
+            (Z((1, 2, 4)), Z((2, 3, 4)), Z((2, 3, 4))),
+            {},
+            "wanted query (batch, queries, width), key (batch, slots, width) and value (batch, "
+            "slots, value_width); got query (1, 2, 4), key (2, 3, 4), value (2, 3, 4); make batch "
+            "the same wherever it stands",
+        ),
+        (
+            (Z((2, 4)), Z((3, 4)), Z((5, 4))),
+            {},
+            "wanted query (queries, width), key (slots, width) and value (slots, value_width); got "
+            "query (2, 4), key (3, 4), value (5, 4); make slots the same wherever it stands",
+        ),
+        (
+            (Z((2, 4)), Z((3, 5)), Z((3, 4))),
+            {},
+            "wanted query (queries, width), key (slots, width) and value (slots, value_width); got "
+            "query (2, 4), key (3, 5), value (3, 4); make width the same wherever it stands",
+        ),
+        (
+            (Z((1, 4, 2, 3)), Z((1, 2, 2, 3)), Z((1, 4, 2, 3))),
+            {},
+            "wanted query (batch, heads, queries, width), key (batch, key_heads, slots, width) and "
+            "value (batch, key_heads, slots, value_width); got query (1, 4, 2, 3), key (1, 2, 2, "
+            "3), value (1, 4, 2, 3); make key_heads the same wherever it stands",
+        ),
+        (
+            (Z((1, 4, 2, 3)), Z((1, 3, 2, 3)), Z((1, 3, 2, 3))),
+            {},
+            "wanted heads that share key_heads evenly in query (batch, heads, queries, width), key "
+            "(batch, key_heads, slots, width) and value (batch, key_heads, slots, value_width); "
+            "got query (1, 4, 2, 3), key (1, 3, 2, 3), value (1, 3, 2, 3); choose key_heads that "
+            "divide the 4 heads",
+        ),
+        (
+            (Z((2, 0)), Z((3, 0)), Z((3, 4))),
+            {},
+            "wanted a width of at least 1; got query (2, 0), key (3, 0), value (3, 4); give every "
+            "position a vector",
+        ),
+        (
+            (F64, F64, F64),
+            {"mask": Z((2, 3, 3), bool)},
+            "wanted mask of a shape that broadcasts to that of the weights, (2, 4, 3, 3); got "
+            "shape (2, 3, 3); order the axes as in the weights, (batch, heads, queries, slots); "
+            "each may be 1, and the first ones may be missing",
+        ),
+        (
+            (F64, F64, F64),
+            {"bias": Z((3, 4))},
+            "wanted bias of a shape that broadcasts to that of the weights, (2, 4, 3, 3); got "
+            "shape (3, 4); order the axes as in the weights, (batch, heads, queries, slots); "
+            "each may be 1, and the first ones may be missing",
+        ),
+        (
+            (F64, F64, F64),
+            {"mask": Z((3, 3))},
+            "wanted mask of bool, True = may look; got mask of float64; compare it to something; "
+            "numbers that are added to the scores are a bias",
+        ),
+        (
+            (F64, F64, F64),
+            {"real": Z((2, 3), int)},
+            "wanted real of bool, True = a slot; got real of int64; compare it to something; "
+            "numbers that are added to the scores are a bias",
+        ),
+        (
+            (F64, F64, F64),
+            {"real": Z((3, 2), bool)},
+            "wanted real of shape (2, 3), (batch, slots); got shape (3, 2); give one bool per slot "
+            "of the key",
+        ),
+        (
+            (Z((2, 4)), Z((3, 4)), Z((3, 4))),
+            {"real": Z((2, 3), bool)},
+            "wanted real of shape (3,), (slots); got shape (2, 3); give one bool per slot of the "
+            "key",
+        ),
+        (
+            (F64, F64, F64),
+            {"pattern": "causal"},
+            "wanted a pattern, such as causal or window(3); got 'causal'; take one from "
+            "attlas.patterns; an array of bools is a mask",
+        ),
+        (
+            (F64, F64, F64),
+            {"first": 0.5},
+            "wanted a whole number as first; got 0.5; count positions from 0",
+        ),
+        (
+            (F64, F64, F64),
+            {"scale": 0.0},
+            "wanted a scale above 0; got 0.0; leave it out for the default",
+        ),
+        (
+            (F64, F64, F64),
+            {"softcap": float("inf")},
+            "wanted a softcap above 0; got inf; leave it out for the default",
+        ),
+        (
+            (F64, F64, F64),
+            {"scale": "a"},
+            "wanted a scale above 0; got 'a'; leave it out for the default",
+        ),
+    ],
+)
+@pytest.mark.parametrize("read", [attend, attend_with_weights])
+def test_what_does_not_fit_together_is_said(read, arrays, options, text):
+    with pytest.raises(AttlasError) as raised:
+        # Without the tests' type checker, which users do not have either.
+        inspect.unwrap(read)(*arrays, **options)
+    assert str(raised.value) == text
+
+
+OPTIONS = {
+    "plain": {},
+    "scale": {"scale": 2.0},
+    "softcap": {"softcap": 2.0},
+    "real": {"real": np.arange(200) < 180},
+    "mask": {"mask": (np.arange(200) % 3 > 0)[None]},
+    "sees nothing": {"mask": np.zeros((200, 200), dtype=bool)},
+    "bias": {"bias": np.linspace(-1, 1, 200 * 200).reshape(200, 200)},
+    "softcap and bias": {"softcap": 2.0, "bias": np.linspace(-1, 1, 200).reshape(1, 200)},
+}
+
+
+@pytest.mark.parametrize("options", OPTIONS.values(), ids=OPTIONS)
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("pattern", [everywhere, causal, window(2)])
+def test_a_query_that_is_no_number_reads_none(bad, pattern, options):
+    query, others = np.random.default_rng(0).normal(size=(2, 200, 4))
+    query[150, 2] = bad
+    read = attend(query, others, others, pattern=pattern, **options)
+    with_weights, weights = attend_with_weights(query, others, others, pattern=pattern, **options)
+    for result in (read, with_weights, weights):
+        assert np.isnan(result[150]).all()
+        assert np.isfinite(np.delete(result, 150, axis=0)).all()
+    np.testing.assert_allclose(read, with_weights, rtol=1e-6)
+
+
+@pytest.mark.parametrize("first", [2**63 - 2, -(2**63), 10**30])
+def test_a_first_position_beyond_whole_numbers_of_torch_is_an_error(first):
+    with pytest.raises(AttlasError, match="wanted a first position within"):
+        attend(Z((3, 4)), Z((3, 4)), Z((3, 4)), pattern=window(2), first=first)
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+def test_a_bias_that_is_no_number_is_an_error(bad):
+    bias = np.zeros((3, 3))
+    bias[1, 2] = bad
+    with pytest.raises(AttlasError, match=r"bias of finite numbers, or −∞ .*; got NaN or "):
+        attend(Z((3, 4)), Z((3, 4)), Z((3, 4)), bias=bias)
+
+
+def test_a_truth_value_is_no_position():
+    with pytest.raises(AttlasError, match="a whole number as first; got True"):
+        attend(Z((3, 4)), Z((3, 4)), Z((3, 4)), first=True)
+
+
+@pytest.mark.parametrize("shape", [(2, 3), (4,), (1, 3, 3)])
+def test_a_mask_that_does_not_broadcast_to_the_weights_is_refused(shape):
+    wanted = r"mask of a shape that broadcasts to that of the weights, \(3, 3\); got shape"
+    with pytest.raises(AttlasError, match=wanted):
+        attend(Z((3, 4)), Z((3, 4)), Z((3, 4)), mask=Z(shape, bool))
+
+
+BROADCAST = [(), (1,), (5,), (1, 1), (4, 1), (1, 5), (4, 5), (1, 1, 5), (3, 4, 1), (3, 4, 5)]
+BROADCAST += [(1, 3, 1, 5), (2, 1, 4, 1), (2, 1, 1, 5), (2, 3, 4, 5)]
+
+
+@pytest.mark.parametrize("shape", BROADCAST)
+@pytest.mark.parametrize("name", ["mask", "bias"])
+@pytest.mark.parametrize("as_numpy", [False, True])
+def test_a_mask_and_a_bias_broadcast_as_in_torchs_own_function(shape, name, as_numpy):
+    query, key, value = drawn(2, 3, 4, 8), drawn(2, 3, 5, 8, seed=1), drawn(2, 3, 5, 8, seed=2)
+    pairs = drawn(*shape, seed=3)
+    if name == "mask":
+        pairs = torch.arange(pairs.numel()).reshape(shape) % 4 != 2
+    whole = pairs.expand(2, 3, 4, 5)  # of fewer axes torch's function fails for want of an axis
+    referee = F.scaled_dot_product_attention(query, key, value, whole)
+    given = [one.numpy() if as_numpy else one for one in (query, key, value, pairs)]
+    context, weights = attend_with_weights(*given[:3], **{name: given[3]})
+    close(attend(*given[:3], **{name: given[3]}), referee)
+    close(context, referee)
+    close(np.asarray(weights) @ value.numpy(), referee)
+
+
+def test_under_autocast_arrays_come_back_in_the_dtype_in_which_they_came():
+    query, key, value = (drawn(2, 3, 4, seed=seed).float().numpy() for seed in range(3))
+    with torch.autocast("cpu"):
+        found = attend(query, key, value)
+        context, _ = attend_with_weights(*map(torch.from_numpy, (query, key, value)))
+    assert found.dtype == np.float32
+    assert context.dtype == torch.float32
+    close(found, attend(query, key, value), 0.05)

@@ -1,0 +1,322 @@
+"""The contract: what holds for every mechanism, whatever the sizes, the padding and the pattern."""
+
+import inspect
+from copy import deepcopy
+from dataclasses import replace
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from attlas.errors import AttlasError
+from attlas.layers import Local
+from attlas.patterns import both, causal, everywhere, strided, window
+from attlas.recording import intervene, observe
+from support.mechanisms import MECHANISMS, Layout, Mechanism, layouts
+
+of_every_mechanism = pytest.mark.parametrize("mechanism", MECHANISMS, ids=lambda m: m.name)
+of_every_unordered_mechanism = pytest.mark.parametrize(
+    "mechanism", [m for m in MECHANISMS if not m.ordered], ids=lambda m: m.name
+)
+of_every_mechanism_that_can_grow = pytest.mark.parametrize(
+    "mechanism", [m for m in MECHANISMS if not m.counts_slots], ids=lambda m: m.name
+)
+CAUSAL = [causal, both(causal, window(1)), both(causal, strided(2))]
+
+
+def close(ours, theirs, tolerance=1e-11):
+    torch.testing.assert_close(ours, theirs, atol=tolerance, rtol=tolerance)
+
+
+def all_close(ours, theirs):
+    for one, other in zip(ours, theirs, strict=True):
+        close(one, other)
+
+
+def all_equal(ours, theirs):
+    return all(torch.equal(one, other) for one, other in zip(ours, theirs, strict=True))
+
+
+@of_every_mechanism
+@given(layout=layouts())
+def test_weights_are_shares_of_what_may_be_seen(mechanism: Mechanism, layout):
+    scene = layout.on(mechanism)
+    weights, seen = scene.weigh(), scene.seen()
+    assert (weights >= 0).all()
+    assert (weights.masked_select(~seen) == 0).all()
+    close(weights.sum(-1), seen.any(-1).expand(weights.shape[:3]).double())
+
+
+@of_every_mechanism
+@given(layout=layouts(), blind=st.integers(0, 2), train=st.booleans())
+def test_a_query_that_sees_nothing_reads_zeros_with_finite_gradients(
+    mechanism, layout, blind, train
+):
+    whole = torch.ones(layout.batch, layout.slots, dtype=torch.bool)
+    real = whole if layout.real is None else layout.real.clone()
+    real[blind % layout.batch] = False
+    scene = replace(layout, real=real).on(mechanism)
+    scene.attention.train(train)
+    nothing = ~scene.seen().any(-1).squeeze(1)
+    assert nothing[blind % layout.batch].all()
+    context, *gradients = scene.outcome()
+    read = context[nothing]
+    assert torch.equal(read, scene.nothing().expand_as(read))
+    assert all(gradient.isfinite().all() for gradient in gradients)
+
+
+@of_every_mechanism
+@given(layout=layouts(), junk=st.sampled_from([float("nan"), float("inf"), -float("inf"), 1e30]))
+def test_junk_in_padding_changes_nothing(mechanism, layout, junk):
+    clean = layout.on(mechanism)
+    if clean.real is None:
+        clean = replace(clean, real=torch.arange(layout.slots).expand(layout.batch, -1) < 1)
+    padding = ~clean.real.unsqueeze(-1)
+    dirty = replace(clean, source=clean.source.masked_fill(padding, junk))
+    assert all_equal(clean.outcome(), dirty.outcome())
+    assert torch.equal(clean.weigh(), dirty.weigh())
+
+
+@of_every_mechanism
+@given(layout=layouts())
+def test_step_by_step_is_at_once(mechanism, layout):
+    scene = layout.on(mechanism)
+    start = layout.slots - layout.queries if layout.first is None else layout.first
+    steps = range(layout.queries)
+
+    def stepped(asked):
+        memory = asked.memory
+        contexts = [asked.attention(asked.query[:, t, None], memory, start + t) for t in steps]
+        return torch.cat(contexts, 1)
+
+    all_close(scene.outcome(stepped), scene.outcome())
+    memory = scene.memory
+    weights = [scene.attention.weigh(scene.query[:, t, None], memory, start + t) for t in steps]
+    close(torch.cat(weights, 2), scene.weigh())
+
+
+@of_every_mechanism
+@given(layout=layouts(), cut=st.integers(0, 7))
+def test_an_extended_memory_is_one_remembered_at_once(mechanism, layout, cut):
+    scene = layout.on(mechanism)
+    cut = min(cut, layout.slots)
+
+    def extended(asked):
+        older, newer = asked.remember(0, cut), asked.remember(cut, layout.slots)
+        if older.real is not None and older.real.all():
+            older = replace(older, real=None)  # what is all real may say so by None
+        memory = older.extend(newer)
+        assert memory.slots == layout.slots
+        return memory
+
+    all_close(scene.outcome(lambda s: s.attention(s.query, extended(s), s.first)), scene.outcome())
+    close(scene.attention.weigh(scene.query, extended(scene), scene.first), scene.weigh())
+
+
+@of_every_mechanism_that_can_grow
+@given(layout=layouts(patterns=CAUSAL, square=True))
+def test_a_memory_that_grows_with_the_queries_reads_like_the_whole(mechanism, layout):
+    scene = layout.on(mechanism)
+    memory, contexts = scene.remember(0, 0), []
+    for t in range(layout.slots):
+        memory = memory.extend(scene.remember(t, t + 1))
+        contexts.append(scene.attention(scene.query[:, t, None], memory))
+    close(torch.cat(contexts, 1), scene.read())
+
+
+@of_every_mechanism
+@given(layout=layouts(), rows=st.lists(st.integers(0, 2), max_size=4))
+def test_selecting_rows_before_reading_is_selecting_them_after(mechanism, layout, rows):
+    scene = layout.on(mechanism)
+    rows = torch.tensor([row % layout.batch for row in rows], dtype=torch.long)
+    memory = scene.memory.select(rows)
+    close(scene.attention(scene.query[rows], memory, scene.first), scene.read()[rows])
+    close(scene.attention.weigh(scene.query[rows], memory, scene.first), scene.weigh()[rows])
+
+
+@of_every_mechanism
+@given(layout=layouts(), train=st.booleans())
+def test_being_listened_to_changes_nothing(mechanism, layout, train):
+    scene = layout.on(mechanism)
+    scene.attention.train(train)
+    alone = scene.outcome()
+    with observe(scene.attention) as trace:
+        heard = scene.outcome()
+    assert len(trace.calls("")) == 1
+    assert all_equal(heard, alone)
+
+
+@of_every_mechanism
+@given(layout=layouts())
+def test_a_reading_holds_the_weights_before_dropout(mechanism, layout):
+    scene = layout.on(mechanism, dropout=0.5)
+    scene.attention.train()
+    with observe(scene.attention) as trace:
+        scene.read()
+    reading = trace[""]
+    close(reading.weights(), scene.weigh())
+    assert not reading.weights().requires_grad
+
+
+@of_every_mechanism
+@given(layout=layouts())
+def test_putting_the_weights_back_unchanged_changes_nothing(mechanism, layout):
+    scene = layout.on(mechanism)
+    weighed = []
+
+    def unchanged(weights, seen, layer):
+        weighed.append((weights.detach(), seen))
+        return weights
+
+    with intervene(scene.attention, unchanged):
+        changed = scene.outcome()
+    all_close(changed, scene.outcome())
+    ((weights, seen),) = weighed
+    close(weights, scene.weigh())
+    assert torch.equal(seen.expand(layout.batch, -1, -1, -1), scene.seen())
+
+
+@of_every_unordered_mechanism
+@given(layout=layouts(patterns=[everywhere]), shuffle=st.permutations(range(7)))
+def test_permuting_slots_permutes_weights_and_changes_no_context(mechanism, layout, shuffle):
+    scene = layout.on(mechanism)
+    order = torch.tensor([slot for slot in shuffle if slot < layout.slots])
+    real = None if scene.real is None else scene.real[:, order]
+    permuted = replace(scene, source=scene.source[:, order], real=real)
+    close(permuted.weigh(), scene.weigh()[..., order])
+    close(permuted.read(), scene.read())
+
+
+@of_every_mechanism
+@given(layout=layouts())
+def test_a_batch_of_one_reads_what_it_reads_inside_a_batch(mechanism, layout):
+    scene = layout.on(mechanism)
+    context, weights = scene.read(), scene.weigh()
+    for row in range(layout.batch):
+        one = slice(row, row + 1)
+        real = None if scene.real is None else scene.real[one]
+        alone = replace(scene, query=scene.query[one], source=scene.source[one], real=real)
+        close(alone.read(), context[one])
+        close(alone.weigh(), weights[one])
+
+
+@of_every_mechanism
+@given(layout=layouts(patterns=CAUSAL, square=True), now=st.integers(0, 6))
+def test_what_comes_later_changes_nothing_before_it(mechanism, layout, now):
+    scene = layout.on(mechanism)
+    later = (torch.arange(layout.slots) > now % layout.slots).unsqueeze(-1)
+    other = replace(
+        scene,
+        query=scene.query + later * layout.tensor(*scene.query.shape, salt=3),
+        source=scene.source + later * layout.tensor(*scene.source.shape, salt=4),
+    )
+    before = slice(0, now % layout.slots + 1)
+    close(other.read()[:, before], scene.read()[:, before])
+    close(other.weigh()[:, :, before], scene.weigh()[:, :, before])
+
+
+@of_every_mechanism
+@given(layout=layouts())
+def test_a_call_does_not_depend_on_an_earlier_call(mechanism, layout):
+    scene = layout.on(mechanism)
+    before = scene.outcome()
+    replace(scene, query=scene.query + 1.0, source=scene.source - 1.0, real=None).outcome()
+    assert all_equal(scene.outcome(), before)
+
+
+@of_every_mechanism
+@given(layout=layouts(most=(2, 2, 3)))
+def test_gradients_are_those_of_finite_differences(mechanism, layout):
+    scene = layout.on(mechanism)
+    query, source = scene.query.requires_grad_(), scene.source.requires_grad_()
+    # gradcheck moves its inputs in place, parameters too, so that the layer need not be told.
+    assert torch.autograd.gradcheck(
+        lambda *_: scene.read(), [query, source, *scene.attention.parameters()], fast_mode=True
+    )
+
+
+@of_every_mechanism
+@given(
+    layout=layouts(),
+    dtype=st.sampled_from([torch.float16, torch.bfloat16]),
+    size=st.sampled_from([1.0, 30.0, 300.0]),
+)
+def test_half_precision_stays_finite(mechanism, layout, dtype, size):
+    scene = layout.on(mechanism)
+    scene.attention.to(dtype)
+    scene = replace(
+        scene, query=(scene.query * size).to(dtype), source=(scene.source * size).to(dtype)
+    )
+    assert scene.weigh().dtype == dtype
+    close(
+        scene.weigh().double().sum(-1),
+        scene.seen().any(-1).double().expand_as(scene.weigh()[..., 0]),
+        2e-2,
+    )
+    whole = replace(
+        scene,
+        attention=deepcopy(scene.attention).float(),
+        query=scene.query.float(),
+        source=scene.source.float(),
+    )
+    for value, exact in zip(scene.outcome(), whole.outcome(), strict=True):
+        fits = exact.abs() < torch.finfo(dtype).max / 2  # a gradient may be greater than a number
+        assert value[fits].isfinite().all()
+
+
+@of_every_mechanism
+@given(layout=layouts(), dtype=st.sampled_from([torch.float16, torch.bfloat16]))
+def test_a_reading_in_half_precision_holds_the_weights_that_are_weighed(mechanism, layout, dtype):
+    scene = layout.on(mechanism)
+    scene.attention.to(dtype)
+    scene = replace(scene, query=(3 * scene.query).to(dtype), source=(3 * scene.source).to(dtype))
+    with observe(scene.attention) as trace:
+        scene.read()
+    rounding = torch.finfo(dtype).eps
+    torch.testing.assert_close(
+        scene.weigh().double(), trace[""].weights().double(), rtol=rounding, atol=1e-7
+    )
+
+
+@of_every_mechanism
+@pytest.mark.parametrize("change", ["width", "rows"])
+@pytest.mark.parametrize("ask", ["forward", "weigh"])
+def test_a_query_that_does_not_fit_is_named(mechanism, change, ask):
+    scene = Layout(0, 2, 3, 4, None, everywhere, 0).on(mechanism)
+    query = {
+        "width": scene.query.repeat(1, 1, 2),
+        "rows": scene.query.repeat(2, 1, 1)[:3],
+    }[change]
+    with pytest.raises(AttlasError) as caught:
+        getattr(scene.attention, ask)(query, scene.memory, 0)
+    if change == "rows" or mechanism.name not in ("dot", "local-m", "scaled dot-product"):
+        known = scene.attention.query_width or "width"  # those three take their width from the keys
+        assert str(caught.value) == (
+            f"wanted a query of shape (batch, queries, width) = (2, queries, {known}); "
+            f"got shape {tuple(query.shape)}; ask as many rows as were remembered, with vectors of "
+            "the width that the attention was made for"
+        )
+
+
+@of_every_mechanism
+@pytest.mark.parametrize(
+    ("real", "came"),
+    [
+        (torch.ones(2, 4), "float32 of shape (2, 4)"),
+        (torch.ones(2, 4, dtype=torch.long), "int64 of shape (2, 4)"),
+        (torch.ones(2, 3, dtype=torch.bool), "bool of shape (2, 3)"),
+        (torch.ones(4, dtype=torch.bool), "bool of shape (4,)"),
+    ],
+)
+def test_padding_is_told_by_one_bool_per_slot(mechanism, real, came):
+    attention = mechanism.build(0)
+    source = torch.zeros(2, 4, mechanism.source_width, dtype=torch.float64)
+    while isinstance(attention, Local):
+        attention = attention.inner
+    with pytest.raises(AttlasError) as caught:
+        inspect.unwrap(type(attention).remember)(attention, source, real)
+    assert str(caught.value) == (
+        f"wanted real of bool and shape (2, 4), True = a token; got {came}; "
+        "compare the ids with that of padding, or a mask of numbers with 0"
+    )

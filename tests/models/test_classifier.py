@@ -1,0 +1,170 @@
+"""The self-attention classifier: pooling, padding, patterns, what can be observed."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from torch import Tensor
+
+from attlas.errors import AttlasError
+from attlas.layers import scaled_dot_product as fused
+from attlas.models import Classifier, ClassifierConfig, build_classifier
+from attlas.models.classifier import AttentivePooling, FirstPooling, MaxPooling, MeanPooling
+from attlas.patterns import parse
+from attlas.recording import observe
+
+POOLINGS = ["mean", "max", "first", "attentive"]
+
+
+def made(**settings: Any) -> Classifier:
+    torch.manual_seed(5)
+    sizes = {"width": 8, "heads": 2, "feedforward": 12, "layers": 2, "dropout": 0.0}
+    return build_classifier(ClassifierConfig(**(sizes | settings)), 11, 3).double()
+
+
+@pytest.fixture(params=POOLINGS)
+def classifier(request: pytest.FixtureRequest) -> Classifier:
+    """Every way to pool."""
+    return made(pooling=request.param)
+
+
+def test_padding_changes_nothing(classifier: Classifier, source: Tensor, real: Tensor) -> None:
+    together = classifier(source, real)
+    assert together.shape == (3, 3)
+    junk = torch.where(real, source, -7)
+    assert torch.equal(classifier(junk, real), together)
+    for row, size in enumerate(real.sum(1).tolist()):
+        torch.testing.assert_close(classifier(source[row : row + 1, :size])[0], together[row])
+
+
+def test_every_parameter_gets_a_finite_gradient(
+    classifier: Classifier, source: Tensor, real: Tensor
+) -> None:
+    classifier(source, real).square().sum().backward()
+    for name, parameter in classifier.named_parameters():
+        assert parameter.grad is not None, name
+        assert parameter.grad.isfinite().all(), name
+
+
+def test_the_poolings_are_their_formulas_over_the_tokens() -> None:
+    vectors = torch.randn(3, 4, 5)
+    real = torch.tensor([[True, True, False, False], [False, True, True, True], [False] * 4])
+    wanted = {
+        MeanPooling(): [vectors[0, :2].mean(0), vectors[1, 1:].mean(0)],
+        MaxPooling(): [vectors[0, :2].amax(0), vectors[1, 1:].amax(0)],
+        FirstPooling(): [vectors[0, 0], vectors[1, 1]],
+    }
+    for pooling, rows in wanted.items():
+        torch.testing.assert_close(
+            pooling(vectors, real), torch.stack([*rows, torch.zeros(5)]), msg=str(pooling)
+        )
+
+
+@given(
+    lengths=st.lists(st.integers(0, 7), min_size=1, max_size=4),
+    width=st.integers(1, 6),
+    seed=st.integers(0, 999),
+)
+def test_the_attentive_pooling_is_its_formula_over_the_tokens(
+    lengths: list[int], width: int, seed: int
+) -> None:
+    torch.manual_seed(seed)
+    pooling = AttentivePooling(width).double()
+    slots = max(1, *lengths)
+    vectors = torch.randn(len(lengths), slots, width, dtype=torch.float64)
+    real = torch.stack([torch.randperm(slots) < length for length in lengths])
+    u, w, v, energy = (
+        parameter.detach().numpy()
+        for parameter in (
+            pooling.query,
+            pooling.attention.of_query.weight,
+            pooling.attention.of_key.weight,
+            pooling.attention.energy.weight[0],
+        )
+    )
+    found = pooling(vectors, real)
+    for row in range(len(lengths)):
+        x = vectors[row][real[row]].numpy()
+        powers = np.exp(np.tanh(w @ u + x @ v.T) @ energy)
+        wanted = (powers / powers.sum()) @ x if len(x) else np.zeros(width)
+        torch.testing.assert_close(found[row], torch.from_numpy(wanted))
+
+
+def test_what_it_looks_at_can_be_observed(source: Tensor, real: Tensor) -> None:
+    model = made(pooling="attentive")
+    with observe(model) as trace:
+        model(source, real)
+    assert trace.layers == (
+        "encoder.layers.0.self_attention",
+        "encoder.layers.1.self_attention",
+        "pooling.attention",
+    )
+    weights = trace["pooling.attention"].weights()
+    assert weights.shape == (3, 1, 1, 5)
+    torch.testing.assert_close(weights.sum(-1), torch.ones(3, 1, 1, dtype=torch.float64))
+
+
+def test_a_window_as_wide_as_the_text_is_everywhere(source: Tensor, real: Tensor) -> None:
+    wide, all_ = made(patterns=("window(5)",)), made()
+    torch.testing.assert_close(wide(source, real), all_(source, real))
+    narrow = made(patterns=("window(1)", "everywhere"))
+    assert not torch.allclose(narrow(source, real)[0], all_(source, real)[0])
+
+
+@pytest.mark.parametrize("pooling", POOLINGS)
+def test_a_long_text_through_a_window_is_what_its_mask_makes_of_it(
+    pooling: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = made(pooling=pooling, patterns=("either(window(8), landmarks(0))",))
+    source = torch.randint(4, 11, (2, 700))
+    real = torch.arange(700) < torch.tensor([700, 431]).unsqueeze(1)
+
+    def outcome() -> tuple[Tensor, ...]:
+        logits = model(source, real)
+        return logits, *torch.autograd.grad(logits.square().sum(), [*model.parameters()])
+
+    assert fused.band_pays(700, 700, parse("either(window(8), landmarks(0))"), 0)
+    in_a_band = outcome()
+    torch.testing.assert_close(in_a_band[0][1:], model(source[1:, :431]))
+    monkeypatch.setattr(fused, "band_pays", lambda *_: False)  # so that the mask is built
+    torch.testing.assert_close(in_a_band, outcome())
+
+
+def test_the_position_of_a_token_is_that_of_its_slot_padding_before_it_counted() -> None:
+    text = torch.tensor([[4, 9, 7]])
+    behind = torch.tensor([[0, 0, 4, 9, 7]])
+    for positions, moved in (("none", False), ("rotary", False), ("sinusoidal", True)):
+        model = made(positions=positions)
+        alike = torch.allclose(model(behind, behind > 0), model(text))
+        assert alike is not moved, positions
+
+
+@pytest.mark.parametrize(
+    ("settings", "text"),
+    [
+        ({"patterns": ("causal",) * 3, "layers": 2}, "one for each of layers = 2"),
+        ({"pooling": "last"}, "pooling"),
+        ({"width": 9, "heads": 2}, "a width that the heads share evenly"),
+    ],
+    ids=str,
+)
+def test_what_does_not_fit_together_says_what_to_change(
+    settings: dict[str, Any], text: str
+) -> None:
+    with pytest.raises(AttlasError, match=text):
+        ClassifierConfig.read(settings, "here")
+
+
+def test_one_label_is_no_choice() -> None:
+    with pytest.raises(AttlasError, match="at least two labels to tell apart; got 1"):
+        build_classifier(ClassifierConfig(), 11, 1)
+    with pytest.raises(AttlasError, match="a source vocabulary of at least one token; got 0"):
+        build_classifier(ClassifierConfig(), 0, 2)
+
+
+def test_a_batch_without_slots_is_the_callers_error() -> None:
+    with pytest.raises(AttlasError, match="a source of at least one row and one slot"):
+        made()(torch.zeros(2, 0, dtype=torch.long))

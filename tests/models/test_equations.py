@@ -1,0 +1,106 @@
+"""The decoders against their papers' equations, written out for one sentence at a time."""
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from attlas.models import RecurrentConfig, RecurrentModel, build
+from attlas.models.rnn.bahdanau import BahdanauDecoder
+from attlas.models.rnn.luong import LuongDecoder
+
+SOURCE = torch.tensor([[4, 9, 7, 5, 3]])
+TARGET = torch.tensor([[2, 7, 12, 5]])
+
+
+def model_of(**settings: object) -> RecurrentModel:
+    torch.manual_seed(1)
+    widths = {"embedding": 5, "hidden": 6, "encoder_hidden": 3, "dropout": 0.0}
+    return build(RecurrentConfig(**(widths | settings)), 11, 13).double()
+
+
+def gru(rnn: nn.GRU, x: Tensor, h: Tensor) -> Tensor:
+    """Cho et al., 2014, with the reset gate behind the matrix."""
+    of_x = (rnn.weight_ih_l0 @ x + rnn.bias_ih_l0).chunk(3)
+    of_h = (rnn.weight_hh_l0 @ h + rnn.bias_hh_l0).chunk(3)
+    r, z = torch.sigmoid(of_x[0] + of_h[0]), torch.sigmoid(of_x[1] + of_h[1])
+    n = torch.tanh(of_x[2] + r * of_h[2])
+    return (1 - z) * n + z * h
+
+
+def encoded(model: RecurrentModel) -> tuple[Tensor, Tensor]:
+    """The annotations h_j and s_0."""
+    assert model.source_embedding is not None
+    annotations = model.encoder.rnn(model.source_embedding(SOURCE))[0][0]
+    (bridge,) = model.decoder.bridge.matrices
+    return annotations, torch.tanh(bridge(annotations[0, 3:]))
+
+
+@pytest.mark.parametrize("coverage", [False, True])
+def test_bahdanaus_decoder(coverage: bool) -> None:
+    model = model_of(coverage=coverage, attention_hidden=4, readout_hidden=2)
+    decoder = model.decoder
+    assert isinstance(decoder, BahdanauDecoder)
+    h, s = encoded(model)
+    a, rnn = decoder.attention, decoder.recurrence.rnn
+    covered = torch.zeros(5, dtype=torch.float64)
+    wanted = []
+    for y in model.target_embedding(TARGET)[0]:
+        inside = [a.of_query(s) + a.of_key(h_j) for h_j in h]
+        if decoder.coverage is not None:
+            w_c = decoder.coverage.of_coverage.weight[:, 0]
+            inside = [x + w_c * c_j for x, c_j in zip(inside, covered, strict=True)]
+        alpha = torch.softmax(torch.stack([a.energy(torch.tanh(x))[0] for x in inside]), dim=0)
+        covered = covered + alpha
+        c = sum(alpha_j * h_j for alpha_j, h_j in zip(alpha, h, strict=True))
+        s = gru(rnn, torch.cat([y, c]), s)
+        t = decoder.readout.of_all(torch.cat([s, y, c]))
+        t = torch.stack([torch.maximum(t[0], t[2]), torch.maximum(t[1], t[3])])
+        wanted.append(model.output.weight @ t + model.output.bias)
+    torch.testing.assert_close(model(SOURCE, None, TARGET)[0], torch.stack(wanted))
+
+
+@pytest.mark.parametrize("feeding", [False, True])
+def test_luongs_decoder(feeding: bool) -> None:
+    model = model_of(attention="dot", wiring="luong", input_feeding=feeding)
+    decoder = model.decoder
+    assert isinstance(decoder, LuongDecoder)
+    source, h = encoded(model)
+    attended = torch.zeros(6, dtype=torch.float64)
+    wanted = []
+    for y in model.target_embedding(TARGET)[0]:
+        h = gru(decoder.recurrence.rnn, torch.cat([y, attended]) if feeding else y, h)
+        a = torch.softmax(torch.stack([h @ h_s for h_s in source]), dim=0)
+        c = sum(a_s * h_s for a_s, h_s in zip(a, source, strict=True))
+        attended = torch.tanh(decoder.of_both.weight @ torch.cat([c, h]))
+        wanted.append(model.output.weight @ attended + model.output.bias)
+    torch.testing.assert_close(model(SOURCE, None, TARGET)[0], torch.stack(wanted))
+
+
+def test_the_plain_decoder_gets_its_initial_state_alone() -> None:
+    model = model_of(attention="none")
+    assert model.source_embedding is not None
+    annotations = model.encoder.rnn(model.source_embedding(SOURCE))[0][0]
+    (bridge,) = model.decoder.bridge.matrices
+    s = torch.tanh(bridge(torch.cat([annotations[-1, :3], annotations[0, 3:]])))
+    wanted = []
+    for y in model.target_embedding(TARGET)[0]:
+        s = gru(model.decoder.recurrence.rnn, y, s)
+        wanted.append(model.output.weight @ s + model.output.bias)
+    torch.testing.assert_close(model(SOURCE, None, TARGET)[0], torch.stack(wanted))
+
+
+def test_the_tanh_readout() -> None:
+    maxout, tanh = (model_of(readout=kind).decoder.readout for kind in ("maxout", "tanh"))
+    s, y, c = torch.randn(2, 6), torch.randn(2, 5), torch.randn(2, 6)
+    tanh.float()
+    torch.testing.assert_close(tanh(s, y, c), torch.tanh(tanh.of_all(torch.cat([s, y, c], dim=-1))))
+    assert maxout.of_all.out_features == 2 * tanh.of_all.out_features
+
+
+def test_a_tied_output_reads_the_embedding_behind_its_bottleneck() -> None:
+    model = model_of(tied_output=True, readout_hidden=4)
+    features = torch.randn(3, 4, dtype=torch.float64)
+    bottleneck = model.output.bottleneck
+    assert bottleneck is not None
+    wanted = features @ bottleneck.weight.T @ model.target_embedding.weight.T + model.output.bias
+    torch.testing.assert_close(model.logits(features), wanted)

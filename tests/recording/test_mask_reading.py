@@ -1,0 +1,126 @@
+import weakref
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from attlas.patterns import both, causal, everywhere, window
+from attlas.recording.torch_functions.masks import Sights, sight_of
+from attlas.recording.torch_functions.tensors import Versions
+
+PATTERNS = [everywhere, causal, both(causal, window(2)), window(1), window(3)]
+
+
+def mask_of(sight, batch, queries, slots):
+    """The mask that a sight stands for."""
+    allowed = sight.pattern.mask(queries, slots, sight.first)[None, None].expand(batch, 1, -1, -1)
+    if sight.real is not None:
+        allowed = allowed & sight.real[:, None, None]
+    if sight.bias is None:
+        return allowed
+    assert sight.pattern == everywhere
+    assert sight.real is None
+    return sight.bias.expand(batch, 1, queries, slots)
+
+
+@given(
+    st.sampled_from(PATTERNS),
+    st.integers(1, 7),
+    st.integers(0, 5),
+    st.lists(st.integers(0, 6), min_size=1, max_size=3),
+    st.booleans(),
+)
+def test_a_pattern_with_padding_is_found_in_its_mask(pattern, queries, earlier, padding, left):
+    slots, batch = queries + earlier, len(padding)
+    place = torch.arange(slots)
+    real = torch.stack([place >= n if left else place < max(1, slots - n) for n in padding])
+    mask = pattern.mask(queries, slots)[None, None] & real[:, None, None]
+    sight = sight_of(mask, batch, queries, slots)
+    assert torch.equal(mask_of(sight, batch, queries, slots), mask)
+    if not left and (min(padding) == 0 or earlier == 0):
+        assert sight.bias is None
+    if sight.first is not None:
+        assert sight.first >= 0
+        assert sight.first == 0 or earlier
+    assert (sight.first is None) is (sight.pattern == everywhere)
+
+
+@pytest.mark.parametrize("real", [1, 2, 3, 10, 17, 31])
+def test_short_texts_in_a_long_row_are_looked_at_from_the_first_slot_on(real):
+    kept = torch.arange(32) < real
+    mask = (causal.mask(32, 32) & kept)[None, None]
+    sight = sight_of(mask, 1, 32, 32)
+    assert sight.bias is None
+    assert (sight.pattern, sight.first) == ((causal, 0) if real > 1 else (everywhere, None))
+    assert torch.equal(sight.real[0], kept)
+
+
+@given(st.integers(0, 2**32 - 1), st.integers(1, 3), st.integers(1, 6), st.integers(1, 6))
+def test_any_mask_is_kept_exactly(seed, batch, queries, slots):
+    generator = torch.Generator().manual_seed(seed)
+    mask = torch.rand(batch, 1, queries, slots, generator=generator) > 0.4
+    assert torch.equal(mask_of(sight_of(mask, batch, queries, slots), batch, queries, slots), mask)
+
+
+@pytest.mark.parametrize("hidden", [-torch.inf, torch.finfo(torch.float32).min])
+def test_a_float_mask_of_zeros_and_the_least_number_is_a_pattern(hidden):
+    mask = torch.full((5, 5), hidden).triu(1)
+    sight = sight_of(mask[None, None], 1, 5, 5)
+    assert (sight.pattern, sight.first, sight.bias) == (causal, 0, None)
+
+
+def test_a_row_that_finite_numbers_hide_whole_keeps_the_mask_because_it_looks_everywhere():
+    mask = torch.zeros(1, 1, 3, 3)
+    mask[:, :, 0] = torch.finfo(torch.float32).min
+    assert torch.equal(sight_of(mask, 1, 3, 3).bias, mask)
+
+
+def test_a_mask_that_weighs_what_it_shows_is_kept():
+    mask = torch.randn(1, 2, 3, 3)
+    assert torch.equal(sight_of(mask, 1, 3, 3).bias, mask)
+
+
+def test_the_same_mask_for_every_head_is_one():
+    mask = torch.ones(2, 1, 4, 4, dtype=torch.bool).tril().expand(2, 3, 4, 4)
+    for given_ in (mask, mask.contiguous()):
+        assert sight_of(given_, 2, 4, 4).pattern == causal
+
+
+def test_slots_that_a_cache_has_not_filled_are_no_padding():
+    mask = torch.ones(3, 3, dtype=torch.bool).tril()
+    room = torch.nn.functional.pad(mask, (0, 4))[None, None]
+    sight = sight_of(room, 1, 3, 7)
+    assert (sight.pattern, sight.first, sight.real) == (causal, 0, None)
+
+
+def test_a_mask_that_was_changed_in_place_is_looked_at_again():
+    sights, mask = Sights(Versions()), torch.ones(1, 1, 3, 3, dtype=torch.bool)
+    assert sights(mask, 1, 3, 3).pattern == everywhere
+    mask &= causal.mask(3, 3)
+    assert sights(mask, 1, 3, 3).pattern == causal
+    assert sights(mask, 1, 3, 3) is sights(mask, 1, 3, 3)
+    with torch.inference_mode():
+        inside = torch.ones(1, 1, 3, 3, dtype=torch.bool)
+        assert sights(inside, 1, 3, 3).pattern == everywhere
+        inside &= causal.mask(3, 3)
+        assert sights(inside, 1, 3, 3).pattern == causal
+
+
+def test_few_large_masks_are_kept_alive():
+    """A model has one or two; each forward has others, and they grow with the length squared."""
+    sights, alive = Sights(Versions()), []
+    for _ in range(6):
+        mask = torch.zeros(1, 1, 4200, 4200)
+        alive.append(weakref.ref(mask))
+        sights(mask, 1, 4200, 4200)
+        del mask
+    assert sum(one() is not None for one in alive) <= 2
+
+
+def test_a_mask_in_the_memory_of_an_array_is_looked_at_each_time():
+    sights, array = Sights(Versions()), np.ones((1, 1, 3, 3), dtype=bool)
+    assert sights(torch.from_numpy(array), 1, 3, 3).pattern == everywhere
+    array &= causal.mask(3, 3).numpy()
+    assert sights(torch.from_numpy(array), 1, 3, 3).pattern == causal

@@ -1,0 +1,240 @@
+import pytest
+import torch
+import torch.nn.functional as F
+from hypothesis import given
+from hypothesis import strategies as st
+from torch import nn
+
+from attlas.patterns import both, causal, everywhere, window
+from attlas.recording import DenseReading, FactoredReading, observe
+from attlas.recording.generation import asked_again, grown
+
+
+def whole(batch=2, heads=2, places=7, pattern=causal, real=None):
+    query, keys = torch.randn(2, batch, heads, places, 4)
+    return FactoredReading(query, keys, 0.5, pattern, 0, real)
+
+
+def part(reading, start, stop, back=None):
+    """The call that asks for these queries with a cache, of the last `back` slots."""
+    oldest = 0 if back is None else max(0, stop - back)
+    real = None if reading.real is None else reading.real[:, oldest:stop]
+    single = stop - start == 1
+    return FactoredReading(
+        reading.query[:, :, start:stop],
+        reading.keys[:, :, oldest:stop],
+        reading.scale,
+        everywhere if single else causal,
+        start - oldest,
+        real,
+    )
+
+
+@given(st.lists(st.integers(1, 3), min_size=1, max_size=5), st.booleans(), st.integers(0, 2**31))
+def test_the_steps_of_a_generation_are_one_causal_map(steps, padded, seed):
+    torch.manual_seed(seed)
+    places = sum(steps)
+    real = torch.ones(2, places, dtype=torch.bool)
+    real[0, 0] = places == 1
+    reading = whole(places=places, real=real if padded else None)
+    together, stop = part(reading, 0, steps[0]), steps[0]
+    for step in steps[1:]:
+        together = grown(together, part(reading, stop, stop + step)).reading
+        stop += step
+        assert together is not None
+    torch.testing.assert_close(together.weights(), reading.weights())
+    assert together.pattern == causal or places == 1
+
+
+def test_a_cache_of_a_window_that_drops_the_oldest_makes_a_windowed_map():
+    reading = whole(places=9, pattern=both(causal, window(3)))
+    together = part(reading, 0, 2)
+    for place in range(2, 9):
+        together = grown(together, part(reading, place, place + 1, back=4)).reading
+    assert together.pattern == both(causal, window(3))
+    torch.testing.assert_close(together.weights(), reading.weights())
+
+
+@pytest.mark.parametrize("padded", [1, 2, 4])
+def test_a_cache_of_a_window_that_drops_the_oldest_may_hold_padding(padded):
+    real = torch.arange(9) >= torch.tensor([[padded], [0]])
+    reading = whole(places=9, pattern=both(causal, window(3)), real=real)
+    together = part(reading, 0, 2)
+    for place in range(2, 9):
+        together = grown(together, part(reading, place, place + 1, back=4)).reading
+    assert together.pattern == both(causal, window(3))
+    torch.testing.assert_close(together.weights(), reading.weights())
+
+
+def seen_by_the_last(reading, stop, radius):
+    """The call of one query with a cache of all slots, of which it sees the nearest alone."""
+    real = torch.ones(2, stop, dtype=torch.bool) if reading.real is None else reading.real[:, :stop]
+    real = real & (torch.arange(stop) >= stop - 1 - radius)
+    real = None if bool(real.all()) else real
+    query, keys = reading.query[:, :, stop - 1 : stop], reading.keys[:, :, :stop]
+    return FactoredReading(query, keys, reading.scale, everywhere, stop - 1, real)
+
+
+@pytest.mark.parametrize("first", [2, 6])
+@pytest.mark.parametrize("padded", [0, 1, 3])
+def test_a_cache_that_keeps_more_than_its_window_shows_makes_a_windowed_map(first, padded):
+    windowed = both(causal, window(3))
+    real = torch.arange(9) >= torch.tensor([[padded], [0]])
+    reading = whole(places=9, pattern=windowed, real=real if padded else None)
+    pattern = windowed if first > 4 else causal
+    padding = None if reading.real is None else reading.real[:, :first]
+    query, keys = reading.query[:, :, :first], reading.keys[:, :, :first]
+    together = FactoredReading(query, keys, 0.5, pattern, 0, padding)
+    for stop in range(first + 1, 10):
+        together = grown(together, seen_by_the_last(reading, stop, 3)).reading
+    assert together.pattern == windowed
+    torch.testing.assert_close(together.weights(), reading.weights())
+
+
+def test_a_step_that_sees_less_than_those_before_is_spelled_out():
+    reading = whole(places=8)
+    step = seen_by_the_last(reading, 8, 3)
+    together = grown(part(reading, 0, 7), step).reading
+    torch.testing.assert_close(together.weights()[:, :, :7], reading.weights()[:, :, :7])
+    torch.testing.assert_close(together.weights()[:, :, 7:], step.weights())
+    assert together.causal
+
+
+@pytest.mark.parametrize("padded", [False, True])
+def test_room_that_a_cache_has_not_filled_is_no_part_of_the_map(padded):
+    real = torch.ones(2, 6, dtype=torch.bool)
+    real[1, 0] = not padded
+    reading = whole(places=6, real=real if padded else None)
+    room = torch.zeros(2, 2, 3, 4)
+    before = part(reading, 0, 4)
+    keys = torch.cat((before.keys, room), 2)
+    before = FactoredReading(before.query, keys, 0.5, causal, 0, torch.cat((real, real[:, 5:]), 1))
+    for place in (4, 5):
+        keys = torch.cat((reading.keys[:, :, : place + 1], room), 2)[:, :, :7]
+        seen = (torch.arange(7) <= place) & torch.cat((real, real[:, 5:]), 1)
+        step = FactoredReading(
+            reading.query[:, :, place : place + 1], keys, 0.5, everywhere, 6, seen
+        )
+        before = grown(before, step).reading
+    torch.testing.assert_close(before.weights(), reading.weights())
+
+
+def test_queries_go_with_the_row_from_which_a_beam_went_on():
+    reading = whole(batch=3, places=4)
+    before = part(reading, 0, 3)
+    parents = torch.tensor([2, 0, 0])
+    moved = reading.select(parents)
+    together = grown(before, part(moved, 3, 4)).reading
+    torch.testing.assert_close(together.weights(), moved.weights())
+
+
+def test_a_decoder_that_asks_the_same_source_again_makes_one_map():
+    query, keys = torch.randn(2, 2, 5, 4), torch.randn(2, 2, 6, 4)
+    real = torch.arange(6) < torch.tensor([[6], [4]])
+    reading = FactoredReading(query, keys, 0.5, everywhere, 0, real)
+    steps = [
+        FactoredReading(query[:, :, i : i + 1], keys, 0.5, everywhere, 5, real) for i in range(5)
+    ]
+    together = steps[0]
+    for step in steps[1:]:
+        together = asked_again(together, step)
+    torch.testing.assert_close(together.weights(), reading.weights())
+
+
+@pytest.mark.parametrize("what", ["scale", "keys", "heads", "gap", "dense"])
+def test_what_does_not_go_on_is_left_apart(what):
+    reading = whole(places=6)
+    before, step = part(reading, 0, 3), part(reading, 3, 4)
+    if what == "scale":
+        step = FactoredReading(step.query, step.keys, 0.7, everywhere, 3)
+    elif what == "keys":
+        step = part(whole(places=6), 3, 4)
+    elif what == "heads":
+        step = step.of_heads(torch.tensor([0]))
+    elif what == "gap":
+        step = part(reading, 4, 5)
+    else:
+        before = DenseReading(before.weights())
+    assert grown(before, step) is None
+    assert asked_again(before, step) is None
+
+
+def test_what_was_read_before_stays_as_it_was():
+    reading = whole(places=5)
+    before = part(reading, 0, 4)
+    weights = before.weights()
+    assert grown(before, part(reading, 4, 5)) is not None
+    assert torch.equal(before.weights(), weights)
+
+
+def test_a_step_that_takes_other_slots_for_padding_is_spelled_out():
+    reading = whole(places=4)
+    before, step = part(reading, 0, 3), part(reading, 3, 4)
+    real = torch.tensor([[True, False, True, True], [True, True, True, True]])
+    step = FactoredReading(step.query, step.keys, 0.5, everywhere, 3, real)
+    together = grown(before, step).reading
+    torch.testing.assert_close(together.weights()[:, :, :3, :3], before.weights())
+    torch.testing.assert_close(together.weights()[:, :, 3:], step.weights())
+
+
+def test_a_prefix_that_sees_all_of_itself_goes_on_as_a_mask():
+    reading = whole(places=4)
+    before = FactoredReading(reading.query[:, :, :3], reading.keys[:, :, :3], 0.5, everywhere, 0)
+    together = grown(before, part(reading, 3, 4)).reading
+    torch.testing.assert_close(together.weights()[:, :, :3, :3], before.weights())
+    torch.testing.assert_close(together.weights()[:, :, 3:], reading.weights()[:, :, 3:])
+    assert not together.causal
+
+
+@pytest.mark.parametrize("kept", [4, 5, 6])
+def test_queries_that_a_cropped_cache_has_dropped_are_no_part_of_the_map(kept):
+    reading, other = whole(places=8), whole(places=8)
+    query = torch.cat((reading.query[:, :, :kept], other.query[:, :, kept:]), 2)
+    keys = torch.cat((reading.keys[:, :, :kept], other.keys[:, :, kept:]), 2)
+    right = FactoredReading(query, keys, 0.5, causal, 0)
+    before = grown(part(reading, 0, 3), part(reading, 3, 7)).reading
+    together = grown(before, part(right, kept, 8)).reading
+    torch.testing.assert_close(together.weights(), right.weights())
+
+
+class Filling(nn.Module):
+    """Fills a room that it has made for itself, place by place, or round and round."""
+
+    def __init__(self, room, *, masked):
+        super().__init__()
+        self.room, self.masked, self.filled = torch.zeros(2, 2, room, 8), masked, 0
+
+    def forward(self, x):
+        heads, room = x.unflatten(-1, (2, 8)).transpose(1, 2), self.room.shape[2]
+        places = torch.arange(self.filled, self.filled + x.shape[1])
+        self.filled += x.shape[1]
+        self.room[:, :, places % room] = heads
+        keys, mask = self.room, torch.arange(room) <= places[:, None]
+        if not self.masked:
+            keys, mask = keys[:, :, : self.filled], None
+        return F.scaled_dot_product_attention(heads, keys, keys, attn_mask=mask)
+
+
+@pytest.mark.parametrize("counts", [[1] * 6, [3, 1, 1, 1], [3, 2, 1]])
+def test_a_room_that_a_layer_fills_by_hand_becomes_one_map(counts):
+    x = torch.randn(2, 6, 16)
+    model = Filling(9, masked=True)
+    with torch.no_grad(), observe(model) as trace:
+        for part in x.split(counts, 1):
+            model(part)
+    heads = x.unflatten(-1, (2, 8)).transpose(1, 2).double()
+    hidden = torch.ones(6, 6, dtype=torch.bool).triu(1)
+    expected = (heads @ heads.mT / 8**0.5).masked_fill(hidden, -torch.inf).softmax(-1)
+    torch.testing.assert_close(trace[""].weights().double(), expected, atol=1e-6, rtol=1e-5)
+    assert trace[""].position == 0
+
+
+def test_nobody_knows_where_queries_stand_in_a_room_that_is_filled_round_and_round():
+    model = Filling(4, masked=False)
+    with torch.no_grad(), observe(model) as trace:
+        for part in torch.randn(2, 9, 16).split(1, 1):
+            model(part)
+    begin, *later = trace.calls("")
+    assert begin.shape[2:] == (4, 4)  # until it was full
+    assert begin.position == 0
+    assert [(reading.shape[2:], reading.position) for reading in later] == [((1, 4), None)] * 5

@@ -1,0 +1,240 @@
+"""Every mechanism, and how to ask it something: what the contract is tested on.
+
+A new mechanism joins the contract by one line in `MECHANISMS`.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+from hypothesis import strategies as st
+from torch import Tensor
+
+from attlas.layers import (
+    Additive,
+    Attention,
+    Concat,
+    Dot,
+    General,
+    Local,
+    LocalMonotonic,
+    LocalPredictive,
+    MultiHead,
+    RotaryPositions,
+    ScaledDotProduct,
+)
+from attlas.ops.cache import Memory
+from attlas.patterns import Pattern, both, causal, either, everywhere, landmarks, strided, window
+
+
+@dataclass(frozen=True)
+class Mechanism:
+    """How to build one, and which of its slots stand somewhere.
+
+    ordered: the weights depend on where slots stand, also where the pattern does not.
+    counts_slots: what a query reads depends on how many slots there are, as local-p does.
+    """
+
+    name: str
+    make: Callable[..., Attention]
+    query_width: int
+    source_width: int
+    ordered: bool = False
+    counts_slots: bool = False
+
+    def build(
+        self,
+        seed: int,
+        pattern: Pattern = everywhere,
+        dropout: float = 0.0,
+        dtype: torch.dtype = torch.float64,
+    ) -> Attention:
+        """One with random parameters, biases too."""
+        attention = self.make(pattern=pattern, dropout=dropout)
+        generator = torch.Generator().manual_seed(seed)
+        for parameter in attention.parameters():
+            torch.nn.init.normal_(parameter, std=0.7, generator=generator)
+        return attention.to(dtype)
+
+
+MECHANISMS = [
+    Mechanism("additive", lambda **o: Additive(3, 2, 4, **o), 3, 2),
+    Mechanism("dot", lambda **o: Dot(**o), 3, 3),
+    Mechanism("general", lambda **o: General(3, 2, **o), 3, 2),
+    Mechanism("concat", lambda **o: Concat(3, 2, 4, **o), 3, 2),
+    Mechanism("local-m", lambda **o: LocalMonotonic(Dot(**o), 1), 3, 3, ordered=True),
+    Mechanism(
+        "local-p",
+        lambda **o: LocalPredictive(General(3, 2, **o), 2, 3, 4),
+        *(3, 2),
+        ordered=True,
+        counts_slots=True,
+    ),
+    Mechanism(
+        "local-m of concat",
+        lambda **o: LocalMonotonic(Concat(3, 2, 4, **o), 1),
+        *(3, 2),
+        ordered=True,
+    ),
+    Mechanism(
+        "local-p of additive",
+        lambda **o: LocalPredictive(Additive(3, 2, 4, **o), 2, 3, 4),
+        *(3, 2),
+        ordered=True,
+        counts_slots=True,
+    ),
+    Mechanism("scaled dot-product", lambda **o: ScaledDotProduct(**o), 3, 3),
+    Mechanism("multi-head", lambda **o: MultiHead(4, 2, source_width=3, **o), 4, 3),
+    Mechanism("grouped-query", lambda **o: MultiHead(4, 4, key_heads=2, bias=False, **o), 4, 4),
+    Mechanism(
+        "multi-query",
+        lambda **o: MultiHead(3, 2, key_heads=1, head_width=3, value_width=2, scale=0.5, **o),
+        *(3, 3),
+    ),
+    Mechanism(
+        "rotary",
+        lambda **o: MultiHead(4, 2, positions=RotaryPositions(2), **o),
+        *(4, 4),
+        ordered=True,
+    ),
+    Mechanism(
+        "rotary grouped-query",
+        lambda **o: MultiHead(8, 4, key_heads=2, positions=RotaryPositions(2), **o),
+        *(8, 8),
+        ordered=True,
+    ),
+]
+
+# Each pattern beside its rule, said once more in plain Python.
+PATTERNS: list[tuple[Pattern, Callable[[int, int], bool]]] = [
+    (everywhere, lambda i, j: True),
+    (causal, lambda i, j: j <= i),
+    (window(0), lambda i, j: i == j),
+    (window(1), lambda i, j: abs(i - j) <= 1),
+    (strided(2), lambda i, j: i % 2 == j % 2),
+    (both(causal, window(2)), lambda i, j: i - 2 <= j <= i),
+    (either(window(1), landmarks(2)), lambda i, j: abs(i - j) <= 1 or 2 in (i, j)),
+]
+
+
+@dataclass(frozen=True)
+class Layout:
+    """What is asked, without the numbers: sizes, padding, pattern and the first position."""
+
+    seed: int
+    batch: int
+    queries: int
+    slots: int
+    real: Tensor | None
+    pattern: Pattern
+    first: int | None
+
+    def tensor(self, *shape: int, salt: int = 0, dtype: torch.dtype = torch.float64) -> Tensor:
+        """Normal numbers of this layout."""
+        generator = torch.Generator().manual_seed(self.seed + 7919 * salt)
+        return torch.randn(shape, dtype=torch.float64, generator=generator).to(dtype)
+
+    def on(self, mechanism: Mechanism, dropout: float = 0.0) -> "Scene":
+        """The layout with the numbers for one mechanism."""
+        return Scene(
+            mechanism.build(self.seed, self.pattern, dropout),
+            self.tensor(self.batch, self.queries, mechanism.query_width, salt=1),
+            self.tensor(self.batch, self.slots, mechanism.source_width, salt=2),
+            self.real,
+            self.first,
+            self.pattern,
+        )
+
+
+@st.composite
+def layouts(
+    draw: Any,
+    patterns: list[Pattern] | None = None,
+    square: bool = False,
+    most: tuple[int, int, int] = (3, 4, 7),
+) -> Layout:
+    """Any layout of at most `most` rows, queries and slots; square: as many queries as slots."""
+    batch, queries, slots = (draw(st.integers(1, size)) for size in most)
+    bits = draw(st.none() | st.integers(0, 2 ** (batch * slots) - 1))
+    real = None
+    if bits is not None:
+        real = torch.tensor([bool(bits >> n & 1) for n in range(batch * slots)])
+        real = real.reshape(batch, slots)
+    return Layout(
+        seed=draw(st.integers(0, 2**20)),
+        batch=batch,
+        queries=slots if square else queries,
+        slots=slots,
+        real=real,
+        pattern=draw(st.sampled_from(patterns or [pattern for pattern, _ in PATTERNS])),
+        first=None if square else draw(st.none() | st.integers(-2, slots + 2)),
+    )
+
+
+@dataclass(frozen=True)
+class Scene:
+    """A mechanism, its queries and its source."""
+
+    attention: Attention
+    query: Tensor
+    source: Tensor
+    real: Tensor | None
+    first: int | None
+    pattern: Pattern
+
+    @property
+    def memory(self) -> Memory:
+        return self.remember(0, self.source.shape[1])
+
+    def remember(self, start: int, stop: int) -> Memory:
+        """The slots from start to stop, remembered where they stand."""
+        source = self.source[:, start:stop]
+        real = None if self.real is None else self.real[:, start:stop]
+        if isinstance(self.attention, MultiHead):
+            return self.attention.remember(source, real, first=start)
+        return self.attention.remember(source, real)
+
+    def read(self) -> Tensor:
+        context: Tensor = self.attention(self.query, self.memory, self.first)
+        return context
+
+    def weigh(self) -> Tensor:
+        return self.attention.weigh(self.query, self.memory, self.first)
+
+    def outcome(self, read: "Callable[[Scene], Tensor]" = read) -> list[Tensor]:
+        """What is read, and the gradients at the query, the source and every parameter.
+
+        read: another way to read what a scene holds.
+        """
+        query, source = self.query.clone().requires_grad_(), self.source.clone().requires_grad_()
+        context = read(replace(self, query=query, source=source))
+        inputs = [query, source, *self.attention.parameters()]
+        # A loss in which no two outputs weigh the same.
+        loss = (
+            context * torch.linspace(1, 2, context.numel(), device=context.device).view_as(context)
+        ).sum()
+        gradients = torch.autograd.grad(loss, inputs, allow_unused=True, materialize_grads=True)
+        return [context.detach(), *gradients]
+
+    def seen(self) -> Tensor:
+        """Which slots each query sees, (batch, 1, queries, slots), found pair by pair."""
+        rule = dict(PATTERNS)[self.pattern]
+        batch, queries, slots = *self.query.shape[:2], self.source.shape[1]
+        first = slots - queries if self.first is None else self.first
+        real = torch.ones(batch, slots, dtype=torch.bool) if self.real is None else self.real
+        seen = torch.tensor(
+            [[[rule(first + i, j) for j in range(slots)] for i in range(queries)]]
+        ) & real.unsqueeze(1)
+        if isinstance(self.attention, Local):
+            place = real.cumsum(1) - 1
+            centre = self.attention.centre(self.query, self.memory, self.first)
+            far = (place.unsqueeze(1) - centre.unsqueeze(-1)).abs() > self.attention.radius
+            seen = seen & ~far
+        return seen.unsqueeze(1)
+
+    def nothing(self) -> Tensor:
+        """What a query that sees nothing reads: zeros, behind the output layer if there is one."""
+        if isinstance(self.attention, MultiHead) and self.attention.of_heads.bias is not None:
+            return self.attention.of_heads.bias
+        return torch.zeros(self.read().shape[-1], dtype=self.query.dtype)

@@ -1,0 +1,440 @@
+"""Processes that train together: torchrun on this machine, gloo between them."""
+
+import json
+import os
+import runpy
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from safetensors.torch import load_file
+
+import attlas
+from attlas._parallel import POSSIBLE
+from attlas.config import read_toml, write_toml
+from attlas.errors import AttlasError
+from attlas.ops import linear
+from attlas.ops.linear import half_product
+from attlas.runs import Run
+from attlas.training import Recipe, read_recipe, train
+from attlas.training import distributed as fleet
+from attlas.training.distributed import Fleet, Word, device_of_rank, fleet_of, leading
+from attlas.training.setup import joined
+from support.killed_trainings import recipe as tiny
+from support.labelled_runs import reviews, tables, write_lines
+
+UPDATES = 24
+RECIPE = """
+[data]
+kind = "toy"
+task = "reverse"
+length = [3, 8]
+symbols = 12
+train = 101
+valid = 9
+
+[vocabulary]
+kind = "words"
+
+[batching]
+tokens = 128
+max_length = 40
+
+[model]
+kind = "transformer"
+width = 16
+heads = 2
+feedforward = 32
+encoder_layers = 1
+decoder_layers = 1
+dropout = 0.2
+attention_dropout = 0.1
+
+[training]
+updates = 24
+accumulate = 2
+save_every = 8
+log_every = 1
+smoothing = 0.1
+device = "cpu"
+
+[training.averaging]
+kind = "ema"
+
+[training.validation]
+criterion = "accuracy"
+every = 10
+"""
+
+
+@pytest.fixture(scope="module")
+def recipe(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("recipe") / "small.toml"
+    path.write_text(RECIPE)
+    return path
+
+
+@pytest.fixture(scope="module")
+def one(recipe: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The run of one process with a crew of two."""
+    folder = tmp_path_factory.mktemp("one") / "run"
+    train(read_recipe(recipe, ["training.threads=2"]), folder)
+    return folder
+
+
+def torchrun(*words: object) -> subprocess.Popen[str]:
+    """`torchrun words…`, its processes and all."""
+    command = [sys.executable, "-m", "torch.distributed.run", *map(str, words)]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    return subprocess.Popen(
+        command,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+
+
+def together(recipe: Path, folder: Path, *settings: str, ranks: int = 2) -> str:
+    """Train with so many processes; what they print."""
+    extra = [word for setting in settings for word in ("--set", setting)]
+    process = torchrun(
+        "--nproc-per-node", ranks, "-m", "attlas", "train", recipe, "--out", folder, *extra
+    )
+    printed = process.communicate(timeout=600)[0]
+    assert process.returncode == 0, printed
+    return printed
+
+
+def losses(folder: Path) -> list[tuple[str, int, float]]:
+    """Of every update and validation, in their order."""
+    return [
+        (event["event"], event["update"], event["loss"])
+        for event in Run(folder).events()
+        if "loss" in event
+    ]
+
+
+def assert_learned_alike(one: Path, other: Path) -> None:
+    """That every loss of training is the same to the bit, and of validation up to rounding: one
+    process validates with all the cores of the crew, the first of two with its own.
+    """
+    found, wanted = losses(one), losses(other)
+    assert [entry for entry in found if entry[0] == "trained"] == [
+        entry for entry in wanted if entry[0] == "trained"
+    ]
+    assert [entry[:2] for entry in found] == [entry[:2] for entry in wanted]
+    assert [loss for *_, loss in found] == pytest.approx([loss for *_, loss in wanted], rel=1e-6)
+
+
+def weights(folder: Path, update: int = UPDATES) -> dict[str, torch.Tensor]:
+    return load_file(folder / "checkpoints" / f"{update:08d}.safetensors")
+
+
+def same(one: dict[str, torch.Tensor], other: dict[str, torch.Tensor]) -> bool:
+    return one.keys() == other.keys() and all(torch.equal(one[n], other[n]) for n in one)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("more", [[], ["training.consistency=5.0"]], ids=["plain", "R-Drop"])
+def test_two_processes_learn_what_a_crew_of_two_learns_to_the_bit(
+    recipe: Path, tmp_path: Path, more: list[str]
+) -> None:
+    printed = together(recipe, tmp_path / "two", *more)
+    train(read_recipe(recipe, [*more, "training.threads=2"]), tmp_path / "one")
+    assert_learned_alike(tmp_path / "two", tmp_path / "one")
+    assert same(weights(tmp_path / "two"), weights(tmp_path / "one"))
+    assert printed.count("finished after 24 updates") == 1  # only the first process speaks
+
+
+@pytest.mark.slow
+def test_two_processes_multiply_in_bfloat16_as_a_crew_of_two_does(
+    recipe: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[int] = []
+
+    def product(*given: torch.Tensor) -> torch.Tensor:
+        made.append(given[0].numel())
+        return half_product(*given)
+
+    monkeypatch.setattr(linear, "half_product", product)
+    large = ["model.width=64", "model.feedforward=128", "batching.tokens=1024"]
+    more = [*large, "model.word_dropout=0.1", "training.autocast=bf16"]
+    together(recipe, tmp_path / "two", *more)
+    train(read_recipe(recipe, [*more, "training.threads=2"]), tmp_path / "one")
+    assert made
+    assert_learned_alike(tmp_path / "two", tmp_path / "one")
+    assert same(weights(tmp_path / "two"), weights(tmp_path / "one"))
+
+
+@pytest.mark.slow
+def test_a_model_in_parts_learns_the_same_within_rounding_and_saves_whole_checkpoints(
+    recipe: Path, one: Path, tmp_path: Path
+) -> None:
+    folder = tmp_path / "run"
+    together(recipe, folder, "training.distribution=fsdp", "training.updates=16")
+    found, wanted = losses(folder), [entry for entry in losses(one) if entry[1] <= 16]
+    assert [entry[:2] for entry in found][: len(wanted)] == [entry[:2] for entry in wanted]
+    for (_, _, loss), (_, _, expected) in zip(found, wanted, strict=False):
+        assert loss == pytest.approx(expected, rel=1e-5)
+    parts, whole = weights(folder, 16), weights(one, 16)
+    assert {n: t.shape for n, t in parts.items()} == {n: t.shape for n, t in whole.items()}
+    # Any number of processes goes on from there, and so does one alone.
+    together(recipe, folder, "training.distribution=fsdp", "training.updates=20")
+    train(read_recipe(recipe, ["training.threads=2"]), folder)
+    assert losses(folder)[-1][1] == UPDATES
+    assert losses(folder)[-1][2] == pytest.approx(losses(one)[-1][2], rel=1e-4)
+
+
+@pytest.mark.slow
+def test_a_run_of_one_process_goes_on_with_two_and_with_three(
+    recipe: Path, one: Path, tmp_path: Path
+) -> None:
+    folder, alone = tmp_path / "run", tmp_path / "alone"
+    train(read_recipe(recipe, ["training.threads=2", "training.updates=8"]), folder)
+    together(recipe, folder, "training.updates=16")
+    assert same(weights(folder, 16), weights(one, 16))
+    shutil.copytree(folder, alone)
+    together(recipe, folder, ranks=3)
+    train(read_recipe(recipe, ["training.threads=3"]), alone)
+    # Three processes add up in another order than three threads do.
+    found, wanted = losses(folder), losses(alone)
+    assert [entry[:2] for entry in found] == [entry[:2] for entry in wanted]
+    for (_, _, loss), (_, _, expected) in zip(found, wanted, strict=True):
+        assert loss == pytest.approx(expected, rel=1e-5)
+    torch.testing.assert_close(weights(folder), weights(alone), rtol=0, atol=1e-3)
+
+
+@pytest.mark.slow
+def test_two_readings_by_a_model_in_parts_teach_what_those_by_a_whole_one_do(
+    recipe: Path, tmp_path: Path
+) -> None:
+    read_twice = ["training.consistency=5.0", "training.updates=6"]
+    together(recipe, tmp_path / "parts", "training.distribution=fsdp", *read_twice)
+    train(read_recipe(recipe, [*read_twice, "training.threads=2"]), tmp_path / "whole")
+    found, wanted = losses(tmp_path / "parts"), losses(tmp_path / "whole")
+    assert [entry[:2] for entry in found] == [entry[:2] for entry in wanted]
+    for (_, _, loss), (_, _, expected) in zip(found, wanted, strict=True):
+        assert loss == pytest.approx(expected, rel=1e-5)
+
+
+@pytest.fixture(params=["recurrent", "classifier", "muon"])
+def other(request: pytest.FixtureRequest, recipe: Path, tmp_path: Path) -> Path:
+    """The recipe of another model or optimiser; of eight updates, the last of which is saved."""
+    begun = read_toml(recipe)
+    if request.param == "muon":
+        begun["training"]["optimiser"] = {"kind": "muon", "weight_decay": 0.1}
+    else:
+        begun["model"] = {
+            "kind": "recurrent", "embedding": 8, "hidden": 8, "encoder_hidden": 8, "dropout": 0.2,
+            "attention_dropout": 0.1, "coverage": True,
+        }  # fmt: skip
+    if request.param == "classifier":
+        begun = tables(write_lines(tmp_path / "reviews.jsonl", reviews(120)))
+    begun["training"] |= {"updates": 8, "log_every": 1, "accumulate": 2, "threads": 1}
+    (tmp_path / "other.toml").write_text(write_toml(begun))
+    return tmp_path / "other.toml"
+
+
+@pytest.mark.slow
+def test_two_processes_learn_any_model_as_a_crew_of_two_does_to_the_bit(
+    other: Path, tmp_path: Path
+) -> None:
+    together(other, tmp_path / "two")
+    train(read_recipe(other, ["training.threads=2"]), tmp_path / "one")
+    assert_learned_alike(tmp_path / "two", tmp_path / "one")
+    assert same(weights(tmp_path / "two", 8), weights(tmp_path / "one", 8))
+
+
+@pytest.mark.slow
+def test_any_model_in_parts_learns_the_same_within_rounding_and_goes_on_alone(
+    other: Path, tmp_path: Path
+) -> None:
+    together(other, tmp_path / "two", "training.distribution=fsdp", "training.updates=6")
+    train(read_recipe(other, ["training.updates=6", "training.threads=2"]), tmp_path / "one")
+    parts, whole = weights(tmp_path / "two", 6), weights(tmp_path / "one", 6)
+    assert {n: t.shape for n, t in parts.items()} == {n: t.shape for n, t in whole.items()}
+    for folder in ("one", "two"):
+        train(read_recipe(other, ["training.threads=2"]), tmp_path / folder)
+    found, wanted = losses(tmp_path / "two"), losses(tmp_path / "one")
+    assert [entry[:2] for entry in found] == [entry[:2] for entry in wanted]
+    for (_, _, loss), (_, _, expected) in zip(found, wanted, strict=True):
+        assert loss == pytest.approx(expected, rel=1e-4)
+
+
+@pytest.mark.slow
+def test_a_batch_of_fewer_rows_than_processes_is_learned_from_all_the_same(
+    recipe: Path, tmp_path: Path
+) -> None:
+    few = ["batching.rows=1", "training.updates=6", "training.validation.every=6"]
+    together(recipe, tmp_path / "two", *few)
+    alone = read_recipe(recipe, [*few, "training.threads=2"])
+    train(alone, tmp_path / "one")
+    for (_, _, loss), (_, _, expected) in zip(
+        losses(tmp_path / "two"), losses(tmp_path / "one"), strict=True
+    ):
+        assert loss == pytest.approx(expected, rel=1e-5)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not POSSIBLE, reason="only Linux tells the children of a process")
+@pytest.mark.parametrize("rank", [0, 1])
+def test_a_process_that_is_killed_is_started_again_and_the_job_ends_with_the_same_bits(
+    recipe: Path, one: Path, tmp_path: Path, rank: int
+) -> None:
+    folder = tmp_path / "run"
+    process = torchrun(
+        "--nproc-per-node", 2, "--max-restarts", 1, "-m", "attlas", "train", recipe, "--out", folder
+    )
+    os.kill(child(process.pid, rank, folder), signal.SIGKILL)
+    printed = process.communicate(timeout=600)[0]
+    assert process.returncode == 0, printed
+    assert same(weights(folder), weights(one))
+    assert "going on after update" in printed
+
+
+def child(torchrun: int, rank: int, folder: Path, update: int = 9) -> int:
+    """The process of this rank, once the training has come to this update."""
+    end = time.monotonic() + 300
+    while time.monotonic() < end:
+        time.sleep(0.005)
+        if not (folder / "metrics.jsonl").is_file() or f'"update": {update},' not in (
+            folder / "metrics.jsonl"
+        ).read_text(encoding="utf-8"):
+            continue
+        children = Path(f"/proc/{torchrun}/task/{torchrun}/children").read_text().split()
+        for number in map(int, children):
+            variables = Path(f"/proc/{number}/environ").read_bytes().split(b"\0")
+            if f"RANK={rank}".encode() in variables:
+                return number
+    raise AssertionError("the training did not come so far")
+
+
+@pytest.mark.slow
+def test_a_mistake_is_told_as_ever_and_ends_all_processes(recipe: Path, tmp_path: Path) -> None:
+    process = torchrun(
+        "--nproc-per-node", 2, "-m", "attlas", "train", recipe, "--out", tmp_path / "run",
+        "--set", "model.heads=3",
+    )  # fmt: skip
+    printed = process.communicate(timeout=600)[0]
+    assert process.returncode != 0
+    assert "attlas: wanted a width that the heads share evenly" in printed
+    # A traceback, if there is one, is torchrun's own.
+    assert f'File "{Path(attlas.__file__).parent}' not in printed
+
+
+def test_alone_everything_is_as_without_a_fleet() -> None:
+    fleet = Fleet()
+    assert fleet.leads
+    assert fleet.total(2.5) == 2.5
+    assert fleet.agreed(7) == 7
+    fleet.say(Word.UPDATE)
+    with fleet_of(torch.device("cpu")) as found:
+        assert found.size == 1
+
+
+def test_the_first_process_speaks(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert leading()
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    monkeypatch.setenv("RANK", "1")
+    assert not leading()
+    monkeypatch.setenv("RANK", "0")
+    assert leading()
+
+
+def test_each_process_of_a_machine_has_a_gpu_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 4)
+    monkeypatch.setenv("LOCAL_RANK", "3")
+    assert device_of_rank(torch.device("cuda")) == torch.device("cuda:3")
+    assert device_of_rank(torch.device("cuda:1")) == torch.device("cuda:1")
+    assert device_of_rank(torch.device("cpu")) == torch.device("cpu")
+    monkeypatch.setenv("LOCAL_WORLD_SIZE", "4")
+    with pytest.raises(AttlasError, match=r"'cuda:1' for all 4 of them; set .* = 'cuda', by which"):
+        device_of_rank(torch.device("cuda:1"))
+
+
+def test_more_processes_than_gpus_are_an_error_that_says_how_many_to_start(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
+    for name, value in (("LOCAL_RANK", "2"), ("LOCAL_WORLD_SIZE", "4")):
+        monkeypatch.setenv(name, value)
+    with pytest.raises(AttlasError, match=r"got 4 processes and 2 GPUs; .*--nproc-per-node 2 "):
+        device_of_rank(torch.device("cuda"))
+    assert device_of_rank(torch.device("cpu")) == torch.device("cpu")
+
+
+@pytest.mark.parametrize(
+    ("settings", "told"),
+    [
+        ({"accumulate": 3}, r"training\.accumulate = 3 instead of 2; give the same recipe"),
+        ({"distribution": "fsdp"}, r"training\.distribution = 'fsdp' instead of 'ddp'"),
+    ],
+)
+def test_a_process_with_another_recipe_than_the_first_is_refused(
+    tmp_path: Path, settings: dict[str, Any], told: str
+) -> None:
+    train(tiny(1), tmp_path)
+    assert joined(tiny(1, threads=1, log_every=7), tmp_path).recipe.training.log_every == 7
+    with pytest.raises(AttlasError, match=told):
+        joined(tiny(1, **settings), tmp_path)
+
+
+def test_a_process_works_on_its_own_gpu_before_it_meets_the_others(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    chosen: list[torch.device] = []
+    monkeypatch.setattr(torch.cuda, "set_device", chosen.append)
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    monkeypatch.delenv("RANK", raising=False)  # so that they never meet
+    for device in ("cuda:1", "cpu"):
+        with pytest.raises(AttlasError, match="wanted 2 processes"), fleet_of(torch.device(device)):
+            raise AssertionError("they met")
+    assert chosen == [torch.device("cuda:1")]
+
+
+def test_a_torch_without_processes_that_reach_each_other_trains_alone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for name in ("distributed_c10d", "rendezvous"):
+        monkeypatch.setitem(sys.modules, f"torch.distributed.{name}", None)
+    afresh = runpy.run_path(fleet.__file__)  # what every recipe imports
+    with afresh["fleet_of"](torch.device("cpu")) as alone:
+        assert alone.total(2.5) == 2.5
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    with (
+        pytest.raises(AttlasError, match=r"without torch\.distributed .* train with one process"),
+        afresh["fleet_of"](torch.device("cpu")),
+    ):
+        raise AssertionError("they met")
+
+
+def test_the_standard_input_cannot_be_shared(
+    recipe: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    table: dict[str, Any] = read_recipe(recipe).tables()
+    table["data"] = {"kind": "files", "train": "-", "valid": "valid.tsv"}
+    with pytest.raises(AttlasError, match="the standard input, which comes once; name files"):
+        train(Recipe.read(json.loads(json.dumps(table)), "the test"), tmp_path / "run")
+
+
+def test_processes_that_cannot_meet_are_an_error_that_says_how_to_start_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    for name in ("RANK", "MASTER_ADDR", "MASTER_PORT"):
+        monkeypatch.delenv(name, raising=False)
+    with (
+        pytest.raises(AttlasError, match="start them with torchrun"),
+        fleet_of(torch.device("cpu")),
+    ):
+        raise AssertionError("they met")

@@ -1,0 +1,56 @@
+"""Adam and AdamW are torch's, under their own names; the names decide."""
+
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+
+from attlas.errors import AttlasError
+from attlas.training.config import TrainingConfig
+from attlas.training.optimizers import AdamConfig, AdamWConfig, MuonConfig
+
+REFERENCES = {"adam": torch.optim.Adam, "adamw": torch.optim.AdamW}
+SETTINGS: dict[str, Any] = {"betas": (0.8, 0.95), "eps": 1e-6, "weight_decay": 0.3}
+
+
+def trained(build: Any) -> torch.Tensor:
+    """The weights after some updates on the same numbers."""
+    torch.manual_seed(0)
+    model = nn.Linear(4, 3).double()
+    optimiser = build(model)
+    for inputs in torch.randn(5, 6, 4).double():
+        optimiser.zero_grad()
+        model(inputs).square().sum().backward()
+        optimiser.step()
+    return model.weight.detach()
+
+
+def read(**optimiser: Any) -> Any:
+    return TrainingConfig.read({"epochs": 1, "optimiser": optimiser}, "the recipe").optimiser
+
+
+@pytest.mark.parametrize("kind", REFERENCES)
+def test_every_setting_reaches_the_optimiser_of_that_name(kind: str) -> None:
+    found = trained(lambda model: read(kind=kind, **SETTINGS).build(model, 0.01))
+    wanted = {
+        name: trained(lambda model, of=of: of(model.parameters(), lr=0.01, **SETTINGS))
+        for name, of in REFERENCES.items()
+    }
+    torch.testing.assert_close(found, wanted[kind])
+    (other,) = REFERENCES.keys() - {kind}
+    assert (found - wanted[other]).abs().max() > 1e-3
+
+
+def test_it_is_adam_unless_another_name_is_said() -> None:
+    assert TrainingConfig(epochs=1).optimiser == AdamConfig()
+    assert read(eps=1e-9) == AdamConfig(eps=1e-9)
+    assert read(kind="adamw") == AdamWConfig()
+    assert read(kind="muon", iterations=3) == MuonConfig(iterations=3)
+
+
+def test_a_setting_of_another_optimiser_is_told() -> None:
+    with pytest.raises(AttlasError, match=r"optimiser\.momentum"):
+        read(momentum=0.9)
+    with pytest.raises(AttlasError, match="'adam', 'adamw', 'muon'"):
+        read(kind="sgd")
