@@ -265,7 +265,7 @@ def test_damaged_progress_is_an_error_that_names_the_way_out(
         (("a.txt", "--into", "out", "--alignments", "there"), "got FILES --into --alignments"),
         (("a.txt", "--into", "out", "--shard", "3/2"), "wanted a shard I/N with I from 1 to N"),
         (("a.txt", "--into", "out", "--shard", "half"), "got 'half'"),
-        (("a.txt", "--into", "out", "--shard", ""), "got ''"),
+        (("a.txt", "--into", "out", "--shard", ""), "got an empty one"),
         (("a.txt", "--into", "a.txt"), "wanted a folder to translate --into; got the file a.txt"),
         (("a.txt", "--into", "."), "wanted another folder than that of the files themselves"),
         (("a.txt", "b/a.txt", "--into", "out"), "got a.txt and b/a.txt"),
