@@ -95,3 +95,13 @@ def pytest_terminal_summary(terminalreporter: Any) -> Generator[None, None, None
     for reason, count in sorted(reasons.items()):
         tests = f"{count} test{'s' if count > 1 else ''}"
         terminalreporter.write_line(f"left out: {tests}: {reason.removeprefix('Skipped: ')}")
+
+
+@pytest.fixture
+def two_threads() -> Generator[None, None, None]:
+    import torch  # not at the top, where nothing may be imported before the hook
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    yield
+    torch.set_num_threads(before)

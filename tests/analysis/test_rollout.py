@@ -1,3 +1,5 @@
+import sys
+
 import pytest
 import torch
 from hypothesis import given
@@ -53,7 +55,7 @@ def test_rolled_out_in_blocks_it_is_the_product_of_dense_maps(
         expected = (mixed / mixed.sum(-1, keepdim=True)) @ expected
     with pytest.MonkeyPatch.context() as patch:
         if tiny:
-            patch.setattr("attlas.analysis.rollout._AT_ONCE", 1)
+            patch.setattr(sys.modules["attlas.analysis.rollout"], "_AT_ONCE", 1)
         found = rollout(readings)
     torch.testing.assert_close(found, expected, atol=1e-6, rtol=0)
     torch.testing.assert_close(found.sum(-1), torch.ones(length, dtype=torch.float64))

@@ -22,7 +22,7 @@ from attlas.explorer import serve, server
 from attlas.explorer.server import _url
 from support.backwards import Backwards
 
-HERE = Path(__file__).parent
+TESTS = Path(__file__).parents[1]
 
 SCRIPT = """
 import time
@@ -50,7 +50,7 @@ def serving() -> Iterator[tuple[subprocess.Popen[str], str]]:
     """The explorer in a process of its own, and its URL."""
     process = subprocess.Popen(
         [sys.executable, "-W", "error", "-c", SCRIPT],
-        cwd=HERE,
+        cwd=TESTS,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

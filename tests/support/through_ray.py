@@ -31,7 +31,7 @@ class Opened:
         self.seed = seed
 
     def __call__(self) -> Translator:
-        from support.table_model import LookingTable  # it lies beside this script, and here alone
+        from table_model import LookingTable  # it lies beside this script, and here alone
 
         vocabularies = Vocabularies(Words(list("abcdefgh")), Words(["x", "y"]))
         config = DecodingConfig(max_length_factor=1.0, max_length_constant=5)
