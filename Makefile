@@ -113,7 +113,7 @@ test: $(VENV)/.installed-tests $(VENV)/.transformers4 browser node
 	@$(BIN)/ruff check .
 	@$(BIN)/mypy
 	@CI= PYTHONPATH=$(VENV)/transformers4 $(BIN)/python -m pytest -q -n $(JOBS) -W ignore::DeprecationWarning \
-	  tests/referees/test_referees_huggingface_attention.py tests/referees/test_referees_huggingface_kernels.py
+	  tests/referees/test_huggingface_attention.py tests/referees/test_huggingface_kernels.py
 	@ATTLAS_HYPOTHESIS=thorough $(BIN)/python -m pytest -n $(JOBS) --dist loadgroup --timeout 900
 
 clean:

@@ -1,17 +1,13 @@
 """What a GPU computes is what the CPU computes: outputs and gradients."""
 
-import sys
 from copy import deepcopy
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 from hypothesis import given
 from torch.profiler import ProfilerActivity, profile
-
-sys.path.append(str(Path(__file__).resolve().parents[1] / "contract"))
 
 from attlas.layers import MultiHead, RotaryPositions, ScaledDotProduct
 from attlas.ops.linear import Autocast, autocast

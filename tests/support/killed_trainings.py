@@ -1,4 +1,4 @@
-"""Trainings in child processes that die; run as a script by test_training_resume.
+"""Trainings in child processes that die; run as a script by tests/training/test_resume.py.
 
 `python killed_trainings.py moments|operations FOLDER` prints a JSON object: how many were killed,
 what went wrong. Children are forks of this process, which spares each of them the import of

@@ -1,4 +1,4 @@
-"""Translations in child processes that die; run as a script by test_cli_translate_files.
+"""Translations in child processes that die; a script of tests/cli/test_translate_files_shared.py.
 
 `python killed_writers.py RUN FOLDER` prints a JSON object: after which operations on files a
 process was killed, and what went wrong. Children are forks of this process, which spares each of

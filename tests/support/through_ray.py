@@ -1,4 +1,4 @@
-"""Two workers of Ray Data translate a file; run as a script by test_decoding_column.
+"""Two workers of Ray Data translate a file; run as a script by tests/inference/test_ray.py.
 
 `python through_ray.py TEXT SEED` prints one JSON object: the rows as Ray gives them back, from how
 many processes, and what became of an error of ours in one of them.
