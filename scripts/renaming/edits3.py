@@ -113,8 +113,8 @@ rsub(
     (r"\n        which: \"best\"", '\n        checkpoint: "best"'),
 )
 sub(A + "jobs/inspection.py", ('" (joint: one for', '" (shared: one for'))
-exec((Path(__file__).parent / "w3" / "params3.py").read_text())
-exec((Path(__file__).parent / "w3" / "renamed3.py").read_text())
+exec((Path(__file__).parent / "params3.py").read_text())
+exec((Path(__file__).parent / "renamed3.py").read_text())
 for p in PY:
     edit(
         p,

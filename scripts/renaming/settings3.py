@@ -259,4 +259,4 @@ for p in PY:
     ):
         edit(p, messages)
 
-exec((Path(__file__).parent / "w3" / "edits3.py").read_text())
+exec((Path(__file__).parent / "edits3.py").read_text())

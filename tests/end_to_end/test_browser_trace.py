@@ -24,19 +24,19 @@ WORDS = [["the", "cat", "sat", "down"], ["a", "dog", "ran", "off"]]
 
 
 def made() -> Trace:
-    """Two texts of four words, and a layer that has seen three thousand."""
+    """Two texts of four words, and a layer that has seen three thousand of each."""
     generator = torch.Generator().manual_seed(2)
     trace = Trace()
     for name, batch, heads, size in (
         ("short.0", 2, 2, 4),
         ("short.1", 2, 2, 4),
-        ("long", 1, 3, LENGTH),
+        ("long", 2, 3, LENGTH),
     ):
         query, keys = 2 * torch.randn(2, batch, heads, size, 8, generator=generator)
         trace.note(name, FactoredReading(query, keys, 8**-0.5, everywhere, 0))
     for name in ("short.0", "short.1"):
         trace.label_layer(name, WORDS, WORDS)
-    numbered = [[f"w{place}" for place in range(LENGTH)]]
+    numbered = [[f"w{place}" for place in range(LENGTH)]] * 2
     trace.label_layer("long", numbered, numbered)
     return trace
 

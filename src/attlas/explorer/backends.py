@@ -206,9 +206,10 @@ class Showing:
                 "a trace with readings", "an empty one", "run the model inside of attlas.observe"
             )
         self._trace, self._name, self._maps = trace, name, maps
-        sizes = {call.shape[0] for name in trace.layers for call in trace.calls(name)}
+        calls = (call for name in trace.layers for call in trace.calls(name))
+        sizes = dict.fromkeys(call.shape[0] for call in calls)
         # Layers with other numbers of rows, as in a beam search, are of other texts at one row.
-        self._rows = [(row, batch) for batch in sorted(sizes) for row in range(batch)]
+        self._rows = [(row, batch) for batch in sizes for row in range(batch)]
         self._several = len(sizes) > 1
 
     @property
