@@ -45,4 +45,4 @@ def test_every_name_of_the_package_is_there_though_nothing_else_was_imported(nam
 def test_pages_name_functions_of_the_explorer_and_of_the_metrics() -> None:
     assert "attlas.explorer.serve" in named()
     assert callable(resolved("attlas.explorer.serve"))
-    assert callable(resolved("attlas.metrics.alignment"))
+    assert callable(resolved("attlas.metrics.alignment_error"))
