@@ -87,7 +87,7 @@ def test_translating_a_line_imports_no_more_than_it_uses(run: Path, tmp_path: Pa
     assert packages - private - set(sys.stdlib_module_names) <= USED
     assert not {name for name in modules if name.startswith(COSTLY)}
     of_attlas = {name.split(".")[1] for name in modules if name.startswith("attlas.")}
-    assert not of_attlas & {"analysis", "explorer", "figures", "metrics", "training"}
+    assert not of_attlas & {"analysis", "explorer", "export", "figures", "metrics", "training"}
 
 
 def test_classifying_a_text_does_not_import_the_compiler(labelling: Path) -> None:
