@@ -13,7 +13,7 @@ def complete(lines: Sequence[str], translations: Sequence[str]) -> None:
     """In a contender: leave, with the reason, where not every line has a translation."""
     if len(translations) != len(lines):
         raise SystemExit(
-            f"wanted a translation of each of {len(lines)} lines; got {len(translations)}"
+            f"expected a translation of each of {len(lines)} lines; got {len(translations)}"
         )
 
 

@@ -15,7 +15,7 @@ from typing import Any
 
 from attlas.data import FilesData, Pair, VocabularyConfig, build_vocabularies
 
-VOCABULARY = VocabularyConfig(kind="bpe", size=8000, joint=True)
+VOCABULARY = VocabularyConfig(kind="bpe", size=8000, shared=True)
 
 
 def made(data: tuple[Path, Path], folder: Path) -> Path:

@@ -34,7 +34,7 @@ from measurement import called, measurement, write
 from turns import serve, table, turns
 
 from attlas.decoding import DecodingConfig
-from attlas.ops.linear import halves_time
+from attlas.ops.linear import has_bf16_instructions
 
 WARM = 32  # lines, before a way is timed
 
@@ -47,7 +47,7 @@ def main() -> None:
     parser.add_argument("--run", type=Path, required=True, help="a folder that attlas train wrote")
     parser.add_argument("--data", type=Path, required=True, help="a line a sentence, or .gz of it")
     parser.add_argument("--threads", type=int, nargs="+", default=[os.cpu_count() or 1])
-    parser.add_argument("--beam", type=int, nargs="+", default=[1, 5], help="1 = greedy")
+    parser.add_argument("--num-beams", type=int, nargs="+", default=[1, 5], help="1 = greedy")
     parser.add_argument(
         "--batches", type=int, nargs="+", default=[32, 64, 128, 256],
         help="of so many sentences: the best of them counts",
@@ -66,8 +66,8 @@ def main() -> None:
         refused = exported(options.run, Path(folder), options.contenders)
         found = []
         for threads in options.threads:
-            for beam in options.beam:
-                found.append(compared(options, Path(folder), refused, threads, beam))
+            for num_beams in options.num_beams:
+                found.append(compared(options, Path(folder), refused, threads, num_beams))
                 write(found, options.json)  # what comes later may fail
 
 
@@ -76,7 +76,7 @@ def exported(run: Path, folder: Path, contenders: Sequence[str]) -> dict[str, st
     from attlas.export import export
 
     refused: dict[str, str] = {}
-    if HALVED in contenders and halves_time() is False:
+    if HALVED in contenders and has_bf16_instructions() is False:
         refused[HALVED] = "this processor has no instructions for bfloat16"
     for name in dict.fromkeys(EXPORTS[one] for one in contenders if one in EXPORTS):
         form, _, quantization = name.partition("-")
@@ -94,20 +94,20 @@ def _searching(form: str) -> dict[str, Any]:
 
 
 def compared(
-    options: argparse.Namespace, folder: Path, refused: dict[str, str], threads: int, beam: int
+    options: argparse.Namespace, folder: Path, refused: dict[str, str], threads: int, num_beams: int
 ) -> dict[str, Any]:
     """One measurement, printed as well, with how many lines are those of attlas."""
     taking_part = [one for one in options.contenders if one not in refused]
     commands = {
         name: [
             sys.executable, __file__, "--run", str(options.run), "--data", str(options.data),
-            "--threads", str(threads), "--beam", str(beam), "--every", str(options.every),
+            "--threads", str(threads), "--num-beams", str(num_beams), "--every", str(options.every),
             "--batches", *map(str, options.batches), "--folder", str(folder), "--serve", name,
         ]
         for name in taking_part
     }  # fmt: skip
     played = turns(commands, options.blocks, {"OMP_NUM_THREADS": str(threads)})
-    title = f"{options.run.name}, {'greedy' if beam == 1 else f'beam {beam}'}"
+    title = f"{options.run.name}, {'greedy' if num_beams == 1 else f'beam {num_beams}'}"
     first, *_ = options.contenders
     figures = table(played.figures, "sentences/s", first)
     print(f"\n{title}, threads: {threads}\n\n{figures}\n")
@@ -129,11 +129,11 @@ def compared(
 def answer(options: argparse.Namespace) -> None:
     """As a contender: translate everything once a block; before the first, find the best way."""
     torch.set_num_threads(options.threads[0])
-    beam = options.beam[0]
+    num_beams = options.num_beams[0]
     search = DecodingConfig.model_validate(
         {"method": "greedy", "length_penalty": 0.0}
-        if beam == 1
-        else {"beam": beam, "length_penalty": 0.0}
+        if num_beams == 1
+        else {"num_beams": num_beams, "length_penalty": 0.0}
     )
     export = options.folder / EXPORTS.get(options.serve, "")
     opened = gzip.open if options.data.suffix == ".gz" else open

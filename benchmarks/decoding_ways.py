@@ -79,9 +79,9 @@ def engine(task: Task) -> Ways:
 
 
 def _translator(task: Task, autocast: str) -> Translator:
-    from attlas._hardware import keep_freed_memory
+    from attlas._hardware import disable_malloc_trim
 
-    keep_freed_memory()
+    disable_malloc_trim()
     search = task.search.model_copy(update={"autocast": autocast})
     return task.held.enter_context(Translator(task.run, search).forked())
 
@@ -90,7 +90,7 @@ def _by(
     translator: Translator, rows: int | None, window: int | None, lines: list[str]
 ) -> list[str]:
     tokens = TOKENS if rows is None else sys.maxsize
-    found = translator.many(lines, window=window or len(lines), tokens=tokens, rows=rows)
+    found = translator.stream(lines, window=window or len(lines), tokens=tokens, rows=rows)
     return [translation.text for translation in found]
 
 
@@ -105,7 +105,7 @@ def ctranslate2(task: Task) -> Ways:
     vocabularies = Run(task.run).vocabularies()
     source, target = names(vocabularies.source), names(vocabularies.target)
     ids = {name: id_ for id_, name in enumerate(target)}
-    width = 1 if task.search.method == "greedy" else task.search.beam
+    width = 1 if task.search.method == "greedy" else task.search.num_beams
 
     def translated(engine: Engine, rows: int, lines: list[str]) -> list[str]:
         pieces = [[source[id_] for id_ in vocabularies.source.encode(line)] for line in lines]
@@ -143,7 +143,7 @@ def transformers(task: Task) -> Ways:
 
     tokenizer = AutoTokenizer.from_pretrained(task.export)
     model = MarianMTModel.from_pretrained(task.export).eval()
-    width = 1 if task.search.method == "greedy" else task.search.beam
+    width = 1 if task.search.method == "greedy" else task.search.num_beams
 
     def translated(batch: int, lines: list[str]) -> list[str]:
         rows = tokenizer(lines)["input_ids"]

@@ -13,7 +13,7 @@ from cases import Shape, Suite, Work, drawn
 from torch import Tensor, nn
 
 import attlas
-from attlas.layers import Additive, MultiHead
+from attlas.layers import AdditiveAttention, MultiheadAttention
 from attlas.patterns import window
 
 RADIUS = 64  # of the windows: 129 slots
@@ -41,25 +41,25 @@ def dot(attend: Callable[[Tensor, Tensor, Tensor], Tensor]) -> Callable[[Shape],
 # --- multi-head self-attention: (batch, length, width), 8 heads ----------------------------------
 
 
-def multihead(shape: Shape) -> tuple[MultiHead, Tensor]:
+def multihead(shape: Shape) -> tuple[MultiheadAttention, Tensor]:
     """The layer whose weights all contenders have, and its source."""
     (source,) = drawn(shape)
-    return MultiHead(shape[-1], 8).eval(), source
+    return MultiheadAttention(shape[-1], 8).eval(), source
 
 
 def ours(shape: Shape) -> Work:
-    """`MultiHead`."""
+    """`MultiheadAttention`."""
     layer, source = multihead(shape)
-    return Work(lambda: layer(source, layer.remember(source)), [source, *layer.parameters()])
+    return Work(lambda: layer(source, layer.project_kv(source)), [source, *layer.parameters()])
 
 
 def ours_with_weights(shape: Shape) -> Work:
-    """`MultiHead`, and the weights of each head."""
+    """`MultiheadAttention`, and the weights of each head."""
     layer, source = multihead(shape)
 
     def run() -> Tensor:
-        memory = layer.remember(source)
-        layer.weigh(source, memory)
+        memory = layer.project_kv(source)
+        layer.attention_weights(source, memory)
         context: Tensor = layer(source, memory)
         return context
 
@@ -69,7 +69,7 @@ def ours_with_weights(shape: Shape) -> Work:
 def multihead_by_formula(shape: Shape) -> Work:
     """The layer with its weights written out."""
     layer, source = multihead(shape)
-    return Work(lambda: layer.explicit(source, layer.remember(source)), [source])
+    return Work(lambda: layer.forward_reference(source, layer.project_kv(source)), [source])
 
 
 def of_torch(*, weights: bool) -> Callable[[Shape], Work]:
@@ -78,11 +78,11 @@ def of_torch(*, weights: bool) -> Callable[[Shape], Work]:
     def work(shape: Shape) -> Work:
         layer, source = multihead(shape)
         theirs = nn.MultiheadAttention(shape[-1], 8, batch_first=True).eval()
-        linears = (layer.of_query, layer.of_key, layer.of_value)
+        linears = (layer.q_proj, layer.k_proj, layer.v_proj)
         with torch.no_grad():
             theirs.in_proj_weight.copy_(torch.cat([linear.weight for linear in linears]))
             theirs.in_proj_bias.copy_(torch.cat([linear.bias for linear in linears]))
-            theirs.out_proj.load_state_dict(layer.of_heads.state_dict())
+            theirs.out_proj.load_state_dict(layer.out_proj.state_dict())
 
         def run() -> Tensor:
             context, _ = theirs(
@@ -105,14 +105,14 @@ def additive(*, by_hand: bool) -> Callable[[Shape], Work]:
     def work(shape: Shape) -> Work:
         batch, queries, slots = shape
         query, source = drawn((batch, queries, 256), (batch, slots, 256))
-        layer = Additive(256, 256, 256).eval()
+        layer = AdditiveAttention(256, 256, 256).eval()
 
         def formula() -> Tensor:
-            pairs = layer.of_query(query).unsqueeze(2) + layer.of_key(source).unsqueeze(1)
-            scores = layer.energy(torch.tanh(pairs)).squeeze(-1)
+            pairs = layer.q_proj(query).unsqueeze(2) + layer.k_proj(source).unsqueeze(1)
+            scores = layer.score_proj(torch.tanh(pairs)).squeeze(-1)
             return torch.softmax(scores, dim=-1) @ source
 
-        run = formula if by_hand else lambda: layer(query, layer.remember(source))
+        run = formula if by_hand else lambda: layer(query, layer.project_kv(source))
         return Work(run, [query, source, *layer.parameters()])
 
     return work
@@ -150,9 +150,9 @@ SUITES = {
     "multihead": Suite(
         "batch × length × width",
         {
-            "MultiHead": ours,
+            "MultiheadAttention": ours,
             "nn.MultiheadAttention, need_weights=False": of_torch(weights=False),
-            "MultiHead, with weigh": ours_with_weights,
+            "MultiheadAttention, with weigh": ours_with_weights,
             "nn.MultiheadAttention, need_weights=True": of_torch(weights=True),
         },
         multihead_by_formula,

@@ -94,7 +94,7 @@ class Finding:
     verdict: str
     expected: int = 0  # maps that the model returned
     found: int = 0  # of these in the trace
-    readings: int = 0  # calls in the trace
+    attention_maps: int = 0  # calls in the trace
     reason: str = ""
 
 
@@ -260,16 +260,16 @@ def _distinct(maps: list[Tensor]) -> list[Tensor]:
 
 def in_trace(trace: attlas.Trace, expected: list[Tensor]) -> int:
     """How many of these maps are among the readings, each reading serving once."""
-    left = [reading for layer in trace.layers for reading in trace.calls(layer)]
+    left = [attention_map for layer in trace.layers for attention_map in trace.calls(layer)]
     found = 0
     for wanted in expected:
-        for reading in left:
-            if tuple(reading.shape) != tuple(wanted.shape):
+        for attention_map in left:
+            if tuple(attention_map.shape) != tuple(wanted.shape):
                 continue
-            ours = reading.weights()
+            ours = attention_map.weights()
             blind = ours.sum(-1, keepdim=True) == 0  # sees nothing; eager models give what is left
             if torch.allclose(ours.masked_fill(blind, 0), wanted.masked_fill(blind, 0), 0, ATOL):
-                left.remove(reading)
+                left.remove(attention_map)
                 found += 1
                 break
     return found
@@ -288,17 +288,17 @@ def judged(
             verdict = "told" if expected else "none"
             return Finding(name, kind, verdict, len(expected), reason=str(error))
     notes = [str(one.message) for one in caught if "attlas" in str(one.message)]
-    readings = sum(len(trace.calls(layer)) for layer in trace.layers)
+    attention_maps = sum(len(trace.calls(layer)) for layer in trace.layers)
     found = in_trace(trace, expected)
     if not expected:
-        return Finding(name, kind, "read", readings=readings, reason="; ".join(notes))
+        return Finding(name, kind, "read", attention_maps=attention_maps, reason="; ".join(notes))
     verdict = "exact" if found == len(expected) else "told" if notes else "silent"
     reason = "; ".join(notes)
     if verdict == "silent":
         shapes = {str(tuple(one.shape)) for one in expected}
         ours = {str(tuple(r.shape)) for layer in trace.layers for r in trace.calls(layer)}
         reason = f"returned {', '.join(sorted(shapes))}; read {', '.join(sorted(ours))}"
-    return Finding(name, kind, verdict, len(expected), found, readings, reason)
+    return Finding(name, kind, verdict, len(expected), found, attention_maps, reason)
 
 
 def findings(name: str) -> list[Finding]:

@@ -12,15 +12,15 @@ import sys
 import time
 
 import torch
-from observe_maps import CELLS, THRESHOLD, overview, reading
+from observe_maps import CELLS, THRESHOLD, attention_map, overview
 from torch import Tensor
 
-from attlas.recording import FactoredReading
+from attlas.recording import FactoredAttentionMap
 
 WANTED = 1e-5
 
 
-def rows(one: FactoredReading, start: int, stop: int) -> Tensor:
+def rows(one: FactoredAttentionMap, start: int, stop: int) -> Tensor:
     """The weights of some rows, in float64."""
     asked, keys = one.query[0, 0, start:stop].double(), one.keys[0, 0].double()
     hidden = ~one.pattern.mask(stop - start, len(keys), start)
@@ -46,7 +46,7 @@ def main() -> None:
         worst[name] = max(worst.get(name, 0.0), differs(found, wanted))
 
     for ahead in (True, False):
-        one = reading((1, 1, options.length, 64), ahead=ahead)
+        one = attention_map((1, 1, options.length, 64), ahead=ahead)
         begun = time.perf_counter()
         cells, summary = overview(one)[0, 0], one.summary(threshold=THRESHOLD)
         seconds = time.perf_counter() - begun
@@ -57,18 +57,18 @@ def main() -> None:
             weights = rows(one, start, start + side)
             mean = weights.unflatten(-1, (CELLS, side)).mean((0, 2))
             compare("overview, of its greatest cell", cells[place] / mean.max(), mean / mean.max())
-            window = one.pooled((start, start + side), (0, options.length), (side, CELLS), "max")
+            window = one.pool((start, start + side), (0, options.length), (side, CELLS), "max")
             wanted = weights.unflatten(-1, (CELLS, side)).amax(-1)
             compare("a window", window[0, 0], wanted)
             near = min(start, options.length - CELLS)
-            window = one.pooled((start, start + side), (near, near + CELLS))
+            window = one.pool((start, start + side), (near, near + CELLS))
             compare("a window, zoomed in", window[0, 0], weights[:, near : near + CELLS])
             queries = torch.arange(start, start + side).unsqueeze(-1)
             distance = (weights * (queries - torch.arange(options.length)).abs()).sum(-1)
             for name, exact in (
                 ("entropy", torch.special.entr(weights).sum(-1)),
-                ("peak", weights.amax(-1)),
-                ("above", (weights > THRESHOLD).sum(-1)),
+                ("max_weight", weights.amax(-1)),
+                ("count_above", (weights > THRESHOLD).sum(-1)),
                 ("distance", distance),
             ):
                 asked = getattr(summary, name)[0, 0, start : start + side]
@@ -76,7 +76,7 @@ def main() -> None:
     for name, difference in worst.items():
         print(f"{name}: {difference:.1e}")
     if max(worst.values()) > WANTED:
-        sys.exit(f"wanted at most {WANTED}; got {max(worst.values()):.1e}")
+        sys.exit(f"expected at most {WANTED}; got {max(worst.values()):.1e}")
 
 
 if __name__ == "__main__":

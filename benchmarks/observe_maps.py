@@ -11,37 +11,40 @@ from cases import PASSES, Shape, Suite, Work, drawn
 from torch import Tensor
 
 from attlas.patterns import causal, everywhere
-from attlas.recording import FactoredReading
+from attlas.recording import FactoredAttentionMap
 
 THRESHOLD = 0.01
 CELLS = 1024
 
 
-def reading(shape: Shape, *, ahead: bool) -> FactoredReading:
+def attention_map(shape: Shape, *, ahead: bool) -> FactoredAttentionMap:
     """A map of random vectors, as wide as those of trained models are."""
     query, key, _ = (leaf.detach() for leaf in drawn(shape, shape, shape))
-    return FactoredReading(query, key, shape[-1] ** -0.5, everywhere if ahead else causal, 0)
+    return FactoredAttentionMap(query, key, shape[-1] ** -0.5, everywhere if ahead else causal, 0)
 
 
-def asked(question: Callable[[FactoredReading], Tensor], *, ahead: bool) -> Callable[[Shape], Work]:
+def asked(
+    question: Callable[[FactoredAttentionMap], Tensor], *, ahead: bool
+) -> Callable[[Shape], Work]:
     """A reading is asked."""
 
     def work(shape: Shape) -> Work:
-        one = reading(shape, ahead=ahead)
+        one = attention_map(shape, ahead=ahead)
         return Work(lambda: question(one), [])
 
     return work
 
 
-def every_statistic(one: FactoredReading) -> Tensor:
+def every_statistic(one: FactoredAttentionMap) -> Tensor:
     """What the dense way has as well, in one pass."""
     summary = one.summary(threshold=THRESHOLD)
     return torch.stack([torch.as_tensor(getattr(summary, name)) for name in NAMES]).float()
 
 
 NAMES = (
-    "entropy", "evenness", "effective", "visible", "above", "peak", "argmax", "distance",
-    "on_first", "on_last", "on_itself", "on_previous", "on_next", "received",
+    "entropy", "normalized_entropy", "effective_keys", "num_visible", "count_above", "max_weight",
+    "argmax", "distance",
+    "first_weight", "last_weight", "self_weight", "previous_weight", "next_weight", "received",
 )  # fmt: skip
 
 
@@ -51,8 +54,8 @@ def dense_statistics(weights: Tensor, *, ahead: bool) -> Tensor:
     place = torch.arange(length)
     entropy = torch.special.entr(weights).sum(-1)
     seen = torch.full((length,), length) if ahead else place + 1
-    visible = seen.float().expand_as(entropy)
-    peak, argmax = weights.max(-1)
+    num_visible = seen.float().expand_as(entropy)
+    max_weight, argmax = weights.max(-1)
     far = [
         torch.linalg.vecdot(some, (rows.unsqueeze(-1) - place).abs().float())
         for some, rows in zip(weights.split(256, -2), place.split(256), strict=True)
@@ -62,8 +65,8 @@ def dense_statistics(weights: Tensor, *, ahead: bool) -> Tensor:
         for shift in (0, -1, 1)
     ]
     found = (
-        entropy, entropy / visible.log().clamp(min=1e-30), entropy.exp(), visible,
-        (weights > THRESHOLD).sum(-1).float(), peak, argmax.float(), torch.cat(far, -1),
+        entropy, entropy / num_visible.log().clamp(min=1e-30), entropy.exp(), num_visible,
+        (weights > THRESHOLD).sum(-1).float(), max_weight, argmax.float(), torch.cat(far, -1),
         weights[..., 0], weights[..., -1], *diagonal, weights.sum(-2),
     )  # fmt: skip
     return torch.stack(found)
@@ -73,7 +76,7 @@ def of_matrix(question: Callable[[Tensor], Tensor], *, ahead: bool) -> Callable[
     """The matrix is made, and then asked."""
 
     def work(shape: Shape) -> Work:
-        one = reading(shape, ahead=ahead)
+        one = attention_map(shape, ahead=ahead)
 
         def run() -> Tensor:
             scores = one.query @ one.keys.mT * one.scale
@@ -127,7 +130,7 @@ def summaries(*, ahead: bool) -> Suite:
     return Suite(
         "batch × heads × length × width",
         {
-            "reading.summary()": asked(every_statistic, ahead=ahead),
+            "attention_map.summary()": asked(every_statistic, ahead=ahead),
             FUSED: fused(ahead=ahead),
             HAND: by_hand(ahead=ahead),
             HELD: dense,
@@ -142,17 +145,17 @@ def summaries(*, ahead: bool) -> Suite:
     )
 
 
-def overview(one: FactoredReading) -> Tensor:
+def overview(one: FactoredAttentionMap) -> Tensor:
     """The whole map in 1,024 × 1,024 cells."""
     cells = min(CELLS, one.shape[2])
-    return one.pooled(shape=(cells, cells))
+    return one.pool(shape=(cells, cells))
 
 
-def zoomed(one: FactoredReading) -> Tensor:
+def zoomed(one: FactoredAttentionMap) -> Tensor:
     """A window of it, cell by cell."""
     middle = one.shape[2] // 2
     cells = min(CELLS, middle)
-    return one.pooled((middle, middle + cells), (middle - cells, middle), (cells, cells))
+    return one.pool((middle, middle + cells), (middle - cells, middle), (cells, cells))
 
 
 def largest() -> Suite:
@@ -160,7 +163,7 @@ def largest() -> Suite:
     dense = of_matrix(lambda weights: dense_statistics(weights, ahead=True), ahead=True)
     return Suite(
         "batch × heads × length × width",
-        {"reading.summary()": asked(every_statistic, ahead=True), HELD: dense},
+        {"attention_map.summary()": asked(every_statistic, ahead=True), HELD: dense},
         dense,
         quick=((1, 1, 4096, 64),),
         more=((1, 1, 32768, 64),),
@@ -177,7 +180,7 @@ MAPS = {
     "overview": Suite(
         "batch × heads × length × width",
         {
-            "reading.pooled()": asked(overview, ahead=True),
+            "attention_map.pool()": asked(overview, ahead=True),
             FUSED: fused(ahead=True),
             "pooling the held matrix": of_matrix(pooled_by_hand, ahead=True),
         },
@@ -192,16 +195,21 @@ MAPS = {
     "very long": Suite(
         "batch × heads × length × width",
         {
-            "reading.summary()": asked(every_statistic, ahead=True),
+            "attention_map.summary()": asked(every_statistic, ahead=True),
             FUSED: fused(ahead=True),
-            "reading.pooled()": asked(overview, ahead=True),
-            "reading.pooled(), zoomed": asked(zoomed, ahead=True),
+            "attention_map.pool()": asked(overview, ahead=True),
+            "attention_map.pool(), zoomed": asked(zoomed, ahead=True),
         },
         fused(ahead=True),
         quick=((1, 1, 8192, 64),),
         more=((1, 1, 131072, 64),),
         memory=((1, 1, 131072, 64),),
-        others=("reading.summary()", FUSED, "reading.pooled()", "reading.pooled(), zoomed"),
+        others=(
+            "attention_map.summary()",
+            FUSED,
+            "attention_map.pool()",
+            "attention_map.pool(), zoomed",
+        ),
         passes=PASSES[:1],
         blocks=1,
     ),

@@ -11,8 +11,8 @@ from cases import PASSES, Shape, Suite, Work
 from torch import Tensor, nn
 
 import attlas
-from attlas.models.transformer.config import patterns_of
-from attlas.models.transformer.factory import encoder_of
+from attlas.models.transformer.config import parse_patterns
+from attlas.models.transformer.factory import build_encoder
 from attlas.models.transformer.model_config import TransformerConfig
 
 LAYERS, WIDTH, HEADS, VOCABULARY = 6, 384, 12, 1000
@@ -47,10 +47,10 @@ class OfAttlas(nn.Module):
         super().__init__()
         torch.manual_seed(1)
         config = TransformerConfig(
-            width=WIDTH, heads=HEADS, feedforward=4 * WIDTH, encoder_layers=LAYERS
+            embed_dim=WIDTH, num_heads=HEADS, ffn_dim=4 * WIDTH, encoder_layers=LAYERS
         )
         self.embedding = nn.Embedding(VOCABULARY, WIDTH)
-        self.encoder = encoder_of(config, patterns_of(config.encoder_patterns, LAYERS))
+        self.encoder = build_encoder(config, parse_patterns(config.encoder_patterns, LAYERS))
         self.eval()
 
     def forward(self, source: Tensor) -> Tensor:

@@ -36,7 +36,7 @@ def main() -> None:
     try:
         score = paper_bleu(translations, references, options.language)
     except ModuleNotFoundError:
-        sys.exit("wanted sacremoses for the tokens of Moses; got none; pip install sacremoses")
+        sys.exit("expected sacremoses for the tokens of Moses; got none; pip install sacremoses")
     print("papers", score, "(Moses' normalised tokens, lowercased, not smoothed)")
 
 

@@ -23,7 +23,7 @@ def with_table(text: str, results: Result, suites: Collection[str]) -> str:
     before, begin, rest = text.partition(BEGIN)
     _, end, after = rest.partition(END)
     if not (begin and end):
-        raise SystemExit(f"wanted the lines {BEGIN!r} and {END!r} in the page; put them in")
+        raise SystemExit(f"expected the lines {BEGIN!r} and {END!r} in the page; put them in")
     return f"{before}{BEGIN}\n{tables(results, suites)}\n{END}{after}"
 
 

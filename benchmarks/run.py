@@ -65,8 +65,8 @@ def suites(data: Path, trained: Path, quick: bool) -> dict[str, list[str]]:
     bleu = ["time_to_bleu.py", "--data", str(data), "--threads", str(cores)]
     if quick:
         few = [
-            "training.updates=50",
-            "training.schedule.updates=50",
+            "training.max_steps=50",
+            "training.schedule.total_steps=50",
             "training.schedule.warmup=10",
         ]
         return {
@@ -76,7 +76,7 @@ def suites(data: Path, trained: Path, quick: bool) -> dict[str, list[str]]:
                 "attlas, no input feeding, bfloat16",
             ],
             "decoding": [
-                "decoding_speed.py", *test, *threads, *_blocks(1), "--beam", "5",
+                "decoding_speed.py", *test, *threads, *_blocks(1), "--num-beams", "5",
                 "--batches", "64", "--every", "4",
                 "--contenders", "attlas", "ctranslate2", "ctranslate2-int8", "transformers",
             ],
@@ -233,7 +233,7 @@ def check(parser: argparse.ArgumentParser, options: argparse.Namespace) -> None:
     """Leave, with the reason, where something is missing: now rather than in an hour."""
     if options.table:
         if not RESULTS.is_file():
-            parser.error(f"wanted results to show; got no {RESULTS}; measure first")
+            parser.error(f"expected results to show; got no {RESULTS}; measure first")
         return
     needed = dict.fromkeys(
         file
@@ -245,18 +245,18 @@ def check(parser: argparse.ArgumentParser, options: argparse.Namespace) -> None:
     without = [file for file in needed if not (options.data / file).is_file()]
     if without:
         parser.error(
-            f"wanted a folder with Multi30k's {', '.join(needed)}; got {options.data} without "
+            f"expected a folder with Multi30k's {', '.join(needed)}; got {options.data} without "
             f"{', '.join(without)}; name it (make bench DATA=…): "
             "https://github.com/multi30k/dataset, data/task1/raw"
         )
     if "decoding" in (options.suites or ()) and not is_run(options.run):
         parser.error(
-            f"wanted a trained run to measure decoding; got {options.run}, which is none; train "
+            f"expected a trained run to measure decoding; got {options.run}, which is none; train "
             "one (attlas train small), name one (make bench MODEL=…), or leave decoding out"
         )
     if options.more and len(options.suites or ()) != 1:
         parser.error(
-            f"wanted one suite for {' '.join(options.more)}; got "
+            f"expected one suite for {' '.join(options.more)}; got "
             f"{' '.join(options.suites or ['all suites'])}; name the one whose script they are for "
             "(--suites), or leave these out"
         )

@@ -1,6 +1,6 @@
 """Where the time of a translation goes: torch's profiler over one thread.
 
-python benchmarks/search_profile.py --run runs/small --data test_2016_flickr.en.gz --beam 1
+python benchmarks/search_profile.py --run runs/small --data test_2016_flickr.en.gz --num-beams 1
 
 Prints the share of each operator, and the rates of the matrix products (`matrix_products.py`).
 """
@@ -15,7 +15,7 @@ import torch
 from matrix_products import report
 from torch.profiler import ProfilerActivity, profile
 
-from attlas._hardware import keep_freed_memory
+from attlas._hardware import disable_malloc_trim
 from attlas.decoding import DecodingConfig
 from attlas.inference import Translator
 
@@ -27,15 +27,19 @@ def main() -> None:
     asked.add_argument("--data", type=Path, required=True, help="its source lines, .gz or plain")
     asked.add_argument("--lines", type=int, default=1000, help="so many of them")
     asked.add_argument("--rows", type=int, help="sentences a batch; default: as attlas translate")
-    asked.add_argument("--beam", type=int, default=1, help="1 = greedy")
+    asked.add_argument("--num-beams", type=int, default=1, help="1 = greedy")
     asked.add_argument(
         "--longest", type=float, nargs=2, default=[3.0, 20], metavar=("FACTOR", "CONSTANT"),
         help="a translation of n tokens gets at most FACTOR n + CONSTANT (search_speed.py: 1.5 1)",
     )  # fmt: skip
     options = asked.parse_args()
     torch.set_num_threads(1)
-    keep_freed_memory()
-    method = {"method": "beam", "beam": options.beam} if options.beam > 1 else {"method": "greedy"}
+    disable_malloc_trim()
+    method = (
+        {"method": "beam", "num_beams": options.num_beams}
+        if options.num_beams > 1
+        else {"method": "greedy"}
+    )
     translator = Translator(
         options.run, DecodingConfig.model_validate(method | limits(options.longest))
     )
@@ -50,7 +54,7 @@ def main() -> None:
 def limits(longest: Sequence[float]) -> dict[str, float]:
     """The settings of a search that say how long a translation gets."""
     factor, constant = longest
-    return {"max_length_factor": factor, "max_length_constant": int(constant)}
+    return {"max_len_a": factor, "max_len_b": int(constant)}
 
 
 def profiled(translator: Translator, lines: list[str], rows: int | None) -> tuple[float, profile]:
@@ -58,7 +62,7 @@ def profiled(translator: Translator, lines: list[str], rows: int | None) -> tupl
 
     def translated() -> float:
         begun = time.perf_counter()
-        list(translator.many(lines, window=len(lines), rows=rows))
+        list(translator.stream(lines, window=len(lines), rows=rows))
         return time.perf_counter() - begun
 
     for _ in range(2):

@@ -38,7 +38,7 @@ def main() -> None:
     """Measure, print, and write JSON where asked to."""
     asked = parser(__doc__)
     asked.add_argument("--model", choices=MODELS, nargs="+", default=list(MODELS))
-    asked.add_argument("--beam", type=int, nargs="+", default=[1, 5], help="1 = greedy")
+    asked.add_argument("--num-beams", type=int, nargs="+", default=[1, 5], help="1 = greedy")
     asked.add_argument("--updates", type=int, default=1000, help="of each model's training")
     options = asked.parse_args()
     made = corpus.made(tuple(options.data), CORPUS)
@@ -46,7 +46,7 @@ def main() -> None:
     found = []
     for threads in options.threads:
         for model in options.model:
-            for beam in options.beam:
+            for num_beams in options.num_beams:
                 contenders = [
                     Contender(OURS, "attlas_search", model),
                     Contender("JoeyNMT", "joeynmt_search", model, "joeynmt", "joeynmt"),
@@ -54,8 +54,8 @@ def main() -> None:
                 answers = {one.name: runs[model] / f"{one.name}.json" for one in contenders}
                 for path in answers.values():
                     path.unlink(missing_ok=True)
-                title = f"{MODELS[model]}, {'greedy' if beam == 1 else f'beam {beam}'}"
-                more = ["--beam", str(beam), "--run", str(runs[model])]
+                title = f"{MODELS[model]}, {'greedy' if num_beams == 1 else f'beam {num_beams}'}"
+                more = ["--num-beams", str(num_beams), "--run", str(runs[model])]
                 one = contest("search", title, "sentences/s", contenders, threads, options, more)
                 found.append(one | agreeing(written(answers), OURS))
                 write(found, options.json)  # what comes later may fail

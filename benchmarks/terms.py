@@ -10,9 +10,9 @@ SUBWORDS = ("bpe", "unigram")  # by sentencepiece, as JoeyNMT has them
 # What its Transformer is like in any case. Its one dropout falls on attentions' weights and inside
 # the feed-forward as well, and no words are left out: that is told, and no reason to refuse.
 ALWAYS = {
-    "positions": "sinusoidal", "norm": "layer", "activation": "relu", "bias": True,
-    "key_heads": None, "encoder_patterns": ("everywhere",), "decoder_patterns": ("everywhere",),
-    "tied_source": True, "tied_output": True,
+    "positions": "sinusoidal", "norm_type": "layer", "activation": "relu", "bias": True,
+    "num_kv_heads": None, "encoder_patterns": ("everywhere",), "decoder_patterns": ("everywhere",),
+    "tie_source": True, "tie_output": True,
 }  # fmt: skip
 
 
@@ -22,13 +22,13 @@ def check_search(name: str, recipe: Recipe) -> None:
     Errors: `AttlasError` that names the settings which say otherwise.
     """
     came = recipe.decoding.model_dump()
-    wanted = DecodingConfig(beam=BEAM, length_penalty=came["length_penalty"]).model_dump()
+    wanted = DecodingConfig(num_beams=BEAM, length_penalty=came["length_penalty"]).model_dump()
     others = [f"decoding.{key} = {came[key]!r}" for key in wanted if came[key] != wanted[key]]
     if others:
         raise AttlasError(
             f"a recipe that searches with a beam of {BEAM} and a length penalty, and nothing else",
             f"{name} with {', '.join(others)}",
-            f"--set decoding.method=beam decoding.beam={BEAM}, and leave the others out",
+            f"--set decoding.method=beam decoding.num_beams={BEAM}, and leave the others out",
         )
 
 
@@ -38,11 +38,11 @@ def check_model(name: str, recipe: Recipe) -> None:
     Errors: `AttlasError` where it cannot.
     """
     model, vocabulary = recipe.model.kind, recipe.vocabulary
-    if model != "transformer" or not vocabulary.joint or vocabulary.kind not in SUBWORDS:
+    if model != "transformer" or not vocabulary.shared or vocabulary.kind not in SUBWORDS:
         raise AttlasError(
             "a Transformer with joint subwords, for JoeyNMT to train as well",
             f"{name} with model.kind = {model!r}, vocabulary.kind = {vocabulary.kind!r}, "
-            f"vocabulary.joint = {vocabulary.joint}",
+            f"vocabulary.shared = {vocabulary.shared}",
             "choose another recipe, or leave JoeyNMT out: --contenders attlas",
         )
     came = recipe.model.model_dump()
@@ -53,6 +53,6 @@ def check_model(name: str, recipe: Recipe) -> None:
         raise AttlasError(
             "a model that JoeyNMT can be told of",
             f"{name} with {', '.join(others)}",
-            "leave these as they are by default, with tied_source = true, or leave JoeyNMT out: "
+            "leave these as they are by default, with tie_source = true, or leave JoeyNMT out: "
             "--contenders attlas",
         )

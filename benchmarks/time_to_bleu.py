@@ -94,11 +94,13 @@ def main() -> None:
     parser.add_argument("--json", type=Path, help="where to write what came out")
     options = parser.parse_args()
     if options.points < 1:
-        parser.error(f"wanted a curve of one point at least; got {options.points}; raise --points")
+        parser.error(
+            f"expected a curve of one point at least; got {options.points}; raise --points"
+        )
     known = [name for name, _ in options.courses]
     others = [name for name, _ in options.trained if name not in known]
     if others:
-        parser.error(f"wanted --trained {known[0]}=RUN, of a course; got {', '.join(others)}")
+        parser.error(f"expected --trained {known[0]}=RUN, of a course; got {', '.join(others)}")
     try:
         # All that can be wrong is found before the first hour.
         plans = [

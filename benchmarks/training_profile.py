@@ -21,7 +21,7 @@ from matrix_products import report
 from torch import Tensor
 from torch.profiler import ProfilerActivity, profile
 
-from attlas._hardware import keep_freed_memory
+from attlas._hardware import disable_malloc_trim
 from attlas.training import Recipe, train
 from attlas.training.learner import Learner, Update
 
@@ -51,8 +51,8 @@ def main() -> None:
     asked.add_argument("--updates", type=int, default=20, help="so many under the profiler")
     options = asked.parse_args()
     if options.warm < 0 or options.updates < 1:
-        asked.error("wanted --warm of at least 0 and --updates of at least 1")
-    keep_freed_memory()
+        asked.error("expected --warm of at least 0 and --updates of at least 1")
+    disable_malloc_trim()
     made = corpus.made(tuple(options.data), CORPUS)
     training = endlessly(options.model, made, options.tokens, 1, options.autocast)
     found = profiled(training, options.warm, options.updates)

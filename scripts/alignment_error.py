@@ -11,7 +11,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from attlas.analysis.alignment import flipped, read_links, read_reference
+from attlas.analysis.alignment import read_links, read_reference, transpose_links
 from attlas.data.lines import read_lines
 from attlas.errors import AttlasError
 from attlas.metrics import AlignmentScore, alignment_error
@@ -52,7 +52,7 @@ def rows(folder: Path) -> list[Row]:
                 continue  # made of subwords: their outputs were not published with them
             links = read_links(output, first=0)
             if ".reverse." in name:
-                links = tuple(map(flipped, links))
+                links = tuple(map(transpose_links, links))
             found.append(Row(f"{system} {name}", alignment_error(links, sure, possible), published))
     if not found:
         raise AttlasError(

@@ -148,7 +148,7 @@ def _score(result: Result) -> str:
 def _search(decoding: dict[str, Any]) -> str:
     if decoding["method"] != "beam":
         return str(decoding["method"])
-    return f"beam {decoding['beam']}, α {decoding['length_penalty']}"
+    return f"beam {decoding['num_beams']}, α {decoding['length_penalty']}"
 
 
 def _clock(seconds: float) -> str:

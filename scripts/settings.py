@@ -23,8 +23,8 @@ PAGE = Path(__file__).resolve().parents[1] / "docs" / "settings.md"
 _KIND = "kind"
 _BOUNDS = {"ge": "≥", "gt": ">", "le": "≤", "lt": "<"}
 _BY_THE_REST: dict[tuple[type[Config], str], str] = {  # see `Recipe`
-    (BatchingConfig, "max_length"): "`256`; of a classifier `tokens` − 2",
-    (TransformerConfig, "tied_source"): "as `vocabulary.joint`",
+    (BatchingConfig, "max_length"): "`256`; of a classifier `max_tokens` − 2",
+    (TransformerConfig, "tie_source"): "as `vocabulary.shared`",
 }
 _HEAD = (
     "# Settings\n\n"

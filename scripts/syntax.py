@@ -16,9 +16,9 @@ from typing import Any
 import torch
 
 import attlas
-from attlas.analysis.syntax import DependencyTable, Found, syntax, word_numbers
+from attlas.analysis.syntax import DependencyTable, RelationHead, syntax, word_numbers
 from attlas.corpus_statistics.huggingface import HuggingFaceFolder
-from attlas.corpus_statistics.readers import Text
+from attlas.corpus_statistics.readers import CorpusText
 from attlas.data.conllu import Sentence, read_conllu
 
 
@@ -38,15 +38,15 @@ def table_of(
             "name a folder where save_pretrained of a model and of its tokenizer put them",
         )
     model = HuggingFaceFolder(folder)
-    reading = model.model.get_encoder() if model.writes else model.model
+    attention_map = model.model.get_encoder() if model.writes else model.model
     spaced = _spaced(model.tokenizer)
     table, count = DependencyTable({}, {}, {}), 0
     for some in _batches(islice(read_conllu(treebank), sentences), batch):
         words = [_words(sentence.forms, spaced) for sentence in some]
         encoding = model.tokenizer(words, is_split_into_words=True, verbose=False)
         texts = _texts(model, encoding, count)
-        with torch.no_grad(), attlas.observe(reading) as trace, model.reading():
-            reading(**model.inputs(texts))
+        with torch.no_grad(), attlas.observe(attention_map) as trace, model.reading():
+            attention_map(**model.inputs(texts))
         table += syntax(trace, some, word_numbers(encoding))
         count += len(some)
     if not table.pairs:
@@ -56,7 +56,7 @@ def table_of(
     return table, count
 
 
-def as_text(found: Sequence[Found]) -> str:
+def as_text(found: Sequence[RelationHead]) -> str:
     """A line for each relation; * = at least 0.1 above its baseline."""
     lines = [
         f"{'relation':<14}{'pairs':>7}  {'accuracy':>8}  {'baseline (offset)':>18}  head",
@@ -94,7 +94,7 @@ def _words(forms: Sequence[str], spaced: bool) -> list[str]:
     return [f" {form}" if place and spaced else form for place, form in enumerate(forms)]
 
 
-def _texts(model: HuggingFaceFolder, encoding: Any, before: int) -> list[Text]:
+def _texts(model: HuggingFaceFolder, encoding: Any, before: int) -> list[CorpusText]:
     """The sentences of a batch; before: how many have been read."""
     texts = []
     for row, ids in enumerate(encoding["input_ids"]):
@@ -102,12 +102,12 @@ def _texts(model: HuggingFaceFolder, encoding: Any, before: int) -> list[Text]:
         if model.longest is not None and len(ids) > model.longest:
             before_it = f", or what comes before: --sentences {number - 1}" if number > 1 else ""
             raise attlas.AttlasError(
-                f"sentences of at most {model.longest:,} tokens, which this model can read",
+                f"sentences of at most {model.max_positions:,} tokens, which this model can read",
                 f"{len(ids):,} in sentence {number:,}",
                 f"name another model{before_it}",
             )
         types = encoding["token_type_ids"][row] if "token_type_ids" in encoding else None
-        texts.append(Text(number, tuple(ids), types=model.types(types)))
+        texts.append(CorpusText(number, tuple(ids), types=model.types(types)))
     return texts
 
 

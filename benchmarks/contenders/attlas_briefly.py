@@ -15,4 +15,4 @@ from attlas.training import train  # noqa: E402
 
 recipe = briefly(settings.model, settings.corpus, settings.threads, settings.updates)
 train(recipe, settings.run)
-torch.save(dict(Run(settings.run).shelf.read("best").model), settings.run / options.WEIGHTS)
+torch.save(dict(Run(settings.run).store.read("best").model), settings.run / options.WEIGHTS)

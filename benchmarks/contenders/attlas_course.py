@@ -14,7 +14,7 @@ torch.set_num_threads(course.threads)
 from curve import chosen, of_training  # noqa: E402
 from trained_run import numbers  # noqa: E402
 
-from attlas._hardware import keep_freed_memory  # noqa: E402
+from attlas._hardware import disable_malloc_trim  # noqa: E402
 from attlas.decoding import DecodingConfig  # noqa: E402
 from attlas.inference import Translator  # noqa: E402
 from attlas.runs import CONFIG, Run  # noqa: E402
@@ -30,7 +30,7 @@ def told(event: Event) -> None:
         print(f"after {event.seconds / 60:.1f} min: {scores}", flush=True)
 
 
-keep_freed_memory()
+disable_malloc_trim()
 folder = Path(course.told["run"])
 events = Run(folder).events() if (folder / CONFIG).is_file() else []
 if not events or events[-1]["event"] != "finished":
@@ -38,13 +38,13 @@ if not events or events[-1]["event"] != "finished":
 run = Run(folder)
 course.points = chosen(of_training(run.events(), run.checkpoints()), course.moments)
 if not course.points:
-    raise SystemExit(f"wanted checkpoints that were measured, in {folder}; none is left")
+    raise SystemExit(f"expected checkpoints that were measured, in {folder}; none is left")
 decoding = DecodingConfig.model_validate(course.told["decoding"])
 
 
 def translate(checkpoint: str) -> list[str]:
     """The test set."""
-    found = Translator(run, decoding, which=checkpoint).many(course.told["sources"])
+    found = Translator(run, decoding, checkpoint=checkpoint).stream(course.told["sources"])
     return [translation.text for translation in found]
 
 

@@ -7,18 +7,20 @@ from attlas.training import Recipe
 
 NEVER = 10**6
 RECURRENT = {
-    "kind": "recurrent", "embedding": 256, "hidden": 256, "encoder_hidden": 128, "dropout": 0.1,
-    "tied_source": True, "tied_output": True,
+    "kind": "recurrent", "embed_dim": 256, "hidden_dim": 256, "encoder_hidden_dim": 128,
+    "dropout": 0.1,
+    "tie_source": True, "tie_output": True,
 }  # fmt: skip
-LUONG = {**RECURRENT, "cell": "lstm", "wiring": "luong", "attention": "general"}
+LUONG = {**RECURRENT, "cell": "lstm", "decoder": "luong", "attention": "general"}
 MODELS: dict[str, dict[str, Any]] = {
     "transformer": {
-        "kind": "transformer", "width": 256, "heads": 4, "feedforward": 1024, "encoder_layers": 3,
-        "decoder_layers": 3, "placement": "post", "dropout": 0.1, "attention_dropout": 0.1,
-        "feedforward_dropout": 0.1, "tied_source": True,
+        "kind": "transformer", "embed_dim": 256, "num_heads": 4, "ffn_dim": 1024,
+        "encoder_layers": 3,
+        "decoder_layers": 3, "norm": "post", "dropout": 0.1, "attention_dropout": 0.1,
+        "ffn_dropout": 0.1, "tie_source": True,
     },
-    "additive": {**RECURRENT, "wiring": "luong", "attention": "additive", "input_feeding": True},
-    "bahdanau": {**RECURRENT, "wiring": "bahdanau", "attention": "additive"},
+    "additive": {**RECURRENT, "decoder": "luong", "attention": "additive", "input_feeding": True},
+    "bahdanau": {**RECURRENT, "decoder": "bahdanau", "attention": "additive"},
     "luong": {**LUONG, "input_feeding": True},
     "luong-free": LUONG,
     "luong-gru": {**LUONG, "cell": "gru", "input_feeding": True},
@@ -32,10 +34,10 @@ def recipe(model: str, corpus: Path, tokens: int, training: dict[str, Any]) -> R
     return Recipe.read(
         {
             "data": {"kind": "files", "train": files, "valid": valid},
-            "vocabulary": {"kind": "bpe", "size": 8000, "joint": True},
-            "batching": {"tokens": tokens},
+            "vocabulary": {"kind": "bpe", "size": 8000, "shared": True},
+            "batching": {"max_tokens": tokens},
             "model": MODELS[model],
-            "training": {"smoothing": 0.1, **training},
+            "training": {"label_smoothing": 0.1, **training},
         },
         "the benchmark",
     )
@@ -46,7 +48,7 @@ def endlessly(
 ) -> Recipe:
     """No end, and nothing but updates."""
     training = {
-        "updates": NEVER, "rate": 1e-4, "save_every": NEVER, "threads": threads,
+        "max_steps": NEVER, "learning_rate": 1e-4, "save_every": NEVER, "threads": threads,
         "autocast": autocast, "validation": {"every": NEVER},
     }  # fmt: skip
     return recipe(model, corpus, tokens, training)
@@ -55,8 +57,8 @@ def endlessly(
 def briefly(model: str, corpus: Path, threads: int, updates: int) -> Recipe:
     """A thousand updates are just enough that it writes sentences."""
     training = {
-        "updates": updates, "rate": 1e-3, "threads": threads,
-        "schedule": {"kind": "cosine", "warmup": 3 * updates // 10, "updates": updates},
+        "max_steps": updates, "learning_rate": 1e-3, "threads": threads,
+        "schedule": {"kind": "cosine", "warmup": 3 * updates // 10, "total_steps": updates},
         "validation": {"every": updates, "translate": False},
     }  # fmt: skip
     return recipe(model, corpus, 2048, training)

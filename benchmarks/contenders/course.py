@@ -66,7 +66,7 @@ class Course:
         except _OverError:
             written(self._kept, self.points)
             return
-        raise SystemExit("wanted a training of so many minutes; it ended before")
+        raise SystemExit("expected a training of so many minutes; it ended before")
 
     def begin(self) -> None:
         """Everything is built: from here on the time counts."""
@@ -90,7 +90,7 @@ class Course:
     def awaited(self) -> None:
         """Leave where whoever started us is gone: nobody wants hours of work any more."""
         if os.getppid() != self._starter:
-            raise SystemExit("wanted somebody to train for; got nobody; start it again")
+            raise SystemExit("expected somebody to train for; got nobody; start it again")
 
     def translated(self, translate: Callable[[str], list[str]], **facts: str) -> None:
         """Translate the test set by the weights of every point, and write down what came out,

@@ -39,7 +39,7 @@ cfg["training"] |= {
 }  # fmt: skip
 search = course.told["decoding"]
 cfg["testing"] = {
-    "batch_size": ROWS, "beam_size": search["beam"], "beam_alpha": search["length_penalty"],
+    "batch_size": ROWS, "beam_size": search["num_beams"], "beam_alpha": search["length_penalty"],
 }  # fmt: skip
 translator = Translator(cfg, course.corpus)
 translator(course.told["sources"][:2])  # what cannot work should fail now, and not in two hours

@@ -13,7 +13,7 @@ from joeynmt_weights import put_into  # noqa: E402
 
 cfg = config(settings.model, settings.corpus, settings.folder, settings.tokens)
 cfg["testing"] = {
-    "batch_size": options.ROWS, "beam_size": settings.beam, "beam_alpha": 1.0,
+    "batch_size": options.ROWS, "beam_size": settings.num_beams, "beam_alpha": 1.0,
     "max_output_length": -1,  # half as many tokens again as the longest source of a batch has
 }  # fmt: skip
 translator = Translator(cfg, settings.corpus)

@@ -29,7 +29,7 @@ class Marian(nn.Module):
     def forward(self, batch: Batch) -> Tensor:
         """The logits."""
         found: Tensor = self.marian(
-            batch.source, attention_mask=batch.source_real.long(),
+            batch.source, attention_mask=batch.source_mask.long(),
             decoder_input_ids=batch.target[:, :-1], use_cache=False,
         ).logits  # fmt: skip
         return found

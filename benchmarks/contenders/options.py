@@ -23,7 +23,7 @@ def read() -> tuple[argparse.Namespace, Pace]:
     parser.add_argument("--model", required=True)
     parser.add_argument("--tokens", type=int, default=4096, help="of a batch, padding included")
     parser.add_argument("--threads", type=int, required=True)
-    parser.add_argument("--beam", type=int, default=1, help="of a search; 1 = greedy")
+    parser.add_argument("--num-beams", type=int, default=1, help="of a search; 1 = greedy")
     parser.add_argument("--run", type=Path, help="whose model searches")
     parser.add_argument("--updates", type=int, help="of the training that a search needs first")
     parser.add_argument("--seconds", type=float, required=True, help="of a block, at least")

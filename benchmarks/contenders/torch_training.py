@@ -28,7 +28,7 @@ class Plain(nn.Module):
     def forward(self, batch: Batch) -> Tensor:
         """The logits."""
         source, target = batch.source, batch.target[:, :-1]
-        real, heard = ~batch.source_real, ~batch.target_real[:, :-1]
+        real, heard = ~batch.source_mask, ~batch.target_mask[:, :-1]
         x, y = (self.dropout(self.positions(self.embedding(ids) * 16)) for ids in (source, target))
         mask = nn.Transformer.generate_square_subsequent_mask(target.shape[1]).isinf()
         hidden = self.transformer(

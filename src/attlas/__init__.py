@@ -36,7 +36,7 @@ if TYPE_CHECKING:
         runs,
         training,
     )
-    from attlas._hardware import keep_freed_memory
+    from attlas._hardware import disable_malloc_trim
     from attlas.decoding import DecodingConfig
     from attlas.errors import AttlasError
     from attlas.inference import TextClassifier, Translator
@@ -60,12 +60,12 @@ __all__ = [
     "corpus_statistics",
     "data",
     "decoding",
+    "disable_malloc_trim",
     "explorer",
     "export",
     "figures",
     "inference",
     "intervene",
-    "keep_freed_memory",
     "layers",
     "metrics",
     "models",
@@ -91,7 +91,7 @@ _HOME = {
     "attend": "layers",
     "attend_with_weights": "layers",
     "intervene": "recording",
-    "keep_freed_memory": "_hardware",
+    "disable_malloc_trim": "_hardware",
     "observe": "recording",
     "read_recipe": "training",
     "train": "training",

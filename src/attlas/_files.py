@@ -193,7 +193,7 @@ def check_free(path: Path) -> None:
 
     Errors: `AttlasError` otherwise.
     """
-    if came := standing(path):
+    if came := existing(path):
         raise AttlasError(
             f"a new or an empty folder at {path}",
             came,
@@ -201,7 +201,7 @@ def check_free(path: Path) -> None:
         )
 
 
-def standing(path: Path) -> str:
+def existing(path: Path) -> str:
     """What is in the way there, in words; "" = nothing, or an empty folder."""
     if path.is_dir() and not path.is_symlink():
         others = sorted(file.name for file in path.iterdir())

@@ -19,7 +19,7 @@ from attlas.errors import AttlasError, quoted
 _TRIM_THRESHOLD, _MMAP_MAX, _ARENA_MAX = -1, -4, -8  # of glibc's malloc.h
 
 
-def keep_freed_memory() -> bool:
+def disable_malloc_trim() -> bool:
     """Let this process keep the memory that it frees, for as long as it lives; whether it could.
 
     An update allocates and frees the same big tensors as the update before it, and so do the steps
@@ -37,7 +37,7 @@ def keep_freed_memory() -> bool:
     return all(mallopt(*setting) for setting in settings.items())
 
 
-def give_back_freed_memory() -> bool:
+def malloc_trim() -> bool:
     """Give what this process has freed back to the system now; whether any could be.
 
     glibc keeps freed blocks that are not at the end of a heap, of each thread that computed. A

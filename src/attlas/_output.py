@@ -67,7 +67,7 @@ Output = io.BufferedIOBase
 
 
 def check_writable(path: Path | str | None) -> None:
-    """That this file can be `opened`, as far as can be known before: None and "-" always can.
+    """That this file can be `open_output`, as far as can be known before: None and "-" always can.
 
     Errors: `AttlasError` where there is no folder for it, where it is one itself, and without the
     right to write there.
@@ -104,7 +104,7 @@ def _folder(path: Path | str) -> str:
     return os.path.dirname(path) or os.curdir
 
 
-def opened(path: Path | str, files: ExitStack) -> Output:
+def open_output(path: Path | str, files: ExitStack) -> Output:
     """The standard output for "-", else a new file that `files` closes.
 
     What stood there before stays until the first byte is written; where a mistake comes earlier, it
@@ -124,14 +124,14 @@ def opened(path: Path | str, files: ExitStack) -> Output:
 
 
 def write_lines(path: Path | str, lines: Iterable[bytes]) -> None:
-    """All of them, into such a file. Errors: as `opened`."""
+    """All of them, into such a file. Errors: as `open_output`."""
     with ExitStack() as files:
-        opened(path, files).writelines(lines)
+        open_output(path, files).writelines(lines)
 
 
 @contextmanager
 def kept(lines: Iterable[bytes], path: Path | str | None) -> Iterator[None]:
-    """Write them after the block, however it ends; None = nowhere. Errors: as `opened`."""
+    """Write them after the block, however it ends; None = nowhere. Errors: as `open_output`."""
     try:
         yield
     finally:

@@ -27,28 +27,29 @@ Item = TypeVar("Item")
 Found = TypeVar("Found")
 
 
-def in_shares(
+def map_shares(
     work: Callable[[Sequence[Sequence[Item]]], Sequence[Sequence[Found]]],
     items: Sequence[Item],
     costs: Sequence[int],
-    crew: int,
+    thread_group: int,
 ) -> list[Found]:
     """What is found for each item, where `work(shares)` finds it for the items of each share."""
-    shares = dealt(costs, crew)
+    shares = balance(costs, thread_group)
     found = work([[items[place] for place in share] for share in shares])
     places = chain.from_iterable(shares)
     by_place = dict(zip(places, chain.from_iterable(found), strict=True))
     return [by_place[place] for place in range(len(items))]
 
 
-def dealt(costs: Sequence[int], crew: int) -> list[list[int]]:
-    """Which items each of the crew gets, by their places, so that all have about as much to do.
+def balance(costs: Sequence[int], thread_group: int) -> list[list[int]]:
+    """Which items each of the thread group gets, by their places, so that all have about as much to
+    do.
 
     The dearest is given first, each to whoever has least so far (Graham, 1969); everybody's are
     then in their own order. Who would get nothing is left out.
     """
-    loads = [0] * crew
-    shares: list[list[int]] = [[] for _ in range(crew)]
+    loads = [0] * thread_group
+    shares: list[list[int]] = [[] for _ in range(thread_group)]
     for place in sorted(range(len(costs)), key=lambda place: -costs[place]):
         least = loads.index(min(loads))
         loads[least] += costs[place]
@@ -59,10 +60,10 @@ def dealt(costs: Sequence[int], crew: int) -> list[list[int]]:
 POSSIBLE = sys.platform == "linux"  # elsewhere there is no fork, or libraries that do not bear it
 
 
-class Forks(Generic[Item, Found]):
+class ForkPool(Generic[Item, Found]):
     """`forks.map(items)` is [work(item) for item in items], done by `count` child processes.
 
-    A child is a copy of this process as it was when the `Forks` were made: model and all, with
+    A child is a copy of this process as it was when the `ForkPool` were made: model and all, with
     nothing read or sent again, and with one thread for torch. So make them before there are locks,
     threads or open outputs that they would hold a copy of. Items and what is found travel through
     pipes and have to be picklable; `work` need not be. Unlike threads, children do not wait for one
@@ -207,10 +208,10 @@ def _serve(work: Callable[[Any], Any], pipe: Connection) -> None:
                 pipe.send((True, RuntimeError(repr(told))))
 
 
-# Threads that share the blocks of a reading.
+# Threads that share the blocks of an attention map.
 
 
-def side_by_side(work: Callable[[int, int, threading.Event], None]) -> None:
+def run_threads(work: Callable[[int, int, threading.Event], None]) -> None:
     """`work(n, count, stop)` for n = 0 … count − 1, at the same time: as many threads as kernels
     have.
 
@@ -239,7 +240,7 @@ Part = TypeVar("Part")
 Done = TypeVar("Done")
 
 
-class Crew:
+class ThreadGroup:
     """So many threads, each of which computes with its own cores.
 
     Two halves of a batch on two cores are nearly twice as fast as a whole batch whose every matrix
@@ -252,7 +253,7 @@ class Crew:
         self._cores = cores
         self._pool = ThreadPoolExecutor(size, "attlas-crew") if size > 1 else None
 
-    def all_of(self, work: Callable[[Part], Done], parts: Sequence[Part]) -> list[Done]:
+    def map(self, work: Callable[[Part], Done], parts: Sequence[Part]) -> list[Done]:
         """What `work` makes of each part, in order; all parts are under way at the same time.
 
         The first error among them is raised when all are done.
@@ -266,7 +267,7 @@ class Crew:
 
     def resting(self) -> AbstractContextManager[None]:
         """While it has nothing to do, others may have its cores: kernels, or threads of theirs."""
-        return kernels_of(self._cores or torch.get_num_threads())
+        return kernel_threads(self._cores or torch.get_num_threads())
 
     def close(self) -> None:
         """Let the threads go."""
@@ -275,27 +276,29 @@ class Crew:
 
 
 @contextmanager
-def crew_of(
+def open_thread_group(
     threads: int | None, device: torch.device, model: nn.Module, *, alone: bool = False
-) -> Iterator[Crew]:
-    """A crew for so many cores (None: as many as torch would use), for the length of the block.
+) -> Iterator[ThreadGroup]:
+    """A thread group for so many cores (None: as many as torch would use), for the length of the
+    block.
 
-    Each of its threads has an equal part of them, up to four cores one each. It is a crew of one,
-    whose kernels have all cores, on a GPU, whose kernels need no such help, for a model that draws
-    random numbers where no crew can keep them apart, and where it has to work `alone`.
+    Each of its threads has an equal part of them, up to four cores one each. It is a thread group
+    of one, whose kernels have all cores, on a GPU, whose kernels need no such help, for a model
+    that draws random numbers where no thread group can keep them apart, and where it has to work
+    `alone`.
     """
     threads = torch.get_num_threads() if threads is None else threads
     alone = alone or device.type != "cpu" or _draws_by_itself(model)
-    crew = Crew(1 if alone else min(threads, _MOST), threads)
-    with kernels_of(threads // crew.size):
+    thread_group = ThreadGroup(1 if alone else min(threads, _MOST), threads)
+    with kernel_threads(threads // thread_group.size):
         try:
-            yield crew
+            yield thread_group
         finally:
-            crew.close()
+            thread_group.close()
 
 
 @contextmanager
-def kernels_of(threads: int) -> Iterator[None]:
+def kernel_threads(threads: int) -> Iterator[None]:
     """Kernels of torch have so many threads, for the length of the block."""
     before = torch.get_num_threads()
     torch.set_num_threads(threads)

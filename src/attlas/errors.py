@@ -17,12 +17,12 @@ class AttlasError(ValueError):
     ours and exits with 1. Values are told by `quoted`; what is very long all the same is cut.
     """
 
-    def __init__(self, wanted: str, came: str, do: str) -> None:
-        self.wanted, self.came, self.do = map(readable, (wanted, came, do))
-        super().__init__(f"wanted {self.wanted}; got {self.came}; {self.do}")
+    def __init__(self, expected: str, got: str, hint: str) -> None:
+        self.expected, self.got, self.hint = map(readable, (expected, got, hint))
+        super().__init__(f"expected {self.expected}; got {self.got}; {self.hint}")
 
     def __reduce__(self) -> tuple[type["AttlasError"], tuple[str, str, str]]:
-        return type(self), (self.wanted, self.came, self.do)  # it travels between processes
+        return type(self), (self.expected, self.got, self.hint)  # it travels between processes
 
 
 def quoted(value: Any, most: int = _QUOTED) -> str:
@@ -48,16 +48,16 @@ def readable(text: str) -> str:
     return f"{text[: _PART - 2 * _TAIL]} … ({len(text):,} characters) … {text[-_TAIL:]}"
 
 
-def listed(names: Iterable[str], between: str = "; ") -> str:
+def join_names(names: Iterable[str], between: str = "; ") -> str:
     """The names for a message to choose from; of more than a dozen, the first and their number."""
     every = list(names)
     more = [f"… ({len(every):,} in all)"] if len(every) > _LISTED else []
     return between.join([*every[:_LISTED], *more])
 
 
-def listed_paths(paths: Iterable[str]) -> str:
+def join_paths(paths: Iterable[str]) -> str:
     """The same for what may be empty, as the path of a model itself: ['', 'encoder.attention']."""
-    return f"[{listed(map(repr, paths), ', ')}]"
+    return f"[{join_names(map(repr, paths), ', ')}]"
 
 
 def unwritable(path: str | os.PathLike[str], error: Exception) -> AttlasError:
@@ -75,7 +75,7 @@ def unwritable(path: str | os.PathLike[str], error: Exception) -> AttlasError:
 def missing_extra(what: str, extra: str) -> AttlasError:
     """The error for a feature whose optional dependency is not installed."""
     return AttlasError(
-        wanted=what,
-        came="an installation without it",
-        do=f"run: pip install 'attlas[{extra}]'",
+        expected=what,
+        got="an installation without it",
+        hint=f"run: pip install 'attlas[{extra}]'",
     )

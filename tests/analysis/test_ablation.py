@@ -44,7 +44,9 @@ def test_each_head_costs_what_its_part_of_the_output_is_worth():
                 )
                 for head in range(4)
             }
-            table = found if name == "nothing" else head_ablation(model, metric, reading="uniform")
+            table = (
+                found if name == "nothing" else head_ablation(model, metric, replacement="uniform")
+            )
             assert {row.head: row.cost for row in table.heads} == pytest.approx(costs)
             assert [row.cost for row in table.heads] == sorted(costs.values(), reverse=True) or [
                 row.cost for row in table.heads

@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from jaxtyping import config
 
-from attlas.analysis.faithfulness.adversarial import adversary
+from attlas.analysis.faithfulness.adversarial import adversarial_weights
 from attlas.analysis.faithfulness.experiment import (
-    Focus,
+    AttentionTarget,
     distribution,
     jensen_shannon,
     total_variation,
@@ -32,7 +32,7 @@ def test_identical_values_leave_every_weight_free():
     torch.manual_seed(0)
     scores = torch.randn(4, 6).double()
     model = Pooled(scores, torch.randn(4, 1, 3).double().expand(4, 6, 3))
-    found = adversary(model, model, seed=0, within=1e-6, starts=1, steps=30)
+    found = adversarial_weights(model, model, seed=0, within=1e-6, starts=1, steps=30)
     best = torch.stack([most(weights) for weights in scores.softmax(-1)])
     torch.testing.assert_close(found.divergence, best, atol=0.01, rtol=0)
     assert (found.divergence <= best + 1e-9).all()
@@ -43,7 +43,7 @@ def test_an_output_that_is_the_weights_cannot_be_kept_by_other_weights():
     torch.manual_seed(0)
     model = told(torch.randn(4, 5).softmax(-1))
     for within in (0.01, 0.05):
-        found = adversary(model, model, seed=0, within=within, starts=1, steps=25)
+        found = adversarial_weights(model, model, seed=0, within=within, starts=1, steps=25)
         # JSD ≤ ln 2 · TVD (Lin, 1991, theorem 3), and here TVD is the output's.
         assert (found.divergence <= LN2 * within + 1e-9).all()
         assert (found.distance <= within).all()
@@ -52,7 +52,7 @@ def test_an_output_that_is_the_weights_cannot_be_kept_by_other_weights():
 
 def test_a_hundredth_of_the_output_is_all_that_may_move():
     model = told([[0.5, 0.5]])
-    found = adversary(model, model, seed=0, within=0.01, starts=2, steps=30)
+    found = adversarial_weights(model, model, seed=0, within=0.01, starts=2, steps=30)
     expected = jensen_shannon(torch.tensor([0.5, 0.5]), torch.tensor([0.51, 0.49]))
     assert float(found.divergence) == pytest.approx(float(expected), rel=0.01)
     assert float(found.distance) == pytest.approx(0.01, rel=0.01)
@@ -73,7 +73,7 @@ def test_of_two_slots_it_finds_what_a_grid_finds(weight, first, second, within):
     kept = total_variation(outputs, plain.expand_as(outputs)) <= within
     apart = jensen_shannon(grid, torch.tensor(own).expand_as(grid))
     best = float(apart[kept].max()) if kept.any() else 0.0
-    found = adversary(model, model, seed=0, within=within, starts=8, steps=30)
+    found = adversarial_weights(model, model, seed=0, within=within, starts=8, steps=30)
     assert float(found.distance) <= within
     assert float(found.divergence) <= best + 1e-3
     assert float(found.divergence) >= 0.8 * best - 1e-3
@@ -117,7 +117,7 @@ class Tiny:
             (2, 1.5, 0, True),
         )
         kinds = list(itertools.product((2, 3, 4), (2, 3), settings))
-        scores, values, heads, bent, self.slots = [], [], [], [], []
+        scores, values, heads, bent, self.num_keys = [], [], [], [], []
         for slots, _, (scale, sharp, corner, tanh) in kinds:
             first = torch.zeros(each, 4).double()
             first[:, 0] = corner
@@ -126,13 +126,13 @@ class Tiny:
             head = normal(each, 5, 3) * scale / (1 if tanh else 5**0.5)
             heads.append(head)
             bent += [tanh] * each
-            self.slots += [slots] * each
+            self.num_keys += [slots] * each
         self.labels = torch.tensor([kind[1] for kind in kinds for _ in range(each)])
         self.bent, self.heads = torch.tensor(bent), torch.cat(heads)
         self.values = torch.cat(values)
-        self.real = torch.arange(4) < torch.tensor(self.slots)[:, None]
-        self.model = Pooled(torch.cat(scores), self.values, self.read, self.real)
-        self.own = torch.cat(scores).masked_fill(~self.real, -torch.inf).softmax(-1)
+        self.token_mask = torch.arange(4) < torch.tensor(self.num_keys)[:, None]
+        self.model = Pooled(torch.cat(scores), self.values, self.read, self.token_mask)
+        self.own = torch.cat(scores).masked_fill(~self.token_mask, -torch.inf).softmax(-1)
 
     def read(self, context, one=slice(None)):
         context = torch.where(self.bent[one, None], context.tanh(), context)
@@ -143,7 +143,7 @@ class Tiny:
         """What a grid finds within each bound."""
         grids = {slots: grid(slots) for slots in (2, 3, 4)}
         best = torch.zeros(len(self.own), len(bounds)).double()
-        for one, slots in enumerate(self.slots):
+        for one, slots in enumerate(self.num_keys):
             tried = torch.cat([self.own[one][None], grids[slots]])
             outputs = distribution(self.read(tried @ self.values[one], one))
             moved = total_variation(outputs, outputs[:1].expand_as(outputs))
@@ -156,9 +156,9 @@ class Tiny:
 def test_at_its_defaults_it_finds_what_a_grid_of_the_simplex_finds():
     tiny = Tiny(seed=0, each=5)
     best = tiny.best([0.01, 1.0])
-    found = adversary(tiny.model, tiny.model, seed=0)
+    found = adversarial_weights(tiny.model, tiny.model, seed=0)
     assert (found.distance <= 0.01).all()
-    assert (found.weights[:, 0][~tiny.real] == 0).all()
+    assert (found.weights[:, 0][~tiny.token_mask] == 0).all()
     assert (found.weights >= 0).all()
     torch.testing.assert_close(found.weights.sum(-1), torch.ones(len(best), 1).double())
     # A maximum of a convex function: one or two in a hundred are missed.
@@ -174,7 +174,9 @@ def test_a_looser_bound_finds_no_less_than_a_tighter_one():
     before = torch.zeros(len(tiny.own)).double()
     most_of_all = tiny.best([1.0])[:, 0]
     for within in (0.0, 0.003, 0.01, 0.02, 0.05, 0.07, 0.5, 1.0):
-        found = adversary(tiny.model, tiny.model, seed=0, within=within, starts=2, steps=6)
+        found = adversarial_weights(
+            tiny.model, tiny.model, seed=0, within=within, starts=2, steps=6
+        )
         assert (found.distance <= within).all()
         assert (found.divergence >= before - 1e-12).all()
         assert (found.at_most >= most_of_all - 1e-9).all()
@@ -185,7 +187,7 @@ def test_a_looser_bound_finds_no_less_than_a_tighter_one():
 def test_the_greatest_divergence_of_a_row_is_that_of_its_farthest_vertex():
     torch.manual_seed(0)
     model = told(torch.rand(4, 5).double().softmax(-1))
-    found = adversary(model, model, seed=0, within=0.01, starts=1, steps=2)
+    found = adversarial_weights(model, model, seed=0, within=0.01, starts=1, steps=2)
     expected = torch.stack([most(weights) for weights in model().softmax(-1)])
     torch.testing.assert_close(found.at_most, expected)
 
@@ -194,8 +196,13 @@ def test_what_is_reported_is_what_the_weights_do():
     torch.manual_seed(0)
     model = classifier(dropout=0.5).train()
     path = "encoder.layers.1.self_attention"
-    found = adversary(
-        model, lambda: model(TEXTS, REAL), Focus(path, heads=1), seed=0, starts=1, steps=20
+    found = adversarial_weights(
+        model,
+        lambda: model(TEXTS, REAL),
+        AttentionTarget(path, heads=1),
+        seed=0,
+        starts=1,
+        steps=20,
     )
     assert model.training
     assert all(parameter.grad is None for parameter in model.parameters())
@@ -228,7 +235,7 @@ def test_what_is_reported_is_what_the_weights_do():
 @pytest.mark.parametrize("number", [np.int64(2), torch.tensor(2), [2], np.array([2])])
 def test_a_row_may_be_named_by_a_number_of_numpy_or_torch(number) -> None:
     config.update("jaxtyping_disable", True)  # which knows Python's alone
-    rows = Focus("layer", heads=number, queries=number).rows(3, 4, "layer")
+    rows = AttentionTarget("layer", heads=number, queries=number).rows(3, 4, "layer")
     assert rows.nonzero().tolist() == [[2, 2]]
 
 
@@ -236,7 +243,7 @@ def test_multihead_attention_and_grouped_heads_have_adversaries_too():
     torch.manual_seed(0)
     model, source = MultiheadPooling(), torch.randn(2, 5, 8).double()
     padding = torch.tensor([[False] * 5, [False] + [True] * 4])
-    found = adversary(
+    found = adversarial_weights(
         model, lambda: model(source, padding), seed=0, within=0.05, starts=1, steps=20
     )
     assert found.divergence[0] > 0
@@ -244,9 +251,9 @@ def test_multihead_attention_and_grouped_heads_have_adversaries_too():
     assert found.divergence[1] == 0  # a single slot leaves no choice
     torch.testing.assert_close(found.weights[1, :, 0], torch.ones(2).double())
     ids, language = torch.randint(0, 31, (2, 4)), llama()
-    focus = Focus("model.layers.1.self_attn", queries=-1)
-    found = adversary(
-        language, lambda: language(ids).logits[:, -1], focus, seed=0, starts=1, steps=10
+    target = AttentionTarget("model.layers.1.self_attn", queries=-1)
+    found = adversarial_weights(
+        language, lambda: language(ids).logits[:, -1], target, seed=0, starts=1, steps=10
     )
     assert found.weights.shape == (2, 4, 4)
     assert (found.divergence > 0).all()
@@ -254,9 +261,9 @@ def test_multihead_attention_and_grouped_heads_have_adversaries_too():
 
 def test_the_seed_decides_and_gradients_may_be_off_around_it():
     model = told(torch.rand(2, 4).softmax(-1))
-    first = adversary(model, model, seed=1, starts=2, steps=5)
+    first = adversarial_weights(model, model, seed=1, starts=2, steps=5)
     with torch.no_grad():
-        again = adversary(model, model, seed=1, starts=2, steps=5)
+        again = adversarial_weights(model, model, seed=1, starts=2, steps=5)
     assert torch.equal(first.weights, again.weights)
     assert torch.equal(first.divergence, again.divergence)
 
@@ -266,13 +273,13 @@ def test_too_many_weights_are_refused_with_the_way_out():
         torch.zeros(1, 1 << 22).expand(2, -1), torch.zeros(1, 1, 2).expand(2, 1 << 22, 2)
     )
     with pytest.raises(AttlasError, match=r"at most 4,194,304 weights .*2 × 1 × 4,194,304"):
-        adversary(model, model, seed=0)
+        adversarial_weights(model, model, seed=0)
 
 
 def test_an_output_without_a_gradient_is_told():
     model = told([[0.5, 0.5]])
     with pytest.raises(AttlasError, match=r"has a gradient .*leave torch.no_grad\(\)"):
-        adversary(model, lambda: model().detach(), seed=0)
+        adversarial_weights(model, lambda: model().detach(), seed=0)
 
 
 @pytest.mark.parametrize(
@@ -286,7 +293,7 @@ def test_an_output_without_a_gradient_is_told():
 def test_settings_that_are_none_are_told(named, told_of):
     model = told([[0.5, 0.5]])
     with pytest.raises(AttlasError, match=told_of):
-        adversary(model, model, seed=0, **named)
+        adversarial_weights(model, model, seed=0, **named)
 
 
 def test_a_focus_that_fits_nothing_is_told():
@@ -296,20 +303,20 @@ def test_a_focus_that_fits_nothing_is_told():
         return model(TEXTS, REAL)
 
     path = "encoder.layers.0.self_attention"
-    for focus, told_of in (
+    for target, told_of in (
         (None, r"one of the layers \['encoder.layers.0.*got none"),
-        (Focus("encoder"), "got 'encoder'"),
-        (Focus(path, heads=2), r"heads from 0 to 1 .*got \[2\]"),
-        (Focus(path, queries=[5]), r"queries from 0 to 4 .*got \[5\]"),
-        (Focus(path, heads=[]), "at least one head and one query"),
-        (Focus(path, call=1), "one of the 1 calls .*got 1"),
+        (AttentionTarget("encoder"), "got 'encoder'"),
+        (AttentionTarget(path, heads=2), r"heads from 0 to 1 .*got \[2\]"),
+        (AttentionTarget(path, queries=[5]), r"queries from 0 to 4 .*got \[5\]"),
+        (AttentionTarget(path, heads=[]), "at least one head and one query"),
+        (AttentionTarget(path, call=1), "one of the 1 calls .*got 1"),
     ):
         with pytest.raises(AttlasError, match=told_of):
-            adversary(model, call, focus, seed=0)
+            adversarial_weights(model, call, target, seed=0)
     with pytest.raises(AttlasError, match=r"shape \(batch, labels\), batch = 2; got shape \(3,\)"):
-        adversary(model, lambda: call()[0], Focus(path), seed=0)
+        adversarial_weights(model, lambda: call()[0], AttentionTarget(path), seed=0)
     with pytest.raises(AttlasError, match=r"one of the 2 calls .*got none"):
-        adversary(model, lambda: call() + call(), Focus(path), seed=0)
+        adversarial_weights(model, lambda: call() + call(), AttentionTarget(path), seed=0)
 
 
 def test_a_divergence_is_never_below_zero_and_keeps_its_gradient():
@@ -319,5 +326,5 @@ def test_a_divergence_is_never_below_zero_and_keeps_its_gradient():
     found = jensen_shannon(one, other / other.sum(-1, keepdim=True))
     assert (found >= 0).all()
     assert not found.sqrt().isnan().any()
-    (slope,) = torch.autograd.grad(found.sum(), other)
-    assert (slope != 0).any(-1).all()
+    (weight_gradient,) = torch.autograd.grad(found.sum(), other)
+    assert (weight_gradient != 0).any(-1).all()

@@ -11,15 +11,15 @@ from attlas.analysis.alignment import (
 )
 from attlas.errors import AttlasError
 from attlas.patterns import everywhere
-from attlas.recording import DenseReading, FactoredReading
+from attlas.recording import DenseAttentionMap, FactoredAttentionMap
 
 
-def reading(*rows: list[float]) -> DenseReading:
-    return DenseReading(torch.tensor([[[list(row) for row in rows]]]))
+def attention_map(*rows: list[float]) -> DenseAttentionMap:
+    return DenseAttentionMap(torch.tensor([[[list(row) for row in rows]]]))
 
 
 # Four queries of a decoder: <s> ich sehe ihn, which write ich sehe ihn </s>; slots i see him </s>.
-SHIFTED = reading(
+SHIFTED = attention_map(
     [0.1, 0.2, 0.1, 0.6],
     [0.6, 0.2, 0.1, 0.1],
     [0.2, 0.4, 0.3, 0.1],
@@ -36,7 +36,7 @@ def test_the_step_that_writes_a_word_and_the_one_that_reads_it_give_other_links(
 
 
 def test_the_greatest_of_a_row_of_a_column_and_what_is_above_a_threshold() -> None:
-    looked = reading([0.7, 0.2, 0.1], [0.4, 0.35, 0.25])
+    looked = attention_map([0.7, 0.2, 0.1], [0.4, 0.35, 0.25])
     assert argmax_links(looked) == {(0, 0), (0, 1)}
     assert argmax_links_of_sources(looked) == {(0, 0), (1, 1), (2, 1)}
     assert intersection(argmax_links(looked), argmax_links_of_sources(looked)) == {(0, 0)}
@@ -46,7 +46,7 @@ def test_the_greatest_of_a_row_of_a_column_and_what_is_above_a_threshold() -> No
 
 def test_subwords_are_merged_to_words_and_special_tokens_left_out_on_both_sides() -> None:
     # source [CLS] pla ##ying chess [SEP]; target Schach spiel en </s>
-    looked = reading(
+    looked = attention_map(
         [0.5, 0.0, 0.1, 0.3, 0.1],
         [0.0, 0.6, 0.1, 0.1, 0.2],
         [0.1, 0.2, 0.4, 0.2, 0.1],
@@ -57,8 +57,8 @@ def test_subwords_are_merged_to_words_and_special_tokens_left_out_on_both_sides(
 
 
 def test_layers_and_heads_are_averaged() -> None:
-    one = DenseReading(torch.tensor([[[[0.9, 0.1]], [[0.5, 0.5]]]]))  # mean 0.7, 0.3
-    other = DenseReading(torch.tensor([[[[0.1, 0.9]]]]))
+    one = DenseAttentionMap(torch.tensor([[[[0.9, 0.1]], [[0.5, 0.5]]]]))  # mean 0.7, 0.3
+    other = DenseAttentionMap(torch.tensor([[[[0.1, 0.9]]]]))
     assert argmax_links(one) == {(0, 0)}
     assert argmax_links([one, other]) == {(1, 0)}  # 0.4, 0.6
 
@@ -69,11 +69,11 @@ def test_heads_of_half_precision_are_averaged_without_ties() -> None:
     for map_ in weights:
         means = map_.float().mean(0)
         expected = {(int(best), t) for t, best in enumerate(means.argmax(-1))}
-        assert argmax_links(DenseReading(map_[None])) == expected
+        assert argmax_links(DenseAttentionMap(map_[None])) == expected
 
 
 def test_a_word_whose_query_saw_no_word_has_no_link() -> None:
-    looked = reading([0.0, 0.0, 1.0], [0.3, 0.7, 0.0])
+    looked = attention_map([0.0, 0.0, 1.0], [0.3, 0.7, 0.0])
     assert argmax_links(looked, [(0,), (1,), ()]) == {(1, 1)}
     assert argmax_links_of_sources(looked, [(0,), (1,), ()]) == {(0, 1), (1, 1)}
 
@@ -81,7 +81,7 @@ def test_a_word_whose_query_saw_no_word_has_no_link() -> None:
 @given(st.integers(0, 2**31), st.integers(1, 7), st.integers(1, 7), st.booleans(), st.booleans())
 def test_links_made_in_blocks_are_those_of_the_whole_map(seed, queries, slots, reads, tiny) -> None:
     torch.manual_seed(seed)
-    looked = FactoredReading(
+    looked = FactoredAttentionMap(
         torch.randn(1, 2, queries, 4), torch.randn(1, 2, slots, 4), 1.0, everywhere, 0
     )
     kept = [i for i in range(slots) if torch.rand(()) > 0.3]
@@ -106,17 +106,17 @@ def test_links_made_in_blocks_are_those_of_the_whole_map(seed, queries, slots, r
 
 
 def test_what_does_not_fit_says_why() -> None:
-    looked = reading([0.5, 0.5], [0.5, 0.5])
+    looked = attention_map([0.5, 0.5], [0.5, 0.5])
     with pytest.raises(AttlasError, match="target tokens that 2 queries read; got 2 tokens"):
         argmax_links(looked, targets=[(0,), (1,)], step="reads")
     with pytest.raises(AttlasError, match="target tokens that 2 queries write; got 3 tokens"):
         argmax_links(looked, targets=[(0,), (1,), ()])
     with pytest.raises(AttlasError, match="words of each of 2 source tokens; got those of 1"):
         argmax_links(looked, [(0,)])
-    with pytest.raises(AttlasError, match=r"one pair of texts, \(1, heads, queries, slots\) each"):
-        argmax_links(DenseReading(torch.ones(2, 1, 1, 1)))
+    with pytest.raises(AttlasError, match=r"one pair of texts, \(1, heads, queries, keys\) each"):
+        argmax_links(DenseAttentionMap(torch.ones(2, 1, 1, 1)))
     with pytest.raises(AttlasError, match=r"got \(1, 1, 2, 2\), \(1, 1, 1, 2\)"):
-        argmax_links([looked, reading([0.5, 0.5])])
+        argmax_links([looked, attention_map([0.5, 0.5])])
     with pytest.raises(AttlasError, match="got none"):
         argmax_links([])
     with pytest.raises(AttlasError, match="a threshold from 0 to below 1; got 1"):

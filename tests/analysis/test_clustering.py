@@ -3,7 +3,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from attlas.analysis.similarity import Merge, clustered
+from attlas.analysis.similarity import Merge, cluster_heads
 from attlas.errors import AttlasError
 
 
@@ -13,7 +13,7 @@ def distances(points: list[float]) -> torch.Tensor:
 
 
 def test_four_points_on_a_line_are_put_together_as_by_hand() -> None:
-    tree = clustered(distances([0.0, 10.0, 1.0, 14.0]))
+    tree = cluster_heads(distances([0.0, 10.0, 1.0, 14.0]))
     # 0 and 2 at 1; 1 and 3 at 4; the pairs at the mean of 10, 9, 14 and 13.
     assert tree.merges == (Merge(0, 2, 1.0, 2), Merge(1, 3, 4.0, 2), Merge(4, 5, 11.5, 4))
     assert tree.order == (0, 2, 1, 3)
@@ -41,9 +41,9 @@ def test_the_published_example_of_average_linkage_comes_out() -> None:
             [23, 21, 39, 43, 0],
         ]
     )
-    heights = [merge.height / 2 for merge in clustered(table).merges]
+    heights = [merge.height / 2 for merge in cluster_heads(table).merges]
     assert heights == [8.5, 11.0, 14.0, 16.5]
-    assert clustered(table).labels(2) == (0, 0, 1, 1, 0)
+    assert cluster_heads(table).labels(2) == (0, 0, 1, 1, 0)
 
 
 @given(st.integers(0, 2**31), st.integers(1, 12))
@@ -51,7 +51,7 @@ def test_every_merge_is_the_closest_pair_by_the_mean_over_its_members(seed, leav
     torch.manual_seed(seed)
     table = torch.rand(leaves, leaves).double()
     table = (table + table.mT).fill_diagonal_(0)
-    tree = clustered(table)
+    tree = cluster_heads(table)
     assert len(tree.merges) == leaves - 1
     assert sorted(tree.order) == list(range(leaves))
     clusters = {leaf: (leaf,) for leaf in range(leaves)}
@@ -85,6 +85,6 @@ def test_what_are_no_distances_is_refused() -> None:
         torch.tensor([[0.0, -1.0], [-1.0, 0.0]]),
     ):
         with pytest.raises(AttlasError, match="square, symmetric, finite, 0 to itself"):
-            clustered(wrong)
+            cluster_heads(wrong)
     with pytest.raises(AttlasError, match="1 to 2 clusters; got 3"):
-        clustered(distances([0.0, 1.0])).labels(3)
+        cluster_heads(distances([0.0, 1.0])).labels(3)

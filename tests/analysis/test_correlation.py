@@ -11,7 +11,7 @@ from attlas.analysis.faithfulness.correlation import (
     leave_one_out_correlation,
     product_correlation,
 )
-from attlas.analysis.faithfulness.experiment import Focus
+from attlas.analysis.faithfulness.experiment import AttentionTarget
 from attlas.errors import AttlasError
 from support.explained_models import MultiheadPooling, Pooled, classifier, llama, told
 
@@ -75,16 +75,16 @@ def test_lists_that_say_no_order_have_no_tau():
 def test_leaving_out_a_slot_of_an_output_that_is_the_weights_moves_just_its_weight():
     # The rest grows by w_j in all: ½ (w_j + w_j) = w_j.
     torch.manual_seed(0)
-    real = torch.arange(6) < torch.tensor([[6], [4], [1]])
+    token_mask = torch.arange(6) < torch.tensor([[6], [4], [1]])
     weights = torch.randn(3, 6).double().softmax(-1)
-    model = told(weights, real)
+    model = told(weights, token_mask)
     found = leave_one_out_correlation(model, model)
-    shown = weights * real / (weights * real).sum(-1, keepdim=True)
+    shown = weights * token_mask / (weights * token_mask).sum(-1, keepdim=True)
     torch.testing.assert_close(found.weights, shown)
     torch.testing.assert_close(found.importance[:2], shown[:2])
     assert found.tau[:2].tolist() == [1.0, 1.0]
     assert found.tau[2].isnan()  # a single slot has no order
-    assert torch.equal(found.visible, real)
+    assert torch.equal(found.visible, token_mask)
 
 
 def test_slopes_by_hand():
@@ -135,7 +135,9 @@ def test_models_of_every_making_can_be_asked(correlation):
     assert found.tau.tolist() == pytest.approx(expected)
     model, ids = llama(), torch.randint(0, 31, (1, 4))
     causal = correlation(
-        model, lambda: model(ids).logits[:, 1], Focus("model.layers.1.self_attn", queries=1)
+        model,
+        lambda: model(ids).logits[:, 1],
+        AttentionTarget("model.layers.1.self_attn", queries=1),
     )
     assert causal.visible.tolist() == [[True, True, False, False]]
     assert (causal.importance[:, 2:] == 0).all()
@@ -145,7 +147,9 @@ def test_attentive_pooling_of_our_own_classifier_is_found_by_its_name():
     torch.manual_seed(0)
     model = classifier(pooling="attentive", layers=1)
     texts = torch.randint(4, 11, (2, 6))
-    found = leave_one_out_correlation(model, lambda: model(texts), Focus("pooling.attention"))
+    found = leave_one_out_correlation(
+        model, lambda: model(texts), AttentionTarget("pooling.attention")
+    )
     assert found.importance.min() > 0
     with pytest.raises(AttlasError, match=r"one of the layers .*pooling.attention.*got none"):
         leave_one_out_correlation(model, lambda: model(texts))

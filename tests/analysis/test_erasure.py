@@ -6,14 +6,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from attlas.analysis.faithfulness.erasure import flips, multi_erasure, single_erasure
-from attlas.analysis.faithfulness.experiment import Focus, Rows
+from attlas.analysis.faithfulness.experiment import AttentionRows, AttentionTarget
 from attlas.errors import AttlasError
 from support.explained_models import REAL, TEXTS, Pooled, classifier, llama, told
 
 
-def model_of(weights, values, real=None):
+def model_of(weights, values, token_mask=None):
     weights, values = torch.tensor(weights).double(), torch.tensor(values).double()
-    return Pooled(weights.log(), values, real=real)
+    return Pooled(weights.log(), values, token_mask=token_mask)
 
 
 # Slot 0 speaks for label 0, slot 1 for label 1, slot 2 for nobody.
@@ -56,8 +56,8 @@ def test_the_greatest_weight_flips_the_decision_and_the_others_do_not():
 
 
 def test_a_text_of_one_slot_has_no_other_to_erase():
-    real = torch.tensor([[True, False, False], [True, True, True]])
-    model = model_of([[1 / 3] * 3, [0.2, 0.2, 0.6]], [SPOKEN, SPOKEN], real)
+    token_mask = torch.tensor([[True, False, False], [True, True, True]])
+    model = model_of([[1 / 3] * 3, [0.2, 0.2, 0.6]], [SPOKEN, SPOKEN], token_mask)
     found = single_erasure(model, model, seed=0)
     assert found.greatest.slot.tolist() == [0, 2]
     assert found.random.slot[0, 0] == -1
@@ -88,7 +88,7 @@ def test_a_decision_that_nothing_changes_never_flips():
         assert found.fraction.isnan().all()
 
 
-def by_hand(weights, values, order, real):
+def by_hand(weights, values, order, token_mask):
     """How many slots of this order are gone when the decision flips."""
 
     def decided(gone):
@@ -100,7 +100,7 @@ def by_hand(weights, values, order, real):
         return max(range(len(logits)), key=lambda label: logits[label])
 
     plain = decided(())
-    for count in range(1, real):
+    for count in range(1, token_mask):
         if decided(order[:count]) != plain:
             return count
     return 0
@@ -111,13 +111,13 @@ def test_the_first_flip_is_that_of_erasing_one_by_one(seed, slots):
     torch.manual_seed(seed)
     weights = torch.randn(3, slots).double().softmax(-1)
     values, scores = torch.randn(2, 3, slots, 3).double()
-    real = torch.arange(slots) < torch.tensor([[slots], [slots - 1], [1]])
-    model = Pooled(weights.log(), values, real=real)
-    shown = weights * real / (weights * real).sum(-1, keepdim=True)
-    rows = Rows.of(model, model, Focus())
+    token_mask = torch.arange(slots) < torch.tensor([[slots], [slots - 1], [1]])
+    model = Pooled(weights.log(), values, token_mask=token_mask)
+    shown = weights * token_mask / (weights * token_mask).sum(-1, keepdim=True)
+    rows = AttentionRows.of(model, model, AttentionTarget())
     found = flips(rows, {"given": scores[:, :, 0], "weight": rows.vector})
     for row in range(3):
-        length = int(real[row].sum())
+        length = int(token_mask[row].sum())
         for name, score in (("given", scores[row, :, 0]), ("weight", shown[row])):
             order = score[:length].argsort(descending=True).tolist()
             expected = by_hand(shown[row].tolist(), values[row].tolist(), order, length)
@@ -126,7 +126,7 @@ def test_the_first_flip_is_that_of_erasing_one_by_one(seed, slots):
 
 def test_among_equal_scores_the_first_slot_goes_first():
     model = model_of([[0.3, 0.4, 0.3]], [[[0.0, 1.0], [2.0, 0.0], [0.0, 1.2]]])
-    rows = Rows.of(model, model, Focus())
+    rows = AttentionRows.of(model, model, AttentionTarget())
     found = flips(rows, {"equal": torch.zeros(1, 3), "hidden": torch.full((1, 3), -torch.inf)})
     assert found["equal"].count.tolist() == found["hidden"].count.tolist() == [2]
 
@@ -134,8 +134,8 @@ def test_among_equal_scores_the_first_slot_goes_first():
 def test_several_rows_lose_a_slot_together():
     torch.manual_seed(0)
     model = classifier(dropout=0.5).train()
-    focus = Focus("encoder.layers.0.self_attention", heads=[0, 1])
-    rows = Rows.of(model, lambda: model(TEXTS, REAL), focus)
+    target = AttentionTarget("encoder.layers.0.self_attention", heads=[0, 1])
+    rows = AttentionRows.of(model, lambda: model(TEXTS, REAL), target)
     assert rows.weights.shape == (2, 10, 5)
     asked = torch.cat([REAL, REAL], 1)  # of either head
     of_tokens = (rows.weights * asked[..., None]).sum(1) / asked.sum(1, keepdim=True)
@@ -145,7 +145,7 @@ def test_several_rows_lose_a_slot_together():
     assert (left.masked_select(gone[:, None] & asked[..., None]) == 0).all()
     torch.testing.assert_close(left.sum(-1), torch.ones(2, 10).double())
     torch.testing.assert_close(rows.output_of(rows.weights), rows.output)
-    found = single_erasure(model, lambda: model(TEXTS, REAL), focus, seed=0)
+    found = single_erasure(model, lambda: model(TEXTS, REAL), target, seed=0)
     assert found.greatest.slot.tolist() == rows.vector.argmax(-1).tolist()
     assert model.training
     assert all(parameter.grad is None for parameter in model.parameters())
@@ -154,8 +154,8 @@ def test_several_rows_lose_a_slot_together():
 def test_the_slopes_are_finite_differences_of_the_decided_label():
     torch.manual_seed(0)
     model = classifier()
-    focus = Focus("encoder.layers.0.self_attention", heads=1, queries=[0, -1])
-    rows = Rows.of(model, lambda: model(TEXTS, REAL), focus)
+    target = AttentionTarget("encoder.layers.0.self_attention", heads=1, queries=[0, -1])
+    rows = AttentionRows.of(model, lambda: model(TEXTS, REAL), target)
     slopes, step = rows.gradients(), 1e-6
     assert slopes.shape == (2, 2, 5)
     for row, slot in ((0, 0), (0, 4), (1, 2)):
@@ -172,13 +172,13 @@ def test_the_slopes_are_finite_differences_of_the_decided_label():
 def test_a_language_models_next_token_is_erased_from_its_last_query():
     torch.manual_seed(0)
     model, ids = llama(), torch.randint(0, 31, (2, 5))
-    focus = Focus("model.layers.0.self_attn", queries=-1)
-    found = multi_erasure(model, lambda: model(ids).logits[:, -1], focus, seed=0)
+    target = AttentionTarget("model.layers.0.self_attn", queries=-1)
+    found = multi_erasure(model, lambda: model(ids).logits[:, -1], target, seed=0)
     for order in found.values():
         assert ((order.count >= 0) & (order.count < 5)).all()
         assert torch.equal(order.fraction.isnan(), order.count == 0)
     with pytest.raises(AttlasError, match=r"got shape \(2, 5, 31\); return those of one position"):
-        multi_erasure(model, lambda: model(ids).logits, focus, seed=0)
+        multi_erasure(model, lambda: model(ids).logits, target, seed=0)
 
 
 def test_the_seed_decides_and_no_draw_is_an_error():

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from attlas.analysis.flow import attention_flow, maximum_flow
 from attlas.analysis.rollout import rollout
 from attlas.errors import AttlasError
-from attlas.recording import DenseReading
+from attlas.recording import DenseAttentionMap
 
 
 def least_cut(capacities, source, sink):
@@ -64,8 +64,8 @@ def test_what_was_sent_is_taken_back_where_another_way_needs_it() -> None:
 
 
 def test_two_layers_flow_as_worked_by_hand() -> None:
-    first = DenseReading(torch.tensor([[[[0.5, 0.5], [0.0, 1.0]]]]))
-    second = DenseReading(torch.tensor([[[[1.0, 0.0], [0.8, 0.2]]]]))
+    first = DenseAttentionMap(torch.tensor([[[[0.5, 0.5], [0.0, 1.0]]]]))
+    second = DenseAttentionMap(torch.tensor([[[[1.0, 0.0], [0.8, 0.2]]]]))
     # Ã₁ = [[.75, .25], [0, 1]], Ã₂ = [[1, 0], [.4, .6]].
     # From 1 to input 0: through 0, min(.4, .75). To input 1: min(.4, .25) + min(.6, 1).
     # From 0: through 0 alone, .75 and .25.
@@ -80,8 +80,10 @@ def test_two_layers_flow_as_worked_by_hand() -> None:
 def test_a_flow_is_a_share_and_at_least_what_rolls_out(seed, layers, length) -> None:
     torch.manual_seed(seed)
     shape = 1, 2, length, length
-    readings = [DenseReading((torch.randn(shape) * 2).softmax(-1)) for _ in range(layers)]
-    flow, mixed = attention_flow(readings), rollout(readings)
+    attention_maps = [
+        DenseAttentionMap((torch.randn(shape) * 2).softmax(-1)) for _ in range(layers)
+    ]
+    flow, mixed = attention_flow(attention_maps), rollout(attention_maps)
     assert bool((flow >= 0).all())
     assert bool((flow <= 1 + 1e-9).all())
     # What rolls out is a flow too: shares of 1 pass every edge within its capacity.
@@ -91,13 +93,13 @@ def test_a_flow_is_a_share_and_at_least_what_rolls_out(seed, layers, length) -> 
 
 
 def test_a_size_that_would_not_finish_is_refused_before_it_begins() -> None:
-    reading = DenseReading(torch.full((1, 1, 200, 200), 1 / 200))
+    attention_map = DenseAttentionMap(torch.full((1, 1, 200, 200), 1 / 200))
     wanted = r"200 positions × 200 inputs × 6 layers × 200² = 9,600,000,000"
     with pytest.raises(AttlasError, match=wanted):
-        attention_flow([reading] * 6)
+        attention_flow([attention_map] * 6)
     with pytest.raises(AttlasError, match="at most 100 edges"):
-        attention_flow([reading], [0], [0], at_most=100)
-    assert attention_flow([reading], [0], [0, 1]).shape == (1, 2)
+        attention_flow([attention_map], [0], [0], at_most=100)
+    assert attention_flow([attention_map], [0], [0, 1]).shape == (1, 2)
 
 
 def test_what_is_no_graph_of_layers_says_why() -> None:
@@ -112,4 +114,4 @@ def test_what_is_no_graph_of_layers_says_why() -> None:
     with pytest.raises(AttlasError, match="a source of 2 nodes and a sink of 2; got 0 and 2"):
         maximum_flow([edge], 0, 2)
     with pytest.raises(AttlasError, match="layers of self-attention over one text"):
-        attention_flow([DenseReading(torch.ones(1, 1, 2, 3))])
+        attention_flow([DenseAttentionMap(torch.ones(1, 1, 2, 3))])

@@ -8,12 +8,12 @@ from torch import nn
 from transformers import AutoConfig, AutoModel, AutoModelForCausalLM
 
 from attlas.analysis.value_norms import ValueNorms
-from attlas.analysis.value_norms.inputs import Source, hearing_sources
+from attlas.analysis.value_norms.inputs import ValueInputs, record_value_inputs
 from attlas.analysis.value_norms.projections import ValueMap, projections_of, value_map
 from attlas.errors import AttlasError
-from attlas.layers import MultiHead
+from attlas.layers import MultiheadAttention
 from attlas.patterns import causal, everywhere
-from attlas.recording import DenseReading, FactoredReading, observe
+from attlas.recording import DenseAttentionMap, FactoredAttentionMap, observe
 
 COMMON = {
     "hidden_size": 16,
@@ -56,15 +56,15 @@ FAMILIES = {
 EAGER = {"deberta-v2", "mpnet", "gemma2", "bloom", "mpt"}
 
 
-def assert_sums_to(out, reading, values: ValueMap, source) -> None:
+def assert_sums_to(out, attention_map, values: ValueMap, source) -> None:
     """That Σ_h Σ_j α f is what the layer put out, without its bias; norms are those vectors'."""
-    vectors = values(source.slots)
-    weights = reading.weights()
+    vectors = values(source.vectors)
+    weights = attention_map.weights()
     each = torch.einsum("bhqs,bhsw->bhqsw", weights, vectors)
     summed = each.sum((1, 3)) + (0 if values.bias is None else values.bias)
     torch.testing.assert_close(summed, out, atol=1e-5, rtol=1e-4)
-    norms = ValueNorms.of(reading, values, source)
-    queries = reading.shape[2]
+    norms = ValueNorms.of(attention_map, values, source)
+    queries = attention_map.shape[2]
     torch.testing.assert_close(norms.rows(0, queries), each.norm(dim=-1), atol=1e-6, rtol=1e-4)
     whole = each.double().sum(1).norm(dim=-1)
     torch.testing.assert_close(norms.summed_rows(0, queries), whole, atol=1e-6, rtol=1e-4)
@@ -95,15 +95,15 @@ def test_what_a_hugging_face_layer_puts_out_is_the_sum_of_the_vectors(family: st
             )
             for layer in dry.layers
         ]
-        with observe(model) as trace, hearing_sources(model) as sources:
+        with observe(model) as trace, record_value_inputs(model) as sources:
             model(ids, **given)
     assert set(sources) == set(trace.layers) == set(outputs)
     for hook in hooks:
         hook.remove()
     for layer in trace.layers:
-        reading = trace.calls(layer)[0]
-        values = value_map(model, layer, reading.shape[1])
-        assert_sums_to(outputs[layer], reading, values, sources[layer][0])
+        attention_map = trace.calls(layer)[0]
+        values = value_map(model, layer, attention_map.shape[1])
+        assert_sums_to(outputs[layer], attention_map, values, sources[layer][0])
     assert not any(module._forward_pre_hooks for module in model.modules())
 
 
@@ -128,36 +128,36 @@ def test_what_pytorchs_layer_puts_out_is_the_sum_of_the_vectors(settings) -> Non
     query = torch.randn(3, 5, 8)
     keys, source = torch.randn(3, 4, settings.get("kdim", 8)), torch.randn(3, 4, model.vdim)
     given = [one if first else one.transpose(0, 1) for one in (query, keys, source)]
-    with torch.no_grad(), observe(model) as trace, hearing_sources(model) as sources:
+    with torch.no_grad(), observe(model) as trace, record_value_inputs(model) as sources:
         out, weights = model(*given, average_attn_weights=False)
     values = value_map(model, "", 2)
-    torch.testing.assert_close(sources[""][0].slots, source)
+    torch.testing.assert_close(sources[""][0].vectors, source)
     out = out if first else out.transpose(0, 1)
-    assert_sums_to(out, DenseReading(weights), values, sources[""][0])
+    assert_sums_to(out, DenseAttentionMap(weights), values, sources[""][0])
     if trace[""].shape == weights.shape:
         assert_sums_to(out, trace[""], values, sources[""][0])
 
 
-@pytest.mark.parametrize("key_heads", [4, 2, 1])
+@pytest.mark.parametrize("num_kv_heads", [4, 2, 1])
 @pytest.mark.parametrize("bias", [True, False])
-def test_what_our_layer_puts_out_is_the_sum_of_the_vectors(key_heads: int, bias: bool) -> None:
+def test_what_our_layer_puts_out_is_the_sum_of_the_vectors(num_kv_heads: int, bias: bool) -> None:
     torch.manual_seed(0)
-    layer = MultiHead(
-        8, 4, source_width=6, key_heads=key_heads, head_width=3, value_width=5, bias=bias
+    layer = MultiheadAttention(
+        8, 4, key_dim=6, num_kv_heads=num_kv_heads, head_dim=3, value_dim=5, bias=bias
     )
     for parameter in layer.parameters():
         nn.init.normal_(parameter)
     model = nn.ModuleDict({"attention": layer})
     source = torch.randn(2, 7, 6)
-    real = torch.ones(2, 7, dtype=torch.bool)
-    real[1, 4:] = False
+    token_mask = torch.ones(2, 7, dtype=torch.bool)
+    token_mask[1, 4:] = False
     source[1, 4:] = torch.nan  # junk in padding changes nothing
-    with torch.no_grad(), observe(model) as trace, hearing_sources(model) as sources:
-        out = layer(torch.randn(2, 3, 8), layer.remember(source, real), first=0)
+    with torch.no_grad(), observe(model) as trace, record_value_inputs(model) as sources:
+        out = layer(torch.randn(2, 3, 8), layer.project_kv(source, token_mask), query_offset=0)
     values = value_map(model, "attention", 4)
-    assert values.value.shape == (key_heads, 6, 5)
+    assert values.value.shape == (num_kv_heads, 6, 5)
     assert_sums_to(out, trace["attention"], values, sources["attention"][0])
-    norms = ValueNorms.of(trace["attention"], values, Source(source))
+    norms = ValueNorms.of(trace["attention"], values, ValueInputs(source))
     assert bool(norms.summed_rows(0, 3).isfinite().all())
 
 
@@ -165,8 +165,8 @@ def test_a_long_weight_on_a_short_vector_brings_little_as_worked_by_hand() -> No
     # Two heads of width 1 over a source of width 1; head 0 puts out (x, 0), head 1 (0, 2x).
     one = torch.ones(2, 1, 1)
     values = ValueMap(one, None, torch.tensor([[[1.0, 0.0]], [[0.0, 2.0]]]))
-    reading = DenseReading(torch.tensor([[[[0.9, 0.1]], [[0.5, 0.5]]]]))
-    norms = ValueNorms.of(reading, values, Source(torch.tensor([[[0.1], [3.0]]])))
+    attention_map = DenseAttentionMap(torch.tensor([[[[0.9, 0.1]], [[0.5, 0.5]]]]))
+    norms = ValueNorms.of(attention_map, values, ValueInputs(torch.tensor([[[0.1], [3.0]]])))
     torch.testing.assert_close(norms.rows(0, 1)[0, :, 0], torch.tensor([[0.09, 0.3], [0.1, 3.0]]))
     whole = torch.tensor([(0.09**2 + 0.1**2) ** 0.5, (0.3**2 + 3.0**2) ** 0.5]).double()
     torch.testing.assert_close(norms.summed_rows(0, 1)[0, 0], whole, atol=1e-6, rtol=0)
@@ -175,7 +175,9 @@ def test_a_long_weight_on_a_short_vector_brings_little_as_worked_by_hand() -> No
 def test_heads_that_undo_each_other_bring_nothing() -> None:
     values = ValueMap(torch.ones(2, 1, 1), None, torch.tensor([[[1.0]], [[-1.0]]]))
     norms = ValueNorms.of(
-        DenseReading(torch.full((1, 2, 1, 1), 0.7)), values, Source(torch.tensor([[[5.0]]]))
+        DenseAttentionMap(torch.full((1, 2, 1, 1), 0.7)),
+        values,
+        ValueInputs(torch.tensor([[[5.0]]])),
     )
     assert norms.summed_rows(0, 1).item() == pytest.approx(0, abs=1e-7)
     assert norms.rows(0, 1).flatten().tolist() == pytest.approx([3.5, 3.5])
@@ -183,12 +185,12 @@ def test_heads_that_undo_each_other_bring_nothing() -> None:
 
 def test_slots_are_taken_some_at_a_time_without_a_difference(monkeypatch) -> None:
     torch.manual_seed(0)
-    reading = FactoredReading(*torch.randn(2, 1, 2, 6, 4), 1.0, causal, 0)
+    attention_map = FactoredAttentionMap(*torch.randn(2, 1, 2, 6, 4), 1.0, causal, 0)
     values = ValueMap(torch.randn(1, 5, 3), torch.randn(1, 3), torch.randn(2, 3, 7))
-    source = Source(torch.randn(1, 6, 5))
-    whole = ValueNorms.of(reading, values, source)
+    source = ValueInputs(torch.randn(1, 6, 5))
+    whole = ValueNorms.of(attention_map, values, source)
     monkeypatch.setattr("attlas.analysis.value_norms._AT_ONCE", 1)
-    parts = ValueNorms.of(reading, values, source)
+    parts = ValueNorms.of(attention_map, values, source)
     torch.testing.assert_close(parts.lengths, whole.lengths)
     torch.testing.assert_close(parts.products, whole.products)
     with pytest.raises(AttlasError, match="a block size of at least one row"):
@@ -213,13 +215,16 @@ def test_a_layer_whose_projections_nobody_knows_says_so() -> None:
         value_map(model, "even", 2)
     with (
         pytest.raises(AttlasError, match="values are projected as `value_map` knows"),
-        hearing_sources(model),
+        record_value_inputs(model),
     ):
         pass
     known = nn.ModuleDict({"v_proj": nn.Linear(4, 4), "o_proj": nn.Linear(4, 4)})
     with pytest.raises(AttlasError, match="values of 3 heads in layer ''; got 4 numbers"):
         value_map(known, "", 3)
-    with pytest.raises(AttlasError, match="at least one attention call"), hearing_sources(known):
+    with (
+        pytest.raises(AttlasError, match="at least one attention call"),
+        record_value_inputs(known),
+    ):
         pass
     known.clip_qkv = 8.0
     with pytest.raises(AttlasError, match="projected and nothing else; got ModuleDict at ''"):
@@ -253,7 +258,7 @@ def heard_once(family: str, batch: int):
     model, ids = AutoModel.from_config(config).eval(), torch.randint(1, 40, (batch, 7))
     for parameter in model.parameters():
         nn.init.normal_(parameter, std=0.3)
-    with torch.no_grad(), observe(model) as trace, hearing_sources(model) as sources:
+    with torch.no_grad(), observe(model) as trace, record_value_inputs(model) as sources:
         model(ids)
     return model, trace, sources
 
@@ -265,7 +270,7 @@ def test_a_layer_that_scales_what_its_heads_read_is_refused() -> None:
     values = value_map(model, layer, trace[layer].shape[1])
     with pytest.raises(AttlasError, match="heads that read something else, by up to"):
         ValueNorms.of(trace[layer], values, sources[layer][0])
-    unchecked = ValueNorms.of(trace[layer], values, Source(sources[layer][0].slots))
+    unchecked = ValueNorms.of(trace[layer], values, ValueInputs(sources[layer][0].vectors))
     assert unchecked.lengths.shape == (2, 4, 7)
 
 
@@ -275,7 +280,7 @@ def test_a_layer_that_has_places_first_is_turned(batch: int) -> None:
     for layer in trace.layers:
         source, values = sources[layer][0], value_map(model, layer, 4)
         norms = ValueNorms.of(trace[layer], values, source)
-        texts_first = values(source.slots.transpose(0, 1)).norm(dim=-1)
+        texts_first = values(source.vectors.transpose(0, 1)).norm(dim=-1)
         torch.testing.assert_close(norms.lengths, texts_first)
 
 
@@ -284,11 +289,11 @@ def test_the_steps_of_a_generation_are_joined() -> None:
     config = AutoConfig.for_model("llama", **COMMON | GROUPED)
     model = AutoModelForCausalLM.from_config(config).eval()
     text = torch.randint(1, 40, (1, 4))
-    with torch.no_grad(), observe(model) as trace, hearing_sources(model) as sources:
+    with torch.no_grad(), observe(model) as trace, record_value_inputs(model) as sources:
         model.generate(text, max_new_tokens=3, min_new_tokens=3, do_sample=False)
     layer = trace.layers[0]
-    whole = Source.joined(sources[layer])
-    assert whole.slots.shape == (1, 6, 16)
+    whole = ValueInputs.joined(sources[layer])
+    assert whole.vectors.shape == (1, 6, 16)
     norms = ValueNorms.of(trace[layer], value_map(model, layer, 4), whole)
     assert norms.rows(0, 6).shape == (1, 4, 6, 6)
     wrong = replace(whole, read=whole.read.flip(1))
@@ -300,7 +305,7 @@ def test_the_steps_of_a_generation_are_joined() -> None:
 def test_dropped_weights_say_nothing_of_what_heads_read(rate: float) -> None:
     rates = {"attention_probs_dropout_prob": rate, "hidden_dropout_prob": 0.0}
     model = AutoModel.from_config(AutoConfig.for_model("bert", **COMMON, **rates)).train()
-    with observe(model) as trace, hearing_sources(model) as sources:
+    with observe(model) as trace, record_value_inputs(model) as sources:
         model(torch.randint(1, 40, (2, 7)))
     layer = trace.layers[0]
     assert (sources[layer][0].read is None) == (rate > 0)
@@ -308,19 +313,21 @@ def test_dropped_weights_say_nothing_of_what_heads_read(rate: float) -> None:
 
 
 def test_steps_with_places_first_are_joined_along_the_places() -> None:
-    first = Source(torch.randn(4, 2, 8), torch.randn(4, 2, 8))
-    steps = [first, *(Source(torch.randn(1, 2, 8), torch.randn(1, 2, 8)) for _ in range(2))]
-    whole = Source.joined(steps)
-    assert whole.slots.shape == whole.read.shape == (6, 2, 8)
-    assert torch.equal(whole.slots[:4], first.slots)
+    first = ValueInputs(torch.randn(4, 2, 8), torch.randn(4, 2, 8))
+    steps = [first, *(ValueInputs(torch.randn(1, 2, 8), torch.randn(1, 2, 8)) for _ in range(2))]
+    whole = ValueInputs.joined(steps)
+    assert whole.vectors.shape == whole.read.shape == (6, 2, 8)
+    assert torch.equal(whole.vectors[:4], first.vectors)
 
 
 def test_what_is_not_of_one_call_says_so() -> None:
     values = ValueMap(torch.ones(2, 3, 1), None, torch.ones(2, 1, 3))
-    reading = FactoredReading(*torch.randn(2, 1, 2, 4, 2), 1.0, everywhere, 0)
+    attention_map = FactoredAttentionMap(*torch.randn(2, 1, 2, 4, 2), 1.0, everywhere, 0)
     with pytest.raises(AttlasError, match="values of 1 × 4 slots for 2 heads; got those of 1 × 5"):
-        ValueNorms.of(reading, values, Source(torch.ones(1, 5, 3)))
+        ValueNorms.of(attention_map, values, ValueInputs(torch.ones(1, 5, 3)))
     with pytest.raises(AttlasError, match="of width 3; got width 2"):
-        ValueNorms.of(reading, values, Source(torch.ones(1, 4, 2)))
+        ValueNorms.of(attention_map, values, ValueInputs(torch.ones(1, 4, 2)))
     with pytest.raises(AttlasError, match=r"for 1 heads; got .* for 2"):
-        ValueNorms.of(reading.of_heads(torch.tensor([0])), values, Source(torch.ones(1, 4, 3)))
+        ValueNorms.of(
+            attention_map.select_heads(torch.tensor([0])), values, ValueInputs(torch.ones(1, 4, 3))
+        )

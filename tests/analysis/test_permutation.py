@@ -73,8 +73,8 @@ def test_where_all_slots_hold_the_same_no_order_matters():
 
 
 def test_padding_gets_no_weight_in_any_draw():
-    real = torch.tensor([[True, True, False]])
-    model = told([[0.6, 0.3, 0.1]], real)
+    token_mask = torch.tensor([[True, True, False]])
+    model = told([[0.6, 0.3, 0.1]], token_mask)
     found = permutation_distance(model, model, seed=0, draws=20).distances
     swapped = found > 0.1
     torch.testing.assert_close(found, swapped * torch.tensor(1 / 3).double())
@@ -122,8 +122,8 @@ def test_layers_and_heads_can_be_chosen():
     path = "encoder.layers.0.self_attention"
     with torch.no_grad():
         # head 1 of the first layer reads nothing that anybody uses
-        model.encoder.layers[0].self_attention.of_value.weight[4:] = 0.0
-        model.encoder.layers[0].self_attention.of_value.bias[4:] = 0.0
+        model.encoder.layers[0].self_attention.v_proj.weight[4:] = 0.0
+        model.encoder.layers[0].self_attention.v_proj.bias[4:] = 0.0
 
     def run(**chosen):
         return permutation_distance(

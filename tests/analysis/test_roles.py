@@ -14,7 +14,7 @@ from attlas.analysis.roles.scores import repeated
 from attlas.analysis.roles.table import ROLES, Role
 from attlas.errors import AttlasError
 from attlas.patterns import both, causal, everywhere, window
-from attlas.recording import DenseReading, FactoredReading, Trace, observe
+from attlas.recording import DenseAttentionMap, FactoredAttentionMap, Trace, observe
 from support.minilm import minilm
 
 MAP = [
@@ -25,17 +25,17 @@ MAP = [
 ]
 
 
-def traced(reading, *, across=None, layer="layer"):
+def traced(attention_map, *, cross_attention=None, layer="layer"):
     trace = Trace()
-    trace.note(layer, reading)
-    if across is not None:
-        trace.relate(layer, across=across)
+    trace.record(layer, attention_map)
+    if cross_attention is not None:
+        trace.set_kind(layer, cross_attention=cross_attention)
     return trace
 
 
 def dense(*maps):
     """One text, a head for each map."""
-    return DenseReading(torch.tensor(maps, dtype=torch.float64).unsqueeze(0))
+    return DenseAttentionMap(torch.tensor(maps, dtype=torch.float64).unsqueeze(0))
 
 
 def scores(table, head=0, layer="layer"):
@@ -44,7 +44,7 @@ def scores(table, head=0, layer="layer"):
 
 def test_every_role_of_a_small_map_is_what_it_is_by_hand():
     table = roles(
-        traced(dense(MAP), across=False),
+        traced(dense(MAP), cross_attention=False),
         separators=torch.tensor([[False, False, False, True]]),
         counts=torch.tensor([[5, 1, 2, 7]]),
         tokens=torch.tensor([[3, 3, 8, 3]]),
@@ -53,7 +53,7 @@ def test_every_role_of_a_small_map_is_what_it_is_by_hand():
     found = scores(table)
     assert found["previous"] == pytest.approx((0.6 + 0.7 + 0.25) / 3)
     assert found["next"] == pytest.approx((0.2 + 0.2 + 0.1) / 3)
-    assert found["itself"] == pytest.approx((0.1 + 0.1 + 0.2 + 0.25) / 4)
+    assert found["self"] == pytest.approx((0.1 + 0.1 + 0.2 + 0.25) / 4)
     assert found["first"] == pytest.approx((0.1 + 0.6 + 0.0 + 0.25) / 4)
     assert found["separator"] == pytest.approx((0.4 + 0.1 + 0.1 + 0.25) / 4)
     assert found["local"] == pytest.approx((0.3 + 0.9 + 1.0 + 0.5) / 4)
@@ -67,19 +67,19 @@ def test_every_role_of_a_small_map_is_what_it_is_by_hand():
 
 
 def test_the_chance_of_a_role_is_what_an_even_gaze_would_score():
-    table = roles(traced(dense(MAP), across=False), radius=1)
+    table = roles(traced(dense(MAP), cross_attention=False), radius=1)
     chances = {role.name: role.chance for role in table.of_head("layer", 0)}
     assert chances["previous"] == chances["first"] == chances["positional"] == 1 / 4
     assert chances["local"] == pytest.approx((2 + 3 + 3 + 2) / 4 / 4)
     even = [[0.25] * 4] * 4
-    found = roles(traced(dense(even), across=False), radius=1)
+    found = roles(traced(dense(even), cross_attention=False), radius=1)
     for role in found.of_head("layer", 0):
         if role.name not in ("positional", "rare") and role.queries:
             assert role.score == pytest.approx(role.chance)
 
 
 def test_a_score_that_an_even_gaze_would_have_on_so_short_a_text_is_no_role():
-    table = roles(traced(dense([[1 / 3] * 3] * 3), across=False))
+    table = roles(traced(dense([[1 / 3] * 3] * 3), cross_attention=False))
     assert table.role("layer", 0, "local").score == pytest.approx(1.0)
     assert table.role("layer", 0, "first").score > 0.3
     assert role_of(table, "layer", 0) == ()
@@ -105,11 +105,13 @@ def test_heads_made_for_a_role_hold_it():
     ).double()[None]
     separators = (places == 11)[None]
     counts = torch.where(places == 7, 1, 50)[None]
-    table = roles(traced(DenseReading(maps), across=False), separators=separators, counts=counts)
+    table = roles(
+        traced(DenseAttentionMap(maps), cross_attention=False), separators=separators, counts=counts
+    )
     held = [{role.name for role in role_of(table, "layer", head)} for head in range(6)]
     assert held[0] == {"previous", "local", "positional"}
     assert held[1] == {"next", "local", "positional"}
-    assert held[2] == {"itself", "local", "positional"}
+    assert held[2] == {"self", "local", "positional"}
     assert held[3:] == [{"first"}, {"separator"}, {"rare"}]
     assert table.best("next")[:2] == ("layer", 1)
     assert "layer head 3: first 1.00" in str(table)
@@ -121,14 +123,16 @@ def test_an_even_diagonal_is_one_and_its_mirror_minus_one(queries):
     maps = torch.stack(
         [eye, eye.flip(0), torch.full_like(eye, 1 / queries), eye[:1].expand_as(eye)]
     )
-    table = roles(traced(DenseReading(maps[None]), across=True))
+    table = roles(traced(DenseAttentionMap(maps[None]), cross_attention=True))
     found = [table.role("layer", head, "diagonal").score for head in range(4)]
     assert found == pytest.approx([1, -1, 0, 0], abs=1e-6)
     assert table.role("layer", 1, "antidiagonal").score == pytest.approx(1)
     assert "diagonal" in {role.name for role in role_of(table, "layer", 0)}
     assert "antidiagonal" in {role.name for role in role_of(table, "layer", 1)}
     assert math.isnan(scores(table)["previous"])
-    fainter = roles(traced(DenseReading(maps[None] * 0.3), across=True))  # beside a sink
+    fainter = roles(
+        traced(DenseAttentionMap(maps[None] * 0.3), cross_attention=True)
+    )  # beside a sink
     found = [fainter.role("layer", head, "diagonal").score for head in range(4)]
     assert found == pytest.approx([1, -1, 0, 0], abs=1e-6)
 
@@ -140,7 +144,7 @@ def test_the_diagonal_is_the_weighted_correlation_that_numpy_finds(queries, slot
     places = np.mgrid[:queries, :slots].reshape(2, -1)
     covariance = np.cov(places, aweights=weights.numpy().reshape(-1), ddof=0)
     expected = covariance[0, 1] / math.sqrt(covariance[0, 0] * covariance[1, 1])
-    found = roles(traced(DenseReading(weights[None, None]), across=True))
+    found = roles(traced(DenseAttentionMap(weights[None, None]), cross_attention=True))
     assert found.role("layer", 0, "diagonal").score == pytest.approx(expected, abs=1e-6)
 
 
@@ -156,8 +160,8 @@ def test_a_repeated_text_shows_an_induction_head():
     before = torch.cat((torch.zeros(1, 200), known[:-1]))
     heads = [(known, before), (known, known)]  # one of induction, one of the same token
     query, keys = (torch.stack(part)[None] for part in zip(*heads, strict=True))
-    reading = FactoredReading(query, keys, 40.0, causal, 0)
-    table = roles(traced(reading, across=False), tokens=tokens[None])
+    attention_map = FactoredAttentionMap(query, keys, 40.0, causal, 0)
+    table = roles(traced(attention_map, cross_attention=False), tokens=tokens[None])
     assert table.role("layer", 0, "induction").score == pytest.approx(1.0, abs=1e-4)
     assert table.role("layer", 0, "induction").queries == 75
     assert "induction" in {role.name for role in role_of(table, "layer", 0)}
@@ -171,27 +175,31 @@ def looked_at(draw):
     batch, length = draw(st.integers(1, 3)), draw(st.integers(1, 9))
     padding = draw(st.sampled_from(["none", "right", "left"]))
     place, count = torch.arange(length).expand(batch, -1), torch.randint(1, length + 1, (batch, 1))
-    real = {"none": None, "right": place < count, "left": place >= length - count}[padding]
+    token_mask = {"none": None, "right": place < count, "left": place >= length - count}[padding]
     pattern = draw(st.sampled_from([everywhere, causal, window(1), both(causal, window(2))]))
     parts = torch.randn(2, batch, 2, length, 4).double() * 2
-    reading = FactoredReading(parts[0], parts[1], 1.0, pattern, 0, real)
+    attention_map = FactoredAttentionMap(parts[0], parts[1], 1.0, pattern, 0, token_mask)
     known = {
         "separators": torch.rand(batch, length) > 0.6,
         "counts": torch.randint(1, 9, (batch, length)).double(),
         "tokens": torch.randint(0, 4, (batch, length)),
     }
-    return reading, known, draw(st.integers(0, 3))
+    return attention_map, known, draw(st.integers(0, 3))
 
 
-def brute(reading, known, radius):
+def brute(attention_map, known, radius):
     """The definitions, one query after the other."""
-    weights, batch = reading.weights(), reading.shape[0]
-    seen = reading.seen(0, reading.shape[2]).expand(weights.shape)
-    real = torch.ones_like(known["separators"]) if reading.real is None else reading.real
+    weights, batch = attention_map.weights(), attention_map.shape[0]
+    seen = attention_map.allowed_rows(0, attention_map.shape[2]).expand(weights.shape)
+    token_mask = (
+        torch.ones_like(known["separators"])
+        if attention_map.token_mask is None
+        else attention_map.token_mask
+    )
     length, found = weights.shape[-1], {name: [] for name in ROLES}
     offsets = []
     for row in range(batch):
-        slots = [j for j in range(length) if real[row, j]]
+        slots = [j for j in range(length) if token_mask[row, j]]
         tokens, counts = known["tokens"][row].tolist(), known["counts"][row].tolist()
         least = min(counts[j] for j in slots)
         marked = [j for j in slots if known["separators"][row, j]]
@@ -202,13 +210,15 @@ def brute(reading, known, radius):
             best = max(range(length), key=lambda j, w=w: w[j])
             offsets.append(best - i)
             behind = [
-                j for j in slots if 0 < j <= i and real[row, j - 1] and tokens[j - 1] == tokens[i]
+                j
+                for j in slots
+                if 0 < j <= i and token_mask[row, j - 1] and tokens[j - 1] == tokens[i]
             ]
             earlier = any(tokens[j] == tokens[i] for j in slots if j < i)
             for name, aimed, there in (
                 ("previous", [i - 1], i - 1 in slots),
                 ("next", [i + 1], i + 1 in slots),
-                ("itself", [i], True),
+                ("self", [i], True),
                 ("first", slots[:1], True),
                 ("separator", marked, bool(marked)),
                 ("local", [j for j in range(length) if abs(i - j) <= radius], True),
@@ -224,23 +234,23 @@ def brute(reading, known, radius):
 
 @given(looked_at())
 def test_roles_are_what_their_definitions_say(looked):
-    reading, known, radius = looked
-    table = roles(traced(reading, across=False), radius=radius, **known)
-    expected = brute(reading, known, radius)
+    attention_map, known, radius = looked
+    table = roles(traced(attention_map, cross_attention=False), radius=radius, **known)
+    expected = brute(attention_map, known, radius)
     assert scores(table) == pytest.approx(expected, abs=1e-6, nan_ok=True)
 
 
 @given(looked_at())
 def test_a_corpus_is_the_sum_of_its_texts(looked):
-    reading, known, radius = looked
-    whole = roles(traced(reading, across=False), radius=radius, **known)
+    attention_map, known, radius = looked
+    whole = roles(traced(attention_map, cross_attention=False), radius=radius, **known)
     parts = [
         roles(
-            traced(reading.at(row), across=False),
+            traced(attention_map.at(row), cross_attention=False),
             radius=radius,
             **{name: values[row : row + 1] for name, values in known.items()},
         )
-        for row in range(reading.shape[0])
+        for row in range(attention_map.shape[0])
     ]
     total = parts[0]
     for part in parts[1:]:
@@ -252,8 +262,10 @@ def test_a_corpus_is_the_sum_of_its_texts(looked):
 
 
 def test_texts_of_different_lengths_add_up_their_offsets():
-    short = roles(traced(dense(MAP), across=False))
-    long = roles(traced(DenseReading(torch.eye(9)[None, None].roll(1, -2)), across=False))
+    short = roles(traced(dense(MAP), cross_attention=False))
+    long = roles(
+        traced(DenseAttentionMap(torch.eye(9)[None, None].roll(1, -2)), cross_attention=False)
+    )
     role = (short + long).role("layer", 0, "positional")
     assert (role.score, role.offset, role.queries) == ((2 + 8) / 13, -1, 13)
     assert (long + short).role("layer", 0, "positional") == role
@@ -262,15 +274,15 @@ def test_texts_of_different_lengths_add_up_their_offsets():
 def test_long_texts_are_gone_through_without_their_map(monkeypatch):
     torch.manual_seed(0)
     parts = torch.randn(2, 1, 2, 600, 8)
-    reading = FactoredReading(parts[0], parts[1], 0.5, causal, 0)
-    weights = reading.weights()[0].double()
-    monkeypatch.setattr(FactoredReading, "rows", refuse_many(FactoredReading.rows))
-    table = roles(traced(reading, across=False))
+    attention_map = FactoredAttentionMap(parts[0], parts[1], 0.5, causal, 0)
+    weights = attention_map.weights()[0].double()
+    monkeypatch.setattr(FactoredAttentionMap, "rows", refuse_many(FactoredAttentionMap.rows))
+    table = roles(traced(attention_map, cross_attention=False))
     previous = weights.diagonal(-1, 1, 2).mean(-1)
-    first = weights[:, 1:, 0].mean(-1)  # the query at 0 has no choice
+    query_offset = weights[:, 1:, 0].mean(-1)  # the query at 0 has no choice
     for head in range(2):
         assert table.role("layer", head, "previous").score == pytest.approx(float(previous[head]))
-        assert table.role("layer", head, "first").score == pytest.approx(float(first[head]))
+        assert table.role("layer", head, "first").score == pytest.approx(float(query_offset[head]))
         assert table.role("layer", head, "next").score == 0.0
 
 
@@ -285,17 +297,24 @@ def refuse_many(rows):
 def test_padding_that_only_a_bias_hides_is_no_text():
     torch.manual_seed(0)
     parts = torch.randn(2, 2, 1, 6, 4)
-    real = torch.tensor([[True] * 6, [True] * 4 + [False] * 2])
-    told = FactoredReading(parts[0], parts[1], 1.0, everywhere, 0, real)
-    bias = torch.zeros(2, 1, 1, 6).masked_fill(~real[:, None, None], -math.inf)
-    hidden = FactoredReading(parts[0], parts[1], 1.0, everywhere, 0, bias=bias)
-    weights = DenseReading(told.weights(), real[:, None, None])
-    ours, *others = (roles(traced(reading, across=False)) for reading in (told, hidden, weights))
+    token_mask = torch.tensor([[True] * 6, [True] * 4 + [False] * 2])
+    told = FactoredAttentionMap(parts[0], parts[1], 1.0, everywhere, 0, token_mask)
+    bias = torch.zeros(2, 1, 1, 6).masked_fill(~token_mask[:, None, None], -math.inf)
+    hidden = FactoredAttentionMap(parts[0], parts[1], 1.0, everywhere, 0, bias=bias)
+    weights = DenseAttentionMap(told.weights(), token_mask[:, None, None])
+    ours, *others = (
+        roles(traced(attention_map, cross_attention=False))
+        for attention_map in (told, hidden, weights)
+    )
     for other in others:
         assert scores(other) == pytest.approx(scores(ours), nan_ok=True)
-    given = roles(traced(DenseReading(told.weights()), across=False), real=real)
+    given = roles(
+        traced(DenseAttentionMap(told.weights()), cross_attention=False), token_mask=token_mask
+    )
     assert scores(given) == pytest.approx(scores(ours), nan_ok=True)
-    one = roles(traced(told, across=True), queries=torch.tensor([[1] * 6, [1] * 3 + [0] * 3]))
+    one = roles(
+        traced(told, cross_attention=True), queries=torch.tensor([[1] * 6, [1] * 3 + [0] * 3])
+    )
     assert one.role("layer", 0, "first").queries == 9
 
 
@@ -303,46 +322,50 @@ def test_padding_on_the_left_whose_rows_a_bias_hides_whole_is_no_text():
     torch.manual_seed(0)
     parts = torch.randn(2, 1, 1, 6, 4)
     place = torch.arange(6)
-    real = place >= 2
+    token_mask = place >= 2
     slopes = -0.1 * (place[:, None] - place).clamp(min=0)
     least = torch.finfo(torch.float32).min
-    bias = slopes.masked_fill(~(real & (place <= place[:, None])), least)[None, None]
-    hidden = FactoredReading(parts[0], parts[1], 1.0, everywhere, 0, bias=bias)
-    told = roles(traced(hidden, across=False), real=real[None])
-    assert scores(roles(traced(hidden, across=False))) == pytest.approx(scores(told), nan_ok=True)
+    bias = slopes.masked_fill(~(token_mask & (place <= place[:, None])), least)[None, None]
+    hidden = FactoredAttentionMap(parts[0], parts[1], 1.0, everywhere, 0, bias=bias)
+    told = roles(traced(hidden, cross_attention=False), token_mask=token_mask[None])
+    assert scores(roles(traced(hidden, cross_attention=False))) == pytest.approx(
+        scores(told), nan_ok=True
+    )
     assert told.role("layer", 0, "previous").queries == 3
 
 
 def test_padding_of_the_target_is_left_out_where_the_target_is_told():
     torch.manual_seed(0)
-    trace = traced(DenseReading(torch.randn(2, 1, 4, 4).softmax(-1)), across=True, layer="cross")
-    trace.note("self", DenseReading(torch.randn(2, 1, 3, 3).softmax(-1)))
-    trace.relate("self", across=False)
+    trace = traced(
+        DenseAttentionMap(torch.randn(2, 1, 4, 4).softmax(-1)), cross_attention=True, layer="cross"
+    )
+    trace.record("self", DenseAttentionMap(torch.randn(2, 1, 3, 3).softmax(-1)))
+    trace.set_kind("self", cross_attention=False)
     target = torch.tensor([[1, 1, 1, 1], [1, 1, 0, 0]])
-    table = roles(trace, target_real=target)
+    table = roles(trace, target_mask=target)
     assert table.role("cross", 0, "first").queries == 6
     assert table.role("self", 0, "first").queries == 6
     given = roles(trace, layers=["cross"], queries=target)
     assert scores(table, layer="cross") == pytest.approx(scores(given, layer="cross"), nan_ok=True)
     assert scores(roles(trace), layer="cross")["first"] != scores(table, layer="cross")["first"]
     with pytest.raises(AttlasError, match="cross-attention, which the tokens of the target are"):
-        roles(trace, layers=["self"], target_real=target)
-    with pytest.raises(AttlasError, match="queries or target_real; got both"):
-        roles(trace, layers=["cross"], target_real=target, queries=target)
+        roles(trace, layers=["self"], target_mask=target)
+    with pytest.raises(AttlasError, match="queries or target_mask; got both"):
+        roles(trace, layers=["cross"], target_mask=target, queries=target)
     with pytest.raises(AttlasError, match=r"queries for layer 'cross' of shape \(2, 4\)"):
-        roles(trace, target_real=target[:, :3])
+        roles(trace, target_mask=target[:, :3])
 
 
 def test_calls_of_one_layer_have_a_row_each():
-    trace = traced(dense(MAP), across=False)
-    trace.note("layer", DenseReading(torch.eye(3)[None, None]))
+    trace = traced(dense(MAP), cross_attention=False)
+    trace.record("layer", DenseAttentionMap(torch.eye(3)[None, None]))
     table = roles(trace)
     assert table.layers == ("layer[0]", "layer[1]")
-    assert table.role("layer[1]", 0, "itself").score == 1.0
+    assert table.role("layer[1]", 0, "self").score == 1.0
 
 
 def test_what_does_not_fit_is_told():
-    trace = traced(dense(MAP), across=False)
+    trace = traced(dense(MAP), cross_attention=False)
     with pytest.raises(AttlasError, match=r"separators for layer 'layer' of shape \(1, 4\)"):
         roles(trace, separators=torch.zeros(1, 5, dtype=torch.bool))
     with pytest.raises(AttlasError, match="some of the layers"):
@@ -357,7 +380,7 @@ def test_what_does_not_fit_is_told():
     with pytest.raises(AttlasError, match="a text in which a head could show the role 'rare'"):
         table.best("rare")
     with pytest.raises(AttlasError, match="a layer of 1 heads in both tables; got 2"):
-        _ = table + roles(traced(dense(MAP, MAP), across=False))
+        _ = table + roles(traced(dense(MAP, MAP), cross_attention=False))
     with pytest.raises(AttlasError, match="the number of different tokens, 3; got 25"):
         repeated([1, 2, 3, 3], seed=0)
     with pytest.raises(AttlasError, match="at least two times"):
@@ -402,10 +425,14 @@ def test_head_2_of_layer_0_of_minilm_is_found_as_the_previous_token_head():
             assert ours.score == pytest.approx(other.score, abs=1e-4)
 
 
-def blind(queries, slots, pattern, heads=2, first=0):
+def blind(queries, slots, pattern, heads=2, query_offset=0):
     """Queries that look evenly at all that they see."""
-    return FactoredReading(
-        torch.zeros(1, heads, queries, 4), torch.zeros(1, heads, slots, 4), 1.0, pattern, first
+    return FactoredAttentionMap(
+        torch.zeros(1, heads, queries, 4),
+        torch.zeros(1, heads, slots, 4),
+        1.0,
+        pattern,
+        query_offset,
     )
 
 
@@ -416,7 +443,7 @@ def test_a_map_that_may_be_of_one_text_has_no_diagonals():
 
 
 def test_what_a_mask_alone_makes_diagonal_is_chance():
-    table = roles(traced(blind(12, 12, causal), across=True))
+    table = roles(traced(blind(12, 12, causal), cross_attention=True))
     diagonal = table.role("layer", 0, "diagonal")
     assert diagonal.score == pytest.approx(diagonal.chance)
     assert diagonal.score > 0.5
@@ -425,15 +452,22 @@ def test_what_a_mask_alone_makes_diagonal_is_chance():
 
 
 def test_a_single_query_has_no_offset_of_its_own():
-    for reading, across in ((blind(2, 2, causal), False), (blind(1, 9, everywhere), True)):
-        positional = roles(traced(reading, across=across)).role("layer", 0, "positional")
+    for attention_map, cross_attention in (
+        (blind(2, 2, causal), False),
+        (blind(1, 9, everywhere), True),
+    ):
+        positional = roles(traced(attention_map, cross_attention=cross_attention)).role(
+            "layer", 0, "positional"
+        )
         assert positional.queries == 1
         assert math.isnan(positional.score)
 
 
 def test_offsets_of_a_map_of_two_texts_are_counted_from_the_first_slot():
     def diagonal(queries, slots):
-        return traced(DenseReading(torch.eye(queries, slots)[None, None]), across=True)
+        return traced(
+            DenseAttentionMap(torch.eye(queries, slots)[None, None]), cross_attention=True
+        )
 
     table = roles(diagonal(4, 6)) + roles(diagonal(4, 4))
     positional = table.role("layer", 0, "positional")

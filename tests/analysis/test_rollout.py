@@ -9,11 +9,11 @@ from attlas.analysis.flow import attention_flow
 from attlas.analysis.rollout import rollout
 from attlas.errors import AttlasError
 from attlas.patterns import both, causal, everywhere, window
-from attlas.recording import DenseReading, FactoredReading, Trace
+from attlas.recording import DenseAttentionMap, FactoredAttentionMap, Trace
 
 
-def dense(rows) -> DenseReading:
-    return DenseReading(torch.tensor([[rows]]))
+def dense(rows) -> DenseAttentionMap:
+    return DenseAttentionMap(torch.tensor([[rows]]))
 
 
 def test_two_layers_are_rolled_out_by_hand() -> None:
@@ -42,35 +42,41 @@ def test_rolled_out_in_blocks_it_is_the_product_of_dense_maps(
     seed, layers, length, pattern, padded, tiny
 ) -> None:
     torch.manual_seed(seed)
-    real = torch.rand(1, length) > 0.3 if padded else None
-    readings = [
-        FactoredReading(
-            *torch.randn(2, 1, 3, length, 4), scale=1.0, pattern=pattern, first=0, real=real
+    token_mask = torch.rand(1, length) > 0.3 if padded else None
+    attention_maps = [
+        FactoredAttentionMap(
+            *torch.randn(2, 1, 3, length, 4),
+            scale=1.0,
+            pattern=pattern,
+            query_offset=0,
+            token_mask=token_mask,
         )
         for _ in range(layers)
     ]
     expected = torch.eye(length, dtype=torch.float64)
-    for reading in readings:
-        mixed = 0.5 * torch.eye(length) + 0.5 * reading.weights()[0].double().mean(0)
+    for attention_map in attention_maps:
+        mixed = 0.5 * torch.eye(length) + 0.5 * attention_map.weights()[0].double().mean(0)
         expected = (mixed / mixed.sum(-1, keepdim=True)) @ expected
     with pytest.MonkeyPatch.context() as patch:
         if tiny:
             patch.setattr(sys.modules["attlas.analysis.rollout"], "_AT_ONCE", 1)
-        found = rollout(readings)
+        found = rollout(attention_maps)
     torch.testing.assert_close(found, expected, atol=1e-6, rtol=0)
     torch.testing.assert_close(found.sum(-1), torch.ones(length, dtype=torch.float64))
     some = torch.randint(length, (3,)).tolist()
-    torch.testing.assert_close(rollout(readings, some), found[some])
+    torch.testing.assert_close(rollout(attention_maps, some), found[some])
 
 
 def test_all_of_a_long_text_is_refused_and_one_position_of_it_is_not() -> None:
     length = 20_000
     torch.manual_seed(0)
     query, keys = torch.randn(2, 1, 1, length, 2)
-    readings = [FactoredReading(query, keys, 1.0, causal, 0)]
+    attention_maps = [FactoredAttentionMap(query, keys, 1.0, causal, 0)]
     with pytest.raises(AttlasError, match="at most 134,217,728 shares; got 20,000 positions"):
-        rollout(readings)
-    near = FactoredReading(query[:, :, :5000], keys[:, :, :5000], 1.0, both(causal, window(9)), 0)
+        rollout(attention_maps)
+    near = FactoredAttentionMap(
+        query[:, :, :5000], keys[:, :, :5000], 1.0, both(causal, window(9)), 0
+    )
     shares = rollout([near, near], [4000])
     # Two steps of at most nine.
     assert shares[0].nonzero().flatten().tolist() == list(range(4000 - 18, 4001))
@@ -78,35 +84,38 @@ def test_all_of_a_long_text_is_refused_and_one_position_of_it_is_not() -> None:
 
 
 def test_what_is_no_stack_of_self_attention_says_why() -> None:
-    square, wide = DenseReading(torch.ones(1, 1, 2, 2)), DenseReading(torch.ones(1, 1, 2, 3))
-    for wrong in ([], [wide], [square, DenseReading(torch.ones(1, 1, 3, 3))]):
+    square, wide = (
+        DenseAttentionMap(torch.ones(1, 1, 2, 2)),
+        DenseAttentionMap(torch.ones(1, 1, 2, 3)),
+    )
+    for wrong in ([], [wide], [square, DenseAttentionMap(torch.ones(1, 1, 3, 3))]):
         with pytest.raises(AttlasError, match="layers of self-attention over one text"):
             rollout(wrong)
-    with pytest.raises(AttlasError, match=r"reading.at\(row\)"):
-        rollout([DenseReading(torch.ones(2, 1, 2, 2))])
+    with pytest.raises(AttlasError, match=r"attention_map.at\(row\)"):
+        rollout([DenseAttentionMap(torch.ones(2, 1, 2, 2))])
     with pytest.raises(AttlasError, match=r"positions from 0 to 1; got \[2\]"):
         rollout([square], [0, 2])
     with pytest.raises(AttlasError, match=r"a residual share from 0 to 1; got 1\.5"):
         rollout([square], residual=1.5)
 
 
-def maps(batch=1, length=3, ahead=True) -> DenseReading:
+def maps(batch=1, length=3, ahead=True) -> DenseAttentionMap:
     scores = torch.randn(batch, 2, length, length)
     later = torch.ones(length, length, dtype=torch.bool).triu(1) & (not ahead)
-    return DenseReading(scores.masked_fill(later, -torch.inf).softmax(-1))
+    return DenseAttentionMap(scores.masked_fill(later, -torch.inf).softmax(-1))
 
 
 def translated(encoder: str, decoder: str, batch=1) -> Trace:
     """As a translator would be traced whose source is as long as its target."""
     torch.manual_seed(0)
     trace = Trace()
-    for layer, across, ahead in (
+    for layer, cross_attention, ahead in (
         *((f"{encoder}.{number}.self", False, True) for number in range(2)),
         *((f"{decoder}.{number}.self", False, False) for number in range(2)),
         (f"{decoder}.0.cross", True, True),
     ):
-        trace.note(layer, maps(batch, ahead=ahead))
-        trace.relate(layer, across=across)
+        trace.record(layer, maps(batch, ahead=ahead))
+        trace.set_kind(layer, cross_attention=cross_attention)
     return trace
 
 
@@ -134,23 +143,25 @@ def test_of_a_trace_one_side_is_rolled_out_and_two_are_refused(encoder: str, dec
 def test_a_text_of_a_batch_is_rolled_out_by_its_row() -> None:
     trace = translated("encoder", "decoder", batch=2)
     chosen = ["encoder.0.self", "encoder.1.self"]
-    readings = [trace[layer] for layer in chosen]
-    expected = rollout([reading.at(1) for reading in readings])
+    attention_maps = [trace[layer] for layer in chosen]
+    expected = rollout([attention_map.at(1) for attention_map in attention_maps])
     torch.testing.assert_close(rollout(trace, layers=chosen, row=1), expected)
-    torch.testing.assert_close(rollout(readings, row=1), expected)
+    torch.testing.assert_close(rollout(attention_maps, row=1), expected)
     with pytest.raises(AttlasError, match=r"choose the text by row=…"):
         rollout(trace, layers=chosen)
     with pytest.raises(AttlasError, match=r"a text from 0 to 1; got row=2"):
         rollout(trace, layers=chosen, row=2)
-    with pytest.raises(AttlasError, match="a trace, of which layers can be named; got readings"):
-        rollout(readings, layers=chosen, row=0)
+    with pytest.raises(
+        AttlasError, match="a trace, of which layers can be named; got attention maps"
+    ):
+        rollout(attention_maps, layers=chosen, row=0)
 
 
 def test_calls_of_one_layer_are_layers_where_the_caller_says_so() -> None:
     torch.manual_seed(0)
     trace, calls = Trace(), [maps(), maps()]
-    for reading in calls:
-        trace.note("shared", reading)
+    for attention_map in calls:
+        trace.record("shared", attention_map)
     with pytest.raises(AttlasError, match=r"got 2 calls; of a layer .* trace.calls\('shared'\)"):
         rollout(trace)
     torch.testing.assert_close(rollout(trace.calls("shared")), rollout(calls))
@@ -160,7 +171,7 @@ def test_layers_may_be_named_by_a_pattern() -> None:
     torch.manual_seed(0)
     trace = Trace()
     for layer in ("encoder.0", "encoder.1", "other"):
-        trace.note(layer, maps())
+        trace.record(layer, maps())
     torch.testing.assert_close(
         rollout(trace, layers="encoder.*"), rollout([trace["encoder.0"], trace["encoder.1"]])
     )
@@ -170,7 +181,7 @@ def test_layers_may_be_named_by_a_pattern() -> None:
 
 def test_a_query_that_sees_nothing_keeps_what_it_has_without_a_residual_too() -> None:
     weights = torch.tensor([[[[0.5, 0.5, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 0.0]]]])
-    shares = rollout([DenseReading(weights)] * 2, residual=0.0)
+    shares = rollout([DenseAttentionMap(weights)] * 2, residual=0.0)
     torch.testing.assert_close(
         shares, torch.tensor([[0.25, 0.75, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]).double()
     )
@@ -178,7 +189,7 @@ def test_a_query_that_sees_nothing_keeps_what_it_has_without_a_residual_too() ->
 
 def test_a_row_of_readings_with_other_numbers_of_rows_is_refused() -> None:
     """As of a beam search, in which a decoder has several rows of each text."""
-    of_two, of_six = (DenseReading(torch.rand(batch, 1, 3, 3)) for batch in (2, 6))
+    of_two, of_six = (DenseAttentionMap(torch.rand(batch, 1, 3, 3)) for batch in (2, 6))
     with pytest.raises(AttlasError, match="row=1 is of several texts"):
         rollout([of_two, of_six], row=1)
     torch.testing.assert_close(rollout([of_six, of_six], row=5), rollout([of_six.at(5)] * 2))

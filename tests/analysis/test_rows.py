@@ -5,20 +5,20 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from attlas.analysis.faithfulness.adversarial import adversary
+from attlas.analysis.faithfulness.adversarial import adversarial_weights
 from attlas.analysis.faithfulness.correlation import (
     gradient_correlation,
     leave_one_out_correlation,
     product_correlation,
 )
 from attlas.analysis.faithfulness.erasure import multi_erasure, single_erasure
-from attlas.analysis.faithfulness.experiment import Focus, Rows
+from attlas.analysis.faithfulness.experiment import AttentionRows, AttentionTarget
 from attlas.analysis.faithfulness.permutation import uniform_distance
 from attlas.errors import AttlasError
 from support.explained_models import REAL, TEXTS, classifier
 
 PATH = "encoder.layers.0.self_attention"
-FOCUS = Focus(PATH)
+FOCUS = AttentionTarget(PATH)
 
 
 def correlated(correlation):
@@ -37,7 +37,7 @@ def erased(model, call):
 
 
 def opposed(model, call):
-    found = adversary(model, call, FOCUS, seed=0, starts=1, steps=15)
+    found = adversarial_weights(model, call, FOCUS, seed=0, starts=1, steps=15)
     return [found.divergence, found.distance]
 
 
@@ -63,15 +63,15 @@ def test_the_numbers_of_a_text_are_the_same_beside_a_longer_one_and_alone(number
 def test_queries_of_padding_are_not_asked_and_keep_their_weights():
     torch.manual_seed(0)
     model = classifier()
-    rows = Rows.of(model, lambda: model(TEXTS, REAL), Focus(PATH, heads=1))
+    rows = AttentionRows.of(model, lambda: model(TEXTS, REAL), AttentionTarget(PATH, heads=1))
     assert torch.equal(rows.asked, REAL)
     assert (rows.weights[1, 3:].sum(-1) > 0).all()  # they look all the same
     left = rows.without(torch.tensor([[True] + [False] * 4] * 2))
     assert torch.equal(left[1, 3:], rows.weights[1, 3:])
     assert (left[1, :3, 0] == 0).all()
     assert (rows.gradients()[1, 3:] == 0).all()
-    found = adversary(
-        model, lambda: model(TEXTS, REAL), Focus(PATH, heads=1), seed=0, starts=1, steps=5
+    found = adversarial_weights(
+        model, lambda: model(TEXTS, REAL), AttentionTarget(PATH, heads=1), seed=0, starts=1, steps=5
     )
     assert torch.equal(found.weights[1, 3:], rows.weights[1, 3:])
     assert not torch.equal(found.weights[1, :3], rows.weights[1, :3])
@@ -80,7 +80,7 @@ def test_queries_of_padding_are_not_asked_and_keep_their_weights():
 def test_a_focus_on_padding_alone_is_told():
     model = classifier()
     with pytest.raises(AttlasError, match=r"a query of a token in every text.*padding alone in te"):
-        Rows.of(model, lambda: model(TEXTS, REAL), Focus(PATH, queries=-1))
+        AttentionRows.of(model, lambda: model(TEXTS, REAL), AttentionTarget(PATH, queries=-1))
 
 
 class Across(nn.Module):
@@ -97,5 +97,7 @@ class Across(nn.Module):
 
 def test_a_square_map_between_two_texts_counts_every_query_where_that_is_said():
     model = Across()
-    assert Rows.of(model, model, Focus()).asked.tolist() == [[True, True, False]]
-    assert Rows.of(model, model, Focus(across=True)).asked.tolist() == [[True, True, True]]
+    assert AttentionRows.of(model, model, AttentionTarget()).asked.tolist() == [[True, True, False]]
+    assert AttentionRows.of(model, model, AttentionTarget(cross_attention=True)).asked.tolist() == [
+        [True, True, True]
+    ]

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from attlas.analysis.similarity import divergence, diversity, head_divergences, layer_divergences
 from attlas.errors import AttlasError
 from attlas.patterns import causal, everywhere, window
-from attlas.recording import DenseReading, FactoredReading
+from attlas.recording import DenseAttentionMap, FactoredAttentionMap
 
 LOG2 = math.log(2)
 
@@ -56,18 +56,23 @@ def test_streamed_over_blocks_it_is_the_mean_over_dense_rows(
     seed, batch, length, patterns, some, tiny
 ) -> None:
     torch.manual_seed(seed)
-    readings = [
-        FactoredReading(*torch.randn(2, batch, 2, length, 4), scale=2.0, pattern=one, first=0)
+    attention_maps = [
+        FactoredAttentionMap(
+            *torch.randn(2, batch, 2, length, 4), scale=2.0, pattern=one, query_offset=0
+        )
         for one in patterns
     ]
     asked = torch.rand(batch, length) > 0.3 if some else None
     with pytest.MonkeyPatch.context() as patch:
         if tiny:
             patch.setattr("attlas.analysis.similarity._AT_ONCE", 1)
-        found = head_divergences(readings, asked)
+        found = head_divergences(attention_maps, asked)
     heads = [
-        (reading.weights()[:, head], reading.seen(0, length).expand(reading.shape)[:, head])
-        for reading in readings
+        (
+            attention_map.weights()[:, head],
+            attention_map.allowed_rows(0, length).expand(attention_map.shape)[:, head],
+        )
+        for attention_map in attention_maps
         for head in range(2)
     ]
     assert found.shape == (len(heads), len(heads))
@@ -85,9 +90,9 @@ def test_streamed_over_blocks_it_is_the_mean_over_dense_rows(
 
 
 def test_one_slot_each_and_the_same_slot_for_all_are_the_ends_of_diversity() -> None:
-    apart = DenseReading(torch.eye(4).reshape(1, 4, 1, 4))
+    apart = DenseAttentionMap(torch.eye(4).reshape(1, 4, 1, 4))
     assert diversity(head_divergences([apart])) == pytest.approx(LOG2)
-    alike = DenseReading(torch.full((1, 4, 3, 5), 0.2))
+    alike = DenseAttentionMap(torch.full((1, 4, 3, 5), 0.2))
     assert diversity(head_divergences([alike])) == 0
     assert diversity(torch.tensor([[0.0, 0.2, 0.4], [0.2, 0.0, 0.6], [0.4, 0.6, 0.0]])) == (
         pytest.approx(0.4)
@@ -99,22 +104,25 @@ def test_one_slot_each_and_the_same_slot_for_all_are_the_ends_of_diversity() -> 
 
 
 def test_layers_are_compared_by_the_mean_of_their_heads() -> None:
-    one = DenseReading(torch.tensor([[[[1.0, 0.0]], [[0.0, 1.0]]]]))  # mean ½, ½
-    other = DenseReading(torch.tensor([[[[0.5, 0.5]]]]))
+    one = DenseAttentionMap(torch.tensor([[[[1.0, 0.0]], [[0.0, 1.0]]]]))  # mean ½, ½
+    other = DenseAttentionMap(torch.tensor([[[[0.5, 0.5]]]]))
     torch.testing.assert_close(layer_divergences([one, other]), torch.zeros(2, 2).double())
     assert diversity(head_divergences([one, other])) > 0.2
 
 
 def test_heads_that_share_no_slot_cannot_be_compared() -> None:
-    reading = DenseReading(
+    attention_map = DenseAttentionMap(
         torch.eye(2).reshape(1, 2, 1, 2), torch.eye(2).bool().reshape(1, 2, 1, 2)
     )
-    found = head_divergences([reading])
+    found = head_divergences([attention_map])
     assert found.isnan().tolist() == [[False, True], [True, False]]
 
 
 def test_what_cannot_be_compared_says_why() -> None:
-    one, other = DenseReading(torch.ones(1, 1, 2, 2)), DenseReading(torch.ones(1, 1, 2, 3))
+    one, other = (
+        DenseAttentionMap(torch.ones(1, 1, 2, 2)),
+        DenseAttentionMap(torch.ones(1, 1, 2, 3)),
+    )
     with pytest.raises(AttlasError, match=r"same queries and slots; got \(1, 1, 2, 2\), \(1, 1"):
         head_divergences([one, other])
     with pytest.raises(AttlasError, match="got none"):
@@ -126,15 +134,15 @@ def test_what_cannot_be_compared_says_why() -> None:
 def test_queries_of_padding_are_left_out_where_nobody_says_who_asks() -> None:
     torch.manual_seed(0)
     query, keys = torch.randn(2, 1, 2, 5, 4)
-    alone = FactoredReading(query, keys, 1.0, everywhere, 0)
+    alone = FactoredAttentionMap(query, keys, 1.0, everywhere, 0)
     junk = torch.randn(1, 2, 3, 4)
-    real = torch.tensor([[True] * 5 + [False] * 3])
+    token_mask = torch.tensor([[True] * 5 + [False] * 3])
     longer = torch.cat((query, junk), 2), torch.cat((keys, junk), 2)
-    padded = FactoredReading(*longer, 1.0, everywhere, 0, real)
+    padded = FactoredAttentionMap(*longer, 1.0, everywhere, 0, token_mask)
     for divergences in (head_divergences, layer_divergences):
         plain = divergences([alone, alone])
         torch.testing.assert_close(divergences([padded, padded]), plain, atol=1e-6, rtol=0)
     # Between two texts a query's own slot says nothing of it.
     every = head_divergences([padded], torch.ones(1, 8, dtype=torch.bool))
-    torch.testing.assert_close(head_divergences([padded], across=True), every)
+    torch.testing.assert_close(head_divergences([padded], cross_attention=True), every)
     assert not torch.allclose(every, head_divergences([padded]))

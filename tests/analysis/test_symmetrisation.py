@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from attlas.analysis.alignment import (
     METHODS,
     NEIGHBOURS,
-    flipped,
     grow_diagonal,
     grow_diagonal_final,
     intersection,
@@ -18,7 +17,8 @@ from attlas.analysis.alignment import (
     parse_reference,
     read_links,
     read_reference,
-    symmetrised,
+    symmetrize,
+    transpose_links,
     union,
     write_links,
 )
@@ -43,7 +43,7 @@ def test_growing_is_that_worked_by_hand() -> None:
     assert grow_diagonal(forward, backward, free="both") == {(0, 0), (1, 1), (2, 2), (3, 3), (4, 4)}
     final = grow_diagonal_final(forward, backward)
     assert final == grown | {(4, 4), (3, 3), (4, 5)}
-    assert symmetrised(forward, backward, "grow-diagonal-final-and") == grown | {(4, 4), (3, 3)}
+    assert symmetrize(forward, backward, "grow-diagonal-final-and") == grown | {(4, 4), (3, 3)}
 
 
 @given(LINKS, LINKS, st.sampled_from(["either", "both"]))
@@ -52,9 +52,9 @@ def test_every_method_lies_between_intersection_and_union(one, other, free) -> N
     grown = grow_diagonal(one, other, free=free)
     final = grow_diagonal_final(one, other, free=free)
     assert least <= grown <= final <= most
-    assert least == flipped(intersection(flipped(one), flipped(other)))
+    assert least == transpose_links(intersection(transpose_links(one), transpose_links(other)))
     for method in METHODS:
-        assert least <= symmetrised(one, other, method) <= most
+        assert least <= symmetrize(one, other, method) <= most
     # No link of the union that the rule allows is left out in the end.
     sources, targets = {i for i, _ in final}, {j for _, j in final}
     for i, j in most - final:
@@ -65,12 +65,12 @@ def test_every_method_lies_between_intersection_and_union(one, other, free) -> N
 
 @given(LINKS)
 def test_a_direction_symmetrised_with_itself_is_itself(links) -> None:
-    assert all(symmetrised(links, links, method) == links for method in METHODS)
+    assert all(symmetrize(links, links, method) == links for method in METHODS)
 
 
 def test_an_unknown_method_names_those_that_there_are() -> None:
     with pytest.raises(AttlasError, match=r"\['intersection', 'union', .*got 'grow'"):
-        symmetrised(set(), set(), "grow")
+        symmetrize(set(), set(), "grow")
 
 
 @pytest.mark.parametrize("system", ["fastalign", "giza"])
@@ -79,7 +79,7 @@ def test_the_symmetrised_files_come_out_link_for_link(shared_data: Path, system:
         name = f"{system}.test.enfr{kind}.talp"
         return read_links(shared_data / "word-alignment" / "system-outputs" / name, first=0)
 
-    pairs = list(zip(read(""), map(flipped, read(".reverse")), strict=True))
+    pairs = list(zip(read(""), map(transpose_links, read(".reverse")), strict=True))
     assert len(pairs) == 447
     assert [intersection(*pair) for pair in pairs] == [*read(".intersection")]
     assert [union(*pair) for pair in pairs] == [*read(".union")]

@@ -13,11 +13,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from transformers import AutoTokenizer
 
-from attlas.analysis.syntax import DIRECTIONS, Found, between_words, syntax, word_numbers
+from attlas.analysis.syntax import DIRECTIONS, RelationHead, between_words, syntax, word_numbers
 from attlas.data.conllu import Sentence, Word
 from attlas.errors import AttlasError
 from attlas.patterns import causal, everywhere
-from attlas.recording import DenseReading, FactoredReading, Trace
+from attlas.recording import DenseAttentionMap, FactoredAttentionMap, Trace
 from support.minilm import minilm
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -28,10 +28,10 @@ def sentence(*words):
     return Sentence(tuple(Word(form, form, "X", head, relation) for form, head, relation in words))
 
 
-def traced(reading, layer="layer"):
+def traced(attention_map, layer="layer"):
     trace = Trace()
-    trace.note(layer, reading)
-    trace.relate(layer, across=False)
+    trace.record(layer, attention_map)
+    trace.set_kind(layer, cross_attention=False)
     return trace
 
 
@@ -49,8 +49,8 @@ PLAYERS = sentence(("the", 2, "det"), ("players", 3, "nsubj"), ("won", 0, "root"
 
 
 def test_weight_to_a_split_word_adds_up_and_weight_from_it_is_the_mean():
-    reading = DenseReading(torch.tensor(MAP, dtype=torch.float64)[None, None])
-    ((first, rows),) = between_words(reading, PARTS, 3)
+    attention_map = DenseAttentionMap(torch.tensor(MAP, dtype=torch.float64)[None, None])
+    ((first, rows),) = between_words(attention_map, PARTS, 3)
     assert first == 0
     expected = [
         [0.10, 0.20 + 0.30, 0.25],
@@ -66,8 +66,8 @@ def test_heads_are_found_in_both_directions_as_by_hand():
     the: looks most at players, its head; won (0.06) looks at it less than players (0.20) do. won:
     "the" looks at it with 0.25, "players" with 0.30.
     """
-    reading = DenseReading(torch.tensor(MAP, dtype=torch.float64)[None, None])
-    table = syntax(traced(reading), [PLAYERS], PARTS[None])
+    attention_map = DenseAttentionMap(torch.tensor(MAP, dtype=torch.float64)[None, None])
+    table = syntax(traced(attention_map), [PLAYERS], PARTS[None])
     assert table.pairs == {"all": 2, "det": 1, "nsubj": 1}
     assert table.relations == ("all", "det", "nsubj")
     assert table.accuracy("det", "layer").tolist() == [[1.0], [1.0]]
@@ -77,31 +77,33 @@ def test_heads_are_found_in_both_directions_as_by_hand():
     assert table.baseline("all") == (1, 1.0)
     assert table.left_out == 0
     best = table.best("nsubj")
-    assert best == Found("nsubj", 1, "layer", 0, DIRECTIONS[0], 1.0, 1.0, 1)
+    assert best == RelationHead("nsubj", 1, "layer", 0, DIRECTIONS[0], 1.0, 1.0, 1)
     assert not best.syntactic
 
 
 def test_a_head_is_syntactic_from_a_tenth_above_its_baseline():
-    assert Found("obj", 10, "layer", 0, DIRECTIONS[0], 0.75, 0.5, -2).syntactic
-    assert Found("obj", 10, "layer", 0, DIRECTIONS[0], 6 / 10, 5 / 10, -2).syntactic
-    assert not Found("obj", 100, "layer", 0, DIRECTIONS[0], 0.59, 0.5, -2).syntactic
+    assert RelationHead("obj", 10, "layer", 0, DIRECTIONS[0], 0.75, 0.5, -2).syntactic
+    assert RelationHead("obj", 10, "layer", 0, DIRECTIONS[0], 6 / 10, 5 / 10, -2).syntactic
+    assert not RelationHead("obj", 100, "layer", 0, DIRECTIONS[0], 0.59, 0.5, -2).syntactic
 
 
 def test_a_query_that_sees_no_other_word_finds_no_head():
     """Causal: the first word sees itself alone, and argmax of nothing is not word 0."""
-    reading = FactoredReading(torch.zeros(1, 1, 3, 2), torch.zeros(1, 1, 3, 2), 1.0, causal, 0)
+    attention_map = FactoredAttentionMap(
+        torch.zeros(1, 1, 3, 2), torch.zeros(1, 1, 3, 2), 1.0, causal, 0
+    )
     chain = sentence(("a", 0, "root"), ("b", 1, "x"), ("c", 1, "x"))
-    table = syntax(traced(reading), [chain], torch.arange(3)[None])
+    table = syntax(traced(attention_map), [chain], torch.arange(3)[None])
     assert table.accuracy("x", "layer").tolist() == [[1.0], [0.0]]
     back = sentence(("a", 2, "x"), ("b", 3, "x"), ("c", 0, "root"))
-    table = syntax(traced(reading), [back], torch.arange(3)[None])
+    table = syntax(traced(attention_map), [back], torch.arange(3)[None])
     assert table.accuracy("x", "layer").tolist() == [[0.0], [1.0]]
 
 
 def test_pairs_of_words_without_a_token_are_left_out_and_counted():
-    reading = DenseReading(torch.tensor(MAP, dtype=torch.float64)[None, None])
+    attention_map = DenseAttentionMap(torch.tensor(MAP, dtype=torch.float64)[None, None])
     without = PARTS.where(PARTS != 0, -1)
-    table = syntax(traced(reading), [PLAYERS], without[None])
+    table = syntax(traced(attention_map), [PLAYERS], without[None])
     assert table.pairs == {"all": 1, "nsubj": 1}
     assert table.left_out == 1
 
@@ -122,24 +124,24 @@ def treebanks(draw):
         parts = [[n] * draw(st.integers(1, 3)) for n in range(count)]
         words.append([-1, *(number for part in parts for number in part), -1])
     longest = max(map(len, words))
-    real = torch.tensor([[n < len(row) for n in range(longest)] for row in words])
+    token_mask = torch.tensor([[n < len(row) for n in range(longest)] for row in words])
     numbers = torch.tensor([row + [-1] * (longest - len(row)) for row in words])
     parts = torch.randn(2, len(words), 2, longest, 4).double() * 2
-    reading = FactoredReading(parts[0], parts[1], 1.0, everywhere, 0, real)
-    return sentences, numbers, reading
+    attention_map = FactoredAttentionMap(parts[0], parts[1], 1.0, everywhere, 0, token_mask)
+    return sentences, numbers, attention_map
 
 
 def read(treebank):
     """Built here, as types are checked by samples, which a strategy may not draw."""
-    sentences, numbers, reading = treebank
-    return [sentence(*words) for words in sentences], numbers, reading
+    sentences, numbers, attention_map = treebank
+    return [sentence(*words) for words in sentences], numbers, attention_map
 
 
-def brute(sentences, numbers, reading):
+def brute(sentences, numbers, attention_map):
     """Correct heads by relation and direction, of attention head 1, out of dense word maps."""
     hits = Counter()
     for row, each in enumerate(sentences):
-        weights, belongs = reading.weights()[row, 1].numpy(), numbers[row].numpy()
+        weights, belongs = attention_map.weights()[row, 1].numpy(), numbers[row].numpy()
         count = len(each.words)
         to_words = np.stack([weights[:, belongs == word].sum(1) for word in range(count)], 1)
         between = np.stack([to_words[belongs == word].mean(0) for word in range(count)])
@@ -153,28 +155,30 @@ def brute(sentences, numbers, reading):
 
 @given(treebanks())
 def test_accuracies_are_what_their_definition_says_whatever_is_held_at_once(treebank):
-    sentences, numbers, reading = read(treebank)
-    table = syntax(traced(reading), sentences, numbers)
-    expected = brute(sentences, numbers, reading)
+    sentences, numbers, attention_map = read(treebank)
+    table = syntax(traced(attention_map), sentences, numbers)
+    expected = brute(sentences, numbers, attention_map)
     pairs = Counter(w.relation for each in sentences for w in each.words if w.head)
     assert {name: table.pairs[name] for name in pairs} == pairs
     for relation, count in pairs.items():
         for direction in (0, 1):
             accuracy = table.accuracy(relation, "layer")[direction, 1]
             assert float(accuracy) == pytest.approx(expected[relation, direction] / count)
-    whole = list(between_words(reading.at(0), numbers[0], len(sentences[0].words)))
-    few = list(between_words(reading.at(0), numbers[0], len(sentences[0].words), at_once=1))
+    whole = list(between_words(attention_map.at(0), numbers[0], len(sentences[0].words)))
+    few = list(between_words(attention_map.at(0), numbers[0], len(sentences[0].words), at_once=1))
     assert len(few) == len(sentences[0].words)
     torch.testing.assert_close(torch.cat([rows for _, rows in few], 1), whole[0][1])
 
 
 @given(treebanks())
 def test_a_corpus_is_the_sum_of_its_sentences(treebank):
-    sentences, numbers, reading = read(treebank)
-    whole = syntax(traced(reading), sentences, numbers)
-    total = syntax(traced(reading.at(0)), sentences[:1], numbers[:1])
+    sentences, numbers, attention_map = read(treebank)
+    whole = syntax(traced(attention_map), sentences, numbers)
+    total = syntax(traced(attention_map.at(0)), sentences[:1], numbers[:1])
     for row in range(1, len(sentences)):
-        total = total + syntax(traced(reading.at(row)), sentences[row : row + 1], numbers[[row]])
+        total = total + syntax(
+            traced(attention_map.at(row)), sentences[row : row + 1], numbers[[row]]
+        )
     assert total.pairs == whole.pairs
     for relation in whole.relations:
         assert total.baseline(relation) == whole.baseline(relation)
@@ -183,8 +187,8 @@ def test_a_corpus_is_the_sum_of_its_sentences(treebank):
 
 def test_the_baseline_is_the_best_of_all_fixed_offsets():
     words = [("a", 2, "x"), ("b", 0, "root"), ("c", 2, "x"), ("d", 3, "x"), ("e", 2, "x")]
-    reading = DenseReading(torch.full((1, 1, 5, 5), 0.2))
-    table = syntax(traced(reading), [sentence(*words)], torch.arange(5)[None])
+    attention_map = DenseAttentionMap(torch.full((1, 1, 5, 5), 0.2))
+    table = syntax(traced(attention_map), [sentence(*words)], torch.arange(5)[None])
     assert table.offsets["x"] == {1: 1, -1: 2, -3: 1}
     assert table.baseline("x") == (-1, 0.5)
 
@@ -206,7 +210,7 @@ def test_tokenizers_tell_the_words_of_their_tokens():
 
 
 def test_what_does_not_fit_is_told():
-    trace = traced(DenseReading(torch.full((1, 1, 6, 6), 1 / 6)))
+    trace = traced(DenseAttentionMap(torch.full((1, 1, 6, 6), 1 / 6)))
     with pytest.raises(
         AttlasError, match="as many texts as there are sentences; got 1 texts and 2"
     ):
@@ -219,13 +223,13 @@ def test_what_does_not_fit_is_told():
         syntax(trace, [PLAYERS], PARTS[None].clamp(min=0).index_fill(1, torch.tensor(0), -100))
     with pytest.raises(AttlasError, match="for each of 6 tokens"):
         syntax(trace, [PLAYERS], PARTS[None, :5])
-    across = Trace()
-    across.note("cross", DenseReading(torch.full((1, 1, 4, 6), 1 / 6)))
+    cross_attention = Trace()
+    cross_attention.record("cross", DenseAttentionMap(torch.full((1, 1, 4, 6), 1 / 6)))
     with pytest.raises(AttlasError, match="a text that looks at itself"):
-        syntax(across, [PLAYERS], PARTS[None])
-    across.relate("cross", across=True)
+        syntax(cross_attention, [PLAYERS], PARTS[None])
+    cross_attention.set_kind("cross", cross_attention=True)
     with pytest.raises(AttlasError, match="at least one layer that looks at its own text"):
-        syntax(across, [PLAYERS], PARTS[None])
+        syntax(cross_attention, [PLAYERS], PARTS[None])
     table = syntax(trace, [PLAYERS], PARTS[None])
     with pytest.raises(AttlasError, match="one of the relations"):
         table.best("obj")
@@ -286,8 +290,8 @@ def test_the_script_writes_a_table_and_tells_what_is_wrong(script, tmp_path, cap
 
 
 def test_weights_between_words_sum_to_what_is_not_of_a_word():
-    reading = DenseReading(torch.tensor(MAP, dtype=torch.float64)[None, None])
-    ((_, rows),) = between_words(reading, PARTS, 3)
+    attention_map = DenseAttentionMap(torch.tensor(MAP, dtype=torch.float64)[None, None])
+    ((_, rows),) = between_words(attention_map, PARTS, 3)
     rest = [0.15, (0.30 + 0.10) / 2, 0.65]
     assert rows[0].sum(-1).tolist() == pytest.approx([1 - each for each in rest])
     assert math.isclose(float(rows.sum()), 3 - sum(rest))

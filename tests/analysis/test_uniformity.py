@@ -14,8 +14,8 @@ def test_uniform_weights_by_hand():
 
 
 def test_padding_gets_no_share():
-    real = torch.tensor([[True, True, False], [True, True, True]])
-    model = told([[0.6, 0.2, 0.2], [0.6, 0.2, 0.2]], real)
+    token_mask = torch.tensor([[True, True, False], [True, True, True]])
+    model = told([[0.6, 0.2, 0.2], [0.6, 0.2, 0.2]], token_mask)
     expected = torch.tensor([0.75 - 0.5, 0.6 - 1 / 3]).double()
     torch.testing.assert_close(uniform_distance(model, model), expected)
 
@@ -30,8 +30,8 @@ def test_a_model_whose_queries_are_zero_looks_everywhere_alike_anyway():
     model = classifier().train()
     with torch.no_grad():
         for layer in model.encoder.layers:
-            layer.self_attention.of_query.weight.zero_()
-            layer.self_attention.of_query.bias.zero_()
+            layer.self_attention.q_proj.weight.zero_()
+            layer.self_attention.q_proj.bias.zero_()
     assert uniform_distance(model, lambda: model(TEXTS, REAL)).max() < 1e-9
     assert model.training
 

@@ -8,11 +8,11 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from attlas.analysis._padding import counted, real_of
-from attlas.analysis.description import CAUTION, impression_of, in_words
+from attlas.analysis._padding import query_mask, token_mask_of
+from attlas.analysis.description import CAUTION, describe, map_features
 from attlas.errors import AttlasError
 from attlas.patterns import causal, everywhere
-from attlas.recording import DenseReading, FactoredReading
+from attlas.recording import DenseAttentionMap, FactoredAttentionMap
 
 WORDS = ["[CLS]", "the", "cat", "sat", "on", "it", ".", "[SEP]"]
 
@@ -21,11 +21,11 @@ def looking_at(slots, count, mass=1.0):
     """A map whose queries give `mass` to one slot each, and the rest evenly to the others."""
     weights = torch.full((len(slots), count), (1 - mass) / max(1, count - 1), dtype=torch.float64)
     weights[torch.arange(len(slots)), torch.tensor(slots)] = mass
-    return DenseReading(weights[None, None])
+    return DenseAttentionMap(weights[None, None])
 
 
 def test_a_previous_token_head_looks_one_slot_back():
-    told = in_words(looking_at([0, 0, 1, 2, 3, 4, 5, 6], 8, 0.9), 0, 0, tokens=WORDS)
+    told = describe(looking_at([0, 0, 1, 2, 3, 4, 5, 6], 8, 0.9), 0, 0, tokens=WORDS)
     assert told.startswith("8 queries look at 8 slots. Most look one slot back: 88 % have their ")
     assert "greatest weight there, and give it 79 % on average." in told  # 7/8 · 0.9, and 0.1 / 7
     assert "The gaze is narrow:" in told
@@ -40,11 +40,11 @@ def test_a_previous_token_head_looks_one_slot_back():
 )
 def test_an_offset_is_named_from_the_query(offset, told):
     slots = [min(max(place + offset, 0), 19) for place in range(20)]
-    assert f"Most look {told}: " in in_words(looking_at(slots, 20, 0.8), 0, 0)
+    assert f"Most look {told}: " in describe(looking_at(slots, 20, 0.8), 0, 0)
 
 
 def test_a_sink_is_named_with_its_token_and_its_share():
-    told = in_words(looking_at([0] * 8, 8, 0.8), 0, 0, tokens=WORDS)
+    told = describe(looking_at([0] * 8, 8, 0.8), 0, 0, tokens=WORDS)
     assert (
         'Most look at slot 0 ("[CLS]"): 100 % have their greatest weight there, and it gets 80 % '
         "of all weight, as a sink does."
@@ -53,39 +53,39 @@ def test_a_sink_is_named_with_its_token_and_its_share():
 
 
 def test_what_many_look_at_a_little_is_no_sink():
-    told = in_words(looking_at([3] * 8, 8, 0.24), 0, 0, tokens=WORDS)
+    told = describe(looking_at([3] * 8, 8, 0.24), 0, 0, tokens=WORDS)
     assert "sink" not in told
 
 
 def test_what_is_neither_first_nor_a_separator_is_no_sink():
     for slot, sink in ((0, True), (3, False), (6, True), (7, True)):
-        told = in_words(looking_at([slot] * 8, 8, 0.8), 0, 0, tokens=WORDS)
+        told = describe(looking_at([slot] * 8, 8, 0.8), 0, 0, tokens=WORDS)
         assert f"Most look at slot {slot} " in told
         assert ("as a sink does" in told) == sink
     # Less than what a separator gets, more than what a first slot needs.
-    assert "sink" in in_words(looking_at([0] * 8, 8, 0.4), 0, 0, tokens=WORDS)
-    assert "sink" not in in_words(looking_at([7] * 8, 8, 0.4), 0, 0, tokens=WORDS)
+    assert "sink" in describe(looking_at([0] * 8, 8, 0.4), 0, 0, tokens=WORDS)
+    assert "sink" not in describe(looking_at([7] * 8, 8, 0.4), 0, 0, tokens=WORDS)
 
 
 def test_half_is_not_most():
     half = looking_at([3, 3, 3, 3, 0, 7, 5, 1], 8, 0.9)
-    for across in (True, False):
-        told = in_words(half, 0, 0, across=across)
+    for cross_attention in (True, False):
+        told = describe(half, 0, 0, cross_attention=cross_attention)
         assert "They look at no one place; the commonest place is slot 3: 50 % have" in told
         assert "Most" not in told
     aside = looking_at([0, 1, 2, 3, 1, 0, 0, 2], 8, 0.9)
-    assert "Most" not in in_words(aside, 0, 0, across=False)
+    assert "Most" not in describe(aside, 0, 0, cross_attention=False)
 
 
 def test_two_words_that_answer_two_words_are_a_diagonal():
-    told = in_words(DenseReading(torch.eye(2)[None, None]), 0, 0, across=True)
+    told = describe(DenseAttentionMap(torch.eye(2)[None, None]), 0, 0, cross_attention=True)
     assert "They look along the diagonal: query and slot correlate with 1.00." in told
     assert "Most" not in told
 
 
 def test_an_even_map_has_no_place_that_stands_out():
-    even = DenseReading(torch.full((1, 1, 5, 9), 1 / 9))
-    told = in_words(even, 0, 0)
+    even = DenseAttentionMap(torch.full((1, 1, 5, 9), 1 / 9))
+    told = describe(even, 0, 0)
     assert "They look almost evenly at all that they see: no place stands out." in told
     assert "The gaze is wide: on average as if spread evenly over 9.0 of 9.0 slots in sight" in told
     assert "It stays where it is" not in told  # the first of equals is no place
@@ -93,15 +93,15 @@ def test_an_even_map_has_no_place_that_stands_out():
 
 def test_a_causal_map_is_even_over_what_is_in_sight():
     parts = torch.zeros(1, 1, 9, 4)
-    told = in_words(FactoredReading(parts, parts, 1.0, causal, 0), 0, 0)
+    told = describe(FactoredAttentionMap(parts, parts, 1.0, causal, 0), 0, 0)
     assert "9 queries look at 9 slots. 8 of them see more than one slot; of these: " in told
     assert "They look almost evenly" in told
     assert "spread evenly over 5.5 of 5.5 slots in sight" in told  # (2 + … + 9) / 8
 
 
 def test_diagonals_of_two_texts_have_their_direction():
-    rising = in_words(looking_at(list(range(12)), 12, 0.9), 0, 0, across=True)
-    falling = in_words(looking_at(list(range(12))[::-1], 12, 0.9), 0, 0, across=True)
+    rising = describe(looking_at(list(range(12)), 12, 0.9), 0, 0, cross_attention=True)
+    falling = describe(looking_at(list(range(12))[::-1], 12, 0.9), 0, 0, cross_attention=True)
     assert "They look along the diagonal: query and slot correlate with 0." in rising
     assert "It runs steadily forward: " in rising
     assert "They look along the anti-diagonal: query and slot correlate with -0." in falling
@@ -110,50 +110,52 @@ def test_diagonals_of_two_texts_have_their_direction():
 
 
 def test_a_map_without_a_rule_is_said_to_have_none():
-    told = in_words(looking_at([3, 6, 0, 7, 2, 5, 3, 1], 8, 0.5), 0, 0, tokens=WORDS)
+    told = describe(looking_at([3, 6, 0, 7, 2, 5, 3, 1], 8, 0.5), 0, 0, tokens=WORDS)
     assert 'They look at no one place; the commonest place is slot 3 ("sat"): 25 % have' in told
     assert "It has no steady direction: " in told
 
 
 def test_one_query_is_told_of_as_one():
-    told = in_words(looking_at([2], 4, 0.7), 0, 0, tokens=["a", "b", "c", "d"], across=True)
+    told = describe(
+        looking_at([2], 4, 0.7), 0, 0, tokens=["a", "b", "c", "d"], cross_attention=True
+    )
     assert told.startswith('1 query looks at 4 slots. It looks most at slot 2 ("c"), with 70 % ')
     assert "from query to query" not in told
 
 
 def test_queries_without_a_choice_are_said_to_have_none():
-    told = in_words(DenseReading(torch.ones(1, 1, 3, 1)), 0, 0)
+    told = describe(DenseAttentionMap(torch.ones(1, 1, 3, 1)), 0, 0)
     assert told == (
         "3 queries look at 1 slot. None of them sees more than one slot, so there is no choice. "
         f"{CAUTION}"
     )
-    empty = DenseReading(torch.zeros(1, 1, 2, 3), torch.zeros(1, 1, 2, 3, dtype=torch.bool))
-    assert "None of them sees more than one slot" in in_words(empty, 0, 0)
-    assert "2 queries look at 0 slots." in in_words(DenseReading(torch.ones(1, 1, 2, 0)), 0, 0)
-    assert "0 queries look at 0 slots." in in_words(DenseReading(torch.ones(1, 1, 0, 0)), 0, 0)
+    empty = DenseAttentionMap(torch.zeros(1, 1, 2, 3), torch.zeros(1, 1, 2, 3, dtype=torch.bool))
+    assert "None of them sees more than one slot" in describe(empty, 0, 0)
+    assert "2 queries look at 0 slots." in describe(DenseAttentionMap(torch.ones(1, 1, 2, 0)), 0, 0)
+    assert "0 queries look at 0 slots." in describe(DenseAttentionMap(torch.ones(1, 1, 0, 0)), 0, 0)
 
 
 def test_a_token_cannot_break_the_line_or_its_quotation_marks():
-    told = in_words(looking_at([0] * 3, 3, 0.9), 0, 0, tokens=['a"\n', "ü", "c"])
+    told = describe(looking_at([0] * 3, 3, 0.9), 0, 0, tokens=['a"\n', "ü", "c"])
     assert r'slot 0 ("a\"\n")' in told
     assert "\n" not in told
-    assert '("ü")' in in_words(looking_at([1] * 3, 3, 0.9), 0, 0, tokens=["a", "ü", "c"])
+    assert '("ü")' in describe(looking_at([1] * 3, 3, 0.9), 0, 0, tokens=["a", "ü", "c"])
 
 
 @pytest.mark.parametrize("side", ["right", "left"])
 def test_padding_is_not_told_of(side):
     torch.manual_seed(0)
     parts = torch.randn(2, 1, 1, 5, 4)
-    alone = FactoredReading(parts[0], parts[1], 2.0, everywhere, 0)
+    alone = FactoredAttentionMap(parts[0], parts[1], 2.0, everywhere, 0)
     zeros = torch.full((2, 1, 1, 3, 4), 9.0)
     order = (parts, zeros) if side == "right" else (zeros, parts)
     longer = torch.cat(order, 3)
     place = torch.arange(8)[None]
-    real = place < 5 if side == "right" else place >= 3
-    padded = FactoredReading(longer[0], longer[1], 2.0, everywhere, 0, real)
+    token_mask = place < 5 if side == "right" else place >= 3
+    padded = FactoredAttentionMap(longer[0], longer[1], 2.0, everywhere, 0, token_mask)
     names = list("abcde")
-    shown = in_words(padded, 0, 0, tokens=names)
-    plain = in_words(alone, 0, 0, tokens=names)
+    shown = describe(padded, 0, 0, tokens=names)
+    plain = describe(alone, 0, 0, tokens=names)
     if side == "left":
         plain, shown = (without_numbers(text) for text in (plain, shown))
     assert shown == plain
@@ -167,17 +169,19 @@ def without_numbers(text):
 def test_one_map_of_many_is_chosen_by_its_text_and_head():
     torch.manual_seed(0)
     weights = torch.softmax(torch.randn(2, 3, 6, 6) * 3, -1)
-    told = in_words(DenseReading(weights), 1, 2)
-    assert told == in_words(DenseReading(weights[1:, 2:]), 0, 0)
-    assert told != in_words(DenseReading(weights), 0, 2)
+    told = describe(DenseAttentionMap(weights), 1, 2)
+    assert told == describe(DenseAttentionMap(weights[1:, 2:]), 0, 0)
+    assert told != describe(DenseAttentionMap(weights), 0, 2)
 
 
 @given(st.integers(1, 7), st.integers(1, 7), st.floats(0.1, 20), st.integers(0, 2**31))
 def test_every_map_has_words_and_the_caution(queries, slots, sharpness, seed):
     generator = torch.Generator().manual_seed(seed)
     weights = torch.softmax(sharpness * torch.randn(queries, slots, generator=generator), -1)
-    for across in (None, True, False):
-        told = in_words(DenseReading(weights[None, None]), 0, 0, across=across)
+    for cross_attention in (None, True, False):
+        told = describe(
+            DenseAttentionMap(weights[None, None]), 0, 0, cross_attention=cross_attention
+        )
         assert told.endswith(CAUTION)
         assert "nan" not in told
         assert "why" in CAUTION
@@ -187,54 +191,56 @@ def test_every_map_has_words_and_the_caution(queries, slots, sharpness, seed):
 def test_the_numbers_of_the_text_are_those_of_the_map(queries, slots, seed):
     generator = torch.Generator().manual_seed(seed)
     weights = torch.softmax(2 * torch.randn(queries, slots, generator=generator).double(), -1)
-    reading = DenseReading(weights[None, None])
-    real = real_of(reading)
-    seen = impression_of(reading, real, counted(reading, real, across=True))
+    attention_map = DenseAttentionMap(weights[None, None])
+    token_mask = token_mask_of(attention_map)
+    seen = map_features(
+        attention_map, token_mask, query_mask(attention_map, token_mask, cross_attention=True)
+    )
     best = weights.argmax(-1)
     entropy = -(weights * weights.log()).sum(-1)
     assert seen.queries == seen.asked == queries
-    assert seen.effective == pytest.approx(float(entropy.exp().mean()))
-    assert seen.evenness == pytest.approx(float((entropy / math.log(slots)).mean()))
-    assert seen.peak == pytest.approx(float(weights.max(-1).values.mean()))
-    assert seen.on_slot == pytest.approx(float((best == seen.slot).double().mean()))
-    assert seen.on_slot == pytest.approx(int(torch.bincount(best).max()) / queries)
+    assert seen.effective_keys == pytest.approx(float(entropy.exp().mean()))
+    assert seen.normalized_entropy == pytest.approx(float((entropy / math.log(slots)).mean()))
+    assert seen.max_weight == pytest.approx(float(weights.max(-1).values.mean()))
+    assert seen.slot_share == pytest.approx(float((best == seen.slot).double().mean()))
+    assert seen.slot_share == pytest.approx(int(torch.bincount(best).max()) / queries)
     assert seen.slot_weight == pytest.approx(float(weights[:, seen.slot].mean()), abs=1e-6)
     assert seen.forward + seen.still + seen.backward == pytest.approx(1)
     assert seen.forward == pytest.approx(float((best.diff() > 0).double().mean()))
 
 
 def test_what_does_not_fit_is_told():
-    reading = looking_at([0, 1, 2], 3)
+    attention_map = looking_at([0, 1, 2], 3)
     with pytest.raises(AttlasError, match="a text of 1 and a head of 1; got row 0, head 1"):
-        in_words(reading, 0, 1)
+        describe(attention_map, 0, 1)
     with pytest.raises(AttlasError, match="a token for each of 3 slots, or of the 3 that are not"):
-        in_words(reading, 0, 0, tokens=["a", "b"])
+        describe(attention_map, 0, 0, tokens=["a", "b"])
     all_of_them = torch.ones(1, 3, dtype=torch.bool)
     with pytest.raises(AttlasError, match="one map; got 1 × 2 of them"):
-        impression_of(DenseReading(torch.ones(1, 2, 3, 3) / 3), all_of_them, all_of_them)
+        map_features(DenseAttentionMap(torch.ones(1, 2, 3, 3) / 3), all_of_them, all_of_them)
 
 
 def test_padding_is_left_out_of_a_map_of_two_texts_where_it_is_told():
     weights = torch.full((1, 1, 7, 9), 1 / 9)
-    whole = in_words(DenseReading(weights), 0, 0)
+    whole = describe(DenseAttentionMap(weights), 0, 0)
     assert whole.startswith("7 queries look at 9 slots.")
-    real, queries = torch.arange(9) < 6, torch.arange(7) < 2
-    told = in_words(DenseReading(weights), 0, 0, real=real, queries=queries)
+    token_mask, queries = torch.arange(9) < 6, torch.arange(7) < 2
+    told = describe(DenseAttentionMap(weights), 0, 0, token_mask=token_mask, queries=queries)
     assert told.startswith("2 queries look at 6 slots.")
     with pytest.raises(AttlasError, match=r"real queries of shape \(1, 7\)"):
-        in_words(DenseReading(weights), 0, 0, queries=real)
+        describe(DenseAttentionMap(weights), 0, 0, queries=token_mask)
 
 
 @pytest.mark.parametrize("mark", ["。", "،", "▁.", "<|im_end|>"])
 def test_separators_of_other_writings_are_sinks_too(mark):
     words = [*WORDS[:6], mark, WORDS[7]]
-    assert "as a sink does" in in_words(looking_at([6] * 8, 8, 0.9), 0, 0, tokens=words)
+    assert "as a sink does" in describe(looking_at([6] * 8, 8, 0.9), 0, 0, tokens=words)
 
 
 @pytest.mark.parametrize("sign", ["\u2028", "\x85", "\n", "\u200b"])
 def test_no_token_breaks_the_line_or_hides_in_it(sign):
     words = [*WORDS[:3], f"a{sign}b", *WORDS[4:]]
-    told = in_words(looking_at([3] * 8, 8, 0.9), 0, 0, tokens=words)
+    told = describe(looking_at([3] * 8, 8, 0.9), 0, 0, tokens=words)
     assert sign not in told
     assert len(told.splitlines()) == 1
     assert "slot 3" in told

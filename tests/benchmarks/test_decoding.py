@@ -76,7 +76,7 @@ def test_a_single_way_needs_no_race() -> None:
 
 def test_what_is_called_attlas_translate_reads_as_much_at_once_as_it_does() -> None:
     assert inspect.signature(translate).parameters["window"].default == decoding_ways.WINDOW
-    assert inspect.signature(Translator.many).parameters["tokens"].default == decoding_ways.TOKENS
+    assert inspect.signature(Translator.stream).parameters["tokens"].default == decoding_ways.TOKENS
 
 
 def test_the_others_are_compared_with_the_first_of_all() -> None:
@@ -100,7 +100,7 @@ def test_a_contender_whose_export_fails_is_told_with_the_reason_and_the_others_g
         folder.mkdir()
 
     monkeypatch.setattr(attlas.export, "export", export)
-    monkeypatch.setattr(decoding_speed, "halves_time", lambda: None)
+    monkeypatch.setattr(decoding_speed, "has_bf16_instructions", lambda: None)
     refused = exported(tmp_path, tmp_path, list(decoding_ways.CONTENDERS))
     reasons = {name: form for name, form in decoding_ways.EXPORTS.items() if "float32" in form}
     wanted = {name for name, form in reasons.items() if form.startswith("ctranslate2")}
@@ -113,7 +113,7 @@ def test_a_contender_whose_export_fails_is_told_with_the_reason_and_the_others_g
 def test_bfloat16_is_left_out_where_it_is_known_to_be_slow(
     instructions: bool | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(decoding_speed, "halves_time", lambda: instructions)
+    monkeypatch.setattr(decoding_speed, "has_bf16_instructions", lambda: instructions)
     left_out = exported(tmp_path, tmp_path, ["attlas", decoding_ways.HALVED])
     assert list(left_out) == ([decoding_ways.HALVED] if instructions is False else [])
     assert exported(tmp_path, tmp_path, ["attlas"]) == {}

@@ -85,12 +85,12 @@ def ours(name: str) -> nn.Module:
     """The model of the benchmark, only smaller, with weights that differ everywhere."""
     if name == "transformer":
         small: dict[str, Any] = {
-            "width": WIDTH, "heads": 2, "feedforward": INNER, "encoder_layers": 2,
+            "embed_dim": WIDTH, "num_heads": 2, "ffn_dim": INNER, "encoder_layers": 2,
             "decoder_layers": 2,
         }  # fmt: skip
         config: Any = TransformerConfig.model_validate(MODELS[name] | small)
     else:
-        small = {"embedding": WIDTH, "hidden": WIDTH, "encoder_hidden": WIDTH // 2}
+        small = {"embed_dim": WIDTH, "hidden_dim": WIDTH, "encoder_hidden_dim": WIDTH // 2}
         config = RecurrentConfig.model_validate(MODELS[name] | small)
     made = build(config, TOKENS, TOKENS)
     torch.manual_seed(1)
@@ -128,13 +128,13 @@ def test_every_part_of_a_transformer_computes_what_ours_does(layer: int) -> None
     model, its = both("transformer")
     states = torch.randn(3, WIDTH)
     parts = {
-        "self_attention.of_query": ("src_src_att.q_layer", "trg_trg_att.q_layer"),
-        "self_attention.of_heads": ("src_src_att.output_layer", "trg_trg_att.output_layer"),
-        "cross_attention.of_key": (None, "src_trg_att.k_layer"),
-        "cross_attention.of_value": (None, "src_trg_att.v_layer"),
+        "self_attention.q_proj": ("src_src_att.q_layer", "trg_trg_att.q_layer"),
+        "self_attention.out_proj": ("src_src_att.output_layer", "trg_trg_att.output_layer"),
+        "cross_attention.k_proj": (None, "src_trg_att.k_layer"),
+        "cross_attention.v_proj": (None, "src_trg_att.v_layer"),
         "around_self_attention.norm": ("layer_norm", "x_layer_norm"),
         "around_cross_attention.norm": (None, "dec_layer_norm"),
-        "around_feedforward.norm": ("feed_forward.layer_norm",) * 2,
+        "around_feed_forward.norm": ("feed_forward.layer_norm",) * 2,
         "feedforward.inner": ("feed_forward.pwff_layer.0",) * 2,
     }
     for our_name, names in parts.items():
@@ -165,14 +165,16 @@ def test_every_part_of_a_recurrent_model_computes_what_ours_does(name: str) -> N
     ):
         for found, wanted in zip(theirs(other)(given), ours(one)(given), strict=True):
             torch.testing.assert_close(found, wanted)
-    same(ours("decoder.attention.of_key"), theirs("decoder.attention.key_layer"), words)
+    same(ours("decoder.attention.k_proj"), theirs("decoder.attention.key_layer"), words)
     if name == "additive":
-        same(ours("decoder.attention.of_query"), theirs("decoder.attention.query_layer"), words)
-        same(ours("decoder.attention.energy"), theirs("decoder.attention.energy_layer"), words)
+        same(ours("decoder.attention.q_proj"), theirs("decoder.attention.query_layer"), words)
+        same(ours("decoder.attention.score_proj"), theirs("decoder.attention.energy_layer"), words)
 
     context, state = torch.randn(2, 3, WIDTH)
     found = theirs("decoder.att_vector_layer")(torch.cat([state, context], dim=1))
-    torch.testing.assert_close(found, ours("decoder.of_both")(torch.cat([context, state], dim=1)))
+    torch.testing.assert_close(
+        found, ours("decoder.concat_proj")(torch.cat([context, state], dim=1))
+    )
     forward, backward = torch.randn(2, 3, WIDTH // 2)
     found = theirs("decoder.bridge_layer")(torch.cat([forward, backward], dim=1))
     torch.testing.assert_close(found, ours("decoder.bridge.matrices.0")(backward))

@@ -39,8 +39,10 @@ def test_a_generation_that_is_observed_writes_the_same(name: str) -> None:
 @pytest.mark.parametrize("name", ["summary", "causal summary"])
 def test_a_reading_says_of_a_map_what_the_held_matrix_says(name: str) -> None:
     suite, shape = MAPS[name], (1, 2, 300, 16)
-    reading, held = (suite.contenders[one](shape).forward() for one in ("reading.summary()", HELD))
-    torch.testing.assert_close(reading, held, rtol=1e-4, atol=1e-4)
+    attention_map, held = (
+        suite.contenders[one](shape).forward() for one in ("attention_map.summary()", HELD)
+    )
+    torch.testing.assert_close(attention_map, held, rtol=1e-4, atol=1e-4)
     assert suite.contenders[HAND](shape).forward().shape == shape
 
 
@@ -49,8 +51,8 @@ def test_an_overview_is_the_held_matrix_pooled(monkeypatch: pytest.MonkeyPatch) 
     suite, shape = MAPS["overview"], (1, 2, 64, 8)
     held = suite.formula(shape).forward()
     assert held.shape == (1, 2, 16, 16)
-    torch.testing.assert_close(suite.contenders["reading.pooled()"](shape).forward(), held)
-    zoomed = MAPS["very long"].contenders["reading.pooled(), zoomed"](shape).forward()
+    torch.testing.assert_close(suite.contenders["attention_map.pool()"](shape).forward(), held)
+    zoomed = MAPS["very long"].contenders["attention_map.pool(), zoomed"](shape).forward()
     assert zoomed.shape == held.shape
 
 
@@ -62,5 +64,5 @@ def test_the_script_that_compares_a_long_map_sees_a_difference(
     assert "a window, zoomed in: " in capsys.readouterr().out
     exact = observe_exact.rows
     monkeypatch.setattr(observe_exact, "rows", lambda *asked: exact(*asked).float() * 1.001)
-    with pytest.raises(SystemExit, match="wanted at most 1e-05"):
+    with pytest.raises(SystemExit, match="expected at most 1e-05"):
         observe_exact.main()

@@ -299,7 +299,7 @@ def test_options_of_a_script_are_for_one_suite_alone(
     with pytest.raises(SystemExit) as ended:
         run.main()
     assert ended.value.code == 2
-    assert "wanted one suite for --courses long:120" in capsys.readouterr().err
+    assert "expected one suite for --courses long:120" in capsys.readouterr().err
 
 
 def test_a_script_is_a_topic_of_at_most_600_lines() -> None:

@@ -20,10 +20,10 @@ def test_the_products_of_a_search_are_seen() -> None:
     words = Words(list("abcdefgh"))
     torch.manual_seed(1)
     config = TransformerConfig(
-        width=16, heads=2, feedforward=24, encoder_layers=1, decoder_layers=1
+        embed_dim=16, num_heads=2, ffn_dim=24, encoder_layers=1, decoder_layers=1
     )
     model = build(config, len(words), len(words))
-    greedy = DecodingConfig(method="greedy", max_length_factor=1.0)
+    greedy = DecodingConfig(method="greedy", max_len_a=1.0)
     translator = Translator.of(model, Vocabularies(words, words), greedy)
     seconds, seen = profiled(translator, ["a b", "c d e", "f"], rows=None)
     assert seconds > 0

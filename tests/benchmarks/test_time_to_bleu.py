@@ -210,7 +210,7 @@ def test_joeynmt_searches_with_the_beam_and_the_length_penalty_of_the_recipe(
     told = {
         "corpus": "corpus", "moments": [60.0], "threads": 1, "sources": [],
         "recipe": read_recipe("tiny").tables(),
-        "decoding": DecodingConfig(beam=7, length_penalty=0.3).model_dump(),
+        "decoding": DecodingConfig(num_beams=7, length_penalty=0.3).model_dump(),
     }  # fmt: skip
     (tmp_path / "told.json").write_text(json.dumps(told), encoding="utf-8")
     theirs = {"train": None, "TrainManager": None}
@@ -233,18 +233,21 @@ def test_joeynmt_searches_with_the_beam_and_the_length_penalty_of_the_recipe(
     [
         (["--courses", "tiny:1", "multi30k:1"], "model.kind = 'recurrent'"),
         (
-            ["--courses", "tiny:1", "--set", "vocabulary.joint=false", "model.tied_source=false"],
-            "vocabulary.joint = False",
+            ["--courses", "tiny:1", "--set", "vocabulary.shared=false", "model.tie_source=false"],
+            "vocabulary.shared = False",
         ),
         (["--courses", "tiny:1", "--set", "vocabulary.kind=characters"], "'characters'"),
         (["--courses", "tiny:1", "--set", "model.positions=rotary"], "positions = 'rotary'"),
         (["--courses", "tiny:1", "--set", "vocabulary.sampling=0.1"], "sampling = 0.1"),
-        (["--courses", "tiny:1", "--set", "model.key_heads=1", "model.norm=rms"], "norm = 'rms'"),
-        (["--courses", "tiny:1", "base:1"], "base with decoding.beam = 4;"),
+        (
+            ["--courses", "tiny:1", "--set", "model.num_kv_heads=1", "model.norm_type=rms"],
+            "norm_type = 'rms'",
+        ),
+        (["--courses", "tiny:1", "base:1"], "base with decoding.num_beams = 4;"),
         (["--courses", "tiny:1", "--set", "decoding.method=greedy"], "decoding.method = 'greedy'"),
         (["--courses", "tiny:1", "--set", "decoding.coverage_penalty=0.2"], "penalty = 0.2"),
         (["--courses", "tiny:1", "nosuch:1"], "nosuch"),
-        (["--courses", "tiny:1", "--set", "model.width=65"], "65"),
+        (["--courses", "tiny:1", "--set", "model.embed_dim=65"], "65"),
         (["--courses", "tiny:1", "--points", "0"], "--points"),
         (["--courses", "tiny"], "tiny"),
         (["--courses", "tiny:0"], "tiny:0"),

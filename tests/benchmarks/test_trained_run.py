@@ -21,7 +21,7 @@ sys.path.append(str(BENCHMARKS))
 from time_to_bleu import multi30k  # noqa: E402
 from trained_run import begun, conditions, numbers  # noqa: E402
 
-EPOCHS = read_recipe("tiny").training.epochs
+EPOCHS = read_recipe("tiny").training.max_epochs
 NAMES = {"train": 60, "val": 8, "test_2016_flickr": 6}
 
 
@@ -63,7 +63,7 @@ def test_a_run_of_the_recipe_goes_on_with_its_own_settings(
     tmp_path: Path, files: FilesData
 ) -> None:
     splits = files.load()
-    own = recipe(files, "training.threads=2", "training.keep=40")
+    own = recipe(files, "training.threads=2", "training.keep_last=40")
     run = written(tmp_path / "run", own, splits)
     assert begun(run, recipe(files), splits, threads=2) == own
 
@@ -71,8 +71,8 @@ def test_a_run_of_the_recipe_goes_on_with_its_own_settings(
 @pytest.mark.parametrize(
     ("own", "threads", "named"),
     [
-        (["training.threads=2", "model.width=64"], 2, "model.width = 192 instead of 64"),
-        (["training.threads=2", "training.epochs=1"], 2, f"epochs = {EPOCHS}; got epochs = 1"),
+        (["training.threads=2", "model.embed_dim=64"], 2, "model.embed_dim = 192 instead of 64"),
+        (["training.threads=2", "training.max_epochs=1"], 2, f"epochs = {EPOCHS}; got epochs = 1"),
         (["training.threads=1"], 2, "threads: 2; got 1"),
     ],
     ids=["another model", "another end", "other threads"],
@@ -130,9 +130,9 @@ def test_a_course_trains_to_its_end_and_a_finished_run_is_only_translated(
     tmp_path: Path, data: Path
 ) -> None:
     small = [
-        "vocabulary.size=300", "model.width=16", "model.feedforward=16", "model.encoder_layers=1",
-        "model.decoder_layers=1", "training.epochs=2", "training.validation.every=2",
-        "batching.tokens=256", "training.schedule.updates=8", "training.schedule.warmup=1",
+        "vocabulary.size=300", "model.embed_dim=16", "model.ffn_dim=16", "model.encoder_layers=1",
+        "model.decoder_layers=1", "training.max_epochs=2", "training.validation.every=2",
+        "batching.max_tokens=256", "training.schedule.total_steps=8", "training.schedule.warmup=1",
     ]  # fmt: skip
     run, found = tmp_path / "run", tmp_path / "found.json"
     command = [
@@ -158,8 +158,8 @@ def test_a_course_trains_to_its_end_and_a_finished_run_is_only_translated(
     assert first["points"][-1]["updates"] == events[-1]["update"]
     kept = {path.stem for path in (run / "checkpoints").iterdir()}
     assert {e["checkpoint"] for e in events if e["event"] == "validated"} <= kept
-    wrong = [*command, "--set", *small, "model.heads=2"]
+    wrong = [*command, "--set", *small, "model.num_heads=2"]
     refused = subprocess.run(wrong, capture_output=True, encoding="utf-8", check=False)
     assert refused.returncode == 1
-    assert "model.heads" in refused.stderr
+    assert "model.num_heads" in refused.stderr
     assert "Traceback" not in refused.stderr

@@ -38,7 +38,7 @@ def test_attlas_trains_as_its_command_does_but_for_the_row_that_says_otherwise(
         model=model, corpus=tmp_path, folder=tmp_path, tokens=4096, threads=1, seconds=0.0
     )
     monkeypatch.setattr(options, "read", lambda: (told, None))
-    monkeypatch.setattr(attlas._hardware, "keep_freed_memory", lambda: done.append("kept"))
+    monkeypatch.setattr(attlas._hardware, "disable_malloc_trim", lambda: done.append("kept"))
 
     def train(recipe: Recipe, folder: Path) -> None:
         done.append("trained")

@@ -21,9 +21,9 @@ def test_the_updates_after_the_first_are_seen_and_no_more_are_made(tmp_path: Pat
         {
             "data": {"kind": "files", "train": files, "valid": files},
             "vocabulary": {"kind": "characters"},
-            "batching": {"tokens": 400},
-            "model": {"kind": "transformer", "width": 16, "heads": 2, "feedforward": 32},
-            "training": {"updates": 1000, "threads": 1, "validation": {"every": 1000}},
+            "batching": {"max_tokens": 400},
+            "model": {"kind": "transformer", "embed_dim": 16, "num_heads": 2, "ffn_dim": 32},
+            "training": {"max_steps": 1000, "threads": 1, "validation": {"every": 1000}},
         },
         "a test",
     )

@@ -192,12 +192,12 @@ def test_a_command_is_told_without_where_things_lay() -> None:
         "/home/me/benchmarks/time_to_bleu.py", "--data", "../../data/multi30k/train.en.gz",
         "runs/a", "--courses", "tiny:15", "--trained", "long=/home/me/runs/long",
         "--contenders", "with space",
-        "--set", "training.rate=1e-3", "--json", "/tmp/found.json", "--points", "3",
+        "--set", "training.learning_rate=1e-3", "--json", "/tmp/found.json", "--points", "3",
     ]  # fmt: skip
     assert called(argv) == [
         "python", "benchmarks/time_to_bleu.py", "--data", "multi30k/train.en.gz", "runs/a",
         "--courses", "tiny:15", "--trained", "long=runs/long", "--contenders", "with space",
-        "--set", "training.rate=1e-3", "--points", "3",
+        "--set", "training.learning_rate=1e-3", "--points", "3",
     ]  # fmt: skip
     told = measurement("s", "n", "u", 1, Turns(), first="a", command=called(argv))["command"]
-    assert "--contenders 'with space' --set training.rate=1e-3" in told
+    assert "--contenders 'with space' --set training.learning_rate=1e-3" in told

@@ -23,18 +23,18 @@ size = 64
 [model]
 kind = "recurrent"
 attention = "{attention}"
-embedding = 8
-hidden = 8
-encoder_hidden = 8
+embed_dim = 8
+hidden_dim = 8
+encoder_hidden_dim = 8
 
 [training]
-updates = 3
+max_steps = 3
 
 [decoding]
 method = "beam"
-beam = 2
-max_length_constant = 5
-max_length_factor = 1.0
+num_beams = 2
+max_len_b = 5
+max_len_a = 1.0
 """
 
 
@@ -70,7 +70,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def labelling(tmp_path_factory: pytest.TempPathFactory) -> Path:
     from support.labelled_runs import trained as trained_classifier
 
-    return trained_classifier(tmp_path_factory.mktemp("classifier"), updates=60)
+    return trained_classifier(tmp_path_factory.mktemp("classifier"), max_steps=60)
 
 
 @pytest.fixture(scope="session")
@@ -83,15 +83,15 @@ def two_texts(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A trace of two texts and two layers, each weight of which is another number."""
     import torch
 
-    from attlas.recording import DenseReading, Trace
+    from attlas.recording import DenseAttentionMap, Trace
 
     of_encoder = [[[0.41, 0.59], [0.52, 0.48]], [[0.43, 0.57], [0.54, 0.46]]]
     of_decoder = [[[0.11, 0.89], [0.72, 0.28]], [[0.13, 0.87], [0.74, 0.26]]]
     trace = Trace()
-    trace.note("encoder.attention", DenseReading(torch.tensor(of_encoder)[:, None]))
-    trace.note("decoder.attention", DenseReading(torch.tensor(of_decoder)[:, None]))
-    trace.relate("encoder.attention", across=False)
-    trace.relate("decoder.attention", across=True)
+    trace.record("encoder.attention", DenseAttentionMap(torch.tensor(of_encoder)[:, None]))
+    trace.record("decoder.attention", DenseAttentionMap(torch.tensor(of_decoder)[:, None]))
+    trace.set_kind("encoder.attention", cross_attention=False)
+    trace.set_kind("decoder.attention", cross_attention=True)
     trace.label([["ein", "Hund"], ["zwei", "Katzen"]], [["a", "dog"], ["two", "cats"]])
     path = tmp_path_factory.mktemp("traces") / "two.safetensors"
     trace.save(path)

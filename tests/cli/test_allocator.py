@@ -10,7 +10,7 @@ import pytest
 import torch
 
 import attlas.training.trainer  # noqa: F401  # before what it takes from elsewhere is replaced
-from attlas._hardware import give_back_freed_memory, keep_freed_memory
+from attlas._hardware import disable_malloc_trim, malloc_trim
 from support.command_line import called
 
 GLIBC = platform.libc_ver()[0] == "glibc"
@@ -53,12 +53,12 @@ def faults(how: str) -> int:
 
 
 def test_it_says_whether_the_c_library_has_the_setting() -> None:
-    assert keep_freed_memory() == GLIBC
+    assert disable_malloc_trim() == GLIBC
 
 
 def test_a_c_library_without_the_setting_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("attlas._hardware.ctypes.CDLL", lambda name: object())
-    assert not keep_freed_memory()
+    assert not disable_malloc_trim()
 
 
 @pytest.mark.skipif(not GLIBC, reason="only glibc gives freed memory back at once")
@@ -71,7 +71,7 @@ def test_a_training_keeps_the_memory_that_it_frees_where_it_computes_on_a_cpu(
     recipe: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, kept: bool
 ) -> None:
     asked: list[bool] = []
-    monkeypatch.setattr("attlas._hardware.keep_freed_memory", lambda: asked.append(True))
+    monkeypatch.setattr("attlas._hardware.disable_malloc_trim", lambda: asked.append(True))
     monkeypatch.setattr("attlas._hardware.device_called", lambda name: torch.device(kind))
     code, _, error = called("train", recipe, "--out", tmp_path / "run")
     assert code == 0, error
@@ -111,4 +111,4 @@ def test_a_c_library_that_gives_nothing_back_on_request_is_left_alone(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("attlas._hardware.ctypes.CDLL", lambda name: object())
-    assert not give_back_freed_memory()
+    assert not malloc_trim()

@@ -207,7 +207,7 @@ def test_what_only_a_translation_has_is_an_error_that_names_the_way(
     name, *others = arguments
     code, _, told = called(name, labelling, *others, text="a text\n")
     assert code == 2
-    assert told.startswith("attlas: wanted a run that translates")
+    assert told.startswith("attlas: expected a run that translates")
     assert f"got a classifier at {labelling}" in told
     assert "attlas classify" in told
 
@@ -220,7 +220,7 @@ def short_sighted(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
     folder = tmp_path_factory.mktemp("learned")
     asked = tables(write_lines(folder / "reviews.jsonl", reviews(60)))
-    asked["model"] |= {"positions": "learned", "longest": 24}
+    asked["model"] |= {"positions": "learned", "max_positions": 24}
     return train(Recipe.read(asked, "the test"), folder / "run").path
 
 
@@ -319,7 +319,7 @@ def test_what_is_classified_is_not_written_over(
     text.write_text("a film\n", encoding="utf-8")
     code, out, told = called("classify", labelling, "-i", text, option, tmp_path / "." / text.name)
     assert (code, out) == (2, "")
-    assert "wanted different files to read and to write" in told
+    assert "expected different files to read and to write" in told
     assert text.read_text(encoding="utf-8") == "a film\n"
 
 

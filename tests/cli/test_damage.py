@@ -49,7 +49,7 @@ def told(*arguments: object, text: str | None = None) -> tuple[int, str]:
         code, out, error = called(*arguments, text=text)
     assert code in (0, 2), (arguments, error[-3000:])
     if code == 2:
-        assert "attlas: wanted " in error or "attlas: " in error, error[-3000:]
+        assert "attlas: expected " in error or "attlas: " in error, error[-3000:]
         assert "our mistake" not in error
         assert len(error) < LONGEST, error[:3000]
     return code, out if code == 0 else ""
@@ -87,7 +87,7 @@ def test_a_damaged_run_translates_as_ever_or_says_what_is_wrong(
     assert len(right.splitlines()) == 4
     path = translating / name
     if name == "checkpoints":
-        path = Run(translating).shelf.path(str(Run(translating).shelf.named("best")))
+        path = Run(translating).store.path(str(Run(translating).store.named("best")))
     other = blind_run / name
     decoding = Run(translating).table("decoding")
     for what in whiles(path, times, name, others=other if other.is_file() else None):
@@ -183,9 +183,12 @@ def test_a_damaged_recipe_is_read_or_refused(recipe: Path, tmp_path: Path, times
     [
         *("=", "", "seed", "seed=" + "9" * 5000, "seed=1e999", "seed=nan", "seed=\x00"),
         *(".".join("a" * 900) + "=1", "a" + ".a" * 900, "seed=" + "x" * 9999, "data=[[["),
-        *("model.hidden=" + "[" * 900 + "]" * 900, "model.hidden=" + "{a=" * 90 + "1" + "}" * 90),
-        *("model.hidden='" + "x" * 100_000 + "'", "model." + "x" * 100_000 + "=1"),
-        *("training.rate=\ud800", "data.train=" + "x" * 5000),
+        *(
+            "model.hidden_dim=" + "[" * 900 + "]" * 900,
+            "model.hidden_dim=" + "{a=" * 90 + "1" + "}" * 90,
+        ),
+        *("model.hidden_dim='" + "x" * 100_000 + "'", "model." + "x" * 100_000 + "=1"),
+        *("training.learning_rate=\ud800", "data.train=" + "x" * 5000),
     ],
     ids=range(17),
 )
@@ -242,10 +245,10 @@ def test_a_run_without_a_seal_never_ends_in_a_traceback(
     classifying: Path, times: int, name: str
 ) -> None:
     """As an older attlas has left it: what its files say is all that is known."""
-    shelf = Run(classifying).shelf
-    best = str(shelf.named("best"))
-    shelf.write(best, replace(shelf.read(best), seal=None))
-    shelf.point("best", best)
+    store = Run(classifying).store
+    best = str(store.named("best"))
+    store.write(best, replace(store.read(best), seal=None))
+    store.point("best", best)
     with in_time():
         code, _, error = called("classify", classifying, text=REVIEWS)
     assert code == 0

@@ -28,15 +28,15 @@ size = 64
 
 [model]
 kind = "transformer"
-width = 16
-heads = 2
-feedforward = 24
+embed_dim = 16
+num_heads = 2
+ffn_dim = 24
 encoder_layers = 1
 decoder_layers = 1
 
 [training]
-updates = 40
-rate = 3e-3
+max_steps = 40
+learning_rate = 3e-3
 """
 LINES = "1 2 3\n\n4 5\n6\n"
 
@@ -67,15 +67,24 @@ def test_n_best_lists_and_alignments_work_with_the_engine_too(
     transformer_run: Path, tmp_path: Path
 ) -> None:
     code, out, _ = called(
-        "translate", transformer_run, "--engine", "ctranslate2", "--n-best", "2", "--beam", "3",
-        "--alignments", tmp_path / "links", text=LINES,
-    )  # fmt: skip
+        "translate",
+        transformer_run,
+        "--engine",
+        "ctranslate2",
+        "--n-best",
+        "2",
+        "--num-beams",
+        "3",
+        "--alignments",
+        tmp_path / "links",
+        text=LINES,
+    )
     assert code == 0
     rows = [line.split(" ||| ") for line in out.split("\n")[:-1]]
     assert [number for number, _, _ in rows] == list("0012233")
-    wide = Translator(transformer_run).config.model_copy(update={"beam": 3, "n_best": 2})
+    wide = Translator(transformer_run).config.model_copy(update={"num_beams": 3, "n_best": 2})
     engine = FastTranslator(transformer_run, transformer_run / "exports" / "ctranslate2", wide)
-    lists = engine.many(LINES.split("\n")[:-1])
+    lists = engine.stream(LINES.split("\n")[:-1])
     wanted = [one for best in lists for one in (best, *best.alternatives)]
     assert [text for _, text, _ in rows] == [one.text for one in wanted]
     scores = [float(score) for _, _, score in rows]
@@ -101,12 +110,12 @@ def test_files_are_translated_by_the_engine_and_never_by_two(
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("--engine", "marian"), "wanted one of the engines attlas, ctranslate2"),
+        (("--engine", "marian"), "expected one of the engines attlas, ctranslate2"),
         (("--engine", "ctranslate2-int8"), "got none; run: attlas export"),
-        (("--engine", "ctranslate2", "--device", "cuda"), "wanted --device cpu with --engine"),
+        (("--engine", "ctranslate2", "--device", "cuda"), "expected --device cpu with --engine"),
         (
             ("--engine", "ctranslate2", "--set", "decoding.no_repeat_ngram=2"),
-            "wanted no no_repeat_ngram with the engine ctranslate2",
+            "expected no no_repeat_ngram with the engine ctranslate2",
         ),
     ],
 )
@@ -121,7 +130,7 @@ def test_the_callers_mistakes(
 def test_a_recurrent_model_has_no_other_engine(run: Path) -> None:
     code, _, error = called("translate", run, "--engine", "ctranslate2", text=LINES)
     assert code == 2
-    assert 'wanted a model of kind "transformer" for the engine ctranslate2' in error
+    assert 'expected a model of kind "transformer" for the engine ctranslate2' in error
 
 
 def test_an_export_in_any_folder_translates_as_that_of_the_run_does(
@@ -173,7 +182,7 @@ def test_a_folder_that_is_no_export_of_the_run_is_no_engine(
     assert called("export", other, "--to", "ctranslate2", "--out", folder)[0] == 0
     error = said(folder)
     assert "got one of other weights, of checkpoint 00000040" in error
-    best = Run(transformer_run).shelf.named("best")
+    best = Run(transformer_run).store.named("best")
     assert f"--checkpoint {best} --out {folder}, or name another folder" in error
     ours = tmp_path / "ours"
     assert called("export", transformer_run, "--to", "ctranslate2", "--out", ours)[0] == 0
@@ -204,7 +213,7 @@ def test_the_export_that_is_advised_is_the_one_that_was_missing(
     if there == "another checkpoint":
         assert called("export", transformer_run, "--to", "ctranslate2", "--out", folder)[0] == 0
     run = Run(transformer_run)
-    other = next(name for name in run.checkpoints() if name != run.shelf.named("best"))
+    other = next(name for name in run.checkpoints() if name != run.store.named("best"))
     asked = ("translate", transformer_run, "--checkpoint", other, "--engine", folder)
     code, _, error = called(*asked, text=LINES)
     assert code == 2
@@ -227,4 +236,4 @@ def test_an_evaluation_by_the_engine_says_so(transformer_run: Path, tmp_path: Pa
     assert found == plain
     assert (tmp_path / "out").read_bytes().count(b"\n") == found["data"]["pairs"]
     told = called("evaluate", transformer_run, "--engine", "ctranslate2")[1]
-    assert "beam = 5, by ctranslate2\n" in told
+    assert "num_beams = 5, by ctranslate2\n" in told

@@ -70,7 +70,7 @@ def test_the_version_is_that_of_the_package() -> None:
 
 @pytest.mark.parametrize(
     "arguments",
-    [["nonsense"], ["translate"], ["translate", "r", "--beam", "0"], ["train", "--nonsense"]],
+    [["nonsense"], ["translate"], ["translate", "r", "--num-beams", "0"], ["train", "--nonsense"]],
 )
 def test_a_wrong_call_is_the_callers_mistake(arguments: list[str]) -> None:
     result = CliRunner().invoke(app, arguments)
@@ -91,7 +91,7 @@ def test_a_wrong_call_is_the_callers_mistake(arguments: list[str]) -> None:
 def test_no_run_is_the_callers_mistake(command: str, wanted: str, tmp_path: Path) -> None:
     result = CliRunner().invoke(app, [command, str(tmp_path / "none")], input="")
     assert result.exit_code == 2
-    assert result.stderr.startswith(f"attlas: wanted {wanted}")
+    assert result.stderr.startswith(f"attlas: expected {wanted}")
     assert result.stderr.count("\n") == 1
 
 
@@ -99,7 +99,7 @@ def test_no_run_is_the_callers_mistake(command: str, wanted: str, tmp_path: Path
 def test_a_device_that_computes_nothing_here_is_the_callers_mistake(run: Path, name: str) -> None:
     code, out, error = called("translate", run, "--device", name, text="1\n")
     assert (code, out, error.count("\n")) == (2, "", 1)
-    wanted = "attlas: wanted a device that torch can use here (auto, cpu, cuda)"
+    wanted = "attlas: expected a device that torch can use here (auto, cpu, cuda)"
     assert error.startswith(f"{wanted}; got '{name}' (")
 
 
@@ -136,12 +136,12 @@ def test_a_want_of_memory_is_no_mistake_of_ours_and_says_what_takes_less(
     monkeypatch.setattr("attlas.jobs.translate_stream.translate_lines", large)
     code, _, error = called("translate", run, text="1\n")
     assert code == 2
-    assert error.startswith("attlas: wanted memory; got ")
+    assert error.startswith("attlas: expected memory; got ")
     assert error.count("\n") == 1
     for setting in (
-        "batching.tokens",
+        "batching.max_tokens",
         "--window",
-        "decoding.longest_source for texts to translate",
+        "decoding.max_source_length for texts to translate",
     ):
         assert setting in error
 
@@ -183,7 +183,7 @@ def test_a_reader_that_leaves_is_no_error(run: Path, tmp_path: Path) -> None:
     text = tmp_path / "text"
     text.write_text("1 2 3\n" * 20_000, encoding="utf-8")
     with subprocess.Popen(
-        [*ATTLAS, "translate", str(run), "-i", str(text), "--window", "8", "--beam", "1"],
+        [*ATTLAS, "translate", str(run), "-i", str(text), "--window", "8", "--num-beams", "1"],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
     ) as process:
@@ -227,14 +227,14 @@ def test_an_option_with_one_value_that_is_given_twice_is_an_error(
     code, _, error = called(command, option, "1", option, "1")
     assert (code, error) == (
         2,
-        f"attlas: wanted {option} once; got it 2 times; leave the others out\n",
+        f"attlas: expected {option} once; got it 2 times; leave the others out\n",
     )
 
 
 @pytest.mark.parametrize(
     "arguments",
     [
-        ("translate", "nowhere", "--beam", f"{'9' * 100_000}x"),
+        ("translate", "nowhere", "--num-beams", f"{'9' * 100_000}x"),
         ("inspect", "x" * 100_000),
         ("evaluate", "nowhere", "--checkpoint", "x" * 100_000),
         ("stats", "nowhere", "nothing", "--by", "x" * 100_000, "-o", "out.csv"),
@@ -282,6 +282,6 @@ def test_an_empty_name_is_not_taken_for_one_that_was_left_out(
     monkeypatch.chdir(tmp_path)
     code, out, error = called(*arguments)
     assert (code, out) == (2, "")
-    assert f"wanted a value for {named or ''}" in error
+    assert f"expected a value for {named or ''}" in error
     assert "got an empty one" in error
     assert not [*tmp_path.iterdir()]

@@ -13,13 +13,13 @@ from typer.testing import CliRunner
 from attlas.cli.main import app
 from attlas.config import read_toml, write_toml
 from attlas.data import FilesData
-from attlas.data.vocabulary import Listed
+from attlas.data.vocabulary import ListVocabulary
 from attlas.decoding import DecodingConfig
 from attlas.inference import Translator
 from attlas.metrics import corpus_score
 from attlas.runs import Run
 from attlas.training import Recipe, train
-from attlas.training.setup import this_attlas
+from attlas.training.setup import code_version
 from attlas.training.validation import exactly_right
 from support.command_line import called
 
@@ -54,11 +54,11 @@ def test_the_scores_are_those_of_the_translations_that_are_kept(
 
 
 def test_the_report_names_data_search_checkpoint_and_seed(run: Path) -> None:
-    _, out, _ = evaluate(run, "--json", "--beam", 3)
+    _, out, _ = evaluate(run, "--json", "--num-beams", 3)
     report, provenance = json.loads(out), Run(run).provenance()
     assert report["data"]["sha256"] == provenance["data"]["test"]["sha256"]
     assert report["data"]["pairs"] == provenance["data"]["test"]["pairs"]
-    assert report["decoding"]["beam"] == 3
+    assert report["decoding"]["num_beams"] == 3
     assert report["checkpoint"] == "00000003"
     assert report["seed"] == provenance["seed"]
 
@@ -69,7 +69,7 @@ def test_the_report_names_the_attlas_that_trained_and_the_one_that_evaluated(
     other = Path(shutil.copytree(run, tmp_path / "older"))
     facts = {**Run(run).provenance(), "attlas": "0.0.9", "commit": "a" * 40}
     (other / "provenance.json").write_text(json.dumps(facts), encoding="utf-8")
-    report, now = json.loads(evaluate(other, "--json")[1]), this_attlas()
+    report, now = json.loads(evaluate(other, "--json")[1]), code_version()
     assert (report["attlas"], report["commit"]) == ("0.0.9", "a" * 40)
     assert report["evaluated"] == now
     assert now["attlas"] == version("attlas")
@@ -84,7 +84,7 @@ def test_the_report_for_a_reader_says_the_same(run: Path) -> None:
     for name, score in report["scores"].items():
         assert f"{name} = {score['value']:.2f} ({score['signature']})" in out
     assert report["data"]["sha256"] in out
-    assert "method = beam, beam = 2" in out
+    assert "method = beam, num_beams = 2" in out
     assert "temperature" not in out
 
 
@@ -118,7 +118,7 @@ def test_unequal_files_are_the_callers_mistake(run: Path, files: tuple[Path, Pat
     source.write_text("1\n", encoding="utf-8")
     code, _, error = evaluate(run, "--source", source, "--reference", reference)
     assert code == 2
-    assert "wanted two files with the same number of lines; got 1 in" in error
+    assert "expected two files with the same number of lines; got 1 in" in error
 
 
 @pytest.mark.parametrize(
@@ -142,7 +142,7 @@ def test_a_source_needs_its_reference(
     named = {"--source": [files[0]], "--reference": [files[1]]}
     code, _, error = evaluate(run, *(part for o in options for part in (o, *named.get(o, []))))
     assert code == 2
-    assert "wanted --source and --reference" in error
+    assert "expected --source and --reference" in error
     assert said in error
 
 
@@ -196,7 +196,7 @@ def test_a_run_whose_training_data_is_gone_is_evaluated_all_the_same(piped: Path
 def test_a_run_without_a_test_set_says_what_to_do(piped: Path) -> None:
     code, _, error = evaluate(piped)
     assert code == 2
-    assert f"wanted a test set of {piped}; got a run whose recipe names none (data.test)" in error
+    assert f"expected a test set of {piped}; got a run whose recipe names none (data.test)" in error
     advised = f"attlas evaluate {piped}"
     assert f"{advised} --source TEXTS --reference TRANSLATIONS" in error
     assert f"{advised} --valid" in error
@@ -206,10 +206,10 @@ def test_sources_that_were_cut_and_translations_that_did_not_end_are_told_apart(
     run: Path, files: tuple[Path, Path]
 ) -> None:
     both = ("--source", files[0], "--reference", files[1])
-    _, _, error = evaluate(run, *both, "--set", "decoding.longest_source=2")
+    _, _, error = evaluate(run, *both, "--set", "decoding.max_source_length=2")
     assert "attlas: 1 of 3 sources: not read to the end, being longer than this" in error
     assert "cut off" not in error
-    short = {"method": "sample", "max_length_factor": 0, "max_length_constant": 1, "seed": 1}
+    short = {"method": "sample", "max_len_a": 0, "max_len_b": 1, "seed": 1}
     settings = [
         part for key, value in short.items() for part in ("--set", f"decoding.{key}={value}")
     ]
@@ -226,8 +226,8 @@ def test_sources_beyond_learned_positions_are_told_as_such(
 ) -> None:
     tables = read_toml(recipe)
     tables["model"] = {
-        "kind": "transformer", "width": 8, "heads": 2, "feedforward": 8, "encoder_layers": 1,
-        "decoder_layers": 1, "positions": "learned", "longest": 8,
+        "kind": "transformer", "embed_dim": 8, "num_heads": 2, "ffn_dim": 8, "encoder_layers": 1,
+        "decoder_layers": 1, "positions": "learned", "max_positions": 8,
     }  # fmt: skip
     folder = train(Recipe.read(tables, "the test"), tmp_path / "learned").path
     files[0].write_text("1 2 3 4 5 6 7\n1 2 3 4 5 6 7 0\n1\n", encoding="utf-8")
@@ -235,14 +235,14 @@ def test_sources_beyond_learned_positions_are_told_as_such(
     assert code == 0
     said = "not read to the end, being longer than this model is set to read"
     assert f"attlas: 1 of 3 sources: {said}\n" in error
-    assert "longest_source" not in error
+    assert "max_source_length" not in error
 
 
 def test_a_translation_that_did_not_end_is_not_exactly_right_whatever_its_text(run: Path) -> None:
-    short = {"method": "sample", "max_length_factor": 0, "max_length_constant": 1}
+    short = {"method": "sample", "max_len_a": 0, "max_len_b": 1}
     texts = ["1 2 3", "", "4 5", "6 7 1", "0"]
     translator = Translator(run, DecodingConfig.read(short, "the test"))
-    found = list(translator.many(texts))
+    found = list(translator.stream(texts))
     finished = [one.finished for one in found]
     vocabulary = translator.vocabularies.target
     wanted = [vocabulary.encode(one.text) for one in found]
@@ -272,9 +272,9 @@ def test_the_search_is_told_by_what_differs_from_the_defaults(run: Path) -> None
     def search(*more: str) -> str:
         return next(x for x in evaluate(run, *more)[1].splitlines() if x.startswith("search: "))
 
-    own = "max_length_factor = 1.0, max_length_constant = 5"
-    assert search() == f"search: method = beam, beam = 2, {own}"
-    assert search("--beam", "5") == f"search: method = beam, beam = 5, {own}"
+    own = "max_len_a = 1.0, max_len_b = 5"
+    assert search() == f"search: method = beam, num_beams = 2, {own}"
+    assert search("--num-beams", "5") == f"search: method = beam, num_beams = 5, {own}"
     assert search("--set", "decoding.method=greedy") == f"search: method = greedy, {own}"
 
 
@@ -288,7 +288,7 @@ def test_what_is_evaluated_is_not_written_over(
     both = ("--source", source, "--reference", reference)
     code, out, error = evaluate(run, *both, "-o", tmp_path / "." / other)
     assert (code, out) == (2, "")
-    assert "wanted different files to read and to write" in error
+    assert "expected different files to read and to write" in error
     assert (source.read_bytes(), reference.read_bytes()) == before
 
 
@@ -317,7 +317,9 @@ def test_a_folder_where_the_translations_should_go_is_told_before_any_work(
 ) -> None:
     code, out, error = evaluate(run, "-o", f"{tmp_path}/")
     assert (code, out) == (2, "")
-    assert error == f"attlas: wanted to write {tmp_path}; got a folder of that name; name a file\n"
+    assert (
+        error == f"attlas: expected to write {tmp_path}; got a folder of that name; name a file\n"
+    )
 
 
 def test_the_translations_are_kept_where_their_scoring_fails(
@@ -337,16 +339,16 @@ def test_the_translations_are_kept_where_their_scoring_fails(
 def test_a_reference_is_divided_into_tokens_once(
     run: Path, files: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    divided, real = [], Listed.encode
+    divided, real = [], ListVocabulary.encode
 
-    def encode(self: Listed, text: str) -> list[int]:
+    def encode(self: ListVocabulary, text: str) -> list[int]:
         divided.append(text)
         return real(self, text)
 
     references = ["never", "so", "at all"]
     files[0].write_text("1 2 3\n6\n4 5\n", encoding="utf-8")
     files[1].write_text("".join(f"{one}\n" for one in references), encoding="utf-8")
-    monkeypatch.setattr(Listed, "encode", encode)
+    monkeypatch.setattr(ListVocabulary, "encode", encode)
     both = ("--source", files[0], "--reference", files[1])
     assert evaluate(run, *both, "--examples", 2)[0] == 0
     assert [divided.count(one) for one in references] == [1, 1, 1]
@@ -380,21 +382,21 @@ def test_a_table_of_settings_is_no_setting(run: Path) -> None:
 def test_the_report_names_the_checkpoint_that_was_scored(
     run: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    shelf = Run(run).shelf
-    before = shelf.named("best")
-    other = next(name for name in shelf.names() if name != before)
-    whole = Translator.many
+    store = Run(run).store
+    before = store.named("best")
+    other = next(name for name in store.names() if name != before)
+    whole = Translator.stream
 
     def meanwhile(self, *given, **named):
-        Run(run).shelf.point("best", other)
+        Run(run).store.point("best", other)
         return whole(self, *given, **named)
 
-    monkeypatch.setattr(Translator, "many", meanwhile)
+    monkeypatch.setattr(Translator, "stream", meanwhile)
     monkeypatch.setattr(Translator, "forked", lambda self: nullcontext(self))
     try:
         code, out, _ = called("evaluate", run, "--json")
     finally:
-        shelf.point("best", before)
+        store.point("best", before)
     assert code == 0
     assert json.loads(out)["checkpoint"] == before
 

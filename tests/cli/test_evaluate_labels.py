@@ -10,7 +10,7 @@ from rich.cells import cell_len
 
 from attlas.cli.evaluate_report import _matrix
 from attlas.runs import Run
-from attlas.training.setup import this_attlas
+from attlas.training.setup import code_version
 from support.command_line import called
 from support.labelled_runs import reviews, write_lines
 
@@ -49,9 +49,9 @@ def test_the_accuracy_is_that_of_the_labels_and_comes_with_what_it_depends_on(
     mean = (report["labels"]["neg"]["f1"] + report["labels"]["pos"]["f1"]) / 2
     assert report["macro_f1"]["value"] == pytest.approx(mean)
     assert report["macro_f1"]["signature"] == "average:macro|labels:2|of:2|zero_division:0"
-    assert report["checkpoint"] == Run(labelling).shelf.named("best")
+    assert report["checkpoint"] == Run(labelling).store.named("best")
     assert report["seed"] == 3
-    assert report["evaluated"] == this_attlas()
+    assert report["evaluated"] == code_version()
     assert all(one["label"] != one["given"] for one in report["wrong"])
 
 
@@ -91,11 +91,14 @@ def test_the_report_for_a_reader_says_the_same(labelling: Path) -> None:
     ("arguments", "said"),
     [
         ([], "a run whose recipe names none (data.test); give one: attlas evaluate "),
-        (["--valid", "--beam", "3"], "options that a classifier has a use for; got --beam"),
+        (
+            ["--valid", "--num-beams", "3"],
+            "options that a classifier has a use for; got --num-beams",
+        ),
         (["--valid", "--bleu-tokenizer", "char"], "got --bleu-tokenizer"),
         (["--valid", "--reference", "x"], "got --reference"),
         (["--valid", "--set", "data.text=review"], "--set for the fields of --source"),
-        (["--source", "x", "--set", "decoding.beam=1"], "got decoding.beam"),
+        (["--source", "x", "--set", "decoding.num_beams=1"], "got decoding.num_beams"),
         (["--source", "x", "--set", "data.train=y"], "got data.train"),
         (["--source", "x", "--set", "data.text=1"], "`text` in --set: a text in quotes; got 1"),
         (["--source", ".", "--set", "data.text=a"], "it for the folder ."),
@@ -211,7 +214,7 @@ def test_labelled_texts_are_not_written_over_by_their_evaluation(
     for arguments in (("--source", lines, "-o", lines), ("--valid", "-o", own)):
         code, _, told = called("evaluate", labelling, *arguments)
         assert code == 2
-        assert "wanted different files to read and to write" in told
+        assert "expected different files to read and to write" in told
     assert (lines.read_bytes(), own.read_bytes()) == before
 
 

@@ -61,7 +61,7 @@ def test_where_a_classifier_cannot_go_the_error_says_where_it_can(
 ) -> None:
     code, out, error = called("export", classifier, "--to", format_, "--out", tmp_path / "out")
     assert (code, out) == (2, "")
-    assert f'wanted a model of kind "transformer" for {taker}' in error
+    assert f'expected a model of kind "transformer" for {taker}' in error
     assert "got 'classifier'; use --to onnx, or --to safetensors" in error
     assert not (tmp_path / "out").exists()
 
@@ -70,7 +70,7 @@ def test_what_is_there_is_not_written_over(run: Path, tmp_path: Path) -> None:
     (tmp_path / "mine").write_text("mine")
     code, out, error = called("export", run, "--to", "safetensors", "--out", tmp_path)
     assert (code, out) == (2, "")
-    assert "wanted a new or an empty folder" in error
+    assert "expected a new or an empty folder" in error
     assert "choose another folder (--out)" in error
     assert [path.name for path in tmp_path.iterdir()] == ["mine"]
 
@@ -78,18 +78,21 @@ def test_what_is_there_is_not_written_over(run: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("--to", "tensorflow"), "wanted one of the formats safetensors, huggingface"),
+        (("--to", "tensorflow"), "expected one of the formats safetensors, huggingface"),
         (
             ("--to", "ctranslate2"),
-            "wanted a model of kind \"transformer\" for CTranslate2; got 'recurrent'",
+            "expected a model of kind \"transformer\" for CTranslate2; got 'recurrent'",
         ),
-        (("--to", "safetensors", "--quantization", "int8"), "wanted quantization = float32"),
-        (("--to", "safetensors", "--checkpoint", "none"), "wanted a checkpoint 'none'"),
+        (("--to", "safetensors", "--quantization", "int8"), "expected quantization = float32"),
+        (("--to", "safetensors", "--checkpoint", "none"), "expected a checkpoint 'none'"),
         (
-            ("--to", "safetensors", "--set", "decoding.beam=3"),
-            "wanted settings of the search for huggingface or onnx",
+            ("--to", "safetensors", "--set", "decoding.num_beams=3"),
+            "expected settings of the search for huggingface or onnx",
         ),
-        (("--to", "onnx", "--set", "model.hidden=3"), "wanted settings of the search, such as"),
+        (
+            ("--to", "onnx", "--set", "model.hidden_dim=3"),
+            "expected settings of the search, such as",
+        ),
     ],
 )
 def test_the_callers_mistakes(
@@ -123,7 +126,7 @@ def test_a_run_that_is_not_ready_says_how_to_go_on(run: Path, tmp_path: Path) ->
 
 
 def test_the_search_that_is_written_down_may_be_set(run: Path, tmp_path: Path) -> None:
-    settings = ("--set", "decoding.max_length_factor=2.5", "--set", "decoding.method=greedy")
+    settings = ("--set", "decoding.max_len_a=2.5", "--set", "decoding.method=greedy")
     code, out, error = called("export", run, "--to", "onnx", "--out", tmp_path / "out", *settings)
     assert code == 0, error
     assert "⌊2.5 · n⌋ + 5 tokens" in out
@@ -133,7 +136,7 @@ def test_the_search_that_is_written_down_may_be_set(run: Path, tmp_path: Path) -
 
 
 def test_a_classifier_has_no_search_to_be_set(classifier: Path, tmp_path: Path) -> None:
-    settings = ("--set", "decoding.beam=3", "--out", tmp_path / "out")
+    settings = ("--set", "decoding.num_beams=3", "--out", tmp_path / "out")
     code, _, error = called("export", classifier, "--to", "onnx", *settings)
     assert code == 2
     assert "got --set; leave that out: it has no search to be set" in error

@@ -62,7 +62,7 @@ def test_the_tokens_of_both_sides_stand_in_the_map(trace: Path, tmp_path: Path) 
 def test_a_query_that_is_not_there_is_the_callers_mistake(trace: Path, tmp_path: Path) -> None:
     code, _, error = figure(trace, "--query", 99, "-o", tmp_path / "bars.svg")
     assert code == 2
-    assert "wanted a target token from 0 to" in error
+    assert "expected a target token from 0 to" in error
 
 
 def test_a_layer_that_is_not_there_names_those_that_are(trace: Path, tmp_path: Path) -> None:
@@ -75,7 +75,7 @@ def test_a_trace_without_a_map_is_told(tmp_path: Path) -> None:
     Trace().save(tmp_path / "t.safetensors")
     code, _, error = figure(tmp_path / "t.safetensors", "-o", tmp_path / "m.svg")
     assert code == 2
-    assert error.startswith("attlas: wanted ")
+    assert error.startswith("attlas: expected ")
     assert not (tmp_path / "m.svg").exists()
 
 
@@ -83,16 +83,16 @@ def test_a_trace_without_a_map_is_told(tmp_path: Path) -> None:
 def test_another_suffix_names_the_valid_ones_before_any_work(tmp_path: Path, suffix: str) -> None:
     code, _, error = figure(tmp_path / "no-run", "a", "-o", tmp_path / f"map.{suffix}")
     assert code == 2
-    assert "wanted a file name that ends in .png, .svg, .pdf" in error
+    assert "expected a file name that ends in .png, .svg, .pdf" in error
 
 
 def test_a_run_wants_a_text_and_a_trace_wants_none(run: Path, trace: Path, tmp_path: Path) -> None:
     code, _, error = figure(run, "-o", tmp_path / "m.png")
     assert code == 2
-    assert "wanted a text to translate" in error
+    assert "expected a text to translate" in error
     code, _, error = figure(trace, "a text", "-o", tmp_path / "m.png")
     assert code == 2
-    assert "wanted no text beside a trace" in error
+    assert "expected no text beside a trace" in error
 
 
 @pytest.mark.parametrize("text", ["", " \t "])
@@ -102,7 +102,7 @@ def test_an_empty_text_is_refused_before_anything_is_translated_or_drawn(
     code, out, error = figure(run, text, "-o", tmp_path / "m.png")
     assert (code, out) == (2, "")
     assert error == (
-        "attlas: wanted a text to translate; got an empty one; write a sentence: attlas figure "
+        "attlas: expected a text to translate; got an empty one; write a sentence: attlas figure "
         f'{run} "a text"\n'
     )
     code, _, error = figure(trace, text, "-o", tmp_path / "m.png")
@@ -145,7 +145,7 @@ def test_a_damaged_trace_is_the_callers_mistake(tmp_path: Path) -> None:
     (tmp_path / "t.safetensors").write_bytes(b"nonsense")
     code, _, error = figure(tmp_path / "t.safetensors", "-o", tmp_path / "m.png")
     assert code == 2
-    assert "wanted a whole trace file" in error
+    assert "expected a whole trace file" in error
 
 
 @pytest.mark.slow
@@ -173,16 +173,16 @@ def test_look_prints_where_it_listens_serves_and_ends_with_ctrl_c(
 
 
 def test_of_a_trace_nothing_is_searched(trace: Path) -> None:
-    code, _, error = called("look", trace, "--beam", 3, "--no-browser")
+    code, _, error = called("look", trace, "--num-beams", 3, "--no-browser")
     assert code == 2
-    assert "options that a trace has a use for; got --beam" in error
+    assert "options that a trace has a use for; got --num-beams" in error
 
 
 def test_looking_at_a_file_that_is_no_trace_says_what_is_wanted(tmp_path: Path) -> None:
     (tmp_path / "m.png").write_bytes(b"\x89PNG and so on")
     code, _, error = called("look", tmp_path / "m.png", "--no-browser")
     assert code == 2
-    assert "wanted a trace" in error
+    assert "expected a trace" in error
 
 
 def test_the_text_stands_beside_its_translation(run: Path, tmp_path: Path) -> None:
@@ -196,7 +196,7 @@ def test_what_is_drawn_is_what_the_search_that_was_asked_for_found(
     texts = [f"{i} {j} {k}" for i in range(8) for j in range(8) for k in range(8)]
     beam = Translator(run)
     greedy = Translator(run, beam.config.model_copy(update={"method": "greedy"}))
-    pairs = zip(texts, beam.many(texts, window=32), greedy.many(texts, window=32), strict=True)
+    pairs = zip(texts, beam.stream(texts, window=32), greedy.stream(texts, window=32), strict=True)
     text = next(text for text, wide, narrow in pairs if wide.text != narrow.text)
     wanted = greedy(text)
     path = tmp_path / "trace.safetensors"
@@ -210,7 +210,7 @@ def test_what_is_drawn_is_what_the_search_that_was_asked_for_found(
 def test_what_is_drawn_is_what_the_checkpoint_that_was_asked_for_looked_at(
     recipe: Path, tmp_path: Path
 ) -> None:
-    often = ("training.updates=6", "training.save_every=3", "training.rate=0.1")
+    often = ("training.max_steps=6", "training.save_every=3", "training.learning_rate=0.1")
     run = Run(train(read_recipe(recipe, often), tmp_path / "run").path)
     path = tmp_path / "trace.safetensors"
     early, *_, late = run.checkpoints()
@@ -219,7 +219,7 @@ def test_what_is_drawn_is_what_the_checkpoint_that_was_asked_for_looked_at(
         chosen = ("--checkpoint", int(name), "--save-trace", path)
         assert figure(run.path, "1 2 3", *chosen, "-o", tmp_path / "m.svg")[0] == 0
         drawn[name] = Trace.load(path)["decoder.attention"].weights()
-        trace = Translator(run, which=name)("1 2 3").trace
+        trace = Translator(run, checkpoint=name)("1 2 3").trace
         assert trace is not None
         assert torch.equal(drawn[name], trace["decoder.attention"].weights())
     assert not torch.equal(drawn[early][:, :, 0], drawn[late][:, :, 0])
@@ -231,7 +231,7 @@ def test_a_file_that_is_no_trace_is_called_what_it_is(run: Path, tmp_path: Path)
     code, _, error = figure(picture, "-o", tmp_path / "m.svg")
     assert code == 2
     assert (
-        f"wanted a trace, which attlas figure --save-trace wrote, or the folder of a run; got "
+        f"expected a trace, which attlas figure --save-trace wrote, or the folder of a run; got "
         f"{picture}, which is neither" in error
     )
     checkpoint = next((run / "checkpoints").iterdir())
@@ -247,14 +247,14 @@ def test_a_missing_folder_is_told_before_any_work(tmp_path: Path, option: str) -
     path = tmp_path / "none" / "m.png"
     code, _, error = figure(tmp_path / "no-run", "a", option, path)
     assert code == 2
-    assert error.startswith(f"attlas: wanted to write {path}; got no folder {path.parent};")
+    assert error.startswith(f"attlas: expected to write {path}; got no folder {path.parent};")
 
 
 def test_a_figure_and_its_trace_are_different_files(run: Path, tmp_path: Path) -> None:
     path = tmp_path / "m.png"
     code, out, error = figure(run, "1 2", "-o", path, "--save-trace", tmp_path / "." / "m.png")
     assert (code, out) == (2, "")
-    assert "wanted different files to read and to write" in error
+    assert "expected different files to read and to write" in error
     assert not path.exists()
 
 
@@ -276,24 +276,29 @@ def test_a_trace_that_does_not_fit_together_is_the_callers_mistake(
     tmp_path: Path, command: str
 ) -> None:
     path = tmp_path / "t.safetensors"
-    metadata = {"format": "attlas trace 1", "source": "[]", "target": "[]", "axes": "{}"}
-    readings = '[{"layer": 5, "form": "dense"}]'
-    save_file({"0.weights": torch.ones(1, 1, 2, 2)}, path, metadata | {"readings": readings})
+    metadata = {"format": "attlas trace 2", "source": "[]", "target": "[]", "axes": "{}"}
+    attention_maps = '[{"layer": 5, "form": "dense"}]'
+    save_file({"0.weights": torch.ones(1, 1, 2, 2)}, path, metadata | {"maps": attention_maps})
     result = CliRunner().invoke(app, [command, str(path)])
     assert result.exit_code == 2
-    assert f"wanted 'layer' of a reading as str; got 5 in {path}" in result.stderr
+    assert f"expected 'layer' of an attention map as str; got 5 in {path}" in result.stderr
 
 
 @pytest.mark.parametrize(
     "option",
-    [("--beam", 3), ("--set", "decoding.beam=3"), ("--checkpoint", "last"), ("--device", "auto")],
+    [
+        ("--num-beams", 3),
+        ("--set", "decoding.num_beams=3"),
+        ("--checkpoint", "last"),
+        ("--device", "auto"),
+    ],
 )
 def test_what_only_a_run_has_a_use_for_is_refused_with_a_trace(
     trace: Path, tmp_path: Path, option: tuple[object, ...]
 ) -> None:
     code, _, error = figure(trace, "-o", tmp_path / "m.svg", *option)
     assert code == 2
-    assert f"wanted options that a trace has a use for; got {option[0]}; leave that out" in error
+    assert f"expected options that a trace has a use for; got {option[0]}; leave that out" in error
     assert not (tmp_path / "m.svg").exists()
 
 
@@ -315,13 +320,13 @@ def test_a_place_that_cannot_be_written_is_told_before_any_work(
     path = tmp_path / "there" / "m.png"
     path.mkdir(parents=True)
     command = ("figure", tmp_path / "no-run", "a", option, path)
-    assert f"wanted to write {path}; got a folder of that name" in called(*command)[2]
+    assert f"expected to write {path}; got a folder of that name" in called(*command)[2]
     path.rmdir()
     for _ in range(2):  # it comes by a new name, so that what stands there makes no difference
         with monkeypatch.context() as locked:
             locked.setattr(os, "access", lambda asked, _: str(asked) != str(path.parent))
-            assert f"wanted to write {path}; got no right to write there" in called(*command)[2]
+            assert f"expected to write {path}; got no right to write there" in called(*command)[2]
         path.write_bytes(b"an older one")
     read_only = str(path), os.W_OK
     monkeypatch.setattr(os, "access", lambda asked, right: (str(asked), right) != read_only)
-    assert "wanted the folder of a run" in called(*command)[2]
+    assert "expected the folder of a run" in called(*command)[2]

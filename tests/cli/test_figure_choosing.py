@@ -86,7 +86,7 @@ def test_what_is_not_there_or_not_one_thing_is_told_with_what_helps(
     two_texts: Path, tmp_path: Path, options: tuple[object, ...], told: str
 ) -> None:
     path = tmp_path / "m.svg"
-    assert figure(two_texts, *options, "-o", path) == (2, "", f"attlas: wanted {told}\n")
+    assert figure(two_texts, *options, "-o", path) == (2, "", f"attlas: expected {told}\n")
     assert not path.exists()
 
 

@@ -195,7 +195,7 @@ def test_an_interrupted_translation_of_files_says_that_the_same_command_goes_on(
     text, out = tmp_path / "text", tmp_path / "out"
     text.write_text("1 2\n", encoding="utf-8")
     with monkeypatch.context() as patched:
-        patched.setattr(Translator, "many", pressed)
+        patched.setattr(Translator, "stream", pressed)
         code, _, error = called("translate", run, text, "--into", out)
     signal.signal(signal.SIGINT, signal.default_int_handler)
     assert code == 130

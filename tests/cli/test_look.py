@@ -34,7 +34,7 @@ def test_an_option_and_its_opposite_are_not_given_together(
     code, out, error = called("look", two_texts, *options)
     assert (code, out, served) == (2, "", [])
     assert error == (
-        "attlas: wanted --browser or --no-browser once; got it 2 times; leave the others out\n"
+        "attlas: expected --browser or --no-browser once; got it 2 times; leave the others out\n"
     )
 
 
@@ -67,9 +67,12 @@ def test_it_is_served_to_whom_and_where_the_options_say(
 @pytest.mark.parametrize(
     ("options", "changed"),
     [
-        (("--beam", 3), {"beam": 3}),
+        (("--num-beams", 3), {"num_beams": 3}),
         (("--set", "decoding.method=greedy"), {"method": "greedy"}),
-        (("--beam", 4, "--set", "decoding.length_penalty=0.5"), {"beam": 4, "length_penalty": 0.5}),
+        (
+            ("--num-beams", 4, "--set", "decoding.length_penalty=0.5"),
+            {"num_beams": 4, "length_penalty": 0.5},
+        ),
     ],
 )
 def test_a_run_is_searched_as_the_options_say(
@@ -77,7 +80,7 @@ def test_a_run_is_searched_as_the_options_say(
 ) -> None:
     assert called("look", run, *options)[0] == 0
     ((shown, _),) = served
-    used = {"method", "max_length_constant", "max_length_factor", *changed}
+    used = {"method", "max_len_b", "max_len_a", *changed}
     wanted = Translator(run).config.model_copy(update=changed)
     assert shown.config.model_dump(include=used) == wanted.model_dump(include=used)
 
@@ -103,4 +106,4 @@ def test_a_run_is_looked_at_by_the_checkpoint_and_on_the_device_that_are_asked_f
 def test_a_trace_that_is_missing_is_no_run(command: str, tmp_path: Path) -> None:
     more = ("-o", tmp_path / "map.svg") if command == "figure" else ()
     code, _, told = called(command, tmp_path / "cat.safetensors", *more)
-    assert (code, "wanted a trace file; got no file at" in told) == (2, True)
+    assert (code, "expected a trace file; got no file at" in told) == (2, True)

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from attlas._output import check_replaceable, opened
+from attlas._output import check_replaceable, open_output
 from attlas.errors import AttlasError
 from support.command_line import called
 
@@ -37,7 +37,7 @@ def test_what_stood_there_stays_where_a_mistake_comes_before_the_first_byte(
         if before is not None:
             path.write_bytes(before)
         with suppress(RuntimeError), ExitStack() as files:
-            file = opened(path, files)
+            file = open_output(path, files)
             for content in written:
                 file.write(content)
             if flushed and written:
@@ -108,8 +108,8 @@ def test_what_is_no_regular_file_is_written_as_it_is(run: Path, tmp_path: Path) 
 def test_what_cannot_be_opened_is_told_with_what_helps(
     tmp_path: Path, name: str, advice: str
 ) -> None:
-    with pytest.raises(AttlasError, match=f"wanted to write .*{advice}"), ExitStack() as files:
-        opened(tmp_path / name, files)
+    with pytest.raises(AttlasError, match=f"expected to write .*{advice}"), ExitStack() as files:
+        open_output(tmp_path / name, files)
 
 
 def test_of_a_link_the_folder_counts_to_which_it_leads_and_a_device_is_written_as_it_is(
@@ -129,9 +129,9 @@ def test_a_place_that_cannot_be_written_is_told_before_the_run_is_opened(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str
 ) -> None:
     asked = (command, tmp_path / "no-run", "-o")
-    assert f"wanted to write {tmp_path}; got a folder of that" in called(*asked, tmp_path)[2]
+    assert f"expected to write {tmp_path}; got a folder of that" in called(*asked, tmp_path)[2]
     out = tmp_path / "none" / "out"
     assert f"got no folder {out.parent}; choose a folder that" in called(*asked, out)[2]
     monkeypatch.setattr(os, "access", lambda path, _: str(path) != str(tmp_path))
     out = tmp_path / "out"
-    assert f"wanted to write {out}; got no right to write there" in called(*asked, out)[2]
+    assert f"expected to write {out}; got no right to write there" in called(*asked, out)[2]

@@ -101,16 +101,16 @@ def test_a_run_translates_or_reads_the_translation_that_is_given(run: Path, tmp_
     assert code == 0, error
     facts = json.loads((tmp_path / "own.csv.json").read_text(encoding="utf-8"))
     assert (facts["decoding.method"], facts["target"]) == ("greedy", "none")
-    assert "decoding.beam" not in facts
+    assert "decoding.num_beams" not in facts
     assert stats(run, source, "--target", target, "-o", tmp_path / "given.csv")[0] == 0
     rows = of_csv(tmp_path / "given.csv")
     assert [(row["line"], row["queries"], row["slots"]) for row in rows] == [(1, 4, 4), (3, 3, 3)]
     facts = json.loads((tmp_path / "given.csv.json").read_text(encoding="utf-8"))
     assert "decoding.method" not in facts
     assert facts["target"] != "none"
-    assert stats(run, source, "--beam", "2", "-o", tmp_path / "beam.csv")[0] == 0
+    assert stats(run, source, "--num-beams", "2", "-o", tmp_path / "beam.csv")[0] == 0
     facts = json.loads((tmp_path / "beam.csv.json").read_text(encoding="utf-8"))
-    assert (facts["decoding.method"], facts["decoding.beam"]) == ("beam", 2)
+    assert (facts["decoding.method"], facts["decoding.num_beams"]) == ("beam", 2)
 
 
 def test_a_classifier_reads_the_texts(labelling: Path, tmp_path: Path) -> None:
@@ -152,12 +152,12 @@ def test_above_counts_the_weights_that_are_greater_than_the_threshold(
     (tmp_path / "text").write_text("\n".join(texts), encoding="utf-8")
     greedy = Translator(run).config.model_copy(update={"method": "greedy"})
     weights = [
-        one.trace["decoder.attention"].weights() for one in Translator(run, greedy).many(texts)
+        one.trace["decoder.attention"].weights() for one in Translator(run, greedy).stream(texts)
     ]
     for threshold in (0.01, 0.5):
         out = tmp_path / f"{threshold}.csv"
         assert stats(run, tmp_path / "text", "--threshold", threshold, "-o", out)[0] == 0
-        found[threshold] = [row["above"] for row in of_csv(out)]
+        found[threshold] = [row["count_above"] for row in of_csv(out)]
         wanted = [float((one > threshold).sum(-1).double().mean()) for one in weights]
         assert found[threshold] == pytest.approx(wanted)
     assert all(few < many for few, many in zip(found[0.5], found[0.01], strict=True))
@@ -181,7 +181,7 @@ def test_an_encoder_decoder_reads_targets_and_writes_its_own(bart: Path, tmp_pat
     target.write_text("a big dog\nred\n", encoding="utf-8")
     out = tmp_path / "t.csv"
     assert stats(bart, source, "--target", target, "--by", "token", "-o", out)[0] == 0
-    cross = [r for r in of_csv(out, TOKEN_COLUMNS) if r["relation"] == "cross" and not r["head"]]
+    cross = [r for r in of_csv(out, TOKEN_COLUMNS) if r["kind"] == "cross" and not r["head"]]
     assert [r["token"] for r in cross if r["line"] == 1] == ["[CLS]", "a", "big", "dog", "[SEP]"]
     assert {r["received"] for r in cross} == {None}
     assert stats(bart, source, "-o", tmp_path / "own.csv")[0] == 0
@@ -207,21 +207,21 @@ def test_what_is_done_is_not_done_again(
     assert json.loads((tmp_path / "t.csv.json").read_text(encoding="utf-8"))["lines"] == 6
 
 
-IN_TWOS = ("--tokens", "32")  # windows of two lines
+IN_TWOS = ("--max-tokens", "32")  # windows of two lines
 
 
 def dying_after(windows: int, monkeypatch: pytest.MonkeyPatch, what: BaseException) -> None:
     """So many windows are kept."""
-    real, kept = stats_measuring.StatsPart.add_rows, 0
+    real, kept = stats_measuring.StatisticsOutput.add_rows, 0
 
-    def add_rows(self: stats_measuring.StatsPart, lines: int, rows: Any) -> None:
+    def add_rows(self: stats_measuring.StatisticsOutput, lines: int, rows: Any) -> None:
         nonlocal kept
         if kept == windows:
             raise what
         kept += 1
         real(self, lines, rows)
 
-    monkeypatch.setattr(stats_measuring.StatsPart, "add_rows", add_rows)
+    monkeypatch.setattr(stats_measuring.StatisticsOutput, "add_rows", add_rows)
 
 
 @pytest.mark.parametrize("name", ["t.csv", "t.csv.gz", "t.parquet"])
@@ -242,7 +242,7 @@ def test_what_was_begun_goes_on_and_ends_alike(
     assert code == 130
     assert error.endswith("attlas: interrupted; the same command goes on where it stopped\n")
     assert not out.exists()
-    with (part.books(out) / "lines").open("ab") as file:
+    with (part.progress_dir(out) / "lines").open("ab") as file:
         file.write(b"half of a wri")  # killed in the middle of one
     code, _, error = stats(bert, corpus, *IN_TWOS, "-o", out)
     assert code == 0, error
@@ -263,9 +263,9 @@ def test_another_model_corpus_or_setting_is_refused_with_the_reason(
     other = saved(tmp_path / "bert", "bert", num_hidden_layers=1)
     code, _, error = stats(other, corpus, *IN_TWOS, "-o", out)
     assert code == 2
-    assert error.startswith(f"attlas: wanted {out}, begun and done as far as line 2, to be of ")
+    assert error.startswith(f"attlas: expected {out}, begun and done as far as line 2, to be of ")
     assert "checkpoint = bert (" in error
-    assert f"take away {part.books(out)}" in error
+    assert f"take away {part.progress_dir(out)}" in error
     code, _, error = stats(bert, corpus, *IN_TWOS, "--threshold", "0.5", "-o", out)
     assert (code, "to be of threshold = 0.01; got threshold = 0.5;" in error) == (2, True)
     corpus.write_text(TEXT.replace("dog", "cat"), encoding="utf-8")
@@ -276,16 +276,16 @@ def test_another_model_corpus_or_setting_is_refused_with_the_reason(
     corpus.write_text(TEXT + "more\n", encoding="utf-8")
     code, _, error = stats(bert, corpus, *IN_TWOS, "-o", out)
     assert code == 2
-    assert error.startswith(f"attlas: wanted {out}, finished, to be of checksum of the text = ")
+    assert error.startswith(f"attlas: expected {out}, finished, to be of checksum of the text = ")
 
 
 def test_two_processes_do_not_write_one_table(bert: Path, corpus: Path, tmp_path: Path) -> None:
     out = tmp_path / "t.csv"
-    part.books(out).mkdir(parents=True)
-    with held(part.books(out) / "lock"):
+    part.progress_dir(out).mkdir(parents=True)
+    with held(part.progress_dir(out) / "lock"):
         code, _, error = stats(bert, corpus, "-o", out)
     assert code == 2
-    assert error.startswith(f"attlas: wanted {out} for this process alone; got another process")
+    assert error.startswith(f"attlas: expected {out} for this process alone; got another process")
 
 
 @pytest.mark.parametrize("name", ["t.csv", "t.parquet"])
@@ -297,7 +297,18 @@ def test_a_process_that_is_killed_goes_on_and_ends_alike(
 
     def started(output: Path) -> "subprocess.Popen[str]":
         return subprocess.Popen(
-            [sys.executable, "-m", "attlas", "stats", run, corpus, "--tokens", "256", "-o", output],
+            [
+                sys.executable,
+                "-m",
+                "attlas",
+                "stats",
+                run,
+                corpus,
+                "--max-tokens",
+                "256",
+                "-o",
+                output,
+            ],
             env={**os.environ, "OMP_NUM_THREADS": "1"},
             stderr=subprocess.PIPE,
             text=True,
@@ -329,14 +340,14 @@ def test_a_process_that_is_killed_goes_on_and_ends_alike(
 def test_a_search_may_be_set_as_a_table(run: Path, tmp_path: Path) -> None:
     corpus = tmp_path / "corpus.txt"
     corpus.write_text("1 2 3\n", encoding="utf-8")
-    for name, setting in (("a", 'decoding={method="beam", beam=3}'), ("b", "decoding.beam=3")):
+    for name, setting in (("a", 'decoding={method="beam", beam=3}'), ("b", "decoding.num_beams=3")):
         more = () if name == "a" else ("--set", "decoding.method=beam")
         out = tmp_path / f"{name}.csv"
         code, _, error = stats(run, corpus, *more, "--set", setting, "-o", out)
         assert code == 0, error
         assert (tmp_path / f"{name}.csv.json").is_file()
         facts = json.loads((tmp_path / f"{name}.csv.json").read_bytes())
-        assert (facts["decoding.method"], facts["decoding.beam"]) == ("beam", 3)
+        assert (facts["decoding.method"], facts["decoding.num_beams"]) == ("beam", 3)
 
 
 def test_a_threshold_that_is_no_number_is_refused_before_any_work(
@@ -346,7 +357,7 @@ def test_a_threshold_that_is_no_number_is_refused_before_any_work(
     code, _, error = stats(run, corpus, "--threshold", "nan", "-o", out)
     assert code == 2
     assert "--threshold" in error
-    assert not part.books(out).exists()
+    assert not part.progress_dir(out).exists()
 
 
 @pytest.mark.skipif(sys.platform == "darwin", reason="macOS has no such names")
@@ -362,7 +373,7 @@ def test_a_corpus_whose_name_is_no_utf_8_is_measured(bert: Path, tmp_path: Path,
 def lines_of(output: Path) -> int:
     """How many lines of it are done."""
     try:
-        return int(json.loads((part.books(output) / "progress.json").read_bytes())["lines"])
+        return int(json.loads((part.progress_dir(output) / "progress.json").read_bytes())["lines"])
     except FileNotFoundError:
         return 0
 
@@ -412,18 +423,18 @@ def test_mistakes_are_told_in_one_sentence(
         ([tmp_path / "empty", corpus, "-o", out], "with neither config.toml nor config.json"),
         ([bert, tmp_path / "none.txt", "-o", out], f"no file at {tmp_path / 'none.txt'}"),
         ([bert, tmp_path, "-o", out], f"a readable file at {tmp_path}"),
-        ([bert, corpus], "wanted an output for the table"),
+        ([bert, corpus], "expected an output for the table"),
         ([bert, corpus, "-o", tmp_path / "t.tsv"], "ends in .parquet, .csv or .csv.gz"),
         ([bert, corpus, "-o", tmp_path / "no" / "t.csv"], f"no folder {tmp_path / 'no'}"),
         ([bert, corpus, "-o", table], "a file there that attlas stats did not write"),
         ([bert, corpus, "--by", "line", "-o", out], "--by head or --by token; got 'line'"),
-        ([bert, corpus, "--also", "line", "-o", out], "on_special or concentration; got 'line'"),
+        ([bert, corpus, "--also", "line", "-o", out], "special_weight or gini; got 'line'"),
         ([bert, corpus, "--target", short, "-o", out], "which reads one text"),
         ([labelling, corpus, "--target", short, "-o", out], "which reads one text"),
-        ([bert, corpus, "--beam", "3", "-o", out], "got --beam"),
+        ([bert, corpus, "--num-beams", "3", "-o", out], "got --num-beams"),
         ([bert, corpus, "--checkpoint", "last", "-o", out], "got --checkpoint"),
         ([run, corpus, "--target", short, "-o", out], f"a line of {short} beside each of the 6"),
-        ([run, corpus, "--target", short, "--beam", "2", "-o", out], "got --beam"),
+        ([run, corpus, "--target", short, "--num-beams", "2", "-o", out], "got --num-beams"),
         ([run, "-", "--target", "-", "-o", out], "the standard input for both"),
         ([run, corpus, "--checkpoint", "12", "-o", out], "a checkpoint '12'"),
         ([blind_run, corpus, "-o", out], "a model with attention"),
@@ -436,7 +447,7 @@ def test_mistakes_are_told_in_one_sentence(
     for arguments, expected in wrong:
         code, printed, error = stats(*arguments, text="")
         assert (code, printed, error.count("\n")) == (2, "", 1), (arguments, error)
-        assert error.startswith("attlas: wanted ")
+        assert error.startswith("attlas: expected ")
         assert expected in error, (arguments, error)
     assert table.read_text(encoding="utf-8") == "mine"
     assert not out.exists()
@@ -452,7 +463,7 @@ def test_without_pyarrow_the_extra_is_named_and_csv_goes_on(
     code, _, error = stats(bert, corpus, "-o", tmp_path / "t.parquet")
     assert code == 2
     assert error == (
-        "attlas: wanted statistics in Parquet; got an installation without it; run: pip install "
+        "attlas: expected statistics in Parquet; got an installation without it; run: pip install "
         "'attlas[parquet]'\n"
     )
     assert stats(bert, corpus, "-o", tmp_path / "t.csv")[0] == 0
@@ -523,12 +534,12 @@ def test_both_forms_hold_any_value_to_the_bit(
 
 
 def test_an_origin_that_differs_names_what_differs_alone(tmp_path: Path) -> None:
-    from attlas.jobs.statistics import StatsPart
+    from attlas.jobs.statistics import StatisticsOutput
 
     out, table = tmp_path / "t.csv", CsvTable(COLUMNS)
-    part.books(out).mkdir(parents=True)
-    StatsPart(out, {"model": "a", "text": "b"}, table).add_rows(3, [b"x\n"])
+    part.progress_dir(out).mkdir(parents=True)
+    StatisticsOutput(out, {"model": "a", "text": "b"}, table).add_rows(3, [b"x\n"])
     with pytest.raises(AttlasError) as error:
-        StatsPart(out, {"model": "a", "text": "c"}, table)
-    assert "line 3, to be of checksum of the text = b" in error.value.wanted
-    assert error.value.came == "checksum of the text = c"
+        StatisticsOutput(out, {"model": "a", "text": "c"}, table)
+    assert "line 3, to be of checksum of the text = b" in error.value.expected
+    assert error.value.got == "checksum of the text = c"

@@ -10,7 +10,7 @@ import pytest
 from attlas.corpus_statistics.huggingface import HuggingFaceReader
 from attlas.jobs import checkpointed_output as part
 from attlas.jobs import statistics as stats_measuring
-from attlas.jobs.statistics import StatsPart
+from attlas.jobs.statistics import StatisticsOutput
 from support.command_line import called
 from support.small_models import saved
 
@@ -61,7 +61,7 @@ def test_texts_that_came_to_no_end_are_counted_and_marked(
     assert error.startswith(f"{told}: finished is false there\n")
     rows = rows_of(out)
     assert {row["finished"] for row in rows} == {"false"}
-    assert {row["queries"] for row in rows if row["relation"] == "cross"} == {"23"}
+    assert {row["queries"] for row in rows if row["kind"] == "cross"} == {"23"}
     code, _, error = stats(endless, corpus, "--target", corpus, "-o", tmp_path / "given.csv")
     assert (code, error.count("\n")) == (0, 1)
     assert {row["finished"] for row in rows_of(tmp_path / "given.csv")} == {"true"}
@@ -70,16 +70,16 @@ def test_texts_that_came_to_no_end_are_counted_and_marked(
 def test_who_goes_on_is_told_of_the_texts_after_those_that_were_done(
     endless: Path, corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    out, in_twos = tmp_path / "t.csv", ("--tokens", "32")
-    real = stats_measuring.StatsPart.add_rows
+    out, in_twos = tmp_path / "t.csv", ("--max-tokens", "32")
+    real = stats_measuring.StatisticsOutput.add_rows
 
-    def once(self: stats_measuring.StatsPart, lines: int, rows: Any) -> None:
+    def once(self: stats_measuring.StatisticsOutput, lines: int, rows: Any) -> None:
         if self.progress.lines:
             raise KeyboardInterrupt
         real(self, lines, rows)
 
     with monkeypatch.context() as patched:
-        patched.setattr(stats_measuring.StatsPart, "add_rows", once)
+        patched.setattr(stats_measuring.StatisticsOutput, "add_rows", once)
         assert stats(endless, corpus, *in_twos, "-o", out)[0] == 130
     code, _, error = stats(endless, corpus, *in_twos, "-o", out)
     assert code == 0
@@ -99,7 +99,7 @@ def test_tokens_bounds_what_a_model_writes_too(
         real(self, texts)
 
     monkeypatch.setattr(HuggingFaceReader, "_run", run)
-    assert stats(endless, corpus, "--tokens", "50", "-o", tmp_path / "t.csv")[0] == 0
+    assert stats(endless, corpus, "--max-tokens", "50", "-o", tmp_path / "t.csv")[0] == 0
     assert sum(texts for texts, _ in read) == 5
     assert all(texts * (width + 1) <= 50 for texts, width in read)
     found, wanted = (
@@ -130,7 +130,7 @@ def test_a_link_stays_a_link_and_is_the_table_that_it_leads_to(
     assert code == 0, error
     assert link.is_symlink()
     assert len(rows_of(real)) == 5 * 2 * 4
-    assert part.books(link) == part.books(real) == real.parent / ".attlas" / real.name
+    assert part.progress_dir(link) == part.progress_dir(real) == real.parent / ".attlas" / real.name
     for name in (link, real):
         code, _, error = stats(bert, corpus, "-o", name)
         assert (code, error) == (
@@ -143,18 +143,18 @@ def test_further_columns_are_there_where_they_are_asked_for(
     bert: Path, corpus: Path, tmp_path: Path
 ) -> None:
     out = tmp_path / "t.csv"
-    both = ("--also", "concentration", "--also", "on_special")
+    both = ("--also", "gini", "--also", "special_weight")
     assert stats(bert, corpus, *both, "-o", out)[0] == 0
     rows = rows_of(out)
-    assert list(rows[0])[-2:] == ["on_special", "concentration"]
-    assert {row["visible"] for row in rows if row["line"] == "1"} == {"4.0"}
-    assert all(0 < float(row["on_special"]) < 1 for row in rows)
+    assert list(rows[0])[-2:] == ["special_weight", "gini"]
+    assert {row["num_visible"] for row in rows if row["line"] == "1"} == {"4.0"}
+    assert all(0 < float(row["special_weight"]) < 1 for row in rows)
     assert json.loads((tmp_path / "t.csv.json").read_text(encoding="utf-8"))["also"] == (
-        "concentration, on_special"
+        "gini, special_weight"
     )
     assert stats(bert, corpus, *both[2:], *both[:2], "-o", out)[0] == 0  # in any order
     code, _, error = stats(bert, corpus, "--also", "nonsense", "-o", tmp_path / "u.csv")
-    assert (code, "wanted --also with on_special or concentration; got 'nonsense'" in error) == (
+    assert (code, "expected --also with special_weight or gini; got 'nonsense'" in error) == (
         2,
         True,
     )
@@ -171,7 +171,7 @@ def test_a_corpus_without_a_word_is_told_before_anything_is_written(
     for name in ("t.csv", "t.parquet"):
         code, printed, error = called("stats", bert, path, "-o", place / name)
         assert (code, printed, error.count("\n")) == (2, "", 1)
-        assert f"wanted a line with a word in {path}; got {came}; " in error
+        assert f"expected a line with a word in {path}; got {came}; " in error
         assert list(place.iterdir()) == []
     code, _, error = called("stats", bert, "-", "-o", place / "t.csv", text=text)
     assert (code, f"a line with a word in the standard input; got {came}; " in error) == (2, True)
@@ -183,8 +183,8 @@ def test_a_corpus_without_a_word_is_told_before_anything_is_written(
 @pytest.mark.parametrize(
     ("content", "told"),
     [
-        (b"red\n\xff\n", "wanted UTF-8 text in the standard input"),
-        (b"red\ngreen\n", "wanted a line of the standard input beside each of the 5 lines of"),
+        (b"red\n\xff\n", "expected UTF-8 text in the standard input"),
+        (b"red\ngreen\n", "expected a line of the standard input beside each of the 5 lines of"),
     ],
 )
 def test_what_comes_from_a_stream_is_called_by_its_name_where_it_is_wrong(
@@ -246,7 +246,7 @@ def test_a_command_that_is_stopped_loses_no_more_than_a_window_of_lines(
         with monkeypatch.context() as patched:
             patched.setattr(HuggingFaceReader, "_run", run)
             assert stats(model, path, *given, "-o", out)[0] == 130
-        told = json.loads((part.books(out) / "progress.json").read_text(encoding="utf-8"))
+        told = json.loads((part.progress_dir(out) / "progress.json").read_text(encoding="utf-8"))
         assert stop - 128 <= told["lines"] < stop
     assert stats(model, path, *given, "-o", out)[0] == 0
     assert out.read_bytes() == whole.read_bytes()
@@ -260,22 +260,24 @@ def test_a_kill_before_it_is_told_that_the_table_is_whole_costs_nothing(
     path, out = tmp_path / "corpus.txt", tmp_path / name
     path.write_text("red\ngreen\n", encoding="utf-8")
 
-    def killed(self: StatsPart, *_: object) -> None:
+    def killed(self: StatisticsOutput, *_: object) -> None:
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
         if moment == "replace":  # the table stands in its place
-            kept = StatsPart._keep
+            kept = StatisticsOutput._keep
             patched.setattr(
-                StatsPart, "_keep", lambda self, new: (killed if new.whole else kept)(self, new)
+                StatisticsOutput,
+                "_keep",
+                lambda self, new: (killed if new.whole else kept)(self, new),
             )
         else:
-            patched.setattr(StatsPart, "_drop_lines", killed)
+            patched.setattr(StatisticsOutput, "_drop_lines", killed)
         assert stats(bert, path, "-o", out)[0] == 130
     before = out.read_bytes()
     assert stats(bert, path, "-o", out)[0] == 0
     assert out.read_bytes() == before
-    assert not (part.books(out) / "lines").exists()
+    assert not (part.progress_dir(out) / "lines").exists()
 
 
 @pytest.mark.parametrize("name", ["t.csv", "t.csv.json"])
@@ -284,18 +286,18 @@ def test_a_file_that_came_while_a_table_was_made_is_not_written_over(
 ) -> None:
     path, out = tmp_path / "corpus.txt", tmp_path / "t.csv"
     path.write_text("red\ngreen\n", encoding="utf-8")
-    added = StatsPart.add_rows
+    added = StatisticsOutput.add_rows
 
-    def add(self: StatsPart, lines: int, rows: Any) -> None:
+    def add(self: StatisticsOutput, lines: int, rows: Any) -> None:
         (tmp_path / name).write_text("mine", encoding="utf-8")
         added(self, lines, rows)
 
     with monkeypatch.context() as patched:
-        patched.setattr(StatsPart, "add_rows", add)
+        patched.setattr(StatisticsOutput, "add_rows", add)
         first = stats(bert, path, "-o", out)
     for code, _, error in (first, stats(bert, path, "-o", out)):
         assert code == 2
-        assert f"wanted to write {tmp_path / name}; got a file there that attlas stats" in error
+        assert f"expected to write {tmp_path / name}; got a file there that attlas stats" in error
     assert (tmp_path / name).read_text(encoding="utf-8") == "mine"
     (tmp_path / name).unlink()
     assert stats(bert, path, "-o", out)[0] == 0

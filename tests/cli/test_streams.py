@@ -47,7 +47,7 @@ def test_a_closed_stream_is_an_empty_one(run: Path, tmp_path: Path) -> None:
 def test_a_full_disk_is_told_with_the_name_of_the_file(run: Path, where: str, name: str) -> None:
     code, error = shell(f"{ATTLAS} translate {run} {where}", b"1 2\n")
     assert code == 2
-    assert error.startswith(f"attlas: wanted to use {name}; got No space left on device")
+    assert error.startswith(f"attlas: expected to use {name}; got No space left on device")
     assert error.count("\n") == 1
 
 
@@ -56,7 +56,7 @@ def test_a_full_disk_is_told_without_a_command_too(what: str) -> None:
     code, error = shell(f"{ATTLAS} {what} > /dev/full")
     assert code == 2
     assert error == (
-        "attlas: wanted to use the standard output, or a file; got No space left on device; mend "
+        "attlas: expected to use the standard output, or a file; got No space left on device; mend "
         "that\n"
     )
 
@@ -70,4 +70,4 @@ def test_a_reader_of_another_file_that_leaves_is_no_end_of_the_work(
     line = f"head -c 3 {pipe} > /dev/null & {ATTLAS} translate {run} -o {tmp_path / 'out'} "
     code, error = shell(line + f"--alignments {pipe} --window 1", b"1 2 3\n" * 3000)
     assert code == 2
-    assert f"wanted to use '{pipe}'; got Broken pipe" in error
+    assert f"expected to use '{pipe}'; got Broken pipe" in error

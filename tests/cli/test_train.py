@@ -40,17 +40,17 @@ def test_a_run_is_called_after_its_recipe(
 @pytest.mark.parametrize("way", ["run", "out", "both"])
 def test_a_run_goes_on_with_what_it_was_begun_with(recipe: Path, tmp_path: Path, way: str) -> None:
     folder = tmp_path / "run"
-    called("train", recipe, "--out", folder, "--set", "model.hidden=9")
+    called("train", recipe, "--out", folder, "--set", "model.hidden_dim=9")
     how = {
         "run": [folder],
         "out": ["--out", folder],
-        "both": [recipe, "--out", folder, "--set", "model.hidden=9"],
+        "both": [recipe, "--out", folder, "--set", "model.hidden_dim=9"],
     }[way]
-    code, _, error = called("train", *how, "--set", "training.updates=5")
+    code, _, error = called("train", *how, "--set", "training.max_steps=5")
     assert code == 0, error
     assert "going on after update 3" in error
     assert Run(folder).checkpoints()[-1] == "00000005"
-    assert Run(folder).table("model")["hidden"] == 9
+    assert Run(folder).table("model")["hidden_dim"] == 9
 
 
 def test_other_settings_for_a_run_that_is_there_say_how_to_go_on_and_how_to_begin_anew(
@@ -58,10 +58,10 @@ def test_other_settings_for_a_run_that_is_there_say_how_to_go_on_and_how_to_begi
 ) -> None:
     folder, other = tmp_path / "my run", tmp_path / "other"
     called("train", recipe, "--out", folder)
-    changed = ["--set", "model.hidden=9", "--set", "training.rate=0.5"]
+    changed = ["--set", "model.hidden_dim=9", "--set", "training.learning_rate=0.5"]
     code, _, error = called("train", recipe, "--out", folder, *changed)
     assert code == 2
-    assert "model.hidden = 9 instead of 8; training.rate = 0.5 instead of " in error
+    assert "model.hidden_dim = 9 instead of 8; training.learning_rate = 0.5 instead of " in error
     go_on = f"attlas train {shlex.quote(str(folder))}"
     assert f"to go on with that run, leave them as they were: {go_on};" in error
     assert "add --out FOLDER" in error
@@ -75,12 +75,14 @@ def test_a_recipe_that_was_edited_where_it_stands_is_another_one(
     folder = tmp_path / "run"
     called("train", recipe, "--out", folder)
     before = (folder / "config.toml").read_text(encoding="utf-8")
-    edited = before.replace("embedding = 8", "embedding = 5").replace("updates = 3", "updates = 5")
+    edited = before.replace("embed_dim = 8", "embed_dim = 5").replace(
+        "max_steps = 3", "max_steps = 5"
+    )
     assert edited.count("= 5") >= 2
     (folder / "config.toml").write_text(edited, encoding="utf-8")
     code, _, error = called("train", folder)
     assert code == 2
-    assert "got model.embedding = 5 instead of 8; put these back" in error
+    assert "got model.embed_dim = 5 instead of 8; put these back" in error
     edited = before.replace("symbols = 8", "symbols = 8 ").replace("seed = 1", "seed = 2", 1)
     (folder / "config.toml").write_text(edited, encoding="utf-8")
     code, _, error = called("train", folder)
@@ -93,10 +95,10 @@ def test_a_recipe_that_was_edited_where_it_stands_is_another_one(
 def test_another_recipe_does_not_touch_a_run(recipe: Path, tmp_path: Path) -> None:
     called("train", recipe, "--out", tmp_path / "run")
     code, _, error = called(
-        "train", recipe, "--out", tmp_path / "run", "--set", "model.embedding=5"
+        "train", recipe, "--out", tmp_path / "run", "--set", "model.embed_dim=5"
     )
     assert code == 2
-    assert "model.embedding = 5 instead of 8" in error
+    assert "model.embed_dim = 5 instead of 8" in error
     assert "another folder: add --out FOLDER" in error
 
 
@@ -131,7 +133,7 @@ def test_of_a_user_who_does_not_exist_the_file_is_named_that_is_missing(
     own.write_text(write_toml(table), encoding="utf-8")
     code, out, error = called("train", own, "--out", tmp_path / "run")
     assert (code, out) == (2, "")
-    assert f"attlas: wanted a text file; got no file at {tmp_path / name}; " in error
+    assert f"attlas: expected a text file; got no file at {tmp_path / name}; " in error
 
 
 def test_an_unknown_recipe_names_those_there_are() -> None:
@@ -143,10 +145,10 @@ def test_an_unknown_recipe_names_those_there_are() -> None:
 
 def test_a_wrong_setting_is_told_before_anything_is_written(recipe: Path, tmp_path: Path) -> None:
     code, _, error = called(
-        "train", recipe, "--out", tmp_path / "run", "--set", "training.rat=1e-3"
+        "train", recipe, "--out", tmp_path / "run", "--set", "training.learning_rat=1e-3"
     )
     assert code == 2
-    assert "did you mean `rate`?" in error
+    assert "did you mean `learning_rate`?" in error
     assert not (tmp_path / "run").exists()
 
 
@@ -161,7 +163,7 @@ def test_inspecting_a_run_shows_what_is_in_it(run: Path) -> None:
         assert not count or re.search(rf"^{name} +{count:,}$", out, re.MULTILINE)
     together = sum(p.numel() for p in model.parameters())
     assert re.search(rf"^together +{together:,}$", out, re.MULTILINE)
-    assert "hidden = 8" in out
+    assert "hidden_dim = 8" in out
     assert re.search(r"^00000003 +best, last$", out, re.MULTILINE)
     assert re.search(r"^update 3 +loss \d", out, re.MULTILINE)
 
@@ -181,20 +183,20 @@ def test_inspecting_a_classifier_names_every_label_whole(labelling: Path, tmp_pa
 def test_inspecting_a_recipe_shows_it_as_it_would_be_trained(recipe: Path) -> None:
     from attlas.training import Recipe, read_recipe
 
-    code, out, _ = called("inspect", recipe, "--set", "model.hidden=77")
+    code, out, _ = called("inspect", recipe, "--set", "model.hidden_dim=77")
     assert code == 0
     shown = Recipe.read(tomllib.loads(out), "what inspect shows")
-    assert shown == read_recipe(recipe, ["model.hidden=77"])
+    assert shown == read_recipe(recipe, ["model.hidden_dim=77"])
 
 
 def test_settings_of_what_is_done_cannot_be_inspected_changed(run: Path) -> None:
-    code, _, error = called("inspect", run, "--set", "model.hidden=3")
+    code, _, error = called("inspect", run, "--set", "model.hidden_dim=3")
     assert code == 2
-    assert "wanted --set for a recipe" in error
+    assert "expected --set for a recipe" in error
 
 
 def test_data_from_the_standard_input_has_to_be_given_again(piped: Path, lines: str) -> None:
-    more = ("train", piped, "--set", "training.updates=5")
+    more = ("train", piped, "--set", "training.max_steps=5")
     for other in ("", "1\t1\n"):
         code, _, error = called(*more, text=other)
         assert code == 2
@@ -208,7 +210,7 @@ def test_data_from_the_standard_input_has_to_be_given_again(piped: Path, lines: 
 def test_what_takes_a_while_before_the_first_update_is_told(recipe: Path, tmp_path: Path) -> None:
     _, _, first = called("train", recipe, "--out", tmp_path / "run")
     assert "building vocabularies from the 300 training pairs, encoding" in first
-    _, _, again = called("train", tmp_path / "run", "--set", "training.updates=4")
+    _, _, again = called("train", tmp_path / "run", "--set", "training.max_steps=4")
     assert "building" not in again
     assert "encoding the 300 training pairs" in again
 
@@ -222,7 +224,7 @@ def test_a_terminal_is_not_waited_on_for_data_that_came_from_a_pipe(
 
     monkeypatch.setattr(sys, "stdin", Terminal())
     with pytest.raises(AttlasError, match=r"came from the standard input; got a terminal.*again"):
-        train(read_recipe(piped / "config.toml", ["training.updates=5"]), piped)
+        train(read_recipe(piped / "config.toml", ["training.max_steps=5"]), piped)
 
 
 def test_inspect_says_whose_sentences_the_shipped_corpus_has(run: Path, tmp_path: Path) -> None:
@@ -267,7 +269,7 @@ def test_a_folder_called_as_a_recipe_hides_it_from_no_inspection(
     ):
         code, _, error = called(command, tmp_path)
         assert code == 2
-        assert f"wanted {wanted}; got the folder {tmp_path} without config.toml" in error
+        assert f"expected {wanted}; got the folder {tmp_path} without config.toml" in error
         assert error.endswith(f" {advice}\n")
 
 
@@ -281,7 +283,7 @@ def test_a_file_where_the_run_should_be_asks_for_another_folder(
     assert code == 2
     taken = tmp_path / name.partition("/")[0]
     assert (
-        f"wanted a folder for the run at {tmp_path / name}; got {taken}, which is no folder; "
+        f"expected a folder for the run at {tmp_path / name}; got {taken}, which is no folder; "
         "choose another one with --out" in error
     )
     assert (tmp_path / "taken").read_text(encoding="utf-8") == "mine"
@@ -364,7 +366,7 @@ def test_a_run_from_before_origins_were_told_is_opened_and_goes_on(
     for command in ("evaluate", "inspect"):
         code, _, error = called(command, tmp_path / "run")
         assert code == 0, error
-    more = ("--set", "training.updates=5", "--set", "data.origin=the attic")
+    more = ("--set", "training.max_steps=5", "--set", "data.origin=the attic")
     code, _, error = called("train", tmp_path / "run", *more)
     assert code == 0, error
     assert "going on after update 3" in error
@@ -416,25 +418,25 @@ def test_the_data_of_a_shipped_recipe_are_replaced_by_their_kind(tmp_path: Path)
     sets = (
         "data.kind=files", f"data.train={pairs}", "data.held_back=10", "data.valid=",
         "data.test=", "vocabulary.kind=words", "vocabulary.sampling=0",
-        "model.kind=transformer", "model.width=8", "model.heads=2", "model.feedforward=8",
-        "training.updates=2",
+        "model.kind=transformer", "model.embed_dim=8", "model.num_heads=2", "model.ffn_dim=8",
+        "training.max_steps=2",
     )  # fmt: skip
     arguments = [part for one in sets for part in ("--set", one)]
     code, _, error = called("train", "multi30k", "--out", tmp_path / "run", *arguments)
     assert code == 0, error
-    assert "attlas: model.kind = 'transformer': left out model.cell, model.embedding" in error
+    assert "attlas: model.kind = 'transformer': left out model.cell, model.embed_dim" in error
     config = Run(tmp_path / "run").config
-    assert (config["model"]["kind"], config["model"]["width"]) == ("transformer", 8)
+    assert (config["model"]["kind"], config["model"]["embed_dim"]) == ("transformer", 8)
 
 
 def test_a_mistake_on_the_command_line_is_not_blamed_on_a_file(run: Path, recipe: Path) -> None:
     for arguments in (
-        ("train", run, "--set", "training.rate=fast"),
+        ("train", run, "--set", "training.learning_rate=fast"),
         ("train", run, "--set", "beam=3"),
         ("train", run, "--set", "training.averaging={kind='last', count=9}"),
-        ("train", recipe, "--set", "batching.tokens=9", "--set", "batching.max_length=9"),
-        ("translate", run, "--set", "decoding.beam=0"),
-        ("translate", run, "--set", "decoding.beem=3"),
+        ("train", recipe, "--set", "batching.max_tokens=9", "--set", "batching.max_length=9"),
+        ("translate", run, "--set", "decoding.num_beams=0"),
+        ("translate", run, "--set", "decoding.num_beems=3"),
     ):
         code, _, error = called(*arguments, text="1\n")
         assert code == 2
@@ -444,22 +446,26 @@ def test_a_mistake_on_the_command_line_is_not_blamed_on_a_file(run: Path, recipe
 
 @pytest.mark.parametrize("command", ["train", "translate"])
 def test_a_setting_without_its_table_is_told_where_it_stands(run: Path, command: str) -> None:
-    for assignment in ("beam=3", "beem=3"):
+    for assignment in ("num_beams=3", "num_beems=3"):
         code, _, error = called(command, run, "--set", assignment, text="1\n")
         assert code == 2
-        assert "did you mean `decoding.beam`" in error
+        assert "did you mean `decoding.num_beams`" in error
 
 
 @pytest.mark.parametrize(("every", "told"), [(9, "no checkpoint was saved"), (1, "checkpoint 0")])
 def test_numbers_that_are_none_are_told_with_the_checkpoint_that_there_is(
     recipe: Path, tmp_path: Path, every: int, told: str
 ) -> None:
-    sets = ("training.rate=1e38", "training.clip=0", f"training.save_every={every}")
+    sets = (
+        "training.learning_rate=1e38",
+        "training.max_grad_norm=0",
+        f"training.save_every={every}",
+    )
     sets += ("training.validation.every=9",)
     arguments = [part for one in sets for part in ("--set", one)]
     code, _, error = called("train", recipe, "--out", tmp_path / "run", *arguments)
     assert code == 2
-    assert "wanted a finite" in error
+    assert "expected a finite" in error
     assert told in error
     assert "before it" in error
 
@@ -467,12 +473,12 @@ def test_numbers_that_are_none_are_told_with_the_checkpoint_that_there_is(
 def test_a_training_begins_with_the_weights_of_another_run(run: Path, tmp_path: Path) -> None:
     new = tmp_path / "tuned"
     again = ("train", "--init-from", run, "--out", new)
-    code, _, error = called(*again, "--set", "training.updates=4")
+    code, _, error = called(*again, "--set", "training.max_steps=4")
     assert code == 0, error
     assert f"begun with the weights of {run}, checkpoint " in error
     assert Run(new).provenance()["initial"]["run"] == str(run)
     for arguments, updates in ((again, 6), (("train", new), 8)):  # both go on with it
-        assert called(*arguments, "--set", f"training.updates={updates}")[0] == 0
+        assert called(*arguments, "--set", f"training.max_steps={updates}")[0] == 0
     code, _, error = called("train", run, "--init-from", run)
     assert code == 2
     assert "a folder for the run that --init-from begins" in error

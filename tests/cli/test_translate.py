@@ -64,18 +64,18 @@ def test_files_instead_of_the_standard_streams(run: Path, tmp_path: Path) -> Non
 def test_the_n_best_list_has_the_number_of_the_line_the_translation_and_its_score(
     run: Path,
 ) -> None:
-    _, plain, _ = translate(run, "--beam", 3, text="1 2 3\n\n4 5\n")
-    code, out, _ = translate(run, "--beam", 3, "--n-best", 3, text="1 2 3\n\n4 5\n")
+    _, plain, _ = translate(run, "--num-beams", 3, text="1 2 3\n\n4 5\n")
+    code, out, _ = translate(run, "--num-beams", 3, "--n-best", 3, text="1 2 3\n\n4 5\n")
     assert code == 0
     for asked in (["decoding.n_best=3"], ["decoding={n_best=3}"]):
-        again = ["--beam", 3, *(part for one in asked for part in ("--set", one))]
+        again = ["--num-beams", 3, *(part for one in asked for part in ("--set", one))]
         assert translate(run, *again, text="1 2 3\n\n4 5\n") == (0, out, "")
-    taken_back = ["--set", "decoding.n_best=3", "--set", "decoding={beam=3}"]
+    taken_back = ["--set", "decoding.n_best=3", "--set", "decoding={num_beams=3}"]
     assert translate(run, *taken_back, text="1 2 3\n\n4 5\n") == (0, plain, "")
     rows = [line.split(" ||| ") for line in out.split("\n")[:-1]]
     assert [int(number) for number, _, _ in rows] == [0, 0, 0, 1, 2, 2, 2]
-    wide = Translator(run).config.model_copy(update={"beam": 3, "n_best": 3})
-    lists = Translator(run, wide).many(["1 2 3", "", "4 5"])
+    wide = Translator(run).config.model_copy(update={"num_beams": 3, "n_best": 3})
+    lists = Translator(run, wide).stream(["1 2 3", "", "4 5"])
     wanted = [one for best in lists for one in (best, *best.alternatives)]
     assert [text for _, text, _ in rows] == [one.text for one in wanted]
     scores = [float(score) for _, _, score in rows]
@@ -99,7 +99,7 @@ def test_alignments_have_a_line_for_each_line_and_name_words_that_exist(
     sources = ["1 2 3", "", "4 5"]
     code, out, _ = translate(run, "--alignments", tmp_path / "align", text="\n".join(sources))
     assert code == 0
-    links = [one.word_alignment for one in Translator(run).many(sources)]
+    links = [one.word_alignment for one in Translator(run).stream(sources)]
     lines = [" ".join(f"{i}-{j}" for i, j in one) for one in links]
     assert (tmp_path / "align").read_text(encoding="utf-8") == "".join(f"{x}\n" for x in lines)
     assert lines[0] != lines[1] == ""
@@ -110,7 +110,7 @@ def test_alignments_have_a_line_for_each_line_and_name_words_that_exist(
 def test_a_model_without_attention_has_no_alignments(blind_run: Path, tmp_path: Path) -> None:
     code, _, error = translate(blind_run, "--alignments", tmp_path / "align", text="1\n")
     assert code == 2
-    assert "wanted a model with attention" in error
+    assert "expected a model with attention" in error
     assert not (tmp_path / "align").exists()
 
 
@@ -136,33 +136,33 @@ def test_an_output_that_was_begun_and_not_ended_is_told(
     assert error.endswith(f"; {told}")
     assert output.read_text(encoding="utf-8") == whole
 
-    really, asked = Translator.many, iter(range(9))
+    really, asked = Translator.stream, iter(range(9))
 
     def interrupted(self: Translator, *given: object, **named: int) -> object:
         if next(asked) == 2:
             raise KeyboardInterrupt
         return really(self, *given, **named)
 
-    monkeypatch.setattr(Translator, "many", interrupted)
+    monkeypatch.setattr(Translator, "stream", interrupted)
     code, _, error = translate(run, "--window", 1, "-o", output, text="1\n2\n3\n")
     assert (code, error) == (130, f"attlas: interrupted; {told}")
     assert output.read_text(encoding="utf-8") == whole
 
 
 def test_a_setting_of_another_table_is_refused(run: Path) -> None:
-    code, _, error = translate(run, "--set", "model.hidden=3", text="1\n")
+    code, _, error = translate(run, "--set", "model.hidden_dim=3", text="1\n")
     assert code == 2
-    assert "wanted settings of the search" in error
+    assert "expected settings of the search" in error
 
 
 def test_an_unknown_setting_names_the_nearest_one(run: Path) -> None:
-    code, _, error = translate(run, "--set", "decoding.beem=3", text="1\n")
+    code, _, error = translate(run, "--set", "decoding.num_beems=3", text="1\n")
     assert code == 2
-    assert "did you mean `beam`?" in error
+    assert "did you mean `num_beams`?" in error
 
 
 def test_the_length_may_be_set_and_a_translation_that_did_not_end_is_told(run: Path) -> None:
-    settings = {"method": "sample", "max_length_factor": 0, "max_length_constant": 1}
+    settings = {"method": "sample", "max_len_a": 0, "max_len_b": 1}
     lines = ["1 2 3 4", "", "5", "6 7", "0 0 0"]
     code, out, error = translate(
         run,
@@ -184,9 +184,9 @@ def test_what_many_lines_have_in_common_is_told_once_with_their_number(
     text = "1 2 3 4\n" * 40
     settings = {
         "method": "sample",
-        "max_length_factor": 0,
-        "max_length_constant": 1,
-        "longest_source": 1,
+        "max_len_a": 0,
+        "max_len_b": 1,
+        "max_source_length": 1,
     }
 
     def unfinished(seed: int) -> bool:
@@ -216,8 +216,8 @@ def test_what_many_lines_have_in_common_is_told_once_with_their_number(
     "asked",
     [
         ("--n-best", 9),
-        ("--beam", 3, "--n-best", 9),
-        ("--n-best", 9, "--set", "decoding.beam=3"),
+        ("--num-beams", 3, "--n-best", 9),
+        ("--n-best", 9, "--set", "decoding.num_beams=3"),
         ("--n-best", 10**9),
     ],
 )
@@ -232,10 +232,16 @@ def test_a_mistake_in_an_option_is_told_of_the_option(run: Path, asked: tuple[ob
 @pytest.mark.parametrize(
     ("asked", "told"),
     [
-        (("--beam", 3, "--set", "decoding.beam=4"), "got --beam 3 and --set decoding.beam=4"),
+        (
+            ("--num-beams", 3, "--set", "decoding.num_beams=4"),
+            "got --num-beams 3 and --set decoding.num_beams=4",
+        ),
         (("--n-best", 1, "--set", "decoding.n_best=2"), "got --n-best 1 and --set decoding.n_best"),
-        (("--beam", 3, "--set", "decoding.method=greedy"), "got --set decoding.method=greedy"),
-        (("--set", "decoding.beam=3", "--set", "decoding.beam=4"), "--set decoding.beam once"),
+        (("--num-beams", 3, "--set", "decoding.method=greedy"), "got --set decoding.method=greedy"),
+        (
+            ("--set", "decoding.num_beams=3", "--set", "decoding.num_beams=4"),
+            "--set decoding.num_beams once",
+        ),
     ],
 )
 def test_a_setting_that_is_given_in_two_ways_is_an_error(
@@ -248,8 +254,14 @@ def test_a_setting_that_is_given_in_two_ways_is_an_error(
 @pytest.mark.parametrize(
     ("asked", "idle"),
     [
-        (("decoding.method=greedy", "decoding.beam=9", "decoding.seed=7"), "'beam' for beam"),
-        (("decoding.method=greedy", "decoding.beam=5"), "'beam' for beam"),  # 5 is the default
+        (
+            ("decoding.method=greedy", "decoding.num_beams=9", "decoding.seed=7"),
+            "'beam' for num_beams",
+        ),
+        (
+            ("decoding.method=greedy", "decoding.num_beams=5"),
+            "'beam' for num_beams",
+        ),  # 5 is the default
         (("decoding.seed=0",), "'sample' for seed"),
     ],
 )
@@ -258,16 +270,16 @@ def test_a_setting_that_has_no_effect_with_the_method_is_refused(
 ) -> None:
     code, out, error = translate(run, *(p for one in asked for p in ("--set", one)), text="1\n")
     assert (code, out) == (2, "")
-    assert f"wanted method = {idle}" in error
+    assert f"expected method = {idle}" in error
 
 
 def test_another_method_leaves_out_what_the_run_says_of_its_own(run: Path) -> None:
-    wide = decoding_of(Run(run), ["decoding.exhaustive=true"], beam=9)
-    assert (wide.method, wide.beam, wide.exhaustive) == ("beam", 9, True)
-    assert decoding_of(Run(run), ["decoding.method=beam"]).beam == 2  # the run's own
+    wide = decoding_of(Run(run), ["decoding.exhaustive=true"], num_beams=9)
+    assert (wide.method, wide.num_beams, wide.exhaustive) == ("beam", 9, True)
+    assert decoding_of(Run(run), ["decoding.method=beam"]).num_beams == 2  # the run's own
     greedy = decoding_of(Run(run), ["decoding.method=greedy"])
     assert greedy.method == "greedy"
-    assert greedy.max_length_constant == 5  # holds for every method
+    assert greedy.max_len_b == 5  # holds for every method
     drawn = decoding_of(Run(run), ["decoding.method=sample", "decoding.seed=7"])
     assert (drawn.method, drawn.seed) == ("sample", 7)
 
@@ -277,20 +289,20 @@ def test_a_run_that_samples_is_searched_by_beam_where_that_is_asked_for(
 ) -> None:
     tables = {**Run(run).config, "decoding": {"method": "sample", "seed": 3, "temperature": 0.5}}
     (tmp_path / "config.toml").write_text(write_toml(tables), encoding="utf-8")
-    assert decoding_of(Run(tmp_path), (), beam=4) == DecodingConfig(beam=4)
+    assert decoding_of(Run(tmp_path), (), num_beams=4) == DecodingConfig(num_beams=4)
     assert decoding_of(Run(tmp_path), ()).temperature == 0.5
 
 
 def test_how_many_a_run_returns_of_its_own_search_is_left_out_where_another_is_asked_for(
     run: Path, tmp_path: Path
 ) -> None:
-    tables = {**Run(run).config, "decoding": {"method": "beam", "beam": 4, "n_best": 4}}
+    tables = {**Run(run).config, "decoding": {"method": "beam", "num_beams": 4, "n_best": 4}}
     (tmp_path / "config.toml").write_text(write_toml(tables), encoding="utf-8")
-    assert decoding_of(Run(tmp_path), (), beam=2) == DecodingConfig(beam=2)
+    assert decoding_of(Run(tmp_path), (), num_beams=2) == DecodingConfig(num_beams=2)
     greedy = decoding_of(Run(tmp_path), ["decoding.method=greedy"])
     assert greedy == DecodingConfig(method="greedy")
     assert decoding_of(Run(tmp_path), ()).n_best == 4
-    assert decoding_of(Run(tmp_path), (), beam=3, n_best=2).n_best == 2
+    assert decoding_of(Run(tmp_path), (), num_beams=3, n_best=2).n_best == 2
 
 
 def test_a_file_is_not_written_over_while_it_is_read(run: Path, tmp_path: Path) -> None:
@@ -298,14 +310,14 @@ def test_a_file_is_not_written_over_while_it_is_read(run: Path, tmp_path: Path) 
     path.write_text("1 2 3\n", encoding="utf-8")
     code, _, error = translate(run, "-i", path, "-o", tmp_path / "." / "text")
     assert code == 2
-    assert "wanted different files to read and to write" in error
+    assert "expected different files to read and to write" in error
     assert path.read_text(encoding="utf-8") == "1 2 3\n"
 
 
 def test_a_folder_that_does_not_exist_is_the_callers_mistake(run: Path, tmp_path: Path) -> None:
     code, _, error = translate(run, "-o", tmp_path / "no" / "out", text="1\n")
     assert code == 2
-    assert "wanted to write" in error
+    assert "expected to write" in error
 
 
 def test_a_program_may_write_a_line_and_wait_for_its_answer(run: Path) -> None:
@@ -353,7 +365,7 @@ def test_a_checkpoint_is_named_by_its_number(run: Path) -> None:
     assert translate(run, "--checkpoint", "3", text="1 2\n")[0] == 0
     code, _, error = translate(run, "--checkpoint", "79", text="1 2\n")
     assert code == 2
-    assert "wanted a checkpoint '79'" in error
+    assert "expected a checkpoint '79'" in error
 
 
 def test_a_run_that_is_not_ready_says_how_to_go_on(run: Path, tmp_path: Path) -> None:
@@ -392,7 +404,7 @@ def test_alignments_are_not_written_over_the_text_that_is_read(run: Path, tmp_pa
     for name in ("text", "link"):
         code, _, error = translate(run, "-i", path, "--alignments", tmp_path / name)
         assert code == 2
-        assert "wanted different files to read and to write" in error
+        assert "expected different files to read and to write" in error
     assert path.read_text(encoding="utf-8") == "1 2 3\n"
 
 
@@ -416,13 +428,13 @@ def test_a_line_far_longer_than_those_of_the_training_is_told_before_it_is_trans
 
     copied, text = trained_on_single_words(run, tmp_path / "run"), tmp_path / "text"
     text.write_text(f"1\n{LONG[:-2]}\n\n{LONG}\n", encoding="utf-8")
-    monkeypatch.setattr(Translator, "many", stop)
+    monkeypatch.setattr(Translator, "stream", stop)
     code, _, error = translate(copied, "-i", text)
     assert code == 2
     long, last = error.splitlines()
     assert long == (
         "attlas: line 4: 9 tokens, where training had at most 1: this takes long, and the lines "
-        "around it wait for it; --set decoding.longest_source=1 would read so many of them"
+        "around it wait for it; --set decoding.max_source_length=1 would read so many of them"
     )
     assert "stop here" in last
 
@@ -430,7 +442,7 @@ def test_a_line_far_longer_than_those_of_the_training_is_told_before_it_is_trans
 @pytest.mark.parametrize(
     ("batching", "said"),
     [
-        (3, "wanted a table [batching] in"),
+        (3, "expected a table [batching] in"),
         ({"max_length": "x"}, "config.toml: a whole number; got 'x'"),
     ],
 )
@@ -455,7 +467,7 @@ def test_a_long_line_is_told_with_its_number_also_of_a_file_and_not_where_it_is_
     error = translate(copied, text, "--into", tmp_path / "out", "--window", 2)[2]
     assert f"attlas: {text}: line 3: 9 tokens, where" in error
     assert "9 tokens" not in translate(run, "-i", text)[2]
-    error = translate(copied, "-i", text, "--set", "decoding.longest_source=1")[2]
+    error = translate(copied, "-i", text, "--set", "decoding.max_source_length=1")[2]
     assert "9 tokens" not in error
     assert "line 3: The text is longer than this model is set to read" in error
 
@@ -476,7 +488,7 @@ def test_a_prefix_begins_every_translation_but_those_of_empty_lines(
     code, _, error = translate(*into, "--prefix", "3")
     assert (code, "to be of prefix = 3 2; got prefix = 3" in error) == (2, True)
     code, _, error = translate(run, "--prefix", "never heard", text=text)
-    assert (code, "wanted a prefix of words that the model can write" in error) == (2, True)
+    assert (code, "expected a prefix of words that the model can write" in error) == (2, True)
 
 
 def test_names_that_a_model_has_not_learnt_are_taken_over_from_the_source(
@@ -489,7 +501,7 @@ def test_names_that_a_model_has_not_learnt_are_taken_over_from_the_source(
     rest = recipe.read_text(encoding="utf-8").partition("[vocabulary]")
     table = '[data]\nkind = "files"\ntrain = "train.tsv"\nvalid = "valid.tsv"\n\n'
     text = table + "".join(rest[1:]).replace("size = 64", "size = 9").replace(
-        "updates = 3", "updates = 60\nrate = 2e-2"
+        "max_steps = 3", "max_steps = 60\nlearning_rate = 2e-2"
     )
     (tmp_path / "names.toml").write_text(text, encoding="utf-8")
     folder = tmp_path / "names"

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from attlas.cli.main import app
 from attlas.jobs import checkpointed_output as part
-from attlas.jobs.checkpointed_output import Stamp
+from attlas.jobs.checkpointed_output import FileFingerprint
 from attlas.runs import Run
 from attlas.runs.seal import seal_of
 from support.many_files import DRAWN, contents, progress, translate, written
@@ -25,15 +25,15 @@ def half_done(
     """A file of which four lines are translated, the folder, and what it will come to."""
     (source,) = written(tmp_path, half=9)
     wanted = translate(run, "-i", source, "--window", 2)[1].encode()
-    real = part.Part.add
+    real = part.ResumableOutput.add
 
-    def add(self: part.Part, lines: int, found: bytes) -> None:
+    def add(self: part.ResumableOutput, lines: int, found: bytes) -> None:
         if self.progress.lines == 4:
             raise RuntimeError("the power is gone")
         real(self, lines, found)
 
     with monkeypatch.context() as patched:
-        patched.setattr(part.Part, "add", add)
+        patched.setattr(part.ResumableOutput, "add", add)
         assert translate(run, source, "--into", tmp_path / "out", "--window", 2)[0] == 1
     assert progress(tmp_path / "out" / "half.txt") == 4
     return source, tmp_path / "out", wanted
@@ -81,7 +81,7 @@ def test_what_was_begun_goes_on_where_it_stopped(
 ) -> None:
     source, out, wanted = half_done
     assert contents(out) == {}  # nothing of it shows before it is whole
-    with (part.books(out / source.name) / "lines").open("ab") as file:
+    with (part.progress_dir(out / source.name) / "lines").open("ab") as file:
         file.write(b"half of a wri")  # killed in the middle of one
     code, _, error = translate(run, source, "--into", out, "--window", 2)
     assert code == 0
@@ -101,7 +101,7 @@ def test_an_output_that_was_taken_away_is_made_again(run: Path, tmp_path: Path) 
 @pytest.mark.parametrize(
     ("arguments", "named"),
     [
-        (("--beam", "2"), ["decoding.method = sample", "decoding.method = beam"]),
+        (("--num-beams", "2"), ["decoding.method = sample", "decoding.method = beam"]),
         (("--set", "decoding.seed=4"), ["decoding.seed = 0", "decoding.seed = 4"]),
         (("--window", "3"), ["window = 2", "window = 3"]),
         (("--n-best", "1"), ["n-best lists = False", "n-best lists = True"]),
@@ -113,7 +113,7 @@ def test_a_setting_that_has_changed_is_named_whether_the_file_is_done_or_begun(
     source, out, wanted = half_done
     command = ["translate", str(run), str(source), "--into", str(out)]
     window = () if "--window" in arguments else ("--window", "2")
-    drawn = () if "--beam" in arguments else DRAWN
+    drawn = () if "--num-beams" in arguments else DRAWN
     for state in ("translated as far as line 4", "translated"):
         result = CliRunner().invoke(app, [*command, *window, *drawn, *arguments])
         assert result.exit_code == 2
@@ -139,10 +139,10 @@ def test_another_text_run_or_vocabulary_is_named_too(
     code, _, error = translate(other, source, "--into", out, "--window", 2)
     assert code == 2
     assert "tokenizer.json with other bytes" in error
-    shelf = Run(other).shelf
-    best = str(shelf.named("best"))
-    shelf.write(best, replace(shelf.read(best), seal=seal_of(other)))  # as of a run that has these
-    shelf.point("best", best)
+    store = Run(other).store
+    best = str(store.named("best"))
+    store.write(best, replace(store.read(best), seal=seal_of(other)))  # as of a run that has these
+    store.point("best", best)
     code, _, error = translate(other, source, "--into", out, "--window", 2)
     assert code == 2
     assert "to be of vocabularies = " in error
@@ -157,9 +157,9 @@ def test_another_checkpoint_is_named_with_its_number(
 
     source, out, _ = half_done
     other = Run(Path(shutil.copytree(run, tmp_path / "other")))
-    trained = other.shelf.read("best").model
-    other.shelf.write("00000009", Checkpoint({k: t + 0.5 for k, t in trained.items()}))
-    other.shelf.point("best", "00000009")
+    trained = other.store.read("best").model
+    other.store.write("00000009", Checkpoint({k: t + 0.5 for k, t in trained.items()}))
+    other.store.point("best", "00000009")
     code, _, error = translate(other.path, source, "--into", out, "--window", 2)
     assert code == 2
     assert "checkpoint = 00000003 (" in error
@@ -203,14 +203,14 @@ def test_nor_is_one_that_comes_before_the_end(
     run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
     source, out = two_lines(tmp_path / name), tmp_path / "out"
-    real = part.Part.finish
+    real = part.ResumableOutput.finish
 
-    def finish(self: part.Part, stamp: Stamp | None) -> None:
+    def finish(self: part.ResumableOutput, fingerprint: FileFingerprint | None) -> None:
         self.output.write_text("mine", encoding="utf-8")
-        real(self, stamp)
+        real(self, fingerprint)
 
     with monkeypatch.context() as patched:
-        patched.setattr(part.Part, "finish", finish)
+        patched.setattr(part.ResumableOutput, "finish", finish)
         code, _, error = translate(run, source, "--into", out)
     assert code == 2
     assert "got a file there that was not translated into this folder" in error
@@ -222,20 +222,20 @@ def test_one_of_ours_that_a_kill_left_untold_is_told(
     run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
     source, out = two_lines(tmp_path / name), tmp_path / "out"
-    real = part.Part._keep
+    real = part.ResumableOutput._keep
 
-    def keep(self: part.Part, found: part.Progress) -> None:
+    def keep(self: part.ResumableOutput, found: part.OutputProgress) -> None:
         if found.whole:
             raise RuntimeError("the power is gone")
         real(self, found)
 
     with monkeypatch.context() as patched:
-        patched.setattr(part.Part, "_keep", keep)
+        patched.setattr(part.ResumableOutput, "_keep", keep)
         assert translate(run, source, "--into", out)[0] == 1
     assert (out / name).is_file()
     assert translate(run, source, "--into", out)[0] == 0
-    assert part.Progress.read(
-        json.loads((part.books(out / name) / "progress.json").read_bytes()), "progress"
+    assert part.OutputProgress.read(
+        json.loads((part.progress_dir(out / name) / "progress.json").read_bytes()), "progress"
     ).whole
 
 
@@ -245,7 +245,7 @@ def test_damaged_progress_is_an_error_that_names_the_way_out(
     run: Path, half_done: tuple[Path, Path, bytes], name: str, damage: bytes
 ) -> None:
     source, out, wanted = half_done
-    kept = part.books(out / source.name)
+    kept = part.progress_dir(out / source.name)
     (kept / name).write_bytes(damage)
     code, _, error = translate(run, source, "--into", out, "--window", 2)
     assert code == 2
@@ -258,16 +258,16 @@ def test_damaged_progress_is_an_error_that_names_the_way_out(
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("a.txt",), "wanted FILES --into FOLDER"),
-        (("--into", "out"), "wanted FILES --into FOLDER"),
-        (("--shard", "1/2"), "wanted FILES --into FOLDER"),
+        (("a.txt",), "expected FILES --into FOLDER"),
+        (("--into", "out"), "expected FILES --into FOLDER"),
+        (("--shard", "1/2"), "expected FILES --into FOLDER"),
         (("a.txt", "--into", "out", "-o", "there"), "got FILES --into --output"),
         (("a.txt", "--into", "out", "--alignments", "there"), "got FILES --into --alignments"),
-        (("a.txt", "--into", "out", "--shard", "3/2"), "wanted a shard I/N with I from 1 to N"),
+        (("a.txt", "--into", "out", "--shard", "3/2"), "expected a shard I/N with I from 1 to N"),
         (("a.txt", "--into", "out", "--shard", "half"), "got 'half'"),
         (("a.txt", "--into", "out", "--shard", ""), "got an empty one"),
-        (("a.txt", "--into", "a.txt"), "wanted a folder to translate --into; got the file a.txt"),
-        (("a.txt", "--into", "."), "wanted another folder than that of the files themselves"),
+        (("a.txt", "--into", "a.txt"), "expected a folder to translate --into; got the file a.txt"),
+        (("a.txt", "--into", "."), "expected another folder than that of the files themselves"),
         (("a.txt", "b/a.txt", "--into", "out"), "got a.txt and b/a.txt"),
         (("b", "--into", "out"), "got the folder b"),
         (("nowhere", "--into", "out"), "got no file at nowhere"),
@@ -310,7 +310,7 @@ def test_a_text_that_another_one_would_be_translated_over_is_refused(
     asked = ["translate", str(run), *map(str, texts), "--into", str(into)]
     result = CliRunner().invoke(app, asked)
     assert result.exit_code == 2
-    assert "wanted different files to read and to write" in result.stderr
+    assert "expected different files to read and to write" in result.stderr
     assert (into / "a").read_text(encoding="utf-8") == "1 2\n"
 
 
@@ -368,9 +368,9 @@ def test_what_was_begun_without_a_line_is_begun_anew_by_the_command_that_was_mea
 ) -> None:
     (source,) = written(tmp_path, a=3)
     with monkeypatch.context() as patched:
-        patched.setattr(part.Part, "add", lambda *_: 1 / 0)
+        patched.setattr(part.ResumableOutput, "add", lambda *_: 1 / 0)
         assert translate(run, source, "--into", tmp_path / "out", "--window", 2)[0] == 1
-    assert part.books(tmp_path / "out" / "a.txt").is_dir()
+    assert part.progress_dir(tmp_path / "out" / "a.txt").is_dir()
     code, _, error = translate(run, source, "--into", tmp_path / "out", "--window", 3)
     assert code == 0, error
     wanted = translate(run, "-i", source, "--window", 3)[1].encode()

@@ -17,7 +17,9 @@ def test_a_mistake_in_a_single_text_is_named(run: Path, tmp_path: Path) -> None:
     bad.write_bytes(b"1\n2\n3 \xff 4\n")
     code, _, error = translate(run, bad, "--into", tmp_path / "out")
     assert code == 2
-    assert error.startswith(f"attlas: wanted UTF-8 text in {bad}; got byte 0xff at byte 3 of line")
+    assert error.startswith(
+        f"attlas: expected UTF-8 text in {bad}; got byte 0xff at byte 3 of line"
+    )
     assert error.count("\n") == 1
     assert contents(tmp_path / "out") == {}
 
@@ -72,7 +74,7 @@ def test_what_fails_keeps_no_other_file_from_being_done_and_is_told_at_the_end(
     assert "Traceback" not in error
     *failed, last = error.splitlines()[-len(bad) - 1 :]
     assert last == (
-        f"attlas: wanted all 9 files in {out}; got 3 of them; mend what is told above; the same "
+        f"attlas: expected all 9 files in {out}; got 3 of them; mend what is told above; the same "
         "command then does what is missing"
     )
     for path, line in zip((p for p in sources if p in bad), failed, strict=True):
@@ -122,7 +124,7 @@ def test_a_folder_where_a_file_of_the_books_should_be_keeps_no_other_file_from_b
     run: Path, tmp_path: Path, name: str, done: bool
 ) -> None:
     sources, out = written(tmp_path, a=3, b=4), tmp_path / "out"
-    odd = part.books(out / "a.txt") / name
+    odd = part.progress_dir(out / "a.txt") / name
     if done:
         assert translate(run, sources[0], "--into", out)[0] == 0
         odd.unlink(missing_ok=True)
@@ -156,7 +158,7 @@ def test_an_output_that_may_not_be_looked_at_keeps_no_other_file_from_being_done
             patched.setattr(Path, "exists", exists)
             code, _, error = translate(run, *sources, "--into", out)
         assert code == 2
-        assert f"attlas: {sources[0]} failed: wanted to write {out / 'a.txt'}; got perm" in error
+        assert f"attlas: {sources[0]} failed: expected to write {out / 'a.txt'}; got perm" in error
         assert contents(out).keys() == {"b.txt"}
     assert translate(run, *sources, "--into", out)[0] == 0
 

@@ -101,7 +101,7 @@ def test_books_of_an_earlier_attlas_with_less_of_a_stamp_are_read(
 ) -> None:
     (source,), out = written(tmp_path, a=3), tmp_path / "out"
     assert translate(run, source, "--into", out)[0] == 0
-    record = part.books(out / source.name) / "progress.json"
+    record = part.progress_dir(out / source.name) / "progress.json"
     kept = json.loads(record.read_bytes())
     assert kept["stamp"]["size"] == source.stat().st_size
     for table in (kept, kept["stamp"]):
@@ -118,18 +118,18 @@ def test_a_text_that_is_written_while_it_is_translated_leaves_nothing_behind(
     run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (source,) = written(tmp_path, a=6)
-    real = part.Part.add
+    real = part.ResumableOutput.add
 
-    def add(self: part.Part, lines: int, found: bytes) -> None:
+    def add(self: part.ResumableOutput, lines: int, found: bytes) -> None:
         real(self, lines, found)
         source.write_text("1\n" * 6, encoding="utf-8")
 
     with monkeypatch.context() as patched:
-        patched.setattr(part.Part, "add", add)
+        patched.setattr(part.ResumableOutput, "add", add)
         monkeypatch.setattr(translating_files, "stream_lines", _unbuffered)
         code, _, error = translate(run, source, "--into", tmp_path / "out", "--window", 2)
     assert code == 2
-    assert f"wanted {source} to stay as it is while it is translated" in error
+    assert f"expected {source} to stay as it is while it is translated" in error
     assert contents(tmp_path / "out") == {}
     assert translate(run, source, "--into", tmp_path / "out", "--window", 2)[0] == 0
 

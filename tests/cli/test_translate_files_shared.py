@@ -45,7 +45,7 @@ def test_every_file_is_in_one_shard_whatever_order_they_come_in(
 
 @pytest.mark.parametrize("text", ["0/2", "3/2", "1/0", "1", "/", "1/", "-1/2", "1/2/3", "a/b", ""])
 def test_a_shard_is_one_of_so_many(text: str) -> None:
-    with pytest.raises(AttlasError, match="wanted a shard I/N"):
+    with pytest.raises(AttlasError, match="expected a shard I/N"):
         Shard.parse(text)
 
 
@@ -64,8 +64,8 @@ def test_a_file_that_another_process_is_at_comes_last(
     run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sources, out = written(tmp_path, a=2, b=2), tmp_path / "out"
-    part.books(out / "a.txt").mkdir(parents=True)
-    other = held(part.books(out / "a.txt") / "lock")
+    part.progress_dir(out / "a.txt").mkdir(parents=True)
+    other = held(part.progress_dir(out / "a.txt") / "lock")
     real = translating_files._say
 
     def heard(what: str) -> None:

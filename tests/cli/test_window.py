@@ -42,7 +42,7 @@ def test_a_mistake_comes_after_the_lines_before_it() -> None:
 
     found = windows(lines(), 2, full=True)
     assert [next(found), next(found)] == [["one", "two"], ["three"]]
-    with pytest.raises(AttlasError, match="wanted a fourth"):
+    with pytest.raises(AttlasError, match="expected a fourth"):
         next(found)
 
 

@@ -12,19 +12,19 @@ from hypothesis import strategies as st
 from attlas.corpus_statistics.huggingface import HuggingFaceFolder, HuggingFaceReader
 from attlas.corpus_statistics.readers import (
     ClassifierReader,
-    Look,
-    Text,
+    CorpusText,
+    MapRecord,
     TranslatorReader,
     batches_of,
     cut,
     windows_of,
 )
-from attlas.corpus_statistics.table import COLUMNS, TOKEN_COLUMNS, frames, measured
+from attlas.corpus_statistics.table import COLUMNS, TOKEN_COLUMNS, frames, measure_map
 from attlas.decoding import DecodingConfig
 from attlas.errors import AttlasError
 from attlas.inference import Translator
 from attlas.patterns import causal, everywhere
-from attlas.recording import DenseReading, FactoredReading, Reading
+from attlas.recording import AttentionMap, DenseAttentionMap, FactoredAttentionMap
 from attlas.runs import Run
 from support.labelled_runs import trained as trained_classifier
 from support.minilm import minilm
@@ -63,13 +63,13 @@ kind = "words"
 size = 64
 [model]
 kind = "transformer"
-width = 16
-heads = 2
-feedforward = 24
+embed_dim = 16
+num_heads = 2
+ffn_dim = 24
 encoder_layers = 1
 decoder_layers = 1
 [training]
-updates = 3
+max_steps = 3
 """,
         encoding="utf-8",
     )
@@ -78,13 +78,13 @@ updates = 3
 
 @pytest.fixture(scope="session")
 def classifying(tmp_path_factory):
-    return trained_classifier(tmp_path_factory.mktemp("classifying"), updates=3)
+    return trained_classifier(tmp_path_factory.mktemp("classifying"), max_steps=3)
 
 
 def rows(reader, texts, *, by_token=False, threshold=0.01):
     found = [
-        measured(look, threshold, reader.named(look) if by_token else None)
-        for look in reader.looks(texts)
+        measure_map(record, threshold, reader.named(record) if by_token else None)
+        for record in reader.map_records(texts)
     ]
     found.sort(key=lambda one: one.line)
     (frame,) = frames(found, by_token=by_token, at_once=10**9)
@@ -132,7 +132,7 @@ def test_a_run_that_translates_has_the_same_rows_in_any_company(translating, tar
     texts = [reader.read(i, *pair) for i, pair in enumerate(zip(lines, right, strict=True), 1)]
     assert_same(rows(reader, texts), joined([rows(reader, [text]) for text in texts]))
     found = rows(reader, texts)
-    assert set(zip(found["layer"], found["relation"], strict=True)) == {
+    assert set(zip(found["layer"], found["kind"], strict=True)) == {
         ("encoder.layers.0.self_attention", "self"),
         ("decoder.layers.0.self_attention", "self"),
         ("decoder.layers.0.cross_attention", "cross"),
@@ -161,11 +161,14 @@ def test_a_classifier_has_one_query_of_its_pooling_for_each_text(classifying):
     found = rows(reader, texts, by_token=True)
     pooled = [i for i, layer in enumerate(found["layer"]) if layer == "pooling.attention"]
     assert [found["token"][i] for i in pooled] == ["text"] * 2
-    assert [found["relation"][i] for i in pooled] == ["cross"] * 2
+    assert [found["kind"][i] for i in pooled] == ["cross"] * 2
     assert [found["received"][i] for i in pooled] == [None] * 2
     for table in (found, rows(reader, texts)):  # a learned query stands nowhere
         empty = [
-            [table[name][i] is None for name in ("distance", "on_itself", "on_previous", "on_next")]
+            [
+                table[name][i] is None
+                for name in ("distance", "self_weight", "previous_weight", "next_weight")
+            ]
             for i, layer in enumerate(table["layer"])
         ]
         assert all(
@@ -180,7 +183,10 @@ def test_a_classifier_has_one_query_of_its_pooling_for_each_text(classifying):
 def test_begin_and_end_are_what_is_special_in_a_run(translating, classifying):
     search = DecodingConfig.read({"method": "greedy"}, "the test")
     reader = TranslatorReader(Run(translating), search)
-    found = {look.layer: look.special for look in reader.looks([reader.read(1, "1 2 3", "3 2")])}
+    found = {
+        record.layer: record.special
+        for record in reader.map_records([reader.read(1, "1 2 3", "3 2")])
+    }
     assert found == {
         "encoder.layers.0.self_attention": (3,),
         "decoder.layers.0.self_attention": (0,),
@@ -188,7 +194,7 @@ def test_begin_and_end_are_what_is_special_in_a_run(translating, classifying):
     }
     reader = ClassifierReader(Run(classifying))
     text = reader.read(1, "a very great film")
-    assert {look.special for look in reader.looks([text])} == {(len(text.source) - 1,)}
+    assert {record.special for record in reader.map_records([text])} == {(len(text.source) - 1,)}
 
 
 @pytest.mark.parametrize("kind", ["bert", "gpt2", "llama"])
@@ -208,14 +214,14 @@ def test_the_numbers_are_those_of_the_weights_of_eager_attention(folders, kind):
         i = torch.arange(n)
         expected = {
             "entropy": -torch.special.xlogy(weights, weights).sum(-1).mean(),
-            "peak": weights.amax(-1).mean(),
+            "max_weight": weights.amax(-1).mean(),
             "distance": (weights * (i[:, None] - i).abs()).sum(-1).mean(),
-            "above": (weights > 0.01).sum(-1).double().mean(),
-            "on_first": weights[:, 0].mean(),
-            "on_last": weights[:, -1].mean(),
-            "on_itself": weights.diagonal().mean(),
-            "on_previous": weights.diagonal(-1).sum() / n,
-            "on_next": weights.diagonal(1).sum() / n,
+            "count_above": (weights > 0.01).sum(-1).double().mean(),
+            "first_weight": weights[:, 0].mean(),
+            "last_weight": weights[:, -1].mean(),
+            "self_weight": weights.diagonal().mean(),
+            "previous_weight": weights.diagonal(-1).sum() / n,
+            "next_weight": weights.diagonal(1).sum() / n,
             "received": weights.sum(0).max() / n,
         }
         assert (found["queries"][place], found["slots"][place]) == (n, n)
@@ -227,14 +233,14 @@ def test_the_numbers_are_those_of_the_weights_of_eager_attention(folders, kind):
 def test_a_map_by_hand():
     weights = torch.tensor([[[[1.0, 0.0], [0.5, 0.5], [0.25, 0.75]]]])
 
-    text = Text(7, (5, 6), unread=2)
-    look = Look(text, "here", 0, "cross", DenseReading(weights), (8, 9, 10))
-    one = measured(look, 0.3, ("x", "y", "z"))
-    assert (one.line, one.unread, one.queries, one.slots, one.causal) == (7, 2, 3, 2, False)
+    text = CorpusText(7, (5, 6), unread=2)
+    record = MapRecord(text, "here", 0, "cross", DenseAttentionMap(weights), (8, 9, 10))
+    one = measure_map(record, 0.3, ("x", "y", "z"))
+    assert (one.line, one.unread, one.queries, one.num_keys, one.causal) == (7, 2, 3, 2, False)
     assert one.of_heads["entropy"][0] == pytest.approx((0 + np.log(2) + 0.562335) / 3, abs=1e-6)
-    assert one.of_heads["peak"][0] == pytest.approx((1 + 0.5 + 0.75) / 3)
-    assert one.of_heads["above"][0] == pytest.approx((1 + 2 + 1) / 3)
-    assert one.of_heads["on_first"][0] == pytest.approx(1.75 / 3)
+    assert one.of_heads["max_weight"][0] == pytest.approx((1 + 0.5 + 0.75) / 3)
+    assert one.of_heads["count_above"][0] == pytest.approx((1 + 2 + 1) / 3)
+    assert one.of_heads["first_weight"][0] == pytest.approx(1.75 / 3)
     assert one.of_heads["received"][0] == pytest.approx(1.75 / 3)
     (frame,) = frames([one], by_token=True)
     assert frame["token"] == ["x", "y", "z"]
@@ -245,14 +251,18 @@ def test_a_map_by_hand():
 
 def test_what_needs_a_place_that_nobody_knows_is_empty():
     weights = torch.tensor([[[[0.2, 0.5, 0.3]]]])
-    look = Look(Text(1, (5, 6, 7)), "here", 0, "self", DenseReading(weights), (8,))
+    record = MapRecord(
+        CorpusText(1, (5, 6, 7)), "here", 0, "self", DenseAttentionMap(weights), (8,)
+    )
     for tokens in (None, ("x",)):
-        one = measured(look, 0.3, tokens)
+        one = measure_map(record, 0.3, tokens)
         (frame,) = frames([one], by_token=tokens is not None)
-        for name in ("causal", "distance", "on_itself", "on_previous", "on_next"):
+        for name in ("causal", "distance", "self_weight", "previous_weight", "next_weight"):
             assert frame[name] == [None], name
-        assert frame["peak"] == pytest.approx([0.5])
-        known = measured(replace(look, reading=DenseReading(weights, first=1)), 0.3, tokens)
+        assert frame["max_weight"] == pytest.approx([0.5])
+        known = measure_map(
+            replace(record, attention_map=DenseAttentionMap(weights, query_offset=1)), 0.3, tokens
+        )
         (frame,) = frames([known], by_token=tokens is not None)
         assert frame["distance"] == pytest.approx([0.5])
         assert frame["causal"] == [False]
@@ -333,24 +343,24 @@ def test_a_text_that_is_cut_out_of_a_batch_is_the_same_text(seed, queries, slots
         queries = slots
     query, keys = torch.randn(2, 2, queries + 2, 4), torch.randn(2, 1, slots + 2, 4)
     pattern = causal if looks_back else everywhere
-    real = torch.ones(2, slots + 2, dtype=torch.bool)
-    real[0, slots:] = False
+    token_mask = torch.ones(2, slots + 2, dtype=torch.bool)
+    token_mask[0, slots:] = False
     mask = torch.randn(1, 2, queries + 2, slots + 2) if bias else None
-    whole = FactoredReading(query, keys, 0.5, pattern, 0, real, mask)
+    whole = FactoredAttentionMap(query, keys, 0.5, pattern, 0, token_mask, mask)
     alone = cut(whole, 0, queries, slots)
     assert alone.shape == (1, 2, queries, slots)
     torch.testing.assert_close(alone.weights(), whole.weights()[:1, :, :queries, :slots])
-    dense = cut(DenseReading(whole.weights()), 0, queries, slots)
+    dense = cut(DenseAttentionMap(whole.weights()), 0, queries, slots)
     torch.testing.assert_close(dense.weights(), alone.weights())
-    assert bool(alone.seen(0, queries).any())
+    assert bool(alone.allowed_rows(0, queries).any())
 
 
 def test_a_reading_of_another_kind_is_not_cut():
-    class Turned(DenseReading):
+    class Turned(DenseAttentionMap):
         def at(self, row):
-            return create_autospec(Reading, instance=True)
+            return create_autospec(AttentionMap, instance=True)
 
-    with pytest.raises(AttlasError, match=r"a reading of attlas; got .*observe with attlas"):
+    with pytest.raises(AttlasError, match=r"an attention map of attlas; got .*observe with attlas"):
         cut(Turned(torch.ones(1, 1, 2, 2)), 0, 1, 1)
 
 
@@ -363,7 +373,7 @@ def test_a_reading_of_another_kind_is_not_cut():
 def test_who_goes_on_after_a_window_finds_the_windows_of_who_never_stopped(
     widths, lines, tokens, data
 ):
-    texts = [w and Text(i, (0,) * w) for i, w in enumerate(widths, 1)]
+    texts = [w and CorpusText(i, (0,) * w) for i, w in enumerate(widths, 1)]
     windows = list(windows_of(texts, lines=lines, tokens=tokens))
     assert sum(window.lines for window in windows) == len(texts)
     assert [t for window in windows for t in window.texts] == [t for t in texts if t]
@@ -387,19 +397,19 @@ def test_what_is_drawn_anew_at_each_loading_is_no_part_of_the_checksum(folders):
 def test_layers_are_chosen_by_path_or_pattern(folders):
     reader = HuggingFaceReader(HuggingFaceFolder(folders["bart"]))
     texts = [reader.read(1, TEXTS[0])]
-    chosen = {look.layer for look in reader.looks(texts, ["*encoder_attn"])}
+    chosen = {record.layer for record in reader.map_records(texts, ["*encoder_attn"])}
     assert chosen == {"model.decoder.layers.0.encoder_attn"}
     with pytest.raises(AttlasError, match="of which it has none"):
-        list(reader.looks(texts, ["nonsense"]))
+        list(reader.map_records(texts, ["nonsense"]))
 
 
 def test_a_layer_that_does_not_look_from_token_to_token_is_refused(folders):
     reader = HuggingFaceReader(HuggingFaceFolder(folders["gpt2"]))
     texts = [reader.read(1, TEXTS[0])]
-    real = reader._run
-    reader._run = lambda batch: real([batch[0], Text(2, batch[0].source)])
+    token_mask = reader._run
+    reader._run = lambda batch: token_mask([batch[0], CorpusText(2, batch[0].source)])
     with pytest.raises(AttlasError, match="1 × 8 × 8 texts, queries and slots; got 2 × 8 × 8"):
-        list(reader.looks(texts))
+        list(reader.map_records(texts))
 
 
 def test_what_an_encoder_decoder_writes_is_its_own_greedy_text(folders):
@@ -425,7 +435,9 @@ def test_the_real_minilm_has_its_previous_token_head():
     reader = HuggingFaceReader(HuggingFaceFolder(minilm()))
     texts = [reader.read(i, text) for i, text in enumerate(TEXTS, 1)]
     frame = rows(reader, texts)
-    on_previous = np.zeros((6, 12))
-    for layer, head, value in zip(frame["layer"], frame["head"], frame["on_previous"], strict=True):
-        on_previous[int(layer.split(".")[2]), head] += value / len(texts)
-    assert np.unravel_index(on_previous.argmax(), on_previous.shape) == (0, 2)
+    previous_weight = np.zeros((6, 12))
+    for layer, head, value in zip(
+        frame["layer"], frame["head"], frame["previous_weight"], strict=True
+    ):
+        previous_weight[int(layer.split(".")[2]), head] += value / len(texts)
+    assert np.unravel_index(previous_weight.argmax(), previous_weight.shape) == (0, 2)

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from attlas.corpus_statistics.huggingface import HuggingFaceFolder, HuggingFaceReader
-from attlas.corpus_statistics.table import ALSO, frames, measured
+from attlas.corpus_statistics.table import ALSO, frames, measure_map
 from attlas.errors import AttlasError
 from attlas.recording import observe
 from support.small_models import SIZE, model, saved, tokenizer
@@ -67,7 +67,7 @@ def test_settings_of_generation_that_shape_its_answer_alone_change_nothing(tmp_p
 def test_a_path_that_no_module_has_is_told_before_anything_is_read(tmp_path):
     reader = reader_of(saved(tmp_path / "bart", "bart"))
     with pytest.raises(AttlasError, match=r"got \['typo.\*'\], of which it has none"):
-        list(reader.looks([reader.read(1, "a b c")], ["model.encoder.*", "typo.*"]))
+        list(reader.map_records([reader.read(1, "a b c")], ["model.encoder.*", "typo.*"]))
 
 
 def test_a_target_is_shifted_behind_the_token_that_begins_it_where_the_model_cannot(tmp_path):
@@ -75,8 +75,8 @@ def test_a_target_is_shifted_behind_the_token_that_begins_it_where_the_model_can
     assert not hasattr(reader.model, "prepare_decoder_input_ids_from_labels")
     text = reader.read(1, "the cat", "a big dog")
     assert text.asked == (3, *text.wanted[:-1])
-    looks = [look for look in reader.looks([text]) if look.relation == "cross"]
-    assert [look.reading.shape[2:] for look in looks] == [(5, 4)]
+    map_records = [record for record in reader.map_records([text]) if record.kind == "cross"]
+    assert [record.attention_map.shape[2:] for record in map_records] == [(5, 4)]
     for settings in (reader.model.config, reader.model.generation_config):
         settings.decoder_start_token_id = None
     with pytest.raises(AttlasError, match="got no decoder_start_token_id in"):
@@ -91,7 +91,7 @@ def test_a_tokenizer_of_another_model_is_explained_where_it_writes_and_where_it_
     reader = reader_of(tmp_path / "bart")
     for target in (None, "a dog"):
         with pytest.raises(AttlasError, match="check that the tokenizer is that of the model"):
-            list(reader.looks([reader.read(1, "the cat", target)]))
+            list(reader.map_records([reader.read(1, "the cat", target)]))
 
 
 def test_a_want_of_memory_is_no_mistake_in_the_texts(tmp_path, monkeypatch):
@@ -159,18 +159,18 @@ def test_the_whole_model_looks_where_it_looks_without_its_logits(tmp_path, kind)
     made = []
     watching = head.register_forward_hook(lambda *found: made.append(found[-1].numel()))
     text = reader.read(1, "the cat sat", "a dog ran in")
-    looks = list(reader.looks([text]))
+    map_records = list(reader.map_records([text]))
     assert sum(made) == 0
     watching.remove()
     source, asked = torch.tensor([text.source]), torch.tensor([text.asked])
     with torch.no_grad(), observe(reader.model) as trace:
         logits = reader.model(input_ids=source, decoder_input_ids=asked).logits
     assert logits.shape == (1, len(text.asked), SIZE)  # and the head has its tokens again
-    assert [look.layer for look in looks] == list(trace.layers)
-    for look in looks:
-        (whole,) = trace.calls(look.layer)
-        torch.testing.assert_close(look.reading.weights(), whole.weights())
-    assert {look.relation for look in looks} == {"self", "cross"}
+    assert [record.layer for record in map_records] == list(trace.layers)
+    for record in map_records:
+        (whole,) = trace.calls(record.layer)
+        torch.testing.assert_close(record.attention_map.weights(), whole.weights())
+    assert {record.kind for record in map_records} == {"self", "cross"}
 
 
 @pytest.mark.parametrize("kind", ["t5", "bart", "bert+bert", "bert+gpt2"])
@@ -180,7 +180,7 @@ def test_an_encoder_decoder_looks_where_transformers_itself_says(tmp_path, kind)
     folder = folder_of(tmp_path / "model", kind)
     reader = reader_of(folder)
     text = reader.read(1, "the cat sat", "a dog ran in")
-    found = [look.reading.weights() for look in reader.looks([text])]
+    found = [record.attention_map.weights() for record in reader.map_records([text])]
     eager = AutoModelForSeq2SeqLM.from_pretrained(folder, attn_implementation="eager").eval()
     source, asked = torch.tensor([text.source]), torch.tensor([text.asked])
     with torch.no_grad():
@@ -198,7 +198,7 @@ def test_a_decoder_alone_is_read_without_its_head(tmp_path):
     folder = saved(tmp_path / "gpt2", "gpt2")
     reader = reader_of(folder)
     text = reader.read(1, "the cat sat")
-    found = {look.layer: look.reading.weights() for look in reader.looks([text])}
+    found = {record.layer: record.attention_map.weights() for record in reader.map_records([text])}
     whole = AutoModelForCausalLM.from_pretrained(folder).eval()
     with torch.no_grad(), observe(whole) as trace:
         whole(torch.tensor([text.source]))
@@ -213,9 +213,11 @@ def test_a_target_is_cut_to_the_positions_of_a_decoder_with_settings_of_its_own(
     reader = reader_of(put_together(tmp_path / "model", decoder))
     text = reader.read(1, "red", "a dog " * 20)
     assert (len(text.wanted), text.unread) == (18, 42 - 18)
-    assert {look.reading.shape[2] for look in reader.looks([text]) if "decoder" in look.layer} == {
-        18
-    }
+    assert {
+        record.attention_map.shape[2]
+        for record in reader.map_records([text])
+        if "decoder" in record.layer
+    } == {18}
 
 
 @pytest.mark.parametrize("kind", ["bert", "gpt2", "bart"])
@@ -223,23 +225,25 @@ def test_further_columns_are_what_the_weights_say(tmp_path, kind):
     reader = reader_of(saved(tmp_path / kind, kind))
     target = "a nonsense dog" if kind == "bart" else None
     text = reader.read(1, "the cat sat on a nonsense mat", target)
-    looks = list(reader.looks([text]))
-    for look in looks:
-        side = text.asked if "decoder" in look.layer and look.relation == "self" else text.source
+    map_records = list(reader.map_records([text]))
+    for record in map_records:
+        side = text.asked if "decoder" in record.layer and record.kind == "self" else text.source
         special = [place for place, id_ in enumerate(side) if id_ in (0, 2, 3)]
-        assert look.special == tuple(special)
-        weights = look.reading.weights()[0].double()
-        one = measured(look, 0.01, reader.named(look), ALSO)
-        on_special = weights[..., special].sum(-1)
-        np.testing.assert_allclose(one.of_queries["on_special"], on_special, atol=1e-6)
-        np.testing.assert_allclose(one.of_heads["on_special"], on_special.mean(-1), atol=1e-6)
-        gini = look.reading.concentration()[0]
-        np.testing.assert_allclose(one.of_queries["concentration"], gini, atol=1e-6)
-        visible = look.reading.visible()[0].double().mean(-1)
-        np.testing.assert_allclose(one.of_heads["visible"], visible)
+        assert record.special == tuple(special)
+        weights = record.attention_map.weights()[0].double()
+        one = measure_map(record, 0.01, reader.named(record), ALSO)
+        special_weight = weights[..., special].sum(-1)
+        np.testing.assert_allclose(one.of_queries["special_weight"], special_weight, atol=1e-6)
+        np.testing.assert_allclose(
+            one.of_heads["special_weight"], special_weight.mean(-1), atol=1e-6
+        )
+        gini = record.attention_map.gini()[0]
+        np.testing.assert_allclose(one.of_queries["gini"], gini, atol=1e-6)
+        num_visible = record.attention_map.num_visible()[0].double().mean(-1)
+        np.testing.assert_allclose(one.of_heads["num_visible"], num_visible)
         (frame,) = frames([one], by_token=True, also=ALSO)
         assert list(frame)[-2:] == list(ALSO)
-        assert {len(values) for values in frame.values()} == {on_special.numel()}
+        assert {len(values) for values in frame.values()} == {special_weight.numel()}
 
 
 def test_a_token_for_everything_is_special_though_it_is_the_unknown_one_too(tmp_path):
@@ -273,7 +277,9 @@ def test_the_types_of_tokens_are_read_and_padded_where_the_model_tells_them_apar
     assert told == [[2, 0, 0, 0, 0], [2, 0, 0, 1, 1]]
 
     def peaks(text):
-        return [float(look.reading.peak().sum()) for look in reader.looks([text])]
+        return [
+            float(record.attention_map.max_weight().sum()) for record in reader.map_records([text])
+        ]
 
     assert peaks(texts[0]) != pytest.approx(peaks(replace(texts[0], types=None)), abs=1e-6)
     assert reader_of(folders["bart"]).read(1, "the cat").types is None

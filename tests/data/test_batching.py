@@ -56,7 +56,9 @@ def test_packing_holds_little_more_than_what_is_packed():
 
 @given(lengths=LENGTHS, tokens=st.integers(42, 300), rows=st.none() | st.integers(1, 9))
 def test_each_pair_is_in_one_batch_and_no_batch_is_over_budget(lengths, tokens, rows):
-    batches = Batches(corpus(lengths), BatchingConfig(tokens=tokens, rows=rows, max_length=40), 1)
+    batches = Batches(
+        corpus(lengths), BatchingConfig(max_tokens=tokens, rows=rows, max_length=40), 1
+    )
     epoch = batches.epoch(3)
     assert sorted(i for batch in epoch for i in batch) == list(range(len(lengths)))
     for indices in epoch:
@@ -74,13 +76,13 @@ def test_a_batch_holds_what_the_corpus_holds_framed_and_padded(lengths):
         assert batch.indices == indices
         for row, i in enumerate(indices):
             source, target = encoded.source[i].tolist(), encoded.target[i].tolist()
-            assert batch.source[row][batch.source_real[row]].tolist() == [*source, END]
-            assert batch.target[row][batch.target_real[row]].tolist() == [BEGIN, *target, END]
-            assert batch.source_real[row].sum() == len(source) + 1
-        assert (batch.source[~batch.source_real] == PAD).all()
-        assert (batch.target[~batch.target_real] == PAD).all()
-        assert batch.source_real[:, 0].all()  # padding is on the right alone
-        assert (batch.source_real[:, :-1] >= batch.source_real[:, 1:]).all()
+            assert batch.source[row][batch.source_mask[row]].tolist() == [*source, END]
+            assert batch.target[row][batch.target_mask[row]].tolist() == [BEGIN, *target, END]
+            assert batch.source_mask[row].sum() == len(source) + 1
+        assert (batch.source[~batch.source_mask] == PAD).all()
+        assert (batch.target[~batch.target_mask] == PAD).all()
+        assert batch.source_mask[:, 0].all()  # padding is on the right alone
+        assert (batch.source_mask[:, :-1] >= batch.source_mask[:, 1:]).all()
         assert batch.tokens == sum(lengths[i][1] + 1 for i in indices)
 
 
@@ -93,16 +95,16 @@ def test_a_cut_target_has_no_end_and_a_cut_source_has_one_as_in_a_search(lengths
         for row, i in enumerate(indices):
             source, target = encoded.source[i].tolist(), encoded.target[i].tolist()
             ended = [END] if len(target) <= most else []
-            assert batch.source[row][batch.source_real[row]].tolist() == [*source[:most], END]
-            assert batch.target[row][batch.target_real[row]].tolist() == [
+            assert batch.source[row][batch.source_mask[row]].tolist() == [*source[:most], END]
+            assert batch.target[row][batch.target_mask[row]].tolist() == [
                 BEGIN, *target[:most], *ended,
             ]  # fmt: skip
-            assert batch.target_real[row].sum() == 1 + len(target[:most]) + len(ended)
+            assert batch.target_mask[row].sum() == 1 + len(target[:most]) + len(ended)
 
 
 def test_the_order_is_a_function_of_seed_and_epoch_alone():
     encoded = corpus([(n % 13, n % 7) for n in range(200)])
-    config = BatchingConfig(tokens=100, max_length=20)
+    config = BatchingConfig(max_tokens=100, max_length=20)
 
     def epochs(seed, order):
         batches = Batches(encoded, config, seed)
@@ -117,7 +119,7 @@ def test_the_order_is_a_function_of_seed_and_epoch_alone():
 
 
 def test_pairs_of_one_length_meet_others_in_each_epoch():
-    batches = Batches(corpus([(5, 5)] * 100), BatchingConfig(tokens=70, max_length=20), 1)
+    batches = Batches(corpus([(5, 5)] * 100), BatchingConfig(max_tokens=70, max_length=20), 1)
     companions = [set(next(b for b in batches.epoch(n) if 0 in b)) for n in range(5)]
     assert len(set.union(*companions)) > 20
 
@@ -125,7 +127,7 @@ def test_pairs_of_one_length_meet_others_in_each_epoch():
 @pytest.mark.parametrize("overlong", ["skip", "cut"])
 def test_an_overlong_pair_is_named_by_line_and_skipped_or_cut(overlong):
     encoded = corpus([(3, 4), (100_000, 2), (2, 90), (4, 3)])
-    config = BatchingConfig(tokens=64, max_length=30, overlong=overlong)
+    config = BatchingConfig(max_tokens=64, max_length=30, overlong=overlong)
     batches = Batches(encoded, config, 1)
     done = "left out" if overlong == "skip" else "cut"
     assert f"{done} 2 with more than 30 tokens" in str(batches.report)
@@ -136,7 +138,7 @@ def test_an_overlong_pair_is_named_by_line_and_skipped_or_cut(overlong):
     for batch in batches.epoch(0):
         held = batches.batch(batch)
         assert max(held.source.numel(), held.target.numel()) <= 64
-        assert held.source[0, int(held.source_real[0].sum()) - 1] == END
+        assert held.source[0, int(held.source_mask[0].sum()) - 1] == END
 
 
 def test_nothing_short_enough_is_an_error():
@@ -148,8 +150,8 @@ def test_nothing_short_enough_is_an_error():
 
 def test_a_pair_must_fit_into_the_budget():
     with pytest.raises(AttlasError, match=r"max_length of 62 or less.*got 63"):
-        BatchingConfig.read({"tokens": 64, "max_length": 63}, "recipe.toml")
-    assert BatchingConfig(tokens=64, max_length=62).max_length == 62
+        BatchingConfig.read({"max_tokens": 64, "max_length": 63}, "recipe.toml")
+    assert BatchingConfig(max_tokens=64, max_length=62).max_length == 62
 
 
 @given(
@@ -192,11 +194,11 @@ def test_little_of_a_batch_of_real_text_is_padding(multi30k):
     batches = Batches(encode_corpus(*multi30k), BatchingConfig(), 1)
     held = [batches.batch(indices) for indices in batches.epoch(0)]
     sides = {
-        "source": [batch.source_real for batch in held],
-        "target": [batch.target_real for batch in held],
+        "source": [batch.source_mask for batch in held],
+        "target": [batch.target_mask for batch in held],
     }
-    for name, real in sides.items():
-        fill = sum(int(r.sum()) for r in real) / sum(r.numel() for r in real)
+    for name, token_mask in sides.items():
+        fill = sum(int(r.sum()) for r in token_mask) / sum(r.numel() for r in token_mask)
         assert fill > 0.9, name
     assert Counter(i for batch in held for i in batch.indices) == Counter(range(29_000))
 

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from attlas.data import Corpus, LabelledCorpus, LabelledTexts, Pair, corpus_of, labelled_corpus_of
-from attlas.data.base import held_back, overlap_told
+from attlas.data.base import overlap_told, split_validation
 from attlas.data.corpus import Labelled
 from attlas.errors import AttlasError
 
@@ -30,7 +30,7 @@ def test_no_source_is_on_both_sides_and_no_pair_is_lost(
     pairs: list[tuple[str, str]], share: float, seed: int
 ) -> None:
     try:
-        rest, part = held_back(corpus(pairs), share, seed)
+        rest, part = split_validation(corpus(pairs), share, seed)
     except AttlasError:
         return  # too few different sources to part
     assert not set(rest.sources) & set(part.sources)
@@ -47,12 +47,12 @@ def test_pairs_are_parted_as_labelled_texts_are(
 ) -> None:
     alike = [(source, "one label") for source, _ in pairs]
     try:
-        ours = held_back(corpus(pairs), size, seed)
+        ours = split_validation(corpus(pairs), size, seed)
     except AttlasError:
         with pytest.raises(AttlasError):
-            held_back(texts(alike), size, seed)
+            split_validation(texts(alike), size, seed)
         return
-    theirs = held_back(texts(alike), size, seed)
+    theirs = split_validation(texts(alike), size, seed)
     assert [side.lines for side in ours] == [side.places for side in theirs]
 
 
@@ -61,7 +61,7 @@ def test_of_every_label_a_text_is_left_to_learn_it_from(
     pairs: list[tuple[str, str]], size: int, seed: int
 ) -> None:
     try:
-        rest, part = held_back(texts(pairs), size, seed)
+        rest, part = split_validation(texts(pairs), size, seed)
     except AttlasError:
         return  # too few different texts to part
     assert set(part.labels) <= set(rest.labels)
@@ -70,10 +70,10 @@ def test_of_every_label_a_text_is_left_to_learn_it_from(
 
 def test_a_label_with_a_single_text_is_trained_on_whatever_the_seed() -> None:
     rare = texts([*((f"text {n}", "often") for n in range(9)), ("text 9", "once")])
-    parted = [held_back(rare, 5, seed) for seed in range(20)]
+    parted = [split_validation(rare, 5, seed) for seed in range(20)]
     assert all(rest.labels.count("once") == 1 and len(part) == 5 for rest, part in parted)
     with pytest.raises(AttlasError, match="got 3 texts, all of them needed to train on"):
-        held_back(texts([("a", "x"), ("b", "y"), ("c", "z")]), 1, 1)
+        split_validation(texts([("a", "x"), ("b", "y"), ("c", "z")]), 1, 1)
 
 
 @given(order=st.permutations(range(20)), seed=st.integers(0, 9))
@@ -81,15 +81,15 @@ def test_which_pairs_are_held_back_does_not_depend_on_their_order(
     order: list[int], seed: int
 ) -> None:
     pairs = [(f"source {n}", f"target {n}") for n in range(20)]
-    _, part = held_back(corpus(pairs), 5, seed)
-    _, other = held_back(corpus([pairs[place] for place in order]), 5, seed)
+    _, part = split_validation(corpus(pairs), 5, seed)
+    _, other = split_validation(corpus([pairs[place] for place in order]), 5, seed)
     assert set(part.pairs) == set(other.pairs)
 
 
 @pytest.mark.parametrize("seed", range(5))
 def test_sources_that_differ_in_white_space_alone_are_on_one_side(seed: int) -> None:
     pairs = [("a  cat", "x"), ("a cat ", "y"), (" a\tcat", "z"), ("a dog", "v"), ("a bird", "w")]
-    rest, part = held_back(corpus(pairs), 3, seed)
+    rest, part = split_validation(corpus(pairs), 3, seed)
     cats = {"a  cat", "a cat ", " a\tcat"}
     assert sum(bool(cats & set(side.sources)) for side in (rest, part)) == 1
     assert "2 repetitions of a source, held back or trained on with it" in str(rest.report)
@@ -111,12 +111,12 @@ def test_what_cannot_be_parted_is_an_error(
     pairs: list[tuple[str, str]], size: int, said: str
 ) -> None:
     with pytest.raises(AttlasError, match=said):
-        held_back(corpus(pairs), size, 1)
+        split_validation(corpus(pairs), size, 1)
 
 
 def test_what_is_held_back_is_no_part_of_what_is_trained_on() -> None:
     whole = corpus([(f"source {n % 7}", str(n)) for n in range(20)])
-    rest, part = held_back(whole, 0.3, 1)
+    rest, part = split_validation(whole, 0.3, 1)
     assert overlap_told(rest, part) is part
     told = overlap_told(whole, part).report.remarks
     assert told == (f"{len(part)} sources of it in the training data as well",)

@@ -48,7 +48,7 @@ def test_each_text_is_in_one_batch_with_its_label_and_no_batch_is_over_budget(
     lengths: list[int], tokens: int, epoch: int
 ) -> None:
     texts = encoded(lengths)
-    batches = LabelledBatches(texts, BatchingConfig(tokens=tokens, max_length=40), 1)
+    batches = LabelledBatches(texts, BatchingConfig(max_tokens=tokens, max_length=40), 1)
     order = batches.epoch(epoch)
     assert sorted(i for batch in order for i in batch) == list(range(len(lengths)))
     for indices in order:
@@ -57,16 +57,16 @@ def test_each_text_is_in_one_batch_with_its_label_and_no_batch_is_over_budget(
         assert batch.tokens == len(indices)
         assert batch.labels.tolist() == [texts.labels[i] for i in indices]
         for row, i in enumerate(indices):
-            ids = batch.source[row][batch.source_real[row]].tolist()
+            ids = batch.source[row][batch.source_mask[row]].tolist()
             assert ids == [*texts.source[i].tolist(), END]
     assert batches.epoch(epoch) == order
 
 
 def test_texts_of_like_length_share_a_batch() -> None:
-    config = BatchingConfig(tokens=200, max_length=50)
+    config = BatchingConfig(max_tokens=200, max_length=50)
     batches = LabelledBatches(encoded(list(range(40)) * 5), config, 1)
-    real = torch.cat([batches.batch(rows).source_real.flatten() for rows in batches.epoch(0)])
-    assert real.float().mean() > 0.8
+    token_mask = torch.cat([batches.batch(rows).source_mask.flatten() for rows in batches.epoch(0)])
+    assert token_mask.float().mean() > 0.8
 
 
 @pytest.mark.parametrize(("overlong", "left"), [("skip", 1), ("cut", 2)])

@@ -16,7 +16,7 @@ from attlas.data import (
     Labels,
     labelled_corpus_of,
 )
-from attlas.data.base import held_back
+from attlas.data.base import split_validation
 from attlas.errors import AttlasError
 
 
@@ -43,7 +43,7 @@ def test_no_text_is_on_both_sides_and_none_is_lost(
     texts: list[str], share: float, seed: int
 ) -> None:
     try:
-        rest, part = held_back(corpus(texts), share, seed)
+        rest, part = split_validation(corpus(texts), share, seed)
     except AttlasError:
         return  # too few different texts to part
     assert not set(rest.texts) & set(part.texts)
@@ -58,7 +58,7 @@ def test_of_different_texts_just_so_many_are_held_back(
     count: int, data: st.DataObject, seed: int
 ) -> None:
     size = data.draw(st.integers(1, count - 2))  # one of each label stays
-    _, part = held_back(corpus([f"text {n}" for n in range(count)]), size, seed)
+    _, part = split_validation(corpus([f"text {n}" for n in range(count)]), size, seed)
     assert len(part) == size
 
 
@@ -67,19 +67,19 @@ def test_which_texts_are_held_back_does_not_depend_on_their_order(
     order: list[int], seed: int
 ) -> None:
     texts = [f"text {n}" for n in range(20)]
-    _, part = held_back(corpus(texts), 5, seed)
-    _, other = held_back(corpus([texts[place] for place in order]), 5, seed)
+    _, part = split_validation(corpus(texts), 5, seed)
+    _, other = split_validation(corpus([texts[place] for place in order]), 5, seed)
     assert set(part.texts) == set(other.texts)
 
 
 def test_another_seed_holds_back_other_texts() -> None:
     texts = [f"text {n}" for n in range(100)]
-    chosen = {held_back(corpus(texts), 20, seed)[1].texts for seed in range(5)}
+    chosen = {split_validation(corpus(texts), 20, seed)[1].texts for seed in range(5)}
     assert len(chosen) == 5
 
 
 def test_copies_are_told() -> None:
-    rest, part = held_back(
+    rest, part = split_validation(
         corpus(["a", "b", "a", "a", "c"], ["pos", "pos", "neg", "pos", "pos"]), 1, 1
     )
     assert (
@@ -98,7 +98,7 @@ def test_copies_are_told() -> None:
 )
 def test_what_cannot_be_parted_is_an_error(texts: list[str], size: int, said: str) -> None:
     with pytest.raises(AttlasError, match=said):
-        held_back(corpus(texts), size, 1)
+        split_validation(corpus(texts), size, 1)
 
 
 def test_a_text_becomes_one_line_and_an_empty_one_is_left_out_and_told() -> None:

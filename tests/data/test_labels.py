@@ -7,8 +7,8 @@ from attlas.data import (
     LabelledTexts,
     LabelledVocabularies,
     Labels,
+    describe_labels,
     labelled_corpus_of,
-    labels_told,
 )
 from attlas.errors import AttlasError
 
@@ -19,13 +19,13 @@ def corpus(*labels):
 
 
 def test_labels_are_told_with_their_number_the_commonest_first():
-    told = labels_told(corpus(*["neg"] * 1_500, "so-so", *["pos"] * 1_500))
+    told = describe_labels(corpus(*["neg"] * 1_500, "so-so", *["pos"] * 1_500))
     assert told == "labels: neg (1,500), pos (1,500), so-so (1)"
 
 
 def test_of_many_labels_the_first_are_told_and_how_many_there_are():
     many = [f"id {n:04}" for n in range(2_000)]
-    told = labels_told(corpus(*many, many[-1]))
+    told = describe_labels(corpus(*many, many[-1]))
     assert told.startswith("labels: id 1999 (2), id 0000 (1), ")
     assert told.endswith(", … (2,000 in all)")
     assert len(told) < 300

@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from attlas.data import BEGIN, END, PAD, UNKNOWN, Characters, Words
-from attlas.data.vocabulary import load_listed
+from attlas.data.vocabulary import load_list_vocabulary
 from attlas.errors import AttlasError
 
 
@@ -76,7 +76,7 @@ def test_a_repeated_token_is_an_error():
 @pytest.mark.parametrize("kind", [Words, Characters])
 def test_what_was_saved_is_read_back(tmp_path, kind):
     kind.built(["a é\u2028 b", "a"], 10).save(tmp_path / "source.json")
-    again = load_listed(tmp_path / "source.json")
+    again = load_list_vocabulary(tmp_path / "source.json")
     assert type(again) is kind
     assert again.tokens == kind.built(["a é\u2028 b", "a"], 10).tokens
 
@@ -101,4 +101,4 @@ def test_what_was_saved_is_read_back(tmp_path, kind):
 def test_a_file_that_holds_no_list_of_tokens_is_damaged(tmp_path, content):
     (tmp_path / "source.json").write_text(content)
     with pytest.raises(AttlasError, match=r"got .*source\.json, which is damaged"):
-        load_listed(tmp_path / "source.json")
+        load_list_vocabulary(tmp_path / "source.json")

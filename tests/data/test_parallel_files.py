@@ -211,7 +211,7 @@ def test_columns_are_chosen_by_number_or_by_the_names_of_a_header(tmp_path):
     with pytest.raises(AttlasError, match="a column named 'fr'"):
         read_pairs([path], ("en", "fr"))
     path = put(tmp_path / "b.tsv", "en\tde\ten\none\teins\ttwo\n")
-    with pytest.raises(AttlasError, match="wanted one column named 'en' in line 1"):
+    with pytest.raises(AttlasError, match="expected one column named 'en' in line 1"):
         read_pairs([path], ("en", "de"))
     assert read_pairs([path], (3, 2)).pairs[-1] == Pair("two", "eins")
 

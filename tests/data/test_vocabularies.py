@@ -18,16 +18,16 @@ PAIRS = [Pair("the old dog", "der alte Hund"), Pair("the new cat", "die neue Kat
 KINDS = {"bpe": Subwords, "unigram": Subwords, "words": Words, "characters": Characters}
 
 
-@pytest.mark.parametrize("joint", [True, False])
+@pytest.mark.parametrize("shared", [True, False])
 @pytest.mark.parametrize("kind", sorted(KINDS))
-def test_what_is_saved_is_loaded_as_it_was(tmp_path, kind, joint):
-    built = build_vocabularies(VocabularyConfig(kind=kind, size=320, joint=joint), PAIRS)
+def test_what_is_saved_is_loaded_as_it_was(tmp_path, kind, shared):
+    built = build_vocabularies(VocabularyConfig(kind=kind, size=320, shared=shared), PAIRS)
     built.save(tmp_path / "run")
     suffix = "model" if KINDS[kind] is Subwords else "json"
-    names = [f"tokenizer.{suffix}"] if joint else [f"source.{suffix}", f"target.{suffix}"]
+    names = [f"tokenizer.{suffix}"] if shared else [f"source.{suffix}", f"target.{suffix}"]
     assert sorted(path.name for path in (tmp_path / "run").iterdir()) == names
     loaded = Vocabularies.load(tmp_path / "run")
-    assert built.joint == loaded.joint == joint
+    assert built.shared == loaded.shared == shared
     for ours, theirs in ((built.source, loaded.source), (built.target, loaded.target)):
         assert type(theirs) is KINDS[kind]
         assert len(ours) == len(theirs)
@@ -36,16 +36,16 @@ def test_what_is_saved_is_loaded_as_it_was(tmp_path, kind, joint):
 
 
 def test_joint_knows_both_languages_and_separate_each_its_own():
-    joint = build_vocabularies(VocabularyConfig(kind="words"), PAIRS)
-    assert joint.source.decode(joint.source.encode("the Hund")) == "the Hund"
-    separate = build_vocabularies(VocabularyConfig(kind="words", joint=False), PAIRS)
+    shared = build_vocabularies(VocabularyConfig(kind="words"), PAIRS)
+    assert shared.source.decode(shared.source.encode("the Hund")) == "the Hund"
+    separate = build_vocabularies(VocabularyConfig(kind="words", shared=False), PAIRS)
     assert separate.source.decode(separate.source.encode("the Hund")) == "the <unk>"
     assert separate.target.decode(separate.target.encode("der Hund")) == "der Hund"
 
 
 def test_saving_again_leaves_nothing_of_the_vocabularies_before(tmp_path):
-    for kind, joint in (("words", False), ("bpe", True), ("characters", True)):
-        build_vocabularies(VocabularyConfig(kind=kind, joint=joint), PAIRS).save(tmp_path)
+    for kind, shared in (("words", False), ("bpe", True), ("characters", True)):
+        build_vocabularies(VocabularyConfig(kind=kind, shared=shared), PAIRS).save(tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["tokenizer.json"]
     assert isinstance(Vocabularies.load(tmp_path).source, Characters)
 

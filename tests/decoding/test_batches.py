@@ -10,40 +10,47 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
-from attlas.decoding import Asked, DecodingConfig, Hypothesis, decode, decode_all
+from attlas.decoding import DecodingConfig, Hypothesis, SearchInput, decode, decode_all
 from attlas.models import ModelConfig, RecurrentConfig, SequenceToSequence, TransformerConfig, build
 from attlas.ops import linear
 from attlas.recording import observe
 from support.table_model import CELLS, TableModel, TableState, sources
 
 LENGTHS = tuple(1 + (7 * place) % 19 for place in range(64))
-SHORT = {"max_length_factor": 1.0, "max_length_constant": 10}
+SHORT = {"max_len_a": 1.0, "max_len_b": 10}
 WAYS = {
     "greedy": DecodingConfig(method="greedy", no_repeat_ngram=3, **SHORT),
-    "beam": DecodingConfig(beam=4, n_best=3, length_penalty=1.0, coverage_penalty=0.2, **SHORT),
-    "exhaustive": DecodingConfig(
-        beam=4, n_best=3, length_penalty=1.0, coverage_penalty=0.2, exhaustive=True, **SHORT
+    "beam": DecodingConfig(
+        num_beams=4, n_best=3, length_penalty=1.0, coverage_penalty=0.2, **SHORT
     ),
-    "constrained": DecodingConfig(beam=3, n_best=2, no_repeat_ngram=2, min_length=4, **SHORT),
+    "exhaustive": DecodingConfig(
+        num_beams=4, n_best=3, length_penalty=1.0, coverage_penalty=0.2, exhaustive=True, **SHORT
+    ),
+    "constrained": DecodingConfig(num_beams=3, n_best=2, no_repeat_ngram=2, min_length=4, **SHORT),
     "sample": DecodingConfig(
         method="sample", n_best=2, temperature=0.8, top_k=20, top_p=0.9, **SHORT
     ),
 }
 STRENGTH = 1.0  # the standard deviation of a stronger weight
 MODELS: dict[str, ModelConfig] = {
-    "bahdanau": RecurrentConfig(embedding=16, hidden=24, encoder_hidden=12),
+    "bahdanau": RecurrentConfig(embed_dim=16, hidden_dim=24, encoder_hidden_dim=12),
     "luong": RecurrentConfig(
         cell="lstm",
         layers=2,
-        embedding=16,
-        hidden=24,
-        encoder_hidden=12,
+        embed_dim=16,
+        hidden_dim=24,
+        encoder_hidden_dim=12,
         attention="local",
-        wiring="luong",
+        decoder="luong",
         input_feeding=True,
     ),
     "transformer": TransformerConfig(
-        width=16, heads=2, feedforward=32, encoder_layers=1, decoder_layers=2, positions="rotary"
+        embed_dim=16,
+        num_heads=2,
+        ffn_dim=32,
+        encoder_layers=1,
+        decoder_layers=2,
+        positions="rotary",
     ),
 }
 
@@ -67,11 +74,15 @@ def trained_like(kind: str) -> SequenceToSequence[Any]:
 
 
 def in_batches(
-    model: SequenceToSequence[Any], source: Tensor, real: Tensor, config: DecodingConfig, size: int
+    model: SequenceToSequence[Any],
+    source: Tensor,
+    token_mask: Tensor,
+    config: DecodingConfig,
+    size: int,
 ) -> list[list[Hypothesis]]:
     """Decoded `size` rows at a time; a batch is as wide as its own longest row."""
     found = []
-    for ids, known in zip(source.split(size), real.split(size), strict=True):
+    for ids, known in zip(source.split(size), token_mask.split(size), strict=True):
         width = int(known.sum(1).max())
         found += decode(model, ids[:, :width], known[:, :width], config)
     return found
@@ -91,20 +102,21 @@ def same(one: list[list[Hypothesis]], other: list[list[Hypothesis]]) -> None:
 @pytest.mark.parametrize("way", WAYS)
 def test_results_do_not_depend_on_the_size_of_the_batch(kind: str, way: str) -> None:
     model = trained_like(kind).double()  # rounding decides nothing
-    source, real = sources(*LENGTHS)
-    alone = in_batches(model, source, real, WAYS[way], 1)
+    source, token_mask = sources(*LENGTHS)
+    alone = in_batches(model, source, token_mask, WAYS[way], 1)
     assert len({hypotheses[0].tokens for hypotheses in alone}) > 15  # they do depend on the source
     for size in (3, 16, 63, 64):
-        same(in_batches(model, source, real, WAYS[way], size), alone)
+        same(in_batches(model, source, token_mask, WAYS[way], size), alone)
 
 
 @pytest.mark.parametrize("kind", ["bahdanau", "transformer"])
 @pytest.mark.parametrize("way", WAYS)
 def test_a_few_sentences_decode_the_same_alone_and_together(kind: str, way: str) -> None:
     model = trained_like(kind)
-    source, real = sources(*LENGTHS[:6])
+    source, token_mask = sources(*LENGTHS[:6])
     same(
-        in_batches(model, source, real, WAYS[way], 6), in_batches(model, source, real, WAYS[way], 1)
+        in_batches(model, source, token_mask, WAYS[way], 6),
+        in_batches(model, source, token_mask, WAYS[way], 1),
     )
 
 
@@ -118,20 +130,22 @@ def test_results_do_not_depend_on_which_sentences_share_a_batch(
     seed: int, way: str, lengths: list[int], data: st.DataObject
 ) -> None:
     model = TableModel(seed)
-    source, real = sources(*lengths, seed=seed)
+    source, token_mask = sources(*lengths, seed=seed)
     prefixes = [data.draw(st.lists(st.sampled_from((4, 5)), max_size=2)) for _ in lengths]
-    together = decode(model, source, real, WAYS[way], prefixes)
+    together = decode(model, source, token_mask, WAYS[way], prefixes)
     chosen = data.draw(st.lists(st.integers(0, len(lengths) - 1), min_size=1, max_size=5))
-    found = decode(model, source[chosen], real[chosen], WAYS[way], [prefixes[i] for i in chosen])
+    found = decode(
+        model, source[chosen], token_mask[chosen], WAYS[way], [prefixes[i] for i in chosen]
+    )
     same(found, [together[i] for i in chosen])
 
 
-def parted(source: Tensor, real: Tensor, sizes: list[int]) -> list[Asked]:
+def parted(source: Tensor, token_mask: Tensor, sizes: list[int]) -> list[SearchInput]:
     """Batches of so many rows, each as wide as its own longest row."""
     batches = []
-    for ids, known in zip(source.split(sizes), real.split(sizes), strict=True):
+    for ids, known in zip(source.split(sizes), token_mask.split(sizes), strict=True):
         width = int(known.sum(1).max())
-        batches.append(Asked(ids[:, :width], known[:, :width]))
+        batches.append(SearchInput(ids[:, :width], known[:, :width]))
     return batches
 
 
@@ -139,8 +153,8 @@ def parted(source: Tensor, real: Tensor, sizes: list[int]) -> list[Asked]:
 @pytest.mark.parametrize("way", WAYS)
 def test_what_is_left_of_a_batch_finds_the_same_with_the_next_one(kind: str, way: str) -> None:
     model = trained_like(kind).double()
-    source, real = sources(*sorted(LENGTHS[:24]))
-    batches = parted(source, real, [12, 6, 6])
+    source, token_mask = sources(*sorted(LENGTHS[:24]))
+    batches = parted(source, token_mask, [12, 6, 6])
     apart = [decode(model, *batch[:2], WAYS[way]) for batch in batches]
     for found, wanted in zip(decode_all(model, batches, WAYS[way]), apart, strict=True):
         same(found, wanted)
@@ -156,18 +170,18 @@ def test_batches_in_any_order_find_what_each_finds_alone(
     seed: int, way: str, lengths: list[int], data: st.DataObject
 ) -> None:
     model = TableModel(seed)
-    source, real = sources(*lengths, seed=seed)
+    source, token_mask = sources(*lengths, seed=seed)
     ends = data.draw(st.sets(st.integers(1, len(lengths) - 1), max_size=4))
     sizes = [stop - start for start, stop in pairwise([0, *sorted(ends), len(lengths)])]
     prefix = st.lists(st.sampled_from((4, 5)), max_size=2)
     batches = [
         one._replace(prefix=[data.draw(prefix) for _ in one.source]) if data.draw(st.booleans())
         else one
-        for one in parted(source, real, sizes)
+        for one in parted(source, token_mask, sizes)
     ]  # fmt: skip
     together = decode_all(model, batches, WAYS[way])
     for batch, found in zip(batches, together, strict=True):
-        same(found, decode(model, batch.source, batch.real, WAYS[way], batch.prefix))
+        same(found, decode(model, batch.source, batch.token_mask, WAYS[way], batch.prefix))
 
 
 @pytest.mark.parametrize("way", ["greedy", "beam"])
@@ -181,8 +195,8 @@ def test_what_is_left_of_several_batches_takes_the_steps_of_one(
         rows.append(len(tokens))
         return step(tokens, state)
 
-    source, real = sources(*sorted(LENGTHS))
-    batches = parted(source, real, [16, 16, 16, 16])
+    source, token_mask = sources(*sorted(LENGTHS))
+    batches = parted(source, token_mask, [16, 16, 16, 16])
     monkeypatch.setattr(model, "step", counted)
     steps = []
     for batch in batches:
@@ -192,7 +206,7 @@ def test_what_is_left_of_several_batches_takes_the_steps_of_one(
     decode_all(model, batches, WAYS[way])
     joined, most = len(rows), max(rows)
     assert max(steps) <= joined < sum(steps)
-    assert most <= 1.5 * 16 * WAYS[way].beam  # a batch, and less than half of another
+    assert most <= 1.5 * 16 * WAYS[way].num_beams  # a batch, and less than half of another
 
     rows.clear()
     with observe(model):
@@ -208,7 +222,7 @@ def test_states_that_cannot_be_joined_go_on_alone(monkeypatch: pytest.MonkeyPatc
 
     def encoded(self: TableModel, *given: Tensor) -> Own:
         plain = encode(self, *given)
-        return Own(plain.cell, plain.real, plain.coverage)
+        return Own(plain.cell, plain.token_mask, plain.coverage)
 
     monkeypatch.setattr(TableModel, "encode", encoded)
     model, rows = TableModel(3), []
@@ -229,8 +243,8 @@ def test_in_bfloat16_too_what_is_left_goes_on_with_the_next_one(
     monkeypatch.setattr(linear, "_LEAST_HALVES", 0)  # so small a model is worth no bfloat16 else
     model = trained_like("transformer")
     config = WAYS[way].model_copy(update={"autocast": "bf16"})
-    source, real = sources(*sorted(LENGTHS[:24]))
-    batches = parted(source, real, [12, 6, 6])
+    source, token_mask = sources(*sorted(LENGTHS[:24]))
+    batches = parted(source, token_mask, [12, 6, 6])
     found = [one for batch in decode_all(model, batches, config) for one in batch]
     apart = [one for batch in batches for one in decode(model, *batch[:2], config)]
     same = sum(a[0].tokens == b[0].tokens for a, b in zip(found, apart, strict=True))
@@ -238,44 +252,44 @@ def test_in_bfloat16_too_what_is_left_goes_on_with_the_next_one(
 
 
 def test_no_batch_and_a_batch_of_none_find_nothing() -> None:
-    model, (source, real) = TableModel(3), sources(2, 3)
+    model, (source, token_mask) = TableModel(3), sources(2, 3)
     assert decode_all(model, [], WAYS["greedy"]) == []
-    some = Asked(source, real)
-    none, one = decode_all(model, [Asked(source[:0], real[:0]), some], WAYS["greedy"])
+    some = SearchInput(source, token_mask)
+    none, one = decode_all(model, [SearchInput(source[:0], token_mask[:0]), some], WAYS["greedy"])
     assert none == []
-    assert one == decode(model, source, real, WAYS["greedy"])
+    assert one == decode(model, source, token_mask, WAYS["greedy"])
 
 
 @given(
     seed=st.integers(0, 2**32),
     kinds=st.integers(1, 3),
-    beam=st.integers(1, 8),
+    num_beams=st.integers(1, 8),
     lengths=st.lists(st.integers(1, 9), min_size=2, max_size=6),
     data=st.data(),
 )
 def test_a_tie_is_decided_the_same_alone_and_together(
-    seed: int, kinds: int, beam: int, lengths: list[int], data: st.DataObject
+    seed: int, kinds: int, num_beams: int, lengths: list[int], data: st.DataObject
 ) -> None:
     """Forced prefixes make the beams of some sentences narrower than those of their neighbours."""
     model = TableModel(seed)
     generator = torch.Generator().manual_seed(seed)
     model.table = torch.randint(kinds, (CELLS, 40), generator=generator).double()
-    source, real = sources(*lengths, seed=seed)
+    source, token_mask = sources(*lengths, seed=seed)
     prefixes = [data.draw(st.lists(st.integers(4, 39), max_size=4)) for _ in lengths]
-    config = DecodingConfig(beam=beam, n_best=beam, **SHORT)
-    together = decode(model, source, real, config, prefixes)
+    config = DecodingConfig(num_beams=num_beams, n_best=num_beams, **SHORT)
+    together = decode(model, source, token_mask, config, prefixes)
     for row in range(len(lengths)):
         chosen = slice(row, row + 1)
-        alone = decode(model, source[chosen], real[chosen], config, prefixes[chosen])
+        alone = decode(model, source[chosen], token_mask[chosen], config, prefixes[chosen])
         same(alone, together[chosen])
 
 
 @pytest.mark.parametrize("kind", ["luong", "transformer"])
 def test_the_probability_is_that_of_one_teacher_forced_pass(kind: str) -> None:
     model = trained_like(kind)
-    source, real = sources(*LENGTHS[:8])
-    for row, (best,) in enumerate(decode(model, source, real, DecodingConfig(beam=3))):
-        own = source[row][real[row]].unsqueeze(0)
+    source, token_mask = sources(*LENGTHS[:8])
+    for row, (best,) in enumerate(decode(model, source, token_mask, DecodingConfig(num_beams=3))):
+        own = source[row][token_mask[row]].unsqueeze(0)
         target = torch.tensor([[2, *best.tokens, *[3] * best.finished]])
         with torch.no_grad():
             log_p = model(own, None, target[:, :-1]).log_softmax(-1)
@@ -285,8 +299,8 @@ def test_the_probability_is_that_of_one_teacher_forced_pass(kind: str) -> None:
 
 def test_a_model_without_attention_decodes_too() -> None:
     model = build(
-        RecurrentConfig(embedding=8, hidden=8, encoder_hidden=8, attention="none"), 60, 40
+        RecurrentConfig(embed_dim=8, hidden_dim=8, encoder_hidden_dim=8, attention="none"), 60, 40
     )
-    source, real = sources(3, 5)
+    source, token_mask = sources(3, 5)
     for way in ("greedy", "sample", "constrained"):
-        assert all(decode(model.eval(), source, real, WAYS[way]))
+        assert all(decode(model.eval(), source, token_mask, WAYS[way]))

@@ -5,7 +5,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from attlas.decoding.sampling import chance
+from attlas.decoding.sampling import splitmix64_uniform
 
 ALL = 2**64 - 1
 
@@ -25,7 +25,7 @@ def split_mix(seed: int, number: int) -> float:
     st.integers(0, 300) | st.just(999_999),
 )
 def test_it_is_split_mix(seeds: list[int], number: int) -> None:
-    found = chance(torch.tensor(seeds), number)
+    found = splitmix64_uniform(torch.tensor(seeds), number)
     assert found.dtype == torch.float64
     if number < 1000:
         wanted = [min(split_mix(seed & ALL, number), 1.0 - 1e-6) for seed in seeds]
@@ -39,13 +39,13 @@ def test_its_first_numbers_are_those_that_are_printed_elsewhere() -> None:
         6457827717110365317, 3203168211198807973, 9817491932198370423, 4593380528125082431,
         16408922859458223821,
     ]  # fmt: skip
-    found = [chance(torch.tensor([1234567]), number).item() for number in range(5)]
+    found = [splitmix64_uniform(torch.tensor([1234567]), number).item() for number in range(5)]
     assert found == pytest.approx([number / 2**64 for number in printed], abs=1e-15)
 
 
 def test_numbers_are_even_and_neighbours_have_nothing_in_common() -> None:
     seeds = torch.arange(2000)
-    many = torch.stack([chance(seeds, number) for number in range(50)], dim=1) - 0.5
+    many = torch.stack([splitmix64_uniform(seeds, number) for number in range(50)], dim=1) - 0.5
     # Five standard deviations of a mean of so many, of variance 1/12, and of their products.
     few = 5 / many.numel() ** 0.5
     assert abs(float(many.mean())) < few / 12**0.5

@@ -8,14 +8,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from attlas.data import Subwords, Vocabularies, Words, train_subwords
-from attlas.decoding import Asked, DecodingConfig, Hypothesis, decode, decode_all
+from attlas.decoding import DecodingConfig, Hypothesis, SearchInput, decode, decode_all
 from attlas.decoding.scoring import Finished
 from attlas.decoding.surface import Surface
 from attlas.inference import Translator
 from attlas.models import RecurrentConfig, build
 from support.table_model import VOCABULARY, TableModel, sources
 
-LIMITS = {"max_length_factor": 0.0, "max_length_constant": 8}
+LIMITS = {"max_len_a": 0.0, "max_len_b": 8}
 
 
 class Spelt(Words):
@@ -31,7 +31,7 @@ class Spelt(Words):
 @pytest.mark.parametrize("spelt", [False, True])
 @given(
     seed=st.integers(0, 2**32),
-    beam=st.integers(1, 6),
+    num_beams=st.integers(1, 6),
     alpha=st.sampled_from([0.0, 0.6, 1.0, 2.5]),
     beta=st.sampled_from([0.0, 0.4]),
     exhaustive=st.booleans(),
@@ -43,7 +43,7 @@ class Spelt(Words):
 def test_the_first_of_a_list_is_what_is_found_alone(
     spelt: bool,
     seed: int,
-    beam: int,
+    num_beams: int,
     alpha: float,
     beta: float,
     exhaustive: bool,
@@ -54,14 +54,14 @@ def test_the_first_of_a_list_is_what_is_found_alone(
 ) -> None:
     model = TableModel(seed, sharpness=sharpness)
     batches = [
-        Asked(*sources(*lengths, seed=seed), [prefix] * len(lengths))
+        SearchInput(*sources(*lengths, seed=seed), [prefix] * len(lengths))
         for lengths in ((3, 6, 1), (2, 4))
     ]
     surface = Surface(Spelt()) if spelt else None
 
     def found(n_best: int) -> list[list[Hypothesis]]:
         config = DecodingConfig(
-            beam=beam,
+            num_beams=num_beams,
             n_best=n_best,
             length_penalty=alpha,
             coverage_penalty=beta,
@@ -74,7 +74,7 @@ def test_the_first_of_a_list_is_what_is_found_alone(
         return [lists for of_batch in of_batches for lists in of_batch]
 
     alone = found(1)
-    for n_best in {beam, 2} & set(range(2, beam + 1)):
+    for n_best in {num_beams, 2} & set(range(2, num_beams + 1)):
         for (best,), listed in zip(alone, found(n_best), strict=True):
             assert listed[0] == best
             assert len(listed) <= n_best
@@ -142,11 +142,11 @@ def test_draws_of_a_list_are_different_texts_and_the_best_tokens_stand_for_each(
     seed: int, n_best: int
 ) -> None:
     model, surface = TableModel(seed, sharpness=2.0), Surface(Spelt())
-    source, real = sources(3, 5, seed=seed)
+    source, token_mask = sources(3, 5, seed=seed)
     config = DecodingConfig(method="sample", n_best=n_best, **LIMITS)  # type: ignore[arg-type]
-    repeated = decode(model, source, real, config)
+    repeated = decode(model, source, token_mask, config)
     for draws, different in zip(
-        repeated, decode(model, source, real, config, surface=surface), strict=True
+        repeated, decode(model, source, token_mask, config, surface=surface), strict=True
     ):
         texts = [surface.text(one.tokens) for one in different]
         assert len(set(texts)) == len(texts) <= n_best
@@ -157,8 +157,8 @@ def test_draws_of_a_list_are_different_texts_and_the_best_tokens_stand_for_each(
         for one in draws:
             text = surface.text(one.tokens)
             assert text not in score_of or score_of[text] >= (one.finished, one.score)
-        (alone,) = decode(model, source[:1], real[:1], config, surface=surface)
-    assert alone == decode(model, source, real, config, surface=surface)[0]
+        (alone,) = decode(model, source[:1], token_mask[:1], config, surface=surface)
+    assert alone == decode(model, source, token_mask, config, surface=surface)[0]
 
 
 def test_a_model_that_can_say_one_thing_is_drawn_from_a_bounded_number_of_times() -> None:
@@ -168,9 +168,9 @@ def test_a_model_that_can_say_one_thing_is_drawn_from_a_bounded_number_of_times(
     calls = []
     real_step = model.step
     model.step = lambda tokens, state: (calls.append(len(tokens)), real_step(tokens, state))[1]
-    source, real = sources(3)
+    source, token_mask = sources(3)
     config = DecodingConfig(method="sample", n_best=5)
-    ((only,),) = decode(model, source, real, config, surface=Surface(Spelt()))
+    ((only,),) = decode(model, source, token_mask, config, surface=Surface(Spelt()))
     assert only.tokens == ()
     assert sum(calls) == 20
 
@@ -183,22 +183,22 @@ SUBWORDS = train_subwords(TEXTS, "unigram", 300)
 @pytest.mark.parametrize("seed", [0, 2])
 def test_a_translators_list_has_no_text_twice_and_is_full(method: str, seed: int) -> None:
     torch.manual_seed(seed)
-    sizes = RecurrentConfig(embedding=8, hidden=8, encoder_hidden=4, dropout=0.0)
+    sizes = RecurrentConfig(embed_dim=8, hidden_dim=8, encoder_hidden_dim=4, dropout=0.0)
     model = build(sizes, len(SUBWORDS), len(SUBWORDS))
     with torch.no_grad():  # two letters, and what both of them spell
         model.output.bias[:] -= 50.0
         for id_, piece in enumerate(SUBWORDS.pieces(range(len(SUBWORDS)))):
             if id_ == 3 or piece in {"a", "t", "at"}:
                 model.output.bias[id_] += 50.0 - 1.5 * (1 if id_ == 3 else len(piece))
-    beam = {"beam": 12} if method == "beam" else {}
-    config = DecodingConfig(method=method, n_best=12, **beam, **LIMITS)  # type: ignore[arg-type]
+    num_beams = {"num_beams": 12} if method == "beam" else {}
+    config = DecodingConfig(method=method, n_best=12, **num_beams, **LIMITS)  # type: ignore[arg-type]
     vocabularies = Vocabularies(SUBWORDS, SUBWORDS)
     repeated = False
-    for one in Translator.of(model, vocabularies, config).many(TEXTS):
+    for one in Translator.of(model, vocabularies, config).stream(TEXTS):
         texts = [one.text, *(other.text for other in one.alternatives)]
         assert len(set(texts)) == len(texts) == 12
-    source = Asked.of([SUBWORDS.encode(text) for text in TEXTS], torch.device("cpu"))
-    for listed in decode(model, source.source, source.real, config):
+    source = SearchInput.of([SUBWORDS.encode(text) for text in TEXTS], torch.device("cpu"))
+    for listed in decode(model, source.source, source.token_mask, config):
         texts = [SUBWORDS.decode(one.tokens) for one in listed]
         repeated = repeated or len(set(texts)) < len(texts)
     assert repeated  # or the test would ask nothing

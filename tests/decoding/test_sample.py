@@ -14,13 +14,13 @@ from support.table_model import WORDS, TableModel, log_probability, sources
 
 def test_tokens_are_drawn_as_often_as_the_model_says() -> None:
     model = TableModel(3)
-    source, real = sources(4)
+    source, token_mask = sources(4)
     draws = 4000
     config = DecodingConfig(method="sample", n_best=draws, temperature=0.7)
-    logits, _ = model.step(torch.tensor([2]), model.encode(source, real))
+    logits, _ = model.step(torch.tensor([2]), model.encode(source, token_mask))
     allowed = [*WORDS, END]
     wanted = (logits[0, allowed] / 0.7).softmax(0)
-    (drawn,) = decode(model, source, real, config)
+    (drawn,) = decode(model, source, token_mask, config)
     first = [one.tokens[0] if one.tokens else END for one in drawn]
     for token, probability in zip(allowed, wanted.tolist(), strict=True):
         # Five standard deviations of a binomial share.
@@ -30,9 +30,9 @@ def test_tokens_are_drawn_as_often_as_the_model_says() -> None:
 
 def test_what_is_drawn_carries_the_models_own_probability() -> None:
     model = TableModel(1)
-    source, real = sources(4)
+    source, token_mask = sources(4)
     config = DecodingConfig(method="sample", n_best=20, temperature=1.7, length_penalty=0.0)
-    (drawn,) = decode(model, source, real, config)
+    (drawn,) = decode(model, source, token_mask, config)
     for one in drawn:
         own, _ = log_probability(model, source[0], one.tokens, one.finished)
         assert one.log_probability == one.score == pytest.approx(own, abs=1e-9)
@@ -44,14 +44,14 @@ def test_a_sentence_gets_the_same_draws_alone_in_any_batch_and_each_time(
     seed: int, number: int
 ) -> None:
     model = TableModel(seed)
-    source, real = sources(4, 9, 2, 7, seed=seed)
+    source, token_mask = sources(4, 9, 2, 7, seed=seed)
     config = DecodingConfig(method="sample", n_best=number, seed=seed)
-    together = decode(model, source, real, config)
-    assert together == decode(model, source, real, config)
+    together = decode(model, source, token_mask, config)
+    assert together == decode(model, source, token_mask, config)
     order = torch.tensor([2, 0, 3, 1])
-    assert decode(model, source[order], real[order], config) == [together[i] for i in order]
+    assert decode(model, source[order], token_mask[order], config) == [together[i] for i in order]
     for row, drawn in enumerate(together):
-        own = source[row][real[row]].unsqueeze(0)
+        own = source[row][token_mask[row]].unsqueeze(0)
         assert decode(model, own, torch.ones_like(own, dtype=torch.bool), config) == [drawn]
 
 
@@ -91,17 +91,19 @@ def test_of_many_draws_some_are_followed_at_a_time_and_come_out_alike(
     together: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     model = TableModel(6)
-    source, real = sources(4, 9)
+    source, token_mask = sources(4, 9)
     config = DecodingConfig(method="sample", n_best=10, seed=3)
-    whole = decode(model, source, real, config)
+    whole = decode(model, source, token_mask, config)
     monkeypatch.setattr(module, "_HYPOTHESES", together)
-    assert decode(model, source, real, config) == whole
+    assert decode(model, source, token_mask, config) == whole
 
 
 def test_another_seed_draws_another_sentence() -> None:
-    source, real = sources(9)
+    source, token_mask = sources(9)
     found = {
-        decode(TableModel(), source, real, DecodingConfig(method="sample", seed=seed))[0][0].tokens
+        decode(TableModel(), source, token_mask, DecodingConfig(method="sample", seed=seed))[0][
+            0
+        ].tokens
         for seed in range(20)
     }
     assert len(found) > 5
@@ -110,17 +112,17 @@ def test_another_seed_draws_another_sentence() -> None:
 def test_two_sentences_do_not_share_their_randomness() -> None:
     model = TableModel()
     model.table[:] = model.table[0]  # the same distribution everywhere
-    source, real = sources(*[5] * 20)
-    found = decode(model, source, real, DecodingConfig(method="sample"))
+    source, token_mask = sources(*[5] * 20)
+    found = decode(model, source, token_mask, DecodingConfig(method="sample"))
     assert len({one.tokens for (one,) in found}) > 5
 
 
 def test_keeping_the_most_probable_token_alone_is_greedy_search() -> None:
     model = TableModel(5)
-    source, real = sources(4, 9, 2)
-    greedy = decode(model, source, real, DecodingConfig(method="greedy"))
-    assert decode(model, source, real, DecodingConfig(method="sample", top_k=1)) == greedy
-    assert decode(model, source, real, DecodingConfig(method="sample", top_p=1e-9)) == greedy
+    source, token_mask = sources(4, 9, 2)
+    greedy = decode(model, source, token_mask, DecodingConfig(method="greedy"))
+    assert decode(model, source, token_mask, DecodingConfig(method="sample", top_k=1)) == greedy
+    assert decode(model, source, token_mask, DecodingConfig(method="sample", top_p=1e-9)) == greedy
 
 
 def test_the_distribution_keeps_the_top_k_and_of_these_the_nucleus() -> None:

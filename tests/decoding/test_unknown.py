@@ -12,14 +12,14 @@ from attlas.data.vocabulary import END, UNKNOWN
 from attlas.decoding import DecodingConfig, Hypothesis
 from attlas.errors import AttlasError
 from attlas.inference import Translation, Translator
-from attlas.inference.alignment import Line, with_words, words_looked_at
+from attlas.inference.alignment import Line, most_attended_words, with_words
 from attlas.models import RecurrentConfig, SequenceToSequence, TransformerConfig, build
-from attlas.recording import DenseReading, Tap, intervene, observe
+from attlas.recording import AttentionHook, DenseAttentionMap, intervene, observe
 from support.table_model import LookingTable, TableModel
 
 LETTERS, WRITTEN = Words(list("abcdefgh")), Words(["x", "y"])
 SUBWORDS = train_subwords(["the cat sat on the mat", "a dog and a cat"] * 5, "bpe", 290)
-LIMITS = {"max_length_factor": 0.0, "max_length_constant": 6}
+LIMITS = {"max_len_a": 0.0, "max_len_b": 6}
 
 
 def table(seed: int, unknown: str = "replace", **config: object) -> Translator:
@@ -42,9 +42,9 @@ def by_the_rule(one: Translation) -> str:
     return " ".join(written)
 
 
-def across(one: Translation) -> list[DenseReading]:
+def across(one: Translation) -> list[DenseAttentionMap]:
     assert one.trace is not None
-    return [one.trace[layer] for layer in one.trace.layers if one.trace.looks_across(layer)]
+    return [one.trace[layer] for layer in one.trace.layers if one.trace.is_cross_attention(layer)]
 
 
 @given(
@@ -63,20 +63,20 @@ def test_for_an_unknown_word_stands_the_word_that_the_trace_shows(
     assert one.word_alignment == kept.word_alignment
 
 
-@given(seed=st.integers(0, 2**32), beam=st.integers(3, 6), n_best=st.integers(1, 3))
+@given(seed=st.integers(0, 2**32), num_beams=st.integers(3, 6), n_best=st.integers(1, 3))
 def test_the_texts_of_a_list_are_different_where_words_stand_for_unknown_ones(
-    seed: int, beam: int, n_best: int
+    seed: int, num_beams: int, n_best: int
 ) -> None:
     text = "x b y"  # the words that the model can write itself
-    one = table(seed, beam=beam, n_best=n_best)(text)
+    one = table(seed, num_beams=num_beams, n_best=n_best)(text)
     every = [one, *one.alternatives]
     assert len({each.text for each in every}) == len(every) <= n_best
     assert [each.text for each in every] == [by_the_rule(each) for each in every]
     order = [(not each.finished, -each.score) for each in every]
     assert order == sorted(order)
-    assert one.text == table(seed, beam=beam)(text).text
+    assert one.text == table(seed, num_beams=num_beams)(text).text
     # No text that a longer list has is left out while there is room.
-    whole = table(seed, "keep", beam=beam, n_best=beam)(text)
+    whole = table(seed, "keep", num_beams=num_beams, n_best=num_beams)(text)
     different = {by_the_rule(each) for each in (whole, *whole.alternatives)}
     assert len(every) == min(n_best, len(different))
 
@@ -85,7 +85,7 @@ def test_the_texts_of_a_list_are_different_where_words_stand_for_unknown_ones(
 def test_lines_that_come_together_have_the_lists_that_they_have_alone(method: str) -> None:
     translator = table(5, method=method, n_best=3)
     texts = ["x b y", "", "a", "c x x", "y Zoë"]
-    found = list(translator.many(texts))
+    found = list(translator.stream(texts))
     for text, one in zip(texts, found, strict=True):
         alone = translator(text)
         assert [one.text, *(each.text for each in one.alternatives)] == [
@@ -99,11 +99,11 @@ def test_lines_that_come_together_have_the_lists_that_they_have_alone(method: st
 def test_the_weights_of_the_pieces_of_a_word_are_summed(kind: str) -> None:
     torch.manual_seed(2)
     config: RecurrentConfig | TransformerConfig = RecurrentConfig(
-        embedding=16, hidden=16, encoder_hidden=8, attention="additive"
+        embed_dim=16, hidden_dim=16, encoder_hidden_dim=8, attention="additive"
     )
     if kind == "transformer":
         config = TransformerConfig(
-            width=16, heads=2, feedforward=16, encoder_layers=1, decoder_layers=2
+            embed_dim=16, num_heads=2, ffn_dim=16, encoder_layers=1, decoder_layers=2
         )
     model = build(config, len(SUBWORDS), len(WRITTEN)).eval()
     with torch.no_grad():
@@ -143,7 +143,7 @@ def test_a_character_stands_for_an_unknown_character() -> None:
     source, target = Characters("ab "), Characters("xy ")
     line = Line("a é b", tuple(source.encode("a é b")), 0)
     weights = torch.eye(6)[[2, 1, 0, 5]]  # é, the space, "a", END
-    found = words_looked_at(weights, source, line)
+    found = most_attended_words(weights, source, line)
     assert found == ["é", None, "a", None]
     text, words = with_words(target, [4, UNKNOWN, 6, UNKNOWN, 5], ["q", "é", "q", None, "q"])
     assert text == "xé \N{REPLACEMENT CHARACTER}y"
@@ -154,7 +154,7 @@ def test_words_are_those_in_the_form_in_which_they_are_read() -> None:
     source = Words(["a"], "nfkc")
     text = "a Zoe\u0308 ² b"
     line = Line(text, tuple(source.encode(text))[:3], 1)
-    assert words_looked_at(torch.eye(4), source, line) == ["a", "Zoë", "2", None]
+    assert most_attended_words(torch.eye(4), source, line) == ["a", "Zoë", "2", None]
 
 
 def test_an_unknown_word_stays_where_the_model_looked_at_no_word() -> None:
@@ -205,19 +205,21 @@ def test_a_model_that_does_not_look_is_refused(
 
 
 def test_who_observes_does_not_hear_that_the_model_is_read_again() -> None:
-    """The table notes a reading for each pass over a whole target, and none for a step."""
+    """The table notes an attention map for each pass over a whole target, and none for a step."""
     translator = table(1, method="greedy")
-    tap = translator.model.look["tap"]  # type: ignore[index]
-    assert isinstance(tap, Tap)
+    hook = translator.model.look["hook"]  # type: ignore[index]
+    assert isinstance(hook, AttentionHook)
     with observe(translator.model) as trace:
-        tap.note(DenseReading(torch.ones(1, 1, 1, 1)))
+        hook.record(DenseAttentionMap(torch.ones(1, 1, 1, 1)))
         assert "<unk>" in translator("a b c").tokens
     assert len(trace.calls("look")) == 1
 
 
 def test_words_are_chosen_by_the_weights_that_somebody_put_in() -> None:
     torch.manual_seed(1)
-    config = RecurrentConfig(embedding=16, hidden=16, encoder_hidden=8, attention="additive")
+    config = RecurrentConfig(
+        embed_dim=16, hidden_dim=16, encoder_hidden_dim=8, attention="additive"
+    )
     model = build(config, len(LETTERS), len(WRITTEN)).eval()
     with torch.no_grad():
         model.output.bias[UNKNOWN] += 9.0

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from attlas.explorer import app
-from attlas.recording import DenseReading, Trace
+from attlas.recording import DenseAttentionMap, Trace
 from support.page_visits import Reader, serving, well_behaved
 from support.webdriver import END, ENTER, ESCAPE, LEFT, RIGHT, TAB, Driver
 
@@ -56,7 +56,9 @@ class Shouting:
             heads = 2 if text.startswith("heads") else 1
             scores = 3 * torch.randn(1, heads, len(target), len(source), generator=generator)
             for layer in range(heads):
-                trace.note(f"layer.{layer}", DenseReading(scores.roll(layer, -1).softmax(-1)))
+                trace.record(
+                    f"layer.{layer}", DenseAttentionMap(scores.roll(layer, -1).softmax(-1))
+                )
             trace.label([source], [target])
             told = Watched(text.upper(), source, target, trace)
         self.told[text] = told

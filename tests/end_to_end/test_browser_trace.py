@@ -8,7 +8,7 @@ import torch
 
 from attlas.explorer import app
 from attlas.patterns import everywhere
-from attlas.recording import FactoredReading, Trace
+from attlas.recording import FactoredAttentionMap, Trace
 from support.page_visits import Reader, serving, well_behaved
 from support.webdriver import ENTER, TAB, Driver
 
@@ -33,7 +33,7 @@ def made() -> Trace:
         ("long", 2, 3, LENGTH),
     ):
         query, keys = 2 * torch.randn(2, batch, heads, size, 8, generator=generator)
-        trace.note(name, FactoredReading(query, keys, 8**-0.5, everywhere, 0))
+        trace.record(name, FactoredAttentionMap(query, keys, 8**-0.5, everywhere, 0))
     for name in ("short.0", "short.1"):
         trace.label_layer(name, WORDS, WORDS)
     numbered = [[f"w{place}" for place in range(LENGTH)]] * 2

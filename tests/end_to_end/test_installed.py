@@ -52,9 +52,9 @@ def attlas(installed: Path, *arguments: str, text: str = "") -> subprocess.Compl
 def run(installed: Path) -> Path:
     """Some updates on the shipped corpus, started from the installed package."""
     done = attlas(
-        installed, "train", "demo", "--out", "run", "--set", "training.updates=30",
-        "--set", "training.validation.sentences=8", "--set", "model.hidden=16",
-        "--set", "model.embedding=16", "--set", "model.encoder_hidden=16",
+        installed, "train", "demo", "--out", "run", "--set", "training.max_steps=30",
+        "--set", "training.validation.sentences=8", "--set", "model.hidden_dim=16",
+        "--set", "model.embed_dim=16", "--set", "model.encoder_hidden_dim=16",
         "--set", "vocabulary.size=600",
     )  # fmt: skip
     assert done.returncode == 0, done.stderr

@@ -19,8 +19,8 @@ SMALLER = [
     "data.train=8000",
     "data.symbols=16",
     "data.test=200",
-    "training.updates=400",
-    "training.schedule.updates=400",
+    "training.max_steps=400",
+    "training.schedule.total_steps=400",
     "training.validation.every=400",
 ]
 

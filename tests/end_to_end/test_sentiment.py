@@ -12,9 +12,9 @@ from support.labelled_runs import reviews, tables, write_lines
 
 def outcome_of(folder: Path, **model: Any) -> Outcome:
     lines = write_lines(folder / "reviews.jsonl", reviews(3000, negated=True))
-    begun = tables(lines, epochs=8, updates=None, rate=3e-3)
+    begun = tables(lines, max_epochs=8, max_steps=None, learning_rate=3e-3)
     begun["data"]["held_back"] = 300
-    begun["model"] |= {"width": 32, "feedforward": 64, "layers": 2, "word_dropout": 0.0, **model}
+    begun["model"] |= {"embed_dim": 32, "ffn_dim": 64, "layers": 2, "word_dropout": 0.0, **model}
     return train(Recipe.read(begun, "the test"), folder / "run")
 
 
@@ -25,7 +25,7 @@ def test_self_attention_learns_which_word_is_negated(tmp_path: Path) -> None:
     assert outcome.best >= 0.95
     classifier = TextClassifier(outcome.path)
     unseen = reviews(300, seed=99, negated=True)
-    given = [found.label for found in classifier.many(entry["text"] for entry in unseen)]
+    given = [found.label for found in classifier.stream(entry["text"] for entry in unseen)]
     right = sum(label == entry["label"] for label, entry in zip(given, unseen, strict=True))
     assert right / len(unseen) >= 0.93
 

@@ -10,7 +10,7 @@ from attlas.errors import AttlasError
 from attlas.explorer import app
 from attlas.explorer.maps import unpack
 from attlas.explorer.messages import MOST_CHARACTERS
-from attlas.recording import DenseReading, Trace
+from attlas.recording import DenseAttentionMap, Trace
 from support.backwards import Backwards, Watched, weights
 
 
@@ -271,7 +271,7 @@ def test_answers_are_kept_by_no_cache(client: TestClient) -> None:
 
 def test_names_and_tokens_that_are_no_utf8_are_written_as_json_can() -> None:
     trace = Trace()
-    trace.note("layer", DenseReading(torch.full((1, 1, 1, 1), 1.0)))
+    trace.record("layer", DenseAttentionMap(torch.full((1, 1, 1, 1), 1.0)))
     trace.source = trace.target = (("\udcff",),)
     with TestClient(app(trace, name="\udcff.safetensors"), base_url="http://localhost") as client:
         facts = client.get("/api/model")

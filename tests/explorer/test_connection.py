@@ -332,9 +332,9 @@ def test_only_so_many_texts_wait(monkeypatch: pytest.MonkeyPatch) -> None:
 def untrained() -> Translator:
     torch.manual_seed(1)
     characters = Characters.built(["abcdefghij"], size=64)
-    settings = {"embedding": 8, "hidden": 8, "encoder_hidden": 4, "attention": "additive"}
+    settings = {"embed_dim": 8, "hidden_dim": 8, "encoder_hidden_dim": 4, "attention": "additive"}
     model = build(RecurrentConfig.read(settings, "a test"), len(characters), len(characters))
-    return Translator.of(model, Vocabularies(characters, characters), DecodingConfig(beam=2))
+    return Translator.of(model, Vocabularies(characters, characters), DecodingConfig(num_beams=2))
 
 
 def test_a_text_of_too_many_tokens_is_refused_and_a_translation_is_cut_off_and_says_so(
@@ -355,7 +355,7 @@ def test_a_text_of_too_many_tokens_is_refused_and_a_translation_is_cut_off_and_s
 
 def test_freed_memory_is_given_back_after_each_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     given: list[bool] = []
-    monkeypatch.setattr(listening, "give_back_freed_memory", lambda: given.append(True))
+    monkeypatch.setattr(listening, "malloc_trim", lambda: given.append(True))
     with served(Backwards()) as running:
         map_ = running.ask(question("red house"))[1]["map"]
         assert given == [True]

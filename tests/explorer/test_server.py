@@ -123,7 +123,7 @@ def refused(host: str, port: int) -> str:
 
 @pytest.mark.parametrize("port", [-1, 65536])
 def test_a_port_that_is_none_is_refused(port: int) -> None:
-    with pytest.raises(AttlasError, match="wanted a port from 0 to 65535"):
+    with pytest.raises(AttlasError, match="expected a port from 0 to 65535"):
         serve(Backwards(), port=port, open_browser=False)
 
 
@@ -138,7 +138,8 @@ def test_a_host_that_nobody_knows_is_refused(
 
     monkeypatch.setattr(socket, "getaddrinfo", resolve)
     assert refused("lab.example", 80) == (
-        "wanted a host of this machine; got 'lab.example'; 127.0.0.1 is seen by this machine alone"
+        "expected a host of this machine; got 'lab.example'; 127.0.0.1 is seen by this machine "
+        "alone"
     )
 
 
@@ -147,16 +148,17 @@ def test_a_host_that_nobody_knows_is_refused(
     [
         (
             errno.EADDRNOTAVAIL,
-            "wanted an address of this machine; got lab.example; 127.0.0.1 is seen by this machine "
+            "expected an address of this machine; got lab.example; 127.0.0.1 is seen by this "
+            "machine "
             "alone",
         ),
         (
             errno.EACCES,
-            "wanted a port that you may open; got port 80; choose one from 1024 to 65535",
+            "expected a port that you may open; got port 80; choose one from 1024 to 65535",
         ),
         (
             errno.ENOBUFS,
-            f"wanted to listen on lab.example, port 80; got [Errno {errno.ENOBUFS}] why not; try "
+            f"expected to listen on lab.example, port 80; got [Errno {errno.ENOBUFS}] why not; try "
             "127.0.0.1 and port 0",
         ),
     ],

@@ -64,7 +64,7 @@ def test_weights_that_are_none_are_refused(wrong: float) -> None:
 
 
 def test_other_bits_are_refused() -> None:
-    with pytest.raises(AttlasError, match="wanted 8 or 16 bits; got 12"):
+    with pytest.raises(AttlasError, match="expected 8 or 16 bits; got 12"):
         pack(torch.zeros(1, 1, 1), 12)
 
 
@@ -89,7 +89,7 @@ def put(tile: bytes, place: int, kind: str, number: int) -> bytes:
 def test_a_damaged_tile_is_refused_with_what_is_wrong_with_it(damage, reason: str) -> None:
     with pytest.raises(AttlasError) as refused:
         unpack(damage(pack(torch.rand(1, 3, 3))))
-    assert refused.value.wanted == "a whole tile of version 1"
-    told = re.fullmatch(r"something else \((.*)\)", refused.value.came)
+    assert refused.value.expected == "a whole tile of version 1"
+    told = re.fullmatch(r"something else \((.*)\)", refused.value.got)
     assert told
     assert re.search(reason, told[1])

@@ -13,9 +13,9 @@ from starlette.testclient import TestClient
 import attlas
 from attlas.errors import AttlasError
 from attlas.explorer import app
-from attlas.explorer.maps import Maps, unpack
+from attlas.explorer.maps import MapRoutes, unpack
 from attlas.patterns import everywhere
-from attlas.recording import DenseReading, FactoredReading, Trace
+from attlas.recording import DenseAttentionMap, FactoredAttentionMap, Trace
 
 
 def seen() -> Trace:
@@ -63,8 +63,9 @@ def test_each_text_comes_with_every_layer_and_the_weights_of_it(row: int, tmp_pa
 
 def test_texts_without_names_are_told_by_their_number_alone() -> None:
     trace = Trace()
-    trace.note(
-        "a", FactoredReading(torch.randn(3, 1, 4, 2), torch.randn(3, 1, 4, 2), 1.0, everywhere, 0)
+    trace.record(
+        "a",
+        FactoredAttentionMap(torch.randn(3, 1, 4, 2), torch.randn(3, 1, 4, 2), 1.0, everywhere, 0),
     )
     with client(trace) as opened:
         assert opened.get("/api/model").json()["texts"] == ["", "", ""]
@@ -74,8 +75,11 @@ def test_texts_without_names_are_told_by_their_number_alone() -> None:
 
 def test_a_long_text_is_told_by_its_beginning() -> None:
     trace = Trace()
-    trace.note(
-        "a", FactoredReading(torch.randn(1, 1, 90, 2), torch.randn(1, 1, 90, 2), 1.0, everywhere, 0)
+    trace.record(
+        "a",
+        FactoredAttentionMap(
+            torch.randn(1, 1, 90, 2), torch.randn(1, 1, 90, 2), 1.0, everywhere, 0
+        ),
     )
     trace.label(source=[["▁word"] * 90])
     with client(trace) as opened:
@@ -99,7 +103,7 @@ def test_a_trace_translates_nothing() -> None:
 
 
 def test_an_empty_trace_is_refused() -> None:
-    with pytest.raises(AttlasError, match="a trace with readings"):
+    with pytest.raises(AttlasError, match="a trace with attention maps"):
         app(Trace())
 
 
@@ -108,7 +112,7 @@ def test_a_window_of_a_hundred_thousand_tokens_is_exact() -> None:
     generator = torch.Generator().manual_seed(5)
     query, keys = torch.randn(2, 1, 2, length, 8, generator=generator)
     trace = Trace()
-    trace.note("a", FactoredReading(query, keys, 8**-0.5, everywhere, 0))
+    trace.record("a", FactoredAttentionMap(query, keys, 8**-0.5, everywhere, 0))
     with client(trace) as opened:
         told = opened.get("/api/texts/0").json()
         asked = "heads=1:2&rows=70000:70004&slots=99000:99008&shape=2,4"
@@ -122,7 +126,7 @@ def test_a_pass_that_nobody_waits_for_ends_early(monkeypatch: pytest.MonkeyPatch
     length = 40_000
     query, keys = torch.randn(2, 1, 1, length, 16)
     trace = Trace()
-    trace.note("a", FactoredReading(query, keys, 0.25, everywhere, 0))
+    trace.record("a", FactoredAttentionMap(query, keys, 0.25, everywhere, 0))
     application = app(trace)
     monkeypatch.setattr("attlas.explorer.maps._GLANCE", 0.02)
     with TestClient(application, base_url="http://localhost") as opened:
@@ -171,7 +175,7 @@ def test_tiles_wait_for_their_turn_because_each_needs_its_memory(
 
 
 def test_maps_that_are_empty_have_no_name() -> None:
-    assert Maps().told(None) == {"map": None, "layers": []}
+    assert MapRoutes().map_message(None) == {"map": None, "layers": []}
 
 
 def test_rows_of_layers_with_other_numbers_of_rows_are_not_shown_as_one_text() -> None:
@@ -180,7 +184,7 @@ def test_rows_of_layers_with_other_numbers_of_rows_are_not_shown_as_one_text() -
     weights = {"encoder": torch.rand(2, 1, 3, 3), "decoder": torch.rand(6, 1, 4, 3)}
     trace = Trace()
     for layer, values in weights.items():
-        trace.note(layer, DenseReading(values))
+        trace.record(layer, DenseAttentionMap(values))
     trace.label([list("abc"), list("xyz")])
     with TestClient(app(trace), base_url="http://127.0.0.1") as opened:
         texts = opened.get("/api/model").json()["texts"]

@@ -17,10 +17,10 @@ def translator(attention: str) -> Translator:
     characters = Characters.built(["the quick brown fox jumps"], size=64)
     vocabularies = Vocabularies(characters, characters)
     config = RecurrentConfig.read(
-        {"embedding": 8, "hidden": 8, "encoder_hidden": 4, "attention": attention}, "a test"
+        {"embed_dim": 8, "hidden_dim": 8, "encoder_hidden_dim": 4, "attention": attention}, "a test"
     )
     model = build(config, len(characters), len(characters))
-    return Translator.of(model, vocabularies, DecodingConfig(beam=2))
+    return Translator.of(model, vocabularies, DecodingConfig(num_beams=2))
 
 
 @pytest.mark.parametrize("attention", ["additive", "dot", "local"])

@@ -6,17 +6,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from attlas.errors import AttlasError
-from attlas.explorer.maps import MOST_WEIGHTS, Layer, View
+from attlas.explorer.maps import MOST_WEIGHTS, Layer, MapWindow
 from attlas.patterns import causal
-from attlas.recording import DenseReading, FactoredReading
-from attlas.recording.maps.reductions import AbandonedError
+from attlas.recording import DenseAttentionMap, FactoredAttentionMap
+from attlas.recording.maps.reductions import PassCancelledError
 from attlas.recording.trace import Axes
 
 NAMELESS = Axes((), (), within=True)
 
 
 def layer_of(weights: torch.Tensor) -> Layer:
-    return Layer("a", DenseReading(weights[None]), NAMELESS)
+    return Layer("a", DenseAttentionMap(weights[None]), NAMELESS)
 
 
 def random(heads: int, rows: int, slots: int, seed: int = 0) -> torch.Tensor:
@@ -26,7 +26,7 @@ def random(heads: int, rows: int, slots: int, seed: int = 0) -> torch.Tensor:
 def test_nothing_asked_is_everything() -> None:
     weights = random(2, 3, 4)
     layer = layer_of(weights)
-    assert torch.equal(View.read({}, layer).of(layer), weights)
+    assert torch.equal(MapWindow.read({}, layer).of(layer), weights)
 
 
 @given(st.data())
@@ -40,7 +40,7 @@ def test_a_window_is_a_slice(data: st.DataObject) -> None:
         stop = data.draw(st.integers(start + 1, size))
         query[name] = f"{start}:{stop}"
         slices.append(slice(start, stop))
-    assert torch.equal(View.read(query, layer).of(layer), weights[tuple(slices)])
+    assert torch.equal(MapWindow.read(query, layer).of(layer), weights[tuple(slices)])
 
 
 @given(
@@ -55,7 +55,7 @@ def test_a_smaller_shape_holds_the_largest_weight_of_each_group(
     width = data.draw(st.integers(1, slots))
     weights = random(2, rows, slots)
     layer = layer_of(weights)
-    pooled = View.read({"shape": f"{height},{width}"}, layer).of(layer)
+    pooled = MapWindow.read({"shape": f"{height},{width}"}, layer).of(layer)
     assert pooled.shape == (2, height, width)
     for i in range(height):
         for j in range(width):
@@ -68,14 +68,14 @@ def test_a_smaller_shape_holds_the_largest_weight_of_each_group(
 def test_weights_that_nobody_waits_for_any_more_are_given_up(threads: int) -> None:
     generator = torch.Generator().manual_seed(3)
     query, keys = torch.randn(2, 1, 1, 6_000, 4, generator=generator)
-    layer = Layer("a", FactoredReading(query, keys, 0.5, causal, 0), NAMELESS)
+    layer = Layer("a", FactoredAttentionMap(query, keys, 0.5, causal, 0), NAMELESS)
     stop = threading.Event()
     stop.set()
     before = torch.get_num_threads()
     torch.set_num_threads(threads)
     try:
-        with pytest.raises(AbandonedError):
-            View.read({"shape": "4,4"}, layer).of(layer, stop)
+        with pytest.raises(PassCancelledError):
+            MapWindow.read({"shape": "4,4"}, layer).of(layer, stop)
     finally:
         torch.set_num_threads(before)
 
@@ -83,10 +83,10 @@ def test_weights_that_nobody_waits_for_any_more_are_given_up(threads: int) -> No
 def test_a_head_alone_is_that_head_of_all() -> None:
     generator = torch.Generator().manual_seed(3)
     query, keys = torch.randn(1, 4, 9, 4, generator=generator), torch.randn(1, 2, 9, 4)
-    layer = Layer("a", FactoredReading(query, keys, 0.5, causal, 0), NAMELESS)
-    whole = View.read({}, layer).of(layer)
+    layer = Layer("a", FactoredAttentionMap(query, keys, 0.5, causal, 0), NAMELESS)
+    whole = MapWindow.read({}, layer).of(layer)
     for head in range(4):
-        alone = View.read({"heads": f"{head}:{head + 1}"}, layer).of(layer)
+        alone = MapWindow.read({"heads": f"{head}:{head + 1}"}, layer).of(layer)
         torch.testing.assert_close(alone, whole[head : head + 1], atol=1e-6, rtol=0)
 
 
@@ -95,8 +95,8 @@ def test_a_long_map_is_pooled_without_ever_being_held_whole() -> None:
     generator = torch.Generator().manual_seed(3)
     query = torch.randn(1, 1, length, 4, generator=generator)
     keys = torch.randn(1, 1, length, 4, generator=generator)
-    layer = Layer("a", FactoredReading(query, keys, 0.5, causal, 0), NAMELESS)
-    pooled = View.read({"shape": "4,4"}, layer).of(layer)
+    layer = Layer("a", FactoredAttentionMap(query, keys, 0.5, causal, 0), NAMELESS)
+    pooled = MapWindow.read({"shape": "4,4"}, layer).of(layer)
     above = torch.triu(torch.ones(4, 4, dtype=torch.bool), 1)
     assert bool((pooled[0][above] == 0).all())
     assert bool((pooled[0][~above] > 0).all())
@@ -123,14 +123,14 @@ def test_a_long_map_is_pooled_without_ever_being_held_whole() -> None:
 )
 def test_a_wrong_window_says_what_there_is(query: dict[str, str], said: str) -> None:
     with pytest.raises(AttlasError, match=said):
-        View.read(query, layer_of(random(2, 3, 5)))
+        MapWindow.read(query, layer_of(random(2, 3, 5)))
 
 
 def test_a_tile_too_large_to_send_is_refused_and_a_smaller_shape_is_not() -> None:
     size = 5_000
     assert size * size > MOST_WEIGHTS
     wide = torch.zeros(1, 1, 1, size).expand(1, 1, size, size)
-    layer = Layer("a", DenseReading(wide), NAMELESS)
+    layer = Layer("a", DenseAttentionMap(wide), NAMELESS)
     with pytest.raises(AttlasError, match="at most 16,777,216 weights"):
-        View.read({}, layer)
-    assert View.read({"shape": "10,10"}, layer).of(layer).shape == (1, 10, 10)
+        MapWindow.read({}, layer)
+    assert MapWindow.read({"shape": "10,10"}, layer).of(layer).shape == (1, 10, 10)

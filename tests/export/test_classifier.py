@@ -19,9 +19,9 @@ KINDS = {
     "mean": small_classifier(),
     "attentive, rotary": small_classifier(pooling="attentive", positions="rotary"),
     "first, learned": small_classifier(
-        pooling="first", positions="learned", longest=30, patterns=("everywhere",)
+        pooling="first", positions="learned", max_positions=30, patterns=("everywhere",)
     ),
-    "max, shared keys": small_classifier(pooling="max", key_heads=1, norm="rms"),
+    "max, shared keys": small_classifier(pooling="max", num_kv_heads=1, norm_type="rms"),
 }
 
 
@@ -35,9 +35,9 @@ def test_the_folder_holds_all_that_makes_the_same_classifier(tmp_path: Path, kin
     sizes = len(vocabularies.text), len(vocabularies.labels)
     model = build_classifier(config, *sizes)
     model.load_state_dict(safetensors.torch.load_file(folder / "model.safetensors"))
-    source, real = sentences(sizes[0], (9, 4, 1))
+    source, token_mask = sentences(sizes[0], (9, 4, 1))
     with torch.no_grad():
-        assert torch.equal(model.eval()(source, real), run.classifier()(source, real))
+        assert torch.equal(model.eval()(source, token_mask), run.classifier()(source, token_mask))
     classifier = TextClassifier.of(model, vocabularies)
     for text in ("a1 a2  a3<br />unheard", ""):
         assert classifier(text).probabilities == TextClassifier(run)(text).probabilities
@@ -73,7 +73,7 @@ def test_what_holds_translators_alone_names_what_holds_a_classifier(
 ) -> None:
     run = classifier_run(tmp_path / "run", small_classifier())
     wanted = (
-        f"wanted a model of kind \"transformer\" for {taker}.*; got 'classifier'; use --to onnx"
+        f"expected a model of kind \"transformer\" for {taker}.*; got 'classifier'; use --to onnx"
     )
     with pytest.raises(AttlasError, match=wanted):
         export(run, format_, tmp_path / "out")
@@ -83,4 +83,4 @@ def test_what_holds_translators_alone_names_what_holds_a_classifier(
 def test_a_checkpoint_that_is_not_there_is_the_callers_mistake(tmp_path: Path) -> None:
     run = classifier_run(tmp_path / "run", small_classifier())
     with pytest.raises(AttlasError, match="a checkpoint 'last'"):
-        export(run, "safetensors", tmp_path / "out", which="last")
+        export(run, "safetensors", tmp_path / "out", checkpoint="last")

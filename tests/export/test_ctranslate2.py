@@ -13,7 +13,7 @@ from attlas.errors import AttlasError
 from attlas.export import export
 from attlas.export.ctranslate2 import names, write_ctranslate2
 from attlas.runs import Run
-from attlas.runs.loaded import TranslatorSubject
+from attlas.runs.loaded import LoadedTranslator
 from support.exportable import MARIAN, OTHERS, logits_of, run_of, sentences, small, subwords
 
 KINDS = {**MARIAN, **OTHERS}
@@ -24,18 +24,18 @@ def probabilities(
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """log P of every token of some targets: CTranslate2's and ours."""
     vocabularies = run.vocabularies()
-    source, real = sentences(len(vocabularies.source), (8, 5, 2))
+    source, token_mask = sentences(len(vocabularies.source), (8, 5, 2))
     target = torch.randint(4, len(vocabularies.target), (3, 9))
     of_source, of_target = names(vocabularies.source), names(vocabularies.target)
     # CTranslate2 puts the begin before targets, and the end behind them and the sources.
-    ends = (real.sum(1) - 1).tolist()
+    ends = (token_mask.sum(1) - 1).tolist()
     sources = [[of_source[i] for i in row[:n]] for row, n in zip(source, ends, strict=True)]
     targets = [[of_target[i] for i in row] for row in target]
     engine = ctranslate2.Translator(str(folder), compute_type=computed_in, intra_threads=1)
     scores = engine.score_batch(sources, targets)
     found = torch.tensor([score.log_probs for score in scores])
     begin, end = torch.full((3, 1), 2), torch.full((3, 1), 3)
-    logits = logits_of(run.model(), source, real, torch.cat([begin, target], 1))
+    logits = logits_of(run.model(), source, token_mask, torch.cat([begin, target], 1))
     wanted = logits.log_softmax(-1).gather(2, torch.cat([target, end], 1).unsqueeze(2)).squeeze(2)
     return found, wanted
 
@@ -63,11 +63,11 @@ def test_8_bits_are_smaller_and_near(tmp_path: Path, kind: str) -> None:
 @pytest.mark.parametrize("quantization", ["float32", "int8"])
 def test_the_model_itself_stays_as_it_was(tmp_path: Path, quantization: str) -> None:
     run = run_of(tmp_path / "run", small())
-    subject = TranslatorSubject.of(run)
-    before = subject.weights
+    loaded = LoadedTranslator.of(run)
+    before = loaded.weights
     tmp_path.joinpath("out").mkdir()
-    write_ctranslate2(subject, tmp_path / "out", quantization)
-    assert subject.weights == before == TranslatorSubject.of(run).weights
+    write_ctranslate2(loaded, tmp_path / "out", quantization)
+    assert loaded.weights == before == LoadedTranslator.of(run).weights
 
 
 def test_subwords_are_named_by_their_pieces_and_the_model_of_them_is_there(tmp_path: Path) -> None:
@@ -84,7 +84,7 @@ def test_subwords_are_named_by_their_pieces_and_the_model_of_them_is_there(tmp_p
 def test_names_that_would_repeat_carry_their_id(tmp_path: Path) -> None:
     both = Characters(["a", " ", "␣"])
     assert names(both)[4:] == ["a", "␣#5", "␣#6"]
-    run = run_of(tmp_path / "run", small(tied_source=True), Vocabularies(both, both))
+    run = run_of(tmp_path / "run", small(tie_source=True), Vocabularies(both, both))
     export(run, "ctranslate2", tmp_path / "out")
     found, wanted = probabilities(run, tmp_path / "out")
     torch.testing.assert_close(found, wanted, rtol=1e-4, atol=1e-4)
@@ -103,7 +103,7 @@ def test_without_ctranslate2_the_error_says_what_to_install(
 
 @pytest.mark.parametrize(
     ("settings", "longest"),
-    [({}, 1024), ({"positions": "learned", "longest": 60}, 60), ({"positions": "rotary"}, 0)],
+    [({}, 1024), ({"positions": "learned", "max_positions": 60}, 60), ({"positions": "rotary"}, 0)],
 )
 def test_the_folder_says_how_long_a_text_may_be(
     tmp_path: Path, settings: dict[str, Any], longest: int

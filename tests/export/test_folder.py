@@ -9,7 +9,7 @@ from attlas._files import new_folder
 from attlas.decoding import DecodingConfig
 from attlas.errors import AttlasError
 from attlas.export import export
-from attlas.runs.loaded import unfit
+from attlas.runs.loaded import unsupported
 from support.exportable import RECURRENT, run_of, small
 
 
@@ -65,7 +65,7 @@ def test_a_file_is_refused(tmp_path: Path) -> None:
 
 def test_a_place_that_may_not_be_written_is_the_callers_mistake(tmp_path: Path) -> None:
     (tmp_path / "one").write_text("1")
-    with pytest.raises(AttlasError, match="wanted to write"):
+    with pytest.raises(AttlasError, match="expected to write"):
         new_folder(tmp_path / "one" / "a").__enter__()
 
 
@@ -98,7 +98,7 @@ def test_what_is_asked_for_has_to_exist(
 def test_a_pattern_is_more_than_these_formats_can_hold(
     tmp_path: Path, format_: str, side: str
 ) -> None:
-    config = small(placement="post", **{side: ("window(2)",)})
+    config = small(norm="post", **{side: ("window(2)",)})
     run = run_of(tmp_path / "run", config)
     said = r"look everywhere for .*; got the pattern window\(2\); use --to onnx, or --to safete"
     with pytest.raises(AttlasError, match=said):
@@ -106,13 +106,15 @@ def test_a_pattern_is_more_than_these_formats_can_hold(
 
 
 def test_what_no_graph_can_hold_is_not_sent_to_graphs() -> None:
-    assert "--to onnx" in unfit("Marian", "this", "that").do
-    assert unfit("ONNX", "this", "that").do == "use --to safetensors, which holds every model"
+    assert "--to onnx" in unsupported("Marian", "this", "that").hint
+    assert (
+        unsupported("ONNX", "this", "that").hint == "use --to safetensors, which holds every model"
+    )
 
 
 def test_another_search_is_written_down_where_searches_are(tmp_path: Path) -> None:
-    run = run_of(tmp_path / "run", small(placement="post"), beam=4)
-    search = DecodingConfig(beam=7, length_penalty=0.5)
+    run = run_of(tmp_path / "run", small(norm="post"), num_beams=4)
+    search = DecodingConfig(num_beams=7, length_penalty=0.5)
     export(run, "huggingface", tmp_path / "own")
     export(run, "huggingface", tmp_path / "other", search=search)
     beams = [

@@ -30,11 +30,11 @@ def test_the_logits_are_ours(tmp_path: Path, kind: str) -> None:
     run = run_of(tmp_path / "run", MARIAN[kind])
     model, ours = marian(run, tmp_path / "out"), run.model()
     sizes = len(run.vocabularies().source), len(run.vocabularies().target)
-    source, real = sentences(sizes[0], (7, 4, 2, 1))
+    source, token_mask = sentences(sizes[0], (7, 4, 2, 1))
     target = torch.cat([torch.full((4, 1), 2), torch.randint(4, sizes[1], (4, 30))], dim=1)
     with torch.no_grad():
-        found = model(source, attention_mask=real.long(), decoder_input_ids=target).logits
-    wanted = logits_of(ours, source, real, target)
+        found = model(source, attention_mask=token_mask.long(), decoder_input_ids=target).logits
+    wanted = logits_of(ours, source, token_mask, target)
     torch.testing.assert_close(found, wanted, rtol=1e-4, atol=1e-4)
 
 
@@ -43,10 +43,10 @@ def test_greedy_search_finds_the_same_tokens(tmp_path: Path, kind: str) -> None:
     run = run_of(tmp_path / "run", MARIAN[kind], method="greedy")
     model = marian(run, tmp_path / "out")
     assert model.generation_config.num_beams == 1
-    source, real = sentences(len(run.vocabularies().source), (9, 6, 5, 5, 4, 3, 2, 1))
-    config = DecodingConfig(method="greedy", max_length_factor=0.0, max_length_constant=12)
-    found = [best.tokens for (best,) in decode(run.model(), source, real, config)]
-    generated = model.generate(source, attention_mask=real.long(), max_new_tokens=12)
+    source, token_mask = sentences(len(run.vocabularies().source), (9, 6, 5, 5, 4, 3, 2, 1))
+    config = DecodingConfig(method="greedy", max_len_a=0.0, max_len_b=12)
+    found = [best.tokens for (best,) in decode(run.model(), source, token_mask, config)]
+    generated = model.generate(source, attention_mask=token_mask.long(), max_new_tokens=12)
     rows = generated[:, 1:].tolist()
     assert found == [tuple(row[: row.index(END)] if END in row else row) for row in rows]
 
@@ -55,7 +55,7 @@ def test_greedy_search_finds_the_same_tokens(tmp_path: Path, kind: str) -> None:
 def tokenizers(tmp_path_factory: pytest.TempPathFactory) -> tuple[Subwords, Any, Subwords]:
     folder = tmp_path_factory.mktemp("tokenizers")
     vocabularies = subwords()
-    run = run_of(folder / "run", small(placement="post"), vocabularies)
+    run = run_of(folder / "run", small(norm="post"), vocabularies)
     export(run, "huggingface", folder / "out")
     tokenizer = AutoTokenizer.from_pretrained(folder / "out")
     assert isinstance(tokenizer, MarianTokenizer)
@@ -86,7 +86,7 @@ def test_the_tokenizer_reads_our_ids_back(tokenizers: Any, text: str) -> None:
 def test_one_vocabulary_is_one_for_both_sides(tmp_path: Path) -> None:
     vocabularies = subwords()
     joint = type(vocabularies)(vocabularies.source, vocabularies.source)
-    run = run_of(tmp_path / "run", small(placement="post", tied_source=True), joint)
+    run = run_of(tmp_path / "run", small(norm="post", tie_source=True), joint)
     export(run, "huggingface", tmp_path / "out")
     tokenizer = MarianTokenizer.from_pretrained(tmp_path / "out")
     wanted = [*joint.target.encode("The 3rd house"), END]
@@ -96,9 +96,7 @@ def test_one_vocabulary_is_one_for_both_sides(tmp_path: Path) -> None:
 
 
 def test_of_words_there_is_no_tokenizer_and_the_folder_says_so(tmp_path: Path) -> None:
-    exported = export(
-        run_of(tmp_path / "run", small(placement="post")), "huggingface", tmp_path / "out"
-    )
+    exported = export(run_of(tmp_path / "run", small(norm="post")), "huggingface", tmp_path / "out")
     assert {"source.json", "target.json"} < set(exported.files)
     assert not {"tokenizer.json", "vocab.json", "source.spm"} & set(exported.files)
     assert any("no tokenizer for words" in remark for remark in exported.remarks)
@@ -107,11 +105,14 @@ def test_of_words_there_is_no_tokenizer_and_the_folder_says_so(tmp_path: Path) -
 @pytest.mark.parametrize(
     ("settings", "lacking"),
     [
-        ({}, 'placement = "post" for Marian; got placement = "pre"'),
-        ({"placement": "post", "norm": "rms"}, 'norm = "layer" for Marian; got norm = "rms"'),
-        ({"placement": "post", "positions": "learned"}, 'got positions = "learned"'),
-        ({"placement": "post", "positions": "rotary"}, 'got positions = "rotary"'),
-        ({"placement": "post", "activation": "swiglu"}, 'got activation = "swiglu"'),
+        ({}, 'norm = "post" for Marian; got norm = "pre"'),
+        (
+            {"norm": "post", "norm_type": "rms"},
+            'norm_type = "layer" for Marian; got norm_type = "rms"',
+        ),
+        ({"norm": "post", "positions": "learned"}, 'got positions = "learned"'),
+        ({"norm": "post", "positions": "rotary"}, 'got positions = "rotary"'),
+        ({"norm": "post", "activation": "swiglu"}, 'got activation = "swiglu"'),
     ],
 )
 def test_what_marian_lacks_is_named(tmp_path: Path, settings: dict[str, Any], lacking: str) -> None:
@@ -124,7 +125,7 @@ def test_what_marian_lacks_is_named(tmp_path: Path, settings: dict[str, Any], la
 
 
 def test_marian_ranks_by_its_own_formula_and_the_folder_says_so(tmp_path: Path) -> None:
-    run = run_of(tmp_path / "run", small(placement="post"), length_penalty=0.6, beam=4)
+    run = run_of(tmp_path / "run", small(norm="post"), length_penalty=0.6, num_beams=4)
     exported = export(run, "huggingface", tmp_path / "out")
     model = MarianMTModel.from_pretrained(tmp_path / "out")
     assert model.generation_config.num_beams == 4

@@ -26,8 +26,8 @@ pytestmark = pytest.mark.filterwarnings("ignore:Recommended. pip install sacremo
 POSITIONS = 1024
 SEARCHES: dict[str, dict[str, Any]] = {
     "beam": {},
-    "beam, every limit": {"beam": 4, "n_best": 3, "min_length": 3, "no_repeat_ngram": 2},
-    "beam, exhaustive": {"beam": 2, "exhaustive": True, "length_penalty": 0.0},
+    "beam, every limit": {"num_beams": 4, "n_best": 3, "min_length": 3, "no_repeat_ngram": 2},
+    "beam, exhaustive": {"num_beams": 2, "exhaustive": True, "length_penalty": 0.0},
     "greedy": {"method": "greedy", "length_penalty": 0.6, "min_length": 2},
     "sample": {"method": "sample", "n_best": 4, "temperature": 0.7, "top_k": 5, "top_p": 0.9},
     "sample from all": {"method": "sample"},
@@ -41,7 +41,7 @@ def searching(**settings: Any) -> HuggingFaceSearch:
 @pytest.mark.parametrize("kind", SEARCHES)
 def test_transformers_finds_nothing_wrong_with_the_file(tmp_path: Path, kind: str) -> None:
     export(
-        run_of(tmp_path / "run", small(placement="post"), **SEARCHES[kind]),
+        run_of(tmp_path / "run", small(norm="post"), **SEARCHES[kind]),
         "huggingface",
         tmp_path / "out",
     )
@@ -57,7 +57,7 @@ def test_transformers_finds_nothing_wrong_with_the_file(tmp_path: Path, kind: st
             (wanted.temperature, wanted.top_k, wanted.top_p)
         )
     if wanted.method == "beam":
-        assert read.num_beams == wanted.beam
+        assert read.num_beams == wanted.num_beams
         assert read.length_penalty == wanted.length_penalty
         assert read.early_stopping == ("never" if wanted.exhaustive else False)
 
@@ -69,18 +69,18 @@ def test_the_limits_are_those_of_attlas(
 ) -> None:
     settings: dict[str, Any] = {
         "method": "greedy",
-        "max_length_factor": 0.0,
-        "max_length_constant": 9,
+        "max_len_a": 0.0,
+        "max_len_b": 9,
         "min_length": min_length,
         "no_repeat_ngram": no_repeat_ngram,
     }
-    run = run_of(tmp_path / "run", small(placement="post"), **settings)
+    run = run_of(tmp_path / "run", small(norm="post"), **settings)
     export(run, "huggingface", tmp_path / "out")
     model = MarianMTModel.from_pretrained(tmp_path / "out").eval()
-    source, real = sentences(len(run.vocabularies().source), (9, 6, 5, 5, 4, 3, 2, 1))
-    found = decode(run.model(), source, real, DecodingConfig(**settings))
+    source, token_mask = sentences(len(run.vocabularies().source), (9, 6, 5, 5, 4, 3, 2, 1))
+    found = decode(run.model(), source, token_mask, DecodingConfig(**settings))
     assert min(len(best.tokens) for (best,) in found) == min_length  # or it would not matter
-    rows = model.generate(source, attention_mask=real.long())[:, 1:].tolist()
+    rows = model.generate(source, attention_mask=token_mask.long())[:, 1:].tolist()
     assert [best.tokens for (best,) in found] == [
         tuple(row[: row.index(END)] if END in row else row) for row in rows
     ]
@@ -90,16 +90,14 @@ def test_the_limits_are_those_of_attlas(
 def test_generate_writes_no_unknown_token_where_attlas_does_not(
     tmp_path: Path, unknown: str
 ) -> None:
-    config = DecodingConfig(
-        method="greedy", unknown=unknown, max_length_factor=0.0, max_length_constant=9
-    )
-    run = run_of(tmp_path / "run", small(placement="post"), **config.model_dump())
+    config = DecodingConfig(method="greedy", unknown=unknown, max_len_a=0.0, max_len_b=9)
+    run = run_of(tmp_path / "run", small(norm="post"), **config.model_dump())
     run = leaning(run, UNKNOWN, 3.0)
     export(run, "huggingface", tmp_path / "out")
     model = MarianMTModel.from_pretrained(tmp_path / "out").eval()
-    source, real = sentences(len(run.vocabularies().source), (9, 6, 5, 5, 4, 3, 2, 1))
-    found = [best.tokens for (best,) in decode(run.model(), source, real, config)]
-    rows = model.generate(source, attention_mask=real.long())[:, 1:].tolist()
+    source, token_mask = sentences(len(run.vocabularies().source), (9, 6, 5, 5, 4, 3, 2, 1))
+    found = [best.tokens for (best,) in decode(run.model(), source, token_mask, config)]
+    rows = model.generate(source, attention_mask=token_mask.long())[:, 1:].tolist()
     assert found == [tuple(row[: row.index(END)] if END in row else row) for row in rows]
     assert any(UNKNOWN in tokens for tokens in found) == (unknown == "keep")
 
@@ -110,11 +108,11 @@ def test_that_generate_replaces_no_unknown_token_is_told() -> None:
 
 @pytest.mark.parametrize("kind", ["beam, every limit", "sample"])
 def test_as_many_translations_come_as_attlas_gives(tmp_path: Path, kind: str) -> None:
-    run = run_of(tmp_path / "run", small(placement="post"), **SEARCHES[kind])
+    run = run_of(tmp_path / "run", small(norm="post"), **SEARCHES[kind])
     export(run, "huggingface", tmp_path / "out")
     model = MarianMTModel.from_pretrained(tmp_path / "out").eval()
-    source, real = sentences(len(run.vocabularies().source), (4, 2))
-    rows = model.generate(source, attention_mask=real.long(), max_new_tokens=8)
+    source, token_mask = sentences(len(run.vocabularies().source), (4, 2))
+    rows = model.generate(source, attention_mask=token_mask.long(), max_new_tokens=8)
     assert len(rows) == 2 * SEARCHES[kind]["n_best"]
 
 
@@ -149,8 +147,8 @@ def test_what_is_drawn_from_is_the_same(
 def test_no_translation_is_cut_that_attlas_would_not_cut(
     factor: float, constant: int, cut: int, tokens: int
 ) -> None:
-    search = searching(max_length_factor=factor, max_length_constant=constant, longest_source=cut)
-    read = min(tokens, search.longest_source)
+    search = searching(max_len_a=factor, max_len_b=constant, max_source_length=cut)
+    read = min(tokens, search.max_source_length)
     most = search.decoding.max_length(read)
     assert min(most, POSITIONS - 1) <= search.max_new_tokens <= POSITIONS - 1
     if factor == 0.0:
@@ -161,11 +159,11 @@ def test_a_limit_that_grows_with_the_source_is_told_and_one_that_does_not_is_non
     (said,) = [one for one in searching().remarks if "generate has one limit" in one]
     assert "after ⌊3.0 · n⌋ + 20 tokens" in said
     assert "max_new_tokens = 1,023 here" in said
-    still = searching(max_length_factor=0.0, max_length_constant=30)
+    still = searching(max_len_a=0.0, max_len_b=30)
     assert not [one for one in still.remarks if "limit" in one]
     (said,) = [
         one
-        for one in searching(max_length_factor=0.0, max_length_constant=3000).remarks
+        for one in searching(max_len_a=0.0, max_len_b=3000).remarks
         if "after 3,000 tokens" in one
     ]
     assert "Marian after 1,023" in said
@@ -178,27 +176,27 @@ def test_a_limit_that_grows_with_the_source_is_told_and_one_that_does_not_is_non
         ({}, "a beam search may choose differently where length_penalty is not 0"),
         ({"coverage_penalty": 0.2}, "decoding.coverage_penalty = 0.2 is left out"),
         ({"method": "sample", "seed": 7}, "decoding.seed = 7"),
-        ({"longest_source": 40}, "attlas cuts a source to 40 tokens and the end"),
+        ({"max_source_length": 40}, "attlas cuts a source to 40 tokens and the end"),
     ],
 )
 def test_what_generate_cannot_say_is_told(
     tmp_path: Path, settings: dict[str, Any], told: str
 ) -> None:
-    run = run_of(tmp_path / "run", small(placement="post"), **settings)
+    run = run_of(tmp_path / "run", small(norm="post"), **settings)
     exported = export(run, "huggingface", tmp_path / "out")
     assert any(told in remark for remark in exported.remarks)
     assert told in (tmp_path / "out" / "README.md").read_text(encoding="utf-8")
 
 
 def test_a_greedy_search_that_is_wholly_said_has_nothing_to_tell() -> None:
-    search = searching(method="greedy", max_length_factor=0.0, min_length=2, no_repeat_ngram=3)
+    search = searching(method="greedy", max_len_a=0.0, min_length=2, no_repeat_ngram=3)
     assert search.remarks == []
 
 
 @pytest.mark.parametrize("cut", [1, 4, 30])
 def test_the_tokenizer_cuts_a_source_where_attlas_does(tmp_path: Path, cut: int) -> None:
     vocabularies = subwords()
-    run = run_of(tmp_path / "run", small(placement="post"), vocabularies, longest_source=cut)
+    run = run_of(tmp_path / "run", small(norm="post"), vocabularies, max_source_length=cut)
     export(run, "huggingface", tmp_path / "out")
     tokenizer = MarianTokenizer.from_pretrained(tmp_path / "out")
     text = "The 3rd house is 5 miles away"

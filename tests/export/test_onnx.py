@@ -26,8 +26,8 @@ class Runtime:
         self.decoder = onnxruntime.InferenceSession(folder / "decoder.onnx")
         self.kept = [output.name for output in self.decoder.get_outputs()][1:]
 
-    def logits(self, source: Tensor, real: Tensor, target: Tensor) -> Tensor:
-        given = {"source": source.numpy(), "real": real.numpy()}
+    def logits(self, source: Tensor, token_mask: Tensor, target: Tensor) -> Tensor:
+        given = {"source": source.numpy(), "token_mask": token_mask.numpy()}
         names = [output.name for output in self.encoder.get_outputs()]
         read = dict(zip(names, self.encoder.run(None, given), strict=True))
         past = [read[f"source_{name}"][:, :, :0] for name in self.kept]
@@ -35,7 +35,7 @@ class Runtime:
         for tokens in target.T:
             before = {f"past_{name}": one for name, one in zip(self.kept, past, strict=True)}
             logits, *past = self.decoder.run(
-                None, {"tokens": tokens.numpy(), "real": real.numpy(), **read, **before}
+                None, {"tokens": tokens.numpy(), "token_mask": token_mask.numpy(), **read, **before}
             )
             steps.append(torch.from_numpy(np.array(logits)))
         return torch.stack(steps, dim=1)
@@ -48,12 +48,12 @@ def test_every_step_has_our_logits(tmp_path: Path, kind: str) -> None:
     runtime = Runtime(tmp_path / "out")
     sizes = len(run.vocabularies().source), len(run.vocabularies().target)
     for lengths in [(7, 4, 1), (1,), (40, 40)]:
-        source, real = sentences(sizes[0], lengths)
+        source, token_mask = sentences(sizes[0], lengths)
         target = torch.cat(
             [torch.full((len(lengths), 1), 2), torch.randint(4, sizes[1], (len(lengths), 12))], 1
         )
-        found = runtime.logits(source, real, target)
-        wanted = logits_of(run.model(), source, real, target)
+        found = runtime.logits(source, token_mask, target)
+        wanted = logits_of(run.model(), source, token_mask, target)
         torch.testing.assert_close(found, wanted, rtol=1e-4, atol=1e-4)
 
 
@@ -61,10 +61,12 @@ def test_what_stands_in_the_padding_changes_nothing(tmp_path: Path) -> None:
     run = run_of(tmp_path / "run", small())
     export(run, "onnx", tmp_path / "out")
     runtime = Runtime(tmp_path / "out")
-    source, real = sentences(len(run.vocabularies().source), (6, 2))
+    source, token_mask = sentences(len(run.vocabularies().source), (6, 2))
     target = torch.randint(4, 20, (2, 3))
-    junk = source.masked_fill(~real, 999)
-    assert torch.equal(runtime.logits(source, real, target), runtime.logits(junk, real, target))
+    junk = source.masked_fill(~token_mask, 999)
+    assert torch.equal(
+        runtime.logits(source, token_mask, target), runtime.logits(junk, token_mask, target)
+    )
 
 
 def test_the_batch_the_slots_and_the_steps_are_free(tmp_path: Path) -> None:
@@ -72,15 +74,15 @@ def test_the_batch_the_slots_and_the_steps_are_free(tmp_path: Path) -> None:
     runtime = Runtime(tmp_path / "out")
     shapes = {one.name: one.shape for one in runtime.decoder.get_inputs()}
     assert shapes["tokens"] == ["batch"]
-    assert shapes["source_keys.0"] == ["batch", 2, "slots", 8]
+    assert shapes["source_keys.0"] == ["batch", 2, "keys", 8]
     assert shapes["past_values.2"] == ["batch", 2, "steps", 8]
 
 
 def test_a_position_that_was_never_learned_is_an_error(tmp_path: Path) -> None:
-    run = run_of(tmp_path / "run", small(positions="learned", longest=5))
+    run = run_of(tmp_path / "run", small(positions="learned", max_positions=5))
     export(run, "onnx", tmp_path / "out")
-    source, real = sentences(len(run.vocabularies().source), (6,))
-    given = {"source": source.numpy(), "real": real.numpy()}
+    source, token_mask = sentences(len(run.vocabularies().source), (6,))
+    given = {"source": source.numpy(), "token_mask": token_mask.numpy()}
     with pytest.raises(Exception, match=r"out of data bounds|indices element out"):
         Runtime(tmp_path / "out").encoder.run(None, given)
 

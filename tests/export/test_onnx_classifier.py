@@ -27,18 +27,18 @@ class Runtime:
     def __init__(self, folder: Path) -> None:
         self.session = onnxruntime.InferenceSession(folder / "classifier.onnx")
 
-    def read(self, source: Tensor, real: Tensor) -> tuple[Tensor, Tensor]:
+    def read(self, source: Tensor, token_mask: Tensor) -> tuple[Tensor, Tensor]:
         """Logits and probabilities."""
-        given_ = {"source": source.numpy(), "real": real.numpy()}
+        given_ = {"source": source.numpy(), "token_mask": token_mask.numpy()}
         logits, probabilities = self.session.run(["logits", "probabilities"], given_)
         return torch.from_numpy(np.array(logits)), torch.from_numpy(np.array(probabilities))
 
 
-def check(run: Run, runtime: Runtime, source: Tensor, real: Tensor) -> None:
+def check(run: Run, runtime: Runtime, source: Tensor, token_mask: Tensor) -> None:
     """That the graph says what our model says."""
-    logits, probabilities = runtime.read(source, real)
+    logits, probabilities = runtime.read(source, token_mask)
     with torch.no_grad():
-        wanted = run.classifier()(source, real)
+        wanted = run.classifier()(source, token_mask)
     torch.testing.assert_close(logits, wanted, rtol=1e-4, atol=1e-4)
     torch.testing.assert_close(probabilities, wanted.softmax(-1), rtol=1e-4, atol=1e-4)
 
@@ -56,18 +56,18 @@ def settings(draw: st.DrawFn) -> dict[str, Any]:
     count = draw(st.sampled_from([1, layers]))
     chosen: dict[str, Any] = {
         "layers": layers,
-        "heads": heads,
-        "key_heads": draw(st.sampled_from([None, 1])),
+        "num_heads": heads,
+        "num_kv_heads": draw(st.sampled_from([None, 1])),
         "patterns": tuple(draw(pattern) for _ in range(count)),
         "pooling": draw(st.sampled_from(POOLINGS)),
         "positions": positions,
-        "norm": draw(st.sampled_from(["layer", "rms"])),
-        "placement": draw(st.sampled_from(["pre", "post"])),
+        "norm_type": draw(st.sampled_from(["layer", "rms"])),
+        "norm": draw(st.sampled_from(["pre", "post"])),
         "activation": draw(st.sampled_from(["relu", "gelu", "swiglu"])),
         "bias": draw(st.booleans()),
     }
     if positions == "learned":
-        chosen["longest"] = 120
+        chosen["max_positions"] = 120
     return chosen
 
 
@@ -80,9 +80,11 @@ def test_any_classifier_says_the_same_of_texts_of_any_lengths(
         run = classifier_run(folder / "run", small_classifier(**chosen))
         export(run, "onnx", folder / "out")
         runtime = Runtime(folder / "out")
-        source, real = sentences(21, tuple(lengths))
-        check(run, runtime, source, real)
-        check(run, runtime, source[:1, : lengths[0]], real[:1, : lengths[0]])  # without padding
+        source, token_mask = sentences(21, tuple(lengths))
+        check(run, runtime, source, token_mask)
+        check(
+            run, runtime, source[:1, : lengths[0]], token_mask[:1, : lengths[0]]
+        )  # without padding
 
 
 @pytest.mark.parametrize("pooling", POOLINGS)
@@ -93,11 +95,11 @@ def test_padding_may_stand_anywhere_and_hold_anything(tmp_path: Path, pooling: s
     runtime = Runtime(tmp_path / "out")
     torch.manual_seed(1)
     source = torch.randint(4, 21, (3, 60))
-    real = torch.rand(3, 60) < 0.6
-    real[2] = False  # a text without a token pools to zeros
-    check(run, runtime, source, real)
-    junk = source.masked_fill(~real, 10**9)
-    assert torch.equal(runtime.read(source, real)[0], runtime.read(junk, real)[0])
+    token_mask = torch.rand(3, 60) < 0.6
+    token_mask[2] = False  # a text without a token pools to zeros
+    check(run, runtime, source, token_mask)
+    junk = source.masked_fill(~token_mask, 10**9)
+    assert torch.equal(runtime.read(source, token_mask)[0], runtime.read(junk, token_mask)[0])
 
 
 @pytest.mark.parametrize("pooling", POOLINGS)
@@ -105,8 +107,8 @@ def test_a_long_text_beside_a_short_one_is_read_whole(tmp_path: Path, pooling: s
     config = small_classifier(pooling=pooling, patterns=("window(16)",), layers=1)
     run = classifier_run(tmp_path / "run", config)
     export(run, "onnx", tmp_path / "out")
-    source, real = sentences(21, (3700, 5, 260))
-    check(run, Runtime(tmp_path / "out"), source, real)
+    source, token_mask = sentences(21, (3700, 5, 260))
+    check(run, Runtime(tmp_path / "out"), source, token_mask)
 
 
 def test_batch_and_slots_are_free_and_the_labels_are_as_many_as_there_are(tmp_path: Path) -> None:
@@ -114,22 +116,22 @@ def test_batch_and_slots_are_free_and_the_labels_are_as_many_as_there_are(tmp_pa
     exported = export(run, "onnx", tmp_path / "out")
     session = Runtime(tmp_path / "out").session
     assert {one.name: one.shape for one in session.get_inputs()} == {
-        "source": ["batch", "slots"],
-        "real": ["batch", "slots"],
+        "source": ["batch", "keys"],
+        "token_mask": ["batch", "keys"],
     }
     assert [one.shape for one in session.get_outputs()] == [["batch", 5], ["batch", 5]]
     assert any("logits (batch, 5) float32" in remark for remark in exported.remarks)
 
 
 def test_the_limit_of_learned_positions_is_in_the_file_and_is_told(tmp_path: Path) -> None:
-    config = small_classifier(positions="learned", longest=30)
+    config = small_classifier(positions="learned", max_positions=30)
     exported = export(classifier_run(tmp_path / "run", config), "onnx", tmp_path / "out")
     runtime = Runtime(tmp_path / "out")
     assert runtime.session.get_modelmeta().custom_metadata_map["longest"] == "30"
     assert any("reads at most 30 tokens" in remark for remark in exported.remarks)
-    source, real = sentences(21, (31,))
+    source, token_mask = sentences(21, (31,))
     with pytest.raises(Exception, match=r"out of data bounds|indices element out"):
-        runtime.read(source, real)
+        runtime.read(source, token_mask)
 
 
 def test_without_learned_positions_there_is_no_limit_to_tell(tmp_path: Path) -> None:

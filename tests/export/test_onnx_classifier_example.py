@@ -14,7 +14,7 @@ from attlas.data import Characters, Words
 from attlas.export import export
 from attlas.export.onnx.templates import classify as onnx_classifier_example
 from attlas.inference import Classification, TextClassifier
-from attlas.inference.classifier import recognised, remarks
+from attlas.inference.classifier import classification_remarks, recognised
 from support.exportable import WORDS, classifier_run, small_classifier, subwords
 from support.onnx_runtime import ALONE, loaded
 
@@ -55,7 +55,9 @@ def said(found: Sequence[Classification]) -> list[str]:
     """What attlas tells of these lines."""
     numbered = enumerate(found, 1)
     return [
-        f"line {number}: {remark}" for number, one in numbered for remark in remarks(one).values()
+        f"line {number}: {remark}"
+        for number, one in numbered
+        for remark in classification_remarks(one).values()
     ]
 
 
@@ -63,7 +65,7 @@ def said(found: Sequence[Classification]) -> list[str]:
 def test_it_says_what_attlas_says(tmp_path: Path, kind: str) -> None:
     run = classifier_run(tmp_path / "run", small_classifier(), VOCABULARIES[kind])
     export(run, "onnx", tmp_path / "out")
-    wanted = list(TextClassifier(run).many(TEXTS))
+    wanted = list(TextClassifier(run).stream(TEXTS))
     found, told = classified(tmp_path / "out", TEXTS)
     assert [label for label, _ in found] == [one.label for one in wanted]
     assert [sure for _, sure in found] == pytest.approx([o.probability for o in wanted], abs=1e-4)
@@ -74,11 +76,11 @@ def test_it_says_what_attlas_says(tmp_path: Path, kind: str) -> None:
 def test_what_is_beyond_the_learned_positions_is_cut_as_attlas_cuts_it_and_told(
     tmp_path: Path,
 ) -> None:
-    config = small_classifier(positions="learned", longest=6)
+    config = small_classifier(positions="learned", max_positions=6)
     run = classifier_run(tmp_path / "run", config)
     export(run, "onnx", tmp_path / "out")
     texts = [" ".join(f"a{n % 17}" for n in range(length)) for length in (4, 5, 6, 40)]
-    wanted = list(TextClassifier(run).many(texts))
+    wanted = list(TextClassifier(run).stream(texts))
     found, told = classified(tmp_path / "out", texts)
     assert [label for label, _ in found] == [one.label for one in wanted]
     assert [sure for _, sure in found] == pytest.approx([o.probability for o in wanted], abs=1e-4)
@@ -121,7 +123,7 @@ def test_words_of_which_none_is_known_are_told_as_attlas_tells_them(tmp_path: Pa
     export(run, "onnx", tmp_path / "out")
     texts = ["unheard", "a1 unheard", "", "of what", "a2"]
     told = classified(tmp_path / "out", texts)[1]
-    assert told == said(list(TextClassifier(run).many(texts)))
+    assert told == said(list(TextClassifier(run).stream(texts)))
     assert [line.partition(":")[0] for line in told] == ["line 1", "line 3", "line 4"]
 
 
@@ -135,7 +137,7 @@ def test_a_text_that_the_first_token_may_not_see_as_a_whole_is_told(
     run = classifier_run(tmp_path / "run", config)
     exported = export(run, "onnx", tmp_path / "out")
     texts = [" ".join(["a1"] * count) for count in range(1, 12)]
-    wanted = [one.unread for one in TextClassifier(run).many(texts)]
+    wanted = [one.unread for one in TextClassifier(run).stream(texts)]
     told = classified(tmp_path / "out", texts)[1]
     numbers = {int(line.partition(":")[0].removeprefix("line ")) for line in told}
     overlooked = {number for number, unread in enumerate(wanted, 1) if unread}

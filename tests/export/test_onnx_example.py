@@ -17,7 +17,7 @@ from transformers import MarianTokenizer
 from attlas.data import END, UNKNOWN, Characters, Vocabularies, VocabularyConfig, build_vocabulary
 from attlas.export import export
 from attlas.inference import Translator
-from attlas.inference.translator import remarks
+from attlas.inference.translator import translation_remarks
 from attlas.models import RecurrentConfig, TransformerConfig
 from attlas.runs import Run
 from support.exportable import JOINT, WORDS, leaning, run_of, small, subwords
@@ -26,9 +26,9 @@ from support.onnx_runtime import ALONE, example
 SUBWORDS = subwords()
 MODELS = {
     "transformer": small(),
-    "transformer, learned": small(positions="learned", longest=400),
-    "recurrent": RecurrentConfig(embedding=8, hidden=8, encoder_hidden=8, dropout=0.0),
-    "none": RecurrentConfig(embedding=8, hidden=8, encoder_hidden=8, attention="none"),
+    "transformer, learned": small(positions="learned", max_positions=400),
+    "recurrent": RecurrentConfig(embed_dim=8, hidden_dim=8, encoder_hidden_dim=8, dropout=0.0),
+    "none": RecurrentConfig(embed_dim=8, hidden_dim=8, encoder_hidden_dim=8, attention="none"),
 }
 LETTERS = Characters("abcdefgh ▁é")
 VOCABULARIES = {
@@ -62,11 +62,11 @@ def translated(folder: Path, text: str) -> tuple[str, list[str]]:
 
 def written(run: Run, texts: list[str]) -> tuple[str, list[str]]:
     """What attlas translates and tells."""
-    found = list(Translator(run).many(texts))
+    found = list(Translator(run).stream(texts))
     told = [
         f"line {number}: {remark}"
         for number, one in enumerate(found, 1)
-        for remark in remarks(one.cut, one.finished)
+        for remark in translation_remarks(one.cut, one.finished)
     ]
     return "".join(f"{one.text}\n" for one in found), told
 
@@ -74,7 +74,7 @@ def written(run: Run, texts: list[str]) -> tuple[str, list[str]]:
 @pytest.mark.parametrize("kind", VOCABULARIES)
 @pytest.mark.parametrize("model", ["transformer", "recurrent"])
 def test_it_writes_what_attlas_writes(tmp_path: Path, model: str, kind: str) -> None:
-    limits = {"max_length_factor": 0.5, "max_length_constant": 9}
+    limits = {"max_len_a": 0.5, "max_len_b": 9}
     run = run_of(tmp_path / "run", MODELS[model], VOCABULARIES[kind], method="greedy", **limits)
     export(run, "onnx", tmp_path / "out")
     wanted = written(run, TEXTS)
@@ -98,12 +98,12 @@ def test_what_the_limits_cut_is_cut_as_attlas_cuts_it_and_told(data: st.DataObje
     learned = data.draw(st.booleans())
     most = min(4, longest - 1) if learned else 4  # tokens for which there is a position
     limits: dict[str, Any] = {
-        "max_length_factor": data.draw(st.sampled_from([0.0, 0.7, 3.0])),
-        "max_length_constant": data.draw(st.integers(4, 20)),
+        "max_len_a": data.draw(st.sampled_from([0.0, 0.7, 3.0])),
+        "max_len_b": data.draw(st.integers(4, 20)),
         "min_length": data.draw(st.integers(0, most)),
-        "longest_source": data.draw(st.sampled_from([0, 1, 5, 40])),
+        "max_source_length": data.draw(st.sampled_from([0, 1, 5, 40])),
     }
-    settings: dict[str, Any] = {"positions": "learned", "longest": longest} if learned else {}
+    settings: dict[str, Any] = {"positions": "learned", "max_positions": longest} if learned else {}
     texts = [" ".join(f"a{(n * k) % 19}" for k in range(n)) for n in (1, 2, longest, 0, 25, 4)]
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -119,7 +119,7 @@ def test_what_the_limits_cut_is_cut_as_attlas_cuts_it_and_told(data: st.DataObje
 
 
 def test_the_limit_of_learned_positions_is_in_the_files_and_is_told(tmp_path: Path) -> None:
-    run = run_of(tmp_path / "run", small(positions="learned", longest=7))
+    run = run_of(tmp_path / "run", small(positions="learned", max_positions=7))
     exported = export(run, "onnx", tmp_path / "out")
     translator = example(tmp_path / "out").Translator(tmp_path / "out")
     for session in (translator.encoder, translator.decoder):
@@ -128,7 +128,7 @@ def test_the_limit_of_learned_positions_is_in_the_files_and_is_told(tmp_path: Pa
 
 
 def test_a_search_that_the_example_does_not_make_is_told(tmp_path: Path) -> None:
-    run = run_of(tmp_path / "run", small(), beam=4, no_repeat_ngram=3, autocast="bf16")
+    run = run_of(tmp_path / "run", small(), num_beams=4, no_repeat_ngram=3, autocast="bf16")
     said = " ".join(export(run, "onnx", tmp_path / "out").remarks)
     assert 'decoding.method = "beam", translate.py not' in said
     assert "decoding.no_repeat_ngram = 3, translate.py without" in said
@@ -139,7 +139,7 @@ def test_a_search_that_the_example_does_not_make_is_told(tmp_path: Path) -> None
 def test_a_forbidden_unknown_token_is_not_written(tmp_path: Path, model: str) -> None:
     said = {}
     for unknown in ("keep", "forbid"):
-        limits = {"unknown": unknown, "max_length_factor": 0.5, "max_length_constant": 9}
+        limits = {"unknown": unknown, "max_len_a": 0.5, "max_len_b": 9}
         folder = tmp_path / unknown
         run = run_of(folder, MODELS[model], WORDS, method="greedy", **limits)
         export(leaning(run, UNKNOWN, 9.0), "onnx", folder / "out")
@@ -216,7 +216,7 @@ def test_a_text_is_read_in_the_form_in_which_attlas_reads_it(tmp_path: Path, for
                 assert read.encode(written) == one.encode(written)
         if kind == "bpe":
             export(
-                run_of(tmp_path / "post", small(placement="post"), Vocabularies(one, one)),
+                run_of(tmp_path / "post", small(norm="post"), Vocabularies(one, one)),
                 "huggingface",
                 tmp_path / "marian",
             )

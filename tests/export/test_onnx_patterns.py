@@ -13,10 +13,10 @@ from jaxtyping import Bool, Int
 from torch import Tensor
 
 from attlas.errors import AttlasError
-from attlas.export.onnx.attention import GraphLooking, Heads, allowed
+from attlas.export.onnx.attention import GraphPatternAttention, Heads, allowed
 from attlas.export.onnx.builder import Graph, GraphNumbers
 from attlas.ops.attention import dense_attention
-from attlas.ops.cache import Memory
+from attlas.ops.cache import KeyValueCache
 from attlas.patterns import Pattern, parse
 
 # Texts, so that a failure prints as a pattern.
@@ -50,9 +50,9 @@ def test_a_graph_lets_look_where_the_pattern_does(
     pattern = parse(text)
     graph = Graph("pattern")
     query = graph.input("query", np.int64, ("queries", 1))
-    slot = graph.input("slot", np.int64, (1, "slots"))
+    slot = graph.input("slot", np.int64, (1, "keys"))
     seen = allowed(GraphNumbers(graph), pattern, query, slot)
-    graph.output(seen, "seen", np.bool_, ("queries", "slots"))
+    graph.output(seen, "seen", np.bool_, ("queries", "keys"))
     first = 10**6 if far else 0  # a hash of large positions overflows where it is not cut
     asked, kept = torch.arange(queries).unsqueeze(1) + first, torch.arange(slots).unsqueeze(0)
     assert torch.equal(run(graph, query=asked, slot=kept), pattern(asked, kept).expand(-1, slots))
@@ -70,25 +70,25 @@ def test_a_graph_reads_what_the_pattern_lets_it_see_and_zeros_where_that_is_noth
 ) -> None:
     pattern = parse(text)
     graph = Graph("looking")
-    shape = ("batch", heads, "slots", 3)
+    shape = ("batch", heads, "keys", 3)
     query, keys, values = (
         graph.input(name, np.float32, shape) for name in ("query", "keys", "values")
     )
-    real_ = graph.input("real", np.bool_, ("batch", "slots"))
-    context = GraphLooking(graph, pattern, real_).read(query, Heads(keys, values))
+    real_ = graph.input("token_mask", np.bool_, ("batch", "keys"))
+    context = GraphPatternAttention(graph, pattern, real_).read(query, Heads(keys, values))
     graph.output(context, "context", np.float32, shape)
     draw = torch.Generator().manual_seed(seed)
     q, k, v = torch.randn(3, 2, heads, slots, 3, generator=draw)
-    real = torch.rand(2, slots, generator=draw) < share
-    found = run(graph, query=q, keys=k, values=v, real=real)
-    wanted = dense_attention(q, Memory(k, v, real), pattern, 0, 1.0, 0.0)
+    token_mask = torch.rand(2, slots, generator=draw) < share
+    found = run(graph, query=q, keys=k, values=v, token_mask=token_mask)
+    wanted = dense_attention(q, KeyValueCache(k, v, token_mask), pattern, 0, 1.0, 0.0)
     torch.testing.assert_close(found, wanted, rtol=1e-5, atol=1e-5)
 
 
 def test_a_pattern_that_is_none_of_ours_is_refused() -> None:
     class Own(Pattern):
         def __call__(
-            self, query: Int[Tensor, "*#queries"], slot: Int[Tensor, "*#slots"]
+            self, query: Int[Tensor, "*#queries"], slot: Int[Tensor, "*#keys"]
         ) -> Bool[Tensor, "..."]:
             return query == slot
 

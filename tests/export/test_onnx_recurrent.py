@@ -26,45 +26,45 @@ from support.onnx_runtime import Runtime
 
 def small(**settings: Any) -> RecurrentConfig:
     """Widths that differ from each other; nothing random."""
-    sizes = {"embedding": 6, "hidden": 10, "encoder_hidden": 7, "dropout": 0.0}
+    sizes = {"embed_dim": 6, "hidden_dim": 10, "encoder_hidden_dim": 7, "dropout": 0.0}
     return RecurrentConfig(**(sizes | settings))
 
 
-LUONG: dict[str, Any] = {"wiring": "luong", "attention": "general"}
+LUONG: dict[str, Any] = {"decoder": "luong", "attention": "general"}
 KINDS = {
     "bahdanau": small(),
     "bahdanau, lstm, two layers": small(cell="lstm", layers=2),
-    "bahdanau, tanh": small(readout="tanh", readout_hidden=9, attention_hidden=5),
+    "bahdanau, tanh": small(readout="tanh", readout_dim=9, attention_hidden_dim=5),
     "bahdanau, coverage": small(coverage=True, layers=2),
     "bahdanau, concat, one direction": small(attention="concat", bidirectional=False),
-    "bahdanau, dot": small(attention="dot", hidden=14, cell="lstm"),
+    "bahdanau, dot": small(attention="dot", hidden_dim=14, cell="lstm"),
     "bahdanau, local": small(attention="local", local=LocalConfig(radius=2)),
     "luong": small(**LUONG),
     "luong, lstm, three layers": small(**LUONG, cell="lstm", layers=3, bidirectional=False),
-    "luong, dot": small(wiring="luong", attention="dot", hidden=7, bidirectional=False),
-    "luong, coverage": small(wiring="luong", attention="additive", coverage=True, cell="lstm"),
+    "luong, dot": small(decoder="luong", attention="dot", hidden_dim=7, bidirectional=False),
+    "luong, coverage": small(decoder="luong", attention="additive", coverage=True, cell="lstm"),
     "luong, fed": small(**LUONG, input_feeding=True, layers=2),
     "luong, fed, coverage": small(
-        wiring="luong", attention="concat", coverage=True, input_feeding=True
+        decoder="luong", attention="concat", coverage=True, input_feeding=True
     ),
     "luong, local-m": small(
-        wiring="luong",
+        decoder="luong",
         attention="local",
         local=LocalConfig(centre="monotonic", radius=1, score="concat"),
     ),
     "luong, local-p, fed": small(
-        wiring="luong",
+        decoder="luong",
         attention="local",
         local=LocalConfig(radius=3, score="dot"),
-        hidden=14,
+        hidden_dim=14,
         input_feeding=True,
         cell="lstm",
     ),
     "none": small(attention="none"),
     "none, lstm, two layers": small(attention="none", cell="lstm", layers=2),
     "none, one direction": small(attention="none", bidirectional=False, layers=2),
-    "tied": small(tied_output=True),
-    "tied, as wide": small(attention="none", embedding=10, tied_output=True, tied_source=True),
+    "tied": small(tie_output=True),
+    "tied, as wide": small(attention="none", embed_dim=10, tie_output=True, tie_source=True),
 }
 
 
@@ -77,13 +77,13 @@ def configs(draw: st.DrawFn) -> RecurrentConfig:
     settings: dict[str, Any] = {
         "cell": draw(st.sampled_from(["gru", "lstm"])),
         "layers": draw(st.integers(1, 3)),
-        "embedding": draw(width),
-        "hidden": draw(width),
-        "encoder_hidden": draw(width),
+        "embed_dim": draw(width),
+        "hidden_dim": draw(width),
+        "encoder_hidden_dim": draw(width),
         "bidirectional": both,
         "attention": attention,
-        "tied_output": draw(st.booleans()),
-        "tied_source": draw(st.booleans()),
+        "tie_output": draw(st.booleans()),
+        "tie_source": draw(st.booleans()),
         "dropout": 0.3,
     }
     score = attention
@@ -92,17 +92,17 @@ def configs(draw: st.DrawFn) -> RecurrentConfig:
         centre = draw(st.sampled_from(["monotonic", "predictive"]))
         settings["local"] = LocalConfig(centre=centre, radius=draw(st.integers(1, 4)), score=score)
     if score == "dot":
-        settings["hidden"] = settings["encoder_hidden"] * (2 if both else 1)
+        settings["hidden_dim"] = settings["encoder_hidden_dim"] * (2 if both else 1)
     if score in ("additive", "concat"):
         settings["coverage"] = draw(st.booleans())
-        settings["attention_hidden"] = draw(width)
+        settings["attention_hidden_dim"] = draw(width)
     if attention != "none":
-        settings["wiring"] = draw(st.sampled_from(["bahdanau", "luong"]))
-        if settings["wiring"] == "luong":
+        settings["decoder"] = draw(st.sampled_from(["bahdanau", "luong"]))
+        if settings["decoder"] == "luong":
             settings["input_feeding"] = draw(st.booleans())
         else:
             settings["readout"] = draw(st.sampled_from(["maxout", "tanh"]))
-            settings["readout_hidden"] = draw(width)
+            settings["readout_dim"] = draw(width)
     return RecurrentConfig(**settings)
 
 
@@ -130,15 +130,15 @@ def check_steps(
 ) -> None:
     """Logits and weights of every step of every row are the model's."""
     vocabularies = sizes(model)
-    source, real = sentences(vocabularies[0], lengths)
+    source, token_mask = sentences(vocabularies[0], lengths)
     target = begun(len(lengths), steps, vocabularies[1])
-    found, weights = runtime.read(target, runtime.start(source, real))
-    wanted = logits_of(model, source, real, target)
+    found, weights = runtime.read(target, runtime.start(source, token_mask))
+    wanted = logits_of(model, source, token_mask, target)
     torch.testing.assert_close(found, wanted, rtol=1e-4, atol=1e-4)
     assert (weights is None) == isinstance(model.decoder, PlainDecoder)
     if weights is not None:
         with attlas.observe(model) as trace:
-            logits_of(model, source, real, target)
+            logits_of(model, source, token_mask, target)
         seen = trace["decoder.attention"].weights()[:, 0]
         torch.testing.assert_close(weights, seen, rtol=1e-4, atol=1e-5)
 
@@ -150,8 +150,8 @@ def check_greedy(
     config: DecodingConfig,
 ) -> None:
     """Whole greedy translations are the model's, in one batch and alone."""
-    source, real = sentences(sizes(model)[0], lengths)
-    found = decode(model, source, real, config)
+    source, token_mask = sentences(sizes(model)[0], lengths)
+    found = decode(model, source, token_mask, config)
     wanted = [(list(best.tokens), best.finished) for (best,) in found]
     rows = [row[: length - 1].tolist() for row, length in zip(source, lengths, strict=True)]
     assert runtime.translator.search(rows) == wanted
@@ -160,7 +160,7 @@ def check_greedy(
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_step_and_every_translation_is_ours(tmp_path: Path, kind: str) -> None:
-    limits = {"max_length_factor": 1.5, "max_length_constant": 3}
+    limits = {"max_len_a": 1.5, "max_len_b": 3}
     model, runtime = exported(tmp_path, KINDS[kind], method="greedy", **limits)
     for lengths in [(7, 4, 1), (1,), (3, 23, 2, 5)]:
         check_steps(model, runtime, lengths, steps=12)
@@ -184,19 +184,21 @@ def test_any_recurrent_model_is_ours(
 @pytest.mark.parametrize("kind", ["bahdanau, lstm, two layers", "luong, local-m", "none"])
 def test_what_stands_in_the_padding_changes_nothing(tmp_path: Path, kind: str) -> None:
     model, runtime = exported(tmp_path, KINDS[kind])
-    source, real = sentences(sizes(model)[0], (6, 2))
+    source, token_mask = sentences(sizes(model)[0], (6, 2))
     target = begun(2, 3, sizes(model)[1])
-    junk = source.masked_fill(~real, 999)
-    clean, soiled = (runtime.read(target, runtime.start(ids, real))[0] for ids in (source, junk))
+    junk = source.masked_fill(~token_mask, 999)
+    clean, soiled = (
+        runtime.read(target, runtime.start(ids, token_mask))[0] for ids in (source, junk)
+    )
     assert torch.equal(clean, soiled)
 
 
 def test_more_padding_changes_nothing(tmp_path: Path) -> None:
     model, runtime = exported(tmp_path, KINDS["bahdanau, coverage"])
-    source, real = sentences(sizes(model)[0], (6, 2))
+    source, token_mask = sentences(sizes(model)[0], (6, 2))
     target = begun(2, 5, sizes(model)[1])
-    wider = torch.nn.functional.pad(source, (0, 9)), torch.nn.functional.pad(real, (0, 9))
-    narrow, narrow_weights = runtime.read(target, runtime.start(source, real))
+    wider = torch.nn.functional.pad(source, (0, 9)), torch.nn.functional.pad(token_mask, (0, 9))
+    narrow, narrow_weights = runtime.read(target, runtime.start(source, token_mask))
     wide, wide_weights = runtime.read(target, runtime.start(*wider))
     torch.testing.assert_close(wide, narrow, rtol=1e-5, atol=1e-6)
     assert narrow_weights is not None
@@ -208,22 +210,22 @@ def test_more_padding_changes_nothing(tmp_path: Path) -> None:
 @pytest.mark.parametrize("kind", KINDS)
 def test_rows_can_be_chosen_again_after_any_step(tmp_path: Path, kind: str) -> None:
     model, runtime = exported(tmp_path, KINDS[kind])
-    source, real = sentences(sizes(model)[0], (5, 3, 8))
+    source, token_mask = sentences(sizes(model)[0], (5, 3, 8))
     target = begun(3, 6, sizes(model)[1])
-    state = runtime.start(source, real)
+    state = runtime.start(source, token_mask)
     for tokens in target.T[:4]:
         _, state = runtime.translator.step(tokens.numpy(), state)
     rows = [2, 2, 0]
     chosen = {name: value[rows] for name, value in state.items()}
     found, _ = runtime.read(target[rows, 4:], chosen)
-    wanted = logits_of(model, source, real, target)[rows, 4:]
+    wanted = logits_of(model, source, token_mask, target)[rows, 4:]
     torch.testing.assert_close(found, wanted, rtol=1e-4, atol=1e-4)
 
 
 def test_behind_the_end_of_the_source_a_local_window_reads_zeros(tmp_path: Path) -> None:
     model, runtime = exported(tmp_path, KINDS["luong, local-m"])
-    source, real = sentences(sizes(model)[0], (2, 5))
-    _, weights = runtime.read(begun(2, 5, 20), runtime.start(source, real))
+    source, token_mask = sentences(sizes(model)[0], (2, 5))
+    _, weights = runtime.read(begun(2, 5, 20), runtime.start(source, token_mask))
     assert weights is not None
     seen = weights > 0
     for row, length in enumerate((2, 5)):
@@ -234,21 +236,21 @@ def test_behind_the_end_of_the_source_a_local_window_reads_zeros(tmp_path: Path)
 
 def test_a_predicted_place_at_either_end_is_ours(tmp_path: Path) -> None:
     run = run_of(tmp_path / "run", KINDS["bahdanau, local"])
-    shelf = run.shelf
-    checkpoint = shelf.read("00000007")
-    checkpoint.model["decoder.attention.of_position.weight"].mul_(1e4)
-    shelf.write("00000008", checkpoint)
-    export(run, "onnx", tmp_path / "out", which="00000008")
+    store = run.store
+    checkpoint = store.read("00000007")
+    checkpoint.model["decoder.attention.position_proj.weight"].mul_(1e4)
+    store.write("00000008", checkpoint)
+    export(run, "onnx", tmp_path / "out", checkpoint="00000008")
     check_steps(run.model("00000008"), Runtime(tmp_path / "out"), (9, 4, 1), steps=9)
 
 
 def test_a_row_without_a_token_reads_as_ours_does(tmp_path: Path) -> None:
     model, runtime = exported(tmp_path, KINDS["bahdanau, lstm, two layers"])
-    source, real = sentences(sizes(model)[0], (4, 3))
-    real[1] = False
+    source, token_mask = sentences(sizes(model)[0], (4, 3))
+    token_mask[1] = False
     target = begun(2, 3, sizes(model)[1])
-    found, _ = runtime.read(target, runtime.start(source, real))
-    wanted = logits_of(model, source, real, target)
+    found, _ = runtime.read(target, runtime.start(source, token_mask))
+    wanted = logits_of(model, source, token_mask, target)
     torch.testing.assert_close(found, wanted, rtol=1e-4, atol=1e-4)
 
 
@@ -260,24 +262,24 @@ def shapes(folder: Path, graph: str) -> dict[str, list[int | str]]:
 def test_the_batch_and_the_slots_are_free(tmp_path: Path) -> None:
     export(run_of(tmp_path / "run", small(coverage=True, layers=2)), "onnx", tmp_path / "out")
     assert shapes(tmp_path / "out", "encoder.onnx") == {
-        "source": ["batch", "slots"],
-        "real": ["batch", "slots"],
-        "source_keys": ["batch", "slots", 10],
-        "source_values": ["batch", "slots", 14],
+        "source": ["batch", "keys"],
+        "token_mask": ["batch", "keys"],
+        "source_keys": ["batch", "keys", 10],
+        "source_values": ["batch", "keys", 14],
         "past_hidden": ["batch", 2, 10],
-        "past_coverage": ["batch", "slots"],
+        "past_coverage": ["batch", "keys"],
     }
     assert shapes(tmp_path / "out", "decoder.onnx") == {
         "tokens": ["batch"],
-        "real": ["batch", "slots"],
-        "source_keys": ["batch", "slots", 10],
-        "source_values": ["batch", "slots", 14],
+        "token_mask": ["batch", "keys"],
+        "source_keys": ["batch", "keys", 10],
+        "source_values": ["batch", "keys", 14],
         "past_hidden": ["batch", 2, 10],
-        "past_coverage": ["batch", "slots"],
+        "past_coverage": ["batch", "keys"],
         "logits": ["batch", len(WORDS.target)],
         "hidden": ["batch", 2, 10],
-        "coverage": ["batch", "slots"],
-        "weights": ["batch", "slots"],
+        "coverage": ["batch", "keys"],
+        "weights": ["batch", "keys"],
     }
 
 
@@ -308,7 +310,7 @@ def test_the_same_run_gives_the_same_bytes(tmp_path: Path) -> None:
 
 def test_an_attention_that_is_not_known_is_refused_by_its_name() -> None:
     class Other(ScoredAttention):
-        remember = score = None  # type: ignore[assignment]
+        project_kv = score = None  # type: ignore[assignment]
 
     Other.__abstractmethods__ = frozenset()
     attention = GraphAttention(Graph("encoder"), Other())

@@ -28,8 +28,8 @@ def first_pooled(*patterns: str, **settings: object) -> tuple[Classifier, Classi
 def test_it_is_as_long_as_every_shorter_text_that_can_be_read_is_seen_as_a_whole(
     patterns: list[str], longest: int
 ) -> None:
-    model, config = first_pooled(*patterns, positions="learned", longest=longest)
-    unseen = model.overlooked(range(1, longest))
+    model, config = first_pooled(*patterns, positions="learned", max_positions=longest)
+    unseen = model.num_unreachable(range(1, longest))
     wanted = next((length for length, count in enumerate(unseen) if count), None)
     assert seen_whole(model, config) == wanted
 
@@ -52,11 +52,12 @@ def test_without_learned_positions_it_is_as_far_as_the_patterns_name_places(
     model, config = first_pooled(*patterns)
     assert seen_whole(model, config) == seen
     if seen is not None and seen < 65_536:
-        assert model.overlooked([seen, seen + 1]) == [0, 1]
+        assert model.num_unreachable([seen, seen + 1]) == [0, 1]
 
 
 def test_a_window_wider_than_learned_positions_hides_nothing() -> None:
     for radius in (60, 1_000_000, 2_147_483_647):
         assert (
-            seen_whole(*first_pooled(f"window({radius})", positions="learned", longest=60)) is None
+            seen_whole(*first_pooled(f"window({radius})", positions="learned", max_positions=60))
+            is None
         )

@@ -27,22 +27,22 @@ user_defined_symbols = ["<num>", "__URL__"]
 
 [model]
 kind = "transformer"
-placement = "post"
-width = 32
-heads = 2
-feedforward = 32
+norm_type = "post"
+embed_dim = 32
+num_heads = 2
+ffn_dim = 32
 encoder_layers = 1
 decoder_layers = 1
 dropout = 0.0
 
 [training]
-updates = 120
-rate = 1e-2
+max_steps = 120
+learning_rate = 1e-2
 
 [decoding]
 method = "greedy"
-max_length_factor = 1.0
-max_length_constant = 5
+max_len_a = 1.0
+max_len_b = 5
 """
 LINES = "a <num> b\n__URL__\nb(__URL__)<num>\n"
 

@@ -57,7 +57,7 @@ def test_everything_is_on_the_sheet(slots: int) -> None:
 
 
 def test_two_queries_are_not_one() -> None:
-    with pytest.raises(AttlasError, match="wanted 2 target tokens"):
+    with pytest.raises(AttlasError, match="expected 2 target tokens"):
         figures.bars(np.ones((2, 2)), ["a", "b"], "x")
 
 
@@ -65,7 +65,7 @@ def test_two_queries_are_not_one() -> None:
 def test_a_cell_is_dark_where_the_query_may_see_the_slot(
     pattern: Pattern, queries: int, more: int
 ) -> None:
-    figure = figures.drawing(pattern, queries, queries + more)
+    figure = figures.plot_pattern(pattern, queries, queries + more)
     (axes,) = figure.axes
     (mesh,) = axes.collections
     seen = pattern.mask(queries, queries + more).numpy()
@@ -73,7 +73,7 @@ def test_a_cell_is_dark_where_the_query_may_see_the_slot(
 
 
 def test_a_drawing_is_named_after_its_pattern_and_its_axes_count_positions() -> None:
-    (axes,) = figures.drawing(both(causal, window(3)), 2, 5).axes
+    (axes,) = figures.plot_pattern(both(causal, window(3)), 2, 5).axes
     assert axes.get_title() == "both(causal, window(3))"
     assert [label.get_text() for label in axes.get_xticklabels()] == ["0", "1", "2", "3", "4"]
     assert [label.get_text() for label in axes.get_yticklabels()] == ["3", "4"]
@@ -81,14 +81,14 @@ def test_a_drawing_is_named_after_its_pattern_and_its_axes_count_positions() -> 
 
 
 def test_the_first_query_may_be_anywhere() -> None:
-    (axes,) = figures.drawing(causal, 2, 5, first=1).axes
+    (axes,) = figures.plot_pattern(causal, 2, 5, query_offset=1).axes
     seen = np.asarray(axes.collections[0].get_array()).reshape(2, 5) > 0
-    np.testing.assert_array_equal(seen, causal.mask(2, 5, first=1).numpy())
+    np.testing.assert_array_equal(seen, causal.mask(2, 5, query_offset=1).numpy())
 
 
 def test_a_long_pattern_is_dark_where_any_of_its_pairs_is_seen() -> None:
     length = figures.MOST_CELLS * 2
-    (axes,) = figures.drawing(window(0), length).axes
+    (axes,) = figures.plot_pattern(window(0), length).axes
     (image,) = axes.images
     np.testing.assert_array_equal(np.asarray(image.get_array()) > 0, np.eye(length // 2) > 0)
 
@@ -96,4 +96,4 @@ def test_a_long_pattern_is_dark_where_any_of_its_pairs_is_seen() -> None:
 @pytest.mark.parametrize(("queries", "slots"), [(0, 1), (1, 0), (-1, None)])
 def test_a_pattern_of_nothing_is_told(queries: int, slots: int | None) -> None:
     with pytest.raises(AttlasError, match="at least one query and one slot"):
-        figures.drawing(causal, queries, slots)
+        figures.plot_pattern(causal, queries, slots)

@@ -10,7 +10,7 @@ from matplotlib.text import Text
 
 from attlas import figures
 from attlas.errors import AttlasError
-from attlas.figures.fonts import LONGEST, Lettering
+from attlas.figures.fonts import LONGEST, TextLayout
 
 
 def drawn(source: list[str], target: list[str]) -> Figure:
@@ -63,7 +63,7 @@ def test_no_glyph_is_missing_with_matplotlibs_own_fonts(tokens: list[str]) -> No
 def test_a_machine_without_a_font_for_it_says_which_command_brings_one(token: str) -> None:
     with pytest.raises(AttlasError) as error:
         drawn([token, "a"], ["b"])
-    assert str(error.value).startswith(f"wanted a font that has {min(token)} (U+")
+    assert str(error.value).startswith(f"expected a font that has {min(token)} (U+")
     assert "run: pip install 'attlas[cjk]'" in str(error.value)
 
 
@@ -103,7 +103,7 @@ def test_what_cannot_be_seen_is_shown(token: str, label: str) -> None:
 
 def test_a_token_that_is_very_long_loses_its_middle_visibly() -> None:
     token = "".join(chr(ord("a") + i % 26) for i in range(200))
-    label = Lettering.of([token]).label(token)
+    label = TextLayout.of([token]).label(token)
     assert len(label) <= LONGEST
     before, mark, after = label.partition("…")
     assert mark
@@ -122,7 +122,7 @@ def test_no_command_is_named_that_would_not_help() -> None:
 @pytest.mark.usefixtures("bare_machine")
 def test_a_code_point_is_never_cut_in_two() -> None:
     with pytest.warns(figures.MissingGlyphs):
-        label = Lettering.of(["न" * 30]).label("न" * 30)
+        label = TextLayout.of(["न" * 30]).label("न" * 30)
     assert label == "‹U+0928›…‹U+0928›"
 
 

@@ -18,10 +18,10 @@ from matplotlib.figure import Figure
 
 from attlas import figures, observe
 from attlas.errors import AttlasError
-from attlas.figures import Map
+from attlas.figures import HeadMap
 from attlas.figures.heatmap import MOST_CELLS, Grid
 from attlas.patterns import causal
-from attlas.recording import DenseReading, FactoredReading, Trace
+from attlas.recording import DenseAttentionMap, FactoredAttentionMap, Trace
 
 TOKENS = [f"t{i}" for i in range(5000)]
 
@@ -136,33 +136,33 @@ def test_readings_tensors_arrays_and_lists_are_the_same_map(dtype: torch.dtype) 
     forms = [
         tensor.requires_grad_(),
         tensor[None, None],
-        DenseReading(tensor[None, None].detach()),
+        DenseAttentionMap(tensor[None, None].detach()),
         tensor.detach().double().numpy(),
         tensor.tolist(),
     ]
     wanted = tensor.detach().double().numpy()
     for form in forms:
-        np.testing.assert_array_equal(Map.of(form, source, target).rows(0, 2), wanted)
+        np.testing.assert_array_equal(HeadMap.of(form, source, target).rows(0, 2), wanted)
 
 
 def test_a_row_and_a_head_are_chosen_by_their_numbers() -> None:
     given = torch.rand(2, 3, 4, 5)
-    map_ = Map.of(given, TOKENS[:5], TOKENS[:4], row=1, head=2)
+    map_ = HeadMap.of(given, TOKENS[:5], TOKENS[:4], row=1, head=2)
     np.testing.assert_allclose(map_.rows(0, 4), given[1, 2])
 
 
 @given(st.integers(1, 40), st.integers(1, 40), st.integers(0, 99))
 def test_a_cell_of_a_short_map_is_its_weight(queries: int, slots: int, seed: int) -> None:
     given = weights(queries, slots, seed)
-    grid = Grid.of(Map.of(given, TOKENS[:slots], TOKENS[:queries]))
-    assert not grid.pooled
+    grid = Grid.of(HeadMap.of(given, TOKENS[:slots], TOKENS[:queries]))
+    assert not grid.is_pooled
     np.testing.assert_array_equal(grid.cells, given)
 
 
 @pytest.mark.parametrize("shape", [(MOST_CELLS, MOST_CELLS + 1), (2500, 3), (1500, 2049)])
 def test_a_cell_of_a_long_map_is_the_largest_of_its_weights(shape: tuple[int, int]) -> None:
     given = weights(*shape)
-    grid = Grid.of(Map.of(given, TOKENS[: shape[1]], TOKENS[: shape[0]]))
+    grid = Grid.of(HeadMap.of(given, TOKENS[: shape[1]], TOKENS[: shape[0]]))
     assert max(grid.cells.shape) <= MOST_CELLS
     for (row, column), cell in np.ndenumerate(grid.cells[:20, :20]):
         block = given[
@@ -183,19 +183,19 @@ def test_a_long_map_says_what_a_cell_stands_for() -> None:
 
 def test_a_long_reading_is_never_held_whole(monkeypatch: pytest.MonkeyPatch) -> None:
     length = 6000
-    reading = FactoredReading(
+    attention_map = FactoredAttentionMap(
         torch.randn(1, 1, length, 4), torch.randn(1, 1, length, 4), 0.5, causal, 0
     )
     held: list[int] = []
-    rows = FactoredReading.rows
+    rows = FactoredAttentionMap.rows
 
-    def counted(self: FactoredReading, start: int, stop: int) -> torch.Tensor:
+    def counted(self: FactoredAttentionMap, start: int, stop: int) -> torch.Tensor:
         held.append((stop - start) * length)
         return rows(self, start, stop)
 
-    monkeypatch.setattr(FactoredReading, "rows", counted)
+    monkeypatch.setattr(FactoredAttentionMap, "rows", counted)
     tokens = [str(i) for i in range(length)]
-    Grid.of(Map.of(reading, tokens, tokens))
+    Grid.of(HeadMap.of(attention_map, tokens, tokens))
     assert sum(held) == length * length
     assert max(held) < length * length / 6
 
@@ -203,8 +203,8 @@ def test_a_long_reading_is_never_held_whole(monkeypatch: pytest.MonkeyPatch) -> 
 def test_maps_side_by_side_share_one_scale_and_name_a_shared_target_once() -> None:
     first, second = weights(3, 4), weights(3, 4) / 2
     source, target = TOKENS[:4], TOKENS[:3]
-    maps = {"one": Map.of(first, source, target), "other": Map.of(second, source, target)}
-    figure = figures.side_by_side(maps)
+    maps = {"one": HeadMap.of(first, source, target), "other": HeadMap.of(second, source, target)}
+    figure = figures.heatmaps(maps)
     left, right, bar = figure.axes
     assert [left.get_title(), right.get_title()] == ["one", "other"]
     assert len(left.get_yticklabels()) == 3
@@ -216,17 +216,17 @@ def test_maps_side_by_side_share_one_scale_and_name_a_shared_target_once() -> No
 
 def test_maps_with_other_targets_name_them_all() -> None:
     maps = {
-        "one": Map.of(weights(3, 4), TOKENS[:4], TOKENS[:3]),
-        "other": Map.of(weights(2, 5), TOKENS[:5], ["x", "y"]),
+        "one": HeadMap.of(weights(3, 4), TOKENS[:4], TOKENS[:3]),
+        "other": HeadMap.of(weights(2, 5), TOKENS[:5], ["x", "y"]),
     }
-    left, right, _ = figures.side_by_side(maps).axes
+    left, right, _ = figures.heatmaps(maps).axes
     assert (len(left.get_yticklabels()), len(right.get_yticklabels())) == (3, 2)
 
 
 @pytest.mark.parametrize(("count", "columns"), [(1, 4), (3, 2), (5, 3), (9, 4)])
 def test_maps_side_by_side_do_not_touch(count: int, columns: int) -> None:
-    maps = {f"map {i}": Map.of(weights(3, 6), TOKENS[:6], TOKENS[:3]) for i in range(count)}
-    figure = figures.side_by_side(maps, columns=columns)
+    maps = {f"map {i}": HeadMap.of(weights(3, 6), TOKENS[:6], TOKENS[:3]) for i in range(count)}
+    figure = figures.heatmaps(maps, columns=columns)
     assert inside(figure)
     renderer = figure.canvas.get_renderer()
     boxes = [axes.get_tightbbox(renderer) for axes in figure.axes]
@@ -237,11 +237,11 @@ def test_maps_side_by_side_do_not_touch(count: int, columns: int) -> None:
 def test_titles_of_a_row_stand_on_one_line_over_labels_that_lie_and_that_lean() -> None:
     flat, leaning = ["a", "b"], ["internationalisation", "extraordinary"]
     maps = {
-        "flat": Map.of(weights(2, 2), flat, ["x", "y"]),
-        "leaning": Map.of(weights(5, 2), leaning, TOKENS[:5]),
-        "below": Map.of(weights(2, 2), flat, ["x", "y"]),
+        "flat": HeadMap.of(weights(2, 2), flat, ["x", "y"]),
+        "leaning": HeadMap.of(weights(5, 2), leaning, TOKENS[:5]),
+        "below": HeadMap.of(weights(2, 2), flat, ["x", "y"]),
     }
-    figure = figures.side_by_side(maps, columns=2)
+    figure = figures.heatmaps(maps, columns=2)
     renderer = figure.canvas.get_renderer()
     boxes = [axes.title.get_window_extent(renderer) for axes in figure.axes[:3]]
     labels = [axes.get_xticklabels()[0] for axes in figure.axes[:2]]
@@ -259,9 +259,9 @@ def test_titles_of_a_row_stand_on_one_line_over_labels_that_lie_and_that_lean() 
 
 def test_every_head_of_a_trace_is_a_map() -> None:
     trace = Trace()
-    trace.note("encoder", DenseReading(torch.rand(2, 2, 3, 3)))
-    trace.note("decoder", DenseReading(torch.rand(2, 1, 2, 3)))
-    trace.note("decoder", DenseReading(torch.rand(2, 1, 1, 5)))
+    trace.record("encoder", DenseAttentionMap(torch.rand(2, 2, 3, 3)))
+    trace.record("decoder", DenseAttentionMap(torch.rand(2, 1, 2, 3)))
+    trace.record("decoder", DenseAttentionMap(torch.rand(2, 1, 1, 5)))
     trace.label([["a", "b", "c"]] * 2, [["x", "y"]] * 2)
     maps = figures.maps_of(trace, row=1)
     assert list(maps) == [
@@ -273,21 +273,21 @@ def test_every_head_of_a_trace_is_a_map() -> None:
     assert maps["encoder, head 1"].target == maps["encoder, head 1"].source == ("a", "b", "c")
     assert maps["decoder, call 0"].target == ("x", "y")
     assert maps["decoder, call 1"].source == ("0", "1", "2", "3", "4")
-    with pytest.raises(AttlasError, match="wanted a batch row from 0 to 1; got 2"):
+    with pytest.raises(AttlasError, match="expected a batch row from 0 to 1; got 2"):
         figures.maps_of(trace, row=2)
 
 
 def test_who_looks_at_another_has_source_and_target_and_who_looks_at_itself_key_and_query() -> None:
     trace = Trace()
     for layer, queries, slots in (("across", 2, 3), ("source", 3, 3), ("target", 2, 2)):
-        trace.note(layer, DenseReading(torch.rand(1, 1, queries, slots)))
-    trace.note("pooled", DenseReading(torch.rand(1, 1, 1, 3)))
-    trace.note("alone", DenseReading(torch.rand(1, 1, 4, 5)))
+        trace.record(layer, DenseAttentionMap(torch.rand(1, 1, queries, slots)))
+    trace.record("pooled", DenseAttentionMap(torch.rand(1, 1, 1, 3)))
+    trace.record("alone", DenseAttentionMap(torch.rand(1, 1, 4, 5)))
     source, target = [["a", "b", "c"]], [["x", "y"]]
     trace.label(source, target)
     trace.label_layer("target", target, target)  # "source" is known by its shape
     trace.label_layer("pooled", source, [["text"]])
-    drawn = panels(figures.figure_of(trace))
+    drawn = panels(figures.plot_trace(trace))
     named = {axes.get_title(): (axes.get_xlabel(), axes.get_ylabel()) for axes in drawn}
     within = ("key", "query")
     assert named.pop("across") == ("source", "target")
@@ -315,37 +315,39 @@ def test_where_source_and_target_are_as_long_each_layer_has_its_own_tokens() -> 
 
 def test_queries_of_one_name_and_other_axes_are_named_again() -> None:
     trace = Trace()
-    trace.note("across", DenseReading(torch.rand(1, 1, 2, 3)))
-    trace.note("within", DenseReading(torch.rand(1, 1, 2, 2)))
+    trace.record("across", DenseAttentionMap(torch.rand(1, 1, 2, 3)))
+    trace.record("within", DenseAttentionMap(torch.rand(1, 1, 2, 2)))
     trace.label([["a", "b", "c"]], [["x", "y"]])
-    across, within = panels(figures.figure_of(trace))
+    across, within = panels(figures.plot_trace(trace))
     assert [axes.get_ylabel() for axes in (across, within)] == ["target", "query"]
     assert len(within.get_yticklabels()) == 2
 
 
 def test_a_trace_is_drawn_whole_or_a_layer_of_it() -> None:
     trace = Trace()
-    trace.note("encoder", DenseReading(torch.rand(2, 2, 3, 3)))
-    trace.note("decoder", DenseReading(torch.rand(2, 1, 2, 3)))
-    titles = [axes.get_title() for axes in panels(figures.figure_of(trace))]
+    trace.record("encoder", DenseAttentionMap(torch.rand(2, 2, 3, 3)))
+    trace.record("decoder", DenseAttentionMap(torch.rand(2, 1, 2, 3)))
+    titles = [axes.get_title() for axes in panels(figures.plot_trace(trace))]
     assert (
         titles == list(figures.maps_of(trace)) == ["encoder, head 0", "encoder, head 1", "decoder"]
     )
-    layer = panels(figures.figure_of(trace, layer="encoder", row=1))
+    layer = panels(figures.plot_trace(trace, layer="encoder", row=1))
     assert [axes.get_title() for axes in layer] == ["encoder, head 0", "encoder, head 1"]
-    (alone,) = panels(figures.figure_of(trace, layer="encoder, head 1"))
+    (alone,) = panels(figures.plot_trace(trace, layer="encoder, head 1"))
     assert alone.get_title() == ""
     with pytest.raises(AttlasError, match=r"'nose'; choose from: encoder, head 0; .*; decoder"):
-        figures.figure_of(trace, layer="nose")
+        figures.plot_trace(trace, layer="nose")
     with pytest.raises(AttlasError, match="at least one map"):
-        figures.figure_of(Trace())
+        figures.plot_trace(Trace())
 
 
 def test_the_example_of_a_traces_figure_runs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    (example,) = doctest.DocTestFinder(recurse=False).find(figures.figure_of, "figure_of", globs={})
+    (example,) = doctest.DocTestFinder(recurse=False).find(
+        figures.plot_trace, "plot_trace", globs={}
+    )
     assert example.examples
     assert doctest.DocTestRunner().run(example).failed == 0
     assert (tmp_path / "maps.png").stat().st_size > 0
@@ -355,10 +357,10 @@ TRACE_AS_MAP = """
 import torch
 from attlas import figures, observe
 from attlas.errors import AttlasError
-from attlas.recording import DenseReading, Trace
+from attlas.recording import DenseAttentionMap, Trace
 
 trace = Trace()
-trace.note("encoder", DenseReading(torch.rand(1, 2, 3, 3)))
+trace.record("encoder", DenseAttentionMap(torch.rand(1, 2, 3, 3)))
 try:
     figures.heatmap(trace, ["a"] * 3, ["a"] * 3)
 except AttlasError as error:
@@ -370,25 +372,25 @@ def test_a_trace_in_place_of_a_map_is_told_how_to_be_drawn() -> None:
     # By itself: the tests run with a checker of types, which would speak first.
     command = [sys.executable, "-c", TRACE_AS_MAP]
     told = subprocess.run(command, capture_output=True, encoding="utf-8", check=True).stdout
-    assert told.startswith("wanted the weights of one map; got a whole trace; ")
-    assert "attlas.figures.figure_of(trace)" in told
+    assert told.startswith("expected the weights of one map; got a whole trace; ")
+    assert "attlas.figures.plot_trace(trace)" in told
     assert "trace['encoder']" in told
 
 
 @pytest.mark.parametrize(
     ("given", "source", "target", "message"),
     [
-        (np.ones((2, 3)), ["a"], ["x", "y"], "wanted 3 source tokens, one to each slot; got 1"),
-        (np.ones((2, 3)), ["a"] * 3, ["x"], "wanted 2 target tokens, one to each query; got 1"),
-        (np.ones((2, 3)), "abc", ["x", "y"], "wanted the source tokens as a list of strings"),
+        (np.ones((2, 3)), ["a"], ["x", "y"], "expected 3 source tokens, one to each slot; got 1"),
+        (np.ones((2, 3)), ["a"] * 3, ["x"], "expected 2 target tokens, one to each query; got 1"),
+        (np.ones((2, 3)), "abc", ["x", "y"], "expected the source tokens as a list of strings"),
         (np.ones((2, 1, 2, 3)), ["a"] * 3, ["x"] * 2, "got weights of 2 batch rows; pass row=0"),
         (np.ones((4, 2, 3)), ["a"] * 3, ["x"] * 2, "got weights of 4 heads; pass head=0 … 3"),
-        (np.ones((0, 3)), ["a"] * 3, [], "wanted a map of at least one query and one slot"),
-        (np.array(1.0), [], [], "wanted weights shaped"),
-        (np.ones((1, 1, 1, 1, 1)), ["a"], ["x"], "wanted weights shaped"),
-        (np.array([["a"]]), ["a"], ["x"], "wanted weights as numbers"),
-        ([[1.0, 2.0], [3.0]], ["a", "b"], ["x", "y"], "wanted weights as numbers"),
-        (torch.ones(1, 1, dtype=torch.complex64), ["a"], ["x"], "wanted weights shaped"),
+        (np.ones((0, 3)), ["a"] * 3, [], "expected a map of at least one query and one slot"),
+        (np.array(1.0), [], [], "expected weights shaped"),
+        (np.ones((1, 1, 1, 1, 1)), ["a"], ["x"], "expected weights shaped"),
+        (np.array([["a"]]), ["a"], ["x"], "expected weights as numbers"),
+        ([[1.0, 2.0], [3.0]], ["a", "b"], ["x", "y"], "expected weights as numbers"),
+        (torch.ones(1, 1, dtype=torch.complex64), ["a"], ["x"], "expected weights shaped"),
         (np.array([[0.5, np.nan]]), ["a", "b"], ["x"], "finite and ≥ 0; got nan"),
         (np.array([[0.5, -0.1]]), ["a", "b"], ["x"], "finite and ≥ 0; got -0.1"),
     ],
@@ -402,38 +404,40 @@ def test_what_does_not_fit_is_told(
 
 
 def test_a_row_or_head_that_is_not_there_is_told() -> None:
-    with pytest.raises(AttlasError, match="wanted a head from 0 to 1; got -1"):
+    with pytest.raises(AttlasError, match="expected a head from 0 to 1; got -1"):
         figures.heatmap(np.ones((2, 1, 1)), ["a"], ["x"], head=-1)
 
 
 def test_nothing_side_by_side_is_told() -> None:
     with pytest.raises(AttlasError, match="at least one map"):
-        figures.side_by_side({})
+        figures.heatmaps({})
     with pytest.raises(AttlasError, match="at least one column"):
-        figures.side_by_side({"a": Map.of([[1.0]], ["a"], ["x"])}, columns=0)
+        figures.heatmaps({"a": HeadMap.of([[1.0]], ["a"], ["x"])}, columns=0)
 
 
 def test_a_map_asks_for_no_other_head_and_no_other_text(monkeypatch: pytest.MonkeyPatch) -> None:
     torch.manual_seed(0)
-    reading = FactoredReading(torch.randn(3, 4, 6, 8), torch.randn(3, 2, 6, 8), 0.5, causal, 0)
+    attention_map = FactoredAttentionMap(
+        torch.randn(3, 4, 6, 8), torch.randn(3, 2, 6, 8), 0.5, causal, 0
+    )
     asked = []
-    rows = FactoredReading.rows
+    rows = FactoredAttentionMap.rows
 
-    def listed(self: FactoredReading, start: int, stop: int) -> torch.Tensor:
+    def listed(self: FactoredAttentionMap, start: int, stop: int) -> torch.Tensor:
         asked.append(self.shape[:2])
         return rows(self, start, stop)
 
-    monkeypatch.setattr(FactoredReading, "rows", listed)
-    for each in (reading, DenseReading(reading.weights())):
-        drawn = Map.of(each, TOKENS[:6], TOKENS[:6], row=2, head=3).rows(1, 5)
-        np.testing.assert_allclose(drawn, reading.weights()[2, 3, 1:5], atol=1e-6)
+    monkeypatch.setattr(FactoredAttentionMap, "rows", listed)
+    for each in (attention_map, DenseAttentionMap(attention_map.weights())):
+        drawn = HeadMap.of(each, TOKENS[:6], TOKENS[:6], row=2, head=3).rows(1, 5)
+        np.testing.assert_allclose(drawn, attention_map.weights()[2, 3, 1:5], atol=1e-6)
     assert asked.count((1, 1)) == 1
 
 
 def test_a_name_that_is_whole_is_not_the_beginning_of_another() -> None:
     trace = Trace()
     for number in (1, 10, 11):
-        trace.note(f"layers.{number}", DenseReading(torch.rand(1, 12, 2, 2)))
+        trace.record(f"layers.{number}", DenseAttentionMap(torch.rand(1, 12, 2, 2)))
     assert list(figures.maps_of(trace, layer="layers.1, head 1")) == ["layers.1, head 1"]
     assert list(figures.maps_of(trace, layer="layers.1")) == [
         f"layers.1, head {head}" for head in range(12)
@@ -447,11 +451,11 @@ def test_a_name_that_is_whole_is_not_the_beginning_of_another() -> None:
 
 def test_tokens_that_leave_the_padding_of_their_row_unnamed_are_told() -> None:
     trace = Trace()
-    trace.note("encoder", DenseReading(torch.rand(2, 1, 3, 3)))
+    trace.record("encoder", DenseAttentionMap(torch.rand(2, 1, 3, 3)))
     trace.label([["a", "b", "c"], ["a", "b"]])
     assert figures.maps_of(trace, row=0)["encoder"].source == ("a", "b", "c")
     told = "row 1 has 2 tokens for 3 places"
-    with pytest.warns(figures.UnfitTokens, match=told):
+    with pytest.warns(figures.UnmatchedTokens, match=told):
         assert figures.maps_of(trace, row=1)["encoder"].source == ("0", "1", "2")
     trace.label([["a", "b", "c"], []])  # nobody meant to name these
     assert figures.maps_of(trace, row=1)["encoder"].source == ("0", "1", "2")
@@ -460,10 +464,10 @@ def test_tokens_that_leave_the_padding_of_their_row_unnamed_are_told() -> None:
 def test_tokens_of_other_maps_than_those_drawn_are_not_told() -> None:
     trace = Trace()
     for layer, queries, slots in (("encoder", 7, 7), ("across", 5, 7)):
-        trace.note(layer, DenseReading(torch.rand(2, 1, queries, slots)))
-    trace.relate("across", across=True)
+        trace.record(layer, DenseAttentionMap(torch.rand(2, 1, queries, slots)))
+    trace.set_kind("across", cross_attention=True)
     trace.label([list("abcdefg"), list("abcde")], [list("wxyz"), list("vwxyz")])
-    with pytest.warns(figures.UnfitTokens) as warned:
+    with pytest.warns(figures.UnmatchedTokens) as warned:
         figures.maps_of(trace, row=0)
     assert [str(one.message)[:32] for one in warned] == ["row 0 has 4 tokens for 5 places,"]
     figures.maps_of(trace, row=0, layer="encoder")  # a warning is an error here
@@ -472,7 +476,7 @@ def test_tokens_of_other_maps_than_those_drawn_are_not_told() -> None:
 def test_calls_of_one_query_over_more_and_more_slots_are_not_of_padding() -> None:
     trace = Trace()
     for slots in range(1, 6):
-        trace.note("decoder", DenseReading(torch.rand(2, 1, 1, slots)))
+        trace.record("decoder", DenseAttentionMap(torch.rand(2, 1, 1, slots)))
     trace.label([list("abcde"), list("abc")])
     figures.maps_of(trace, row=0)
 
@@ -480,23 +484,23 @@ def test_calls_of_one_query_over_more_and_more_slots_are_not_of_padding() -> Non
 def test_tokens_of_another_layer_are_not_told() -> None:
     trace = Trace()
     for layer in ("a", "b"):
-        trace.note(layer, DenseReading(torch.rand(2, 1, 3, 3)))
+        trace.record(layer, DenseAttentionMap(torch.rand(2, 1, 3, 3)))
     trace.label_layer("a", [list("abc"), ["x"]], [list("abc"), ["x"]])
     assert figures.maps_of(trace, 1, layer="b")["b"].source == ("0", "1", "2")
-    with pytest.warns(figures.UnfitTokens) as warned:
+    with pytest.warns(figures.UnmatchedTokens) as warned:
         figures.maps_of(trace, 1, layer="a")
     assert len(warned) == 1
 
 
 def test_a_row_that_is_padded_is_not_named_by_the_other_side_that_is_as_long() -> None:
     trace = Trace()
-    trace.note("encoder", DenseReading(torch.rand(2, 1, 5, 5)))
-    trace.relate("encoder", across=False)
+    trace.record("encoder", DenseAttentionMap(torch.rand(2, 1, 5, 5)))
+    trace.set_kind("encoder", cross_attention=False)
     trace.label([list("abcd"), list("abcde")], [list("vwxyz"), list("vwx")])
-    with pytest.warns(figures.UnfitTokens, match="row 0 has 4 tokens for 5 places"):
+    with pytest.warns(figures.UnmatchedTokens, match="row 0 has 4 tokens for 5 places"):
         assert figures.maps_of(trace, 0)["encoder"].source == ("0", "1", "2", "3", "4")
-    trace.note("decoder", FactoredReading(*torch.rand(2, 2, 1, 5, 4), 1.0, causal, 0))
-    trace.relate("decoder", across=False)
-    with pytest.warns(figures.UnfitTokens):  # only a decoder never looks ahead
+    trace.record("decoder", FactoredAttentionMap(*torch.rand(2, 2, 1, 5, 4), 1.0, causal, 0))
+    trace.set_kind("decoder", cross_attention=False)
+    with pytest.warns(figures.UnmatchedTokens):  # only a decoder never looks ahead
         drawn = figures.maps_of(trace, 0)
     assert drawn["decoder"].source == ("v", "w", "x", "y", "z")

@@ -45,7 +45,7 @@ def test_another_suffix_names_the_valid_ones(tmp_path: Path, name: str) -> None:
 
 
 def test_a_folder_that_does_not_exist_is_told(tmp_path: Path) -> None:
-    with pytest.raises(AttlasError, match=r"wanted to write .*choose a folder that exists"):
+    with pytest.raises(AttlasError, match=r"expected to write .*choose a folder that exists"):
         figures.save(example(), tmp_path / "none" / "map.png")
 
 

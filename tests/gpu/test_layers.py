@@ -9,7 +9,7 @@ import torch
 from hypothesis import given
 from torch.profiler import ProfilerActivity, profile
 
-from attlas.layers import MultiHead, RotaryPositions, ScaledDotProduct
+from attlas.layers import MultiheadAttention, RotaryPositions, ScaledDotProductAttention
 from attlas.ops.linear import Autocast, autocast
 from attlas.patterns import Pattern, both, causal, either, everywhere, landmarks, strided, window
 from attlas.recording import observe
@@ -20,10 +20,10 @@ of_every_mechanism = pytest.mark.parametrize("mechanism", MECHANISMS, ids=lambda
 
 
 def on_gpu(scene: Scene) -> Scene:
-    real = None if scene.real is None else scene.real.to(GPU)
+    token_mask = None if scene.token_mask is None else scene.token_mask.to(GPU)
     return replace(
         scene, attention=deepcopy(scene.attention).to(GPU), query=scene.query.to(GPU),
-        source=scene.source.to(GPU), real=real,
+        source=scene.source.to(GPU), token_mask=token_mask,
     )  # fmt: skip
 
 
@@ -39,7 +39,7 @@ def test_every_mechanism_reads_on_a_gpu_as_on_the_cpu(mechanism: Mechanism, layo
     there = on_gpu(here)
     for one, other in zip(there.outcome(), here.outcome(), strict=True):
         close(one, other)
-    close(there.weigh(), here.weigh())
+    close(there.attention_weights(), here.attention_weights())
 
 
 @of_every_mechanism
@@ -50,7 +50,7 @@ def test_being_listened_to_changes_nothing_on_a_gpu(mechanism: Mechanism, layout
     with observe(scene.attention) as trace:
         heard = scene.read()
     assert torch.equal(heard, plain)
-    close(trace[trace.layers[0]].weights().double(), scene.weigh().cpu(), 1e-6)
+    close(trace[trace.layers[0]].weights().double(), scene.attention_weights().cpu(), 1e-6)
 
 
 @pytest.mark.parametrize("train", [True, False], ids=["train", "eval"])
@@ -66,20 +66,25 @@ def test_many_heads_over_many_positions(
     pattern: Pattern, positions: Any, dtype: torch.dtype, train: bool
 ) -> None:
     torch.manual_seed(1)
-    attention = MultiHead(64, 2, pattern=pattern, positions=positions).train(train)
-    source, real = torch.randn(3, 300, 64), torch.arange(300) < torch.tensor([[300], [211], [1]])
+    attention = MultiheadAttention(64, 2, pattern=pattern, positions=positions).train(train)
+    source, token_mask = (
+        torch.randn(3, 300, 64),
+        torch.arange(300) < torch.tensor([[300], [211], [1]]),
+    )
     there = deepcopy(attention).to(GPU, dtype)
 
-    def outcome(layer: MultiHead, source: torch.Tensor, real: torch.Tensor) -> list[torch.Tensor]:
+    def outcome(
+        layer: MultiheadAttention, source: torch.Tensor, token_mask: torch.Tensor
+    ) -> list[torch.Tensor]:
         source = source.clone().requires_grad_()
-        context = layer(source, layer.remember(source, real)).float()
-        context = context * real.unsqueeze(-1)
+        context = layer(source, layer.project_kv(source, token_mask)).float()
+        context = context * token_mask.unsqueeze(-1)
         context.sin().sum().backward()
         assert source.grad is not None
         return [context.detach(), source.grad.float()]
 
-    ours = outcome(there, source.to(GPU, dtype), real.to(GPU))
-    theirs = outcome(attention, source, real)
+    ours = outcome(there, source.to(GPU, dtype), token_mask.to(GPU))
+    theirs = outcome(attention, source, token_mask)
     tolerance = {torch.float32: 1e-5, torch.float16: 5e-3, torch.bfloat16: 3e-2}[dtype]
     for one, other in zip(ours, theirs, strict=True):
         assert one.device.type == "cuda"
@@ -88,9 +93,9 @@ def test_many_heads_over_many_positions(
 
 def test_dropout_on_a_gpu_keeps_the_mean_and_differs_from_call_to_call() -> None:
     torch.manual_seed(1)
-    attention = ScaledDotProduct(dropout=0.5).to(GPU)
+    attention = ScaledDotProductAttention(dropout=0.5).to(GPU)
     query = torch.randn(1, 8, 16, device=GPU)
-    memory = attention.remember(torch.randn(1, 50, 16, device=GPU))
+    memory = attention.project_kv(torch.randn(1, 50, 16, device=GPU))
     calls = torch.stack([attention(query, memory) for _ in range(4000)])
     assert not torch.equal(calls[0], calls[1])
     torch.testing.assert_close(calls.mean(0), attention.eval()(query, memory), atol=0.05, rtol=0)
@@ -98,9 +103,9 @@ def test_dropout_on_a_gpu_keeps_the_mean_and_differs_from_call_to_call() -> None
 
 @pytest.mark.parametrize("name", ["fp16", *["bf16"] * torch.cuda.is_bf16_supported(False)])
 def test_half_precision_takes_no_kernel_that_plans_for_every_new_shape(name: Autocast) -> None:
-    layer, source = MultiHead(64, 1).to(GPU), torch.randn(2, 9, 64, device=GPU)
+    layer, source = MultiheadAttention(64, 1).to(GPU), torch.randn(2, 9, 64, device=GPU)
     with profile(activities=[ProfilerActivity.CPU], acc_events=True) as found, autocast(name, GPU):
-        layer(source, layer.remember(source)).sum().backward()
+        layer(source, layer.project_kv(source)).sum().backward()
     called = {event.key for event in found.key_averages()}
     assert any("_efficient_attention" in one or "_flash_attention" in one for one in called)
     assert not any("_cudnn_attention" in one for one in called)

@@ -7,9 +7,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from attlas.layers import MultiHead
+from attlas.layers import MultiheadAttention
 from attlas.patterns import both, causal, window
-from attlas.recording import FactoredReading, intervene, observe, uniform
+from attlas.recording import FactoredAttentionMap, intervene, observe, uniform
 from attlas.recording.maps.statistics import NAMES
 from support import small_models
 
@@ -101,15 +101,15 @@ def test_a_hundred_thousand_tokens_are_summed_up_in_bounded_memory() -> None:
 @pytest.mark.parametrize("pattern", [causal, both(causal, window(50))], ids=str)
 def test_a_summary_on_a_gpu_is_the_one_of_the_cpu(pattern: Any) -> None:
     torch.manual_seed(1)
-    layer = MultiHead(32, 4, key_heads=2, pattern=pattern)
+    layer = MultiheadAttention(32, 4, num_kv_heads=2, pattern=pattern)
     source = torch.randn(2, 300, 32)
     with observe(layer) as here:
-        layer(source, layer.remember(source))
+        layer(source, layer.project_kv(source))
     layer.to(GPU)
     with observe(layer) as there:
-        layer(source.to(GPU), layer.remember(source.to(GPU)))
+        layer(source.to(GPU), layer.project_kv(source.to(GPU)))
     one, other = (each[each.layers[0]] for each in (here, there))
-    assert isinstance(other, FactoredReading)
+    assert isinstance(other, FactoredAttentionMap)
     mine, theirs = one.summary(*NAMES), other.summary(*NAMES)
     for name in NAMES:
         ours, expected = getattr(theirs, name), getattr(mine, name)

@@ -15,22 +15,22 @@ from support.labelled_runs import reviews, tables, write_lines
 
 MODELS: dict[str, dict[str, Any]] = {
     "transformer": {
-        "kind": "transformer", "width": 64, "heads": 2, "feedforward": 128, "encoder_layers": 2,
+        "kind": "transformer", "embed_dim": 64, "num_heads": 2, "ffn_dim": 128, "encoder_layers": 2,
         "decoder_layers": 2, "dropout": 0.0,
     },
     "rotary": {
-        "kind": "transformer", "width": 64, "heads": 4, "key_heads": 2, "feedforward": 128,
-        "encoder_layers": 2, "decoder_layers": 2, "positions": "rotary", "placement": "pre",
-        "norm": "rms", "activation": "swiglu", "dropout": 0.0,
+        "kind": "transformer", "embed_dim": 64, "num_heads": 4, "num_kv_heads": 2, "ffn_dim": 128,
+        "encoder_layers": 2, "decoder_layers": 2, "positions": "rotary", "norm": "pre",
+        "norm_type": "rms", "activation": "swiglu", "dropout": 0.0,
         "encoder_patterns": ["window(3)", "everywhere"],
     },
-    "additive": {"kind": "recurrent", "embedding": 32, "hidden": 64, "encoder_hidden": 32,
+    "additive": {"kind": "recurrent", "embed_dim": 32, "hidden_dim": 64, "encoder_hidden_dim": 32,
                  "dropout": 0.0},
-    "luong": {"kind": "recurrent", "embedding": 32, "hidden": 64, "encoder_hidden": 32,
-              "dropout": 0.0, "attention": "general", "wiring": "luong", "cell": "lstm"},
-    "local": {"kind": "recurrent", "embedding": 32, "hidden": 64, "encoder_hidden": 32,
-              "dropout": 0.0, "attention": "local", "wiring": "luong"},
-    "none": {"kind": "recurrent", "embedding": 32, "hidden": 64, "encoder_hidden": 32,
+    "luong": {"kind": "recurrent", "embed_dim": 32, "hidden_dim": 64, "encoder_hidden_dim": 32,
+              "dropout": 0.0, "attention": "general", "decoder": "luong", "cell": "lstm"},
+    "local": {"kind": "recurrent", "embed_dim": 32, "hidden_dim": 64, "encoder_hidden_dim": 32,
+              "dropout": 0.0, "attention": "local", "decoder": "luong"},
+    "none": {"kind": "recurrent", "embed_dim": 32, "hidden_dim": 64, "encoder_hidden_dim": 32,
              "dropout": 0.0, "attention": "none"},
 }  # fmt: skip
 
@@ -45,12 +45,12 @@ def recipe(model: dict[str, Any], updates: int = 60, **training: Any) -> Recipe:
                 "test": 1,
             },
             "vocabulary": {"kind": "words", "size": 32},
-            "batching": {"tokens": 512, "max_length": 16},
+            "batching": {"max_tokens": 512, "max_length": 16},
             "model": model,
             "training": {
-                "updates": updates, "device": "cuda", "log_every": 5, "rate": 3e-3,
+                "max_steps": updates, "device": "cuda", "log_every": 5, "learning_rate": 3e-3,
                 "validation": {"every": 30, "translate": False, "decoding": {
-                    "max_length_factor": 1.0}},
+                    "max_len_a": 1.0}},
                 **training,
             },
         },
@@ -79,13 +79,13 @@ def test_a_training_on_a_gpu_learns_as_one_on_the_cpu(name: str, tmp_path: Path)
 @pytest.mark.parametrize("name", MODELS)
 def test_a_run_translates_on_a_gpu_as_on_the_cpu(name: str, method: str, tmp_path: Path) -> None:
     train(recipe(MODELS[name], 30), tmp_path / "run")
-    asked = {"method": method, **({"beam": 4, "n_best": 2} if method == "beam" else {})}
+    asked = {"method": method, **({"num_beams": 4, "n_best": 2} if method == "beam" else {})}
     there, here = (
         Translator(tmp_path / "run", DecodingConfig.model_validate(asked), device=device)
         for device in ("cuda", "cpu")
     )
     texts = ["3 1 4 1 5", "", "9 2 6 5 3 5 8 9", "7"] * 5
-    ours, theirs = list(there.many(texts)), list(here.many(texts))
+    ours, theirs = list(there.stream(texts)), list(here.stream(texts))
     if method == "sample":  # each device draws its own
         assert len(ours) == len(theirs)
         return
@@ -114,16 +114,16 @@ def test_half_precision_learns_and_searches(name: str, autocast: str, tmp_path: 
     assert abs(half[-1] - whole[-1]) < 0.1 * whole[0]
     number = "bf16" if autocast == "auto" else autocast
     config = DecodingConfig.model_validate({"autocast": number, "method": "greedy"})
-    found = Translator(tmp_path / "half", config, device="cuda").many(["3 1 4 1 5", "9 2 6"])
+    found = Translator(tmp_path / "half", config, device="cuda").stream(["3 1 4 1 5", "9 2 6"])
     assert all(one.tokens for one in found)
 
 
-@pytest.mark.parametrize("optimiser", ["adam", "muon"])
+@pytest.mark.parametrize("optimizer", ["adam", "muon"])
 def test_a_training_that_was_stopped_goes_on_to_the_same_weights(
-    optimiser: str, tmp_path: Path
+    optimizer: str, tmp_path: Path
 ) -> None:
     wanted = {**MODELS["transformer"], "dropout": 0.1}
-    plan = recipe(wanted, 40, optimiser={"kind": optimiser}, averaging={"kind": "ema"})
+    plan = recipe(wanted, 40, optimizer={"kind": optimizer}, averaging={"kind": "ema"})
 
     def stopped(event: object) -> None:
         if getattr(event, "update", 0) == 20:
@@ -140,7 +140,7 @@ def test_a_training_that_was_stopped_goes_on_to_the_same_weights(
 
 
 def test_the_shipped_recipe_trains_on_a_gpu(tmp_path: Path) -> None:
-    few = {"updates": 20, "device": "cuda", "schedule": {"kind": "constant"}}
+    few = {"max_steps": 20, "device": "cuda", "schedule": {"kind": "constant"}}
     tables = read_recipe("demo").tables()
     tables["training"] = {**tables["training"], **few}
     train(Recipe.read(tables, "the test"), tmp_path / "run")
@@ -149,11 +149,11 @@ def test_the_shipped_recipe_trains_on_a_gpu(tmp_path: Path) -> None:
 
 def test_a_classifier_on_a_gpu_learns_and_answers_as_on_the_cpu(tmp_path: Path) -> None:
     lines = write_lines(tmp_path / "reviews.jsonl", reviews(400))
-    plan = Recipe.read(tables(lines, updates=60, device="cuda"), "the test")
+    plan = Recipe.read(tables(lines, max_steps=60, device="cuda"), "the test")
     train(plan, tmp_path / "run")
     there, here = (TextClassifier(tmp_path / "run", device=name) for name in ("cuda", "cpu"))
     texts = [one["text"] for one in reviews(20, seed=7)]
-    for one, other in zip(there.many(texts), here.many(texts), strict=True):
+    for one, other in zip(there.stream(texts), here.stream(texts), strict=True):
         assert one.label == other.label
         for layer in one.trace.layers:
             looked, should = (each.trace[layer].weights().cpu() for each in (one, other))

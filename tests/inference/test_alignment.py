@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from attlas.data import Characters, Subwords, Words, train_subwords
-from attlas.inference.alignment import links_of, pharaoh, word_links, words_of_tokens
+from attlas.inference.alignment import attention_links, pharaoh, word_links, words_of_tokens
 
 TEXTS = ["the cat sat on the mat", "a dog and a cat", "über allen Gipfeln ist Ruh"] * 5
 
@@ -90,5 +90,5 @@ def test_two_words_are_linked_where_any_of_their_tokens_are() -> None:
 
 def test_each_target_token_is_linked_to_the_source_token_it_looked_at_most() -> None:
     weights = torch.tensor([[0.1, 0.2, 0.7], [0.5, 0.4, 0.1], [0.2, 0.2, 0.6]])
-    assert links_of(weights, targets=2, sources=2) == ((1, 0), (0, 1))  # END on neither side
-    assert links_of(weights, targets=0, sources=2) == ()
+    assert attention_links(weights, targets=2, sources=2) == ((1, 0), (0, 1))  # END on neither side
+    assert attention_links(weights, targets=0, sources=2) == ()

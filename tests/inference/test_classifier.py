@@ -11,7 +11,7 @@ import torch
 from attlas import TextClassifier
 from attlas.errors import AttlasError
 from attlas.patterns import parse
-from attlas.recording import FactoredReading, Trace
+from attlas.recording import FactoredAttentionMap, Trace
 from attlas.runs import Run
 from attlas.training import Recipe, train
 from support.labelled_runs import reviews, tables, trained, write_lines
@@ -19,7 +19,7 @@ from support.labelled_runs import reviews, tables, trained, write_lines
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return trained(tmp_path_factory.mktemp("classifier"), updates=60)
+    return trained(tmp_path_factory.mktemp("classifier"), max_steps=60)
 
 
 @pytest.fixture(scope="module")
@@ -48,7 +48,7 @@ def test_many_texts_in_any_company_get_what_each_gets_alone(classifier: TextClas
     texts = [entry["text"] for entry in reviews(40, seed=6)] + ["", "great", "film " * 300]
     alone = [classifier(text) for text in texts]
     for window, tokens in ((1, 1), (7, 64), (1000, 8192)):
-        found = list(classifier.many(iter(texts), window=window, tokens=tokens))
+        found = list(classifier.stream(iter(texts), window=window, tokens=tokens))
         assert [one.text for one in found] == [one.text for one in alone]
         for one, other in zip(found, alone, strict=True):
             assert one.probabilities == pytest.approx(other.probabilities, abs=1e-5)
@@ -72,10 +72,10 @@ def test_a_text_is_segmented_once_and_its_tokens_named_only_where_they_are_asked
     classifier, asked = TextClassifier(run), list[tuple[str, str]]()
     vocabulary = classifier.vocabularies.text
     for name in ("encode", "pieces_of"):
-        real = getattr(vocabulary, name)
-        counted = partial(_counted, asked, name, real)
+        token_mask = getattr(vocabulary, name)
+        counted = partial(_counted, asked, name, token_mask)
         monkeypatch.setattr(vocabulary, name, counted)
-    found = [classifier("a great film"), *classifier.many(["dull", "a zebra"])]
+    found = [classifier("a great film"), *classifier.stream(["dull", "a zebra"])]
     assert asked == [("encode", text) for text in ("a great film", "dull", "a zebra")]
     assert [one.tokens for one in found] == [
         ("a", "great", "film", "</s>"),
@@ -86,10 +86,10 @@ def test_a_text_is_segmented_once_and_its_tokens_named_only_where_they_are_asked
 
 
 def _counted(
-    asked: list[tuple[str, str]], name: str, real: Callable[[str], list[Any]], text: str
+    asked: list[tuple[str, str]], name: str, token_mask: Callable[[str], list[Any]], text: str
 ) -> list[Any]:
     asked.append((name, text))
-    return real(text)
+    return token_mask(text)
 
 
 @pytest.mark.parametrize("kind", ["bpe", "unigram", "words", "characters"])
@@ -120,7 +120,7 @@ def made(folder: Path, **tables_: dict[str, Any]) -> TextClassifier:
     asked = tables(lines)
     for name, table in tables_.items():
         asked[name] = (asked[name] if name == "model" else {}) | table
-    asked["batching"] = {"tokens": 512, "max_length": 256}
+    asked["batching"] = {"max_tokens": 512, "max_length": 256}
     return TextClassifier(train(Recipe.read(asked, "the test"), folder / "run").path)
 
 
@@ -138,7 +138,7 @@ def test_what_the_first_token_cannot_see_is_counted_as_unread_and_changes_nothin
     if "landmarks" in patterns[0]:  # which the first token sees, in a text that has it
         unread[-1] = 20
         unread[-2] = 0
-    for found in ([*classifier.many(texts)], [classifier(text) for text in texts]):
+    for found in ([*classifier.stream(texts)], [classifier(text) for text in texts]):
         assert [one.unread for one in found] == unread
     plain = classifier(texts[-1])
     seen, unseen = (" ".join([*["the"] * at, "awful", *["the"] * (39 - at)]) for at in (5, 30))
@@ -147,9 +147,9 @@ def test_what_the_first_token_cannot_see_is_counted_as_unread_and_changes_nothin
 
 
 def test_what_is_beyond_learned_positions_is_counted_as_unread(tmp_path: Path) -> None:
-    classifier = made(tmp_path, model={"positions": "learned", "longest": 30})
+    classifier = made(tmp_path, model={"positions": "learned", "max_positions": 30})
     texts = [" ".join(["the"] * length) for length in (0, 29, 30, 500)]
-    assert [one.unread for one in classifier.many(texts)] == [0, 0, 1, 471]
+    assert [one.unread for one in classifier.stream(texts)] == [0, 0, 1, 471]
     cut = classifier(texts[-1] + " awful")
     assert len(cut.tokens) == 30
     assert cut.probabilities == classifier(texts[1]).probabilities
@@ -173,7 +173,7 @@ def test_its_trace_has_every_attention_with_its_labels(
     trace = found.trace
     assert trace.layers == ("encoder.layers.0.self_attention", "pooling.attention")
     own = trace["encoder.layers.0.self_attention"]
-    assert isinstance(own, FactoredReading)
+    assert isinstance(own, FactoredAttentionMap)
     assert own.pattern == parse("window(3)")
     assert own.shape == (1, 2, 5, 5)
     assert own.weights()[0, :, 0, 4].tolist() == [0.0, 0.0]
@@ -208,7 +208,7 @@ def test_what_are_no_texts_is_an_error(
     classifier: TextClassifier, texts: object, options: dict[str, int], said: str
 ) -> None:
     with pytest.raises(AttlasError, match=said):
-        list(classifier.many(texts, **options))  # type: ignore[arg-type]
+        list(classifier.stream(texts, **options))  # type: ignore[arg-type]
 
 
 def test_a_model_at_hand_answers_as_the_run_does(run: Path, classifier: TextClassifier) -> None:

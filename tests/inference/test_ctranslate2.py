@@ -25,27 +25,27 @@ kind = "shipped"
 size = 1000
 
 [batching]
-tokens = 1024
+max_tokens = 1024
 
 [model]
 kind = "transformer"
-width = 64
-heads = 4
-feedforward = 128
+embed_dim = 64
+num_heads = 4
+ffn_dim = 128
 encoder_layers = 1
 decoder_layers = 2
 dropout = 0.0
-tied_source = true
+tie_source = true
 
 [training]
-updates = 500
-rate = 8e-3
+max_steps = 500
+learning_rate = 8e-3
 threads = 1
 
 [training.schedule]
 kind = "linear"
 warmup = 50
-updates = 500
+total_steps = 500
 
 [training.validation]
 sentences = 50
@@ -70,7 +70,7 @@ def learned(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[str]]:
 
 def lists(translator: Translator, texts: list[str]) -> list[list[str]]:
     """The n-best list of each text."""
-    found = translator.many(texts)
+    found = translator.stream(texts)
     return [[one.text, *(other.text for other in one.alternatives)] for one in found]
 
 
@@ -86,10 +86,10 @@ def equal(ours: list[Any], theirs: list[Any]) -> float:
     "settings",
     [
         {"method": "greedy"},
-        {"beam": 5, "length_penalty": 0.0},
-        {"beam": 5, "length_penalty": 0.6},
-        {"beam": 5},
-        {"beam": 5, "n_best": 3},
+        {"num_beams": 5, "length_penalty": 0.0},
+        {"num_beams": 5, "length_penalty": 0.6},
+        {"num_beams": 5},
+        {"num_beams": 5, "n_best": 3},
     ],
     ids=str,
 )
@@ -101,7 +101,9 @@ def test_the_same_lines_come_out(learned: tuple[Path, list[str]], settings: dict
     fast = FastTranslator(folder / "run", folder / "float32", config)
     whole = lists(fast, texts)
     for one, other in zip(
-        Translator(folder / "run", config).many(texts[:100]), fast.many(texts[:100]), strict=True
+        Translator(folder / "run", config).stream(texts[:100]),
+        fast.stream(texts[:100]),
+        strict=True,
     ):
         if one.tokens == other.tokens:
             assert other.score == pytest.approx(one.score, abs=1e-4)
@@ -115,7 +117,7 @@ def exported(tmp_path: Path) -> Callable[..., tuple[Run, Path]]:
     """A run of a model with random weights, and its export."""
 
     def make(**settings: Any) -> tuple[Run, Path]:
-        run = run_of(tmp_path / "run", small(tied_source=True, **settings), beam=3)
+        run = run_of(tmp_path / "run", small(tie_source=True, **settings), num_beams=3)
         export(run, "ctranslate2", tmp_path / "out")
         return run, tmp_path / "out"
 
@@ -129,9 +131,9 @@ def test_the_score_and_the_probability_are_those_of_the_hypothesis(
     exported: Callable[..., tuple[Run, Path]],
 ) -> None:
     run, folder = exported()
-    config = DecodingConfig(beam=3, n_best=3, max_length_factor=0.0, max_length_constant=6)
+    config = DecodingConfig(num_beams=3, n_best=3, max_len_a=0.0, max_len_b=6)
     model, vocabulary = run.model(), JOINT.target
-    for text, one in zip(TEXTS, FastTranslator(run, folder, config).many(TEXTS), strict=True):
+    for text, one in zip(TEXTS, FastTranslator(run, folder, config).stream(TEXTS), strict=True):
         for found in (one, *one.alternatives) if text else ():
             ids = [2, *vocabulary.encode(found.text), *[3][: int(found.finished)]]
             source = torch.tensor([[*vocabulary.encode(text), 3]])
@@ -139,9 +141,9 @@ def test_the_score_and_the_probability_are_those_of_the_hypothesis(
                 logits = model(source, None, torch.tensor([ids[:-1]]))[0]
             sure = logits.log_softmax(-1).gather(1, torch.tensor(ids[1:]).unsqueeze(1)).sum()
             assert found.log_probability == pytest.approx(float(sure), abs=1e-3)
-            real = torch.ones(1, 1, dtype=torch.bool)
+            token_mask = torch.ones(1, 1, dtype=torch.bool)
             wanted = Penalties(config.length_penalty, 0.0).score(
-                torch.tensor([found.log_probability]), len(ids) - 1, None, real
+                torch.tensor([found.log_probability]), len(ids) - 1, None, token_mask
             )
             assert found.score == pytest.approx(float(wanted), rel=1e-5)
             assert len(found.tokens) - int(found.finished) <= 6
@@ -151,8 +153,8 @@ def test_finished_hypotheses_come_first_and_then_the_better_ones(
     exported: Callable[..., tuple[Run, Path]],
 ) -> None:
     run, folder = exported()
-    config = DecodingConfig(beam=5, n_best=5)
-    for one in FastTranslator(run, folder, config).many(TEXTS):
+    config = DecodingConfig(num_beams=5, n_best=5)
+    for one in FastTranslator(run, folder, config).stream(TEXTS):
         order = [(not each.finished, -each.score) for each in (one, *one.alternatives)]
         assert order == sorted(order)
 
@@ -205,12 +207,12 @@ def test_what_is_too_long_for_ctranslate2_is_translated_as_attlas_does_and_stops
     exported: Callable[..., tuple[Run, Path]],
 ) -> None:
     run, folder = exported()
-    config = DecodingConfig(beam=2, n_best=2, max_length_factor=0.0, max_length_constant=3)
+    config = DecodingConfig(num_beams=2, n_best=2, max_len_a=0.0, max_len_b=3)
     texts = ["b4", " ".join(["b1", "b2"] * 512), "b1 b2 b3", " ".join(["b3"] * 1030)]
     ours, fast = Translator(run, config), FastTranslator(run, folder, config)
     assert lists(fast, texts)[1::2] == lists(ours, texts)[1::2]
     assert lists(fast, texts)[::2] == lists(fast, texts[::2])
-    for one, other in zip(fast.many(texts[1::2]), ours.many(texts[1::2]), strict=True):
+    for one, other in zip(fast.stream(texts[1::2]), ours.stream(texts[1::2]), strict=True):
         assert one.score == pytest.approx(other.score, rel=1e-3)
         assert one.cut == 0
 
@@ -220,8 +222,8 @@ def test_a_translation_ends_with_the_learned_positions_as_that_of_attlas_does(
 ) -> None:
     """With a length penalty the sums of such a hypothesis are asked for, begin token and all."""
     run, folder = exported(positions="learned", longest=12)
-    for settings in ({"method": "greedy"}, {"beam": 3, "n_best": 2, "length_penalty": 1.0}):
-        config = DecodingConfig(max_length_constant=40, min_length=11, **settings)
+    for settings in ({"method": "greedy"}, {"num_beams": 3, "n_best": 2, "length_penalty": 1.0}):
+        config = DecodingConfig(max_len_b=40, min_length=11, **settings)
         texts = ["b1 b2 b3", "b5 b9"]
         found = lists(FastTranslator(run, folder, config), texts)
         if config.method == "greedy":
@@ -234,7 +236,7 @@ def test_a_translation_that_may_be_longer_than_ctranslate2_can_write_is_left_to_
 ) -> None:
     run, folder = exported()
     config = DecodingConfig(
-        beam=2, length_penalty=1.0, max_length_factor=0.0, max_length_constant=1030, min_length=1026
+        num_beams=2, length_penalty=1.0, max_len_a=0.0, max_len_b=1030, min_length=1026
     )
     ours, fast = (
         lists(kind(run, *given, config), ["b5 b9"])
@@ -253,7 +255,7 @@ def test_a_search_by_which_ctranslate2_would_come_to_something_else_is_left_to_a
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     run, folder = exported()
-    config = DecodingConfig(beam=3, n_best=2, **settings)
+    config = DecodingConfig(num_beams=3, n_best=2, **settings)
     texts = ["b5 b9", "b1 b2 b3", "b7"]
     fast = FastTranslator(run, folder, config)
     monkeypatch.setattr(fast, "_begun", None)
@@ -261,13 +263,13 @@ def test_a_search_by_which_ctranslate2_would_come_to_something_else_is_left_to_a
 
 
 def test_for_unknown_tokens_of_ctranslate2_stand_words_of_the_source(tmp_path: Path) -> None:
-    run = leaning(run_of(tmp_path / "run", small(tied_source=True)), UNKNOWN, 6.0)
+    run = leaning(run_of(tmp_path / "run", small(tie_source=True)), UNKNOWN, 6.0)
     export(run, "ctranslate2", tmp_path / "out")
-    limits = {"max_length_factor": 0.0, "max_length_constant": 6}
+    limits = {"max_len_a": 0.0, "max_len_b": 6}
     replaced = 0
-    for settings in ({"method": "greedy"}, {"beam": 3, "n_best": 3}):
+    for settings in ({"method": "greedy"}, {"num_beams": 3, "n_best": 3}):
         config = DecodingConfig(unknown="replace", **limits, **settings)
-        for one in FastTranslator(run, tmp_path / "out", config).many(TEXTS):
+        for one in FastTranslator(run, tmp_path / "out", config).stream(TEXTS):
             every = [one, *one.alternatives]
             assert len({each.text for each in every}) == len(every)
             for each in every:
@@ -283,8 +285,10 @@ def by_the_trace(one: Translation) -> str:
         return ""
     trace = one.trace
     assert trace is not None
-    across = [trace[layer].weights()[0] for layer in trace.layers if trace.looks_across(layer)]
-    most = torch.stack(across).mean((0, 1))[:, : len(words)].argmax(-1).tolist()
+    cross_attention = [
+        trace[layer].weights()[0] for layer in trace.layers if trace.is_cross_attention(layer)
+    ]
+    most = torch.stack(cross_attention).mean((0, 1))[:, : len(words)].argmax(-1).tolist()
     return " ".join(
         words[place] if token == "<unk>" else token
         for token, place in zip(written, most, strict=False)
@@ -306,7 +310,7 @@ def by_the_trace(one: Translation) -> str:
 def test_8_bits_are_computed_with_in_32_where_their_products_would_be_cut_off(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, known: dict[str, Any], wanted: str
 ) -> None:
-    run = run_of(tmp_path / "run", small(tied_source=True))
+    run = run_of(tmp_path / "run", small(tie_source=True))
     export(run, "ctranslate2", tmp_path / "int8", quantization="int8")
     monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: known, raising=False)
     engine = FastTranslator(run, tmp_path / "int8")._engine
@@ -322,7 +326,7 @@ def test_the_folder_has_to_be_an_export_of_this_checkpoint(
     export(run, "safetensors", tmp_path / "weights")
     with pytest.raises(AttlasError, match=r"export to safetensors; name another folder$"):
         FastTranslator(run, tmp_path / "weights")
-    other = run_of(tmp_path / "other", small(tied_source=True, norm="rms"))
+    other = run_of(tmp_path / "other", small(tie_source=True, norm_type="rms"))
     export(other, "ctranslate2", tmp_path / "others")
     with pytest.raises(AttlasError, match="one of other weights, of checkpoint 00000007; take it"):
         FastTranslator(run, tmp_path / "others")
@@ -335,14 +339,16 @@ def test_what_attlas_never_writes_is_left_to_its_own_search(
     exported: Callable[..., tuple[Run, Path]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run, folder = exported()
-    config = DecodingConfig(beam=3, n_best=3)
-    wanted = list(Translator(run, config).many(TEXTS))
+    config = DecodingConfig(num_beams=3, n_best=3)
+    wanted = list(Translator(run, config).stream(TEXTS))
     monkeypatch.setattr("attlas.inference.ctranslate2._is_unwritable", lambda one: True)
-    real, own = Translator.search, list[object]()
+    token_mask, own = Translator.search, list[object]()
     monkeypatch.setattr(
-        Translator, "search", lambda self, *asked: (own.extend(asked[0]), real(self, *asked))[1]
+        Translator,
+        "search",
+        lambda self, *asked: (own.extend(asked[0]), token_mask(self, *asked))[1],
     )
-    found = list(FastTranslator(run, folder, config).many(TEXTS))
+    found = list(FastTranslator(run, folder, config).stream(TEXTS))
     assert len(own) == sum(map(bool, TEXTS))
     assert [one.text for one in found] == [one.text for one in wanted]
 

@@ -24,7 +24,7 @@ LINES = ["a b c", "", "d", "e f", "   ", "g h a b", "c"]
 
 def table(seed: int = 0) -> Translator:
     vocabularies = Vocabularies(Words(list("abcdefgh")), Words(["x", "y"]))
-    config = DecodingConfig(max_length_factor=1.0, max_length_constant=5)
+    config = DecodingConfig(max_len_a=1.0, max_len_b=5)
     return Translator.of(LookingTable(seed), vocabularies, config)
 
 
@@ -59,11 +59,11 @@ def test_the_translator_is_opened_once() -> None:
 @pytest.mark.parametrize(
     ("batch", "message"),
     [
-        ({"fr": ["a"]}, "wanted a batch with a column 'en' and none 'de'; got the columns 'fr'"),
+        ({"fr": ["a"]}, "expected a batch with a column 'en' and none 'de'; got the columns 'fr'"),
         ({"en": ["a"], "de": ["x"]}, "got the columns 'en', 'de'"),
         (
             {"en": ["a", None]},
-            "wanted a text in each row of column 'en'; got None in row 1 of a batch",
+            "expected a text in each row of column 'en'; got None in row 1 of a batch",
         ),
         ({"en": np.array([1, 2])}, "got 1 in row 0 of a batch"),
     ],
@@ -75,14 +75,14 @@ def test_the_callers_mistakes(batch: dict[str, object], message: str) -> None:
 
 
 def test_a_column_is_not_its_own_translation() -> None:
-    with pytest.raises(AttlasError, match="wanted two different columns; got 'en' twice"):
+    with pytest.raises(AttlasError, match="expected two different columns; got 'en' twice"):
         ColumnTranslator(table, "en", "en")
 
 
 def test_an_error_travels_between_processes() -> None:
     error = AttlasError("a cat", "a dog", "look again")
     copy = pickle.loads(pickle.dumps(error))
-    assert (copy.wanted, copy.came, copy.do, str(copy)) == (
+    assert (copy.expected, copy.got, copy.hint, str(copy)) == (
         "a cat",
         "a dog",
         "look again",
@@ -106,4 +106,4 @@ def test_two_workers_of_ray_data_translate_as_one_translator_does(tmp_path: Path
     found = json.loads(done.stdout.splitlines()[-1])
     assert found["rows"] == [[text, table(3)(text).text] for text in texts]
     assert found["processes"] == 2
-    assert "wanted a batch with a column 'words' and none 'translation'" in found["mistake"]
+    assert "expected a batch with a column 'words' and none 'translation'" in found["mistake"]

@@ -14,14 +14,14 @@ from attlas.data import END, Characters, Vocabularies, Words, train_subwords
 from attlas.decoding import DecodingConfig, Hypothesis
 from attlas.errors import AttlasError
 from attlas.inference import Translation, Translator
-from attlas.inference import alignment as rereading
+from attlas.inference import alignment as teacher_forced
 from attlas.inference import translator as translator_module
-from attlas.inference.alignment import links_of
+from attlas.inference.alignment import attention_links
 from attlas.models import RecurrentConfig, TransformerConfig, build
 from attlas.ops import linear
-from attlas.ops.linear import halved
+from attlas.ops.linear import is_bf16_matmul
 from attlas.recording import Trace, observe
-from attlas.runs import Checkpoint, Run, Shelf
+from attlas.runs import Checkpoint, CheckpointStore, Run
 from support.table_model import LookingTable, TableModel
 
 TEXTS = [
@@ -34,12 +34,12 @@ TEXTS = [
     "cat",
 ] * 4
 SUBWORDS = train_subwords(TEXTS, "bpe", 290)
-MODEL = RecurrentConfig(embedding=16, hidden=16, encoder_hidden=8)
+MODEL = RecurrentConfig(embed_dim=16, hidden_dim=16, encoder_hidden_dim=8)
 
 
 def recurrent(attention: str = "additive", **config: object) -> Translator:
     torch.manual_seed(1)
-    changed = {"attention": attention, "wiring": "bahdanau"}
+    changed = {"attention": attention, "decoder": "bahdanau"}
     model = build(MODEL.model_copy(update=changed), len(SUBWORDS), len(SUBWORDS))
     vocabularies = Vocabularies(SUBWORDS, SUBWORDS)
     return Translator.of(model, vocabularies, DecodingConfig(**config))  # type: ignore[arg-type]
@@ -59,11 +59,11 @@ def described(one: Translation) -> tuple[object, ...]:
 def test_a_text_is_segmented_once_and_its_tokens_named_only_where_they_are_asked_for(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    translator = recurrent(beam=2, n_best=2)
+    translator = recurrent(num_beams=2, n_best=2)
     asked: list[str] = []
-    real = SUBWORDS._pieced
-    monkeypatch.setattr(SUBWORDS, "_pieced", lambda text: (asked.append(text), real(text))[1])
-    found = list(translator.many(["a dog", "cat", "  "]))
+    token_mask = SUBWORDS._pieced
+    monkeypatch.setattr(SUBWORDS, "_pieced", lambda text: (asked.append(text), token_mask(text))[1])
+    found = list(translator.stream(["a dog", "cat", "  "]))
     assert asked == ["a dog", "cat"]
     for one in (found[0], *found[0].alternatives):
         assert one.source_tokens == (*SUBWORDS.pieces(SUBWORDS.encode("a dog")), "</s>")
@@ -78,8 +78,8 @@ def test_a_text_is_segmented_once_and_its_tokens_named_only_where_they_are_asked
 def test_many_gives_one_translation_per_line_in_the_order_of_the_lines(
     window: int, tokens: int
 ) -> None:
-    translator = recurrent(beam=2, max_length_factor=0.5)
-    found = list(translator.many(TEXTS, window=window, tokens=tokens))
+    translator = recurrent(num_beams=2, max_len_a=0.5)
+    found = list(translator.stream(TEXTS, window=window, tokens=tokens))
     alone = [translator(text) for text in TEXTS[:7]] * 4
     assert [described(one) for one in found] == [described(one) for one in alone]
     for one, other in zip(found, alone, strict=True):
@@ -94,7 +94,7 @@ def test_many_streams_a_window_at_a_time() -> None:
             asked.append(text)
             yield text
 
-    stream = table().many(lines(), window=2)
+    stream = table().stream(lines(), window=2)
     assert asked == []
     next(stream)
     assert asked == ["a b", ""]
@@ -106,7 +106,7 @@ def test_the_lines_of_a_file_may_come_with_their_line_breaks(tmp_path: Path) -> 
     file.write_bytes(b"the cat\n\na dog\r\non")
     translator = recurrent(method="greedy")
     with file.open(encoding="utf-8", newline="") as lines:
-        found = list(translator.many(lines))
+        found = list(translator.stream(lines))
     assert [one.source_text for one in found] == ["the cat", "", "a dog", "on"]
     assert described(found[0]) == described(translator("the cat"))
 
@@ -140,7 +140,7 @@ def test_the_trace_is_that_of_the_finished_hypothesis_and_labelled() -> None:
 
 
 def test_an_unknown_word_is_shown_on_the_axis_as_it_was_typed() -> None:
-    one = table(longest_source=3)(" a  zebra b c ")
+    one = table(max_source_length=3)(" a  zebra b c ")
     assert one.source_tokens == ("a", "<unk:zebra>", "b", "</s>")
     assert one.cut == 1
     assert one.trace is not None
@@ -148,7 +148,7 @@ def test_an_unknown_word_is_shown_on_the_axis_as_it_was_typed() -> None:
 
 
 def test_a_hypothesis_that_was_cut_off_has_no_end_on_its_axis() -> None:
-    translator = table(method="greedy", max_length_factor=0.0, max_length_constant=2)
+    translator = table(method="greedy", max_len_a=0.0, max_len_b=2)
     translator.model.table[:, END] = -9.0  # type: ignore[operator]
     one = translator("a b c")
     assert not one.finished
@@ -196,39 +196,41 @@ def test_the_translation_begins_with_the_prefix() -> None:
 
 
 def test_all_translations_of_a_translator_with_a_prefix_begin_with_it() -> None:
-    for translator in (recurrent(method="greedy"), recurrent(beam=2, n_best=2)):
+    for translator in (recurrent(method="greedy"), recurrent(num_beams=2, n_best=2)):
         prefixed = translator.with_prefix("on the")
-        found = list(prefixed.many(TEXTS))
+        found = list(prefixed.stream(TEXTS))
         for text, one in zip(TEXTS, found, strict=True):
             alone = translator(text, prefix="on the") if text.strip() else translator(text)
             assert described(one) == described(alone) == described(prefixed(text))
             assert one.text.startswith("on the") or not text.strip()
         with prefixed.forked() as faster:
-            assert [one.text for one in faster.many(TEXTS)] == [one.text for one in found]
+            assert [one.text for one in faster.stream(TEXTS)] == [one.text for one in found]
         assert prefixed(TEXTS[0], prefix="a dog").text.startswith("a dog")
-    with pytest.raises(AttlasError, match="wanted a prefix; got ' '; write a word"):
+    with pytest.raises(AttlasError, match="expected a prefix; got ' '; write a word"):
         translator.with_prefix(" ")
 
 
 def test_a_prefix_to_an_empty_text_is_an_error() -> None:
     for text in ("", " \t"):
-        with pytest.raises(AttlasError, match="wanted a text to translate with the prefix; got an"):
+        with pytest.raises(
+            AttlasError, match="expected a text to translate with the prefix; got an"
+        ):
             table()(text, prefix="x")
 
 
 def test_half_of_a_surrogate_pair_is_an_error_that_says_where() -> None:
-    said = r"wanted text in Unicode; got half of a surrogate pair, U\+D800, at character 2; send"
+    said = r"expected text in Unicode; got half of a surrogate pair, U\+D800, at character 2; send"
     for translator in (recurrent(), table()):
         with pytest.raises(AttlasError, match=said):
             translator("a \ud800 b")
         with pytest.raises(AttlasError, match=said):
             translator("a", prefix="x \ud800")
         with pytest.raises(AttlasError, match=said):
-            next(translator.many(["a", "b \ud800"]))
+            next(translator.stream(["a", "b \ud800"]))
 
 
 def test_alternatives_are_the_rest_of_the_n_best_list_and_can_be_looked_into() -> None:
-    one = table(beam=4, n_best=4, max_length_constant=3)("a b c")
+    one = table(num_beams=4, n_best=4, max_len_b=3)("a b c")
     everything = [one, *one.alternatives]
     assert len({other.text for other in everything}) == 4
     scores = [other.score for other in everything]
@@ -239,7 +241,7 @@ def test_alternatives_are_the_rest_of_the_n_best_list_and_can_be_looked_into() -
 
 
 def test_a_source_that_is_cut_says_by_how_much() -> None:
-    whole, cut = table()("a b c d e"), table(longest_source=3)("a b c d e")
+    whole, cut = table()("a b c d e"), table(max_source_length=3)("a b c d e")
     assert whole.cut == 0
     assert cut.cut == 2
     assert cut.source_tokens == ("a", "b", "c", "</s>")
@@ -252,12 +254,12 @@ def test_a_line_break_that_the_model_spells_does_not_break_the_line() -> None:
     model = LookingTable()
     model.table[:, END] = -9.0
     model.table[:, 4] = 9.0
-    settings = DecodingConfig(method="greedy", max_length_factor=0.0, max_length_constant=3)
+    settings = DecodingConfig(method="greedy", max_len_a=0.0, max_len_b=3)
     assert Translator.of(model, vocabularies, settings)("a").text == "   "
 
 
 def test_many_threads_get_what_one_thread_gets() -> None:
-    translator = recurrent(beam=2, max_length_factor=0.5)
+    translator = recurrent(num_beams=2, max_len_a=0.5)
     wanted = [described(translator(text)) for text in TEXTS]
 
     def looked(text: str) -> Translation:
@@ -274,9 +276,9 @@ def test_many_threads_get_what_one_thread_gets() -> None:
 def test_child_processes_find_what_this_one_finds(method: str) -> None:
     translator = recurrent(method=method, n_best=2 if method != "greedy" else 1)
     with translator.forked() as faster:
-        found = list(faster.many(TEXTS, window=9, tokens=20))
+        found = list(faster.stream(TEXTS, window=9, tokens=20))
         links = [one.pharaoh for one in found]
-    wanted = list(translator.many(TEXTS, window=9, tokens=20))
+    wanted = list(translator.stream(TEXTS, window=9, tokens=20))
     assert [described(one) for one in found] == [described(one) for one in wanted]
     assert [one.score for one in found] == pytest.approx([one.score for one in wanted])
     assert links == [one.pharaoh for one in wanted]
@@ -292,38 +294,38 @@ def test_nothing_is_forked_where_somebody_listens() -> None:
 
 @pytest.mark.usefixtures("two_threads")
 def test_who_listens_later_is_heard_although_there_are_children() -> None:
-    translator = recurrent(max_length_factor=0.5)
+    translator = recurrent(max_len_a=0.5)
     with translator.forked() as faster, observe(translator.model) as trace:
-        list(faster.many(TEXTS, tokens=20))
+        list(faster.stream(TEXTS, tokens=20))
     assert trace.layers
 
 
 @pytest.mark.usefixtures("two_threads")
 def test_a_translator_outlives_its_children() -> None:
-    translator = recurrent(max_length_factor=0.5)
+    translator = recurrent(max_len_a=0.5)
     with translator.forked() as faster:
-        before = [one.text for one in faster.many(TEXTS, tokens=20)]
-    assert [one.text for one in faster.many(TEXTS, tokens=20)] == before
+        before = [one.text for one in faster.stream(TEXTS, tokens=20)]
+    assert [one.text for one in faster.stream(TEXTS, tokens=20)] == before
 
 
 def test_a_single_text_is_not_taken_for_many() -> None:
-    with pytest.raises(AttlasError, match="wanted several texts; got one text"):
-        table().many("a b")
+    with pytest.raises(AttlasError, match="expected several texts; got one text"):
+        table().stream("a b")
     with pytest.raises(AttlasError, match="a window and a batch of at least 1"):
-        table().many(["a b"], window=0)
+        table().stream(["a b"], window=0)
 
 
 def test_a_translator_opens_a_run_and_searches_as_its_recipe_says(tmp_path: Path) -> None:
-    wanted = recurrent(beam=3, n_best=2, min_length=2)
+    wanted = recurrent(num_beams=3, n_best=2, min_length=2)
     tables = {
         "model": MODEL.model_dump(),
-        "decoding": {"beam": 3, "n_best": 2, "min_length": 2},
+        "decoding": {"num_beams": 3, "n_best": 2, "min_length": 2},
     }
     (tmp_path / "config.toml").write_text(write_toml(tables), encoding="utf-8")
     wanted.vocabularies.save(tmp_path)
-    shelf = Shelf(tmp_path)
-    shelf.write("00000001", Checkpoint(wanted.model.state_dict()))
-    shelf.point("best", "00000001")
+    store = CheckpointStore(tmp_path)
+    store.write("00000001", Checkpoint(wanted.model.state_dict()))
+    store.point("best", "00000001")
     text = "the cat sat"
     for opened in (Translator(tmp_path), Translator(str(tmp_path)), Translator(Run(tmp_path))):
         assert opened.config == wanted.config
@@ -332,9 +334,9 @@ def test_a_translator_opens_a_run_and_searches_as_its_recipe_says(tmp_path: Path
     assert greedy(text).alternatives == ()
     assert greedy.facts["checkpoint"] == "best"
     (tmp_path / "config.toml").write_text(
-        write_toml(tables | {"decoding": {"beem": 3}}), encoding="utf-8"
+        write_toml(tables | {"decoding": {"num_beems": 3}}), encoding="utf-8"
     )
-    with pytest.raises(AttlasError, match="did you mean `beam`"):
+    with pytest.raises(AttlasError, match="did you mean `num_beams`"):
         Translator(tmp_path)
 
 
@@ -354,18 +356,18 @@ from attlas.inference import Translator
 from attlas.errors import AttlasError
 translator = object.__new__(Translator)
 for call, wrong in ((translator, ["a", "b"]), (translator, 3), (translator, None),
-                    (translator.many, 3), (translator.many, None),
-                    (lambda texts: list(translator.many(texts)), [b"a"])):
+                    (translator.stream, 3), (translator.stream, None),
+                    (lambda texts: list(translator.stream(texts)), [b"a"])):
     try:
         call(wrong)
     except AttlasError as error:
         print(error)
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    one, several = "wanted one text, a str; got {}; {}", "wanted several texts; got {}; {}"
+    one, several = "expected one text, a str; got {}; {}", "expected several texts; got {}; {}"
     assert done.stdout.splitlines() == [
         *(
-            one.format(kind, "for several texts call translator.many")
+            one.format(kind, "for several texts call translator.stream")
             for kind in ("list", "int", "NoneType")
         ),
         *(several.format(kind, "pass a list of str") for kind in ("int", "NoneType")),
@@ -374,17 +376,19 @@ for call, wrong in ((translator, ["a", "b"]), (translator, 3), (translator, None
 
 
 @pytest.mark.parametrize("method", ["greedy", "beam", "sample"])
-@pytest.mark.parametrize("limit", [{}, {"longest_source": 2}])
+@pytest.mark.parametrize("limit", [{}, {"max_source_length": 2}])
 def test_a_model_of_so_many_positions_reads_and_writes_no_further_and_says_so(
     method: str, limit: dict[str, int]
 ) -> None:
     torch.manual_seed(0)
     words = Words([f"w{number}" for number in range(20)])
-    config = TransformerConfig(width=8, heads=2, feedforward=8, positions="learned", longest=6)
+    config = TransformerConfig(
+        embed_dim=8, num_heads=2, ffn_dim=8, positions="learned", max_positions=6
+    )
     model = build(config, len(words), len(words))
     settings = DecodingConfig(method=method, **limit)  # type: ignore[arg-type]
     translator = Translator.of(model, Vocabularies(words, words), settings)
-    reads = limit.get("longest_source", 5)  # and its end
+    reads = limit.get("max_source_length", 5)  # and its end
     for length in (1, 4, 5, 6, 30):
         found = translator(" ".join(["w3"] * length))
         assert found.cut == max(0, length - reads)
@@ -395,8 +399,8 @@ def test_a_model_of_so_many_positions_reads_and_writes_no_further_and_says_so(
 
 def test_a_token_that_looked_at_no_word_has_no_link() -> None:
     weights = torch.tensor([[0.7, 0.3, 0.0], [0.0, 0.0, 1.0], [0.0, 0.0, 0.0], [0.5, 0.5, 0.0]])
-    assert links_of(weights, 4, 2) == ((0, 0), (0, 3))
-    assert links_of(weights, 4, 3) == ((0, 0), (2, 1), (0, 3))
+    assert attention_links(weights, 4, 2) == ((0, 0), (0, 3))
+    assert attention_links(weights, 4, 3) == ((0, 0), (2, 1), (0, 3))
 
 
 def test_a_model_in_training_mode_is_not_read_again() -> None:
@@ -408,14 +412,16 @@ def test_a_model_in_training_mode_is_not_read_again() -> None:
 
 
 def test_a_prefix_that_the_model_cannot_write_is_an_error() -> None:
-    with pytest.raises(AttlasError, match=r"wanted a prefix of words .*got 'x foo', of which"):
+    with pytest.raises(AttlasError, match=r"expected a prefix of words .*got 'x foo', of which"):
         table()("a b", prefix="x foo")
 
 
 def test_a_shortest_translation_beyond_the_positions_is_an_error() -> None:
     torch.manual_seed(0)
     words = Words([f"w{number}" for number in range(20)])
-    config = TransformerConfig(width=8, heads=2, feedforward=8, positions="learned", longest=6)
+    config = TransformerConfig(
+        embed_dim=8, num_heads=2, ffn_dim=8, positions="learned", max_positions=6
+    )
     model = build(config, len(words), len(words))
     with pytest.raises(AttlasError, match=r"a min_length of at most 5, .*; got 6; lower"):
         Translator.of(model, Vocabularies(words, words), DecodingConfig(min_length=6))
@@ -429,7 +435,7 @@ def test_a_shortest_translation_beyond_the_positions_is_an_error() -> None:
     ("config", "most"),
     [
         ({"method": "greedy"}, 40),
-        ({"method": "beam", "beam": 5}, 8),
+        ({"method": "beam", "num_beams": 5}, 8),
         ({"method": "sample", "n_best": 20}, 2),
         ({"method": "sample", "n_best": 400}, 1),
     ],
@@ -438,7 +444,7 @@ def test_a_batch_has_only_so_many_hypotheses(
     config: dict[str, int], most: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(translator_module, "_HYPOTHESES", 40)
-    translator, sizes = recurrent(max_length_factor=0.0, max_length_constant=2, **config), []
+    translator, sizes = recurrent(max_len_a=0.0, max_len_b=2, **config), []
     search = translator.search_all
 
     def counted(batches):
@@ -446,21 +452,21 @@ def test_a_batch_has_only_so_many_hypotheses(
         return search(batches)
 
     monkeypatch.setattr(translator, "search_all", counted)
-    assert len(list(translator.many(["cat"] * 40, tokens=10_000))) == 40
+    assert len(list(translator.stream(["cat"] * 40, tokens=10_000))) == 40
     assert max(sizes) <= most
     assert sum(sizes) == 40
 
 
 @pytest.mark.parametrize("forked", [False, True])
-@pytest.mark.parametrize("config", [{"method": "greedy"}, {"beam": 3, "n_best": 2}])
+@pytest.mark.parametrize("config", [{"method": "greedy"}, {"num_beams": 3, "n_best": 2}])
 def test_what_is_left_of_batches_goes_on_with_the_next_in_every_share(
     config: dict[str, object], forked: bool, two_threads: None
 ) -> None:
-    translator = recurrent(max_length_factor=3.0, max_length_constant=1, **config)
+    translator = recurrent(max_len_a=3.0, max_len_b=1, **config)
     texts = [" ".join(["cat", "mat", "a dog", "the"][: 1 + n % 4] * (1 + n % 3)) for n in range(64)]
     alone = [translator(text) for text in texts]
     with translator.forked() if forked else nullcontext(translator) as crew:
-        together = list(crew.many(texts, rows=8))
+        together = list(crew.stream(texts, rows=8))
     assert [described(one) for one in together] == [described(one) for one in alone]
     assert [one.score for one in together] == pytest.approx([one.score for one in alone], abs=1e-4)
 
@@ -472,7 +478,7 @@ def test_a_subclass_with_a_search_of_its_own_searches_by_it() -> None:
 
     plain = recurrent()
     parrot = Parrot.of(plain.model, plain.vocabularies)
-    assert [one.text for one in parrot.many(["a cat", "", "the mat"])] == ["a cat", "", "the mat"]
+    assert [one.text for one in parrot.stream(["a cat", "", "the mat"])] == ["a cat", "", "the mat"]
 
 
 @pytest.mark.parametrize("method", ["greedy", "beam", "sample"])
@@ -483,7 +489,7 @@ def test_a_search_in_bfloat16_is_nearly_that_of_float32(
     monkeypatch.setattr(linear, "_LEAST_HALVES", 0)  # so small a model is worth no bfloat16 else
     torch.manual_seed(2)
     config = (
-        TransformerConfig(width=16, heads=2, feedforward=32, encoder_layers=1, decoder_layers=1)
+        TransformerConfig(embed_dim=16, num_heads=2, ffn_dim=32, encoder_layers=1, decoder_layers=1)
         if kind == "transformer"
         else MODEL
     )
@@ -494,8 +500,8 @@ def test_a_search_in_bfloat16_is_nearly_that_of_float32(
     ]
 
     def found(**settings: object) -> list[Translation]:
-        search = DecodingConfig(method=method, max_length_factor=0.3, **settings)  # type: ignore[arg-type]
-        return list(Translator.of(model, vocabularies, search).many(texts))
+        search = DecodingConfig(method=method, max_len_a=0.3, **settings)  # type: ignore[arg-type]
+        return list(Translator.of(model, vocabularies, search).stream(texts))
 
     exact, coarse = found(), found(autocast="bf16")
     assert [one.log_probability for one in exact] != [one.log_probability for one in coarse]
@@ -505,7 +511,7 @@ def test_a_search_in_bfloat16_is_nearly_that_of_float32(
     assert len(alike) > len(texts) / 4  # of a model that knows nothing, all is nearly as good
     for one, other in alike:
         assert other.log_probability == pytest.approx(one.log_probability, rel=0.01)
-    assert not halved()
+    assert not is_bf16_matmul()
 
 
 def test_a_search_leaves_autocast_from_outside_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -514,7 +520,7 @@ def test_a_search_leaves_autocast_from_outside_as_it_is(monkeypatch: pytest.Monk
     step = translator.model.begin
     monkeypatch.setattr(
         translator.model,
-        "begin",
+        "encode_for_search",
         lambda *given: seen.append(torch.is_autocast_enabled("cpu")) or step(*given),
     )
     translator("a b")
@@ -528,15 +534,19 @@ def test_numbers_that_the_device_does_not_have_are_refused_before_anything_is_re
         table(autocast="fp16")
 
 
-METHODS = [{"method": "greedy"}, {"method": "beam", "beam": 3}, {"method": "sample", "seed": 4}]
+METHODS = [
+    {"method": "greedy"},
+    {"method": "beam", "num_beams": 3},
+    {"method": "sample", "seed": 4},
+]
 
 
 @pytest.mark.parametrize("config", METHODS, ids=lambda config: str(config["method"]))
 def test_a_bounded_translator_writes_as_one_whose_settings_allow_as_much(
     config: dict[str, object],
 ) -> None:
-    free = recurrent(max_length_constant=40, min_length=9, **config)
-    short = recurrent(max_length_factor=0.0, max_length_constant=9, min_length=9, **config)
+    free = recurrent(max_len_b=40, min_length=9, **config)
+    short = recurrent(max_len_a=0.0, max_len_b=9, min_length=9, **config)
     for text in TEXTS[:3]:
         bounded = free.bounded(target=9)(text)
         assert described(bounded) == described(short(text))
@@ -546,16 +556,16 @@ def test_a_bounded_translator_writes_as_one_whose_settings_allow_as_much(
 
 def test_a_bounded_translator_refuses_what_is_longer_than_it_reads() -> None:
     size = len(SUBWORDS.encode(TEXTS[0]))
-    translator = recurrent(max_length_constant=2)
+    translator = recurrent(max_len_b=2)
     assert translator.bounded(source=size)(TEXTS[0]).text == translator(TEXTS[0]).text
     shorter = translator.bounded(source=size - 1)
     wanted = f"a text of at most {size - 1} tokens; got {size}"
     with pytest.raises(AttlasError, match=wanted):
         shorter(TEXTS[0])
     with pytest.raises(AttlasError, match=wanted):
-        list(shorter.many(TEXTS))
+        list(shorter.stream(TEXTS))
     # What the settings cut off is not read either.
-    cutting = recurrent(longest_source=size - 1, max_length_constant=2).bounded(source=size - 1)
+    cutting = recurrent(max_source_length=size - 1, max_len_b=2).bounded(source=size - 1)
     assert cutting(TEXTS[0]).cut == 1
 
 
@@ -567,7 +577,7 @@ def test_a_prefix_beyond_the_bound_is_an_error_that_blames_no_setting() -> None:
 @pytest.mark.parametrize("config", METHODS, ids=lambda config: str(config["method"]))
 def test_what_is_called_before_every_step_can_end_the_search(config: dict[str, object]) -> None:
     steps: list[int] = []
-    translator = recurrent(min_length=12, max_length_factor=0.0, max_length_constant=12, **config)
+    translator = recurrent(min_length=12, max_len_a=0.0, max_len_b=12, **config)
     found = translator.bounded(before_step=lambda: steps.append(len(steps)))(TEXTS[0])
     assert len(steps) in (12, 13)  # of twelve tokens, and perhaps of END
     assert described(found) == described(translator(TEXTS[0]))
@@ -597,7 +607,7 @@ def test_the_mean_of_heads_is_the_same_in_blocks_of_any_size(
     assert trace is not None
     (layer,) = trace.layers
     whole = trace[layer].weights()[0].mean(dim=0)
-    assert torch.equal(rereading.attention_to_source(trace), whole)
+    assert torch.equal(teacher_forced.attention_to_source(trace), whole)
     for at_once in (1, 2 * whole.shape[1] + 1):
-        monkeypatch.setattr(rereading, "_AT_ONCE", at_once)
-        torch.testing.assert_close(rereading.attention_to_source(trace), whole)
+        monkeypatch.setattr(teacher_forced, "_AT_ONCE", at_once)
+        torch.testing.assert_close(teacher_forced.attention_to_source(trace), whole)

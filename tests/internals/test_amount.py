@@ -1,6 +1,6 @@
 import pytest
 
-from attlas._text import amount
+from attlas._text import count_noun
 from attlas.data.corpus import FilterReport
 
 
@@ -9,7 +9,7 @@ from attlas.data.corpus import FilterReport
     [(0, "0 batches"), (1, "1 batch"), (2, "2 batches"), (1000, "1,000 batches")],
 )
 def test_one_is_told_from_many(number, text):
-    assert amount(number, "batch", "batches") == text
+    assert count_noun(number, "batch", "batches") == text
 
 
 def test_a_report_of_one_pair_speaks_of_one_pair():

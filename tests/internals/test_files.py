@@ -44,7 +44,8 @@ def test_a_full_disk_is_an_error_that_leaves_what_was_there(tmp_path: Path) -> N
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
     assert str(caught.value) == (
-        f"wanted to write {path}; got file too large; make room or give the right to write there; "
+        f"expected to write {path}; got file too large; make room or give the right to write "
+        "there; "
         "what was saved before is unharmed"
     )
     assert path.read_bytes() == b"before"

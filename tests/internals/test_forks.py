@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from attlas._files import held
-from attlas._parallel import POSSIBLE, Forks
+from attlas._parallel import POSSIBLE, ForkPool
 from attlas.errors import AttlasError
 
 pytestmark = pytest.mark.skipif(not POSSIBLE, reason="children are only used on Linux")
@@ -38,7 +38,7 @@ def test_a_map_is_the_work_on_each_item_in_order(items: list[int], count: int) -
     def work(item: int) -> int:
         return 3 * item
 
-    with Forks(work, count) as forks:
+    with ForkPool(work, count) as forks:
         assert forks.map(items) == [3 * item for item in items]
         assert forks.map(items[::-1]) == [3 * item for item in items[::-1]]
 
@@ -48,7 +48,7 @@ def test_the_children_are_other_processes_with_one_thread_each() -> None:
         time.sleep(0.2)
         return os.getpid(), torch.get_num_threads()
 
-    with Forks(work, 2) as forks:
+    with ForkPool(work, 2) as forks:
         found = forks.map(range(4))
     children = {child for child, _ in found}
     assert len(children) == 2
@@ -63,7 +63,7 @@ def test_a_child_sees_what_its_parent_held_and_changes_nothing_of_it() -> None:
         held[0] += item
         return float(held.sum())
 
-    with Forks(work, 1) as forks:
+    with ForkPool(work, 1) as forks:
         assert forks.map([1, 2]) == [1.0, 3.0]
     assert held.sum() == 0
 
@@ -73,7 +73,7 @@ def test_threads_that_map_at_once_get_their_own_answers() -> None:
         time.sleep(0.001)
         return 2 * item
 
-    with Forks(work, 2) as forks, ThreadPoolExecutor(4) as pool:
+    with ForkPool(work, 2) as forks, ThreadPoolExecutor(4) as pool:
         asked = [list(range(n, n + 9)) for n in range(30)]
         assert list(pool.map(forks.map, asked)) == [[2 * i for i in items] for items in asked]
 
@@ -83,13 +83,13 @@ def test_where_no_process_can_be_had_the_parent_works(monkeypatch: pytest.Monkey
         raise BlockingIOError(11, "Resource temporarily unavailable")
 
     monkeypatch.setattr(os, "fork", refuse)
-    with Forks(own_id, 2) as forks:
+    with ForkPool(own_id, 2) as forks:
         assert len(forks) == 0
         assert forks.map([1, 2]) == [os.getpid()] * 2
 
 
 def test_a_child_holds_no_lock_that_is_taken_later(tmp_path: Path) -> None:
-    with Forks(own_id, 2) as forks:
+    with ForkPool(own_id, 2) as forks:
         with held(tmp_path / "lock"):
             forks.map([1, 2])
         with held(tmp_path / "lock", wait=False) as ours:
@@ -108,14 +108,14 @@ def test_ctrl_c_at_the_moment_of_a_fork_stops_the_parent_alone(
         return child
 
     monkeypatch.setattr(os, "fork", fork_and_press)
-    with Forks(own_id, 2) as forks:
+    with ForkPool(own_id, 2) as forks:
         found = set(forks.map(range(6)))
     assert found
     assert os.getpid() not in found
 
 
 def test_no_child_is_left_when_the_work_is_done() -> None:
-    with Forks(own_id, 2) as forks:
+    with ForkPool(own_id, 2) as forks:
         children = set(forks.map(range(4)))
         assert all(map(alive, children))
     assert not any(map(alive, children))
@@ -127,8 +127,8 @@ def test_a_mistake_of_the_caller_is_raised_as_it_is_and_the_parent_does_the_rest
             raise AttlasError("a number", "3", "take another")
         return item
 
-    with Forks(work, 2) as forks:
-        with pytest.raises(AttlasError, match="wanted a number; got 3; take another"):
+    with ForkPool(work, 2) as forks:
+        with pytest.raises(AttlasError, match="expected a number; got 3; take another"):
             forks.map([3, 1, 2, 4])
         assert forks.map([1, 2, 4]) == [1, 2, 4]
 
@@ -140,7 +140,7 @@ def test_an_exception_that_cannot_travel_is_told_in_words() -> None:
     def work(item: int) -> int:
         raise LocalError("what went wrong")
 
-    with Forks(work, 2) as forks, pytest.raises(RuntimeError, match="what went wrong"):
+    with ForkPool(work, 2) as forks, pytest.raises(RuntimeError, match="what went wrong"):
         forks.map([1, 2])
 
 
@@ -150,7 +150,7 @@ def test_a_killed_child_is_told_and_the_others_end() -> None:
             os.kill(os.getpid(), signal.SIGKILL)
         return os.getpid()
 
-    with Forks(work, 2) as forks:
+    with ForkPool(work, 2) as forks:
         children = set(forks.map([2, 3]))
         with pytest.raises(AttlasError, match="killed"):
             forks.map([0, 1, 2, 3])
@@ -180,5 +180,5 @@ def test_ctrl_c_is_the_parents_to_answer() -> None:
         os.kill(os.getpid(), signal.SIGINT)
         return item
 
-    with Forks(work, 2) as forks:
+    with ForkPool(work, 2) as forks:
         assert forks.map([1, 2, 3]) == [1, 2, 3]

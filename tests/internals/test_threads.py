@@ -1,4 +1,4 @@
-"""Several threads ask one reading at the same time."""
+"""Several threads ask one attention map at the same time."""
 
 import threading
 from collections.abc import Callable, Iterator
@@ -9,23 +9,29 @@ import torch
 
 from attlas import _parallel as threads
 from attlas.patterns import causal, everywhere, window
-from attlas.recording import DenseReading, FactoredReading, Reading
+from attlas.recording import AttentionMap, DenseAttentionMap, FactoredAttentionMap
 from attlas.recording.maps import reductions as gathering
 from attlas.recording.maps.blocks import Block, blocks_of
-from attlas.recording.maps.reductions import Gathering, Pooled, Received, Rows, gather
+from attlas.recording.maps.reductions import (
+    PoolReduction,
+    ReceivedReduction,
+    Reduction,
+    RowReduction,
+    reduce_map,
+)
 from attlas.recording.maps.statistics import NAMES
 
 READINGS = {
-    "everywhere": lambda q, k: FactoredReading(q, k, 0.5, everywhere, 0),
-    "causal": lambda q, k: FactoredReading(q, k, 0.5, causal, 0),
-    "window": lambda q, k: FactoredReading(q, k, 0.5, window(4), 0),
-    "double": lambda q, k: FactoredReading(q.double(), k.double(), 0.5, causal, 0),
-    "dense": lambda q, k: DenseReading((q @ k.mT).softmax(-1)),
+    "everywhere": lambda q, k: FactoredAttentionMap(q, k, 0.5, everywhere, 0),
+    "causal": lambda q, k: FactoredAttentionMap(q, k, 0.5, causal, 0),
+    "window": lambda q, k: FactoredAttentionMap(q, k, 0.5, window(4), 0),
+    "double": lambda q, k: FactoredAttentionMap(q.double(), k.double(), 0.5, causal, 0),
+    "dense": lambda q, k: DenseAttentionMap((q @ k.mT).softmax(-1)),
 }
 
 
 @pytest.fixture(params=READINGS)
-def reading(request: pytest.FixtureRequest) -> Reading:
+def attention_map(request: pytest.FixtureRequest) -> AttentionMap:
     torch.manual_seed(3)
     query, keys = torch.randn(2, 3, 90, 8), torch.randn(2, 3, 90, 8)
     return READINGS[request.param](query, keys)
@@ -42,27 +48,28 @@ def several(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
     torch.set_num_threads(before)
 
 
-def answers(reading: Reading) -> dict[str, torch.Tensor]:
-    """What a reading can be asked that threads share, of the same blocks by whoever takes them."""
-    summary = reading.summary(*NAMES)
-    groups = torch.arange(reading.shape[3]) % 5
+def answers(attention_map: AttentionMap) -> dict[str, torch.Tensor]:
+    """What an attention map can be asked that threads share, of the same blocks by whoever takes
+    them."""
+    summary = attention_map.summary(*NAMES)
+    groups = torch.arange(attention_map.shape[3]) % 5
     return {
         **{name: getattr(summary, name) for name in NAMES},
-        "top": reading.top(3)[0],
-        "top slots": reading.top(3)[1],
-        "mass": reading.mass(groups),
-        "sums": reading.pooled((5, 80), (3, 70), (9, 11)),
-        "greatest": reading.pooled((5, 80), (3, 70), (9, 11), how="max"),
-        "means": reading.pooled(shape=(4, 4), how="mean"),
+        "topk": attention_map.topk(3)[0],
+        "top slots": attention_map.topk(3)[1],
+        "mass": attention_map.mass(groups),
+        "sums": attention_map.pool((5, 80), (3, 70), (9, 11)),
+        "greatest": attention_map.pool((5, 80), (3, 70), (9, 11), how="max"),
+        "means": attention_map.pool(shape=(4, 4), how="mean"),
     }
 
 
 @pytest.mark.usefixtures("several")
-def test_they_find_what_one_thread_finds(reading: Reading) -> None:
-    found = answers(reading)
+def test_they_find_what_one_thread_finds(attention_map: AttentionMap) -> None:
+    found = answers(attention_map)
     count = torch.get_num_threads()
     torch.set_num_threads(1)
-    wanted = answers(reading)
+    wanted = answers(attention_map)
     torch.set_num_threads(count)
     for name, values in wanted.items():
         assert found[name].dtype == values.dtype, name
@@ -70,8 +77,8 @@ def test_they_find_what_one_thread_finds(reading: Reading) -> None:
 
 
 @pytest.mark.usefixtures("several")
-def test_they_find_the_same_each_time(reading: Reading) -> None:
-    first, second = answers(reading), answers(reading)
+def test_they_find_the_same_each_time(attention_map: AttentionMap) -> None:
+    first, second = answers(attention_map), answers(attention_map)
     differ = {
         name: (values.double() - second[name].double()).abs().max()
         for name, values in first.items()
@@ -80,24 +87,28 @@ def test_they_find_the_same_each_time(reading: Reading) -> None:
     assert not differ
 
 
-@pytest.mark.parametrize("kind", [Received, lambda r: Pooled(r, (0, 90), (0, 90), (7, 7), "sum")])
-def test_it_is_no_matter_which_of_them_comes_first(kind: Callable[[Reading], Gathering]) -> None:
+@pytest.mark.parametrize(
+    "kind", [ReceivedReduction, lambda r: PoolReduction(r, (0, 90), (0, 90), (7, 7), "sum")]
+)
+def test_it_is_no_matter_which_of_them_comes_first(
+    kind: Callable[[AttentionMap], Reduction],
+) -> None:
     torch.manual_seed(3)
     query, keys = torch.randn(2, 2, 3, 90, 8, dtype=torch.float64)
-    reading = FactoredReading(query, keys, 0.5, causal, 0)
+    attention_map = FactoredAttentionMap(query, keys, 0.5, causal, 0)
     results = []
     for order in permutations(range(3)):
-        whole = kind(reading)
-        parts = {number: whole.apart(number) for number in order}
-        for place, block in enumerate(blocks_of(reading, at_once=4_000)):
-            parts[place % 3].take(block)
+        whole = kind(attention_map)
+        parts = {number: whole.for_thread(number) for number in order}
+        for place, block in enumerate(blocks_of(attention_map, at_once=4_000)):
+            parts[place % 3].update(block)
         results.append(whole.result)
     assert all(torch.equal(one, results[0]) for one in results)
 
 
 @pytest.mark.usefixtures("several")
 def test_each_of_them_is_at_work_with_kernels_of_one_thread() -> None:
-    reading = READINGS["causal"](torch.randn(1, 1, 300, 8), torch.randn(1, 1, 300, 8))
+    attention_map = READINGS["causal"](torch.randn(1, 1, 300, 8), torch.randn(1, 1, 300, 8))
     count = torch.get_num_threads()
     together = threading.Barrier(count, timeout=60)
     seen: dict[int, int] = {}
@@ -106,26 +117,26 @@ def test_each_of_them_is_at_work_with_kernels_of_one_thread() -> None:
         if threading.get_ident() not in seen:
             seen[threading.get_ident()] = torch.get_num_threads()
             together.wait()  # none of them goes on before all are here
-        return block.peak
+        return block.max_weight
 
-    gather(reading, {"peak": Rows(reading, of_row)})
+    reduce_map(attention_map, {"max_weight": RowReduction(attention_map, of_row)})
     assert list(seen.values()) == [1] * count
     assert threading.get_ident() not in seen
 
 
 @pytest.mark.usefixtures("several")
 def test_an_error_of_one_of_them_ends_all_and_is_raised() -> None:
-    reading = READINGS["causal"](torch.randn(1, 1, 2000, 8), torch.randn(1, 1, 2000, 8))
+    attention_map = READINGS["causal"](torch.randn(1, 1, 2000, 8), torch.randn(1, 1, 2000, 8))
     blocks: list[int] = []
 
     def of_row(block: Block) -> torch.Tensor:
         blocks.append(block.start)
         if block.start == 0:
             raise ZeroDivisionError
-        return block.peak
+        return block.max_weight
 
     with pytest.raises(ZeroDivisionError):
-        gather(reading, {"peak": Rows(reading, of_row)})
+        reduce_map(attention_map, {"max_weight": RowReduction(attention_map, of_row)})
     assert not [one for one in threading.enumerate() if one.name.startswith("attlas-blocks")]
 
 
@@ -142,7 +153,7 @@ def test_two_who_ask_at_the_same_time_leave_the_number_of_threads_as_it_was() ->
             assert leave[number].wait(60)
 
         torch.set_num_threads(2)
-        threads.side_by_side(work)
+        threads.run_threads(work)
         left.append(torch.get_num_threads())
 
     asking = [threading.Thread(target=ask, args=(number,)) for number in range(2)]
@@ -158,9 +169,9 @@ def test_two_who_ask_at_the_same_time_leave_the_number_of_threads_as_it_was() ->
 
 
 @pytest.mark.usefixtures("several")
-def test_a_reading_is_asked_in_inference_mode_as_elsewhere(reading: Reading) -> None:
-    elsewhere = answers(reading)
+def test_a_reading_is_asked_in_inference_mode_as_elsewhere(attention_map: AttentionMap) -> None:
+    elsewhere = answers(attention_map)
     with torch.inference_mode():
-        within = answers(reading)
+        within = answers(attention_map)
     for name, numbers in elsewhere.items():
         assert torch.equal(numbers, within[name]), name

@@ -31,24 +31,24 @@ def questions(draw):
     """Arrays of 2 to 4 axes, and some of the options that go with them."""
     axes = draw(st.integers(2, 4))
     sizes = st.integers(1, 3)
-    queries, slots, width, value_width = (draw(st.integers(1, 5)) for _ in range(4))
-    batch, key_heads, sharing = draw(sizes), draw(sizes), draw(sizes)
-    of_query = (batch, key_heads * sharing)[: axes - 2]
-    of_key = (batch, key_heads)[: axes - 2]
+    queries, slots, width, value_dim = (draw(st.integers(1, 5)) for _ in range(4))
+    batch, num_kv_heads, sharing = draw(sizes), draw(sizes), draw(sizes)
+    of_query = (batch, num_kv_heads * sharing)[: axes - 2]
+    of_key = (batch, num_kv_heads)[: axes - 2]
     seed = draw(st.integers(0, 2**31))
     noise = np.random.default_rng(seed)
     arrays = [
         noise.normal(size=(*of_query, queries, width)),
         noise.normal(size=(*of_key, slots, width)),
-        noise.normal(size=(*of_key, slots, value_width)),
+        noise.normal(size=(*of_key, slots, value_dim)),
     ]
     options = {}
     if draw(st.booleans()):
         options["pattern"] = draw(st.sampled_from(PATTERNS))
     if draw(st.booleans()):
-        options["first"] = draw(st.integers(-2, 5))
+        options["query_offset"] = draw(st.integers(-2, 5))
     if draw(st.booleans()):
-        options["real"] = noise.random((*of_key[:1], slots)) < 0.7
+        options["token_mask"] = noise.random((*of_key[:1], slots)) < 0.7
     for name in ("mask", "bias"):
         if draw(st.booleans()):
             shape = [1 if draw(st.booleans()) else size for size in (*of_query, queries, slots)]
@@ -65,13 +65,13 @@ def expected(arrays, options):
     if arrays[0].ndim == 3:
         query, key, value = (np.moveaxis(a, 1, 0) for a in (query, key, value))
     batch, heads, queries, width = query.shape
-    key_heads, slots = key.shape[1:3]
+    num_kv_heads, slots = key.shape[1:3]
     shape = (batch, heads, queries, slots)
     seen = np.ones(shape, dtype=bool)
-    pattern, first = options.get("pattern", everywhere), options.get("first")
-    seen &= pattern.mask(queries, slots, first).numpy()
-    if "real" in options:
-        seen &= options["real"].reshape(batch, 1, 1, slots)
+    pattern, query_offset = options.get("pattern", everywhere), options.get("query_offset")
+    seen &= pattern.mask(queries, slots, query_offset).numpy()
+    if "token_mask" in options:
+        seen &= options["token_mask"].reshape(batch, 1, 1, slots)
     added = {"mask": np.True_, "bias": np.float64(0.0)}
     for name in added:
         if name in options:
@@ -83,7 +83,7 @@ def expected(arrays, options):
     contexts, weights = np.empty((*shape[:3], value.shape[-1])), np.empty(shape)
     for b in range(batch):
         for h in range(heads):
-            k = h // (heads // key_heads)
+            k = h // (heads // num_kv_heads)
             # q · k with a bias is the product of longer vectors: [q, bias row] · [k, one-hot slot].
             longer = width + slots
             asked = np.concatenate([query[b, h] * scale, bias[b, h]], -1) * np.sqrt(longer)
@@ -183,35 +183,35 @@ def test_queries_are_the_newest_positions_unless_first_says_otherwise():
     query, source = drawn(2, 4), drawn(5, 4, seed=1)
     _, weights = attend_with_weights(query, source, source, pattern=causal)
     assert ((weights > 0) == causal.mask(2, 5)).all()
-    _, weights = attend_with_weights(query, source, source, pattern=causal, first=0)
-    assert ((weights > 0) == causal.mask(2, 5, first=0)).all()
+    _, weights = attend_with_weights(query, source, source, pattern=causal, query_offset=0)
+    assert ((weights > 0) == causal.mask(2, 5, query_offset=0)).all()
 
 
 def test_numbers_of_numpy_are_numbers():
     query = drawn(3, 4).numpy()
-    options = {"first": np.int64(1), "scale": np.float64(0.5)}
+    options = {"query_offset": np.int64(1), "scale": np.float64(0.5)}
     given_numpy = inspect.unwrap(attend)(query, query, query, pattern=causal, **options)
     assert np.array_equal(
-        given_numpy, attend(query, query, query, pattern=causal, first=1, scale=0.5)
+        given_numpy, attend(query, query, query, pattern=causal, query_offset=1, scale=0.5)
     )
 
 
 def test_a_narrow_window_over_long_arrays_agrees_with_its_mask():
     arrays = [drawn(1, 2, 300, 4, seed=seed) for seed in range(3)]
-    real = torch.arange(300).unsqueeze(0) < 270
-    banded = attend(*arrays, pattern=window(2), real=real)
-    close(banded, attend(*arrays, mask=window(2).mask(300, 300), real=real))
-    close(banded, attend_with_weights(*arrays, pattern=window(2), real=real)[0])
+    token_mask = torch.arange(300).unsqueeze(0) < 270
+    banded = attend(*arrays, pattern=window(2), token_mask=token_mask)
+    close(banded, attend(*arrays, mask=window(2).mask(300, 300), token_mask=token_mask))
+    close(banded, attend_with_weights(*arrays, pattern=window(2), token_mask=token_mask)[0])
 
 
 @pytest.mark.parametrize("junk", [float("nan"), float("inf"), -float("inf"), 1e30])
-@pytest.mark.parametrize("hide", ["real", "mask", "bias"])
+@pytest.mark.parametrize("hide", ["token_mask", "mask", "bias"])
 @pytest.mark.parametrize("read", [attend, lambda *a, **o: attend_with_weights(*a, **o)[0]])
 def test_junk_in_slots_that_nobody_sees_changes_nothing(junk, hide, read):
     seen = torch.tensor([[True, False, True, True], [True, True, False, False]])
     whole = seen[:, None].expand(2, 3, 4)
     bias = torch.zeros(2, 3, 4, dtype=torch.float64).masked_fill(~whole, -float("inf"))
-    options = {hide: {"real": seen, "mask": whole, "bias": bias}[hide]}
+    options = {hide: {"token_mask": seen, "mask": whole, "bias": bias}[hide]}
     results = []
     for content in (0.0, junk):
         query = drawn(2, 3, 4).requires_grad_()
@@ -228,20 +228,24 @@ def test_junk_in_slots_that_nobody_sees_changes_nothing(junk, hide, read):
 
 @given(
     pattern=st.sampled_from(PATTERNS),
-    first=st.integers(-3, 6),
-    hide=st.sampled_from(["nothing", "mask", "real", "softcap"]),
+    query_offset=st.integers(-3, 6),
+    hide=st.sampled_from(["nothing", "mask", "token_mask", "softcap"]),
     junk=st.sampled_from([float("nan"), float("inf"), -float("inf")]),
     at_once=st.sampled_from([1, 3, 2**24]),
 )
 @pytest.mark.parametrize("read", [attend, lambda *a, **o: attend_with_weights(*a, **o)[0]])
 def test_junk_where_a_pattern_lets_nobody_look_changes_nothing(
-    read, pattern, first, hide, junk, at_once
+    read, pattern, query_offset, hide, junk, at_once
 ):
-    seen = pattern.mask(3, 7, first)
+    seen = pattern.mask(3, 7, query_offset)
     shown = drawn(2, 3, 7, seed=5) < 0.5 if hide == "mask" else torch.ones(2, 3, 7).bool()
-    real = drawn(2, 7, seed=6) < 0.5 if hide == "real" else torch.ones(2, 7).bool()
-    nobodys = ~(seen & shown & real[:, None]).any(1)
-    options = {"mask": {"mask": shown}, "real": {"real": real}, "softcap": {"softcap": 2.0}}
+    token_mask = drawn(2, 7, seed=6) < 0.5 if hide == "token_mask" else torch.ones(2, 7).bool()
+    nobodys = ~(seen & shown & token_mask[:, None]).any(1)
+    options = {
+        "mask": {"mask": shown},
+        "token_mask": {"token_mask": token_mask},
+        "softcap": {"softcap": 2.0},
+    }
     results = []
     for content in (0.0, junk):
         query = drawn(2, 3, 4).requires_grad_()
@@ -251,7 +255,14 @@ def test_junk_where_a_pattern_lets_nobody_look_changes_nothing(
         )
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr("attlas.layers._arrays._PAIRS_AT_ONCE", at_once)
-            context = read(query, key, value, pattern=pattern, first=first, **options.get(hide, {}))
+            context = read(
+                query,
+                key,
+                value,
+                pattern=pattern,
+                query_offset=query_offset,
+                **options.get(hide, {}),
+            )
         context.square().sum().backward()
         results.append([context, query.grad, key.grad, value.grad])
     for clean, dirty in zip(*results, strict=True):
@@ -320,167 +331,175 @@ Z = np.zeros
         (
             (Z((2, 4)), torch.zeros(3, 4), Z((3, 4))),
             {},
-            "wanted NumPy arrays alone or torch tensors alone; got query: NumPy, key: torch, "
+            "expected NumPy arrays alone or torch tensors alone; got query: NumPy, key: torch, "
             "value: NumPy; convert them with numpy.asarray or torch.as_tensor",
         ),
         (
             ([[1.0]], Z((3, 4)), Z((3, 4))),
             {},
-            "wanted NumPy arrays alone or torch tensors alone; got query: list, key: NumPy, "
+            "expected NumPy arrays alone or torch tensors alone; got query: list, key: NumPy, "
             "value: NumPy; convert them with numpy.asarray or torch.as_tensor",
         ),
         (
             (Z((2, 4)), np.ma.masked_array(Z((3, 4))), Z((3, 4))),
             {},
-            "wanted NumPy arrays alone or torch tensors alone; got query: NumPy, key: MaskedArray, "
+            "expected NumPy arrays alone or torch tensors alone; got query: NumPy, key: "
+            "MaskedArray, "
             "value: NumPy; convert them with numpy.asarray or torch.as_tensor",
         ),
         (
             (Z((2, 4), int), Z((3, 4)), Z((3, 4))),
             {},
-            "wanted query of float16, bfloat16 (torch), float32 or float64; got query of int64; "
+            "expected query of float16, bfloat16 (torch), float32 or float64; got query of int64; "
             "convert it to floating point first",
         ),
         (
             (Z((2, 4)), Z((3, 4)), Z((3, 4), bool)),
             {},
-            "wanted value of float16, bfloat16 (torch), float32 or float64; got value of bool; "
+            "expected value of float16, bfloat16 (torch), float32 or float64; got value of bool; "
             "convert it to floating point first",
         ),
         (
             (torch.zeros(2, 4), torch.zeros(3, 4), torch.zeros(3, 4, dtype=torch.complex64)),
             {},
-            "wanted value of float16, bfloat16 (torch), float32 or float64; got value of "
+            "expected value of float16, bfloat16 (torch), float32 or float64; got value of "
             "torch.complex64; convert it to floating point first",
         ),
         (
             (Z((2, 4)), Z((3, 4), "float32"), Z((3, 4))),
             {},
-            "wanted one dtype; got query: float64, key: float32, value: float64; convert them to "
+            "expected one dtype; got query: float64, key: float32, value: float64; convert them to "
             "the one in which to compute",
         ),
         (
             (torch.zeros(2, 4), torch.zeros(3, 4, device="meta"), torch.zeros(3, 4)),
             {},
-            "wanted one device; got query: cpu, key: meta, value: cpu; move them to one with "
+            "expected one device; got query: cpu, key: meta, value: cpu; move them to one with "
             ".to(device)",
         ),
         (
             (Z(4), Z((3, 4)), Z((3, 4))),
             {},
-            "wanted a query of shape (queries, width) or (batch, queries, width) or (batch, heads, "
-            "queries, width); got query (4,), key (3, 4), value (3, 4); add or remove axes",
+            "expected a query of shape (queries, dim) or (batch, queries, dim) or (batch, heads, "
+            "queries, dim); got query (4,), key (3, 4), value (3, 4); add or remove axes",
         ),
         (
             (Z((1, 2, 4)), Z((3, 4)), Z((3, 4))),
             {},
-            "wanted query (batch, queries, width), key (batch, slots, width) and value (batch, "
-            "slots, value_width); got query (1, 2, 4), key (3, 4), value (3, 4); give all three "
+            "expected query (batch, queries, dim), key (batch, keys, dim) and value (batch, "
+            "keys, value_dim); got query (1, 2, 4), key (3, 4), value (3, 4); give all three "
             "the same axes",
         ),
         (
             (Z((1, 2, 4)), Z((2, 3, 4)), Z((2, 3, 4))),
             {},
-            "wanted query (batch, queries, width), key (batch, slots, width) and value (batch, "
-            "slots, value_width); got query (1, 2, 4), key (2, 3, 4), value (2, 3, 4); make batch "
+            "expected query (batch, queries, dim), key (batch, keys, dim) and value (batch, "
+            "keys, value_dim); got query (1, 2, 4), key (2, 3, 4), value (2, 3, 4); make batch "
             "the same wherever it stands",
         ),
         (
             (Z((2, 4)), Z((3, 4)), Z((5, 4))),
             {},
-            "wanted query (queries, width), key (slots, width) and value (slots, value_width); got "
-            "query (2, 4), key (3, 4), value (5, 4); make slots the same wherever it stands",
+            "expected query (queries, dim), key (keys, dim) and value (keys, value_dim); got "
+            "query (2, 4), key (3, 4), value (5, 4); make keys the same wherever it stands",
         ),
         (
             (Z((2, 4)), Z((3, 5)), Z((3, 4))),
             {},
-            "wanted query (queries, width), key (slots, width) and value (slots, value_width); got "
-            "query (2, 4), key (3, 5), value (3, 4); make width the same wherever it stands",
+            "expected query (queries, dim), key (keys, dim) and value (keys, value_dim); got "
+            "query (2, 4), key (3, 5), value (3, 4); make dim the same wherever it stands",
         ),
         (
             (Z((1, 4, 2, 3)), Z((1, 2, 2, 3)), Z((1, 4, 2, 3))),
             {},
-            "wanted query (batch, heads, queries, width), key (batch, key_heads, slots, width) and "
-            "value (batch, key_heads, slots, value_width); got query (1, 4, 2, 3), key (1, 2, 2, "
-            "3), value (1, 4, 2, 3); make key_heads the same wherever it stands",
+            "expected query (batch, heads, queries, dim), key (batch, kv_heads, keys, dim) and "
+            "value (batch, kv_heads, keys, value_dim); got query (1, 4, 2, 3), key (1, 2, 2, "
+            "3), value (1, 4, 2, 3); make kv_heads the same wherever it stands",
         ),
         (
             (Z((1, 4, 2, 3)), Z((1, 3, 2, 3)), Z((1, 3, 2, 3))),
             {},
-            "wanted heads that share key_heads evenly in query (batch, heads, queries, width), key "
-            "(batch, key_heads, slots, width) and value (batch, key_heads, slots, value_width); "
-            "got query (1, 4, 2, 3), key (1, 3, 2, 3), value (1, 3, 2, 3); choose key_heads that "
+            "expected heads that share num_kv_heads evenly in query (batch, heads, queries, dim), "
+            "key "
+            "(batch, kv_heads, keys, dim) and value (batch, kv_heads, keys, value_dim); "
+            "got query (1, 4, 2, 3), key (1, 3, 2, 3), value (1, 3, 2, 3); choose num_kv_heads "
+            "that "
             "divide the 4 heads",
         ),
         (
             (Z((2, 0)), Z((3, 0)), Z((3, 4))),
             {},
-            "wanted a width of at least 1; got query (2, 0), key (3, 0), value (3, 4); give every "
+            "expected a width of at least 1; got query (2, 0), key (3, 0), value (3, 4); give "
+            "every "
             "position a vector",
         ),
         (
             (F64, F64, F64),
             {"mask": Z((2, 3, 3), bool)},
-            "wanted mask of a shape that broadcasts to that of the weights, (2, 4, 3, 3); got "
-            "shape (2, 3, 3); order the axes as in the weights, (batch, heads, queries, slots); "
+            "expected mask of a shape that broadcasts to that of the weights, (2, 4, 3, 3); got "
+            "shape (2, 3, 3); order the axes as in the weights, (batch, heads, queries, keys); "
             "each may be 1, and the first ones may be missing",
         ),
         (
             (F64, F64, F64),
             {"bias": Z((3, 4))},
-            "wanted bias of a shape that broadcasts to that of the weights, (2, 4, 3, 3); got "
-            "shape (3, 4); order the axes as in the weights, (batch, heads, queries, slots); "
+            "expected bias of a shape that broadcasts to that of the weights, (2, 4, 3, 3); got "
+            "shape (3, 4); order the axes as in the weights, (batch, heads, queries, keys); "
             "each may be 1, and the first ones may be missing",
         ),
         (
             (F64, F64, F64),
             {"mask": Z((3, 3))},
-            "wanted mask of bool, True = may look; got mask of float64; compare it to something; "
+            "expected mask of bool, True = may look; got mask of float64; compare it to something; "
             "numbers that are added to the scores are a bias",
         ),
         (
             (F64, F64, F64),
-            {"real": Z((2, 3), int)},
-            "wanted real of bool, True = a slot; got real of int64; compare it to something; "
+            {"token_mask": Z((2, 3), int)},
+            "expected token_mask of bool, True = a position; got token_mask of int64; compare it "
+            "to "
+            "something; "
             "numbers that are added to the scores are a bias",
         ),
         (
             (F64, F64, F64),
-            {"real": Z((3, 2), bool)},
-            "wanted real of shape (2, 3), (batch, slots); got shape (3, 2); give one bool per slot "
+            {"token_mask": Z((3, 2), bool)},
+            "expected token_mask of shape (2, 3), (batch, keys); got shape (3, 2); give one bool "
+            "per position "
             "of the key",
         ),
         (
             (Z((2, 4)), Z((3, 4)), Z((3, 4))),
-            {"real": Z((2, 3), bool)},
-            "wanted real of shape (3,), (slots); got shape (2, 3); give one bool per slot of the "
+            {"token_mask": Z((2, 3), bool)},
+            "expected token_mask of shape (3,), (keys); got shape (2, 3); give one bool per "
+            "position of the "
             "key",
         ),
         (
             (F64, F64, F64),
             {"pattern": "causal"},
-            "wanted a pattern, such as causal or window(3); got 'causal'; take one from "
+            "expected a pattern, such as causal or window(3); got 'causal'; take one from "
             "attlas.patterns; an array of bools is a mask",
         ),
         (
             (F64, F64, F64),
-            {"first": 0.5},
-            "wanted a whole number as first; got 0.5; count positions from 0",
+            {"query_offset": 0.5},
+            "expected a whole number as query_offset; got 0.5; count positions from 0",
         ),
         (
             (F64, F64, F64),
             {"scale": 0.0},
-            "wanted a scale above 0; got 0.0; leave it out for the default",
+            "expected a scale above 0; got 0.0; leave it out for the default",
         ),
         (
             (F64, F64, F64),
             {"softcap": float("inf")},
-            "wanted a softcap above 0; got inf; leave it out for the default",
+            "expected a softcap above 0; got inf; leave it out for the default",
         ),
         (
             (F64, F64, F64),
             {"scale": "a"},
-            "wanted a scale above 0; got 'a'; leave it out for the default",
+            "expected a scale above 0; got 'a'; leave it out for the default",
         ),
     ],
 )
@@ -496,7 +515,7 @@ OPTIONS = {
     "plain": {},
     "scale": {"scale": 2.0},
     "softcap": {"softcap": 2.0},
-    "real": {"real": np.arange(200) < 180},
+    "token_mask": {"token_mask": np.arange(200) < 180},
     "mask": {"mask": (np.arange(200) % 3 > 0)[None]},
     "sees nothing": {"mask": np.zeros((200, 200), dtype=bool)},
     "bias": {"bias": np.linspace(-1, 1, 200 * 200).reshape(200, 200)},
@@ -518,10 +537,10 @@ def test_a_query_that_is_no_number_reads_none(bad, pattern, options):
     np.testing.assert_allclose(read, with_weights, rtol=1e-6)
 
 
-@pytest.mark.parametrize("first", [2**63 - 2, -(2**63), 10**30])
-def test_a_first_position_beyond_whole_numbers_of_torch_is_an_error(first):
-    with pytest.raises(AttlasError, match="wanted a first position within"):
-        attend(Z((3, 4)), Z((3, 4)), Z((3, 4)), pattern=window(2), first=first)
+@pytest.mark.parametrize("query_offset", [2**63 - 2, -(2**63), 10**30])
+def test_a_first_position_beyond_whole_numbers_of_torch_is_an_error(query_offset):
+    with pytest.raises(AttlasError, match="expected a query_offset within"):
+        attend(Z((3, 4)), Z((3, 4)), Z((3, 4)), pattern=window(2), query_offset=query_offset)
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf])
@@ -533,8 +552,8 @@ def test_a_bias_that_is_no_number_is_an_error(bad):
 
 
 def test_a_truth_value_is_no_position():
-    with pytest.raises(AttlasError, match="a whole number as first; got True"):
-        attend(Z((3, 4)), Z((3, 4)), Z((3, 4)), first=True)
+    with pytest.raises(AttlasError, match="a whole number as query_offset; got True"):
+        attend(Z((3, 4)), Z((3, 4)), Z((3, 4)), query_offset=True)
 
 
 @pytest.mark.parametrize("shape", [(2, 3), (4,), (1, 3, 3)])

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from attlas.errors import AttlasError
-from attlas.layers import Local
+from attlas.layers import LocalAttention
 from attlas.patterns import both, causal, everywhere, strided, window
 from attlas.recording import intervene, observe
 from support.mechanisms import MECHANISMS, Layout, Mechanism, layouts
@@ -42,7 +42,7 @@ def all_equal(ours, theirs):
 @given(layout=layouts())
 def test_weights_are_shares_of_what_may_be_seen(mechanism: Mechanism, layout):
     scene = layout.on(mechanism)
-    weights, seen = scene.weigh(), scene.seen()
+    weights, seen = scene.attention_weights(), scene.allowed()
     assert (weights >= 0).all()
     assert (weights.masked_select(~seen) == 0).all()
     close(weights.sum(-1), seen.any(-1).expand(weights.shape[:3]).double())
@@ -53,12 +53,12 @@ def test_weights_are_shares_of_what_may_be_seen(mechanism: Mechanism, layout):
 def test_a_query_that_sees_nothing_reads_zeros_with_finite_gradients(
     mechanism, layout, blind, train
 ):
-    whole = torch.ones(layout.batch, layout.slots, dtype=torch.bool)
-    real = whole if layout.real is None else layout.real.clone()
-    real[blind % layout.batch] = False
-    scene = replace(layout, real=real).on(mechanism)
+    whole = torch.ones(layout.batch, layout.num_keys, dtype=torch.bool)
+    token_mask = whole if layout.token_mask is None else layout.token_mask.clone()
+    token_mask[blind % layout.batch] = False
+    scene = replace(layout, token_mask=token_mask).on(mechanism)
     scene.attention.train(train)
-    nothing = ~scene.seen().any(-1).squeeze(1)
+    nothing = ~scene.allowed().any(-1).squeeze(1)
     assert nothing[blind % layout.batch].all()
     context, *gradients = scene.outcome()
     read = context[nothing]
@@ -70,19 +70,21 @@ def test_a_query_that_sees_nothing_reads_zeros_with_finite_gradients(
 @given(layout=layouts(), junk=st.sampled_from([float("nan"), float("inf"), -float("inf"), 1e30]))
 def test_junk_in_padding_changes_nothing(mechanism, layout, junk):
     clean = layout.on(mechanism)
-    if clean.real is None:
-        clean = replace(clean, real=torch.arange(layout.slots).expand(layout.batch, -1) < 1)
-    padding = ~clean.real.unsqueeze(-1)
+    if clean.token_mask is None:
+        clean = replace(
+            clean, token_mask=torch.arange(layout.num_keys).expand(layout.batch, -1) < 1
+        )
+    padding = ~clean.token_mask.unsqueeze(-1)
     dirty = replace(clean, source=clean.source.masked_fill(padding, junk))
     assert all_equal(clean.outcome(), dirty.outcome())
-    assert torch.equal(clean.weigh(), dirty.weigh())
+    assert torch.equal(clean.attention_weights(), dirty.attention_weights())
 
 
 @of_every_mechanism
 @given(layout=layouts())
 def test_step_by_step_is_at_once(mechanism, layout):
     scene = layout.on(mechanism)
-    start = layout.slots - layout.queries if layout.first is None else layout.first
+    start = layout.num_keys - layout.queries if layout.query_offset is None else layout.query_offset
     steps = range(layout.queries)
 
     def stepped(asked):
@@ -92,35 +94,42 @@ def test_step_by_step_is_at_once(mechanism, layout):
 
     all_close(scene.outcome(stepped), scene.outcome())
     memory = scene.memory
-    weights = [scene.attention.weigh(scene.query[:, t, None], memory, start + t) for t in steps]
-    close(torch.cat(weights, 2), scene.weigh())
+    weights = [
+        scene.attention.attention_weights(scene.query[:, t, None], memory, start + t) for t in steps
+    ]
+    close(torch.cat(weights, 2), scene.attention_weights())
 
 
 @of_every_mechanism
 @given(layout=layouts(), cut=st.integers(0, 7))
 def test_an_extended_memory_is_one_remembered_at_once(mechanism, layout, cut):
     scene = layout.on(mechanism)
-    cut = min(cut, layout.slots)
+    cut = min(cut, layout.num_keys)
 
     def extended(asked):
-        older, newer = asked.remember(0, cut), asked.remember(cut, layout.slots)
-        if older.real is not None and older.real.all():
-            older = replace(older, real=None)  # what is all real may say so by None
-        memory = older.extend(newer)
-        assert memory.slots == layout.slots
+        older, newer = asked.project_kv(0, cut), asked.project_kv(cut, layout.num_keys)
+        if older.token_mask is not None and older.token_mask.all():
+            older = replace(older, token_mask=None)  # what is all real may say so by None
+        memory = older.append(newer)
+        assert memory.num_keys == layout.num_keys
         return memory
 
-    all_close(scene.outcome(lambda s: s.attention(s.query, extended(s), s.first)), scene.outcome())
-    close(scene.attention.weigh(scene.query, extended(scene), scene.first), scene.weigh())
+    all_close(
+        scene.outcome(lambda s: s.attention(s.query, extended(s), s.query_offset)), scene.outcome()
+    )
+    close(
+        scene.attention.attention_weights(scene.query, extended(scene), scene.query_offset),
+        scene.attention_weights(),
+    )
 
 
 @of_every_mechanism_that_can_grow
 @given(layout=layouts(patterns=CAUSAL, square=True))
 def test_a_memory_that_grows_with_the_queries_reads_like_the_whole(mechanism, layout):
     scene = layout.on(mechanism)
-    memory, contexts = scene.remember(0, 0), []
-    for t in range(layout.slots):
-        memory = memory.extend(scene.remember(t, t + 1))
+    memory, contexts = scene.project_kv(0, 0), []
+    for t in range(layout.num_keys):
+        memory = memory.append(scene.project_kv(t, t + 1))
         contexts.append(scene.attention(scene.query[:, t, None], memory))
     close(torch.cat(contexts, 1), scene.read())
 
@@ -131,8 +140,11 @@ def test_selecting_rows_before_reading_is_selecting_them_after(mechanism, layout
     scene = layout.on(mechanism)
     rows = torch.tensor([row % layout.batch for row in rows], dtype=torch.long)
     memory = scene.memory.select(rows)
-    close(scene.attention(scene.query[rows], memory, scene.first), scene.read()[rows])
-    close(scene.attention.weigh(scene.query[rows], memory, scene.first), scene.weigh()[rows])
+    close(scene.attention(scene.query[rows], memory, scene.query_offset), scene.read()[rows])
+    close(
+        scene.attention.attention_weights(scene.query[rows], memory, scene.query_offset),
+        scene.attention_weights()[rows],
+    )
 
 
 @of_every_mechanism
@@ -154,9 +166,9 @@ def test_a_reading_holds_the_weights_before_dropout(mechanism, layout):
     scene.attention.train()
     with observe(scene.attention) as trace:
         scene.read()
-    reading = trace[""]
-    close(reading.weights(), scene.weigh())
-    assert not reading.weights().requires_grad
+    attention_map = trace[""]
+    close(attention_map.weights(), scene.attention_weights())
+    assert not attention_map.weights().requires_grad
 
 
 @of_every_mechanism
@@ -173,18 +185,18 @@ def test_putting_the_weights_back_unchanged_changes_nothing(mechanism, layout):
         changed = scene.outcome()
     all_close(changed, scene.outcome())
     ((weights, seen),) = weighed
-    close(weights, scene.weigh())
-    assert torch.equal(seen.expand(layout.batch, -1, -1, -1), scene.seen())
+    close(weights, scene.attention_weights())
+    assert torch.equal(seen.expand(layout.batch, -1, -1, -1), scene.allowed())
 
 
 @of_every_unordered_mechanism
 @given(layout=layouts(patterns=[everywhere]), shuffle=st.permutations(range(7)))
 def test_permuting_slots_permutes_weights_and_changes_no_context(mechanism, layout, shuffle):
     scene = layout.on(mechanism)
-    order = torch.tensor([slot for slot in shuffle if slot < layout.slots])
-    real = None if scene.real is None else scene.real[:, order]
-    permuted = replace(scene, source=scene.source[:, order], real=real)
-    close(permuted.weigh(), scene.weigh()[..., order])
+    order = torch.tensor([slot for slot in shuffle if slot < layout.num_keys])
+    token_mask = None if scene.token_mask is None else scene.token_mask[:, order]
+    permuted = replace(scene, source=scene.source[:, order], token_mask=token_mask)
+    close(permuted.attention_weights(), scene.attention_weights()[..., order])
     close(permuted.read(), scene.read())
 
 
@@ -192,28 +204,30 @@ def test_permuting_slots_permutes_weights_and_changes_no_context(mechanism, layo
 @given(layout=layouts())
 def test_a_batch_of_one_reads_what_it_reads_inside_a_batch(mechanism, layout):
     scene = layout.on(mechanism)
-    context, weights = scene.read(), scene.weigh()
+    context, weights = scene.read(), scene.attention_weights()
     for row in range(layout.batch):
         one = slice(row, row + 1)
-        real = None if scene.real is None else scene.real[one]
-        alone = replace(scene, query=scene.query[one], source=scene.source[one], real=real)
+        token_mask = None if scene.token_mask is None else scene.token_mask[one]
+        alone = replace(
+            scene, query=scene.query[one], source=scene.source[one], token_mask=token_mask
+        )
         close(alone.read(), context[one])
-        close(alone.weigh(), weights[one])
+        close(alone.attention_weights(), weights[one])
 
 
 @of_every_mechanism
 @given(layout=layouts(patterns=CAUSAL, square=True), now=st.integers(0, 6))
 def test_what_comes_later_changes_nothing_before_it(mechanism, layout, now):
     scene = layout.on(mechanism)
-    later = (torch.arange(layout.slots) > now % layout.slots).unsqueeze(-1)
+    later = (torch.arange(layout.num_keys) > now % layout.num_keys).unsqueeze(-1)
     other = replace(
         scene,
         query=scene.query + later * layout.tensor(*scene.query.shape, salt=3),
         source=scene.source + later * layout.tensor(*scene.source.shape, salt=4),
     )
-    before = slice(0, now % layout.slots + 1)
+    before = slice(0, now % layout.num_keys + 1)
     close(other.read()[:, before], scene.read()[:, before])
-    close(other.weigh()[:, :, before], scene.weigh()[:, :, before])
+    close(other.attention_weights()[:, :, before], scene.attention_weights()[:, :, before])
 
 
 @of_every_mechanism
@@ -221,7 +235,7 @@ def test_what_comes_later_changes_nothing_before_it(mechanism, layout, now):
 def test_a_call_does_not_depend_on_an_earlier_call(mechanism, layout):
     scene = layout.on(mechanism)
     before = scene.outcome()
-    replace(scene, query=scene.query + 1.0, source=scene.source - 1.0, real=None).outcome()
+    replace(scene, query=scene.query + 1.0, source=scene.source - 1.0, token_mask=None).outcome()
     assert all_equal(scene.outcome(), before)
 
 
@@ -248,10 +262,10 @@ def test_half_precision_stays_finite(mechanism, layout, dtype, size):
     scene = replace(
         scene, query=(scene.query * size).to(dtype), source=(scene.source * size).to(dtype)
     )
-    assert scene.weigh().dtype == dtype
+    assert scene.attention_weights().dtype == dtype
     close(
-        scene.weigh().double().sum(-1),
-        scene.seen().any(-1).double().expand_as(scene.weigh()[..., 0]),
+        scene.attention_weights().double().sum(-1),
+        scene.allowed().any(-1).double().expand_as(scene.attention_weights()[..., 0]),
         2e-2,
     )
     whole = replace(
@@ -275,7 +289,7 @@ def test_a_reading_in_half_precision_holds_the_weights_that_are_weighed(mechanis
         scene.read()
     rounding = torch.finfo(dtype).eps
     torch.testing.assert_close(
-        scene.weigh().double(), trace[""].weights().double(), rtol=rounding, atol=1e-7
+        scene.attention_weights().double(), trace[""].weights().double(), rtol=rounding, atol=1e-7
     )
 
 
@@ -291,9 +305,9 @@ def test_a_query_that_does_not_fit_is_named(mechanism, change, ask):
     with pytest.raises(AttlasError) as caught:
         getattr(scene.attention, ask)(query, scene.memory, 0)
     if change == "rows" or mechanism.name not in ("dot", "local-m", "scaled dot-product"):
-        known = scene.attention.query_width or "width"  # those three take their width from the keys
+        known = scene.attention.query_dim or "width"  # those three take their width from the keys
         assert str(caught.value) == (
-            f"wanted a query of shape (batch, queries, width) = (2, queries, {known}); "
+            f"expected a query of shape (batch, queries, dim) = (2, queries, {known}); "
             f"got shape {tuple(query.shape)}; ask as many rows as were remembered, with vectors of "
             "the width that the attention was made for"
         )
@@ -301,7 +315,7 @@ def test_a_query_that_does_not_fit_is_named(mechanism, change, ask):
 
 @of_every_mechanism
 @pytest.mark.parametrize(
-    ("real", "came"),
+    ("token_mask", "came"),
     [
         (torch.ones(2, 4), "float32 of shape (2, 4)"),
         (torch.ones(2, 4, dtype=torch.long), "int64 of shape (2, 4)"),
@@ -309,14 +323,14 @@ def test_a_query_that_does_not_fit_is_named(mechanism, change, ask):
         (torch.ones(4, dtype=torch.bool), "bool of shape (4,)"),
     ],
 )
-def test_padding_is_told_by_one_bool_per_slot(mechanism, real, came):
+def test_padding_is_told_by_one_bool_per_slot(mechanism, token_mask, came):
     attention = mechanism.build(0)
-    source = torch.zeros(2, 4, mechanism.source_width, dtype=torch.float64)
-    while isinstance(attention, Local):
+    source = torch.zeros(2, 4, mechanism.key_dim, dtype=torch.float64)
+    while isinstance(attention, LocalAttention):
         attention = attention.inner
     with pytest.raises(AttlasError) as caught:
-        inspect.unwrap(type(attention).remember)(attention, source, real)
+        inspect.unwrap(type(attention).project_kv)(attention, source, token_mask)
     assert str(caught.value) == (
-        f"wanted real of bool and shape (2, 4), True = a token; got {came}; "
+        f"expected token_mask of bool and shape (2, 4), True = a token; got {came}; "
         "compare the ids with that of padding, or a mask of numbers with 0"
     )

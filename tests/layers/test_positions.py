@@ -6,7 +6,7 @@ from torch._subclasses import FakeTensorMode
 
 from attlas.errors import AttlasError
 from attlas.layers import LearnedPositions, NoPositions, RotaryPositions, SinusoidalPositions
-from attlas.layers.positional import _one
+from attlas.layers.positional import _cached_sinusoid
 
 
 @pytest.fixture(autouse=True)
@@ -28,14 +28,14 @@ def test_sinusoidal_positions_are_the_papers_formula():
 )
 def test_step_by_step_the_same_positions_are_added_as_at_once(make):
     positions, embedded = make(), torch.randn(2, 12, 8)
-    steps = [positions(embedded[:, t : t + 1], first=t) for t in range(12)]
+    steps = [positions(embedded[:, t : t + 1], offset=t) for t in range(12)]
     assert torch.equal(torch.cat(steps, 1), positions(embedded))
 
 
 @pytest.mark.parametrize("met", [False, True])
 def test_a_step_that_is_exported_is_the_same_step_and_so_are_those_after_it(met):
     positions, embedded = SinusoidalPositions(8), torch.randn(2, 1, 8)
-    _one.cache_clear()
+    _cached_sinusoid.cache_clear()
     if met:
         positions(embedded)
     program = torch.export.export(positions, (embedded,)).module()
@@ -46,7 +46,7 @@ def test_a_step_that_is_exported_is_the_same_step_and_so_are_those_after_it(met)
 
 def test_a_step_of_fake_tensors_is_not_kept_for_true_ones():
     positions, embedded = SinusoidalPositions(8), torch.randn(2, 1, 8)
-    _one.cache_clear()
+    _cached_sinusoid.cache_clear()
     with FakeTensorMode() as mode:
         assert positions(mode.from_tensor(embedded)).shape == embedded.shape
     assert torch.equal(positions(embedded), embedded + positions.encoding(1).float())
@@ -59,15 +59,15 @@ def test_no_positions_change_nothing():
 
 def test_learned_positions_end_where_their_table_ends():
     positions = LearnedPositions(4, 5)
-    positions(torch.zeros(1, 2, 4), first=3)
+    positions(torch.zeros(1, 2, 4), offset=3)
     with pytest.raises(AttlasError) as caught:
-        positions(torch.zeros(1, 2, 4), first=4)
+        positions(torch.zeros(1, 2, 4), offset=4)
     assert str(caught.value) == (
-        "wanted positions within 0 … 4, which is all that was learned; got positions 4 … 5; "
+        "expected positions within 0 … 4, which is all that was learned; got positions 4 … 5; "
         "shorten the input, or train with a greater longest length"
     )
     with pytest.raises(AttlasError, match="got positions -1 … 0"):
-        positions(torch.zeros(1, 2, 4), first=-1)
+        positions(torch.zeros(1, 2, 4), offset=-1)
     with pytest.raises(AttlasError, match="a longest length ≥ 1 for learned positions; got 0"):
         LearnedPositions(4, 0)
 
@@ -80,13 +80,13 @@ def test_learned_positions_begin_as_long_as_the_vectors_of_tokens():
 
 def test_learned_positions_learn():
     positions = LearnedPositions(4, 5)
-    positions(torch.zeros(1, 2, 4), first=1).sum().backward()
+    positions(torch.zeros(1, 2, 4), offset=1).sum().backward()
     assert positions.vectors.weight.grad.sum(1).tolist() == [0, 4, 4, 0, 0]
 
 
 def test_rotary_positions_turn_each_pair_by_its_own_angle():
     rotary, vectors = RotaryPositions(6), torch.randn(2, 3, 5, 6).double()
-    turned = rotary(vectors, first=2)
+    turned = rotary(vectors, offset=2)
     for p in range(5):
         for i in range(3):
             angle = (p + 2) * 10_000 ** (-2 * i / 6)
@@ -100,11 +100,11 @@ def test_rotary_products_depend_on_the_distance_alone():
     rotary = RotaryPositions(8)
     query, key = torch.randn(1, 1, 8).double(), torch.randn(1, 1, 8).double()
     products = [
-        (rotary(query, first=first) * rotary(key, first=first - 5)).sum().item()
-        for first in (5, 6, 1_000, 100_000)
+        (rotary(query, offset=offset) * rotary(key, offset=offset - 5)).sum().item()
+        for offset in (5, 6, 1_000, 100_000)
     ]
     assert products == pytest.approx([products[0]] * 4, abs=1e-9)
-    other = (rotary(query, first=5) * rotary(key, first=1)).sum().item()
+    other = (rotary(query, offset=5) * rotary(key, offset=1)).sum().item()
     assert other != pytest.approx(products[0], abs=1e-3)
 
 
@@ -117,5 +117,5 @@ def test_positions_that_come_in_pairs_need_an_even_width(make, width):
 
 @pytest.mark.parametrize("base", [1.0, float("inf"), float("nan")])
 def test_a_rotary_base_has_to_turn_each_pair_at_a_speed_of_its_own(base):
-    with pytest.raises(AttlasError, match=rf"wanted a rotary base above 1; got {base}"):
+    with pytest.raises(AttlasError, match=rf"expected a rotary base above 1; got {base}"):
         RotaryPositions(4, base=base)

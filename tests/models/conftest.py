@@ -32,7 +32,7 @@ def source() -> Tensor:
 
 
 @pytest.fixture
-def real() -> Tensor:
+def token_mask() -> Tensor:
     return torch.arange(5) < torch.tensor([5, 3, 1]).unsqueeze(1)
 
 

@@ -21,7 +21,7 @@ POOLINGS = ["mean", "max", "first", "attentive"]
 
 def made(**settings: Any) -> Classifier:
     torch.manual_seed(5)
-    sizes = {"width": 8, "heads": 2, "feedforward": 12, "layers": 2, "dropout": 0.0}
+    sizes = {"embed_dim": 8, "num_heads": 2, "ffn_dim": 12, "layers": 2, "dropout": 0.0}
     return build_classifier(ClassifierConfig(**(sizes | settings)), 11, 3).double()
 
 
@@ -31,19 +31,21 @@ def classifier(request: pytest.FixtureRequest) -> Classifier:
     return made(pooling=request.param)
 
 
-def test_padding_changes_nothing(classifier: Classifier, source: Tensor, real: Tensor) -> None:
-    together = classifier(source, real)
+def test_padding_changes_nothing(
+    classifier: Classifier, source: Tensor, token_mask: Tensor
+) -> None:
+    together = classifier(source, token_mask)
     assert together.shape == (3, 3)
-    junk = torch.where(real, source, -7)
-    assert torch.equal(classifier(junk, real), together)
-    for row, size in enumerate(real.sum(1).tolist()):
+    junk = torch.where(token_mask, source, -7)
+    assert torch.equal(classifier(junk, token_mask), together)
+    for row, size in enumerate(token_mask.sum(1).tolist()):
         torch.testing.assert_close(classifier(source[row : row + 1, :size])[0], together[row])
 
 
 def test_every_parameter_gets_a_finite_gradient(
-    classifier: Classifier, source: Tensor, real: Tensor
+    classifier: Classifier, source: Tensor, token_mask: Tensor
 ) -> None:
-    classifier(source, real).square().sum().backward()
+    classifier(source, token_mask).square().sum().backward()
     for name, parameter in classifier.named_parameters():
         assert parameter.grad is not None, name
         assert parameter.grad.isfinite().all(), name
@@ -51,7 +53,7 @@ def test_every_parameter_gets_a_finite_gradient(
 
 def test_the_poolings_are_their_formulas_over_the_tokens() -> None:
     vectors = torch.randn(3, 4, 5)
-    real = torch.tensor([[True, True, False, False], [False, True, True, True], [False] * 4])
+    token_mask = torch.tensor([[True, True, False, False], [False, True, True, True], [False] * 4])
     wanted = {
         MeanPooling(): [vectors[0, :2].mean(0), vectors[1, 1:].mean(0)],
         MaxPooling(): [vectors[0, :2].amax(0), vectors[1, 1:].amax(0)],
@@ -59,7 +61,7 @@ def test_the_poolings_are_their_formulas_over_the_tokens() -> None:
     }
     for pooling, rows in wanted.items():
         torch.testing.assert_close(
-            pooling(vectors, real), torch.stack([*rows, torch.zeros(5)]), msg=str(pooling)
+            pooling(vectors, token_mask), torch.stack([*rows, torch.zeros(5)]), msg=str(pooling)
         )
 
 
@@ -75,28 +77,28 @@ def test_the_attentive_pooling_is_its_formula_over_the_tokens(
     pooling = AttentivePooling(width).double()
     slots = max(1, *lengths)
     vectors = torch.randn(len(lengths), slots, width, dtype=torch.float64)
-    real = torch.stack([torch.randperm(slots) < length for length in lengths])
+    token_mask = torch.stack([torch.randperm(slots) < length for length in lengths])
     u, w, v, energy = (
         parameter.detach().numpy()
         for parameter in (
             pooling.query,
-            pooling.attention.of_query.weight,
-            pooling.attention.of_key.weight,
-            pooling.attention.energy.weight[0],
+            pooling.attention.q_proj.weight,
+            pooling.attention.k_proj.weight,
+            pooling.attention.score_proj.weight[0],
         )
     )
-    found = pooling(vectors, real)
+    found = pooling(vectors, token_mask)
     for row in range(len(lengths)):
-        x = vectors[row][real[row]].numpy()
+        x = vectors[row][token_mask[row]].numpy()
         powers = np.exp(np.tanh(w @ u + x @ v.T) @ energy)
         wanted = (powers / powers.sum()) @ x if len(x) else np.zeros(width)
         torch.testing.assert_close(found[row], torch.from_numpy(wanted))
 
 
-def test_what_it_looks_at_can_be_observed(source: Tensor, real: Tensor) -> None:
+def test_what_it_looks_at_can_be_observed(source: Tensor, token_mask: Tensor) -> None:
     model = made(pooling="attentive")
     with observe(model) as trace:
-        model(source, real)
+        model(source, token_mask)
     assert trace.layers == (
         "encoder.layers.0.self_attention",
         "encoder.layers.1.self_attention",
@@ -107,11 +109,11 @@ def test_what_it_looks_at_can_be_observed(source: Tensor, real: Tensor) -> None:
     torch.testing.assert_close(weights.sum(-1), torch.ones(3, 1, 1, dtype=torch.float64))
 
 
-def test_a_window_as_wide_as_the_text_is_everywhere(source: Tensor, real: Tensor) -> None:
+def test_a_window_as_wide_as_the_text_is_everywhere(source: Tensor, token_mask: Tensor) -> None:
     wide, all_ = made(patterns=("window(5)",)), made()
-    torch.testing.assert_close(wide(source, real), all_(source, real))
+    torch.testing.assert_close(wide(source, token_mask), all_(source, token_mask))
     narrow = made(patterns=("window(1)", "everywhere"))
-    assert not torch.allclose(narrow(source, real)[0], all_(source, real)[0])
+    assert not torch.allclose(narrow(source, token_mask)[0], all_(source, token_mask)[0])
 
 
 @pytest.mark.parametrize("pooling", POOLINGS)
@@ -120,16 +122,16 @@ def test_a_long_text_through_a_window_is_what_its_mask_makes_of_it(
 ) -> None:
     model = made(pooling=pooling, patterns=("either(window(8), landmarks(0))",))
     source = torch.randint(4, 11, (2, 700))
-    real = torch.arange(700) < torch.tensor([700, 431]).unsqueeze(1)
+    token_mask = torch.arange(700) < torch.tensor([700, 431]).unsqueeze(1)
 
     def outcome() -> tuple[Tensor, ...]:
-        logits = model(source, real)
+        logits = model(source, token_mask)
         return logits, *torch.autograd.grad(logits.square().sum(), [*model.parameters()])
 
-    assert fused.band_pays(700, 700, parse("either(window(8), landmarks(0))"), 0)
+    assert fused.band_is_faster(700, 700, parse("either(window(8), landmarks(0))"), 0)
     in_a_band = outcome()
     torch.testing.assert_close(in_a_band[0][1:], model(source[1:, :431]))
-    monkeypatch.setattr(fused, "band_pays", lambda *_: False)  # so that the mask is built
+    monkeypatch.setattr(fused, "band_is_faster", lambda *_: False)  # so that the mask is built
     torch.testing.assert_close(in_a_band, outcome())
 
 
@@ -147,7 +149,7 @@ def test_the_position_of_a_token_is_that_of_its_slot_padding_before_it_counted()
     [
         ({"patterns": ("causal",) * 3, "layers": 2}, "one for each of layers = 2"),
         ({"pooling": "last"}, "pooling"),
-        ({"width": 9, "heads": 2}, "a width that the heads share evenly"),
+        ({"embed_dim": 9, "num_heads": 2}, "an embed_dim that num_heads divides"),
     ],
     ids=str,
 )
@@ -166,5 +168,5 @@ def test_one_label_is_no_choice() -> None:
 
 
 def test_a_batch_without_slots_is_the_callers_error() -> None:
-    with pytest.raises(AttlasError, match="a source of at least one row and one slot"):
+    with pytest.raises(AttlasError, match="a source of at least one row and one position"):
         made()(torch.zeros(2, 0, dtype=torch.long))

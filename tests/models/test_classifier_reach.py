@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from attlas.models import ClassifierConfig, build_classifier
-from attlas.models.classifier import needed, out_of_sight
+from attlas.models.classifier import required_lengths, unreachable_tokens
 from attlas.patterns import parse
 
 SHAPES = (
@@ -25,9 +25,9 @@ def depends_on(patterns: list[str], slots: int) -> list[bool]:
     """Of which slots the gradient of the logits knows, in a text of so many slots."""
     torch.manual_seed(7)
     config = ClassifierConfig(
-        width=8,
-        heads=2,
-        feedforward=8,
+        embed_dim=8,
+        num_heads=2,
+        ffn_dim=8,
         layers=len(patterns),
         patterns=tuple(patterns),
         pooling="first",
@@ -47,7 +47,7 @@ def test_a_slot_is_in_reach_where_the_logits_depend_on_it(
     patterns: list[str], slots: int, more: int
 ) -> None:
     seen = (
-        needed([*map(parse, patterns)], slots + more)[:slots] <= slots
+        required_lengths([*map(parse, patterns)], slots + more)[:slots] <= slots
     )  # a longer text needs no other answer
     assert seen.tolist() == depends_on(patterns, slots)
 
@@ -56,7 +56,7 @@ def test_a_slot_is_in_reach_where_the_logits_depend_on_it(
 def test_a_window_reaches_as_far_as_all_layers_together(
     radius: int, layers: int, length: int
 ) -> None:
-    (unseen,) = out_of_sight([parse(f"window({radius})")] * layers, [length])
+    (unseen,) = unreachable_tokens([parse(f"window({radius})")] * layers, [length])
     assert unseen == max(0, length - 1 - radius * layers)
 
 
@@ -65,15 +65,15 @@ def test_a_landmark_in_every_layer_lets_the_first_token_see_all(
     patterns: list[str], lengths: list[int]
 ) -> None:
     seeing = [parse(f"either({pattern}, landmarks(0))") for pattern in patterns]
-    assert out_of_sight(seeing, lengths) == [0] * len(lengths)
+    assert unreachable_tokens(seeing, lengths) == [0] * len(lengths)
 
 
 def test_a_landmark_that_a_text_does_not_reach_helps_only_longer_ones() -> None:
     patterns = [parse("either(window(1), landmarks(9))")] * 2
-    assert out_of_sight(patterns, [3, 8, 9, 30]) == [0, 5, 0, 0]
+    assert unreachable_tokens(patterns, [3, 8, 9, 30]) == [0, 5, 0, 0]
 
 
 def test_a_long_text_is_asked_about_in_parts() -> None:
     patterns = [parse("strided(2)"), parse("strided(3)"), parse("window(1)")]
-    alike = needed(patterns, 9000)
+    alike = required_lengths(patterns, 9000)
     assert (alike[:8998] <= 9000).all()

@@ -59,7 +59,7 @@ def test_a_transformer_leaves_out_whole_tokens_in_training_alone(
 def test_a_classifier_leaves_out_whole_tokens_in_training_alone(source: Tensor) -> None:
     torch.manual_seed(5)
     config = ClassifierConfig(
-        width=8, heads=2, feedforward=12, dropout=0.0, word_dropout=0.5, positions="none"
+        embed_dim=8, num_heads=2, ffn_dim=12, dropout=0.0, word_dropout=0.5, positions="none"
     )
     model = build_classifier(config, 11, 3).double()
     many = source.repeat(200, 1)
@@ -76,7 +76,7 @@ def test_a_classifier_leaves_out_whole_tokens_in_training_alone(source: Tensor) 
 def test_a_transformer_drops_of_the_sum_of_embeddings_and_positions(
     source: Tensor, target: Tensor, side: str
 ) -> None:
-    model = made(small(width=64, dropout=0.5))
+    model = made(small(embed_dim=64, dropout=0.5))
     source, target = source.repeat(50, 1), target.repeat(50, 1)
     if side == "source":
         read, ids = model.encoder, source
@@ -98,7 +98,7 @@ def test_a_classifier_drops_of_the_sum_of_embeddings_and_positions_and_of_what_i
     source: Tensor,
 ) -> None:
     torch.manual_seed(5)
-    config = ClassifierConfig(width=64, heads=2, feedforward=12, dropout=0.5)
+    config = ClassifierConfig(embed_dim=64, num_heads=2, ffn_dim=12, dropout=0.5)
     model = build_classifier(config, 11, 3).double()
     many = source.repeat(50, 1)
     whole = model.positions(model.embedding(many) * model.scale)

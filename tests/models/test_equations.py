@@ -14,7 +14,7 @@ TARGET = torch.tensor([[2, 7, 12, 5]])
 
 def model_of(**settings: object) -> RecurrentModel:
     torch.manual_seed(1)
-    widths = {"embedding": 5, "hidden": 6, "encoder_hidden": 3, "dropout": 0.0}
+    widths = {"embed_dim": 5, "hidden_dim": 6, "encoder_hidden_dim": 3, "dropout": 0.0}
     return build(RecurrentConfig(**(widths | settings)), 11, 13).double()
 
 
@@ -37,7 +37,7 @@ def encoded(model: RecurrentModel) -> tuple[Tensor, Tensor]:
 
 @pytest.mark.parametrize("coverage", [False, True])
 def test_bahdanaus_decoder(coverage: bool) -> None:
-    model = model_of(coverage=coverage, attention_hidden=4, readout_hidden=2)
+    model = model_of(coverage=coverage, attention_hidden_dim=4, readout_dim=2)
     decoder = model.decoder
     assert isinstance(decoder, BahdanauDecoder)
     h, s = encoded(model)
@@ -45,15 +45,15 @@ def test_bahdanaus_decoder(coverage: bool) -> None:
     covered = torch.zeros(5, dtype=torch.float64)
     wanted = []
     for y in model.target_embedding(TARGET)[0]:
-        inside = [a.of_query(s) + a.of_key(h_j) for h_j in h]
+        inside = [a.q_proj(s) + a.k_proj(h_j) for h_j in h]
         if decoder.coverage is not None:
-            w_c = decoder.coverage.of_coverage.weight[:, 0]
+            w_c = decoder.coverage.coverage_proj.weight[:, 0]
             inside = [x + w_c * c_j for x, c_j in zip(inside, covered, strict=True)]
-        alpha = torch.softmax(torch.stack([a.energy(torch.tanh(x))[0] for x in inside]), dim=0)
+        alpha = torch.softmax(torch.stack([a.score_proj(torch.tanh(x))[0] for x in inside]), dim=0)
         covered = covered + alpha
         c = sum(alpha_j * h_j for alpha_j, h_j in zip(alpha, h, strict=True))
         s = gru(rnn, torch.cat([y, c]), s)
-        t = decoder.readout.of_all(torch.cat([s, y, c]))
+        t = decoder.readout.proj(torch.cat([s, y, c]))
         t = torch.stack([torch.maximum(t[0], t[2]), torch.maximum(t[1], t[3])])
         wanted.append(model.output.weight @ t + model.output.bias)
     torch.testing.assert_close(model(SOURCE, None, TARGET)[0], torch.stack(wanted))
@@ -61,7 +61,7 @@ def test_bahdanaus_decoder(coverage: bool) -> None:
 
 @pytest.mark.parametrize("feeding", [False, True])
 def test_luongs_decoder(feeding: bool) -> None:
-    model = model_of(attention="dot", wiring="luong", input_feeding=feeding)
+    model = model_of(attention="dot", decoder="luong", input_feeding=feeding)
     decoder = model.decoder
     assert isinstance(decoder, LuongDecoder)
     source, h = encoded(model)
@@ -71,7 +71,7 @@ def test_luongs_decoder(feeding: bool) -> None:
         h = gru(decoder.recurrence.rnn, torch.cat([y, attended]) if feeding else y, h)
         a = torch.softmax(torch.stack([h @ h_s for h_s in source]), dim=0)
         c = sum(a_s * h_s for a_s, h_s in zip(a, source, strict=True))
-        attended = torch.tanh(decoder.of_both.weight @ torch.cat([c, h]))
+        attended = torch.tanh(decoder.concat_proj.weight @ torch.cat([c, h]))
         wanted.append(model.output.weight @ attended + model.output.bias)
     torch.testing.assert_close(model(SOURCE, None, TARGET)[0], torch.stack(wanted))
 
@@ -93,12 +93,12 @@ def test_the_tanh_readout() -> None:
     maxout, tanh = (model_of(readout=kind).decoder.readout for kind in ("maxout", "tanh"))
     s, y, c = torch.randn(2, 6), torch.randn(2, 5), torch.randn(2, 6)
     tanh.float()
-    torch.testing.assert_close(tanh(s, y, c), torch.tanh(tanh.of_all(torch.cat([s, y, c], dim=-1))))
-    assert maxout.of_all.out_features == 2 * tanh.of_all.out_features
+    torch.testing.assert_close(tanh(s, y, c), torch.tanh(tanh.proj(torch.cat([s, y, c], dim=-1))))
+    assert maxout.proj.out_features == 2 * tanh.proj.out_features
 
 
 def test_a_tied_output_reads_the_embedding_behind_its_bottleneck() -> None:
-    model = model_of(tied_output=True, readout_hidden=4)
+    model = model_of(tie_output=True, readout_dim=4)
     features = torch.randn(3, 4, dtype=torch.float64)
     bottleneck = model.output.bottleneck
     assert bottleneck is not None

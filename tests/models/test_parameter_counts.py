@@ -41,18 +41,18 @@ def attention(kind: str, s: int, n: int) -> int:
 
 SETTINGS: dict[str, dict[str, Any]] = {
     "none": {"attention": "none"},
-    "additive": {"attention": "additive", "attention_hidden": A},
-    "concat": {"attention": "concat", "attention_hidden": A},
+    "additive": {"attention": "additive", "attention_hidden_dim": A},
+    "concat": {"attention": "concat", "attention_hidden_dim": A},
     "dot": {"attention": "dot"},
     "general": {"attention": "general"},
     "local-m": {"attention": "local", "local": LocalConfig(centre="monotonic", score="dot")},
-    "local-p": {"attention": "local", "attention_hidden": A, "local": LocalConfig()},
-    "covered": {"attention": "additive", "attention_hidden": A, "coverage": True},
+    "local-p": {"attention": "local", "attention_hidden_dim": A, "local": LocalConfig()},
+    "covered": {"attention": "additive", "attention_hidden_dim": A, "coverage": True},
 }
 
 
 def built(kind: str, **settings: Any) -> int:
-    config = RecurrentConfig(embedding=M, encoder_hidden=K, **SETTINGS[kind], **settings)
+    config = RecurrentConfig(embed_dim=M, encoder_hidden_dim=K, **SETTINGS[kind], **settings)
     return sum(parameter.numel() for parameter in build(config, X, Y).parameters())
 
 
@@ -88,9 +88,9 @@ def test_bahdanaus_wiring(
         cell=cell,
         layers=layers,
         bidirectional=bidirectional,
-        hidden=n,
+        hidden_dim=n,
         readout="maxout" if pieces == 2 else "tanh",
-        readout_hidden=L,
+        readout_dim=L,
     )
     base = shared(cell, layers, directions, n, K)
     assert found == base + decoder + attention(kind, s, n) + readout + output
@@ -110,8 +110,8 @@ def test_luongs_wiring(
         cell=cell,
         layers=layers,
         bidirectional=bidirectional,
-        hidden=n,
-        wiring="luong",
+        hidden_dim=n,
+        decoder="luong",
         input_feeding=feeding,
     )
     base = shared(cell, layers, directions, n, K)
@@ -126,24 +126,24 @@ def test_the_plain_model_bridges_every_direction(
 ) -> None:
     directions = 2 if bidirectional else 1
     decoder = rnn(3 if cell == "gru" else 4, layers, M, N)
-    found = built("none", cell=cell, layers=layers, bidirectional=bidirectional, hidden=N)
+    found = built("none", cell=cell, layers=layers, bidirectional=bidirectional, hidden_dim=N)
     base = shared(cell, layers, directions, N, directions * K)
     assert found == base + decoder + Y * N + Y
 
 
 def test_a_tied_output_costs_a_bottleneck_or_nothing() -> None:
-    plain = built("additive", hidden=N, readout_hidden=L)
+    plain = built("additive", hidden_dim=N, readout_dim=L)
     bottleneck = M * L
-    tied = built("additive", hidden=N, readout_hidden=L, tied_output=True)
+    tied = built("additive", hidden_dim=N, readout_dim=L, tie_output=True)
     assert tied == plain - Y * L + bottleneck
-    alike = built("additive", hidden=N, readout_hidden=M)
-    assert built("additive", hidden=N, readout_hidden=M, tied_output=True) == alike - Y * M
+    alike = built("additive", hidden_dim=N, readout_dim=M)
+    assert built("additive", hidden_dim=N, readout_dim=M, tie_output=True) == alike - Y * M
 
 
 def test_the_default_widths_follow_the_decoder_and_the_embedding() -> None:
-    config = RecurrentConfig(embedding=M, hidden=N, encoder_hidden=K)
+    config = RecurrentConfig(embed_dim=M, hidden_dim=N, encoder_hidden_dim=K)
     spelled = RecurrentConfig(
-        embedding=M, hidden=N, encoder_hidden=K, attention_hidden=N, readout_hidden=M
+        embed_dim=M, hidden_dim=N, encoder_hidden_dim=K, attention_hidden_dim=N, readout_dim=M
     )
     of_default, of_spelled = (
         {name: value.shape for name, value in build(c, X, Y).state_dict().items()}
@@ -153,7 +153,7 @@ def test_the_default_widths_follow_the_decoder_and_the_embedding() -> None:
 
 
 def test_a_shared_embedding_is_counted_once() -> None:
-    config = RecurrentConfig(embedding=M, hidden=N, encoder_hidden=K, tied_source=True)
-    apart = config.model_copy(update={"tied_source": False})
+    config = RecurrentConfig(embed_dim=M, hidden_dim=N, encoder_hidden_dim=K, tie_source=True)
+    apart = config.model_copy(update={"tie_source": False})
     one, two = (sum(p.numel() for p in build(c, X, X).parameters()) for c in (config, apart))
     assert one == two - X * M

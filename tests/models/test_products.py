@@ -23,7 +23,7 @@ def test_outputs_and_gradients_are_the_same_in_training_and_evaluation(
     config: RecurrentConfig | TransformerConfig,
     training: bool,
     source: Tensor,
-    real: Tensor,
+    token_mask: Tensor,
     target: Tensor,
 ) -> None:
     made = made_transformer if isinstance(config, TransformerConfig) else made_recurrent
@@ -35,7 +35,7 @@ def test_outputs_and_gradients_are_the_same_in_training_and_evaluation(
 
     def passed() -> tuple[Tensor, list[Tensor]]:
         torch.manual_seed(8)  # of dropout
-        logits = model(source, real, target)
+        logits = model(source, token_mask, target)
         found = torch.autograd.grad(logits.logsumexp(-1).sum(), parameters, allow_unused=True)
         return logits, [part for part in found if part is not None]
 

@@ -13,8 +13,10 @@ from attlas.models.rnn.luong import InputFeedingDecoder
 from support.recurrent_kinds import EVERY, PLAIN, SOURCES, TARGETS, made
 
 
-def stepped(model: RecurrentModel, source: Tensor, real: Tensor | None, target: Tensor) -> Tensor:
-    state = model.encode(source, real)
+def stepped(
+    model: RecurrentModel, source: Tensor, token_mask: Tensor | None, target: Tensor
+) -> Tensor:
+    state = model.encode(source, token_mask)
     logits = []
     for tokens in target.unbind(1):
         scores, state = model.step(tokens, state)
@@ -31,10 +33,10 @@ def gradients(model: RecurrentModel, logits: Tensor) -> dict[str, Tensor]:
 
 @pytest.mark.parametrize("training", [True, False])
 def test_step_by_step_is_the_whole_target_at_once(
-    every_model: RecurrentModel, source: Tensor, real: Tensor, target: Tensor, training: bool
+    every_model: RecurrentModel, source: Tensor, token_mask: Tensor, target: Tensor, training: bool
 ) -> None:
     model = every_model.train(training)
-    whole, by_steps = model(source, real, target), stepped(model, source, real, target)
+    whole, by_steps = model(source, token_mask, target), stepped(model, source, token_mask, target)
     torch.testing.assert_close(by_steps, whole)
     torch.testing.assert_close(gradients(model, by_steps), gradients(model, whole))
 
@@ -50,11 +52,11 @@ def test_steps_and_whole_targets_agree_at_any_length_and_each_row_is_alone(
 ) -> None:
     model = made(config)
     slots = max(1, *lengths) + padding
-    real = torch.arange(slots) < torch.tensor(lengths).unsqueeze(1)
+    token_mask = torch.arange(slots) < torch.tensor(lengths).unsqueeze(1)
     source = torch.randint(SOURCES, (len(lengths), slots))
     target = torch.randint(TARGETS, (len(lengths), queries))
-    whole = model(source, real, target)
-    torch.testing.assert_close(stepped(model, source, real, target), whole)
+    whole = model(source, token_mask, target)
+    torch.testing.assert_close(stepped(model, source, token_mask, target), whole)
     for row, length in enumerate(lengths):
         if length:
             alone = model(source[row : row + 1, :length], None, target[row : row + 1])
@@ -62,45 +64,48 @@ def test_steps_and_whole_targets_agree_at_any_length_and_each_row_is_alone(
 
 
 def test_a_target_can_go_on_from_a_state_in_its_middle(
-    model: RecurrentModel, source: Tensor, real: Tensor, target: Tensor
+    model: RecurrentModel, source: Tensor, token_mask: Tensor, target: Tensor
 ) -> None:
-    state = model.encode(source, real)
+    state = model.encode(source, token_mask)
     for tokens in target[:, :2].unbind(1):
         _, state = model.step(tokens, state)
-    rest = model.logits(model.features(target[:, 2:], state))
-    torch.testing.assert_close(rest, model(source, real, target)[:, 2:])
+    rest = model.logits(model.decode(target[:, 2:], state))
+    torch.testing.assert_close(rest, model(source, token_mask, target)[:, 2:])
 
 
 def test_ids_in_padding_change_nothing_not_even_ids_that_are_none(
-    model: RecurrentModel, source: Tensor, real: Tensor, target: Tensor
+    model: RecurrentModel, source: Tensor, token_mask: Tensor, target: Tensor
 ) -> None:
-    junk = torch.where(real, source, torch.tensor(-(2**40)))
-    assert torch.equal(model(junk, real, target), model(source, real, target))
+    junk = torch.where(token_mask, source, torch.tensor(-(2**40)))
+    assert torch.equal(model(junk, token_mask, target), model(source, token_mask, target))
 
 
 def test_more_padding_changes_nothing(
-    model: RecurrentModel, source: Tensor, real: Tensor, target: Tensor
+    model: RecurrentModel, source: Tensor, token_mask: Tensor, target: Tensor
 ) -> None:
-    wider, as_real = torch.nn.functional.pad(source, (0, 4)), torch.nn.functional.pad(real, (0, 4))
-    torch.testing.assert_close(model(wider, as_real, target), model(source, real, target))
+    wider, as_real = (
+        torch.nn.functional.pad(source, (0, 4)),
+        torch.nn.functional.pad(token_mask, (0, 4)),
+    )
+    torch.testing.assert_close(model(wider, as_real, target), model(source, token_mask, target))
 
 
 def test_a_batch_of_one_is_the_same_inside_a_batch(
-    model: RecurrentModel, source: Tensor, real: Tensor, target: Tensor
+    model: RecurrentModel, source: Tensor, token_mask: Tensor, target: Tensor
 ) -> None:
-    together = model(source, real, target)
+    together = model(source, token_mask, target)
     for row in range(len(source)):
-        length = int(real[row].sum())
+        length = int(token_mask[row].sum())
         alone = model(source[row : row + 1, :length], None, target[row : row + 1])
         torch.testing.assert_close(alone, together[row : row + 1])
 
 
 def test_a_source_without_a_token_disturbs_nobody_and_has_finite_gradients(
-    model: RecurrentModel, source: Tensor, real: Tensor, target: Tensor
+    model: RecurrentModel, source: Tensor, token_mask: Tensor, target: Tensor
 ) -> None:
-    empty = real & torch.tensor([[True], [True], [False]])
+    empty = token_mask & torch.tensor([[True], [True], [False]])
     logits = model(source, empty, target)
-    torch.testing.assert_close(logits[:2], model(source, real, target)[:2])
+    torch.testing.assert_close(logits[:2], model(source, token_mask, target)[:2])
     junk = source.clone()
     junk[2] = 10
     assert torch.equal(model(junk, empty, target), logits)
@@ -109,18 +114,20 @@ def test_a_source_without_a_token_disturbs_nobody_and_has_finite_gradients(
 
 
 def test_a_later_target_token_changes_no_earlier_prediction(
-    model: RecurrentModel, source: Tensor, real: Tensor, target: Tensor
+    model: RecurrentModel, source: Tensor, token_mask: Tensor, target: Tensor
 ) -> None:
     other = target.clone()
     other[:, 3] = 1
-    before, after = model(source, real, target), model(source, real, other)
+    before, after = model(source, token_mask, target), model(source, token_mask, other)
     assert torch.equal(before[:, :3], after[:, :3])
     assert not torch.allclose(before[:, 3:], after[:, 3:])
 
 
-def test_select_commutes_with_step(model: RecurrentModel, source: Tensor, real: Tensor) -> None:
+def test_select_commutes_with_step(
+    model: RecurrentModel, source: Tensor, token_mask: Tensor
+) -> None:
     rows = torch.tensor([2, 0, 0, 1])
-    _, state = model.step(torch.tensor([2, 2, 2]), model.encode(source, real))
+    _, state = model.step(torch.tensor([2, 2, 2]), model.encode(source, token_mask))
     tokens = torch.tensor([5, 9, 12])
     logits, after = model.step(tokens, state)
     moved, moved_after = model.step(tokens[rows], state.select(rows))
@@ -132,29 +139,29 @@ def test_select_commutes_with_step(model: RecurrentModel, source: Tensor, real: 
 
 @pytest.mark.parametrize("shared", [False, True])
 def test_the_rows_of_two_states_go_on_as_they_would_have(
-    model: RecurrentModel, source: Tensor, real: Tensor, shared: bool
+    model: RecurrentModel, source: Tensor, token_mask: Tensor, shared: bool
 ) -> None:
     rows, tokens = torch.tensor([0, 0, 1, 1]), torch.tensor([7, 2, 5, 9, 12, 4, 1])
-    _, one = model.step(tokens[:2], model.encode(source[1:, :3], real[1:, :3]))
+    _, one = model.step(tokens[:2], model.encode(source[1:, :3], token_mask[1:, :3]))
     _, other = model.step(tokens[:3], model.encode(source, None))  # padding and all
     one = one.select(rows) if shared else one
-    both = one.followed_by(other)
+    both = one.concat(other)
     wanted = [model.step(tokens[: one.rows], one)[0], model.step(tokens[:3], other)[0]]
     found, _ = model.step(torch.cat([tokens[: one.rows], tokens[:3]]), both)
     torch.testing.assert_close(found, torch.cat(wanted))
     with pytest.raises(AttlasError, match="as many tokens, 1; got one that has read 0"):
-        one.followed_by(model.encode(source, real))
+        one.concat(model.encode(source, token_mask))
 
 
 def test_hypotheses_that_share_a_source_step_as_each_would_alone(
-    model: RecurrentModel, source: Tensor, real: Tensor
+    model: RecurrentModel, source: Tensor, token_mask: Tensor
 ) -> None:
     tokens, rows = torch.tensor([7, 2, 5, 9, 12, 4]), torch.tensor([0, 0, 1, 1, 2, 2])
-    _, state = model.step(tokens[:3], model.encode(source, real))
+    _, state = model.step(tokens[:3], model.encode(source, token_mask))
     beams = state.select(rows)
     logits, after = model.step(tokens, beams)
     if beams.source is not None:
-        assert (beams.source.each, len(beams.source.layers[0].keys)) == (2, 3)
+        assert (beams.source.rows_per_cache, len(beams.source.layers[0].keys)) == (2, 3)
     for row, origin in enumerate(rows.tolist()):
         alone, own = model.step(tokens[row : row + 1], state.select(torch.tensor([origin])))
         torch.testing.assert_close(logits[row], alone[0])
@@ -164,9 +171,9 @@ def test_hypotheses_that_share_a_source_step_as_each_would_alone(
 
 
 def test_a_step_leaves_the_state_before_it_as_it_was(
-    model: RecurrentModel, source: Tensor, real: Tensor
+    model: RecurrentModel, source: Tensor, token_mask: Tensor
 ) -> None:
-    state = model.encode(source, real)
+    state = model.encode(source, token_mask)
     first, _ = model.step(torch.tensor([2, 2, 2]), state)
     model.step(torch.tensor([7, 8, 9]), state)
     again, _ = model.step(torch.tensor([2, 2, 2]), state)
@@ -174,28 +181,28 @@ def test_a_step_leaves_the_state_before_it_as_it_was(
 
 
 def test_the_gradient_reaches_every_parameter(
-    model: RecurrentModel, source: Tensor, real: Tensor, target: Tensor
+    model: RecurrentModel, source: Tensor, token_mask: Tensor, target: Tensor
 ) -> None:
-    reached = gradients(model, model(source, real, target))
+    reached = gradients(model, model(source, token_mask, target))
     assert [name for name, gradient in reached.items() if not gradient.any()] == []
 
 
 def test_every_target_vocabulary_row_gets_a_logit(
-    model: RecurrentModel, source: Tensor, real: Tensor, target: Tensor
+    model: RecurrentModel, source: Tensor, token_mask: Tensor, target: Tensor
 ) -> None:
-    features = model.features(target, model.encode(source, real))
+    features = model.decode(target, model.encode(source, token_mask))
     assert model.logits(features).shape == (3, 6, 13)
     assert model.logits(features[:, 2]).shape == (3, 13)
 
 
 def test_the_state_dictionary_names_every_parameter_once() -> None:
-    config = RecurrentConfig(tied_output=True, tied_source=True)
+    config = RecurrentConfig(tie_output=True, tie_source=True)
     stored = build(config, 20, 20).state_dict()
     assert len({value.data_ptr() for value in stored.values()}) == len(stored)
 
 
 def test_tied_embeddings_are_one_matrix(source: Tensor, target: Tensor) -> None:
-    model = build(RecurrentConfig(tied_output=True, tied_source=True, dropout=0.0), 13, 13)
+    model = build(RecurrentConfig(tie_output=True, tie_source=True, dropout=0.0), 13, 13)
     before = model(source, None, target)
     with torch.no_grad():
         model.target_embedding.weight[12] += 1.0  # no token of the source
@@ -225,13 +232,13 @@ def test_the_same_seed_builds_the_same_model() -> None:
 
 
 def test_half_precision_autocast_stays_finite_and_steps_alike(
-    model: RecurrentModel, source: Tensor, real: Tensor, target: Tensor
+    model: RecurrentModel, source: Tensor, token_mask: Tensor, target: Tensor
 ) -> None:
     model.float()
     with torch.autocast("cpu", torch.bfloat16):
-        whole = model(source, real, target)
-        by_steps = stepped(model, source, real, target)
-    exact = model(source, real, target)
+        whole = model(source, token_mask, target)
+        by_steps = stepped(model, source, token_mask, target)
+    exact = model(source, token_mask, target)
     torch.testing.assert_close(whole.float(), exact, atol=0.1, rtol=0.05)
     torch.testing.assert_close(by_steps.float(), exact, atol=0.1, rtol=0.05)
 
@@ -249,7 +256,7 @@ def test_an_empty_target_and_an_empty_source_are_the_callers_error(source: Tenso
     model = build(RecurrentConfig(), 11, 13)
     with pytest.raises(AttlasError, match="a target of at least one token"):
         model(source, None, source[:, :0])
-    with pytest.raises(AttlasError, match=r"one slot; got 3 row\(s\) and 0 slot\(s\)"):
+    with pytest.raises(AttlasError, match=r"one position; got 3 row\(s\) and 0 position\(s\)"):
         model.encode(source[:, :0])
     with pytest.raises(AttlasError, match=r"at least one row .*; got 0 row\(s\)"):
         model.encode(source[:0])
@@ -257,16 +264,16 @@ def test_an_empty_target_and_an_empty_source_are_the_callers_error(source: Tenso
 
 def test_a_state_of_another_kind_of_model_is_the_callers_error(source: Tensor) -> None:
     plain = build(RecurrentConfig(attention="none"), 11, 13).encode(source)
-    luong = build(RecurrentConfig(wiring="luong"), 11, 13).encode(source)
+    luong = build(RecurrentConfig(decoder="luong"), 11, 13).encode(source)
     begin = torch.tensor([2, 2, 2])
     with pytest.raises(AttlasError, match="a state with a memory of the source"):
         build(RecurrentConfig(), 11, 13).step(begin, plain)
-    feeding = build(RecurrentConfig(wiring="luong", input_feeding=True), 11, 13)
+    feeding = build(RecurrentConfig(decoder="luong", input_feeding=True), 11, 13)
     with pytest.raises(AttlasError, match="a state with the last attentional vector"):
         feeding.step(begin, luong)
 
 
 def test_the_wiring_chooses_the_decoder() -> None:
     assert isinstance(build(RecurrentConfig(), 5, 5).decoder, BahdanauDecoder)
-    feeding = RecurrentConfig(wiring="luong", input_feeding=True)
+    feeding = RecurrentConfig(decoder="luong", input_feeding=True)
     assert isinstance(build(feeding, 5, 5).decoder, InputFeedingDecoder)

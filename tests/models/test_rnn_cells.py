@@ -109,7 +109,7 @@ def test_training_starts_from_orthogonal_gates_and_an_open_forget_gate(cell: str
 def test_second_derivatives_of_a_whole_model_are_those_of_plain_linear_maps(
     cell: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    model = made(small(cell=cell, wiring="bahdanau")).double()
+    model = made(small(cell=cell, decoder="bahdanau")).double()
     source, target = torch.tensor([[1, 2, 3], [4, 5, 6]]), torch.tensor([[2, 7], [2, 8]])
     wanted = [
         parameter

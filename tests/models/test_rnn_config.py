@@ -14,44 +14,46 @@ from attlas.models import LocalConfig, RecurrentConfig, build
 
 WRONG: list[tuple[dict[str, Any], str]] = [
     (
-        {"attention": "dot", "hidden": 512, "encoder_hidden": 100},
-        "wanted hidden = 200 for dot attention: the decoder as wide as the source (2 · "
-        "encoder_hidden) (here); got hidden = 512; set hidden = 200, or use general attention",
+        {"attention": "dot", "hidden_dim": 512, "encoder_hidden_dim": 100},
+        "expected hidden_dim = 200 for dot attention: the decoder as wide as the source (2 · "
+        "encoder_hidden_dim) (here); got hidden_dim = 512; set hidden_dim = 200, or use general "
+        "attention",
     ),
     (
-        {"attention": "dot", "hidden": 512, "encoder_hidden": 100, "bidirectional": False},
-        "wanted hidden = 100 for dot attention: the decoder as wide as the source "
-        "(encoder_hidden) (here); got hidden = 512; set hidden = 100, or use general attention",
+        {"attention": "dot", "hidden_dim": 512, "encoder_hidden_dim": 100, "bidirectional": False},
+        "expected hidden_dim = 100 for dot attention: the decoder as wide as the source "
+        "(encoder_hidden_dim) (here); got hidden_dim = 512; set hidden_dim = 100, or use general "
+        "attention",
     ),
     (
-        {"attention": "local", "local": {"score": "dot"}, "encoder_hidden": 100},
-        "wanted hidden = 200 for dot attention",
+        {"attention": "local", "local": {"score": "dot"}, "encoder_hidden_dim": 100},
+        "expected hidden_dim = 200 for dot attention",
     ),
     (
         {"input_feeding": True},
-        "wanted no input_feeding with wiring = 'bahdanau', where it has no effect (here); got "
-        "input_feeding = true; leave input_feeding out, or set wiring = 'luong' and choose an "
+        "expected no input_feeding with decoder = 'bahdanau', where it has no effect (here); got "
+        "input_feeding = true; leave input_feeding out, or set decoder = 'luong' and choose an "
         "attention",
     ),
     (
         {"attention": "none", "coverage": True},
-        "wanted no coverage with attention = 'none', where it has no effect (here); got "
+        "expected no coverage with attention = 'none', where it has no effect (here); got "
         "coverage = true; leave coverage out, or set attention = 'additive' or 'concat'",
     ),
     ({"attention": "none", "input_feeding": True}, "no input_feeding with attention = 'none'"),
-    ({"attention": "none", "wiring": "luong"}, "no wiring with attention = 'none'"),
+    ({"attention": "none", "decoder": "luong"}, "no wiring with attention = 'none'"),
     ({"attention": "none", "readout": "tanh"}, "no readout with attention = 'none'"),
     ({"attention": "none", "attention_dropout": 0.1}, "no attention_dropout with"),
-    ({"attention": "none", "attention_hidden": 9}, "no attention_hidden with"),
+    ({"attention": "none", "attention_hidden_dim": 9}, "no attention_hidden_dim with"),
     ({"attention": "general", "coverage": True}, "no coverage with attention = 'general'"),
-    ({"attention": "general", "attention_hidden": 9}, "got attention_hidden = 9; leave"),
+    ({"attention": "general", "attention_hidden_dim": 9}, "got attention_hidden_dim = 9; leave"),
     (
         {"attention": "additive", "local": {"radius": 3}},
         "got local = {centre = 'predictive', radius = 3, score = 'general'}; leave local out, or "
         "set attention = 'local'",
     ),
-    ({"wiring": "luong", "readout": "tanh"}, "no readout with wiring = 'luong'"),
-    ({"wiring": "luong", "readout_hidden": 3}, "no readout_hidden with wiring = 'luong'"),
+    ({"decoder": "luong", "readout": "tanh"}, "no readout with decoder = 'luong'"),
+    ({"decoder": "luong", "readout_dim": 3}, "no readout_dim with decoder = 'luong'"),
     ({"cell": "rnn"}, "`cell` in here: input should be 'gru' or 'lstm'"),
     ({"layers": 0}, "`layers` in here: input should be greater than or equal to 1"),
     ({"dropout": 1.0}, "`dropout` in here: input should be less than 1"),
@@ -70,8 +72,8 @@ def test_what_does_not_fit_together_says_what_to_change(table: dict[str, Any], t
 
 def test_the_defaults_are_bahdanaus_model() -> None:
     config = RecurrentConfig()
-    assert (config.kind, config.attention, config.wiring) == ("recurrent", "additive", "bahdanau")
-    assert config.source_width == config.hidden  # so that dot attention fits at once
+    assert (config.kind, config.attention, config.decoder) == ("recurrent", "additive", "bahdanau")
+    assert config.source_dim == config.hidden_dim  # so that dot attention fits at once
     RecurrentConfig(attention="dot")
 
 
@@ -81,7 +83,7 @@ def test_the_defaults_are_bahdanaus_model() -> None:
         RecurrentConfig(),
         RecurrentConfig(attention="none", cell="lstm"),
         RecurrentConfig(attention="local", local=LocalConfig(centre="monotonic", radius=3)),
-        RecurrentConfig(wiring="luong", input_feeding=True, coverage=True, tied_output=True),
+        RecurrentConfig(decoder="luong", input_feeding=True, coverage=True, tie_output=True),
     ],
     ids=["default", "plain", "local", "luong"],
 )
@@ -101,41 +103,41 @@ def test_whatever_is_accepted_can_be_built(data: st.DataObject) -> None:
     )
     table = data.draw(
         st.fixed_dictionaries(
-            {"embedding": st.integers(1, 3), "encoder_hidden": st.integers(1, 3)},
+            {"embed_dim": st.integers(1, 3), "encoder_hidden_dim": st.integers(1, 3)},
             optional={
                 "cell": st.sampled_from(["gru", "lstm"]),
                 "layers": st.integers(1, 2),
-                "hidden": st.integers(1, 6),
+                "hidden_dim": st.integers(1, 6),
                 "bidirectional": st.booleans(),
                 "attention": st.sampled_from(
                     ["none", "additive", "dot", "general", "concat", "local"]
                 ),
-                "attention_hidden": st.integers(1, 3),
+                "attention_hidden_dim": st.integers(1, 3),
                 "local": local,
                 "coverage": st.booleans(),
-                "wiring": st.sampled_from(["bahdanau", "luong"]),
+                "decoder": st.sampled_from(["bahdanau", "luong"]),
                 "input_feeding": st.booleans(),
                 "readout": st.sampled_from(["maxout", "tanh"]),
-                "tied_output": st.booleans(),
-                "tied_source": st.booleans(),
+                "tie_output": st.booleans(),
+                "tie_source": st.booleans(),
             },
         )
     )
     try:
         config = RecurrentConfig.read(table, "here")
     except AttlasError as error:
-        assert error.do  # noqa: PT017 (every refusal says what to do; most draws are accepted)
+        assert error.hint  # noqa: PT017 (every refusal says what to do; most draws are accepted)
         return
     model = build(config, 5, 5)
-    assert (model.source_embedding is None) is config.tied_source
+    assert (model.source_embedding is None) is config.tie_source
 
 
 def test_one_shared_embedding_needs_one_vocabulary() -> None:
     with pytest.raises(
         AttlasError,
-        match="one joint vocabulary for tied_source = true; got 5 source and 6 target tokens",
+        match="one joint vocabulary for tie_source = true; got 5 source and 6 target tokens",
     ):
-        build(RecurrentConfig(tied_source=True), 5, 6)
+        build(RecurrentConfig(tie_source=True), 5, 6)
 
 
 def test_a_vocabulary_without_a_token_is_the_callers_error() -> None:

@@ -3,15 +3,15 @@
 import torch
 
 from attlas.models import RecurrentState
-from attlas.models.cache import SourceMemory
-from attlas.ops.cache import Memory
+from attlas.models.cache import SourceCache
+from attlas.ops.cache import KeyValueCache
 
 
 def state() -> RecurrentState:
     """Three sources, every number its own."""
     hidden, slots, width = torch.rand(3, 2, 4), torch.rand(3, 5), torch.rand(3, 6)
-    memory = Memory(torch.rand(3, 5, 4), torch.rand(3, 5, 4), torch.rand(3, 5) < 0.7)
-    return RecurrentState((hidden,), SourceMemory((memory,)), slots, width)
+    memory = KeyValueCache(torch.rand(3, 5, 4), torch.rand(3, 5, 4), torch.rand(3, 5) < 0.7)
+    return RecurrentState((hidden,), SourceCache((memory,)), slots, width)
 
 
 def test_hypotheses_that_change_places_within_their_sources_share_the_memory_as_it_is() -> None:
@@ -34,11 +34,11 @@ def test_each_row_has_the_memory_of_its_source_however_often_rows_are_selected()
     for rows in ([2, 0, 1], [1, 1, 0, 2], [1, 0, 2, 3], [3, 0], [1, 0, 1], [2, 1, 0]):
         chosen = torch.tensor(rows)
         origin, moved = origin[chosen], moved.select(chosen)
-        wanted = first.source.spread(0).select(origin)
+        wanted = first.source.expand_rows(0).select(origin)
         assert moved.source is not None
-        found = moved.source.spread(0)
+        found = moved.source.expand_rows(0)
         assert torch.equal(found.keys, wanted.keys)
         assert torch.equal(found.values, wanted.values)
-        assert found.real is not None
-        assert wanted.real is not None
-        assert torch.equal(found.real, wanted.real)
+        assert found.token_mask is not None
+        assert wanted.token_mask is not None
+        assert torch.equal(found.token_mask, wanted.token_mask)

@@ -18,8 +18,10 @@ def transformer(request: pytest.FixtureRequest) -> Transformer:
     return made(request.param)
 
 
-def stepped(model: Transformer, source: Tensor, real: Tensor | None, target: Tensor) -> Tensor:
-    state = model.encode(source, real)
+def stepped(
+    model: Transformer, source: Tensor, token_mask: Tensor | None, target: Tensor
+) -> Tensor:
+    state = model.encode(source, token_mask)
     logits = []
     for tokens in target.unbind(1):
         scores, state = model.step(tokens, state)
@@ -28,7 +30,7 @@ def stepped(model: Transformer, source: Tensor, real: Tensor | None, target: Ten
 
 
 @pytest.mark.parametrize("training", [False, True], ids=["eval", "train"])
-def test_step_by_step_is_at_once(transformer, source, real, target, training: bool) -> None:
+def test_step_by_step_is_at_once(transformer, source, token_mask, target, training: bool) -> None:
     transformer.train(training)
     by_steps, at_once = (
         (
@@ -36,47 +38,52 @@ def test_step_by_step_is_at_once(transformer, source, real, target, training: bo
             torch.autograd.grad(logits.sin().sum(), [*transformer.parameters()], allow_unused=True),
         )
         for logits in (
-            stepped(transformer, source, real, target),
-            transformer(source, real, target),
+            stepped(transformer, source, token_mask, target),
+            transformer(source, token_mask, target),
         )
     )
     torch.testing.assert_close(by_steps, at_once)
 
 
-def test_a_target_in_two_halves_is_one_at_once(transformer, source, real, target) -> None:
-    state = transformer.encode(source, real)
+def test_a_target_in_two_halves_is_one_at_once(transformer, source, token_mask, target) -> None:
+    state = transformer.encode(source, token_mask)
     for tokens in target[:, :3].unbind(1):
         _, state = transformer.step(tokens, state)
-    whole = transformer.features(target, transformer.encode(source, real))
-    torch.testing.assert_close(transformer.features(target[:, 3:], state), whole[:, 3:])
+    whole = transformer.decode(target, transformer.encode(source, token_mask))
+    torch.testing.assert_close(transformer.decode(target[:, 3:], state), whole[:, 3:])
 
 
-def test_padding_changes_nothing(transformer, source, real, target) -> None:
-    junk = torch.where(real, source, 999)
+def test_padding_changes_nothing(transformer, source, token_mask, target) -> None:
+    junk = torch.where(token_mask, source, 999)
     torch.testing.assert_close(
-        transformer(junk, real, target), transformer(source, real, target), rtol=0, atol=0
+        transformer(junk, token_mask, target),
+        transformer(source, token_mask, target),
+        rtol=0,
+        atol=0,
     )
 
 
-def test_a_row_alone_is_that_row_in_a_batch(transformer, source, real, target) -> None:
-    together = transformer(source, real, target)
-    for row, size in enumerate(real.sum(1).tolist()):
+def test_a_row_alone_is_that_row_in_a_batch(transformer, source, token_mask, target) -> None:
+    together = transformer(source, token_mask, target)
+    for row, size in enumerate(token_mask.sum(1).tolist()):
         alone = transformer(source[row : row + 1, :size], None, target[row : row + 1])
         torch.testing.assert_close(alone[0], together[row])
 
 
-def test_what_comes_later_changes_nothing_before_it(transformer, source, real, target) -> None:
-    before = transformer(source, real, target)
+def test_what_comes_later_changes_nothing_before_it(
+    transformer, source, token_mask, target
+) -> None:
+    before = transformer(source, token_mask, target)
     changed = target.clone()
     changed[:, 4:] = 1
-    after = transformer(source, real, changed)
+    after = transformer(source, token_mask, changed)
     assert torch.equal(before[:, :4], after[:, :4])
     assert not torch.equal(before[:, 4:], after[:, 4:])
 
 
-def test_selected_rows_go_on_as_they_would_have(transformer, source, real, target) -> None:
+def test_selected_rows_go_on_as_they_would_have(transformer, source, token_mask, target) -> None:
     rows = torch.tensor([2, 0, 0, 1, 1])
-    state = transformer.encode(source, real)
+    state = transformer.encode(source, token_mask)
     for tokens in target[:, :2].unbind(1):
         _, state = transformer.step(tokens, state)
     expected, _ = transformer.step(target[:, 2], state)
@@ -84,31 +91,33 @@ def test_selected_rows_go_on_as_they_would_have(transformer, source, real, targe
     torch.testing.assert_close(found, expected[rows])
 
 
-def test_hypotheses_of_one_source_share_what_is_remembered_of_it(source, real, target) -> None:
+def test_hypotheses_of_one_source_share_what_is_remembered_of_it(
+    source, token_mask, target
+) -> None:
     model = made(KINDS["pre"])
-    state = model.encode(source, real)
+    state = model.encode(source, token_mask)
     _, state = model.step(target[:, 0], state)
     beams = state.select(torch.tensor([0, 0, 1, 1, 2, 2]))
-    assert beams.source.each == 2
+    assert beams.source.rows_per_cache == 2
     assert beams.rows == 6
     shared = beams.source.layers[0]
     assert shared is state.source.layers[0]
     # Reordered within their sentences they still share; when a sentence leaves, its memory does.
     assert beams.select(torch.tensor([1, 1, 2, 3, 5, 4])).source.layers[0] is shared
     left = beams.select(torch.tensor([1, 0, 5, 4]))
-    assert (left.source.each, len(left.source.layers[0].keys)) == (2, 2)
+    assert (left.source.rows_per_cache, len(left.source.layers[0].keys)) == (2, 2)
     expected, _ = model.step(target[[0, 0, 2, 2], 1], state.select(torch.tensor([0, 0, 2, 2])))
     found, _ = model.step(target[[0, 0, 2, 2], 1], left)
     torch.testing.assert_close(found, expected)
     uneven = beams.select(torch.tensor([0, 1, 2, 4, 5]))
-    assert uneven.source.each == 1
+    assert uneven.source.rows_per_cache == 1
     found, _ = model.step(target[[0, 0, 1, 2, 2], 1], uneven)
     torch.testing.assert_close(found[[0, 1, 3, 4]], expected)
 
 
-def test_a_listener_hears_every_row_of_a_beam(source, real, target) -> None:
+def test_a_listener_hears_every_row_of_a_beam(source, token_mask, target) -> None:
     model = made(KINDS["pre"])
-    beams = model.encode(source, real).select(torch.tensor([0, 0, 1, 1, 2, 2]))
+    beams = model.encode(source, token_mask).select(torch.tensor([0, 0, 1, 1, 2, 2]))
     plain, _ = model.step(torch.full((6,), 2), beams)
     with observe(model) as trace:
         heard, _ = model.step(torch.full((6,), 2), beams)
@@ -117,33 +126,36 @@ def test_a_listener_hears_every_row_of_a_beam(source, real, target) -> None:
 
 
 def test_the_coverage_is_what_the_last_layer_saw_of_the_source(
-    transformer, source, real, target
+    transformer, source, token_mask, target
 ) -> None:
-    assert transformer.encode(source, real).coverage is None
-    state = transformer.encode(source, real).covered()
+    assert transformer.encode(source, token_mask).coverage is None
+    state = transformer.encode(source, token_mask).with_coverage()
     for tokens in target.unbind(1):
         _, state = transformer.step(tokens, state)
     with observe(transformer) as trace:
-        transformer(source, real, target)
+        transformer(source, token_mask, target)
     last = trace[f"decoder.layers.{len(transformer.decoder.layers) - 1}.cross_attention"]
     assert state.coverage is not None
     torch.testing.assert_close(state.coverage.double(), last.weights().mean(1).sum(1))
 
 
-def test_the_coverage_counts_the_weights_that_an_intervention_leaves(source, real, target) -> None:
+def test_the_coverage_counts_the_weights_that_an_intervention_leaves(
+    source, token_mask, target
+) -> None:
     model = made(KINDS["pre"])
     with intervene(model, uniform):
-        state = model.encode(source, real).covered()
+        state = model.encode(source, token_mask).with_coverage()
         for tokens in target.unbind(1):
             _, state = model.step(tokens, state)
-    share = real.double() / real.sum(1, keepdim=True)
+    share = token_mask.double() / token_mask.sum(1, keepdim=True)
     torch.testing.assert_close(state.coverage, target.shape[1] * share)
 
 
 def test_an_intervention_is_asked_once_a_step_whether_its_weights_are_counted_or_not(
-    source, real, target
+    source, token_mask, target
 ) -> None:
-    """One that draws would otherwise give the coverage other weights than those of the reading."""
+    """One that draws would otherwise give the coverage other weights than those of the attention
+    map."""
     model = made(KINDS["pre"]).eval()
 
     def stepped_by_chance(counted: bool) -> tuple[torch.Tensor, list[torch.Tensor], torch.Tensor]:
@@ -159,8 +171,8 @@ def test_an_intervention_is_asked_once_a_step_whether_its_weights_are_counted_or
 
         last = model.decoder.layers[-1].cross_attention
         with intervene(last, by_chance), torch.no_grad():
-            state = model.encode(source, real)
-            state = state.covered() if counted else state
+            state = model.encode(source, token_mask)
+            state = state.with_coverage() if counted else state
             for tokens in target.unbind(1):
                 logits, state = model.step(tokens, state)
         return logits, drawn, state.coverage
@@ -181,7 +193,7 @@ def test_long_texts_through_windows_are_what_their_masks_make_of_them(monkeypatc
         )
     )
     source, target = torch.randint(4, SOURCES, (2, 210)), torch.randint(4, TARGETS, (2, 190))
-    real = torch.arange(210) < torch.tensor([[210], [131]])
+    token_mask = torch.arange(210) < torch.tensor([[210], [131]])
     used, banded = [], fused.banded_attention
 
     def counted(*given: object) -> Tensor:
@@ -189,13 +201,13 @@ def test_long_texts_through_windows_are_what_their_masks_make_of_them(monkeypatc
         return banded(*given)
 
     def outcome() -> tuple[Tensor, ...]:
-        logits = model(source, real, target)
+        logits = model(source, token_mask, target)
         return logits, *torch.autograd.grad(logits.sin().sum(), [*model.parameters()])
 
     monkeypatch.setattr(fused, "banded_attention", counted)
     in_bands = outcome()
     assert len(used) == len(model.encoder.layers) + len(model.decoder.layers)
-    monkeypatch.setattr(fused, "band_pays", lambda *_: False)
+    monkeypatch.setattr(fused, "band_is_faster", lambda *_: False)
     torch.testing.assert_close(in_bands, outcome())
     assert len(used) == len(model.encoder.layers) + len(model.decoder.layers)
 
@@ -216,10 +228,10 @@ def test_without_bias_the_norms_and_the_last_layer_alone_have_one() -> None:
     assert all(name.endswith("norm.bias") or name == "output.bias" for name in names)
 
 
-def test_a_trace_holds_every_layer(transformer, source, real, target) -> None:
+def test_a_trace_holds_every_layer(transformer, source, token_mask, target) -> None:
     with observe(transformer) as trace:
-        observed = transformer(source, real, target)
-    torch.testing.assert_close(observed, transformer(source, real, target), rtol=0, atol=0)
+        observed = transformer(source, token_mask, target)
+    torch.testing.assert_close(observed, transformer(source, token_mask, target), rtol=0, atol=0)
     encoder, decoder = len(transformer.encoder.layers), len(transformer.decoder.layers)
     assert len(trace.layers) == encoder + 2 * decoder
     for layer in trace.layers:
@@ -228,24 +240,24 @@ def test_a_trace_holds_every_layer(transformer, source, real, target) -> None:
         slots = 6 if layer.endswith("self_attention") and queries == 6 else 5
         assert weights.shape[2:] == (queries, slots)
         sums = (
-            weights.sum(-1)[real[:, None].expand(-1, weights.shape[1], -1)]
+            weights.sum(-1)[token_mask[:, None].expand(-1, weights.shape[1], -1)]
             if queries == 5
             else weights.sum(-1)
         )
         torch.testing.assert_close(sums, torch.ones_like(sums))
 
 
-def test_an_intervention_rules_steps_and_whole_targets_alike(source, real, target) -> None:
+def test_an_intervention_rules_steps_and_whole_targets_alike(source, token_mask, target) -> None:
     model = made(KINDS["pre"])
-    untouched = model(source, real, target)
+    untouched = model(source, token_mask, target)
     with intervene(model, uniform):
-        whole = model(source, real, target)
-        torch.testing.assert_close(stepped(model, source, real, target), whole)
+        whole = model(source, token_mask, target)
+        torch.testing.assert_close(stepped(model, source, token_mask, target), whole)
     assert not torch.allclose(whole, untouched)
 
 
-def test_every_parameter_gets_a_gradient(transformer, source, real, target) -> None:
-    loss = transformer(source, real, target).square().sum()
+def test_every_parameter_gets_a_gradient(transformer, source, token_mask, target) -> None:
+    loss = transformer(source, token_mask, target).square().sum()
     for name, gradient in zip(
         dict(transformer.named_parameters()),
         torch.autograd.grad(loss, [*transformer.parameters()], allow_unused=True),
@@ -255,22 +267,22 @@ def test_every_parameter_gets_a_gradient(transformer, source, real, target) -> N
         assert gradient.isfinite().all(), name
 
 
-def test_dropout_falls_in_training_alone(source, real, target) -> None:
-    model = made(small(dropout=0.5, attention_dropout=0.5, feedforward_dropout=0.5))
-    first, second = model(source, real, target), model(source, real, target)
+def test_dropout_falls_in_training_alone(source, token_mask, target) -> None:
+    model = made(small(dropout=0.5, attention_dropout=0.5, ffn_dropout=0.5))
+    first, second = model(source, token_mask, target), model(source, token_mask, target)
     assert not torch.equal(first, second)
     model.eval()
-    assert torch.equal(model(source, real, target), model(source, real, target))
+    assert torch.equal(model(source, token_mask, target), model(source, token_mask, target))
 
 
 @pytest.mark.parametrize(
     ("settings", "text"),
     [
-        ({"width": 10, "heads": 4}, "a width that the heads share evenly"),
-        ({"key_heads": 3}, "heads that share key_heads evenly"),
-        ({"width": 9, "heads": 3}, "an even width for positions = 'sinusoidal'"),
-        ({"width": 6, "heads": 2, "positions": "rotary"}, "an even width / heads"),
-        ({"longest": 5}, "no longest with positions = 'sinusoidal'"),
+        ({"embed_dim": 10, "num_heads": 4}, "an embed_dim that num_heads divides"),
+        ({"num_kv_heads": 3}, "a num_heads that num_kv_heads divides"),
+        ({"embed_dim": 9, "num_heads": 3}, "an even width for positions = 'sinusoidal'"),
+        ({"embed_dim": 6, "num_heads": 2, "positions": "rotary"}, "an even width / heads"),
+        ({"max_positions": 5}, "no longest with positions = 'sinusoidal'"),
         ({"encoder_patterns": ("causal", "causal")}, "one for each of encoder_layers = 3"),
         ({"decoder_patterns": ("sideways",)}, "a pattern such as both"),
         ({"encoder_patterns": ()}, "0 patterns"),
@@ -283,7 +295,7 @@ def test_what_does_not_fit_together_says_what_to_change(settings, text) -> None:
 
 
 def test_the_parameters_are_as_many_as_counted_by_hand() -> None:
-    config = TransformerConfig(width=256, heads=4, feedforward=1024, tied_source=True)
+    config = TransformerConfig(embed_dim=256, num_heads=4, ffn_dim=1024, tie_source=True)
     attention = 4 * (256 * 256 + 256)
     feedforward = 2 * 256 * 1024 + 1024 + 256
     norm = 2 * 256
@@ -296,8 +308,8 @@ def test_the_parameters_are_as_many_as_counted_by_hand() -> None:
 
 def test_shared_keys_are_fewer_parameters() -> None:
     few, many = (
-        sum(p.numel() for p in made(small(heads=4, key_heads=key_heads)).parameters())
-        for key_heads in (1, 4)
+        sum(p.numel() for p in made(small(num_heads=4, num_kv_heads=num_kv_heads)).parameters())
+        for num_kv_heads in (1, 4)
     )
     # Keys and values of 2 + 2 · 2 attentions, each three quarters narrower.
     assert many - few == (2 + 4) * 2 * (8 * 6 + 6)

@@ -10,7 +10,7 @@ import torch
 
 from attlas._hardware import without_cudnn, without_cudnn_attention
 from attlas.errors import AttlasError
-from attlas.ops.linear import NUMBERS, Autocast, autocast, check_autocast, halved
+from attlas.ops.linear import NUMBERS, Autocast, autocast, check_autocast, is_bf16_matmul
 
 CPU, GPU = torch.device("cpu"), torch.device("cuda")
 
@@ -93,11 +93,11 @@ def test_of_threads_that_overlap_the_last_one_turns_cudnn_on_again(
 
 def test_on_a_cpu_the_linear_maps_alone_are_of_fewer_bits() -> None:
     with autocast("bf16", CPU):
-        assert halved()
+        assert is_bf16_matmul()
         assert not torch.is_autocast_enabled("cpu")
     for device in (CPU, GPU):
         with autocast("none", device):
-            assert not halved()
+            assert not is_bf16_matmul()
             assert not torch.is_autocast_enabled(device.type)
 
 

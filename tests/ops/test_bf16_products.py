@@ -11,7 +11,14 @@ from torch import Tensor, nn
 from attlas.ops import linear as linear_module
 from attlas.ops import linear as module
 from attlas.ops.deferred_linear import DeferredLinear
-from attlas.ops.linear import Linear, half_product, half_products, halved, halves_time, linear
+from attlas.ops.linear import (
+    Linear,
+    bf16_linear,
+    bf16_matmul,
+    has_bf16_instructions,
+    is_bf16_matmul,
+    linear,
+)
 
 EIGHT_BITS = 2.0**-8  # how far a number of 1 and more, below 2, is from the nearest that has eight
 
@@ -40,7 +47,7 @@ def test_outputs_and_gradients_are_those_of_float32_to_eight_bits(
     x, weight, bias = drawn((rows, inputs), (outputs, inputs), (outputs,))
     given_ = (x, weight, bias) if biased else (x, weight)
     toward = torch.randn(rows, outputs)
-    with half_products():
+    with bf16_matmul():
         y = linear(*given_)
     found = torch.autograd.grad(y, given_, toward)
     exact = nn.functional.linear(*given_)
@@ -62,9 +69,9 @@ def test_it_is_what_torch_makes_of_rounded_numbers() -> None:
     x, weight, bias = (part.detach() for part in drawn((20, 6), (5, 6), (5,)))
     half = torch.bfloat16
     wanted = nn.functional.linear(x.to(half), weight.to(half), bias.to(half)).float()
-    with half_products():
+    with bf16_matmul():
         assert torch.equal(Linear.forward(layer(weight, bias), x), wanted)
-    assert torch.equal(half_product(x, weight, bias), wanted)
+    assert torch.equal(bf16_linear(x, weight, bias), wanted)
     assert not torch.equal(linear(x, weight, bias), wanted)
 
 
@@ -77,22 +84,22 @@ def layer(weight: Tensor, bias: Tensor) -> Linear:
 
 
 def test_it_is_for_this_thread_and_until_the_block_ends() -> None:
-    assert not halved()
-    with half_products():
-        with half_products():
-            assert halved()
-        assert halved()
+    assert not is_bf16_matmul()
+    with bf16_matmul():
+        with bf16_matmul():
+            assert is_bf16_matmul()
+        assert is_bf16_matmul()
         with ThreadPoolExecutor(1) as other:
-            assert not other.submit(halved).result()
-    assert not halved()
-    with pytest.raises(ZeroDivisionError), half_products():
+            assert not other.submit(is_bf16_matmul).result()
+    assert not is_bf16_matmul()
+    with pytest.raises(ZeroDivisionError), bf16_matmul():
         _ = 1 / 0
-    assert not halved()
+    assert not is_bf16_matmul()
 
 
 def test_few_rows_and_other_numbers_are_multiplied_as_ever() -> None:
     x, weight = (part.detach() for part in drawn((20, 6), (5, 6)))
-    with half_products():
+    with bf16_matmul():
         assert torch.equal(linear(x[:3], weight), nn.functional.linear(x[:3], weight))
         precise = linear(x.double(), weight.double())
     assert torch.equal(precise, nn.functional.linear(x.double(), weight.double()))
@@ -106,7 +113,7 @@ def test_its_gradient_can_be_differentiated() -> None:
         (first,) = torch.autograd.grad(linear(x, weight).tanh().sum(), x, create_graph=True)
         return torch.autograd.grad(first.square().sum(), [x, weight])
 
-    with half_products():
+    with bf16_matmul():
         found = second()
     for one, other in zip(found, second(), strict=True):
         torch.testing.assert_close(one, other, rtol=0.1, atol=0.15)
@@ -120,7 +127,7 @@ def test_a_map_in_a_loop_walks_back_as_it_came(
     x, weight, bias = drawn((20, 18), (18, 18), (18,))
     made = []
     monkeypatch.setattr(
-        linear_module, "half_product", lambda *given: made.append(0) or half_product(*given)
+        linear_module, "bf16_linear", lambda *given: made.append(0) or bf16_linear(*given)
     )
 
     def gradients() -> tuple[Tensor, ...]:
@@ -129,13 +136,13 @@ def test_a_map_in_a_loop_walks_back_as_it_came(
             step(step(x)).square().sum(), [x, weight, bias], create_graph=twice
         )
 
-    with half_products():
+    with bf16_matmul():
         step = DeferredLinear(weight, bias)
         y = step(step(x))
     forwards = len(made)
     found = torch.autograd.grad(y.square().sum(), [x, weight, bias], create_graph=twice)
     assert (forwards, len(made)) == (2, 6 if twice else 5)  # one product of both steps, or two
-    assert not halved()
+    assert not is_bf16_matmul()
     for one, other in zip(found, gradients(), strict=True):
         close = 0.05 * other.detach().abs().max().item()
         torch.testing.assert_close(one, other, rtol=0.05, atol=close)
@@ -153,21 +160,21 @@ def test_parameters_are_rounded_once_in_a_block_and_anew_when_they_have_changed(
     def times(parameter: Tensor) -> int:
         return sum(one is parameter for one in rounded)
 
-    with half_products(), torch.inference_mode():
+    with bf16_matmul(), torch.inference_mode():
         first, again = made(x), made(x)
         assert torch.equal(first, again)
         assert (times(made.weight), times(made.bias)) == (1, 1)
-        with half_products():
+        with bf16_matmul():
             made(x)  # a block of its own
         assert (times(made.weight), times(made.bias)) == (2, 2)
         made(x)
         assert times(made.weight) == 2
-    with half_products(), torch.no_grad():
+    with bf16_matmul(), torch.no_grad():
         assert torch.equal(made(x), first)
         made.weight.mul_(2.0)
         changed = made(x)
         assert (times(made.weight), times(made.bias)) == (4, 3)
-    with half_products():
+    with bf16_matmul():
         made.requires_grad_(False)
         with torch.inference_mode():
             made(x)
@@ -198,10 +205,10 @@ def test_whether_it_is_quicker_is_asked_of_the_processor(
     monkeypatch.setattr(module.platform, "machine", lambda: machine)
     for name in ("_is_avx512_bf16_supported", "_is_amx_tile_supported"):
         monkeypatch.setattr(torch.cpu, name, lambda name=name: name in instructions)
-    halves_time.cache_clear()
-    assert halves_time() is told
+    has_bf16_instructions.cache_clear()
+    assert has_bf16_instructions() is told
     for name in ("_is_avx512_bf16_supported", "_is_amx_tile_supported"):
         monkeypatch.delattr(torch.cpu, name)  # they are torch's own
-    halves_time.cache_clear()
-    assert halves_time() is None
-    halves_time.cache_clear()
+    has_bf16_instructions.cache_clear()
+    assert has_bf16_instructions() is None
+    has_bf16_instructions.cache_clear()

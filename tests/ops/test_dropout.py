@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from attlas.errors import AttlasError
-from attlas.ops.dropout import Dropout, WordDropout, dropping_by
+from attlas.ops.dropout import Dropout, WordDropout, dropout_generator
 
 
 @given(
@@ -116,7 +116,7 @@ def test_no_words_are_dropped_in_evaluation() -> None:
 
 def test_its_rate_is_what_it_drops_now() -> None:
     dropout = Dropout(0.3)
-    assert dropout.rate == 0.3
+    assert dropout.active_p == 0.3
     assert dropout.eval().rate == 0.0
 
 
@@ -131,9 +131,9 @@ def test_within_dropping_by_the_given_generator_rules_and_torchs_is_left_alone()
     expected = dropout(x)
     torch.manual_seed(8)
     before = torch.get_rng_state()
-    with dropping_by(torch.Generator().manual_seed(7)):
+    with dropout_generator(torch.Generator().manual_seed(7)):
         assert torch.equal(dropout(x), expected)
-        with dropping_by(torch.Generator().manual_seed(9)):
+        with dropout_generator(torch.Generator().manual_seed(9)):
             dropout(x)
         assert not torch.equal(dropout(x), expected)
     assert torch.equal(torch.get_rng_state(), before)
@@ -143,7 +143,7 @@ def test_each_thread_drops_by_its_own_generator() -> None:
     x, dropout = torch.ones(1000), Dropout(0.5)
 
     def draws(seed: int) -> torch.Tensor:
-        with dropping_by(torch.Generator().manual_seed(seed)):
+        with dropout_generator(torch.Generator().manual_seed(seed)):
             return torch.stack([dropout(x) for _ in range(50)])
 
     alone = [draws(seed) for seed in range(4)]

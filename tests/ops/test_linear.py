@@ -129,9 +129,9 @@ def test_a_bias_that_is_laid_out_or_shaped_otherwise_is_added_as_torch_adds_it()
         for bias in (grid[:, 1], one.expand(5)):
             torch.testing.assert_close(linear(x, weight, bias), F.linear(x, weight, bias))
         for bias in (one, one[0], grid.t()[:1], torch.randn(8, 5)):
-            assert not module._by_onednn(x, weight, bias)
+            assert not module._pays_by_onednn(x, weight, bias)
         for other in (weight[0], weight.t(), weight.unsqueeze(0)):  # torch's own says what is wrong
-            assert not module._by_onednn(x, other, None)
+            assert not module._pays_by_onednn(x, other, None)
     assert not products
 
 
@@ -209,7 +209,7 @@ assert os.environ["ONEDNN_PRIMITIVE_CACHE_CAPACITY"] == "32"
 
 
 def test_small_products_are_torchs_own(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "leads", lambda: True)
+    monkeypatch.setattr(module, "onednn_is_faster", lambda: True)
     products: list[tuple[int, ...]] = []
     product = module._product
     monkeypatch.setattr(
@@ -232,7 +232,7 @@ def test_the_layer_is_torchs_by_its_numbers_and_names() -> None:
 
 
 @pytest.mark.parametrize(
-    ("maker", "capability", "leads"),
+    ("maker", "capability", "onednn_is_faster"),
     [
         ("AuthenticAMD", "AVX512", True),
         ("AuthenticAMD", "AVX2", False),
@@ -241,11 +241,13 @@ def test_the_layer_is_torchs_by_its_numbers_and_names() -> None:
     ],
 )
 def test_onednn_leads_where_mkl_leaves_avx512_alone(
-    maker: str, capability: str, leads: bool, monkeypatch: pytest.MonkeyPatch
+    maker: str, capability: str, onednn_is_faster: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "processor_maker", lambda: maker)
     monkeypatch.setattr(torch.backends.cpu, "get_cpu_capability", lambda: capability)
-    assert module.leads.__wrapped__() == (leads and torch.backends.mkl.is_available())  # type: ignore[no-untyped-call]
+    assert module.onednn_is_faster.__wrapped__() == (
+        onednn_is_faster and torch.backends.mkl.is_available()
+    )  # type: ignore[no-untyped-call]
 
 
 def test_a_processor_is_named_by_its_own_facts(

@@ -6,8 +6,8 @@ from torch import Tensor, nn
 from torch.nn.modules import module
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
-from attlas.models.rnn.encoder import Encoder
-from attlas.ops.lstm import faster_padded, padded_lstm
+from attlas.models.rnn.encoder import RecurrentEncoder
+from attlas.ops.lstm import padded_lstm, padded_lstm_is_faster
 
 LENGTHS = torch.tensor([3, 6, 1, 4, 6, 2])
 
@@ -77,15 +77,15 @@ def test_dropout_lies_between_layers_and_in_training_alone() -> None:
 def test_it_is_taken_where_torch_gives_an_lstm_to_onednn(monkeypatch: pytest.MonkeyPatch) -> None:
     rnn, embedded = nn.LSTM(5, 4, batch_first=True), torch.randn(6, 6, 5)
     full, ragged = LENGTHS.clamp(min=4), torch.tensor([6, 1, 1, 1, 1, 1])
-    assert faster_padded(rnn, embedded, full)
-    assert not faster_padded(rnn, embedded, ragged)  # packing spares more than it costs
-    assert not faster_padded(rnn.double(), embedded.double(), full)
+    assert padded_lstm_is_faster(rnn, embedded, full)
+    assert not padded_lstm_is_faster(rnn, embedded, ragged)  # packing spares more than it costs
+    assert not padded_lstm_is_faster(rnn.double(), embedded.double(), full)
     rnn.float()
     with torch.autocast("cpu", dtype=torch.bfloat16):
-        assert not faster_padded(rnn, embedded, full)
+        assert not padded_lstm_is_faster(rnn, embedded, full)
     try:
         torch._C._set_mkldnn_enabled(False)
-        assert not faster_padded(rnn, embedded, full)
+        assert not padded_lstm_is_faster(rnn, embedded, full)
     finally:
         torch._C._set_mkldnn_enabled(True)
     taken: list[int] = []
@@ -95,26 +95,28 @@ def test_it_is_taken_where_torch_gives_an_lstm_to_onednn(monkeypatch: pytest.Mon
         return padded_lstm(*given)  # type: ignore[arg-type]
 
     monkeypatch.setattr("attlas.models.rnn.encoder.padded_lstm", listed)
-    real = torch.arange(6) < full.unsqueeze(1)
-    encoder = Encoder("lstm", 5, 4, 1, bidirectional=True, dropout=0.0)
-    encoder(embedded, real)
+    token_mask = torch.arange(6) < full.unsqueeze(1)
+    encoder = RecurrentEncoder("lstm", 5, 4, 1, bidirectional=True, dropout=0.0)
+    encoder(embedded, token_mask)
     assert taken
-    junk = embedded.masked_fill(~real.unsqueeze(-1), torch.nan)
-    assert torch.equal(encoder(junk, real).outputs, encoder(embedded, real).outputs)
+    junk = embedded.masked_fill(~token_mask.unsqueeze(-1), torch.nan)
+    assert torch.equal(encoder(junk, token_mask).outputs, encoder(embedded, token_mask).outputs)
     taken.clear()
-    encoder(embedded, torch.ones_like(real))  # all of one length: torch's own call is the same
-    Encoder("gru", 5, 4, 1, bidirectional=True, dropout=0.0)(embedded, real)
+    encoder(
+        embedded, torch.ones_like(token_mask)
+    )  # all of one length: torch's own call is the same
+    RecurrentEncoder("gru", 5, 4, 1, bidirectional=True, dropout=0.0)(embedded, token_mask)
     assert not taken
 
 
 @pytest.mark.parametrize("kind", ["forward", "forward_pre", "full_backward", "full_backward_pre"])
 def test_hooks_of_any_kind_are_heard(kind: str) -> None:
     rnn, embedded, full = nn.LSTM(5, 4, batch_first=True), torch.randn(6, 6, 5), LENGTHS.clamp(4)
-    assert faster_padded(rnn, embedded, full)
+    assert padded_lstm_is_faster(rnn, embedded, full)
     of_all = f"register_module_{kind}_hook"
     for register in (getattr(rnn, f"register_{kind}_hook"), getattr(module, of_all, None)):
         if register is not None:
             hook = register(lambda *_: None)
-            assert not faster_padded(rnn, embedded, full)
+            assert not padded_lstm_is_faster(rnn, embedded, full)
             hook.remove()
-            assert faster_padded(rnn, embedded, full)
+            assert padded_lstm_is_faster(rnn, embedded, full)

@@ -11,10 +11,10 @@ from torch import Tensor
 from torch.overrides import TorchFunctionMode
 from torch.utils.flop_counter import FlopCounterMode
 
-from attlas.layers import MultiHead, RotaryPositions, attend, attend_with_weights
+from attlas.layers import MultiheadAttention, RotaryPositions, attend, attend_with_weights
 from attlas.ops import attention as dense
 from attlas.ops import attention as written
-from attlas.ops.attention import _dropped, fused, written_attention, written_pays
+from attlas.ops.attention import _dropped, fused_attention, math_attention, math_is_faster
 from attlas.patterns import Pattern, causal, either, everywhere, landmarks, window
 from attlas.recording import observe
 
@@ -26,12 +26,16 @@ def of_any_number(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def drawn(
-    seed: int, batch: int, heads: int, key_heads: int, queries: int, slots: int, widths: Any
+    seed: int, batch: int, heads: int, num_kv_heads: int, queries: int, slots: int, widths: Any
 ) -> list[Tensor]:
     """Query, keys and values, laid out as a layer does: positions before heads."""
     generator = torch.Generator().manual_seed(seed)
-    width, value_width = widths
-    shapes = ((queries, heads, width), (slots, key_heads, width), (slots, key_heads, value_width))
+    width, value_dim = widths
+    shapes = (
+        (queries, heads, width),
+        (slots, num_kv_heads, width),
+        (slots, num_kv_heads, value_dim),
+    )
     return [
         torch.randn((batch, *shape), generator=generator).transpose(1, 2).requires_grad_()
         for shape in shapes
@@ -60,7 +64,7 @@ _short = st.integers(1, 20)
 
 @given(
     batch=st.integers(1, 3),
-    key_heads=st.integers(1, 2),
+    num_kv_heads=st.integers(1, 2),
     shared=st.integers(1, 2),
     queries=_short,
     slots=_short,
@@ -70,7 +74,7 @@ _short = st.integers(1, 20)
 )
 def test_output_and_gradients_are_those_of_the_definition(
     batch: int,
-    key_heads: int,
+    num_kv_heads: int,
     shared: int,
     queries: int,
     slots: int,
@@ -79,10 +83,10 @@ def test_output_and_gradients_are_those_of_the_definition(
     seed: int,
 ) -> None:
     slots = queries if kind == "causal" else slots
-    given_ = drawn(seed, batch, key_heads * shared, key_heads, queries, slots, widths)
-    assert written_pays(*given_, 0.0)
+    given_ = drawn(seed, batch, num_kv_heads * shared, num_kv_heads, queries, slots, widths)
+    assert math_is_faster(*given_, 0.0)
     mask = {"bool": masked(seed, batch, queries, slots), "causal": None, "none": None}[kind]
-    y = fused(*given_, mask, 0.7, 0.0, causal=kind == "causal")
+    y = fused_attention(*given_, mask, 0.7, 0.0, causal=kind == "causal")
     exact = [one.detach().double().requires_grad_() for one in given_]
     if kind == "causal":
         mask = torch.ones(queries, slots, dtype=torch.bool).tril()
@@ -101,7 +105,7 @@ def test_what_dropout_leaves_is_what_its_twin_reads(slots: int, learns: tuple[in
     for place in {0, 1, 2} - set(learns):
         given_[place].requires_grad_(False)
     mask, results = masked(4, 2, 5, slots), []
-    for read in (fused, _dropped):
+    for read in (fused_attention, _dropped):
         torch.manual_seed(5)
         y = read(*given_, mask, 0.5, 0.4, False)
         gradients = torch.autograd.grad(y.sin().sum(), [given_[place] for place in learns])
@@ -120,10 +124,10 @@ def test_its_gradient_can_be_differentiated(slots: int, dropout: float) -> None:
     def second(read: Any) -> tuple[Tensor, ...]:
         torch.manual_seed(8)
         y = read(*given_, mask, 0.5, dropout, False)
-        first = torch.autograd.grad(y.tanh().sum(), asked, create_graph=True)
-        return torch.autograd.grad(sum(one.square().sum() for one in first), asked)
+        query_offset = torch.autograd.grad(y.tanh().sum(), asked, create_graph=True)
+        return torch.autograd.grad(sum(one.square().sum() for one in query_offset), asked)
 
-    for one, other in zip(second(fused), second(_dropped), strict=True):
+    for one, other in zip(second(fused_attention), second(_dropped), strict=True):
         torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-6)
 
 
@@ -134,9 +138,11 @@ def test_a_hidden_slot_is_nothing_at_all(slots: int) -> None:
     mask[..., 1] = False
     far = v.clone()
     far[:, :, 1] = 1e37
-    assert torch.equal(fused(q, k, far, mask, 0.5, 0.0), fused(q, k, v, mask, 0.5, 0.0))
+    assert torch.equal(
+        fused_attention(q, k, far, mask, 0.5, 0.0), fused_attention(q, k, v, mask, 0.5, 0.0)
+    )
     k.requires_grad_()
-    (gradient,) = torch.autograd.grad(fused(q, k, v, mask, 0.5, 0.0).sum(), k)
+    (gradient,) = torch.autograd.grad(fused_attention(q, k, v, mask, 0.5, 0.0).sum(), k)
     assert not gradient[:, :, 1].any()
 
 
@@ -144,7 +150,7 @@ def test_a_hidden_slot_is_nothing_at_all(slots: int) -> None:
 def test_scores_far_apart_and_far_from_zero_are_weighed_as_by_the_kernel(slots: int) -> None:
     q, k, v = (one.detach() for one in drawn(10, 20, 2, 2, 8, slots, (4, 4)))
     for scale in (1e-3, 1.0, 300.0, -1e4):
-        found = written_attention(q, k, v, scale=scale)
+        found = math_attention(q, k, v, scale=scale)
         wanted = F.scaled_dot_product_attention(q, k, v, scale=scale)
         torch.testing.assert_close(found, wanted, rtol=1e-3, atol=1e-3)
 
@@ -153,20 +159,22 @@ def test_a_layer_reads_short_texts_so_and_long_ones_by_the_kernel(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     made: list[int] = []
-    own = dense.written_attention
+    own = dense.math_attention
     monkeypatch.setattr(
-        dense, "written_attention", lambda *given_: made.append(given_[1].shape[2]) or own(*given_)
+        dense, "math_attention", lambda *given_: made.append(given_[1].shape[2]) or own(*given_)
     )
-    layer = MultiHead(64, 2, pattern=causal)  # heads of 32: 64 positions with gradients, 32 without
+    layer = MultiheadAttention(
+        64, 2, pattern=causal
+    )  # heads of 32: 64 positions with gradients, 32 without
     for length in (12, 32, 33, 64, 65):
         source = torch.randn(2, length, 64)
-        layer(source, layer.remember(source))
+        layer(source, layer.project_kv(source))
         with torch.no_grad():
-            layer(source, layer.remember(source))
+            layer(source, layer.project_kv(source))
     assert made == [12, 12, 32, 32, 33, 64]
     made.clear()
     monkeypatch.setattr(written, "_LEAST_HEADS", 5)
-    layer(source[:, :12], layer.remember(source[:, :12]))
+    layer(source[:, :12], layer.project_kv(source[:, :12]))
     assert not made
 
 
@@ -176,9 +184,9 @@ def test_a_score_that_is_no_number_is_of_nobody_who_does_not_see_it(
     slots: int, number: float
 ) -> None:
     q, k, v = (one.detach() for one in drawn(12, 20, 2, 2, slots, slots, (4, 4)))
-    whole = fused(q, k, v, None, 1e10, 0.0, causal=True)
+    whole = fused_attention(q, k, v, None, 1e10, 0.0, causal=True)
     k[:, :, -1] = number  # whose scores overflow, if it is finite
-    found = fused(q, k, v, None, 1e10, 0.0, causal=True)
+    found = fused_attention(q, k, v, None, 1e10, 0.0, causal=True)
     torch.testing.assert_close(found[:, :, :-1], whole[:, :, :-1])
 
 
@@ -188,7 +196,7 @@ def test_a_backward_pass_under_autocast_is_that_without() -> None:
     def gradients() -> tuple[Tensor, ...]:
         return torch.autograd.grad(y.sum(), given_, retain_graph=True)
 
-    y = fused(*given_, None, 0.5, 0.0)
+    y = fused_attention(*given_, None, 0.5, 0.0)
     exact = gradients()
     with torch.autocast("cpu", torch.bfloat16):
         again = gradients()
@@ -212,8 +220,8 @@ def test_no_text_is_written_out_that_is_longer_than_pays(
 ) -> None:
     for positions, pays in ((most, True), (most + 1, False)):
         given_ = [torch.randn(1, 1, positions, width, requires_grad=learns)] * 3
-        assert written_pays(*given_, 0.0) is pays
-        assert written_pays(*given_, 0.1)  # the kernel drops nothing on a CPU
+        assert math_is_faster(*given_, 0.0) is pays
+        assert math_is_faster(*given_, 0.1)  # the kernel drops nothing on a CPU
 
 
 @pytest.mark.parametrize(
@@ -222,19 +230,26 @@ def test_no_text_is_written_out_that_is_longer_than_pays(
 @pytest.mark.parametrize("length", [9, 30])
 def test_a_layer_in_float32_reads_as_its_explicit_twin(pattern: Pattern, length: int) -> None:
     torch.manual_seed(14)
-    layer = MultiHead(24, 4, key_heads=2, pattern=pattern, positions=RotaryPositions(6)).eval()
+    layer = MultiheadAttention(
+        24, 4, num_kv_heads=2, pattern=pattern, positions=RotaryPositions(6)
+    ).eval()
     source = torch.randn(3, length, 24, requires_grad=True)
-    real = torch.arange(length) < torch.tensor([[length], [length - 4], [1]])
+    token_mask = torch.arange(length) < torch.tensor([[length], [length - 4], [1]])
     toward = torch.randn(3, length, 24)
-    for first, asked in ((None, source), (length - 3, source[:, -3:])):  # all, and those of a cache
+    for query_offset, asked in (
+        (None, source),
+        (length - 3, source[:, -3:]),
+    ):  # all, and those of a cache
 
-        def read(by: Any, asked: Tensor = asked, first: int | None = first) -> tuple[Tensor, ...]:
-            y = by(asked, layer.remember(source, real), first)
+        def read(
+            by: Any, asked: Tensor = asked, query_offset: int | None = query_offset
+        ) -> tuple[Tensor, ...]:
+            y = by(asked, layer.project_kv(source, token_mask), query_offset)
             learnt = [source, *layer.parameters()]
             gradients = torch.autograd.grad(y, learnt, toward[:, : y.shape[1]], allow_unused=True)
             return (y, *(one for one in gradients if one is not None))
 
-        for one, other in zip(read(layer), read(layer.explicit), strict=True):
+        for one, other in zip(read(layer), read(layer.forward_reference), strict=True):
             torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-5)
 
 
@@ -242,20 +257,18 @@ def test_attend_reads_short_texts_so_and_they_are_those_of_its_twin(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     made: list[bool] = []
-    own = dense.written_attention
-    monkeypatch.setattr(
-        dense, "written_attention", lambda *given_: made.append(True) or own(*given_)
-    )
+    own = dense.math_attention
+    monkeypatch.setattr(dense, "math_attention", lambda *given_: made.append(True) or own(*given_))
     q, k, v = (one.detach() for one in drawn(15, 3, 2, 2, 7, 9, (4, 5)))
-    real = torch.arange(9) < torch.tensor([[9], [4], [0]])
-    found = attend(q, k, v, pattern=causal, real=real)
-    wanted, _ = attend_with_weights(q, k, v, pattern=causal, real=real)
+    token_mask = torch.arange(9) < torch.tensor([[9], [4], [0]])
+    found = attend(q, k, v, pattern=causal, token_mask=token_mask)
+    wanted, _ = attend_with_weights(q, k, v, pattern=causal, token_mask=token_mask)
     assert made
     torch.testing.assert_close(found, wanted, rtol=1e-5, atol=1e-6)
     assert not found[2].any()
 
 
-class Watch(TorchFunctionMode):
+class AttentionMode(TorchFunctionMode):
     """Somebody who sees every function of torch, and lets it be."""
 
     def __init__(self) -> None:
@@ -271,14 +284,14 @@ class Watch(TorchFunctionMode):
 
 def test_who_watches_functions_sees_one_that_stands_for_the_kernel() -> None:
     given_ = drawn(16, 20, 2, 2, 8, 20, (4, 4))
-    alone = fused(*given_, None, 0.5, 0.0, causal=False)
-    with Watch() as watch:
-        seen = fused(*given_, None, 0.5, 0.0, causal=False)
+    alone = fused_attention(*given_, None, 0.5, 0.0, causal=False)
+    with AttentionMode() as watch:
+        seen = fused_attention(*given_, None, 0.5, 0.0, causal=False)
     assert torch.equal(alone, seen)
-    assert watch.seen.count(written_attention) == 1
+    assert watch.seen.count(math_attention) == 1
     assert not {torch.bmm, torch.softmax, F.scaled_dot_product_attention}.intersection(watch.seen)
     with torch.device("cpu"):  # a mode of torch's own
-        assert torch.equal(fused(*given_, None, 0.5, 0.0), alone)
+        assert torch.equal(fused_attention(*given_, None, 0.5, 0.0), alone)
 
 
 class Reads(torch.nn.Module):
@@ -291,12 +304,12 @@ class Reads(torch.nn.Module):
 @pytest.mark.parametrize("dropout", [0.0, 0.2])
 def test_observing_changes_nothing_of_what_is_written_out(dropout: float) -> None:
     torch.manual_seed(17)
-    layer = MultiHead(16, 4, pattern=causal, dropout=dropout)
+    layer = MultiheadAttention(16, 4, pattern=causal, dropout=dropout)
     source = torch.randn(16, 12, 16)
 
     def read() -> tuple[Tensor, ...]:
         torch.manual_seed(18)
-        y = layer(source, layer.remember(source))
+        y = layer(source, layer.project_kv(source))
         return (y, *torch.autograd.grad(y.sin().sum(), list(layer.parameters())))
 
     alone = read()
@@ -321,18 +334,18 @@ def test_what_attend_writes_out_is_heard_where_a_module_calls_it() -> None:
 @pytest.mark.filterwarnings("ignore:.torch.jit.trace. is deprecated")
 def test_who_traces_or_counts_finds_the_kernel() -> None:
     given_ = [one.detach() for one in drawn(11, 2, 2, 2, 3, 4, (4, 4))]
-    assert written_pays(*given_, 0.0)
+    assert math_is_faster(*given_, 0.0)
     with FlopCounterMode(display=False):
-        assert not written_pays(*given_, 0.0)
+        assert not math_is_faster(*given_, 0.0)
     with torch.autocast("cpu", torch.bfloat16):
-        assert not written_pays(*given_, 0.0)
-    assert not written_pays(*(one.double() for one in given_), 0.0)
-    assert not written_pays(*(one.bfloat16() for one in given_), 0.3)
-    assert not written_pays(given_[0][:, :, :0], *given_[1:], 0.0)
+        assert not math_is_faster(*given_, 0.0)
+    assert not math_is_faster(*(one.double() for one in given_), 0.0)
+    assert not math_is_faster(*(one.bfloat16() for one in given_), 0.3)
+    assert not math_is_faster(given_[0][:, :, :0], *given_[1:], 0.0)
     asked: list[bool] = []
 
     def one_text(q: Tensor) -> Tensor:
-        asked.append(written_pays(q[None], *(one[:1] for one in given_[1:]), 0.0))
+        asked.append(math_is_faster(q[None], *(one[:1] for one in given_[1:]), 0.0))
         return q
 
     torch.func.vmap(one_text)(given_[0])

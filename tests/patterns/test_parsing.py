@@ -39,13 +39,13 @@ def test_numbers_may_be_whole_or_broken():
 def test_whatever_is_no_pattern_is_refused_and_not_run(text):
     with pytest.raises(AttlasError) as caught:
         parse(text)
-    assert caught.value.wanted == "a pattern such as both(causal, window(3))"
+    assert caught.value.expected == "a pattern such as both(causal, window(3))"
     if len(text) < 1000:
-        assert caught.value.came == repr(text)
+        assert caught.value.got == repr(text)
     else:  # errors shorten what they quote
-        assert caught.value.came.startswith(repr(text)[:20])
-        assert len(caught.value.came) < len(text)
-    assert caught.value.do == (
+        assert caught.value.got.startswith(repr(text)[:20])
+        assert len(caught.value.got) < len(text)
+    assert caught.value.hint == (
         "build it from: everywhere, causal, window, strided, landmarks, scattered, both, either"
     )
 
@@ -58,5 +58,5 @@ def test_code_in_a_pattern_never_runs(tmp_path):
 
 
 def test_a_known_pattern_with_a_wrong_number_says_what_is_wrong_with_it():
-    with pytest.raises(AttlasError, match="wanted a window radius"):
+    with pytest.raises(AttlasError, match="expected a window radius"):
         parse("both(causal, window(-3))")

@@ -15,8 +15,8 @@ from attlas.patterns import (
 )
 
 
-def drawn(pattern: Pattern, queries: int, slots: int, first: int | None = None) -> list[str]:
-    mask = pattern.mask(queries, slots, first)
+def drawn(pattern: Pattern, queries: int, slots: int, query_offset: int | None = None) -> list[str]:
+    mask = pattern.mask(queries, slots, query_offset)
     return ["".join("x" if seen else "." for seen in row) for row in mask.tolist()]
 
 
@@ -30,7 +30,7 @@ def test_causal_sees_itself_and_what_came_before():
 
 def test_queries_are_the_newest_positions_unless_first_says_otherwise():
     assert drawn(causal, 2, 4) == ["xxx.", "xxxx"]
-    assert drawn(causal, 2, 4, first=0) == ["x...", "xx.."]
+    assert drawn(causal, 2, 4, query_offset=0) == ["x...", "xx.."]
 
 
 def test_a_window_reaches_its_radius_to_both_sides():
@@ -51,7 +51,7 @@ def test_scattered_sees_itself_and_about_its_share_and_is_the_same_at_any_length
     assert mask.diagonal().all()
     # 160,000 draws: five standard deviations are 0.0055; the diagonal adds 0.0019.
     assert abs(mask.float().mean().item() - 0.25) < 0.008
-    assert torch.equal(scattered(0.25, 7).mask(100, 50, first=0), mask[:100, :50])
+    assert torch.equal(scattered(0.25, 7).mask(100, 50, query_offset=0), mask[:100, :50])
     assert not torch.equal(scattered(0.25, 8).mask(400, 400), mask)
 
 
@@ -77,15 +77,18 @@ def test_patterns_are_values():
 @pytest.mark.parametrize(
     ("make", "text"),
     [
-        (lambda: window(-1), "wanted a window radius, a whole number from 0 to 2³¹ − 1; got -1; "),
-        (lambda: strided(0), "wanted a stride, a whole number from 1 to 2³¹ − 1; got 0; "),
+        (
+            lambda: window(-1),
+            "expected a window radius, a whole number from 0 to 2³¹ − 1; got -1; ",
+        ),
+        (lambda: strided(0), "expected a stride, a whole number from 1 to 2³¹ − 1; got 0; "),
         (
             lambda: landmarks(2, -3),
-            "wanted a landmark position, a whole number from 0 to 2³¹ − 1; got -3; ",
+            "expected a landmark position, a whole number from 0 to 2³¹ − 1; got -3; ",
         ),
-        (lambda: scattered(1.5), "wanted a share from 0 to 1; got 1.5; use e.g. scattered(0.05)"),
-        (lambda: scattered(float("nan")), "wanted a share from 0 to 1; got nan; "),
-        (lambda: scattered(0.1, -1), "wanted a seed, a whole number from 0 to 2³¹ − 1; got -1; "),
+        (lambda: scattered(1.5), "expected a share from 0 to 1; got 1.5; use e.g. scattered(0.05)"),
+        (lambda: scattered(float("nan")), "expected a share from 0 to 1; got nan; "),
+        (lambda: scattered(0.1, -1), "expected a seed, a whole number from 0 to 2³¹ − 1; got -1; "),
     ],
 )
 def test_a_wrong_number_is_named(make, text):

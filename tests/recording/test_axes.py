@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import nn
 
-from attlas.recording import DenseReading, observe
+from attlas.recording import DenseAttentionMap, observe
 from attlas.recording.torch_functions.transformers import InterfaceCall
 from support.written_attention import QUERIES, check, vectors
 
@@ -53,10 +53,10 @@ def test_positions_added_to_queries_and_keys_alone_leave_it_self_attention(batch
     asking = source + positions
     with observe(model) as trace:
         model(asking, asking, source)
-    assert trace.relation("") == "self"
+    assert trace.kind("") == "self"
     with observe(model) as trace:
         model(asking, source, source)
-    assert trace.relation("") == "cross"
+    assert trace.kind("") == "cross"
 
 
 def test_what_may_be_self_attention_is_not_called_cross():
@@ -69,23 +69,28 @@ def test_what_may_be_self_attention_is_not_called_cross():
     ):
         with observe(model) as trace:
             model(*given)
-        assert trace.relation("") is None
+        assert trace.kind("") is None
     with observe(model) as trace:
         model(source, torch.randn(2, 7, 8), torch.randn(2, 7, 8))
-    assert trace.relation("") == "cross"
+    assert trace.kind("") == "cross"
 
 
 @pytest.mark.parametrize("wrong", ["torch.ones(2, 3)", "torch.ones(1, 1, 2, 2).numpy()"])
 def test_weights_that_are_no_tensor_of_four_axes_are_refused(wrong):
-    code = f"import torch; from attlas.recording import DenseReading; DenseReading({wrong})"
+    code = (
+        f"import torch; from attlas.recording import DenseAttentionMap; DenseAttentionMap({wrong})"
+    )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    assert "AttlasError: wanted weights as a tensor (batch, heads, queries, slots)" in done.stderr
+    assert "AttlasError: expected weights as a tensor (batch, heads, queries, keys)" in done.stderr
 
 
 def test_beside_a_source_the_first_query_stands_at_the_first_slot():
     weights = torch.eye(3, 5)[None, None]
-    newest, first = DenseReading(weights, first=2), DenseReading(weights, first=0)
+    newest, first = (
+        DenseAttentionMap(weights, query_offset=2),
+        DenseAttentionMap(weights, query_offset=0),
+    )
     assert newest.position == 2
     assert first.distance().tolist() == [[[0, 0, 0]]]
     assert newest.distance().tolist() == [[[2, 2, 2]]]
-    assert first.of_heads(torch.tensor([0])).at(0).kept().position == 0
+    assert first.select_heads(torch.tensor([0])).at(0).detached_copy().position == 0

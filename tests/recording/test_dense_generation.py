@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from attlas.recording import DenseReading
+from attlas.recording import DenseAttentionMap
 from attlas.recording.dense_generation import followed
 
 
@@ -19,35 +19,37 @@ def test_the_steps_of_one_text_are_one_map(steps):
     together, stop = None, 0
     for step in steps:
         start, stop = stop, stop + step
-        call = DenseReading(weights[:, :, start:stop, :stop])
-        together = call if together is None else followed(together, call, across=False)
+        call = DenseAttentionMap(weights[:, :, start:stop, :stop])
+        together = call if together is None else followed(together, call, cross_attention=False)
     assert torch.equal(together.weights(), weights)
     assert together.causal
     assert together.position == 0
-    assert not together.seen(0, 6)[0, 0, 0, steps[0] :].any()
+    assert not together.allowed_rows(0, 6)[0, 0, 0, steps[0] :].any()
 
 
 def test_a_source_that_is_asked_again_has_one_map():
     weights = torch.rand(1, 2, 4, 5).softmax(-1)
-    together = DenseReading(weights[:, :, :1])
+    together = DenseAttentionMap(weights[:, :, :1])
     for place in range(1, 4):
-        together = followed(together, DenseReading(weights[:, :, place : place + 1]), across=True)
+        together = followed(
+            together, DenseAttentionMap(weights[:, :, place : place + 1]), cross_attention=True
+        )
     assert torch.equal(together.weights(), weights)
-    assert bool(together.seen(0, 4).all())
+    assert bool(together.allowed_rows(0, 4).all())
 
 
 def test_rows_go_on_from_where_other_layers_say():
     weights = causal_weights(batch=2)
-    before = DenseReading(weights[:, :, :4, :4])
+    before = DenseAttentionMap(weights[:, :, :4, :4])
     moved = weights.flip(0)
-    step = DenseReading(moved[:, :, 4:5, :5])
+    step = DenseAttentionMap(moved[:, :, 4:5, :5])
     parents = torch.tensor([[False, True], [True, False]])
-    together = followed(before, step, parents, across=False)
+    together = followed(before, step, parents, cross_attention=False)
     assert torch.equal(together.weights(), moved[:, :, :5, :5])
 
 
 @pytest.mark.parametrize(
-    ("batch", "slots", "parents", "across"),
+    ("batch", "slots", "parents", "cross_attention"),
     [
         (2, 5, None, False),  # rows may have changed places
         (2, 5, torch.ones(2, 2, dtype=torch.bool), False),  # nobody knows which went on
@@ -56,9 +58,9 @@ def test_rows_go_on_from_where_other_layers_say():
         (1, 5, None, True),  # another source
     ],
 )
-def test_what_may_not_go_on_is_left_apart(batch, slots, parents, across):
+def test_what_may_not_go_on_is_left_apart(batch, slots, parents, cross_attention):
     weights = causal_weights(batch=batch)
-    before = DenseReading(weights[:, :, :4, :4])
-    step = DenseReading(weights[:, :, 4:5, :slots])
-    assert followed(before, step, parents, across=across) is None
-    assert followed(before, DenseReading(step.values.double()), parents) is None
+    before = DenseAttentionMap(weights[:, :, :4, :4])
+    step = DenseAttentionMap(weights[:, :, 4:5, :slots])
+    assert followed(before, step, parents, cross_attention=cross_attention) is None
+    assert followed(before, DenseAttentionMap(step.values.double()), parents) is None

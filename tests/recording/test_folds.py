@@ -6,7 +6,7 @@ import torch.nn.functional as F
 from torch import nn
 
 from attlas.errors import AttlasError
-from attlas.recording import DenseReading, observe
+from attlas.recording import DenseAttentionMap, observe
 from support.written_attention import Calling, check
 
 WIDTH, HEADS = 32, 4
@@ -84,7 +84,7 @@ def test_key_heads_may_be_read_for_a_group_of_heads_at_once():
 
     query, key, value = torch.randn(2, 4, 5, 4), *torch.randn(2, 2, 2, 6, 4)
     expected = (query @ key.repeat_interleave(2, 1).mT).softmax(-1)
-    check(written, expected, query, key, value, kind=DenseReading)
+    check(written, expected, query, key, value, kind=DenseAttentionMap)
 
 
 def test_axes_may_change_places_by_name():

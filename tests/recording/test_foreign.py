@@ -13,7 +13,14 @@ from torch.nn.functional import scaled_dot_product_attention as imported_by_name
 
 from attlas.errors import AttlasError
 from attlas.patterns import causal, everywhere
-from attlas.recording import DenseReading, FactoredReading, intervene, observe, uniform, without
+from attlas.recording import (
+    DenseAttentionMap,
+    FactoredAttentionMap,
+    intervene,
+    observe,
+    uniform,
+    without,
+)
 from attlas.recording.hooks import attribute
 from attlas.recording.torch_functions import call_site as calling
 from attlas.recording.torch_functions.mode import _OF_NO_TENSOR
@@ -88,10 +95,10 @@ def test_values_of_more_texts_than_queries_can_be_changed():
 )
 def test_a_fused_call_is_read_as_it_was_computed(seed, batch, heads, queries, slots, masked, scale):
     torch.manual_seed(seed)
-    (all_heads, key_heads), width = heads, 4
+    (all_heads, num_kv_heads), width = heads, 4
     query = torch.randn(batch, all_heads, queries, width)
-    key, value = torch.randn(2, batch, key_heads, slots, width)
-    named = {"scale": scale, "enable_gqa": key_heads != all_heads}
+    key, value = torch.randn(2, batch, num_kv_heads, slots, width)
+    named = {"scale": scale, "enable_gqa": num_kv_heads != all_heads}
     mask = None
     if masked == "bool":
         mask = torch.rand(batch, 1, queries, slots) > 0.3
@@ -106,7 +113,7 @@ def test_a_fused_call_is_read_as_it_was_computed(seed, batch, heads, queries, sl
     with observe(model) as trace:
         seen = model(query, key, value, **named)
     assert torch.equal(plain, seen)
-    shared = key.repeat_interleave(all_heads // key_heads, 1)
+    shared = key.repeat_interleave(all_heads // num_kv_heads, 1)
     expected = explicit(query, shared, mask, masked == "causal", scale)
     torch.testing.assert_close(trace[""].weights(), expected, atol=1e-6, rtol=1e-5)
     with intervene(model, lambda weights, seen, layer: weights):
@@ -175,8 +182,8 @@ def test_multihead_attention_is_read_whatever_it_is_asked_for(mask, padded, need
         source, source, source, need_weights=True, average_attn_weights=False, **named
     )
     torch.testing.assert_close(trace[""].weights(), expected, atol=1e-6, rtol=1e-5)
-    assert isinstance(trace[""], FactoredReading)
-    assert trace.relation("") == "self"
+    assert isinstance(trace[""], FactoredAttentionMap)
+    assert trace.kind("") == "self"
     if mask is None or mask is MASKS["bool"] or mask is MASKS["float"]:
         assert trace[""].bias is None
         assert trace[""].pattern == (everywhere if mask is None else causal)
@@ -206,7 +213,7 @@ def test_pytorchs_transformer_is_read_layer_by_layer(training, batch_first):
         "decoder.layers.0.self_attn",
         "decoder.layers.0.multihead_attn",
     )
-    assert [trace.relation(layer) for layer in trace.layers] == ["self", "self", "self", "cross"]
+    assert [trace.kind(layer) for layer in trace.layers] == ["self", "self", "self", "cross"]
     assert [trace.causal(layer) for layer in trace.layers] == [False, False, True, False]
     assert [trace[layer].shape for layer in trace.layers[2:]] == [(2, 4, 3, 3), (2, 4, 3, 5)]
 
@@ -301,14 +308,14 @@ def test_attention_that_is_written_out_is_read_before_dropout(way, masked, train
         outcomes.append((result, *torch.autograd.grad(result.square().sum(), source)))
     for plain, seen in zip(*outcomes, strict=True):
         assert torch.equal(plain, seen)
-    reading = trace[""]
-    torch.testing.assert_close(reading.weights(), expected, atol=1e-6, rtol=1e-5)
+    attention_map = trace[""]
+    torch.testing.assert_close(attention_map.weights(), expected, atol=1e-6, rtol=1e-5)
     if way == "capped" and masked:  # the cap lets through what was masked before it
-        assert isinstance(reading, DenseReading)
+        assert isinstance(attention_map, DenseAttentionMap)
         return
-    assert isinstance(reading, FactoredReading)
-    assert reading.bias is None
-    assert reading.pattern == (causal if mask is not None else everywhere)
+    assert isinstance(attention_map, FactoredAttentionMap)
+    assert attention_map.bias is None
+    assert attention_map.pattern == (causal if mask is not None else everywhere)
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -374,11 +381,11 @@ def test_only_what_was_chosen_is_kept():
     torch.testing.assert_close(
         trace["layers.1.self_attn"].weights(), whole["layers.1.self_attn"].weights()[:, [3, 1]]
     )
-    with observe(model, keep=2) as trace:
+    with observe(model, last_calls=2) as trace:
         for places in (3, 4, 5):
             model(source[:, :places])
     for layer in trace.layers:
-        assert [reading.shape[2] for reading in trace.calls(layer)] == [4, 5]
+        assert [attention_map.shape[2] for attention_map in trace.calls(layer)] == [4, 5]
 
 
 def test_a_choice_that_fits_nothing_is_an_error():
@@ -394,7 +401,7 @@ def test_a_choice_that_fits_nothing_is_an_error():
         observe(model, heads=4),
     ):
         model(source)
-    for wrong in ({"layers": []}, {"heads": []}, {"keep": 0}):
+    for wrong in ({"layers": []}, {"heads": []}, {"last_calls": 0}):
         with pytest.raises(AttlasError, match="at least one"), observe(model, **wrong):
             model(source)
 
@@ -408,7 +415,7 @@ from attlas.recording.trace import Selection
 for wrong in (
     dict(heads="0"), dict(heads=slice(0, 2)), dict(heads=[0.5]), dict(heads=True),
     dict(heads=torch.tensor([True, False])), dict(layers=1), dict(layers=[0, "1"]),
-    dict(keep=1.5), dict(keep=True), dict(keep="1"),
+    dict(last_calls=1.5), dict(last_calls=True), dict(last_calls="1"),
 ):
     try:
         with observe(torch.nn.Linear(1, 1), **wrong):
@@ -437,7 +444,7 @@ def test_what_is_no_path_and_no_number_of_a_head_is_told():
     ]
     assert "; heads='0'; count them from 0, such as heads=0 or heads=[0, 3]" in told[0]
     assert "; layers=1; name them" in told[5]
-    assert "; keep=1.5; leave it out for all" in told[7]
+    assert "; last_calls=1.5; leave it out for all" in told[7]
     assert told[10:12] == ["paths of layers, or patterns of them, as text", "one of the layers []"]
     assert told[12:] == ["(1,)"] * 7
 
@@ -552,7 +559,7 @@ def test_what_is_looked_at_beside_hidden_states_is_told_apart(context, relation,
     given = {None: None, "same": text, "other": torch.randn(2, 1, 8)}[context]
     with observe(model) as trace:
         model(text, given)
-    assert trace.relation("") == (relation or "self")
+    assert trace.kind("") == (relation or "self")
     assert trace.causal("") == causal
 
 

@@ -98,17 +98,17 @@ def read_at_once(model, prompt, written):
     """The trace of one pass over the text, without a cache."""
     rows = len(written) // len(prompt)
     prompt = prompt.repeat_interleave(rows, 0)
-    real = (prompt > 0).long()
+    token_mask = (prompt > 0).long()
     with torch.no_grad(), observe(model) as trace:
         if model.config.is_encoder_decoder:
             target = written[:, :-1]
-            model(prompt, attention_mask=real, decoder_input_ids=target, use_cache=False)
+            model(prompt, attention_mask=token_mask, decoder_input_ids=target, use_cache=False)
             return trace
-        real = F.pad(real, (0, written.shape[1] - 1 - prompt.shape[1]), value=1)
-        places = {"position_ids": (real.cumsum(1) - 1).clamp(min=0)}
+        token_mask = F.pad(token_mask, (0, written.shape[1] - 1 - prompt.shape[1]), value=1)
+        places = {"position_ids": (token_mask.cumsum(1) - 1).clamp(min=0)}
         if isinstance(model, transformers.BloomForCausalLM):
             places = {}
-        model(written[:, :-1], attention_mask=real, use_cache=False, **places)
+        model(written[:, :-1], attention_mask=token_mask, use_cache=False, **places)
     return trace
 
 
@@ -192,7 +192,7 @@ def test_two_generations_are_two_maps_and_the_trace_says_why():
     for layer in trace.layers:
         for call in trace.calls(layer):
             torch.testing.assert_close(call.weights(), whole[layer].weights())
-        assert "a text of its own" in trace.apart(layer)[0]
+        assert "a text of its own" in trace.split_reasons(layer)[0]
         with pytest.raises(attlas.AttlasError, match="a text of its own"):
             trace[layer]
 
@@ -228,7 +228,7 @@ def test_a_cache_that_is_cropped_by_whole_calls_has_a_map_of_each_text():
         for layer in whole.layers:
             found = trace.calls(layer)[call].weights()
             torch.testing.assert_close(found, whole[layer].weights(), atol=1e-5, rtol=1e-4)
-            assert "cropped" in trace.apart(layer)[0]
+            assert "cropped" in trace.split_reasons(layer)[0]
 
 
 def test_copies_of_a_cache_go_on_each_for_itself():
@@ -255,7 +255,7 @@ def test_keys_that_were_changed_in_a_cache_are_not_taken_for_those_of_before():
         steps(model, cache, [1])
     first, second = trace.layers
     assert len(trace.calls(first)) == 2
-    assert "changes what it keeps" in trace.apart(first)[0]
+    assert "changes what it keeps" in trace.split_reasons(first)[0]
     assert trace[second].shape[2:] == (12, 12)
 
 
@@ -311,7 +311,7 @@ def test_what_a_step_costs_does_not_grow_with_what_was_kept(name):
 
 @pytest.mark.parametrize("name", ["llama", "bloom", "t5"])
 def test_a_step_follows_no_more_calls_the_longer_the_text_has_grown(name, monkeypatch):
-    model, counts, per_step = made(name), {"at": 0, "note": 0}, []
+    model, counts, per_step = made(name), {"at": 0, "record": 0}, []
 
     def counting(which):
         method = getattr(RecentCalls, which)
@@ -356,4 +356,4 @@ def test_keys_of_an_earlier_call_of_the_model_are_followed_no_further():
             model(word)
     steps = [place for place, one in enumerate(followed) if one is None]
     assert len({end - begin for begin, end in itertools.pairwise(steps[1:])}) == 1
-    assert trace.relation("") == "self"
+    assert trace.kind("") == "self"

@@ -32,7 +32,7 @@ from transformers import (
 
 from attlas.errors import AttlasError
 from attlas.patterns import causal
-from attlas.recording import DenseReading, intervene, observe, uniform
+from attlas.recording import DenseAttentionMap, intervene, observe, uniform
 
 
 def gpt_oss():
@@ -64,7 +64,7 @@ def test_a_sink_takes_its_share_so_that_rows_sum_to_less_than_one():
             assert torch.equal(model(text).logits, plain.logits)
     assert trace.layers == ("model.layers.0.self_attn", "model.layers.1.self_attn")
     for layer, expected in zip(trace.layers, plain.attentions, strict=True):
-        assert isinstance(trace[layer], DenseReading)
+        assert isinstance(trace[layer], DenseAttentionMap)
         weights = trace[layer].weights()
         torch.testing.assert_close(weights, expected, atol=1e-5, rtol=0)
         assert bool((weights.sum(-1) < 1).all())
@@ -252,10 +252,10 @@ def test_a_generation_with_a_static_cache_may_begin_with_a_single_token(implemen
     with torch.no_grad():
         whole = model(written[:, :-1], output_attentions=True)
     for layer, expected in zip(trace.layers, whole.attentions, strict=True):
-        reading = trace[layer]
-        assert reading.first == 0
-        assert reading.shape == (2, 4, new, new)
-        torch.testing.assert_close(reading.weights(), expected, atol=1e-5, rtol=0)
+        attention_map = trace[layer]
+        assert attention_map.query_offset == 0
+        assert attention_map.shape == (2, 4, new, new)
+        torch.testing.assert_close(attention_map.weights(), expected, atol=1e-5, rtol=0)
 
 
 def test_a_trace_does_not_keep_the_caches_of_generations_that_are_over():
@@ -269,7 +269,9 @@ def test_a_trace_does_not_keep_the_caches_of_generations_that_are_over():
             del cache
             gc.collect()
             assert kept[-1]() is None
-    assert [reading.shape for reading in trace.calls(trace.layers[0])] == [(1, 4, 7, 7)] * 2
+    assert [attention_map.shape for attention_map in trace.calls(trace.layers[0])] == [
+        (1, 4, 7, 7)
+    ] * 2
 
 
 @pytest.mark.parametrize("implementation", ["eager", "sdpa"])
@@ -279,29 +281,36 @@ def test_a_padded_generation_is_one_map_whatever_cache_and_numbers_it_has(
     implementation, kind, room
 ):
     model = llama(implementation).to(kind)
-    text, real = torch.randint(3, 90, (2, 5)), torch.ones(2, 5, dtype=torch.long)
-    text[0, :2] = real[0, :2] = 0
-    named = {"max_new_tokens": 4, "min_new_tokens": 4, "do_sample": False, "attention_mask": real}
+    text, token_mask = torch.randint(3, 90, (2, 5)), torch.ones(2, 5, dtype=torch.long)
+    text[0, :2] = token_mask[0, :2] = 0
+    named = {
+        "max_new_tokens": 4,
+        "min_new_tokens": 4,
+        "do_sample": False,
+        "attention_mask": token_mask,
+    }
     if room is not None:
         named["past_key_values"] = StaticCache(config=model.config, max_cache_len=room)
     with torch.no_grad(), observe(model) as trace:
         written = model.generate(text, **named)
     model = model.float()
     model.set_attn_implementation("eager")
-    seen = torch.cat((real, torch.ones(2, 3, dtype=torch.long)), 1)
+    seen = torch.cat((token_mask, torch.ones(2, 3, dtype=torch.long)), 1)
     with torch.no_grad():
         positions = (seen.cumsum(-1) - 1).clamp(min=0)
         whole = model(
             written[:, :-1], attention_mask=seen, position_ids=positions, output_attentions=True
         )
     for layer, expected in zip(trace.layers, whole.attentions, strict=True):
-        reading = trace[layer]
-        assert reading.shape == (2, 4, 8, 8)
-        assert reading.pattern == causal
+        attention_map = trace[layer]
+        assert attention_map.shape == (2, 4, 8, 8)
+        assert attention_map.pattern == causal
         close = {torch.float32: 1e-5, torch.float16: 1e-3, torch.bfloat16: 1e-2}[kind]
         asked = seen.bool()[:, None, :, None]
-        torch.testing.assert_close(reading.weights() * asked, expected * asked, atol=close, rtol=0)
-        assert not reading.weights()[0, :, :2].any()  # padding, which sees nothing
+        torch.testing.assert_close(
+            attention_map.weights() * asked, expected * asked, atol=close, rtol=0
+        )
+        assert not attention_map.weights()[0, :, :2].any()  # padding, which sees nothing
 
 
 @pytest.mark.parametrize("implementation", ["eager", "sdpa"])
@@ -314,16 +323,21 @@ def test_a_text_that_is_read_in_pieces_through_a_window_is_one_map(implementatio
         vocab_size=99, num_key_value_heads=2, intermediate_size=32, sliding_window=6, **SIZES
     )
     model = MistralForCausalLM._from_config(config, attn_implementation=implementation).eval()
-    text, real = torch.randint(3, 90, (2, 17)), torch.ones(2, 17, dtype=torch.long)
+    text, token_mask = torch.randint(3, 90, (2, 17)), torch.ones(2, 17, dtype=torch.long)
     if padded:
-        text[0, :2] = real[0, :2] = 0
-    named = {"max_new_tokens": 4, "min_new_tokens": 4, "do_sample": False, "attention_mask": real}
+        text[0, :2] = token_mask[0, :2] = 0
+    named = {
+        "max_new_tokens": 4,
+        "min_new_tokens": 4,
+        "do_sample": False,
+        "attention_mask": token_mask,
+    }
     if chunk is not None:
         named["prefill_chunk_size"] = chunk
     with torch.no_grad(), observe(model) as trace:
         written = model.generate(text, **named)
     model.set_attn_implementation("eager")
-    seen = torch.cat((real, torch.ones(2, 3, dtype=torch.long)), 1)
+    seen = torch.cat((token_mask, torch.ones(2, 3, dtype=torch.long)), 1)
     with torch.no_grad():
         positions = (seen.cumsum(-1) - 1).clamp(min=0)
         whole = model(
@@ -366,20 +380,20 @@ def test_what_biases_and_sinks_make_of_a_static_cache_is_as_of_a_growing_one(nam
     if name == "T5":
         named["decoder_start_token_id"] = 0
     with torch.no_grad():
-        with observe(model) as grown:
+        with observe(model) as append_self_attention_step:
             model.generate(text, **named)
         with observe(model) as static:
             model.generate(text, **named, cache_implementation="static")
-    assert static.layers == grown.layers
-    for layer in grown.layers:
-        assert static.relation(layer) == grown.relation(layer)
-        readings = static.calls(layer), grown.calls(layer)
-        for one, other in zip(*readings, strict=True):
+    assert static.layers == append_self_attention_step.layers
+    for layer in append_self_attention_step.layers:
+        assert static.kind(layer) == append_self_attention_step.kind(layer)
+        attention_maps = static.calls(layer), append_self_attention_step.calls(layer)
+        for one, other in zip(*attention_maps, strict=True):
             assert one.position == other.position
             slots = other.shape[3]
             torch.testing.assert_close(one.weights()[..., :slots], other.weights())
             assert not one.weights()[..., slots:].any()
-            torch.testing.assert_close(one.on_itself(), other.on_itself())
+            torch.testing.assert_close(one.self_weight(), other.self_weight())
             torch.testing.assert_close(one.distance(), other.distance())
 
 
@@ -405,7 +419,7 @@ def test_a_generation_with_places_first_is_one_map_for_each_layer():
     named = {"max_new_tokens": 5, "min_new_tokens": 5, "do_sample": False, "num_beams": 1}
     with torch.no_grad(), observe(model) as trace:
         model.generate(torch.randint(5, 40, (2, 7)), **named)
-    assert [(trace.relation(layer), trace[layer].shape) for layer in trace.layers] == [
+    assert [(trace.kind(layer), trace[layer].shape) for layer in trace.layers] == [
         ("self", (2, 4, 7, 7)),
         ("self", (2, 4, 5, 5)),
         ("cross", (2, 4, 5, 7)),
@@ -447,7 +461,7 @@ def test_a_layer_that_is_given_one_text_looks_at_itself_whatever_the_model_calls
         plain = model(text)[0]
         with observe(model) as trace:
             assert torch.equal(model(text)[0], plain)
-    assert [(trace.relation(layer), trace[layer].shape) for layer in trace.layers] == [
+    assert [(trace.kind(layer), trace[layer].shape) for layer in trace.layers] == [
         ("self", (3, 2, 7, 7))
     ]
     assert trace.causal(trace.layers[0]) == (name == "OpenAIGPT")

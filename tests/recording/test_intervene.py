@@ -5,7 +5,7 @@ from jaxtyping import config
 from torch import nn
 
 from attlas.errors import AttlasError
-from attlas.layers import Dot, MultiHead
+from attlas.layers import DotAttention, MultiheadAttention
 from attlas.patterns import causal
 from attlas.recording import intervene, observe, permuted, uniform, without
 from support.written_attention import QUERIES, Calling, vectors
@@ -14,32 +14,34 @@ from support.written_attention import QUERIES, Calling, vectors
 @pytest.fixture
 def attention():
     torch.manual_seed(0)
-    return MultiHead(8, 4, pattern=causal)
+    return MultiheadAttention(8, 4, pattern=causal)
 
 
 def test_the_weights_that_are_put_back_unchanged_change_nothing(attention):
     source = torch.randn(2, 6, 8)
-    memory = attention.remember(source)
+    memory = attention.project_kv(source)
     with intervene(attention, lambda weights, seen, layer: weights):
         explicit = attention(source, memory)
     torch.testing.assert_close(explicit, attention(source, memory))
 
 
 def test_uniform_reads_the_mean_of_the_seen_slots():
-    dot = Dot()
-    source, real = (
+    dot = DotAttention()
+    source, token_mask = (
         torch.randn(2, 5, 3),
         torch.tensor([[True] * 5, [True, True, False, True, False]]),
     )
     with intervene(dot, uniform):
-        context = dot(source, dot.remember(source, real))
+        context = dot(source, dot.project_kv(source, token_mask))
     torch.testing.assert_close(context[0], source[0].mean(0).expand(5, 3))
     torch.testing.assert_close(context[1], source[1, [0, 1, 3]].mean(0).expand(5, 3))
 
 
 def test_permuted_shuffles_each_querys_weights_among_the_slots_it_sees(attention):
     source = torch.randn(2, 12, 8)
-    memory = attention.remember(source, torch.arange(12).expand(2, 12) < torch.tensor([[12], [9]]))
+    memory = attention.project_kv(
+        source, torch.arange(12).expand(2, 12) < torch.tensor([[12], [9]])
+    )
     before, after = [], []
 
     def shuffled(weights, seen, layer):
@@ -50,10 +52,10 @@ def test_permuted_shuffles_each_querys_weights_among_the_slots_it_sees(attention
     with intervene(attention, shuffled):
         attention(source, memory)
     torch.testing.assert_close(after[0].sort(-1).values, before[0].sort(-1).values)
-    hidden = ~attention.seen(12, memory, None)
+    hidden = ~attention.allowed(12, memory, None)
     assert (after[0].masked_select(hidden) == 0).all()
     assert not torch.equal(after[0], before[0])
-    seen = attention.seen(12, memory, None)
+    seen = attention.allowed(12, memory, None)
     assert torch.equal(permuted(3)(before[0], seen, ""), after[0])
     with torch.device("meta"):  # whatever the default device is
         assert torch.equal(permuted(3)(before[0], seen, ""), after[0])
@@ -62,15 +64,15 @@ def test_permuted_shuffles_each_querys_weights_among_the_slots_it_sees(attention
 
 def test_without_takes_the_named_heads_away(attention):
     source = torch.randn(1, 5, 8)
-    memory = attention.remember(source)
+    memory = attention.project_kv(source)
     with intervene(attention, without(0, 1, 2, 3)):
         nothing = attention(source, memory)
-    torch.testing.assert_close(nothing, attention.of_heads.bias.expand_as(nothing))
+    torch.testing.assert_close(nothing, attention.out_proj.bias.expand_as(nothing))
     with intervene(attention, without(1)):
         less = attention(source, memory)
     with torch.no_grad():
-        attention.of_value.weight[2:4] = 0.0  # the values of head 1
-    torch.testing.assert_close(less, attention(source, attention.remember(source)))
+        attention.v_proj.weight[2:4] = 0.0  # the values of head 1
+    torch.testing.assert_close(less, attention(source, attention.project_kv(source)))
 
 
 def test_a_head_that_does_not_exist_is_named(attention):
@@ -79,7 +81,7 @@ def test_a_head_that_does_not_exist_is_named(attention):
         pytest.raises(AttlasError, match=r"heads from 0 to 3 in layer ''; got \[4\]"),
         intervene(attention, without(4)),
     ):
-        attention(source, attention.remember(source))
+        attention(source, attention.project_kv(source))
 
 
 @pytest.mark.parametrize("heads", [("0",), ([0, 1],), (True,), (0.0,), (0, None)])
@@ -95,14 +97,14 @@ def test_weights_of_another_shape_are_refused(attention):
         pytest.raises(AttlasError, match=r"new weights of shape \(1, 4, 5, 5\)"),
         intervene(attention, lambda weights, seen, layer: weights[:, :1]),
     ):
-        attention(source, attention.remember(source))
+        attention(source, attention.project_kv(source))
 
 
 @pytest.mark.parametrize("change", ["uniform", torch.ones(2, 2), None])
 def test_what_is_no_function_is_told_before_a_model_runs(attention, change):
     config.update("jaxtyping_disable", True)  # whose own error would come first
     with (
-        pytest.raises(AttlasError, match=r"wanted a function of .*; got .*; pass such as"),
+        pytest.raises(AttlasError, match=r"expected a function of .*; got .*; pass such as"),
         intervene(attention, change),
     ):
         raise AssertionError("the block began")
@@ -118,7 +120,7 @@ def test_a_model_without_attention_cannot_be_intervened_on():
 
 def test_interventions_follow_each_other_and_end_with_their_blocks(attention):
     source = torch.randn(1, 5, 8)
-    memory = attention.remember(source)
+    memory = attention.project_kv(source)
     plain, order = attention(source, memory), []
 
     def named(name):
@@ -136,12 +138,12 @@ def test_interventions_follow_each_other_and_end_with_their_blocks(attention):
 
 
 def test_an_observer_hears_the_layers_own_weights_beside_an_intervention():
-    dot = Dot()
+    dot = DotAttention()
     source = torch.randn(1, 4, 3)
-    memory = dot.remember(source)
+    memory = dot.project_kv(source)
     with observe(dot) as trace, intervene(dot, uniform):
         dot(source, memory)
-    torch.testing.assert_close(trace[""].weights(), dot.weigh(source, memory))
+    torch.testing.assert_close(trace[""].weights(), dot.attention_weights(source, memory))
 
 
 def test_a_change_that_returns_nothing_is_told():
@@ -154,7 +156,9 @@ def test_a_change_that_returns_nothing_is_told():
         model(query, key, value)
 
 
-@pytest.mark.parametrize("attention", [Dot(), MultiHead(4, 2)], ids=["dot", "multi-head"])
+@pytest.mark.parametrize(
+    "attention", [DotAttention(), MultiheadAttention(4, 2)], ids=["dot", "multi-head"]
+)
 def test_a_change_that_writes_into_the_weights_leaves_what_is_observed(attention):
     def first_gone(weights, seen, layer):
         weights[..., 0] = 0.0
@@ -162,8 +166,8 @@ def test_a_change_that_writes_into_the_weights_leaves_what_is_observed(attention
 
     source = torch.randn(2, 5, 4)
     with torch.no_grad():
-        memory = attention.remember(source)
-        expected, plain = attention.weigh(source, memory), attention(source, memory)
+        memory = attention.project_kv(source)
+        expected, plain = attention.attention_weights(source, memory), attention(source, memory)
         with observe(attention) as trace, intervene(attention, first_gone):
             assert not torch.allclose(attention(source, memory), plain)
     torch.testing.assert_close(trace[trace.layers[0]].weights(), expected)

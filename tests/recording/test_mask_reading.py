@@ -7,22 +7,24 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from attlas.patterns import both, causal, everywhere, window
-from attlas.recording.torch_functions.masks import Sights, sight_of
+from attlas.recording.torch_functions.masks import MaskSpecCache, mask_spec_of
 from attlas.recording.torch_functions.tensors import Versions
 
 PATTERNS = [everywhere, causal, both(causal, window(2)), window(1), window(3)]
 
 
-def mask_of(sight, batch, queries, slots):
+def mask_of(spec, batch, queries, slots):
     """The mask that a sight stands for."""
-    allowed = sight.pattern.mask(queries, slots, sight.first)[None, None].expand(batch, 1, -1, -1)
-    if sight.real is not None:
-        allowed = allowed & sight.real[:, None, None]
-    if sight.bias is None:
+    allowed = spec.pattern.mask(queries, slots, spec.query_offset)[None, None].expand(
+        batch, 1, -1, -1
+    )
+    if spec.token_mask is not None:
+        allowed = allowed & spec.token_mask[:, None, None]
+    if spec.bias is None:
         return allowed
-    assert sight.pattern == everywhere
-    assert sight.real is None
-    return sight.bias.expand(batch, 1, queries, slots)
+    assert spec.pattern == everywhere
+    assert spec.token_mask is None
+    return spec.bias.expand(batch, 1, queries, slots)
 
 
 @given(
@@ -35,92 +37,96 @@ def mask_of(sight, batch, queries, slots):
 def test_a_pattern_with_padding_is_found_in_its_mask(pattern, queries, earlier, padding, left):
     slots, batch = queries + earlier, len(padding)
     place = torch.arange(slots)
-    real = torch.stack([place >= n if left else place < max(1, slots - n) for n in padding])
-    mask = pattern.mask(queries, slots)[None, None] & real[:, None, None]
-    sight = sight_of(mask, batch, queries, slots)
-    assert torch.equal(mask_of(sight, batch, queries, slots), mask)
+    token_mask = torch.stack([place >= n if left else place < max(1, slots - n) for n in padding])
+    mask = pattern.mask(queries, slots)[None, None] & token_mask[:, None, None]
+    spec = mask_spec_of(mask, batch, queries, slots)
+    assert torch.equal(mask_of(spec, batch, queries, slots), mask)
     if not left and (min(padding) == 0 or earlier == 0):
-        assert sight.bias is None
-    if sight.first is not None:
-        assert sight.first >= 0
-        assert sight.first == 0 or earlier
-    assert (sight.first is None) is (sight.pattern == everywhere)
+        assert spec.bias is None
+    if spec.query_offset is not None:
+        assert spec.query_offset >= 0
+        assert spec.query_offset == 0 or earlier
+    assert (spec.query_offset is None) is (spec.pattern == everywhere)
 
 
-@pytest.mark.parametrize("real", [1, 2, 3, 10, 17, 31])
-def test_short_texts_in_a_long_row_are_looked_at_from_the_first_slot_on(real):
-    kept = torch.arange(32) < real
+@pytest.mark.parametrize("token_mask", [1, 2, 3, 10, 17, 31])
+def test_short_texts_in_a_long_row_are_looked_at_from_the_first_slot_on(token_mask):
+    kept = torch.arange(32) < token_mask
     mask = (causal.mask(32, 32) & kept)[None, None]
-    sight = sight_of(mask, 1, 32, 32)
-    assert sight.bias is None
-    assert (sight.pattern, sight.first) == ((causal, 0) if real > 1 else (everywhere, None))
-    assert torch.equal(sight.real[0], kept)
+    spec = mask_spec_of(mask, 1, 32, 32)
+    assert spec.bias is None
+    assert (spec.pattern, spec.query_offset) == (
+        (causal, 0) if token_mask > 1 else (everywhere, None)
+    )
+    assert torch.equal(spec.token_mask[0], kept)
 
 
 @given(st.integers(0, 2**32 - 1), st.integers(1, 3), st.integers(1, 6), st.integers(1, 6))
 def test_any_mask_is_kept_exactly(seed, batch, queries, slots):
     generator = torch.Generator().manual_seed(seed)
     mask = torch.rand(batch, 1, queries, slots, generator=generator) > 0.4
-    assert torch.equal(mask_of(sight_of(mask, batch, queries, slots), batch, queries, slots), mask)
+    assert torch.equal(
+        mask_of(mask_spec_of(mask, batch, queries, slots), batch, queries, slots), mask
+    )
 
 
 @pytest.mark.parametrize("hidden", [-torch.inf, torch.finfo(torch.float32).min])
 def test_a_float_mask_of_zeros_and_the_least_number_is_a_pattern(hidden):
     mask = torch.full((5, 5), hidden).triu(1)
-    sight = sight_of(mask[None, None], 1, 5, 5)
-    assert (sight.pattern, sight.first, sight.bias) == (causal, 0, None)
+    spec = mask_spec_of(mask[None, None], 1, 5, 5)
+    assert (spec.pattern, spec.query_offset, spec.bias) == (causal, 0, None)
 
 
 def test_a_row_that_finite_numbers_hide_whole_keeps_the_mask_because_it_looks_everywhere():
     mask = torch.zeros(1, 1, 3, 3)
     mask[:, :, 0] = torch.finfo(torch.float32).min
-    assert torch.equal(sight_of(mask, 1, 3, 3).bias, mask)
+    assert torch.equal(mask_spec_of(mask, 1, 3, 3).bias, mask)
 
 
 def test_a_mask_that_weighs_what_it_shows_is_kept():
     mask = torch.randn(1, 2, 3, 3)
-    assert torch.equal(sight_of(mask, 1, 3, 3).bias, mask)
+    assert torch.equal(mask_spec_of(mask, 1, 3, 3).bias, mask)
 
 
 def test_the_same_mask_for_every_head_is_one():
     mask = torch.ones(2, 1, 4, 4, dtype=torch.bool).tril().expand(2, 3, 4, 4)
     for given_ in (mask, mask.contiguous()):
-        assert sight_of(given_, 2, 4, 4).pattern == causal
+        assert mask_spec_of(given_, 2, 4, 4).pattern == causal
 
 
 def test_slots_that_a_cache_has_not_filled_are_no_padding():
     mask = torch.ones(3, 3, dtype=torch.bool).tril()
     room = torch.nn.functional.pad(mask, (0, 4))[None, None]
-    sight = sight_of(room, 1, 3, 7)
-    assert (sight.pattern, sight.first, sight.real) == (causal, 0, None)
+    spec = mask_spec_of(room, 1, 3, 7)
+    assert (spec.pattern, spec.query_offset, spec.token_mask) == (causal, 0, None)
 
 
 def test_a_mask_that_was_changed_in_place_is_looked_at_again():
-    sights, mask = Sights(Versions()), torch.ones(1, 1, 3, 3, dtype=torch.bool)
-    assert sights(mask, 1, 3, 3).pattern == everywhere
+    mask_specs, mask = MaskSpecCache(Versions()), torch.ones(1, 1, 3, 3, dtype=torch.bool)
+    assert mask_specs(mask, 1, 3, 3).pattern == everywhere
     mask &= causal.mask(3, 3)
-    assert sights(mask, 1, 3, 3).pattern == causal
-    assert sights(mask, 1, 3, 3) is sights(mask, 1, 3, 3)
+    assert mask_specs(mask, 1, 3, 3).pattern == causal
+    assert mask_specs(mask, 1, 3, 3) is mask_specs(mask, 1, 3, 3)
     with torch.inference_mode():
         inside = torch.ones(1, 1, 3, 3, dtype=torch.bool)
-        assert sights(inside, 1, 3, 3).pattern == everywhere
+        assert mask_specs(inside, 1, 3, 3).pattern == everywhere
         inside &= causal.mask(3, 3)
-        assert sights(inside, 1, 3, 3).pattern == causal
+        assert mask_specs(inside, 1, 3, 3).pattern == causal
 
 
 def test_few_large_masks_are_kept_alive():
     """A model has one or two; each forward has others, and they grow with the length squared."""
-    sights, alive = Sights(Versions()), []
+    mask_specs, alive = MaskSpecCache(Versions()), []
     for _ in range(6):
         mask = torch.zeros(1, 1, 4200, 4200)
         alive.append(weakref.ref(mask))
-        sights(mask, 1, 4200, 4200)
+        mask_specs(mask, 1, 4200, 4200)
         del mask
     assert sum(one() is not None for one in alive) <= 2
 
 
 def test_a_mask_in_the_memory_of_an_array_is_looked_at_each_time():
-    sights, array = Sights(Versions()), np.ones((1, 1, 3, 3), dtype=bool)
-    assert sights(torch.from_numpy(array), 1, 3, 3).pattern == everywhere
+    mask_specs, array = MaskSpecCache(Versions()), np.ones((1, 1, 3, 3), dtype=bool)
+    assert mask_specs(torch.from_numpy(array), 1, 3, 3).pattern == everywhere
     array &= causal.mask(3, 3).numpy()
-    assert sights(torch.from_numpy(array), 1, 3, 3).pattern == causal
+    assert mask_specs(torch.from_numpy(array), 1, 3, 3).pattern == causal

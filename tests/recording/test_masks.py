@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from torch.nn.attention.bias import causal_lower_right, causal_upper_left
 
 from attlas.patterns import causal, everywhere
-from attlas.recording import DenseReading, FactoredReading, intervene, observe, uniform
+from attlas.recording import DenseAttentionMap, FactoredAttentionMap, intervene, observe, uniform
 from support.written_attention import HIDDEN, QUERIES, Calling, check, vectors
 
 
@@ -34,9 +34,11 @@ def test_a_mask_of_three_axes_beside_four_is_one_of_heads(batch, kind, fused):
     def called(query, key, value):
         return F.scaled_dot_product_attention(query, key, value, attn_mask=mask)
 
-    reading = check(called if fused else written, expected, query, key, value)
+    attention_map = check(called if fused else written, expected, query, key, value)
     for row in range(batch):
-        torch.testing.assert_close(reading.at(row).entropy(), reading.entropy()[row : row + 1])
+        torch.testing.assert_close(
+            attention_map.at(row).entropy(), attention_map.entropy()[row : row + 1]
+        )
 
 
 def assigned(scores):
@@ -77,10 +79,10 @@ def test_however_it_is_hidden_the_future_is_hidden(hide, inference):
     with torch.inference_mode(inference):
         query, key, value = vectors(2, 2, QUERIES, 4)
         expected = (query @ key.mT).masked_fill(HIDDEN, -math.inf).softmax(-1)
-        reading = check(written, expected, query, key, value)
-        assert reading.pattern == causal
-        assert reading.bias is None
-        assert reading.visible()[0, 0].tolist() == [1, 2, 3, 4, 5]
+        attention_map = check(written, expected, query, key, value)
+        assert attention_map.pattern == causal
+        assert attention_map.bias is None
+        assert attention_map.num_visible()[0, 0].tolist() == [1, 2, 3, 4, 5]
 
 
 @pytest.mark.parametrize("number", [-1e4, -1e9, -65504.0, torch.finfo(torch.float32).min])
@@ -96,9 +98,9 @@ def test_a_low_number_hides_as_infinity_does(number, fused):
 
     query, key, value = vectors(2, 2, QUERIES, 4)
     expected = (query @ key.mT / 2).masked_fill(HIDDEN, -math.inf).softmax(-1)
-    reading = check(called if fused else written, expected, query, key, value)
-    assert reading.pattern == causal
-    assert reading.bias is None
+    attention_map = check(called if fused else written, expected, query, key, value)
+    assert attention_map.pattern == causal
+    assert attention_map.bias is None
 
 
 def test_a_low_number_beside_a_bias_hides_too():
@@ -108,8 +110,8 @@ def test_a_low_number_beside_a_bias_hides_too():
     def called(query, key, value):
         return F.scaled_dot_product_attention(query, key, value, attn_mask=added)
 
-    reading = check(called, (query @ key.mT / 2 + added).softmax(-1), query, key, value)
-    assert torch.equal(reading.seen(0, QUERIES)[0, 0], ~HIDDEN)
+    attention_map = check(called, (query @ key.mT / 2 + added).softmax(-1), query, key, value)
+    assert torch.equal(attention_map.allowed_rows(0, QUERIES)[0, 0], ~HIDDEN)
 
 
 def test_a_held_map_knows_what_was_hidden_so_that_nobody_looks_there():
@@ -119,8 +121,8 @@ def test_a_held_map_knows_what_was_hidden_so_that_nobody_looks_there():
 
     query, key, value = vectors(2, 2, QUERIES, 4)
     expected = F.relu(query @ key.mT).masked_fill(HIDDEN, -math.inf).softmax(-1)
-    reading = check(bent, expected, query, key, value, kind=DenseReading)
-    assert reading.visible()[0, 0].tolist() == [1, 2, 3, 4, 5]
+    attention_map = check(bent, expected, query, key, value, kind=DenseAttentionMap)
+    assert attention_map.num_visible()[0, 0].tolist() == [1, 2, 3, 4, 5]
     model = Calling(bent)
     with intervene(model, uniform):
         found = model(query, key, value)
@@ -177,10 +179,10 @@ def test_what_torch_calls_causal_is_causal_from_either_corner(queries, slots, co
 
     hidden = torch.ones(queries, slots, dtype=torch.bool).triu(1 + first)
     expected = (query @ key.mT / 2).masked_fill(hidden, -math.inf).softmax(-1).nan_to_num()
-    reading = check(called, expected, query, key)
-    assert reading.causal
-    assert reading.position == first
-    assert reading.visible()[0, 0].tolist() == (~hidden).sum(-1).tolist()
+    attention_map = check(called, expected, query, key)
+    assert attention_map.causal
+    assert attention_map.position == first
+    assert attention_map.num_visible()[0, 0].tolist() == (~hidden).sum(-1).tolist()
 
 
 @pytest.mark.parametrize("queries", [3, 5, 7])
@@ -272,11 +274,13 @@ def test_a_finite_number_hides_only_where_no_scores_make_up_for_it(
     model = Calling(called)
     with observe(model) as trace:
         model(query, key)
-    reading = trace[""]
-    torch.testing.assert_close(reading.weights(), expected, atol=1e-5, rtol=1e-4)
-    assert bool((reading.seen(0, queries) | (expected == 0)).all())  # what is looked at is seen
-    if queries <= slots and reading.position is not None:
-        later = expected.triu(1 + reading.position)
+    attention_map = trace[""]
+    torch.testing.assert_close(attention_map.weights(), expected, atol=1e-5, rtol=1e-4)
+    assert bool(
+        (attention_map.allowed_rows(0, queries) | (expected == 0)).all()
+    )  # what is looked at is seen
+    if queries <= slots and attention_map.position is not None:
+        later = expected.triu(1 + attention_map.position)
         assert trace.causal("") is not bool(later.any())
 
 
@@ -356,9 +360,9 @@ def test_one_mask_is_read_for_each_layer_by_the_scores_of_that_layer():
         model(query, key, value)
     assert [one.bias is None for one in trace.calls("")] == [True, False, True]
     assert [one.causal for one in trace.calls("")] == [True, False, True]
-    for size, reading in zip((1, 1e4, 1), trace.calls(""), strict=True):
+    for size, attention_map in zip((1, 1e4, 1), trace.calls(""), strict=True):
         expected = (query * size @ key.mT / 2 + mask).softmax(-1)
-        torch.testing.assert_close(reading.weights(), expected, atol=1e-5, rtol=1e-4)
+        torch.testing.assert_close(attention_map.weights(), expected, atol=1e-5, rtol=1e-4)
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
@@ -367,7 +371,7 @@ def test_rows_that_are_hidden_whole_count_for_nothing_though_the_least_number_wa
     mask[..., :2, :] = torch.finfo(dtype).min  # padding on the left, which sees nothing of its own
     query, keys = torch.randn(2, 1, 2, 5, 8)
     bias = (mask / 8**0.5).to(dtype)
-    reading = FactoredReading(query, keys, 1.0, everywhere, 0, None, bias)
-    assert reading.causal
+    attention_map = FactoredAttentionMap(query, keys, 1.0, everywhere, 0, None, bias)
+    assert attention_map.causal
     right = (query @ keys.mT + bias).softmax(-1)
-    torch.testing.assert_close(reading.weights(), right, atol=1e-6, rtol=0)
+    torch.testing.assert_close(attention_map.weights(), right, atol=1e-6, rtol=0)

@@ -8,7 +8,7 @@ import torch.nn.functional as F
 from torch import nn
 
 from attlas.errors import AttlasError
-from attlas.recording import DenseReading, intervene, observe
+from attlas.recording import DenseAttentionMap, intervene, observe
 from support.written_attention import HIDDEN, QUERIES, Calling, check, vectors
 
 HEADS = 3
@@ -90,7 +90,7 @@ def test_heads_that_talk_before_and_after_the_softmax_are_read_where_they_meet_v
     scores = torch.einsum("bhid,bhjd,hg->bgij", query, key, before) / 2
     scores = scores.masked_fill(HIDDEN, -torch.inf) if hidden else scores
     expected = torch.einsum("bhij,hg->bgij", scores.softmax(-1), after)
-    check(written, expected, query, key, value, kind=DenseReading)
+    check(written, expected, query, key, value, kind=DenseAttentionMap)
     with intervene(model := Calling(written), lambda weights, seen, layer: weights.flip(1)):
         torch.testing.assert_close(model(query, key, value), expected.flip(1) @ value)
 
@@ -107,7 +107,7 @@ def test_heads_may_talk_while_they_are_the_last_axis():
     query, key, value = vectors(2, HEADS, QUERIES, 4)
     scores = torch.einsum("bhid,bhjd,hg->bgij", query, key, before)
     expected = torch.einsum("bhij,hg->bgij", scores.softmax(-1), after)
-    check(written, expected, query, key, value, kind=DenseReading)
+    check(written, expected, query, key, value, kind=DenseAttentionMap)
 
 
 def test_more_heads_may_talk_than_there_are_values():
@@ -119,7 +119,7 @@ def test_more_heads_may_talk_than_there_are_values():
 
     query, key, value = vectors(2, HEADS, QUERIES, 4)
     expected = by_einsum(by_einsum(query @ key.mT, before).softmax(-1), after)
-    check(written, expected, query, key, value, kind=DenseReading)
+    check(written, expected, query, key, value, kind=DenseAttentionMap)
 
 
 @pytest.mark.parametrize("padded", [False, True])
@@ -136,7 +136,7 @@ def test_a_convolution_over_pairs_and_heads_is_read_where_it_meets_values(padded
 
     query, key, value = vectors(2, HEADS, QUERIES, 4)
     expected = weights(query, key)
-    check(lambda q, k, v: weights(q, k) @ v, expected, query, key, value, kind=DenseReading)
+    check(lambda q, k, v: weights(q, k) @ v, expected, query, key, value, kind=DenseAttentionMap)
 
 
 def softmax(query, key):
@@ -227,7 +227,7 @@ def test_a_map_that_is_made_of_two_softmaxes_is_one_map_and_nothing_is_told(weig
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         expected = weights(query, key)
-        check(written, expected, query, key, value, kind=DenseReading)
+        check(written, expected, query, key, value, kind=DenseAttentionMap)
 
 
 def test_slots_of_two_softmaxes_may_be_joined():
@@ -237,7 +237,7 @@ def test_slots_of_two_softmaxes_may_be_joined():
 
     query, key, value = vectors(2, 2, QUERIES, 4)
     expected = torch.cat([softmax(query, key), softmax(query, value)], -1)
-    check(written, expected, query, key, value, kind=DenseReading)
+    check(written, expected, query, key, value, kind=DenseAttentionMap)
 
 
 def test_a_softmax_that_goes_nowhere_is_told_beside_one_that_is_subtracted():

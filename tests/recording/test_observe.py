@@ -8,21 +8,26 @@ from torch import nn
 from torch.overrides import _get_current_function_mode_stack
 
 from attlas.errors import AttlasError
-from attlas.layers import Additive, Dot, MultiHead, ScaledDotProduct
+from attlas.layers import (
+    AdditiveAttention,
+    DotAttention,
+    MultiheadAttention,
+    ScaledDotProductAttention,
+)
 from attlas.patterns import both, causal, window
-from attlas.recording import DenseReading, FactoredReading, Trace, observe
+from attlas.recording import DenseAttentionMap, FactoredAttentionMap, Trace, observe
 from attlas.recording.hooks import listeners
 
 
 class TwoLayers(nn.Module):
     def __init__(self):
         super().__init__()
-        self.below = Additive(6, 6, 4)
-        self.above = MultiHead(6, 2, key_heads=1, pattern=both(causal, window(2)))
+        self.below = AdditiveAttention(6, 6, 4)
+        self.above = MultiheadAttention(6, 2, num_kv_heads=1, pattern=both(causal, window(2)))
 
-    def forward(self, source, real=None):
-        lower = self.below(source, self.below.remember(source, real))
-        return self.above(lower, self.above.remember(lower, real))
+    def forward(self, source, token_mask=None):
+        lower = self.below(source, self.below.project_kv(source, token_mask))
+        return self.above(lower, self.above.project_kv(lower, token_mask))
 
 
 @pytest.fixture
@@ -32,16 +37,18 @@ def model():
 
 
 def test_every_layer_is_heard_by_its_path_with_the_weights_it_used(model):
-    source, real = torch.randn(2, 5, 6), torch.tensor([[True] * 5, [True] * 3 + [False] * 2])
+    source, token_mask = torch.randn(2, 5, 6), torch.tensor([[True] * 5, [True] * 3 + [False] * 2])
     with observe(model) as trace:
-        model(source, real)
+        model(source, token_mask)
     assert trace.layers == ("below", "above")
-    assert isinstance(trace["below"], DenseReading)
-    assert isinstance(trace["above"], FactoredReading)
-    memory = model.below.remember(source, real)
-    torch.testing.assert_close(trace["below"].weights(), model.below.weigh(source, memory))
+    assert isinstance(trace["below"], DenseAttentionMap)
+    assert isinstance(trace["above"], FactoredAttentionMap)
+    memory = model.below.project_kv(source, token_mask)
+    torch.testing.assert_close(
+        trace["below"].weights(), model.below.attention_weights(source, memory)
+    )
     lower = model.below(source, memory)
-    weights = model.above.weigh(lower, model.above.remember(lower, real))
+    weights = model.above.attention_weights(lower, model.above.project_kv(lower, token_mask))
     torch.testing.assert_close(trace["above"].weights(), weights)
 
 
@@ -49,14 +56,14 @@ def test_every_layer_is_heard_by_its_path_with_the_weights_it_used(model):
 def test_blocks_and_rows_and_selected_readings_are_parts_of_the_whole_map(model, layer):
     with observe(model) as trace:
         model(torch.randn(3, 7, 6), torch.rand(3, 7) > 0.3)
-    reading = trace[layer]
-    whole = reading.weights()
-    assert whole.shape == reading.shape
-    torch.testing.assert_close(torch.cat(list(reading.blocks(3)), dim=2), whole)
-    torch.testing.assert_close(reading.rows(2, 5), whole[:, :, 2:5])
-    assert reading.rows(4, 4).shape[2] == 0
+    attention_map = trace[layer]
+    whole = attention_map.weights()
+    assert whole.shape == attention_map.shape
+    torch.testing.assert_close(torch.cat(list(attention_map.blocks(3)), dim=2), whole)
+    torch.testing.assert_close(attention_map.rows(2, 5), whole[:, :, 2:5])
+    assert attention_map.rows(4, 4).shape[2] == 0
     chosen = torch.tensor([2, 0, 0])
-    torch.testing.assert_close(reading.select(chosen).weights(), whole[chosen])
+    torch.testing.assert_close(attention_map.select(chosen).weights(), whole[chosen])
 
 
 def test_observing_changes_neither_outputs_nor_gradients(model):
@@ -79,7 +86,7 @@ def test_several_calls_are_kept_apart_and_in_order(model):
     with observe(model) as trace:
         model(source)
         model(source[:, :2])
-    assert [reading.shape[2] for reading in trace.calls("above")] == [4, 2]
+    assert [attention_map.shape[2] for attention_map in trace.calls("above")] == [4, 2]
     with pytest.raises(AttlasError, match=r"a single call of layer 'above'; got 2 calls"):
         _ = trace["above"]
 
@@ -94,7 +101,7 @@ def test_a_layer_that_is_not_in_the_trace_is_an_error_that_lists_those_that_are(
 def test_of_many_layers_an_error_lists_a_dozen_and_their_number():
     trace = Trace()
     for number in range(14):
-        trace.note(str(number), DenseReading(torch.ones(1, 1, 1, 1)))
+        trace.record(str(number), DenseAttentionMap(torch.ones(1, 1, 1, 1)))
     with pytest.raises(AttlasError, match=r"layers \['0', .*, '11', … \(14 in all\)\]; got 'x'"):
         trace.calls("x")
 
@@ -102,7 +109,7 @@ def test_of_many_layers_an_error_lists_a_dozen_and_their_number():
 def test_an_empty_trace_is_an_error_that_says_why(model):
     with pytest.raises(AttlasError, match="at least one attention call") as caught, observe(model):
         pass
-    assert caught.value.came == "none: TwoLayers did not run"
+    assert caught.value.got == "none: TwoLayers did not run"
 
 
 def test_an_error_inside_the_block_is_not_hidden_by_the_empty_trace(model):
@@ -145,7 +152,7 @@ def test_a_thread_hears_its_own_calls_alone(model):
             both_inside.wait()
             model(torch.randn(1, length, 6))
             both_done.wait()
-        lengths[length] = [reading.shape[2] for reading in trace.calls("above")]
+        lengths[length] = [attention_map.shape[2] for attention_map in trace.calls("above")]
 
     threads = [threading.Thread(target=listen, args=(length,)) for length in (3, 5)]
     for thread in threads:
@@ -159,7 +166,7 @@ def test_a_factored_reading_of_half_precision_still_sums_to_one(model):
     above = model.above.bfloat16()
     source = torch.randn(1, 40, 6, dtype=torch.bfloat16)
     with observe(above) as trace:
-        above(source, above.remember(source))
+        above(source, above.project_kv(source))
     sums = trace[""].weights().sum(-1)
     torch.testing.assert_close(sums, torch.ones_like(sums))
 
@@ -167,18 +174,18 @@ def test_a_factored_reading_of_half_precision_still_sums_to_one(model):
 def test_rows_outside_the_map_are_an_error(model):
     with observe(model) as trace:
         model(torch.randn(1, 4, 6))
-    with pytest.raises(AttlasError, match="wanted rows within 0 … 4; got 2 … 5"):
+    with pytest.raises(AttlasError, match="expected rows within 0 … 4; got 2 … 5"):
         trace["above"].rows(2, 5)
     with pytest.raises(AttlasError, match="a block size of at least one row; got 0"):
         next(trace["above"].blocks(0))
 
 
 def test_a_path_with_brackets_names_its_layer():
-    layer = Additive(query_width=4, source_width=4, hidden=4)
+    layer = AdditiveAttention(query_dim=4, key_dim=4, hidden_dim=4)
     model = nn.ModuleDict({"a[0]": layer})
     vectors = torch.randn(1, 3, 4)
     with observe(model, layers="a[0]") as trace:
-        layer(vectors, layer.remember(vectors))
+        layer(vectors, layer.project_kv(vectors))
     assert list(trace.layers) == ["a[0]"]
 
 
@@ -263,13 +270,13 @@ def test_a_kernel_that_is_put_in_place_of_torchs_is_called(monkeypatch):
 
 
 def test_what_the_caller_writes_over_afterwards_is_kept_as_it_was():
-    source, real = torch.randn(2, 5, 4), torch.ones(2, 5, dtype=torch.bool)
-    for attention in (ScaledDotProduct(), MultiHead(4, 2), Dot()):
-        given, shown = source.clone(), real.clone()
+    source, token_mask = torch.randn(2, 5, 4), torch.ones(2, 5, dtype=torch.bool)
+    for attention in (ScaledDotProductAttention(), MultiheadAttention(4, 2), DotAttention()):
+        given, shown = source.clone(), token_mask.clone()
         with torch.no_grad(), observe(attention) as trace:
-            memory = attention.remember(given, shown)
+            memory = attention.project_kv(given, shown)
             attention(given, memory)
-            expected = attention.weigh(given, memory)
+            expected = attention.attention_weights(given, memory)
             given += 1.0
             given *= torch.rand(4)
             shown[:, 3:] = False

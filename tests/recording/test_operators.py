@@ -8,7 +8,7 @@ from torch.nn.attention.flex_attention import BlockMask, create_block_mask, flex
 
 from attlas.errors import AttlasError
 from attlas.patterns import causal
-from attlas.recording import DenseReading, FactoredReading, intervene, observe, uniform
+from attlas.recording import DenseAttentionMap, FactoredAttentionMap, intervene, observe, uniform
 from support.written_attention import QUERIES, Calling, check, same, vectors
 
 pytestmark = pytest.mark.filterwarnings("ignore:flex_attention called without torch.compile")
@@ -26,9 +26,9 @@ def _looking_back(batch, head, query, slot):
     return query >= slot
 
 
-@pytest.mark.parametrize("key_heads", [1, 4])
-def test_flex_attention_is_read(key_heads):
-    (query,), (key, value) = vectors(2, 4, QUERIES, 8, count=1), vectors(2, key_heads, 7, 8)[:2]
+@pytest.mark.parametrize("num_kv_heads", [1, 4])
+def test_flex_attention_is_read(num_kv_heads):
+    (query,), (key, value) = vectors(2, 4, QUERIES, 8, count=1), vectors(2, num_kv_heads, 7, 8)[:2]
     check(
         lambda *given: flex_attention(*given, scale=0.3, enable_gqa=True),
         _scores(query, key).softmax(-1),
@@ -40,13 +40,13 @@ def test_the_rule_of_a_block_mask_is_read_as_the_pattern_that_it_spells_out():
     query, key, value = vectors(2, 4, QUERIES, 8)
     blocks = create_block_mask(_looking_back, None, None, QUERIES, QUERIES, device="cpu")
     shown = causal.mask(QUERIES, QUERIES, 0)
-    reading = check(
+    attention_map = check(
         lambda *given: flex_attention(*given, scale=0.3, block_mask=blocks),
         _scores(query, key).masked_fill(~shown, -torch.inf).softmax(-1),
         *(query, key, value),
     )
-    assert reading.pattern == causal
-    assert reading.bias is None
+    assert attention_map.pattern == causal
+    assert attention_map.bias is None
 
 
 def test_what_a_rule_looks_up_in_a_table_is_read():
@@ -75,7 +75,7 @@ def test_scores_that_flex_attention_modifies_are_read_as_weights():
         lambda *given: flex_attention(*given, score_mod=_alibi, scale=0.3, block_mask=blocks),
         scores.masked_fill(~causal.mask(QUERIES, QUERIES, 0), -torch.inf).softmax(-1),
         *(query, key, value),
-        kind=DenseReading,
+        kind=DenseAttentionMap,
     )
 
 
@@ -87,7 +87,9 @@ def test_a_modified_score_does_not_make_visible_what_the_rule_hides():
         model(query, key, value)
     shown = causal.mask(QUERIES, QUERIES, 0)
     shown[:, 0] = False  # which the function makes −∞; weights too faint to tell are seen
-    assert torch.equal(trace[""].seen(0, QUERIES).expand(2, 4, -1, -1), shown.expand(2, 4, -1, -1))
+    assert torch.equal(
+        trace[""].allowed_rows(0, QUERIES).expand(2, 4, -1, -1), shown.expand(2, 4, -1, -1)
+    )
     uniform_rows = shown / shown.sum(-1, keepdim=True).clamp(min=1)
     with intervene(model, uniform):
         torch.testing.assert_close(model(query, key, value), uniform_rows @ value)
@@ -113,7 +115,7 @@ def test_what_a_function_of_scores_hides_may_depend_on_the_score(way):
     scores = CUTS[way](_scores(query, key).double())
     expected = scores.softmax(-1).nan_to_num(0.0)
     torch.testing.assert_close(trace[""].weights().double(), expected, atol=1e-6, rtol=1e-5)
-    assert torch.equal(trace[""].seen(0, QUERIES).expand_as(scores), scores > -torch.inf)
+    assert torch.equal(trace[""].allowed_rows(0, QUERIES).expand_as(scores), scores > -torch.inf)
 
 
 def test_flex_attention_is_read_where_nobody_has_called_it_before():
@@ -212,7 +214,7 @@ def test_logarithms_may_be_cast_shaped_and_hidden_before_they_are_weights(way):
         lambda q, k, v: LOGARITHMS[way](torch.ops.aten._log_softmax(q @ k.mT, -1, False)) @ v,
         (query @ key.mT).softmax(-1),
         *(query, key, value),
-        kind=FactoredReading if way == "named" else DenseReading,
+        kind=FactoredAttentionMap if way == "named" else DenseAttentionMap,
     )
 
 
@@ -233,7 +235,7 @@ def test_a_softmin_of_distances_is_read():
         lambda q, k, v: F.softmin(torch.cdist(q, k), -1) @ v,
         (-torch.cdist(query, key)).softmax(-1),
         *(query, key, value),
-        kind=DenseReading,
+        kind=DenseAttentionMap,
     )
 
 
@@ -243,7 +245,7 @@ def test_logarithms_of_scores_that_nobody_knows_are_read_as_weights():
         lambda q, k, v: torch.log_softmax(-torch.cdist(q, k), -1).exp() @ v,
         (-torch.cdist(query, key)).softmax(-1),
         *(query, key, value),
-        kind=DenseReading,
+        kind=DenseAttentionMap,
     )
 
 

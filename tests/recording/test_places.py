@@ -147,11 +147,13 @@ def test_keys_that_are_no_slots_take_their_share_and_shift_nothing(beside, neede
     with observe(model) as trace:
         seen, _ = model(source, source, source, need_weights=needed, **given)
     torch.testing.assert_close(seen, plain)
-    reading = trace[""]
-    torch.testing.assert_close(reading.weights(), whole[..., :QUERIES], atol=1e-6, rtol=1e-5)
-    torch.testing.assert_close(reading.on_itself(), reading.weights().diagonal(dim1=2, dim2=3))
-    assert reading.position == 0
-    assert trace.relation("") == "self"
+    attention_map = trace[""]
+    torch.testing.assert_close(attention_map.weights(), whole[..., :QUERIES], atol=1e-6, rtol=1e-5)
+    torch.testing.assert_close(
+        attention_map.self_weight(), attention_map.weights().diagonal(dim1=2, dim2=3)
+    )
+    assert attention_map.position == 0
+    assert trace.kind("") == "self"
     assert trace.causal("") == masked
     with intervene(model, same):
         torch.testing.assert_close(model(source, source, source, **given)[0], plain)
@@ -191,7 +193,7 @@ def test_a_module_that_was_given_one_text_as_long_as_what_looks_looks_at_itself(
     model = Looking()
     with observe(model) as trace:
         model(*given)
-    assert trace.relation("") == relation
+    assert trace.kind("") == relation
 
 
 def test_queries_and_keys_of_one_memory_are_of_one_text_whatever_the_values_are():
@@ -208,7 +210,7 @@ def test_queries_and_keys_of_one_memory_are_of_one_text_whatever_the_values_are(
     model, text, value = Bottled(), torch.randn(2, QUERIES, 4), torch.randn(2, QUERIES, 4)
     with observe(model) as trace:
         model(text, text, value)
-    assert trace.relation("") == "self"
+    assert trace.kind("") == "self"
 
 
 def test_a_product_that_is_a_module_looks_at_the_text_of_who_holds_it():
@@ -224,7 +226,7 @@ def test_a_product_that_is_a_module_looks_at_the_text_of_who_holds_it():
     model = Holder()
     with observe(model) as trace:
         model(torch.randn(3, QUERIES, 4))
-    assert trace.relation("multiply") == "self"
+    assert trace.kind("multiply") == "self"
 
 
 def test_what_is_called_a_cache_joins_no_calls_unless_it_is_one():

@@ -9,13 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import nn
 
-from attlas.analysis.description import in_words
+from attlas.analysis.description import describe
 from attlas.analysis.roles import roles
 from attlas.analysis.rollout import rollout
 from attlas.analysis.syntax import between_words
 from attlas.errors import AttlasError
 from attlas.patterns import causal, everywhere
-from attlas.recording import DenseReading, FactoredReading, Trace, observe
+from attlas.recording import DenseAttentionMap, FactoredAttentionMap, Trace, observe
 from attlas.recording.maps.statistics import NAMES, PLACED
 from support.written_attention import Calling, vectors
 
@@ -120,10 +120,10 @@ class Latents(nn.Module):
     class Crossing(Looking):
         def __init__(self, fused):
             super().__init__(fused)
-            self.of_query, self.of_keys = nn.Linear(WIDTH, WIDTH), nn.Linear(WIDTH, WIDTH)
+            self.q_proj, self.of_keys = nn.Linear(WIDTH, WIDTH), nn.Linear(WIDTH, WIDTH)
 
         def forward(self, hidden_states, inputs):
-            return self.look(self.of_query(hidden_states)[:, None], self.of_keys(inputs)[:, None])
+            return self.look(self.q_proj(hidden_states)[:, None], self.of_keys(inputs)[:, None])
 
     def __init__(self, fused):
         super().__init__()
@@ -139,10 +139,10 @@ class Moved(Looking):
 
     def __init__(self, fused):
         super().__init__(fused)
-        self.of_query, self.of_keys = nn.Linear(WIDTH, WIDTH), nn.Linear(WIDTH, WIDTH)
+        self.q_proj, self.of_keys = nn.Linear(WIDTH, WIDTH), nn.Linear(WIDTH, WIDTH)
 
     def forward(self, x):
-        return self.look(self.of_query(x)[:, None], self.move(self.of_keys(x))[:, None])
+        return self.look(self.q_proj(x)[:, None], self.move(self.of_keys(x))[:, None])
 
 
 class Flipped(Moved):
@@ -185,23 +185,25 @@ def test_where_nothing_says_where_queries_stand_nobody_pretends_to_know(kind, fu
     assert trace.layers
     for layer in trace.layers:
         assert trace.causal(layer) is not True
-        for reading in trace.calls(layer):
-            assert reading.position is None
+        for attention_map in trace.calls(layer):
+            assert attention_map.position is None
             for name in PLACED:
                 with pytest.raises(AttlasError, match="where its queries stand"):
-                    getattr(reading, name)()
+                    getattr(attention_map, name)()
                 with pytest.raises(AttlasError, match=name):
-                    reading.summary("entropy", name)
-            found = reading.summary()
+                    attention_map.summary("entropy", name)
+            found = attention_map.summary()
             assert [name for name in NAMES if getattr(found, name) is None] == [
                 *PLACED,
-                "concentration",
+                "gini",
             ]
-            torch.testing.assert_close(found.entropy, DenseReading(reading.weights()).entropy())
-            assert reading.top(2)[0].shape == (*reading.shape[:3], 2)
-            known = replace(reading, first=1)  # whoever knows better says so
-            places = 1 + torch.arange(reading.shape[2])
-            far = (places[:, None] - torch.arange(reading.shape[3])).abs()
+            torch.testing.assert_close(
+                found.entropy, DenseAttentionMap(attention_map.weights()).entropy()
+            )
+            assert attention_map.topk(2)[0].shape == (*attention_map.shape[:3], 2)
+            known = replace(attention_map, query_offset=1)  # whoever knows better says so
+            places = 1 + torch.arange(attention_map.shape[2])
+            far = (places[:, None] - torch.arange(attention_map.shape[3])).abs()
             torch.testing.assert_close(known.distance(), (known.weights() * far).sum(-1))
 
 
@@ -277,10 +279,10 @@ def test_a_place_that_is_known_is_right_whatever_was_done_to_queries_and_keys(
     class Choosing(Looking):
         def __init__(self):
             super().__init__(fused)
-            self.of_query, self.of_keys = nn.Linear(WIDTH, WIDTH), nn.Linear(WIDTH, WIDTH)
+            self.q_proj, self.of_keys = nn.Linear(WIDTH, WIDTH), nn.Linear(WIDTH, WIDTH)
 
         def forward(self, x):
-            query, keys = (self.of_query(x), self.of_keys(x)) if projected else (x, x)
+            query, keys = (self.q_proj(x), self.of_keys(x)) if projected else (x, x)
             return self.look(CHOICES[asking](query)[:, None], CHOICES[asked](keys)[:, None])
 
     trace = seen_by(Choosing(), torch.randn(batch, LENGTH, WIDTH))
@@ -311,10 +313,10 @@ def test_where_something_says_where_queries_stand_it_is_known(kind, first, fused
     x = torch.randn(2, LENGTH, WIDTH)
     trace = seen_by(kind(fused), *([x[:, None]] * 2 if kind is Given else [x]))
     (layer,) = trace.layers
-    reading = trace[layer]
-    assert reading.position == first
-    itself = reading.weights().diagonal(first, 2, 3)
-    torch.testing.assert_close(reading.on_itself(), itself)
+    attention_map = trace[layer]
+    assert attention_map.position == first
+    itself = attention_map.weights().diagonal(first, 2, 3)
+    torch.testing.assert_close(attention_map.self_weight(), itself)
     assert trace.causal(layer) is (kind in (Causal, Spelled))
 
 
@@ -358,7 +360,7 @@ def test_steps_that_begin_in_the_middle_are_the_newest_of_keys_that_grow(fused):
         for end in (4, 5, 6):
             model(q[:, :, end - 1 : end], k[:, :, :end])
     assert trace[""].position == 3
-    torch.testing.assert_close(trace[""].on_itself(), trace[""].weights().diagonal(3, 2, 3))
+    torch.testing.assert_close(trace[""].self_weight(), trace[""].weights().diagonal(3, 2, 3))
 
 
 def test_a_class_token_that_is_asked_again_and_again_never_comes_to_stand_anywhere():
@@ -366,7 +368,7 @@ def test_a_class_token_that_is_asked_again_and_again_never_comes_to_stand_anywhe
     with torch.no_grad(), observe(model) as trace:
         for _ in range(3):
             model(torch.randn(1, LENGTH, WIDTH))
-    assert [reading.position for reading in trace.calls("")] == [None] * 3
+    assert [attention_map.position for attention_map in trace.calls("")] == [None] * 3
 
 
 def class_trace():
@@ -384,29 +386,29 @@ def test_roles_of_ones_own_place_are_not_shown_by_who_stands_nowhere():
 
 
 def test_words_say_nothing_of_places_that_nobody_knows():
-    told = in_words(class_trace().calls("")[0], row=0, head=0, across=False)
+    told = describe(class_trace().calls("")[0], row=0, head=0, cross_attention=False)
     assert "own place" not in told
     assert "back" not in told.replace("backward", "")
 
 
 def test_what_counts_on_places_refuses_a_square_map_that_has_none():
     trace = seen_by(Rolled(True), torch.randn(1, LENGTH, WIDTH))
-    reading = trace[""].at(0).of_heads(torch.tensor([0]))
+    attention_map = trace[""].at(0).select_heads(torch.tensor([0]))
     with pytest.raises(AttlasError, match="its own slot"):
-        rollout([reading])
+        rollout([attention_map])
     with pytest.raises(AttlasError, match="its own slot"):
-        list(between_words(reading, torch.arange(2), 2))
+        list(between_words(attention_map, torch.arange(2), 2))
 
 
 def test_unknown_places_are_saved_and_read_again(tmp_path):
     trace = Trace()
     weights = torch.rand(1, 1, 2, 5)
     query, keys = torch.randn(1, 1, 2, 4), torch.randn(1, 1, 5, 4)
-    trace.note("dense", DenseReading(weights))
-    trace.note("given", DenseReading(weights, first=3))
-    trace.note("square", DenseReading(torch.rand(1, 1, 3, 3)))
-    trace.note("nowhere", DenseReading(torch.rand(1, 1, 3, 3), first=None))
-    trace.note("factored", FactoredReading(query, keys, 1.0, everywhere, None))
+    trace.record("dense", DenseAttentionMap(weights))
+    trace.record("given", DenseAttentionMap(weights, query_offset=3))
+    trace.record("square", DenseAttentionMap(torch.rand(1, 1, 3, 3)))
+    trace.record("nowhere", DenseAttentionMap(torch.rand(1, 1, 3, 3), query_offset=None))
+    trace.record("factored", FactoredAttentionMap(query, keys, 1.0, everywhere, None))
     trace.save(tmp_path / "trace.safetensors")
     again = Trace.load(tmp_path / "trace.safetensors")
     wanted = {"dense": None, "given": 3, "square": 0, "nowhere": None, "factored": None}
@@ -417,7 +419,7 @@ def test_unknown_places_are_saved_and_read_again(tmp_path):
 def test_a_pattern_that_counts_from_nowhere_is_no_reading(tmp_path):
     trace = Trace()
     query, keys = torch.randn(1, 1, 2, 4), torch.randn(1, 1, 5, 4)
-    trace.note("a", FactoredReading(query, keys, 1.0, causal, None))
+    trace.record("a", FactoredAttentionMap(query, keys, 1.0, causal, None))
     with pytest.raises(AttlasError, match="from which its pattern counts"):
         trace.save(tmp_path / "trace.safetensors")
 
@@ -427,8 +429,9 @@ def test_one_call_that_looks_ahead_is_enough_and_one_of_which_nobody_knows_is_no
     for others, causal_ in (([eye], True), ([eye, None], None), ([ahead, None], False)):
         trace = Trace()
         for one in others:
-            trace.note(
-                "a", DenseReading(eye if one is None else one, None, None if one is None else 0)
+            trace.record(
+                "a",
+                DenseAttentionMap(eye if one is None else one, None, None if one is None else 0),
             )
         assert trace.causal("a") is causal_
 
@@ -472,9 +475,9 @@ class Parts(nn.Module):
 def test_queries_of_a_part_that_looks_ahead_are_not_taken_for_later_ones_that_look_back(way, batch):
     trace = seen_by(Parts(way), vectors(batch, LENGTH, WIDTH, count=1)[0])
     assert trace.causal("") is not True
-    for first, reading in zip(range(0, LENGTH, 2), trace.calls(""), strict=True):
+    for first, attention_map in zip(range(0, LENGTH, 2), trace.calls(""), strict=True):
         slots, _ = LOOKING_AHEAD[way](first)
-        assert reading.position in (None, first - slots.start)
+        assert attention_map.position in (None, first - slots.start)
 
 
 def test_queries_of_a_part_stand_where_a_mask_says_it_that_knows_where_they_were_taken_from():

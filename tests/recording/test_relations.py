@@ -16,7 +16,7 @@ def relations(model, *given, **named):
     """What each layer relates, in the order of the layers."""
     with torch.no_grad(), observe(model) as trace:
         model(*given, **named)
-    return [trace.relation(layer) for layer in trace.layers]
+    return [trace.kind(layer) for layer in trace.layers]
 
 
 def in_heads(vectors):
@@ -28,10 +28,10 @@ class Looking(nn.Module):
 
     def __init__(self) -> None:
         super().__init__()
-        self.of_query, self.of_key = nn.Linear(8, 8), nn.Linear(8, 8)
+        self.q_proj, self.k_proj = nn.Linear(8, 8), nn.Linear(8, 8)
 
     def forward(self, x, context):
-        asked, keys = self.of_query(x).unsqueeze(1), self.of_key(context).unsqueeze(1)
+        asked, keys = self.q_proj(x).unsqueeze(1), self.k_proj(context).unsqueeze(1)
         return F.scaled_dot_product_attention(asked, keys, keys)
 
 
@@ -39,19 +39,19 @@ def test_a_text_that_looks_at_one_of_another_length_looks_across():
     model = Looking()
     with observe(model) as trace:
         model(torch.randn(2, 2, 8), torch.randn(2, 9, 8))
-    assert trace.relation("") == "cross"
-    assert trace[""].first == 0  # the queries are no newest positions of these slots
+    assert trace.kind("") == "cross"
+    assert trace[""].query_offset == 0  # the queries are no newest positions of these slots
 
 
 def test_the_end_of_a_text_that_looks_at_all_of_it_does_not():
     model, text = Looking(), torch.randn(2, 9, 8)
     with observe(model) as trace:
         model(text[:, -2:], text)
-    assert trace.relation("") == "self"
+    assert trace.kind("") == "self"
     end = text[:, -2:]
     with observe(model) as trace:
         model(end, text)  # nobody saw where it came from, but it shares its memory
-    assert trace.relation("") is None
+    assert trace.kind("") is None
 
 
 def test_two_texts_of_one_length_are_told_apart():
@@ -176,7 +176,7 @@ def test_joint_attention_looks_at_its_own_texts_and_what_follows_is_told_apart()
     model = Joint()
     with torch.no_grad(), observe(model) as trace:
         model(TEXT, LONGER, torch.randn(2, WIDTH))
-    assert {layer: trace.relation(layer) for layer in trace.layers} == {
+    assert {layer: trace.kind(layer) for layer in trace.layers} == {
         "": "self",
         "alone": "self",
         "across": "cross",
@@ -283,7 +283,7 @@ def test_inputs_of_which_nobody_saw_what_made_them_are_unknown():
     assert relations(model, *given) == [None]
     with observe(model) as trace:
         model(norm(TEXT), norm(TEXT), norm(TEXT))
-    assert trace.relation("") == "self"
+    assert trace.kind("") == "self"
 
 
 class Multiplying(nn.Module):
@@ -350,7 +350,7 @@ def test_keys_of_a_cache_are_of_the_text_that_filled_it():
         with torch.no_grad(), observe(model) as trace:
             for place, context in enumerate(contexts):
                 model(TEXT[:, place : place + 1], context)
-        assert trace.relation("") == relation
+        assert trace.kind("") == relation
 
 
 def test_a_recurrent_decoder_looks_across_from_the_first_step_on():
@@ -390,7 +390,7 @@ def test_following_origins_keeps_no_tensor_alive():
             return super().forward(hidden)
 
     model = Model(False)
-    with torch.no_grad(), observe(model, keep=1):
+    with torch.no_grad(), observe(model, last_calls=1):
         model(TEXT)
         assert made[0]() is None
 
@@ -453,7 +453,7 @@ def test_a_generation_looks_across_at_keys_that_no_step_was_given(search, kernel
     ).eval()
     with torch.no_grad(), observe(model) as trace:
         model.generate(IDS, max_new_tokens=4, min_new_tokens=4, do_sample=False, **search)
-    assert [trace.relation(layer) for layer in trace.layers] == ["self", "self", "cross"]
+    assert [trace.kind(layer) for layer in trace.layers] == ["self", "self", "cross"]
 
 
 @pytest.mark.parametrize("use_cache", [True, False])

@@ -7,7 +7,7 @@ import torch
 import torch.nn.functional as F
 
 from attlas.patterns import causal, everywhere
-from attlas.recording import DenseReading, observe
+from attlas.recording import DenseAttentionMap, observe
 from support.written_attention import HIDDEN, QUERIES, Calling, check, vectors
 
 
@@ -36,7 +36,7 @@ def test_scores_that_were_changed_in_their_place_are_not_taken_for_what_they_wer
     with torch.inference_mode(inference):
         query, key, value = vectors(2, 2, QUERIES, 4)
         expected = change(query @ key.mT).softmax(-1)
-        check(written, expected, query, key, value, kind=DenseReading)
+        check(written, expected, query, key, value, kind=DenseAttentionMap)
 
 
 def emptied_query(query, key, mask):
@@ -89,7 +89,7 @@ def test_what_scores_were_made_of_may_change_behind_them(weigh, inference):
     with torch.inference_mode(inference):
         query, key, value = vectors(2, 2, QUERIES, 4)
         expected = weigh(query.clone(), key.clone(), torch.zeros(QUERIES, QUERIES))
-        check(written, expected, query, key, value, kind=DenseReading)
+        check(written, expected, query, key, value, kind=DenseAttentionMap)
 
 
 def test_scores_that_are_capped_are_read_as_factors():
@@ -99,9 +99,11 @@ def test_scores_that_are_capped_are_read_as_factors():
 
     query, key, value = vectors(2, 2, QUERIES, 4)
     scores = torch.tanh(query @ key.mT / 6.0) * 3.0
-    reading = check(capped, scores.masked_fill(HIDDEN, -math.inf).softmax(-1), query, key, value)
-    assert reading.softcap == 3.0
-    assert reading.pattern == causal
+    attention_map = check(
+        capped, scores.masked_fill(HIDDEN, -math.inf).softmax(-1), query, key, value
+    )
+    assert attention_map.softcap == 3.0
+    assert attention_map.pattern == causal
 
 
 def folded(scores):
@@ -133,9 +135,9 @@ def test_what_models_do_around_a_mask_leaves_scores_factors(change):
 
     query, key, value = vectors(4, QUERIES, 4)
     expected = change(query @ key.mT).softmax(-1)[:, None]
-    reading = check(written, expected, query, key, value)
-    assert reading.pattern == causal
-    assert reading.bias is None
+    attention_map = check(written, expected, query, key, value)
+    assert attention_map.pattern == causal
+    assert attention_map.bias is None
 
 
 def test_a_product_onto_a_bias_of_folded_heads_is_read_with_its_bias():
@@ -152,9 +154,9 @@ def test_a_product_onto_a_bias_of_folded_heads_is_read_with_its_bias():
         return torch.bmm(weights.view(6, QUERIES, QUERIES), value)
 
     query, key, value = vectors(6, QUERIES, 4)
-    reading = check(written, scores(query, key).softmax(-1), query, key, value)
-    assert reading.shape == (3, 2, QUERIES, QUERIES)
-    assert reading.bias is not None
+    attention_map = check(written, scores(query, key).softmax(-1), query, key, value)
+    assert attention_map.shape == (3, 2, QUERIES, QUERIES)
+    assert attention_map.bias is not None
 
 
 @pytest.mark.parametrize(
@@ -173,7 +175,7 @@ def test_what_else_is_done_to_scores_is_held(change):
 
     query, key, value = vectors(4, QUERIES, 4)
     expected = change(query @ key.mT).softmax(-1)[:, None]
-    check(written, expected, query, key, value, kind=DenseReading)
+    check(written, expected, query, key, value, kind=DenseAttentionMap)
 
 
 def test_scores_that_are_added_onto_something_in_its_place_are_not_added_twice():
@@ -186,7 +188,7 @@ def test_scores_that_are_added_onto_something_in_its_place_are_not_added_twice()
 
     query, key, value = vectors(4, QUERIES, 4)
     expected = onto(query, key)[:, None]
-    check(lambda q, k, v: onto(q, k) @ v, expected, query, key, value, kind=DenseReading)
+    check(lambda q, k, v: onto(q, k) @ v, expected, query, key, value, kind=DenseAttentionMap)
 
 
 def test_values_of_pairs_of_places_are_no_second_map():
@@ -207,7 +209,7 @@ def test_what_is_capped_after_it_was_masked_is_held():
 
     query, key, value = vectors(2, 2, QUERIES, 4)
     scores = torch.tanh(query @ key.mT + HIDDEN * -2.0) * 3.0
-    check(written, scores.softmax(-1), query, key, value, kind=DenseReading)
+    check(written, scores.softmax(-1), query, key, value, kind=DenseAttentionMap)
 
 
 def through_data(scores):
@@ -228,7 +230,7 @@ def test_changes_that_torch_does_not_count_are_seen(change):
         lambda query, key, value: change(query @ key.mT).softmax(-1) @ value,
         expected,
         *(query, key, value),
-        kind=DenseReading,
+        kind=DenseAttentionMap,
     )
 
     def weights_changed(query, key, value):
@@ -238,7 +240,7 @@ def test_changes_that_torch_does_not_count_are_seen(change):
 
     changed = (query @ key.mT).softmax(-1)
     changed[..., 0] = 0.0
-    check(weights_changed, changed, query, key, value, kind=DenseReading)
+    check(weights_changed, changed, query, key, value, kind=DenseAttentionMap)
 
 
 def test_a_mask_that_was_changed_through_its_data_is_looked_at_again():
@@ -264,7 +266,7 @@ def test_a_number_before_a_soft_cap_counts():
         return (torch.tanh((query @ key.mT + 3.0) / 5.0) * 5.0).softmax(-1)
 
     query, key, value = vectors(2, 2, QUERIES, 4)
-    check(written, weights(query, key), query, key, value, kind=DenseReading)
+    check(written, weights(query, key), query, key, value, kind=DenseAttentionMap)
 
 
 @pytest.mark.parametrize(
@@ -282,7 +284,7 @@ def test_hidden_slots_may_come_back(again):
         lambda query, key, value: again(query @ key.mT).softmax(-1) @ value,
         expected,
         *(query, key, value),
-        kind=DenseReading,
+        kind=DenseAttentionMap,
     )
 
 
@@ -320,7 +322,7 @@ def test_what_is_taken_from_a_tensor_and_left_alone_is_no_change():
         return scores.softmax(-1) @ value
 
     expected = (query @ key.mT).masked_fill(HIDDEN, -math.inf).softmax(-1)
-    check(replaced, expected, query, key, value, kind=DenseReading)
+    check(replaced, expected, query, key, value, kind=DenseAttentionMap)
 
 
 def test_a_mask_may_fill_what_another_has_filled():

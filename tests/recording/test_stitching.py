@@ -6,27 +6,29 @@ from hypothesis import strategies as st
 from torch import nn
 
 from attlas.patterns import both, causal, everywhere, window
-from attlas.recording import DenseReading, FactoredReading, observe
-from attlas.recording.generation import asked_again, grown
+from attlas.recording import DenseAttentionMap, FactoredAttentionMap, observe
+from attlas.recording.generation import append_cross_attention_step, append_self_attention_step
 
 
-def whole(batch=2, heads=2, places=7, pattern=causal, real=None):
+def whole(batch=2, heads=2, places=7, pattern=causal, token_mask=None):
     query, keys = torch.randn(2, batch, heads, places, 4)
-    return FactoredReading(query, keys, 0.5, pattern, 0, real)
+    return FactoredAttentionMap(query, keys, 0.5, pattern, 0, token_mask)
 
 
-def part(reading, start, stop, back=None):
+def part(attention_map, start, stop, back=None):
     """The call that asks for these queries with a cache, of the last `back` slots."""
     oldest = 0 if back is None else max(0, stop - back)
-    real = None if reading.real is None else reading.real[:, oldest:stop]
+    token_mask = (
+        None if attention_map.token_mask is None else attention_map.token_mask[:, oldest:stop]
+    )
     single = stop - start == 1
-    return FactoredReading(
-        reading.query[:, :, start:stop],
-        reading.keys[:, :, oldest:stop],
-        reading.scale,
+    return FactoredAttentionMap(
+        attention_map.query[:, :, start:stop],
+        attention_map.keys[:, :, oldest:stop],
+        attention_map.scale,
         everywhere if single else causal,
         start - oldest,
-        real,
+        token_mask,
     )
 
 
@@ -34,166 +36,185 @@ def part(reading, start, stop, back=None):
 def test_the_steps_of_a_generation_are_one_causal_map(steps, padded, seed):
     torch.manual_seed(seed)
     places = sum(steps)
-    real = torch.ones(2, places, dtype=torch.bool)
-    real[0, 0] = places == 1
-    reading = whole(places=places, real=real if padded else None)
-    together, stop = part(reading, 0, steps[0]), steps[0]
+    token_mask = torch.ones(2, places, dtype=torch.bool)
+    token_mask[0, 0] = places == 1
+    attention_map = whole(places=places, token_mask=token_mask if padded else None)
+    together, stop = part(attention_map, 0, steps[0]), steps[0]
     for step in steps[1:]:
-        together = grown(together, part(reading, stop, stop + step)).reading
+        together = append_self_attention_step(
+            together, part(attention_map, stop, stop + step)
+        ).attention_map
         stop += step
         assert together is not None
-    torch.testing.assert_close(together.weights(), reading.weights())
+    torch.testing.assert_close(together.weights(), attention_map.weights())
     assert together.pattern == causal or places == 1
 
 
 def test_a_cache_of_a_window_that_drops_the_oldest_makes_a_windowed_map():
-    reading = whole(places=9, pattern=both(causal, window(3)))
-    together = part(reading, 0, 2)
+    attention_map = whole(places=9, pattern=both(causal, window(3)))
+    together = part(attention_map, 0, 2)
     for place in range(2, 9):
-        together = grown(together, part(reading, place, place + 1, back=4)).reading
+        together = append_self_attention_step(
+            together, part(attention_map, place, place + 1, back=4)
+        ).attention_map
     assert together.pattern == both(causal, window(3))
-    torch.testing.assert_close(together.weights(), reading.weights())
+    torch.testing.assert_close(together.weights(), attention_map.weights())
 
 
 @pytest.mark.parametrize("padded", [1, 2, 4])
 def test_a_cache_of_a_window_that_drops_the_oldest_may_hold_padding(padded):
-    real = torch.arange(9) >= torch.tensor([[padded], [0]])
-    reading = whole(places=9, pattern=both(causal, window(3)), real=real)
-    together = part(reading, 0, 2)
+    token_mask = torch.arange(9) >= torch.tensor([[padded], [0]])
+    attention_map = whole(places=9, pattern=both(causal, window(3)), token_mask=token_mask)
+    together = part(attention_map, 0, 2)
     for place in range(2, 9):
-        together = grown(together, part(reading, place, place + 1, back=4)).reading
+        together = append_self_attention_step(
+            together, part(attention_map, place, place + 1, back=4)
+        ).attention_map
     assert together.pattern == both(causal, window(3))
-    torch.testing.assert_close(together.weights(), reading.weights())
+    torch.testing.assert_close(together.weights(), attention_map.weights())
 
 
-def seen_by_the_last(reading, stop, radius):
+def seen_by_the_last(attention_map, stop, radius):
     """The call of one query with a cache of all slots, of which it sees the nearest alone."""
-    real = torch.ones(2, stop, dtype=torch.bool) if reading.real is None else reading.real[:, :stop]
-    real = real & (torch.arange(stop) >= stop - 1 - radius)
-    real = None if bool(real.all()) else real
-    query, keys = reading.query[:, :, stop - 1 : stop], reading.keys[:, :, :stop]
-    return FactoredReading(query, keys, reading.scale, everywhere, stop - 1, real)
+    token_mask = (
+        torch.ones(2, stop, dtype=torch.bool)
+        if attention_map.token_mask is None
+        else attention_map.token_mask[:, :stop]
+    )
+    token_mask = token_mask & (torch.arange(stop) >= stop - 1 - radius)
+    token_mask = None if bool(token_mask.all()) else token_mask
+    query, keys = attention_map.query[:, :, stop - 1 : stop], attention_map.keys[:, :, :stop]
+    return FactoredAttentionMap(query, keys, attention_map.scale, everywhere, stop - 1, token_mask)
 
 
 @pytest.mark.parametrize("first", [2, 6])
 @pytest.mark.parametrize("padded", [0, 1, 3])
 def test_a_cache_that_keeps_more_than_its_window_shows_makes_a_windowed_map(first, padded):
     windowed = both(causal, window(3))
-    real = torch.arange(9) >= torch.tensor([[padded], [0]])
-    reading = whole(places=9, pattern=windowed, real=real if padded else None)
+    token_mask = torch.arange(9) >= torch.tensor([[padded], [0]])
+    attention_map = whole(places=9, pattern=windowed, token_mask=token_mask if padded else None)
     pattern = windowed if first > 4 else causal
-    padding = None if reading.real is None else reading.real[:, :first]
-    query, keys = reading.query[:, :, :first], reading.keys[:, :, :first]
-    together = FactoredReading(query, keys, 0.5, pattern, 0, padding)
+    padding = None if attention_map.token_mask is None else attention_map.token_mask[:, :first]
+    query, keys = attention_map.query[:, :, :first], attention_map.keys[:, :, :first]
+    together = FactoredAttentionMap(query, keys, 0.5, pattern, 0, padding)
     for stop in range(first + 1, 10):
-        together = grown(together, seen_by_the_last(reading, stop, 3)).reading
+        together = append_self_attention_step(
+            together, seen_by_the_last(attention_map, stop, 3)
+        ).attention_map
     assert together.pattern == windowed
-    torch.testing.assert_close(together.weights(), reading.weights())
+    torch.testing.assert_close(together.weights(), attention_map.weights())
 
 
 def test_a_step_that_sees_less_than_those_before_is_spelled_out():
-    reading = whole(places=8)
-    step = seen_by_the_last(reading, 8, 3)
-    together = grown(part(reading, 0, 7), step).reading
-    torch.testing.assert_close(together.weights()[:, :, :7], reading.weights()[:, :, :7])
+    attention_map = whole(places=8)
+    step = seen_by_the_last(attention_map, 8, 3)
+    together = append_self_attention_step(part(attention_map, 0, 7), step).attention_map
+    torch.testing.assert_close(together.weights()[:, :, :7], attention_map.weights()[:, :, :7])
     torch.testing.assert_close(together.weights()[:, :, 7:], step.weights())
     assert together.causal
 
 
 @pytest.mark.parametrize("padded", [False, True])
 def test_room_that_a_cache_has_not_filled_is_no_part_of_the_map(padded):
-    real = torch.ones(2, 6, dtype=torch.bool)
-    real[1, 0] = not padded
-    reading = whole(places=6, real=real if padded else None)
+    token_mask = torch.ones(2, 6, dtype=torch.bool)
+    token_mask[1, 0] = not padded
+    attention_map = whole(places=6, token_mask=token_mask if padded else None)
     room = torch.zeros(2, 2, 3, 4)
-    before = part(reading, 0, 4)
+    before = part(attention_map, 0, 4)
     keys = torch.cat((before.keys, room), 2)
-    before = FactoredReading(before.query, keys, 0.5, causal, 0, torch.cat((real, real[:, 5:]), 1))
+    before = FactoredAttentionMap(
+        before.query, keys, 0.5, causal, 0, torch.cat((token_mask, token_mask[:, 5:]), 1)
+    )
     for place in (4, 5):
-        keys = torch.cat((reading.keys[:, :, : place + 1], room), 2)[:, :, :7]
-        seen = (torch.arange(7) <= place) & torch.cat((real, real[:, 5:]), 1)
-        step = FactoredReading(
-            reading.query[:, :, place : place + 1], keys, 0.5, everywhere, 6, seen
+        keys = torch.cat((attention_map.keys[:, :, : place + 1], room), 2)[:, :, :7]
+        seen = (torch.arange(7) <= place) & torch.cat((token_mask, token_mask[:, 5:]), 1)
+        step = FactoredAttentionMap(
+            attention_map.query[:, :, place : place + 1], keys, 0.5, everywhere, 6, seen
         )
-        before = grown(before, step).reading
-    torch.testing.assert_close(before.weights(), reading.weights())
+        before = append_self_attention_step(before, step).attention_map
+    torch.testing.assert_close(before.weights(), attention_map.weights())
 
 
 def test_queries_go_with_the_row_from_which_a_beam_went_on():
-    reading = whole(batch=3, places=4)
-    before = part(reading, 0, 3)
+    attention_map = whole(batch=3, places=4)
+    before = part(attention_map, 0, 3)
     parents = torch.tensor([2, 0, 0])
-    moved = reading.select(parents)
-    together = grown(before, part(moved, 3, 4)).reading
+    moved = attention_map.select(parents)
+    together = append_self_attention_step(before, part(moved, 3, 4)).attention_map
     torch.testing.assert_close(together.weights(), moved.weights())
 
 
 def test_a_decoder_that_asks_the_same_source_again_makes_one_map():
     query, keys = torch.randn(2, 2, 5, 4), torch.randn(2, 2, 6, 4)
-    real = torch.arange(6) < torch.tensor([[6], [4]])
-    reading = FactoredReading(query, keys, 0.5, everywhere, 0, real)
+    token_mask = torch.arange(6) < torch.tensor([[6], [4]])
+    attention_map = FactoredAttentionMap(query, keys, 0.5, everywhere, 0, token_mask)
     steps = [
-        FactoredReading(query[:, :, i : i + 1], keys, 0.5, everywhere, 5, real) for i in range(5)
+        FactoredAttentionMap(query[:, :, i : i + 1], keys, 0.5, everywhere, 5, token_mask)
+        for i in range(5)
     ]
     together = steps[0]
     for step in steps[1:]:
-        together = asked_again(together, step)
-    torch.testing.assert_close(together.weights(), reading.weights())
+        together = append_cross_attention_step(together, step)
+    torch.testing.assert_close(together.weights(), attention_map.weights())
 
 
 @pytest.mark.parametrize("what", ["scale", "keys", "heads", "gap", "dense"])
 def test_what_does_not_go_on_is_left_apart(what):
-    reading = whole(places=6)
-    before, step = part(reading, 0, 3), part(reading, 3, 4)
+    attention_map = whole(places=6)
+    before, step = part(attention_map, 0, 3), part(attention_map, 3, 4)
     if what == "scale":
-        step = FactoredReading(step.query, step.keys, 0.7, everywhere, 3)
+        step = FactoredAttentionMap(step.query, step.keys, 0.7, everywhere, 3)
     elif what == "keys":
         step = part(whole(places=6), 3, 4)
     elif what == "heads":
-        step = step.of_heads(torch.tensor([0]))
+        step = step.select_heads(torch.tensor([0]))
     elif what == "gap":
-        step = part(reading, 4, 5)
+        step = part(attention_map, 4, 5)
     else:
-        before = DenseReading(before.weights())
-    assert grown(before, step) is None
-    assert asked_again(before, step) is None
+        before = DenseAttentionMap(before.weights())
+    assert append_self_attention_step(before, step) is None
+    assert append_cross_attention_step(before, step) is None
 
 
 def test_what_was_read_before_stays_as_it_was():
-    reading = whole(places=5)
-    before = part(reading, 0, 4)
+    attention_map = whole(places=5)
+    before = part(attention_map, 0, 4)
     weights = before.weights()
-    assert grown(before, part(reading, 4, 5)) is not None
+    assert append_self_attention_step(before, part(attention_map, 4, 5)) is not None
     assert torch.equal(before.weights(), weights)
 
 
 def test_a_step_that_takes_other_slots_for_padding_is_spelled_out():
-    reading = whole(places=4)
-    before, step = part(reading, 0, 3), part(reading, 3, 4)
-    real = torch.tensor([[True, False, True, True], [True, True, True, True]])
-    step = FactoredReading(step.query, step.keys, 0.5, everywhere, 3, real)
-    together = grown(before, step).reading
+    attention_map = whole(places=4)
+    before, step = part(attention_map, 0, 3), part(attention_map, 3, 4)
+    token_mask = torch.tensor([[True, False, True, True], [True, True, True, True]])
+    step = FactoredAttentionMap(step.query, step.keys, 0.5, everywhere, 3, token_mask)
+    together = append_self_attention_step(before, step).attention_map
     torch.testing.assert_close(together.weights()[:, :, :3, :3], before.weights())
     torch.testing.assert_close(together.weights()[:, :, 3:], step.weights())
 
 
 def test_a_prefix_that_sees_all_of_itself_goes_on_as_a_mask():
-    reading = whole(places=4)
-    before = FactoredReading(reading.query[:, :, :3], reading.keys[:, :, :3], 0.5, everywhere, 0)
-    together = grown(before, part(reading, 3, 4)).reading
+    attention_map = whole(places=4)
+    before = FactoredAttentionMap(
+        attention_map.query[:, :, :3], attention_map.keys[:, :, :3], 0.5, everywhere, 0
+    )
+    together = append_self_attention_step(before, part(attention_map, 3, 4)).attention_map
     torch.testing.assert_close(together.weights()[:, :, :3, :3], before.weights())
-    torch.testing.assert_close(together.weights()[:, :, 3:], reading.weights()[:, :, 3:])
+    torch.testing.assert_close(together.weights()[:, :, 3:], attention_map.weights()[:, :, 3:])
     assert not together.causal
 
 
 @pytest.mark.parametrize("kept", [4, 5, 6])
 def test_queries_that_a_cropped_cache_has_dropped_are_no_part_of_the_map(kept):
-    reading, other = whole(places=8), whole(places=8)
-    query = torch.cat((reading.query[:, :, :kept], other.query[:, :, kept:]), 2)
-    keys = torch.cat((reading.keys[:, :, :kept], other.keys[:, :, kept:]), 2)
-    right = FactoredReading(query, keys, 0.5, causal, 0)
-    before = grown(part(reading, 0, 3), part(reading, 3, 7)).reading
-    together = grown(before, part(right, kept, 8)).reading
+    attention_map, other = whole(places=8), whole(places=8)
+    query = torch.cat((attention_map.query[:, :, :kept], other.query[:, :, kept:]), 2)
+    keys = torch.cat((attention_map.keys[:, :, :kept], other.keys[:, :, kept:]), 2)
+    right = FactoredAttentionMap(query, keys, 0.5, causal, 0)
+    before = append_self_attention_step(
+        part(attention_map, 0, 3), part(attention_map, 3, 7)
+    ).attention_map
+    together = append_self_attention_step(before, part(right, kept, 8)).attention_map
     torch.testing.assert_close(together.weights(), right.weights())
 
 
@@ -237,4 +258,6 @@ def test_nobody_knows_where_queries_stand_in_a_room_that_is_filled_round_and_rou
     begin, *later = trace.calls("")
     assert begin.shape[2:] == (4, 4)  # until it was full
     assert begin.position == 0
-    assert [(reading.shape[2:], reading.position) for reading in later] == [((1, 4), None)] * 5
+    assert [(attention_map.shape[2:], attention_map.position) for attention_map in later] == [
+        ((1, 4), None)
+    ] * 5

@@ -113,7 +113,7 @@ def test_how_many_softmaxes_of_a_module_could_not_be_read_is_told(known, unknown
 def test_what_was_read_is_not_told_as_unread_whoever_was_to_keep_it(recwarn):
     model = nn.ModuleList([LocalAttention(2, 0), LocalAttention(1, 1)])
     model.forward = lambda *given: [layer(*given) for layer in model]
-    with observe(model, layers="0", keep=1):
+    with observe(model, layers="0", last_calls=1):
         model(*vectors(1, 2, QUERIES, 4))
     assert not recwarn.list
 

@@ -8,7 +8,7 @@ import torch.nn.functional as F
 from torch import nn
 
 from attlas.errors import AttlasError
-from attlas.recording import DenseReading, intervene, observe, without
+from attlas.recording import DenseAttentionMap, intervene, observe, without
 from support.written_attention import HIDDEN, QUERIES, Calling, check, vectors
 
 
@@ -123,7 +123,7 @@ def test_what_multiplies_the_values_is_read_where_weights_were_changed(change):
 
     query, key, value = vectors(2, 2, QUERIES, 4)
     expected = change((query @ key.mT).softmax(-1))
-    check(written, expected, query, key, value, kind=DenseReading)
+    check(written, expected, query, key, value, kind=DenseAttentionMap)
 
 
 @pytest.mark.parametrize("copied", [torch.Tensor.detach, torch.clone, torch.detach])
@@ -193,7 +193,7 @@ def test_a_draw_near_a_softmax_is_read_as_it_was_drawn():
 
     query, key, value = vectors(2, 2, QUERIES, 4)
     expected = drawn(query, key)
-    check(lambda q, k, v: drawn(q, k) @ v, expected, query, key, value, kind=DenseReading)
+    check(lambda q, k, v: drawn(q, k) @ v, expected, query, key, value, kind=DenseAttentionMap)
 
 
 def test_a_softmax_of_features_does_not_make_weights_of_what_follows():
@@ -287,7 +287,7 @@ def test_rows_that_a_model_empties_after_its_softmax_are_0():
 
     query, key, value = vectors(2, 2, QUERIES, 4)
     scores = (query @ key.mT).abs().masked_fill(hidden, -torch.inf)
-    check(written, scores.softmax(-1).nan_to_num(0.0), query, key, value, kind=DenseReading)
+    check(written, scores.softmax(-1).nan_to_num(0.0), query, key, value, kind=DenseAttentionMap)
 
 
 def test_a_softmax_may_name_its_axis_as_numpy_does():
@@ -304,7 +304,7 @@ def test_a_mask_with_more_queries_than_scores_is_read_with_all_of_them():
 
     query, key, value = vectors(2, 2, QUERIES, 4)
     scores = (query[:, :, :1] @ key.mT).masked_fill(HIDDEN, -torch.inf)
-    check(written, scores.softmax(-1), query, key, value, kind=DenseReading)
+    check(written, scores.softmax(-1), query, key, value, kind=DenseAttentionMap)
 
 
 def test_a_head_that_pays_negative_attention_is_seen_to_do_so():
@@ -313,8 +313,8 @@ def test_a_head_that_pays_negative_attention_is_seen_to_do_so():
 
     query, key, value = vectors(2, 2, QUERIES, 4)
     expected = -(query @ key.mT).softmax(-1)
-    reading = check(written, expected, query, key, value, kind=DenseReading)
-    assert reading.seen(0, QUERIES).all()
+    attention_map = check(written, expected, query, key, value, kind=DenseAttentionMap)
+    assert attention_map.allowed_rows(0, QUERIES).all()
 
 
 def test_a_batch_of_no_texts_passes_while_somebody_looks():
@@ -327,7 +327,7 @@ def test_a_batch_of_no_texts_passes_while_somebody_looks():
     model = Calling(written)
     with observe(model) as trace:
         assert model(*vectors(0, 2, QUERIES, 4)).shape == (0, 2, QUERIES, 4)
-    assert all(reading.shape[0] == 0 for reading in trace.calls(""))
+    assert all(attention_map.shape[0] == 0 for attention_map in trace.calls(""))
 
 
 @pytest.mark.parametrize("written", [False, True])
@@ -358,14 +358,14 @@ def test_texts_and_queries_may_be_one_axis_while_the_softmax_is_taken():
 
     query, key, value = torch.randn(3, 4, 8), *torch.randn(2, 3, 6, 8)
     expected = (query @ key.mT).masked_fill(torch.arange(6) == 5, -torch.inf).softmax(-1)
-    check(written, expected.unsqueeze(1), query, key, value, kind=DenseReading)
+    check(written, expected.unsqueeze(1), query, key, value, kind=DenseAttentionMap)
 
     def plain(query, key, value):
         weights = torch.bmm(query, key.mT).view(-1, 6).softmax(-1).view(3, -1, 6)
         return torch.bmm(weights, value)
 
     expected = (query @ key.mT).softmax(-1).unsqueeze(1)
-    check(plain, expected, query, key, value, kind=DenseReading)
+    check(plain, expected, query, key, value, kind=DenseAttentionMap)
     model = Calling(plain)
     with intervene(model, lambda weights, seen, layer: torch.ones_like(weights) / 6):
         changed = model(query, key, value)
@@ -381,7 +381,7 @@ def test_slots_need_not_be_the_last_axis():
 
     query, key, value = vectors(QUERIES, 2, 3, 4)
     expected = torch.einsum("ibnd,jbnd->bnij", query, key).div(2).softmax(-1)
-    check(written, expected, query, key, value, kind=DenseReading)
+    check(written, expected, query, key, value, kind=DenseAttentionMap)
 
 
 @pytest.mark.parametrize(
@@ -397,7 +397,7 @@ def test_the_logits_of_a_sink_may_be_cut_off_by_other_names(cut):
         lambda query, key, value: weights(query, key) @ value,
         weights(query, key),
         *(query, key, value),
-        kind=DenseReading,
+        kind=DenseAttentionMap,
     )
 
 

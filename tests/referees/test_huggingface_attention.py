@@ -12,7 +12,7 @@ from transformers import (
 )
 
 from attlas.patterns import both, causal, everywhere, window
-from attlas.recording import FactoredReading, intervene, observe, without
+from attlas.recording import FactoredAttentionMap, intervene, observe, without
 from support.minilm import minilm
 
 COMMON = {
@@ -105,13 +105,15 @@ def made(kind, name, settings, implementation):
         pytest.skip("this release of transformers computes it eagerly alone")
 
 
-def compared(trace, expected, real=None):
-    """That each reading has the weights of its layer; rows of padding say nothing."""
-    readings = [reading for layer in trace.layers for reading in trace.calls(layer)]
-    for reading, weights in zip(readings, expected, strict=True):
-        ours = reading.weights()
-        if real is not None and real.shape[1] == weights.shape[2]:
-            ours, weights = (part * real[:, None, :, None] for part in (ours, weights))
+def compared(trace, expected, token_mask=None):
+    """That each attention map has the weights of its layer; rows of padding say nothing."""
+    attention_maps = [
+        attention_map for layer in trace.layers for attention_map in trace.calls(layer)
+    ]
+    for attention_map, weights in zip(attention_maps, expected, strict=True):
+        ours = attention_map.weights()
+        if token_mask is not None and token_mask.shape[1] == weights.shape[2]:
+            ours, weights = (part * token_mask[:, None, :, None] for part in (ours, weights))
         torch.testing.assert_close(ours, weights, atol=1e-5, rtol=0)
 
 
@@ -119,9 +121,9 @@ def compared(trace, expected, real=None):
 def sentences():
     torch.manual_seed(1)
     ids = torch.randint(2, 90, (2, 9))
-    real = torch.ones_like(ids)
-    real[0, 6:] = 0
-    return {"input_ids": ids, "attention_mask": real}
+    token_mask = torch.ones_like(ids)
+    token_mask[0, 6:] = 0
+    return {"input_ids": ids, "attention_mask": token_mask}
 
 
 @pytest.mark.parametrize(("name", "implementation"), ONE_SIDED)
@@ -137,10 +139,12 @@ def test_one_sided_models_are_observed_as_they_compute(name, implementation, sen
         expected = referee(**sentences, output_attentions=True).attentions
     assert torch.equal(plain, seen)
     compared(trace, expected, sentences["attention_mask"])
-    assert {trace.relation(layer) for layer in trace.layers} == {"self"}
+    assert {trace.kind(layer) for layer in trace.layers} == {"self"}
     assert {trace.causal(layer) for layer in trace.layers} == {name in DECODERS}
     if implementation == "sdpa":
-        patterns = [reading.pattern for layer in trace.layers for reading in trace.calls(layer)]
+        patterns = [
+            attention_map.pattern for layer in trace.layers for attention_map in trace.calls(layer)
+        ]
         assert all(trace.calls(layer)[0].bias is None for layer in trace.layers)
         windowed = {"mistral": 2, "gemma3_text": 1}.get(name, 0)
         assert patterns.count(both(causal, window(3))) == windowed
@@ -165,7 +169,7 @@ def test_two_sided_models_are_observed_as_they_compute(name, implementation, sen
     inside = zip(expected.decoder_attentions, expected.cross_attentions, strict=True)
     decoder = [weights for pair in inside for weights in pair]
     compared(trace, [*expected.encoder_attentions, *decoder], sentences["attention_mask"])
-    relations = [trace.relation(layer) for layer in trace.layers]
+    relations = [trace.kind(layer) for layer in trace.layers]
     assert relations == ["self"] * 2 + ["self", "cross"] * 2
     causals = [trace.causal(layer) for layer in trace.layers]
     assert causals == [False] * 2 + [True, False] * 2
@@ -187,7 +191,7 @@ def test_a_generated_translation_is_one_map_a_layer(name, implementation, beams,
     for layer in trace.layers:
         if "encoder" in layer and "decoder" not in layer:
             assert trace[layer].shape == (2, 4, 9, 9)
-        elif trace.relation(layer) == "cross":
+        elif trace.kind(layer) == "cross":
             assert trace[layer].shape == (2 * beams, 4, steps, 9)
         else:
             assert trace[layer].shape == (2 * beams, 4, steps, steps)
@@ -206,18 +210,23 @@ def test_a_generated_text_is_one_map_a_layer(name, cache):
     model = made(AutoModelForCausalLM, name, DECODERS[name], "sdpa")
     torch.manual_seed(1)
     ids = torch.randint(3, 90, (2, 5))
-    real = torch.ones_like(ids)
-    real[0, :2] = 0
-    named = {"attention_mask": real, "max_new_tokens": 7, "min_new_tokens": 7, "do_sample": False}
+    token_mask = torch.ones_like(ids)
+    token_mask[0, :2] = 0
+    named = {
+        "attention_mask": token_mask,
+        "max_new_tokens": 7,
+        "min_new_tokens": 7,
+        "do_sample": False,
+    }
     with torch.no_grad():
         plain = model.generate(ids, **named, cache_implementation=cache)
         with observe(model) as trace:
             seen = model.generate(ids, **named, cache_implementation=cache)
         assert torch.equal(plain, seen)
-        real = torch.cat((real, torch.ones(2, 6, dtype=real.dtype)), 1)
+        token_mask = torch.cat((token_mask, torch.ones(2, 6, dtype=token_mask.dtype)), 1)
         with observe(model) as read:
-            positions = (real.cumsum(1) - 1).clamp(min=0)
-            model(seen[:, :-1], attention_mask=real, position_ids=positions)
+            positions = (token_mask.cumsum(1) - 1).clamp(min=0)
+            model(seen[:, :-1], attention_mask=token_mask, position_ids=positions)
     if cache == "static" and name in ("mistral", "gemma3_text"):
         return  # a window of its own, over which it writes: its steps stay apart
     for layer in trace.layers:
@@ -252,30 +261,30 @@ def test_a_text_generated_by_attention_written_out_is_one_map_a_layer(name, padd
     model = made(AutoModelForCausalLM, name, WRITERS[name], "eager")
     torch.manual_seed(1)
     ids = torch.randint(3, 90, (2, 5))
-    real = torch.ones_like(ids)
-    real[0, :padded] = 0
+    token_mask = torch.ones_like(ids)
+    token_mask[0, :padded] = 0
     named = {"max_new_tokens": 7, "min_new_tokens": 7, "num_beams": beams, "pad_token_id": 0}
-    named |= {"attention_mask": real, "do_sample": False, "num_return_sequences": beams}
+    named |= {"attention_mask": token_mask, "do_sample": False, "num_return_sequences": beams}
     with torch.no_grad():
         plain = model.generate(ids, **named)
         with observe(model) as trace:
             seen = model.generate(ids, **named)
         assert torch.equal(plain, seen)
-        real = torch.cat((real, torch.ones(2, 6, dtype=real.dtype)), 1)
+        token_mask = torch.cat((token_mask, torch.ones(2, 6, dtype=token_mask.dtype)), 1)
         expected = model(
             seen[:, :-1],
-            attention_mask=real.repeat_interleave(beams, 0),
+            attention_mask=token_mask.repeat_interleave(beams, 0),
             output_attentions=True,
             use_cache=False,
             **(
-                {"position_ids": (real.cumsum(1) - 1).clamp(min=0)}
+                {"position_ids": (token_mask.cumsum(1) - 1).clamp(min=0)}
                 if padded and name != "bloom"
                 else {}
             ),
         ).attentions
     assert len(trace.layers) == 2
     if beams == 1:
-        compared(trace, expected, real)
+        compared(trace, expected, token_mask)
     for layer in trace.layers:
         assert trace[layer].shape == (2 * beams, 4, 11, 11)
         assert trace.causal(layer)
@@ -290,8 +299,8 @@ def test_interventions_reach_every_kernel(sentences):
             with intervene(model, without(0, 3)):
                 changed.append(model(**sentences)[0])
         assert not torch.allclose(changed[-1], plain, atol=1e-3)
-    real = sentences["attention_mask"].bool()
-    torch.testing.assert_close(changed[0][real], changed[1][real], atol=1e-5, rtol=0)
+    token_mask = sentences["attention_mask"].bool()
+    torch.testing.assert_close(changed[0][token_mask], changed[1][token_mask], atol=1e-5, rtol=0)
 
 
 def test_a_real_llama_with_grouped_heads_is_observed_without_eager_attention(shared_data):
@@ -314,9 +323,9 @@ def test_a_real_llama_with_grouped_heads_is_observed_without_eager_attention(sha
         assert written.shape == (1, 70)
         compared(trace, referee(written[:, :-1], output_attentions=True).attentions)
     for layer in trace.layers:
-        reading = trace[layer]
-        assert isinstance(reading, FactoredReading)
-        assert reading.keys.shape[1] == 4
+        attention_map = trace[layer]
+        assert isinstance(attention_map, FactoredAttentionMap)
+        assert attention_map.keys.shape[1] == 4
 
 
 def test_a_real_bert_is_observed_without_eager_attention():
@@ -399,7 +408,7 @@ def test_a_beams_queries_of_the_source_go_with_the_hypothesis_that_asked(name, t
             output_attentions=True,
             use_cache=False,
         )
-    crossing = [layer for layer in trace.layers if trace.relation(layer) == "cross"]
+    crossing = [layer for layer in trace.layers if trace.kind(layer) == "cross"]
     assert len(crossing) == 2
     for layer, expected in zip(crossing, told.cross_attentions, strict=True):
         torch.testing.assert_close(trace[layer].weights(), expected, atol=1e-5, rtol=1e-4)

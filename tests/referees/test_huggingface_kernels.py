@@ -101,7 +101,7 @@ def test_another_thread_runs_the_kernel_unheard(kernel, sentences):
         with torch.no_grad():
             heard.append(model(sentences).logits)
 
-    with torch.no_grad(), observe(model, keep=5) as trace:
+    with torch.no_grad(), observe(model, last_calls=5) as trace:
         plain = model(sentences).logits
         other = threading.Thread(target=elsewhere)
         other.start()
@@ -126,15 +126,15 @@ def read(mask=None, queries=3, slots=5, **named):
     module = torch.nn.Module()
     module.is_causal = True
     call = InterfaceCall.of(module, query, keys, keys, mask, named)
-    return None if call is None else call.reading()
+    return None if call is None else call.attention_map()
 
 
 def test_a_mask_of_two_axes_is_padding_and_queries_are_the_newest():
     mask = torch.tensor([[1, 1, 1, 1, 1], [0, 0, 1, 1, 1]])
-    reading = read(mask)
-    assert (reading.pattern, reading.first) == (causal, 2)
-    assert torch.equal(reading.real, mask.bool())
-    assert read(torch.ones(2, 9)).real is None
+    attention_map = read(mask)
+    assert (attention_map.pattern, attention_map.query_offset) == (causal, 2)
+    assert torch.equal(attention_map.token_mask, mask.bool())
+    assert read(torch.ones(2, 9)).token_mask is None
 
 
 def test_a_sliding_window_holds_so_many_slots_with_the_querys_own():
@@ -146,9 +146,9 @@ def test_a_sliding_window_holds_so_many_slots_with_the_querys_own():
 
 def test_caps_scales_and_biases_are_taken_over():
     bias = torch.randn(1, 4, 3, 5)
-    reading = read(scaling=0.3, softcap=20.0, position_bias=bias)
-    assert (reading.scale, reading.softcap) == (0.3, 20.0)
-    assert torch.equal(reading.bias, bias)
+    attention_map = read(scaling=0.3, softcap=20.0, position_bias=bias)
+    assert (attention_map.scale, attention_map.softcap) == (0.3, 20.0)
+    assert torch.equal(attention_map.bias, bias)
     mask = torch.ones(1, 1, 3, 5, dtype=torch.bool).tril(2)
     both_ = read(mask, position_bias=bias)
     assert torch.equal(both_.bias, torch.where(mask, bias, -torch.inf))

@@ -7,9 +7,9 @@ import torch
 from torch import Tensor, nn
 from transformers import LlamaConfig, LlamaModel
 
-from attlas.models.transformer.block import Encoder, EncoderLayer
+from attlas.models.transformer.block import EncoderLayer, TransformerEncoder
 from attlas.models.transformer.config import BlockConfig
-from attlas.models.transformer.factory import encoder_of
+from attlas.models.transformer.factory import build_encoder
 from attlas.patterns import causal
 
 WIDTH, HEADS, LAYERS = 24, 3, 2
@@ -24,43 +24,45 @@ def in_halves(of_pairs: Tensor) -> Tensor:
     return apart.transpose(1, 2).reshape(of_pairs.shape)
 
 
-def pairs(ours: Encoder, theirs: LlamaModel) -> Iterator[tuple[nn.Parameter, nn.Parameter, bool]]:
+def pairs(
+    ours: TransformerEncoder, theirs: LlamaModel
+) -> Iterator[tuple[nn.Parameter, nn.Parameter, bool]]:
     """Each parameter beside its twin, and whether its rows are ordered otherwise."""
     assert ours.norm is not None
     yield ours.norm.weight, theirs.norm.weight, False
     for own, layer in zip(ours.layers, theirs.layers, strict=True):
         assert isinstance(own, EncoderLayer)
-        looking, thinking = own.self_attention, own.feedforward
+        looking, thinking = own.self_attention, own.feed_forward
         assert thinking.gate is not None
-        yield looking.of_query.weight, layer.self_attn.q_proj.weight, True
-        yield looking.of_key.weight, layer.self_attn.k_proj.weight, True
-        yield looking.of_value.weight, layer.self_attn.v_proj.weight, False
-        yield looking.of_heads.weight, layer.self_attn.o_proj.weight, False
+        yield looking.q_proj.weight, layer.self_attn.q_proj.weight, True
+        yield looking.k_proj.weight, layer.self_attn.k_proj.weight, True
+        yield looking.v_proj.weight, layer.self_attn.v_proj.weight, False
+        yield looking.out_proj.weight, layer.self_attn.o_proj.weight, False
         yield thinking.inner.weight, layer.mlp.gate_proj.weight, False
         yield thinking.gate.weight, layer.mlp.up_proj.weight, False
         yield thinking.outer.weight, layer.mlp.down_proj.weight, False
         yield own.around_self_attention.norm.weight, layer.input_layernorm.weight, False
-        yield own.around_feedforward.norm.weight, layer.post_attention_layernorm.weight, False
+        yield own.around_feed_forward.norm.weight, layer.post_attention_layernorm.weight, False
 
 
-@pytest.mark.parametrize("key_heads", [3, 1])
+@pytest.mark.parametrize("num_kv_heads", [3, 1])
 @pytest.mark.parametrize("lengths", [(7, 5, 1), (9, 9)])
 def test_what_comes_out_and_every_gradient_are_those_of_llama(
-    key_heads: int, lengths: tuple[int, ...]
+    num_kv_heads: int, lengths: tuple[int, ...]
 ) -> None:
     torch.manual_seed(2)
     config = BlockConfig(
-        width=WIDTH, heads=HEADS, key_heads=key_heads, feedforward=40, positions="rotary",
-        norm="rms", activation="swiglu", bias=False, dropout=0.0,
+        embed_dim=WIDTH, num_heads=HEADS, num_kv_heads=num_kv_heads, ffn_dim=40, positions="rotary",
+        norm_type="rms", activation="swiglu", bias=False, dropout=0.0,
     )  # fmt: skip
-    ours = encoder_of(config, [causal] * LAYERS)
+    ours = build_encoder(config, [causal] * LAYERS)
     theirs = LlamaModel(
         LlamaConfig(
             vocab_size=5,
             hidden_size=WIDTH,
             num_attention_heads=HEADS,
             intermediate_size=40,
-            num_key_value_heads=key_heads,
+            num_key_value_heads=num_kv_heads,
             num_hidden_layers=LAYERS,
             rms_norm_eps=1e-6,
             attn_implementation="eager",
@@ -73,10 +75,10 @@ def test_what_comes_out_and_every_gradient_are_those_of_llama(
             own.add_(torch.empty_like(own).uniform_(-0.3, 0.3))
             other.copy_(in_halves(own) if reordered else own)
     x = torch.randn(len(lengths), max(lengths), WIDTH)
-    real = torch.arange(max(lengths)) < torch.tensor(lengths).unsqueeze(1)
-    found = ours(x, None if bool(real.all()) else real)[real]
-    known = theirs(inputs_embeds=x, attention_mask=real.long(), use_cache=False)
-    wanted = known.last_hidden_state[real]
+    token_mask = torch.arange(max(lengths)) < torch.tensor(lengths).unsqueeze(1)
+    found = ours(x, None if bool(token_mask.all()) else token_mask)[token_mask]
+    known = theirs(inputs_embeds=x, attention_mask=token_mask.long(), use_cache=False)
+    wanted = known.last_hidden_state[token_mask]
     torch.testing.assert_close(found, wanted, rtol=1e-4, atol=1e-5)
     mine = torch.autograd.grad(found.sin().sum(), [own for own, _, _ in both])
     others = torch.autograd.grad(wanted.sin().sum(), [other for _, other, _ in both])

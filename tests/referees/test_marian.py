@@ -38,16 +38,16 @@ class Halves(nn.Module):
         super().__init__()
         self.embedding = embedding
 
-    def forward(self, embedded: Tensor, first: int = 0) -> Tensor:
-        return embedded + self.embedding.weight[first : first + embedded.shape[1]]
+    def forward(self, embedded: Tensor, offset: int = 0) -> Tensor:
+        return embedded + self.embedding.weight[offset : offset + embedded.shape[1]]
 
 
 @torch.no_grad()
 def ours(marian: MarianMTModel) -> Transformer:
     """Our Transformer with Marian's weights."""
     config = TransformerConfig(
-        width=24, heads=3, feedforward=40, encoder_layers=2, decoder_layers=3,
-        placement="post", dropout=0.0, tied_source=True,
+        embed_dim=24, num_heads=3, ffn_dim=40, encoder_layers=2, decoder_layers=3,
+        norm="post", dropout=0.0, tie_source=True,
     )  # fmt: skip
     model = build(config, SIZE, SIZE).double().eval()
     assert isinstance(model, Transformer)
@@ -60,9 +60,9 @@ def ours(marian: MarianMTModel) -> Transformer:
         for own, layer in zip(mine.layers, other.layers, strict=True):
             attend(own.self_attention, layer.self_attn)
             copy(own.around_self_attention.norm, layer.self_attn_layer_norm)
-            copy(own.feedforward.inner, layer.fc1)
-            copy(own.feedforward.outer, layer.fc2)
-            copy(own.around_feedforward.norm, layer.final_layer_norm)
+            copy(own.feed_forward.inner, layer.fc1)
+            copy(own.feed_forward.outer, layer.fc2)
+            copy(own.around_feed_forward.norm, layer.final_layer_norm)
             if mine is model.decoder:
                 attend(own.cross_attention, layer.encoder_attn)
                 copy(own.around_cross_attention.norm, layer.encoder_attn_layer_norm)
@@ -76,10 +76,10 @@ def copy(mine: nn.Module, other: nn.Module) -> None:
 
 
 def attend(mine: Any, other: Any) -> None:
-    copy(mine.of_query, other.q_proj)
-    copy(mine.of_key, other.k_proj)
-    copy(mine.of_value, other.v_proj)
-    copy(mine.of_heads, other.out_proj)
+    copy(mine.q_proj, other.q_proj)
+    copy(mine.k_proj, other.k_proj)
+    copy(mine.v_proj, other.v_proj)
+    copy(mine.out_proj, other.out_proj)
 
 
 @pytest.fixture(scope="module")
@@ -91,27 +91,27 @@ def pair() -> tuple[Transformer, MarianMTModel]:
 @pytest.fixture
 def batch() -> tuple[Tensor, Tensor]:
     torch.manual_seed(0)
-    real = torch.arange(7) < torch.tensor([7, 4, 2, 1]).unsqueeze(1)
-    source = torch.randint(4, SIZE, real.shape) * real
-    source[torch.arange(4), real.sum(1) - 1] = END
-    return source, real
+    token_mask = torch.arange(7) < torch.tensor([7, 4, 2, 1]).unsqueeze(1)
+    source = torch.randint(4, SIZE, token_mask.shape) * token_mask
+    source[torch.arange(4), token_mask.sum(1) - 1] = END
+    return source, token_mask
 
 
 def test_the_logits_are_marians(pair, batch) -> None:
     mine, marian = pair
-    source, real = batch
+    source, token_mask = batch
     target = torch.cat([torch.full((4, 1), 2), torch.randint(4, SIZE, (4, 5))], dim=1)
-    wanted = marian(source, attention_mask=real.long(), decoder_input_ids=target).logits
-    torch.testing.assert_close(mine(source, real, target), wanted, rtol=1e-9, atol=1e-9)
+    wanted = marian(source, attention_mask=token_mask.long(), decoder_input_ids=target).logits
+    torch.testing.assert_close(mine(source, token_mask, target), wanted, rtol=1e-9, atol=1e-9)
 
 
 def test_greedy_search_finds_what_marian_generates(pair, batch) -> None:
     mine, marian = pair
-    source, real = batch
-    config = DecodingConfig(method="greedy", max_length_factor=0.0, max_length_constant=12)
-    found = [tuple(best.tokens) for (best,) in decode(mine, source, real, config)]
+    source, token_mask = batch
+    config = DecodingConfig(method="greedy", max_len_a=0.0, max_len_b=12)
+    found = [tuple(best.tokens) for (best,) in decode(mine, source, token_mask, config)]
     generated = marian.generate(
-        source, attention_mask=real.long(), max_new_tokens=12, do_sample=False, num_beams=1,
+        source, attention_mask=token_mask.long(), max_new_tokens=12, do_sample=False, num_beams=1,
         bad_words_ids=[[PAD], [2]],
     )  # fmt: skip
     rows = generated[:, 1:].tolist()

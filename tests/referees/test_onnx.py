@@ -3,7 +3,7 @@
 The cases are the ONNX project's own (Apache-2.0), with its reference results. All of them apply;
 where the operator says a thing in other words than attlas, `read` translates:
 
-- heads side by side in the width (3 axes) are split first, as `MultiHead` does;
+- heads side by side in the width (3 axes) are split first, as `MultiheadAttention` does;
 - a float mask is a `bias`, a bool mask a `mask`, of which 3 axes are heads, queries and slots; a
   mask shorter than the slots hides the rest;
 - past and new keys are a `Memory` and what extends it; the result is the operator's present;
@@ -28,7 +28,7 @@ import torch
 from torch import Tensor
 
 from attlas.layers import attend, attend_with_weights
-from attlas.ops.cache import Memory
+from attlas.ops.cache import KeyValueCache
 from attlas.patterns import Pattern, both, causal, everywhere, window
 from attlas.reference import softmax
 
@@ -81,17 +81,17 @@ class Case:
         return cls(entry["name"], attributes, tensors, tolerance)
 
     @property
-    def memory(self) -> Memory:
+    def memory(self) -> KeyValueCache:
         """The present: the past, if there is one, and the new keys and values."""
-        new = Memory(self.tensors["K"], self.tensors["V"])
+        new = KeyValueCache(self.tensors["K"], self.tensors["V"])
         if "past_key" not in self.tensors:
             return new
-        return Memory(self.tensors["past_key"], self.tensors["past_value"]).extend(new)
+        return KeyValueCache(self.tensors["past_key"], self.tensors["past_value"]).append(new)
 
     @property
-    def real(self) -> Tensor | None:
+    def token_mask(self) -> Tensor | None:
         counts = self.tensors.get("nonpad_kv_seqlen")
-        return None if counts is None else torch.arange(self.memory.slots) < counts[:, None]
+        return None if counts is None else torch.arange(self.memory.num_keys) < counts[:, None]
 
     @property
     def firsts(self) -> list[int]:
@@ -99,7 +99,7 @@ class Case:
         batch, _, queries, _ = self.tensors["Q"].shape
         if "nonpad_kv_seqlen" in self.tensors:
             return [int(count) - queries for count in self.tensors["nonpad_kv_seqlen"]]
-        return [self.memory.slots - self.tensors["K"].shape[2]] * batch
+        return [self.memory.num_keys - self.tensors["K"].shape[2]] * batch
 
     @property
     def pattern(self) -> Pattern:
@@ -113,15 +113,15 @@ class Case:
         """The options of `attend` for one batch row; rows differ in their first position."""
         options = {"scale": self.attributes.get("scale"), "softcap": self.attributes.get("softcap")}
         options |= {"pattern": self.pattern, "first": self.firsts[row]}
-        if self.real is not None:
-            options["real"] = self.real[row, None]
+        if self.token_mask is not None:
+            options["token_mask"] = self.token_mask[row, None]
         if (pairs := self._pairs()) is not None:
             name = "mask" if pairs.dtype == torch.bool else "bias"
             options[name] = pairs if pairs.ndim < 4 or len(pairs) == 1 else pairs[row, None]
         if "right_window_size" in self.attributes:
             assert "mask" not in options
             position = torch.arange(self.tensors["Q"].shape[2])[:, None] + self.firsts[row]
-            ahead = torch.arange(self.memory.slots) - position
+            ahead = torch.arange(self.memory.num_keys) - position
             left, right = (self.attributes[f"{side}_window_size"] for side in ("left", "right"))
             options["mask"] = (-left <= ahead) & (ahead <= right)
         return options
@@ -131,7 +131,7 @@ class Case:
         if pairs is None:
             return None
         pairs = pairs[None] if pairs.ndim == 3 else pairs
-        missing = self.memory.slots - pairs.shape[-1]
+        missing = self.memory.num_keys - pairs.shape[-1]
         hidden = False if pairs.dtype == torch.bool else -float("inf")
         return torch.nn.functional.pad(pairs, (0, missing), value=hidden)
 
@@ -206,7 +206,7 @@ def test_the_weights_agree_or_follow_from_the_scores(case):
             scores = options["softcap"] * np.tanh(scores / options["softcap"])
         if mode < 2 and "bias" in options:
             scores = scores + options["bias"].numpy()
-        assert not {"mask", "real"} & set(options)
+        assert not {"mask", "token_mask"} & set(options)
         assert options["pattern"] == everywhere
         for head, of_head in enumerate(scores.reshape(weights.shape[1:])):
             finished = torch.from_numpy(softmax(of_head)).to(weights.dtype)

@@ -12,15 +12,15 @@ from torch import nn
 
 from attlas import reference
 from attlas.layers import (
-    Additive,
-    Concat,
-    Dot,
-    General,
-    LocalMonotonic,
-    LocalPredictive,
-    MultiHead,
+    AdditiveAttention,
+    ConcatAttention,
+    DotAttention,
+    GeneralAttention,
+    LocalMonotonicAttention,
+    LocalPredictiveAttention,
+    MultiheadAttention,
     RotaryPositions,
-    ScaledDotProduct,
+    ScaledDotProductAttention,
     SinusoidalPositions,
 )
 from attlas.patterns import both, causal, either, everywhere, landmarks, strided, window
@@ -44,7 +44,7 @@ def close(ours, theirs):
 
 
 @st.composite
-def questions(draw, query_width, source_width):
+def questions(draw, query_dim, key_dim):
     """(query, source, real, pattern, first, seed) of a batch, padding anywhere."""
     batch, queries, slots = (
         draw(st.integers(1, 3)),
@@ -53,11 +53,14 @@ def questions(draw, query_width, source_width):
     )
     seed = draw(st.integers(0, 2**20))
     noise = torch.Generator().manual_seed(seed)
-    query = torch.randn(batch, queries, query_width, dtype=torch.float64, generator=noise)
-    source = torch.randn(batch, slots, source_width, dtype=torch.float64, generator=noise)
-    real = torch.rand(batch, slots, generator=noise) < draw(st.sampled_from([1.0, 0.6]))
-    pattern, first = draw(st.sampled_from(PATTERNS)), draw(st.none() | st.integers(-1, slots + 1))
-    return query, source, real, pattern, first, seed
+    query = torch.randn(batch, queries, query_dim, dtype=torch.float64, generator=noise)
+    source = torch.randn(batch, slots, key_dim, dtype=torch.float64, generator=noise)
+    token_mask = torch.rand(batch, slots, generator=noise) < draw(st.sampled_from([1.0, 0.6]))
+    pattern, query_offset = (
+        draw(st.sampled_from(PATTERNS)),
+        draw(st.none() | st.integers(-1, slots + 1)),
+    )
+    return query, source, token_mask, pattern, query_offset, seed
 
 
 def drawn(attention, seed):
@@ -70,14 +73,14 @@ def drawn(attention, seed):
 
 def agree(attention, question, read):
     """Hold every row of the batch against `read(queries, sentence, mask, first)`."""
-    query, source, real, pattern, first, _ = question
-    memory = attention.remember(source, real)
-    contexts = attention(query, memory, first)
-    weights = attention.weigh(query, memory, first)
+    query, source, token_mask, pattern, query_offset, _ = question
+    memory = attention.project_kv(source, token_mask)
+    contexts = attention(query, memory, query_offset)
+    weights = attention.attention_weights(query, memory, query_offset)
     queries, slots = query.shape[1], source.shape[1]
-    mask = values(pattern.mask(queries, slots, first))
-    start = slots - queries if first is None else first
-    for row, tokens in enumerate(values(real)):
+    mask = values(pattern.mask(queries, slots, query_offset))
+    start = slots - queries if query_offset is None else query_offset
+    for row, tokens in enumerate(values(token_mask)):
         sentence = values(source[row])[tokens]
         context, of_tokens = read(values(query[row]), sentence, mask[:, tokens], start)
         close(contexts[row], context)
@@ -88,16 +91,16 @@ def agree(attention, question, read):
 
 @given(question=questions(3, 2))
 def test_additive(question):
-    attention = drawn(Additive(3, 2, 4, pattern=question[3]), question[-1])
-    W_a, U_a = values(attention.of_query.weight), values(attention.of_key.weight)
-    v_a = values(attention.energy.weight)[0]
+    attention = drawn(AdditiveAttention(3, 2, 4, pattern=question[3]), question[-1])
+    W_a, U_a = values(attention.q_proj.weight), values(attention.k_proj.weight)
+    v_a = values(attention.score_proj.weight)[0]
     agree(attention, question, lambda s, h, mask, _: reference.additive(s, h, W_a, U_a, v_a, mask))
 
 
 @given(question=questions(3, 3))
 def test_dot(question):
     agree(
-        Dot(pattern=question[3]),
+        DotAttention(pattern=question[3]),
         question,
         lambda h_t, h_s, mask, _: reference.global_attention(reference.dot(h_t, h_s), h_s, mask),
     )
@@ -105,8 +108,8 @@ def test_dot(question):
 
 @given(question=questions(3, 2))
 def test_general(question):
-    attention = drawn(General(3, 2, pattern=question[3]), question[-1])
-    W_a = values(attention.of_key.weight)
+    attention = drawn(GeneralAttention(3, 2, pattern=question[3]), question[-1])
+    W_a = values(attention.k_proj.weight)
     agree(
         attention,
         question,
@@ -118,10 +121,10 @@ def test_general(question):
 
 @given(question=questions(3, 2))
 def test_concat(question):
-    attention = drawn(Concat(3, 2, 4, pattern=question[3]), question[-1])
-    W_a, v_a = values(attention.of_pair.weight), values(attention.energy.weight)[0]
+    attention = drawn(ConcatAttention(3, 2, 4, pattern=question[3]), question[-1])
+    W_a, v_a = values(attention.pair_proj.weight), values(attention.score_proj.weight)[0]
 
-    def read(h_t, h_s, mask, first):
+    def read(h_t, h_s, mask, query_offset):
         score = np.zeros((len(h_t), 0)) if len(h_s) == 0 else reference.concat(h_t, h_s, W_a, v_a)
         return reference.global_attention(score, h_s, mask)
 
@@ -130,22 +133,22 @@ def test_concat(question):
 
 @given(question=questions(3, 3), radius=st.integers(1, 3))
 def test_local_m(question, radius):
-    attention = LocalMonotonic(Dot(pattern=question[3]), radius)
+    attention = LocalMonotonicAttention(DotAttention(pattern=question[3]), radius)
 
-    def read(h_t, h_s, mask, first):
-        return reference.local_monotonic(reference.dot(h_t, h_s), h_s, radius, first, mask)
+    def read(h_t, h_s, mask, query_offset):
+        return reference.local_monotonic(reference.dot(h_t, h_s), h_s, radius, query_offset, mask)
 
     agree(attention, question, read)
 
 
 @given(question=questions(3, 2), radius=st.integers(1, 3))
 def test_local_p_is_the_papers_divided_by_its_sum(question, radius):
-    inner = General(3, 2, pattern=question[3])
-    attention = drawn(LocalPredictive(inner, radius, 3, 4), question[-1])
-    W_a = values(attention.inner.of_key.weight)
-    W_p, v_p = values(attention.of_query.weight), values(attention.of_position.weight)[0]
+    inner = GeneralAttention(3, 2, pattern=question[3])
+    attention = drawn(LocalPredictiveAttention(inner, radius, 3, 4), question[-1])
+    W_a = values(attention.inner.k_proj.weight)
+    W_p, v_p = values(attention.q_proj.weight), values(attention.position_proj.weight)[0]
 
-    def read(h_t, h_s, mask, first):
+    def read(h_t, h_s, mask, query_offset):
         p = reference.predicted_positions(h_t, len(h_s), W_p, v_p)
         score = reference.general(h_t, h_s, W_a)
         _, a = reference.local_predictive(score, h_s, radius, p, mask)
@@ -159,7 +162,7 @@ def test_local_p_is_the_papers_divided_by_its_sum(question, radius):
 @given(question=questions(3, 3))
 def test_scaled_dot_product(question):
     agree(
-        ScaledDotProduct(pattern=question[3]),
+        ScaledDotProductAttention(pattern=question[3]),
         question,
         lambda Q, K, mask, _: reference.scaled_dot_product(Q, K, K, mask),
     )
@@ -177,27 +180,27 @@ def with_one(x):
 
 @given(
     question=questions(4, 3),
-    key_heads=st.integers(1, 2),
+    num_kv_heads=st.integers(1, 2),
     sharing=st.integers(1, 2),
-    value_width=st.integers(1, 3),
+    value_dim=st.integers(1, 3),
 )
-def test_multi_head(question, key_heads, sharing, value_width):
-    heads = key_heads * sharing
-    attention = MultiHead(
+def test_multi_head(question, num_kv_heads, sharing, value_dim):
+    heads = num_kv_heads * sharing
+    attention = MultiheadAttention(
         4,
         heads,
-        source_width=3,
-        key_heads=key_heads,
-        head_width=2,
-        value_width=value_width,
+        key_dim=3,
+        num_kv_heads=num_kv_heads,
+        head_dim=2,
+        value_dim=value_dim,
         pattern=question[3],
     )
     attention = drawn(attention, question[-1])
-    W_Q = projections(attention.of_query, heads)
-    W_K, W_V = (projections(of, key_heads) for of in (attention.of_key, attention.of_value))
-    W_O, b_O = values(attention.of_heads.weight).T, values(attention.of_heads.bias)
+    W_Q = projections(attention.q_proj, heads)
+    W_K, W_V = (projections(of, num_kv_heads) for of in (attention.k_proj, attention.v_proj))
+    W_O, b_O = values(attention.out_proj.weight).T, values(attention.out_proj.bias)
 
-    def read(Q, K, mask, first):
+    def read(Q, K, mask, query_offset):
         Q, K = with_one(Q), with_one(K)
         context, weights = reference.multi_head(Q, K, K, W_Q, W_K, W_V, W_O, mask)
         return context + b_O, weights
@@ -207,16 +210,16 @@ def test_multi_head(question, key_heads, sharing, value_width):
 
 @given(question=questions(4, 4))
 def test_rotary_multi_head(question):
-    query, source, real, pattern, first, seed = question
-    attention = MultiHead(4, 2, positions=RotaryPositions(2), pattern=pattern)
+    query, source, token_mask, pattern, query_offset, seed = question
+    attention = MultiheadAttention(4, 2, positions=RotaryPositions(2), pattern=pattern)
     attention = drawn(attention, seed)
-    memory = attention.remember(source, real)
-    weights = attention.weigh(query, memory, first)
+    memory = attention.project_kv(source, token_mask)
+    weights = attention.attention_weights(query, memory, query_offset)
     queries, slots = query.shape[1], source.shape[1]
-    start = slots - queries if first is None else first
-    mask = values(pattern.mask(queries, slots, first))
-    W_Q, W_K = (projections(of, 2) for of in (attention.of_query, attention.of_key))
-    for row, tokens in enumerate(values(real)):
+    start = slots - queries if query_offset is None else query_offset
+    mask = values(pattern.mask(queries, slots, query_offset))
+    W_Q, W_K = (projections(of, 2) for of in (attention.q_proj, attention.k_proj))
+    for row, tokens in enumerate(values(token_mask)):
         Q, K = with_one(values(query[row])), with_one(values(source[row]))
         for head in range(2):
             # Padding stands somewhere too: it is masked here, not left out.

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import nn
 
-from attlas.layers import MultiHead, attend
+from attlas.layers import MultiheadAttention, attend
 from attlas.patterns import causal, everywhere
 from attlas.recording import observe
 from attlas.reference import layer_norm
@@ -27,18 +27,18 @@ def padded(batch, slots, lengths):
     return torch.arange(slots) < torch.tensor([1 + n % slots for n in lengths[:batch]])[:, None]
 
 
-def twins(width, heads, source_width, bias, pattern=everywhere):
+def twins(width, heads, key_dim, bias, pattern=everywhere):
     """torch's multi-head attention and ours, with the same parameters."""
     theirs = nn.MultiheadAttention(
         width,
         heads,
         bias=bias,
-        kdim=source_width,
-        vdim=source_width,
+        kdim=key_dim,
+        vdim=key_dim,
         batch_first=True,
         dtype=torch.float64,
     )
-    ours = MultiHead(width, heads, source_width=source_width, bias=bias, pattern=pattern).double()
+    ours = MultiheadAttention(width, heads, key_dim=key_dim, bias=bias, pattern=pattern).double()
     if theirs.in_proj_weight is None:
         projections = [theirs.q_proj_weight, theirs.k_proj_weight, theirs.v_proj_weight]
     else:
@@ -49,15 +49,15 @@ def twins(width, heads, source_width, bias, pattern=everywhere):
             nn.init.normal_(theirs.out_proj.bias)
             for linear, values in zip(_linears(ours), theirs.in_proj_bias.chunk(3), strict=True):
                 linear.bias.copy_(values)
-            ours.of_heads.bias.copy_(theirs.out_proj.bias)
+            ours.out_proj.bias.copy_(theirs.out_proj.bias)
         for linear, values in zip(_linears(ours), projections, strict=True):
             linear.weight.copy_(values)
-        ours.of_heads.weight.copy_(theirs.out_proj.weight)
+        ours.out_proj.weight.copy_(theirs.out_proj.weight)
     return ours, theirs
 
 
 def _linears(attention):
-    return attention.of_query, attention.of_key, attention.of_value
+    return attention.q_proj, attention.k_proj, attention.v_proj
 
 
 @given(
@@ -66,26 +66,26 @@ def _linears(attention):
     queries=sizes,
     slots=sizes,
     heads=st.sampled_from([1, 2, 4]),
-    source_width=st.sampled_from([4, 6]),
+    key_dim=st.sampled_from([4, 6]),
     bias=st.booleans(),
     lengths=st.lists(st.integers(0, 4), min_size=3, max_size=3),
 )
 def test_cross_attention_agrees_with_torchs_multihead(
-    seed, batch, queries, slots, heads, source_width, bias, lengths
+    seed, batch, queries, slots, heads, key_dim, bias, lengths
 ):
-    ours, theirs = twins(4, heads, source_width, bias)
-    query, source = noise(seed, batch, queries, 4), noise(seed + 1, batch, slots, source_width)
-    real = padded(batch, slots, lengths)
+    ours, theirs = twins(4, heads, key_dim, bias)
+    query, source = noise(seed, batch, queries, 4), noise(seed + 1, batch, slots, key_dim)
+    token_mask = padded(batch, slots, lengths)
     context, weights = theirs(
-        query, source, source, key_padding_mask=~real, average_attn_weights=False
+        query, source, source, key_padding_mask=~token_mask, average_attn_weights=False
     )
-    memory = ours.remember(source, real)
+    memory = ours.project_kv(source, token_mask)
     close(ours(query, memory), context)
-    close(ours.weigh(query, memory), weights)
+    close(ours.attention_weights(query, memory), weights)
     # need_weights = False runs torch's fused path; by default it averages over the heads.
-    fast, _ = theirs(query, source, source, key_padding_mask=~real, need_weights=False)
+    fast, _ = theirs(query, source, source, key_padding_mask=~token_mask, need_weights=False)
     close(ours(query, memory), fast)
-    _, averaged = theirs(query, source, source, key_padding_mask=~real)
+    _, averaged = theirs(query, source, source, key_padding_mask=~token_mask)
     with observe(ours) as trace:
         ours(query, memory)
     close(trace[""].weights().mean(1), averaged)
@@ -99,9 +99,9 @@ def test_causal_self_attention_agrees_with_torchs_multihead(seed, batch, length,
     context, weights = theirs(
         source, source, source, attn_mask=ahead, is_causal=True, average_attn_weights=False
     )
-    memory = ours.remember(source)
+    memory = ours.project_kv(source)
     close(ours(source, memory), context)
-    close(ours.weigh(source, memory), weights)
+    close(ours.attention_weights(source, memory), weights)
 
 
 @given(seed=st.integers(0, 2**20), batch=st.integers(1, 3), queries=sizes, slots=sizes)
@@ -110,8 +110,8 @@ def test_gradients_agree_with_torchs_multihead(seed, batch, queries, slots):
     query, source = noise(seed, batch, queries, 4), noise(seed + 1, batch, slots, 4)
     query.requires_grad_(), source.requires_grad_()
     of_ours = torch.autograd.grad(
-        ours(query, ours.remember(source)).square().sum(),
-        [query, source, ours.of_query.weight, ours.of_key.weight, ours.of_value.weight],
+        ours(query, ours.project_kv(source)).square().sum(),
+        [query, source, ours.q_proj.weight, ours.k_proj.weight, ours.v_proj.weight],
     )
     of_theirs = torch.autograd.grad(
         theirs(query, source, source, need_weights=False)[0].square().sum(),
@@ -124,7 +124,7 @@ def test_gradients_agree_with_torchs_multihead(seed, batch, queries, slots):
 @given(
     seed=st.integers(0, 2**20),
     batch=st.integers(1, 3),
-    key_heads=st.integers(1, 2),
+    num_kv_heads=st.integers(1, 2),
     sharing=st.integers(1, 3),
     queries=sizes,
     slots=sizes,
@@ -132,13 +132,13 @@ def test_gradients_agree_with_torchs_multihead(seed, batch, queries, slots):
     masked=st.sampled_from([None, "bool", "float"]),
 )
 def test_attend_agrees_with_torchs_function(
-    seed, batch, key_heads, sharing, queries, slots, scale, masked
+    seed, batch, num_kv_heads, sharing, queries, slots, scale, masked
 ):
-    heads = key_heads * sharing
+    heads = num_kv_heads * sharing
     query = noise(seed, batch, heads, queries, 3)
     key, value = (
-        noise(seed + 1, batch, key_heads, slots, 3),
-        noise(seed + 2, batch, key_heads, slots, 2),
+        noise(seed + 1, batch, num_kv_heads, slots, 3),
+        noise(seed + 2, batch, num_kv_heads, slots, 2),
     )
     added = noise(seed + 3, batch, heads, queries, slots)
     mask = (added > -0.5) | (torch.arange(slots) == 0)  # torch gives NaN where nothing is seen
@@ -156,7 +156,7 @@ def test_attend_agrees_with_torchs_function(
 def test_torchs_causal_is_ours_with_first_zero(seed, queries, slots):
     query, source = noise(seed, 1, 2, queries, 3), noise(seed + 1, 1, 2, slots, 3)
     close(
-        attend(query, source, source, pattern=causal, first=0),
+        attend(query, source, source, pattern=causal, query_offset=0),
         F.scaled_dot_product_attention(query, source, source, is_causal=True),
     )
 

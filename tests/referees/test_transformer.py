@@ -24,17 +24,17 @@ def pairs(ours: Transformer, theirs: nn.Transformer) -> Iterator[Pair]:
             yield from alike(mine.norm, other.norm)
         for own, layer in zip(mine.layers, other.layers, strict=True):
             attentions = [(own.self_attention, layer.self_attn)]
-            norms = [own.around_self_attention.norm, own.around_feedforward.norm]
+            norms = [own.around_self_attention.norm, own.around_feed_forward.norm]
             if mine is ours.decoder:
                 attentions.append((own.cross_attention, layer.multihead_attn))
                 norms.insert(1, own.around_cross_attention.norm)
             for looking, theirs_ in attentions:
-                for third, part in enumerate((looking.of_query, looking.of_key, looking.of_value)):
+                for third, part in enumerate((looking.q_proj, looking.k_proj, looking.v_proj)):
                     yield part.weight, theirs_.in_proj_weight, third
                     yield part.bias, theirs_.in_proj_bias, third
-                yield from alike(looking.of_heads, theirs_.out_proj)
-            yield from alike(own.feedforward.inner, layer.linear1)
-            yield from alike(own.feedforward.outer, layer.linear2)
+                yield from alike(looking.out_proj, theirs_.out_proj)
+            yield from alike(own.feed_forward.inner, layer.linear1)
+            yield from alike(own.feed_forward.outer, layer.linear2)
             for number, norm in enumerate(norms, start=1):
                 yield from alike(norm, getattr(layer, f"norm{number}"))
 
@@ -47,18 +47,18 @@ def part_of(theirs: Tensor, third: int | None) -> Tensor:
 def copied(ours: Transformer, config: TransformerConfig) -> nn.Transformer:
     """torch's Transformer with our weights."""
     theirs = nn.Transformer(
-        config.width,
-        config.heads,
+        config.embed_dim,
+        config.num_heads,
         config.encoder_layers,
         config.decoder_layers,
-        config.feedforward,
+        config.ffn_dim,
         0.0,
         config.activation,
         batch_first=True,
-        norm_first=config.placement == "pre",
+        norm_first=config.norm == "pre",
         dtype=torch.float64,
     )
-    if config.placement == "post":
+    if config.norm == "post":
         theirs.encoder.norm = theirs.decoder.norm = None
     for own, its, third in pairs(ours, theirs):
         part_of(its, third).copy_(own)
@@ -71,8 +71,8 @@ def copied(ours: Transformer, config: TransformerConfig) -> nn.Transformer:
 @pytest.mark.parametrize("lengths", [(7, 5, 1), (4, 4)])
 def test_features_and_gradients_are_those_of_torch(placement, activation, lengths) -> None:
     config = TransformerConfig(
-        width=24, heads=3, feedforward=40, encoder_layers=2, decoder_layers=3,
-        placement=placement, activation=activation, dropout=0.0,
+        embed_dim=24, num_heads=3, ffn_dim=40, encoder_layers=2, decoder_layers=3,
+        norm=placement, activation=activation, dropout=0.0,
     )  # fmt: skip
     torch.manual_seed(1)
     ours = build(config, 17, 19).double()
@@ -83,7 +83,7 @@ def test_features_and_gradients_are_those_of_torch(placement, activation, length
     longest = max(lengths)
     source = torch.randint(4, 17, (len(lengths), longest))
     target = torch.randint(4, 19, (len(lengths), 6))
-    real = torch.arange(longest) < torch.tensor(lengths).unsqueeze(1)
+    token_mask = torch.arange(longest) < torch.tensor(lengths).unsqueeze(1)
 
     def embedded(ids: Tensor, own: nn.Embedding, positions: nn.Module) -> Tensor:
         return positions(own(ids) * 24**0.5)
@@ -93,12 +93,12 @@ def test_features_and_gradients_are_those_of_torch(placement, activation, length
         embedded(source, ours.source_embedding, ours.source_positions),
         embedded(target, ours.target_embedding, ours.target_positions),
         tgt_mask=nn.Transformer.generate_square_subsequent_mask(6, dtype=torch.float64),
-        src_key_padding_mask=(~real).double().masked_fill(~real, -torch.inf),
-        memory_key_padding_mask=(~real).double().masked_fill(~real, -torch.inf),
+        src_key_padding_mask=(~token_mask).double().masked_fill(~token_mask, -torch.inf),
+        memory_key_padding_mask=(~token_mask).double().masked_fill(~token_mask, -torch.inf),
         tgt_is_causal=True,
     )
     wanted = hidden @ ours.target_embedding.weight.T + ours.output.bias
-    found = ours(source, real, target)
+    found = ours(source, token_mask, target)
     torch.testing.assert_close(found, wanted, rtol=1e-9, atol=1e-9)
 
     both = list(pairs(ours, theirs))

@@ -30,13 +30,13 @@ PAIRS["causal strides"] = (
     name=st.sampled_from(sorted(PAIRS)),
     queries=st.integers(0, 9),
     slots=st.integers(0, 12),
-    first=st.integers(0, 30),
+    query_offset=st.integers(0, 30),
 )
-def test_a_pattern_shows_the_pairs_of_its_rule(name, queries, slots, first):
+def test_a_pattern_shows_the_pairs_of_its_rule(name, queries, slots, query_offset):
     pattern, rule = PAIRS[name]
-    shown = pattern.mask(queries, slots, first)
+    shown = pattern.mask(queries, slots, query_offset)
     np.testing.assert_array_equal(
-        shown.numpy(), reference.patterns.mask(rule, queries, slots, first)
+        shown.numpy(), reference.patterns.mask(rule, queries, slots, query_offset)
     )
 
 

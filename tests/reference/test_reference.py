@@ -138,13 +138,13 @@ def test_concat_is_additive_attention_with_one_matrix(noise):
 
 def test_local_m_is_uniform_in_its_window_for_equal_scores():
     source = np.arange(6.0)[:, np.newaxis]
-    context, a = reference.local_monotonic(np.zeros((2, 6)), source, D=1, first=3)
+    context, a = reference.local_monotonic(np.zeros((2, 6)), source, D=1, query_offset=3)
     close(a, [[0, 0, 1 / 3, 1 / 3, 1 / 3, 0], [0, 0, 0, 1 / 3, 1 / 3, 1 / 3]])
     close(context, [[3.0], [4.0]])
 
 
 def test_local_m_reads_nothing_beyond_the_end_of_the_source():
-    context, a = reference.local_monotonic(np.zeros((1, 3)), np.ones((3, 2)), D=1, first=9)
+    context, a = reference.local_monotonic(np.zeros((1, 3)), np.ones((3, 2)), D=1, query_offset=9)
     close(a, np.zeros((1, 3)))
     close(context, np.zeros((1, 2)))
 
@@ -195,9 +195,9 @@ def test_a_shift_of_sinusoidal_positions_is_one_linear_map():
 
 def test_rotary_products_depend_on_the_distance_alone(noise):
     q, k = noise.normal(size=(1, 6)), noise.normal(size=(1, 6))
-    near = reference.rotary(q, first=3) @ reference.rotary(k, first=1).T
-    far = reference.rotary(q, first=103) @ reference.rotary(k, first=101).T
-    other = reference.rotary(q, first=4) @ reference.rotary(k, first=1).T
+    near = reference.rotary(q, offset=3) @ reference.rotary(k, offset=1).T
+    far = reference.rotary(q, offset=103) @ reference.rotary(k, offset=101).T
+    other = reference.rotary(q, offset=4) @ reference.rotary(k, offset=1).T
     np.testing.assert_allclose(near, far, atol=1e-9)
     assert abs(near - other) > 1e-3
 

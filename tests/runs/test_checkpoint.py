@@ -121,7 +121,7 @@ def test_the_error_for_a_damaged_checkpoint_names_the_newest_one_that_is_whole(
         paths[name].write_bytes(content)
         with pytest.raises(AttlasError) as caught:
             read_checkpoint(paths["00000008"])
-        return caught.value.do
+        return caught.value.hint
 
     assert "--checkpoint 00000006; " in damaged("00000008")
     assert f"write 00000004 into {tmp_path / 'last'}" in damaged("00000006")

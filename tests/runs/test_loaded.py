@@ -7,14 +7,14 @@ import pytest
 from attlas.decoding import DecodingConfig
 from attlas.errors import AttlasError
 from attlas.models import TransformerConfig
-from attlas.runs.loaded import check_sees_all, subject_of
+from attlas.runs.loaded import check_sees_all, load_checkpoint
 from support.exportable import classifier_run, small_classifier
 
 
 def test_settings_of_a_search_are_for_what_translates(tmp_path: Path) -> None:
     run = classifier_run(tmp_path / "run", small_classifier())
     with pytest.raises(AttlasError, match=r"got them for the classifier at .*; leave them out"):
-        subject_of(run, search=DecodingConfig())
+        load_checkpoint(run, search=DecodingConfig())
 
 
 @pytest.mark.parametrize("pattern", ["everywhere", "causal"])

@@ -12,16 +12,16 @@ from attlas.data import Pair, VocabularyConfig, build_vocabularies
 from attlas.errors import AttlasError
 from attlas.jobs.inputs import run_at
 from attlas.models import RecurrentConfig, build
-from attlas.runs import BEST, LAST, Checkpoint, Run, Shelf
+from attlas.runs import BEST, LAST, Checkpoint, CheckpointStore, Run
 
-MODEL = RecurrentConfig(embedding=4, hidden=4, encoder_hidden=4)
+MODEL = RecurrentConfig(embed_dim=4, hidden_dim=4, encoder_hidden_dim=4)
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     """A whole run, as a training would leave it."""
     vocabularies = build_vocabularies(
-        VocabularyConfig(kind="words", size=20, joint=False), [Pair("a b c", "x y")]
+        VocabularyConfig(kind="words", size=20, shared=False), [Pair("a b c", "x y")]
     )
     vocabularies.save(tmp_path)
     (tmp_path / "config.toml").write_text(write_toml({"seed": 1, "model": MODEL.model_dump()}))
@@ -29,29 +29,29 @@ def folder(tmp_path: Path) -> Path:
     (tmp_path / "metrics.jsonl").write_text('{"event": "started"}\n{"event": "tra')
     torch.manual_seed(0)
     model = build(MODEL, len(vocabularies.source), len(vocabularies.target))
-    shelf = Shelf(tmp_path)
-    shelf.write("00000005", Checkpoint(model.state_dict()))
-    shelf.point(BEST, "00000005")
-    shelf.point(LAST, "00000005")
+    store = CheckpointStore(tmp_path)
+    store.write("00000005", Checkpoint(model.state_dict()))
+    store.point(BEST, "00000005")
+    store.point(LAST, "00000005")
     return tmp_path
 
 
 def test_a_run_gives_its_model_its_vocabularies_and_its_tables(folder: Path) -> None:
     run = Run(folder)
-    assert run.table("model")["hidden"] == 4
+    assert run.table("model")["hidden_dim"] == 4
     assert len(run.vocabularies().target) == 6
     assert run.checkpoints() == ["00000005"]
     assert run.provenance() == {"seed": 1}
     model = run.model()
     assert not model.training
-    saved = run.shelf.read("last").model
+    saved = run.store.read("last").model
     assert all(torch.equal(tensor, saved[name]) for name, tensor in model.state_dict().items())
 
 
 @pytest.mark.parametrize("which", [BEST, LAST])
 def test_checkpoints_that_are_gone_are_told_by_who_uses_a_run(folder: Path, which: str) -> None:
     (folder / "checkpoints" / "00000005.safetensors").unlink()
-    for ask in (lambda: run_at(folder, which), lambda: Run(folder).shelf.read(which)):
+    for ask in (lambda: run_at(folder, which), lambda: Run(folder).store.read(which)):
         with pytest.raises(AttlasError, match=r"put the checkpoints back, .*: none is left$"):
             ask()
 
@@ -120,7 +120,7 @@ def test_a_byte_that_is_not_utf_8_is_told_with_its_file_and_line(folder: Path) -
 
 
 def _read_all(run: Run) -> None:
-    _ = run.config, run.provenance(), run.events(), run.shelf.named("last")
+    _ = run.config, run.provenance(), run.events(), run.store.named("last")
 
 
 def test_a_damaged_event_is_told_with_its_line(folder: Path) -> None:
@@ -164,7 +164,7 @@ def test_a_missing_table_is_named(folder: Path) -> None:
 
 
 def test_a_checkpoint_of_another_model_is_an_error(folder: Path) -> None:
-    other = MODEL.model_copy(update={"hidden": 5})
+    other = MODEL.model_copy(update={"hidden_dim": 5})
     (folder / "config.toml").write_text(write_toml({"model": other.model_dump()}))
     with pytest.raises(AttlasError, match="a checkpoint that fits the recipe and vocabularies"):
         Run(folder).model()

@@ -12,12 +12,12 @@ from attlas.config import read_toml, write_toml
 from attlas.data import LabelledVocabularies, Labels, Pair, VocabularyConfig, build_vocabularies
 from attlas.errors import AttlasError
 from attlas.models import ClassifierConfig, RecurrentConfig, build, build_classifier
-from attlas.runs import BEST, LAST, Checkpoint, Run, Shelf
+from attlas.runs import BEST, LAST, Checkpoint, CheckpointStore, Run
 from attlas.runs.seal import check_sealed, seal_of
 
-RECURRENT = RecurrentConfig(embedding=4, hidden=4, encoder_hidden=4)
-CLASSIFIER = ClassifierConfig(width=8, heads=2, feedforward=8, layers=1)
-WORDS = VocabularyConfig(kind="words", size=20, joint=False)
+RECURRENT = RecurrentConfig(embed_dim=4, hidden_dim=4, encoder_hidden_dim=4)
+CLASSIFIER = ClassifierConfig(embed_dim=8, num_heads=2, ffn_dim=8, layers=1)
+WORDS = VocabularyConfig(kind="words", size=20, shared=False)
 
 
 def translating(folder: Path, text: str = "a b c", seed: int = 1) -> Path:
@@ -42,16 +42,16 @@ def classifying(folder: Path) -> Path:
 
 def written(folder: Path, model: object, built: torch.nn.Module, seed: int) -> Path:
     recipe = {"seed": seed, "model": model, "vocabulary": WORDS.model_dump(mode="json")}
-    recipe |= {"decoding": {"beam": 2}, "training": {"rate": 0.1, "updates": 5}}
+    recipe |= {"decoding": {"num_beams": 2}, "training": {"learning_rate": 0.1, "max_steps": 5}}
     (folder / "config.toml").write_text(write_toml(recipe), encoding="utf-8")
     data = {"train": {"sha256": f"{seed}0"}, "valid": {"sha256": f"{seed}1"}}
     provenance = {"seed": seed, "commit": None, "data": data, "recipe": recipe}
     (folder / "provenance.json").write_text(json.dumps(provenance), encoding="utf-8")
-    shelf = Shelf(folder)
+    store = CheckpointStore(folder)
     for name in ("00000005", "00000007"):
-        shelf.write(name, Checkpoint(built.state_dict(), seal=seal_of(folder)))
-    shelf.point(BEST, "00000005")
-    shelf.point(LAST, "00000007")
+        store.write(name, Checkpoint(built.state_dict(), seal=seal_of(folder)))
+    store.point(BEST, "00000005")
+    store.point(LAST, "00000007")
     return folder
 
 
@@ -74,7 +74,7 @@ def test_every_third_bit_of_a_vocabulary_and_of_the_labels_counts(
     tmp_path: Path, make: Callable[[Path], Path]
 ) -> None:
     folder = make(tmp_path / "run")
-    seal = Shelf(folder).read("best").seal
+    seal = CheckpointStore(folder).read("best").seal
     assert seal is not None
     assert len(seal["files"]) == 2
     for name in seal["files"]:
@@ -137,7 +137,7 @@ def test_a_vocabulary_that_is_gone_is_named(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("make", "table", "changed", "said"),
     [
-        (classifying, "model", {"heads": 4}, r"model\.heads = 4 instead of 2"),
+        (classifying, "model", {"num_heads": 4}, r"model\.num_heads = 4 instead of 2"),
         (classifying, "model", {"pooling": "max"}, r"model\.pooling = 'max' instead of 'mean'"),
         (classifying, "model", {"activation": "gelu"}, r"model\.activation = 'gelu' instead"),
         (classifying, "model", {"positions": "none"}, r"model\.positions = 'none' instead"),
@@ -163,7 +163,7 @@ def test_settings_of_the_model_that_were_changed_by_hand_are_told_with_what_they
 def test_settings_that_a_user_may_change_stay_free(tmp_path: Path) -> None:
     folder = translating(tmp_path / "run")
     tables = read_toml(folder / "config.toml")
-    tables |= {"decoding": {"beam": 7}, "training": {"rate": 0.1, "updates": 9}}
+    tables |= {"decoding": {"num_beams": 7}, "training": {"learning_rate": 0.1, "max_steps": 9}}
     (folder / "config.toml").write_text(write_toml(tables), encoding="utf-8")
     opened(folder)
 
@@ -187,20 +187,24 @@ def test_a_checkpoint_of_another_run_is_refused(tmp_path: Path) -> None:
         opened(folder)
 
 
-@pytest.mark.parametrize(("key", "value"), [("seed", 2), ("training", {"rate": 0.2, "updates": 5})])
+@pytest.mark.parametrize(
+    ("key", "value"), [("seed", 2), ("training", {"learning_rate": 0.2, "max_steps": 5})]
+)
 def test_a_provenance_of_another_recipe_is_refused(tmp_path: Path, key: str, value: object) -> None:
     folder = translating(tmp_path / "run")
     told = json.loads((folder / "provenance.json").read_text())
     told["recipe"][key] = value
     (folder / "provenance.json").write_text(json.dumps(told))
-    with pytest.raises(AttlasError, match=r"wanted the recipe with which .* began in .*provenance"):
+    with pytest.raises(
+        AttlasError, match=r"expected the recipe with which .* began in .*provenance"
+    ):
         opened(folder)
 
 
 def test_a_provenance_may_tell_of_other_machines_or_be_lost(tmp_path: Path) -> None:
     folder = translating(tmp_path / "run")
     told = json.loads((folder / "provenance.json").read_text())
-    told["recipe"]["decoding"] = {"beam": 9}
+    told["recipe"]["decoding"] = {"num_beams": 9}
     (folder / "provenance.json").write_text(json.dumps(told | {"commit": "a" * 40}))
     opened(folder)
     (folder / "provenance.json").unlink()
@@ -209,20 +213,20 @@ def test_a_provenance_may_tell_of_other_machines_or_be_lost(tmp_path: Path) -> N
 
 def test_a_checkpoint_without_a_seal_opens_as_before(tmp_path: Path) -> None:
     folder = translating(tmp_path / "run")
-    shelf = Shelf(folder)
-    shelf.write("00000005", Checkpoint(shelf.read("00000005").model))
+    store = CheckpointStore(folder)
+    store.write("00000005", Checkpoint(store.read("00000005").model))
     (folder / "best").write_text("00000005.safetensors\n")
-    assert not shelf.sealed("00000005")
-    assert shelf.sealed("00000007")
+    assert not store.sealed("00000005")
+    assert store.sealed("00000007")
     opened(folder)
 
 
 def test_every_bit_of_a_pointer_counts(tmp_path: Path) -> None:
     """Of 5 and 7 one is a flipped bit away from the other."""
     folder = translating(tmp_path / "run")
-    shelf = Shelf(folder)
+    store = CheckpointStore(folder)
     for name in ("00000004", "00000001", "10000005"):
-        shutil.copy(shelf.path("00000005"), shelf.path(name))
+        shutil.copy(store.path("00000005"), store.path(name))
     whole = (folder / "best").read_bytes()
     assert whole.startswith(b"00000005.safetensors ")
     for place in range(8 * len(whole)):
@@ -230,7 +234,7 @@ def test_every_bit_of_a_pointer_counts(tmp_path: Path) -> None:
         flipped[place // 8] ^= 1 << place % 8
         (folder / "best").write_bytes(flipped)
         try:
-            assert shelf.named("best") == "00000005"  # its last byte is white space
+            assert store.named("best") == "00000005"  # its last byte is white space
             assert place // 8 == len(whole) - 1
         except AttlasError as error:
             assert "best" in str(error)  # noqa: PT017
@@ -245,7 +249,7 @@ def test_a_pointer_of_another_run_is_refused_and_one_written_by_hand_is_not(
         opened(folder)
     for written_by_hand in ("00000007", "00000007.safetensors\n"):
         (folder / "best").write_text(written_by_hand)
-        assert Shelf(folder).named("best") == "00000007"
+        assert CheckpointStore(folder).named("best") == "00000007"
 
 
 @pytest.mark.parametrize(

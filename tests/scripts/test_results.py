@@ -69,7 +69,7 @@ def test_a_run_that_is_not_there_is_told_as_attlas_tells_it(tmp_path: Path) -> N
     command = [sys.executable, str(SCRIPT), "record", str(run)]
     done = subprocess.run(command, capture_output=True, encoding="utf-8", check=False)
     assert done.returncode == 2
-    assert done.stderr.startswith("attlas: wanted")
+    assert done.stderr.startswith("attlas: expected")
     assert "Traceback" not in done.stderr
     assert str(run) in done.stderr
 
@@ -128,8 +128,8 @@ def test_every_row_says_how_was_searched(results: ModuleType) -> None:
                 "decoding": decoding,
             }
             for run, decoding in {
-                "wide": {"method": "beam", "beam": 7, "length_penalty": 1.0},
-                "quick": {"method": "greedy", "beam": 4, "length_penalty": 0.6},
+                "wide": {"method": "beam", "num_beams": 7, "length_penalty": 1.0},
+                "quick": {"method": "greedy", "num_beams": 4, "length_penalty": 0.6},
             }.items()
         ]
     )  # fmt: skip

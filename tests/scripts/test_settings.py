@@ -58,7 +58,7 @@ def test_every_setting_of_a_shipped_recipe_is_on_the_page(
 def test_a_default_on_the_page_is_the_one_that_a_recipe_gets(settings: dict[str, Any]) -> None:
     bare = Recipe.read(
         tomllib.loads(
-            '[data]\nkind = "toy"\n[model]\nkind = "transformer"\n[training]\nepochs = 1'
+            '[data]\nkind = "toy"\n[model]\nkind = "transformer"\n[training]\nmax_epochs = 1'
         ),
         "the test",
     )
@@ -68,4 +68,4 @@ def test_a_default_on_the_page_is_the_one_that_a_recipe_gets(settings: dict[str,
     defaults = {(key.strip("| `"), default) for key, default, _ in rows}
     assert ("length_penalty", f"`{bare.decoding.length_penalty}`") in defaults
     assert ("feedforward", f"`{bare.model.model_dump()['feedforward']}`") in defaults
-    assert ("clip", f"`{bare.training.clip}`") in defaults
+    assert ("max_grad_norm", f"`{bare.training.max_grad_norm}`") in defaults

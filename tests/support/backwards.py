@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 
 import torch
 
-from attlas.recording import DenseReading, Trace
+from attlas.recording import DenseAttentionMap, Trace
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class Backwards:
         if not self.looks:
             return Watched(words, source, target, None, blank="the model has no attention")
         trace = Trace()
-        trace.note("decoder.attention", DenseReading(weights(self.heads, len(source))[None]))
+        trace.record("decoder.attention", DenseAttentionMap(weights(self.heads, len(source))[None]))
         trace.label([source], [target])
         return Watched(words, source, target, trace)
 

@@ -11,14 +11,14 @@ from attlas.models.classifier import Classifier, ClassifierConfig, build_classif
 class Pooled(nn.Module):
     """logits = read(Σ_j α_j v_j), α = softmax(scores) over the real slots; one row per example."""
 
-    def __init__(self, scores, values, read=lambda context: context, real=None):
+    def __init__(self, scores, values, read=lambda context: context, token_mask=None):
         super().__init__()
-        self.scores, self.values, self.read, self.real = scores, values, read, real
+        self.scores, self.values, self.read, self.token_mask = scores, values, read, token_mask
 
     def forward(self):
         keys = self.scores[:, None, :, None]
         query = torch.ones_like(keys[:, :, :1])
-        mask = None if self.real is None else self.real[:, None, None]
+        mask = None if self.token_mask is None else self.token_mask[:, None, None]
         context = F.scaled_dot_product_attention(
             query, keys, self.values[:, None], attn_mask=mask, scale=1.0
         )
@@ -29,16 +29,22 @@ def log(context):
     return context.clamp(min=1e-30).log()
 
 
-def told(weights, real=None):
+def told(weights, token_mask=None):
     """The output distribution is these weights themselves."""
     weights = torch.as_tensor(weights, dtype=torch.float64)
     values = torch.eye(weights.shape[1], dtype=torch.float64).expand(len(weights), -1, -1)
-    return Pooled(log(weights), values, log, real)
+    return Pooled(log(weights), values, log, token_mask)
 
 
 def classifier(dropout=0.0, **settings):
     """attlas's own, with two layers of two heads, in float64."""
-    given = {"width": 8, "heads": 2, "layers": 2, "feedforward": 16, "dropout": dropout} | settings
+    given = {
+        "embed_dim": 8,
+        "num_heads": 2,
+        "layers": 2,
+        "ffn_dim": 16,
+        "dropout": dropout,
+    } | settings
     model: Classifier = build_classifier(ClassifierConfig(**given), 11, 3)
     return model.double()
 

@@ -26,7 +26,7 @@ from attlas.models import (
     build,
     build_classifier,
 )
-from attlas.runs import Checkpoint, Run, Shelf
+from attlas.runs import Checkpoint, CheckpointStore, Run
 
 WORDS = Vocabularies(Words([f"a{n}" for n in range(17)]), Words([f"b{n}" for n in range(20)]))
 JOINT = Vocabularies(WORDS.target, WORDS.target)
@@ -34,27 +34,35 @@ JOINT = Vocabularies(WORDS.target, WORDS.target)
 
 def small(**settings: Any) -> TransformerConfig:
     """Two heads of eight; nothing random."""
-    sizes = {"width": 16, "heads": 2, "feedforward": 24, "encoder_layers": 2, "decoder_layers": 3}
+    sizes = {
+        "embed_dim": 16,
+        "num_heads": 2,
+        "ffn_dim": 24,
+        "encoder_layers": 2,
+        "decoder_layers": 3,
+    }
     return TransformerConfig(**(sizes | {"dropout": 0.0} | settings))
 
 
-RECURRENT = RecurrentConfig(embedding=8, hidden=8, encoder_hidden=8, dropout=0.0)
+RECURRENT = RecurrentConfig(embed_dim=8, hidden_dim=8, encoder_hidden_dim=8, dropout=0.0)
 
 # What every format can hold, and what Marian cannot.
 MARIAN = {
-    "post": small(placement="post"),
-    "own output": small(placement="post", tied_output=False),
-    "gelu": small(placement="post", activation="gelu", feedforward=16),
-    "shared keys, no bias": small(placement="post", heads=4, key_heads=2, bias=False),
-    "one embedding": small(placement="post", tied_source=True),
-    "one embedding, own output": small(placement="post", tied_source=True, tied_output=False),
+    "post": small(norm="post"),
+    "own output": small(norm="post", tie_output=False),
+    "gelu": small(norm="post", activation="gelu", ffn_dim=16),
+    "shared keys, no bias": small(norm="post", num_heads=4, num_kv_heads=2, bias=False),
+    "one embedding": small(norm="post", tie_source=True),
+    "one embedding, own output": small(norm="post", tie_source=True, tie_output=False),
 }
 OTHERS = {
     "pre": small(),
-    "rms, swiglu, rotary": small(norm="rms", activation="swiglu", positions="rotary", bias=False),
-    "rotary, one key head": small(positions="rotary", key_heads=1, tied_output=False),
-    "gelu, learned": small(activation="gelu", positions="learned", longest=60),
-    "no order": small(positions="none", placement="post", norm="rms", tied_source=True),
+    "rms, swiglu, rotary": small(
+        norm_type="rms", activation="swiglu", positions="rotary", bias=False
+    ),
+    "rotary, one key head": small(positions="rotary", num_kv_heads=1, tie_output=False),
+    "gelu, learned": small(activation="gelu", positions="learned", max_positions=60),
+    "no order": small(positions="none", norm="post", norm_type="rms", tie_source=True),
 }
 PATTERNED = {  # none of the formats but ONNX and safetensors has a place for patterns
     "window": small(encoder_patterns=("window(3)",), decoder_patterns=("window(2)",)),
@@ -77,7 +85,7 @@ def run_of(
 ) -> Run:
     """A run whose weights, biases and scales too, are all far from what a model begins with."""
     if vocabularies is None:
-        vocabularies = JOINT if config.tied_source else WORDS
+        vocabularies = JOINT if config.tie_source else WORDS
     torch.manual_seed(3)
     model = build(config, len(vocabularies.source), len(vocabularies.target))
     folder.mkdir()
@@ -88,7 +96,13 @@ def run_of(
 
 def small_classifier(**settings: Any) -> ClassifierConfig:
     """Two heads of eight and a window; nothing random."""
-    sizes = {"width": 16, "heads": 2, "feedforward": 24, "layers": 2, "patterns": ("window(3)",)}
+    sizes = {
+        "embed_dim": 16,
+        "num_heads": 2,
+        "ffn_dim": 24,
+        "layers": 2,
+        "patterns": ("window(3)",),
+    }
     return ClassifierConfig(**(sizes | {"dropout": 0.0} | settings))
 
 
@@ -112,9 +126,9 @@ def _written(folder: Path, tables: dict[str, Any], model: nn.Module) -> Run:
             parameter.add_(torch.empty_like(parameter).uniform_(-0.3, 0.3))
     (folder / "config.toml").write_text(write_toml(tables), encoding="utf-8")
     (folder / "provenance.json").write_text(json.dumps({"seed": 3}), encoding="utf-8")
-    shelf = Shelf(folder)
-    shelf.write("00000007", Checkpoint(model.state_dict()))
-    shelf.point("best", "00000007")
+    store = CheckpointStore(folder)
+    store.write("00000007", Checkpoint(model.state_dict()))
+    store.point("best", "00000007")
     return Run(folder)
 
 
@@ -128,18 +142,18 @@ def subwords() -> Vocabularies:
 def sentences(vocabulary: int, lengths: tuple[int, ...]) -> tuple[Tensor, Tensor]:
     """Random sources, each ended by END, and which of their slots are real."""
     torch.manual_seed(5)
-    real = torch.arange(max(lengths)) < torch.tensor(lengths).unsqueeze(1)
-    source = torch.randint(4, vocabulary, real.shape) * real
-    source[torch.arange(len(lengths)), real.sum(1) - 1] = END
-    return source, real
+    token_mask = torch.arange(max(lengths)) < torch.tensor(lengths).unsqueeze(1)
+    source = torch.randint(4, vocabulary, token_mask.shape) * token_mask
+    source[torch.arange(len(lengths)), token_mask.sum(1) - 1] = END
+    return source, token_mask
 
 
 @torch.no_grad()
 def logits_of(
-    model: SequenceToSequence[Any], source: Tensor, real: Tensor, target: Tensor
+    model: SequenceToSequence[Any], source: Tensor, token_mask: Tensor, target: Tensor
 ) -> Tensor:
     """What our own model says."""
-    return model(source, real, target)
+    return model(source, token_mask, target)
 
 
 def leaning(run: Run, token: int, by: float) -> Run:
@@ -147,7 +161,7 @@ def leaning(run: Run, token: int, by: float) -> Run:
     model: Any = run.model()
     with torch.no_grad():
         model.output.bias[token] += by
-    shelf = Shelf(run.path)
-    shelf.write("00000008", Checkpoint(model.state_dict()))
-    shelf.point("best", "00000008")
+    store = CheckpointStore(run.path)
+    store.write("00000008", Checkpoint(model.state_dict()))
+    store.point("best", "00000008")
     return Run(run.path)

@@ -31,26 +31,38 @@ def recipe(updates: int, **training: Any) -> Recipe:
         {
             "seed": 3,
             "data": {
-                "kind": "toy", "length": [1, 5], "symbols": 6, "train": 90, "valid": 8, "test": 1,
+                "kind": "toy",
+                "length": [1, 5],
+                "symbols": 6,
+                "train": 90,
+                "valid": 8,
+                "test": 1,
             },
             "vocabulary": {"kind": "words", "size": 16},
-            "batching": {"tokens": 64, "max_length": 16},
+            "batching": {"max_tokens": 64, "max_length": 16},
             "model": {
-                "kind": "recurrent", "embedding": 8, "hidden": 8, "encoder_hidden": 8,
+                "kind": "recurrent",
+                "embed_dim": 8,
+                "hidden_dim": 8,
+                "encoder_hidden_dim": 8,
                 "dropout": 0.2,
             },
             "training": {
-                "updates": updates, "device": "cpu", "threads": 1, "accumulate": 2, "keep": 2,
+                "max_steps": updates,
+                "device": "cpu",
+                "threads": 1,
+                "gradient_accumulation_steps": 2,
+                "keep_last": 2,
                 "log_every": 2,
                 "schedule": {"kind": "inverse-square-root", "warmup": 5},
-                "feeding": {"kind": "constant", "p": 0.8},
+                "scheduled_sampling": {"kind": "constant", "p": 0.8},
                 "averaging": {"kind": "ema"},
-                "validation": {"criterion": "accuracy", "decoding": {"max_length_factor": 1.0}},
+                "validation": {"criterion": "accuracy", "decoding": {"max_len_a": 1.0}},
                 **training,
             },
         },
         "the test",
-    )  # fmt: skip
+    )
 
 
 def forked(work: Callable[[], None]) -> int:
@@ -75,7 +87,7 @@ def whole(folder: Path, wanted: Recipe) -> dict[str, Any]:
     """Train to the end and return everything that a run consists of, without times."""
     train(wanted, folder)
     run = Run(folder)
-    last = run.shelf.read("last")
+    last = run.store.read("last")
     facts = {k: v for k, v in last.facts.items() if k not in ("seconds", "journal", "window")}
     events = [
         {k: v for k, v in event.items() if k not in _NOT_OF_THE_WAY}
@@ -84,10 +96,10 @@ def whole(folder: Path, wanted: Recipe) -> dict[str, Any]:
     ]
     return {
         "last": bits(last.model) | bits(last.training),
-        "best": bits(run.shelf.read("best").model),
+        "best": bits(run.store.read("best").model),
         "facts": facts,
         "events": events,
-        "names": [run.shelf.named("best"), run.shelf.named("last"), *run.checkpoints()],
+        "names": [run.store.named("best"), run.store.named("last"), *run.checkpoints()],
         "files": sorted(path.name for path in folder.iterdir()),
     }
 
@@ -130,7 +142,7 @@ def after_operations(folder: Path) -> dict[str, Any]:
 
     Of a write, only the first half is done when it is the last operation.
     """
-    short = recipe(3, save_every=1, keep=1, validation={"every": 2, "translate": False})
+    short = recipe(3, save_every=1, keep_last=1, validation={"every": 2, "translate": False})
     undisturbed = whole(folder / "undisturbed", short)
     wrong: list[list[Any]] = []
     names: list[str] = []
@@ -152,7 +164,7 @@ def after_operations(folder: Path) -> dict[str, Any]:
 def dying_after(n: int, run: Path, wanted: Recipe, log: Path) -> None:
     """Train, and die at the n-th operation on files."""
     done = 0
-    real = {name: getattr(os, name) for name in _OPERATIONS}
+    token_mask = {name: getattr(os, name) for name in _OPERATIONS}
 
     def counted(name: str) -> Callable[..., Any]:
         def operation(*arguments: Any, **options: Any) -> Any:
@@ -161,7 +173,7 @@ def dying_after(n: int, run: Path, wanted: Recipe, log: Path) -> None:
             if done == n and name == "write":
                 arguments = (arguments[0], arguments[1][: max(1, len(arguments[1]) // 2)])
             try:
-                return real[name](*arguments, **options)
+                return token_mask[name](*arguments, **options)
             finally:  # also where it failed, as mkdir of a folder that exists does
                 if done == n:
                     log.write_text(name)

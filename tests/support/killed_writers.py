@@ -36,7 +36,7 @@ def work(translator: Translator, sources: list[Path], folder: Path) -> None:
 def dying_after(n: int, log: Path, task: Callable[[], None]) -> None:
     """Do it, and die by SIGKILL at the n-th operation; of a write, the first half is done."""
     done = 0
-    real = {name: getattr(os, name) for name in _OPERATIONS}
+    token_mask = {name: getattr(os, name) for name in _OPERATIONS}
 
     def counted(name: str) -> Callable[..., Any]:
         def operation(*arguments: Any, **options: Any) -> Any:
@@ -45,7 +45,7 @@ def dying_after(n: int, log: Path, task: Callable[[], None]) -> None:
             if done == n and name == "write":
                 arguments = (arguments[0], arguments[1][: max(1, len(arguments[1]) // 2)])
             try:
-                return real[name](*arguments, **options)
+                return token_mask[name](*arguments, **options)
             finally:
                 if done == n:
                     log.write_text(name)
@@ -79,7 +79,7 @@ def contents(folder: Path) -> dict[str, bytes]:
 
 
 def main(run: Path, place: Path) -> None:
-    config = DecodingConfig.read({"method": "sample", "max_length_factor": 1.0}, "the test")
+    config = DecodingConfig.read({"method": "sample", "max_len_a": 1.0}, "the test")
     translator = Translator(run, config)
     chance = random.Random(5)
     sources = [place / name for name in ("a.txt", "b.txt.gz", "empty.txt")]

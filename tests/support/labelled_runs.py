@@ -37,13 +37,13 @@ def tables(train: Path, **training: Any) -> dict[str, Any]:
         "seed": 3,
         "data": {"kind": "labelled", "train": str(train), "held_back": 30},
         "vocabulary": {"kind": "words", "size": 64},
-        "batching": {"tokens": 256, "max_length": 64},
+        "batching": {"max_tokens": 256, "max_length": 64},
         "model": {
-            "kind": "classifier", "width": 16, "heads": 2, "feedforward": 16, "dropout": 0.1,
+            "kind": "classifier", "embed_dim": 16, "num_heads": 2, "ffn_dim": 16, "dropout": 0.1,
             "patterns": ["window(3)"], "pooling": "attentive", "word_dropout": 0.1,
         },
         "training": {
-            "updates": 3, "device": "cpu", "threads": 1, "log_every": 2, "rate": 5e-3,
+            "max_steps": 3, "device": "cpu", "threads": 1, "log_every": 2, "learning_rate": 5e-3,
             "averaging": {"kind": "ema"}, "validation": {"criterion": "accuracy"},
             **training,
         },

@@ -57,7 +57,7 @@ def contents(folder: Path) -> dict[str, bytes]:
 def progress(output: Path) -> int:
     """How many lines of it are done."""
     try:
-        return int(json.loads((part.books(output) / "progress.json").read_bytes())["lines"])
+        return int(json.loads((part.progress_dir(output) / "progress.json").read_bytes())["lines"])
     except FileNotFoundError:
         return 0
 

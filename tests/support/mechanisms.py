@@ -12,19 +12,19 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from attlas.layers import (
-    Additive,
+    AdditiveAttention,
     Attention,
-    Concat,
-    Dot,
-    General,
-    Local,
-    LocalMonotonic,
-    LocalPredictive,
-    MultiHead,
+    ConcatAttention,
+    DotAttention,
+    GeneralAttention,
+    LocalAttention,
+    LocalMonotonicAttention,
+    LocalPredictiveAttention,
+    MultiheadAttention,
     RotaryPositions,
-    ScaledDotProduct,
+    ScaledDotProductAttention,
 )
-from attlas.ops.cache import Memory
+from attlas.ops.cache import KeyValueCache
 from attlas.patterns import Pattern, both, causal, either, everywhere, landmarks, strided, window
 
 
@@ -38,8 +38,8 @@ class Mechanism:
 
     name: str
     make: Callable[..., Attention]
-    query_width: int
-    source_width: int
+    query_dim: int
+    key_dim: int
     ordered: bool = False
     counts_slots: bool = False
 
@@ -59,48 +59,54 @@ class Mechanism:
 
 
 MECHANISMS = [
-    Mechanism("additive", lambda **o: Additive(3, 2, 4, **o), 3, 2),
-    Mechanism("dot", lambda **o: Dot(**o), 3, 3),
-    Mechanism("general", lambda **o: General(3, 2, **o), 3, 2),
-    Mechanism("concat", lambda **o: Concat(3, 2, 4, **o), 3, 2),
-    Mechanism("local-m", lambda **o: LocalMonotonic(Dot(**o), 1), 3, 3, ordered=True),
+    Mechanism("additive", lambda **o: AdditiveAttention(3, 2, 4, **o), 3, 2),
+    Mechanism("dot", lambda **o: DotAttention(**o), 3, 3),
+    Mechanism("general", lambda **o: GeneralAttention(3, 2, **o), 3, 2),
+    Mechanism("concat", lambda **o: ConcatAttention(3, 2, 4, **o), 3, 2),
+    Mechanism(
+        "local-m", lambda **o: LocalMonotonicAttention(DotAttention(**o), 1), 3, 3, ordered=True
+    ),
     Mechanism(
         "local-p",
-        lambda **o: LocalPredictive(General(3, 2, **o), 2, 3, 4),
+        lambda **o: LocalPredictiveAttention(GeneralAttention(3, 2, **o), 2, 3, 4),
         *(3, 2),
         ordered=True,
         counts_slots=True,
     ),
     Mechanism(
         "local-m of concat",
-        lambda **o: LocalMonotonic(Concat(3, 2, 4, **o), 1),
+        lambda **o: LocalMonotonicAttention(ConcatAttention(3, 2, 4, **o), 1),
         *(3, 2),
         ordered=True,
     ),
     Mechanism(
         "local-p of additive",
-        lambda **o: LocalPredictive(Additive(3, 2, 4, **o), 2, 3, 4),
+        lambda **o: LocalPredictiveAttention(AdditiveAttention(3, 2, 4, **o), 2, 3, 4),
         *(3, 2),
         ordered=True,
         counts_slots=True,
     ),
-    Mechanism("scaled dot-product", lambda **o: ScaledDotProduct(**o), 3, 3),
-    Mechanism("multi-head", lambda **o: MultiHead(4, 2, source_width=3, **o), 4, 3),
-    Mechanism("grouped-query", lambda **o: MultiHead(4, 4, key_heads=2, bias=False, **o), 4, 4),
+    Mechanism("scaled dot-product", lambda **o: ScaledDotProductAttention(**o), 3, 3),
+    Mechanism("multi-head", lambda **o: MultiheadAttention(4, 2, key_dim=3, **o), 4, 3),
+    Mechanism(
+        "grouped-query", lambda **o: MultiheadAttention(4, 4, num_kv_heads=2, bias=False, **o), 4, 4
+    ),
     Mechanism(
         "multi-query",
-        lambda **o: MultiHead(3, 2, key_heads=1, head_width=3, value_width=2, scale=0.5, **o),
+        lambda **o: MultiheadAttention(
+            3, 2, num_kv_heads=1, head_dim=3, value_dim=2, scale=0.5, **o
+        ),
         *(3, 3),
     ),
     Mechanism(
         "rotary",
-        lambda **o: MultiHead(4, 2, positions=RotaryPositions(2), **o),
+        lambda **o: MultiheadAttention(4, 2, positions=RotaryPositions(2), **o),
         *(4, 4),
         ordered=True,
     ),
     Mechanism(
         "rotary grouped-query",
-        lambda **o: MultiHead(8, 4, key_heads=2, positions=RotaryPositions(2), **o),
+        lambda **o: MultiheadAttention(8, 4, num_kv_heads=2, positions=RotaryPositions(2), **o),
         *(8, 8),
         ordered=True,
     ),
@@ -125,10 +131,10 @@ class Layout:
     seed: int
     batch: int
     queries: int
-    slots: int
-    real: Tensor | None
+    num_keys: int
+    token_mask: Tensor | None
     pattern: Pattern
-    first: int | None
+    query_offset: int | None
 
     def tensor(self, *shape: int, salt: int = 0, dtype: torch.dtype = torch.float64) -> Tensor:
         """Normal numbers of this layout."""
@@ -139,10 +145,10 @@ class Layout:
         """The layout with the numbers for one mechanism."""
         return Scene(
             mechanism.build(self.seed, self.pattern, dropout),
-            self.tensor(self.batch, self.queries, mechanism.query_width, salt=1),
-            self.tensor(self.batch, self.slots, mechanism.source_width, salt=2),
-            self.real,
-            self.first,
+            self.tensor(self.batch, self.queries, mechanism.query_dim, salt=1),
+            self.tensor(self.batch, self.num_keys, mechanism.key_dim, salt=2),
+            self.token_mask,
+            self.query_offset,
             self.pattern,
         )
 
@@ -155,20 +161,20 @@ def layouts(
     most: tuple[int, int, int] = (3, 4, 7),
 ) -> Layout:
     """Any layout of at most `most` rows, queries and slots; square: as many queries as slots."""
-    batch, queries, slots = (draw(st.integers(1, size)) for size in most)
-    bits = draw(st.none() | st.integers(0, 2 ** (batch * slots) - 1))
-    real = None
+    batch, queries, num_keys = (draw(st.integers(1, size)) for size in most)
+    bits = draw(st.none() | st.integers(0, 2 ** (batch * num_keys) - 1))
+    token_mask = None
     if bits is not None:
-        real = torch.tensor([bool(bits >> n & 1) for n in range(batch * slots)])
-        real = real.reshape(batch, slots)
+        token_mask = torch.tensor([bool(bits >> n & 1) for n in range(batch * num_keys)])
+        token_mask = token_mask.reshape(batch, num_keys)
     return Layout(
         seed=draw(st.integers(0, 2**20)),
         batch=batch,
-        queries=slots if square else queries,
-        slots=slots,
-        real=real,
+        queries=num_keys if square else queries,
+        num_keys=num_keys,
+        token_mask=token_mask,
         pattern=draw(st.sampled_from(patterns or [pattern for pattern, _ in PATTERNS])),
-        first=None if square else draw(st.none() | st.integers(-2, slots + 2)),
+        query_offset=None if square else draw(st.none() | st.integers(-2, num_keys + 2)),
     )
 
 
@@ -179,28 +185,28 @@ class Scene:
     attention: Attention
     query: Tensor
     source: Tensor
-    real: Tensor | None
-    first: int | None
+    token_mask: Tensor | None
+    query_offset: int | None
     pattern: Pattern
 
     @property
-    def memory(self) -> Memory:
-        return self.remember(0, self.source.shape[1])
+    def memory(self) -> KeyValueCache:
+        return self.project_kv(0, self.source.shape[1])
 
-    def remember(self, start: int, stop: int) -> Memory:
+    def project_kv(self, start: int, stop: int) -> KeyValueCache:
         """The slots from start to stop, remembered where they stand."""
         source = self.source[:, start:stop]
-        real = None if self.real is None else self.real[:, start:stop]
-        if isinstance(self.attention, MultiHead):
-            return self.attention.remember(source, real, first=start)
-        return self.attention.remember(source, real)
+        token_mask = None if self.token_mask is None else self.token_mask[:, start:stop]
+        if isinstance(self.attention, MultiheadAttention):
+            return self.attention.project_kv(source, token_mask, key_offset=start)
+        return self.attention.project_kv(source, token_mask)
 
     def read(self) -> Tensor:
-        context: Tensor = self.attention(self.query, self.memory, self.first)
+        context: Tensor = self.attention(self.query, self.memory, self.query_offset)
         return context
 
-    def weigh(self) -> Tensor:
-        return self.attention.weigh(self.query, self.memory, self.first)
+    def attention_weights(self) -> Tensor:
+        return self.attention.attention_weights(self.query, self.memory, self.query_offset)
 
     def outcome(self, read: "Callable[[Scene], Tensor]" = read) -> list[Tensor]:
         """What is read, and the gradients at the query, the source and every parameter.
@@ -217,24 +223,31 @@ class Scene:
         gradients = torch.autograd.grad(loss, inputs, allow_unused=True, materialize_grads=True)
         return [context.detach(), *gradients]
 
-    def seen(self) -> Tensor:
-        """Which slots each query sees, (batch, 1, queries, slots), found pair by pair."""
+    def allowed(self) -> Tensor:
+        """Which slots each query sees, (batch, 1, queries, keys), found pair by pair."""
         rule = dict(PATTERNS)[self.pattern]
-        batch, queries, slots = *self.query.shape[:2], self.source.shape[1]
-        first = slots - queries if self.first is None else self.first
-        real = torch.ones(batch, slots, dtype=torch.bool) if self.real is None else self.real
+        batch, queries, num_keys = *self.query.shape[:2], self.source.shape[1]
+        query_offset = num_keys - queries if self.query_offset is None else self.query_offset
+        token_mask = (
+            torch.ones(batch, num_keys, dtype=torch.bool)
+            if self.token_mask is None
+            else self.token_mask
+        )
         seen = torch.tensor(
-            [[[rule(first + i, j) for j in range(slots)] for i in range(queries)]]
-        ) & real.unsqueeze(1)
-        if isinstance(self.attention, Local):
-            place = real.cumsum(1) - 1
-            centre = self.attention.centre(self.query, self.memory, self.first)
+            [[[rule(query_offset + i, j) for j in range(num_keys)] for i in range(queries)]]
+        ) & token_mask.unsqueeze(1)
+        if isinstance(self.attention, LocalAttention):
+            place = token_mask.cumsum(1) - 1
+            centre = self.attention.centre(self.query, self.memory, self.query_offset)
             far = (place.unsqueeze(1) - centre.unsqueeze(-1)).abs() > self.attention.radius
             seen = seen & ~far
         return seen.unsqueeze(1)
 
     def nothing(self) -> Tensor:
         """What a query that sees nothing reads: zeros, behind the output layer if there is one."""
-        if isinstance(self.attention, MultiHead) and self.attention.of_heads.bias is not None:
-            return self.attention.of_heads.bias
+        if (
+            isinstance(self.attention, MultiheadAttention)
+            and self.attention.out_proj.bias is not None
+        ):
+            return self.attention.out_proj.bias
         return torch.zeros(self.read().shape[-1], dtype=self.query.dtype)

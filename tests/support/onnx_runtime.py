@@ -42,13 +42,13 @@ class Runtime:
     def __init__(self, folder: Path) -> None:
         self.translator: Any = example(folder).Translator(folder)
 
-    def start(self, source: Tensor, real: Tensor) -> dict[str, Any]:
+    def start(self, source: Tensor, token_mask: Tensor) -> dict[str, Any]:
         """The state before the first token."""
-        return dict(self.translator.start(source.numpy(), real.numpy()))
+        return dict(self.translator.start(source.numpy(), token_mask.numpy()))
 
     def read(self, target: Tensor, state: dict[str, Any]) -> tuple[Tensor, Tensor | None]:
         """The logits (batch, queries, vocabulary) of a whole target, and the weights (batch,
-        queries, slots), where the model looks.
+        queries, keys), where the model looks.
         """
         logits, weights = [], []
         for tokens in target.T:

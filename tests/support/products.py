@@ -20,7 +20,7 @@ def by_onednn(chosen: bool = True) -> Iterator[list[Tensor]]:
         return product(rows, weight, bias)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(module, "leads", lambda: chosen)
+        patch.setattr(module, "onednn_is_faster", lambda: chosen)
         patch.setattr(module, "_LEAST", 0)
         patch.setattr(module, "_FEWEST_ROWS", 1)
         patch.setattr(module, "_product", listed)

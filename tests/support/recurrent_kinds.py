@@ -9,15 +9,15 @@ from attlas.models import LocalConfig, RecurrentConfig, RecurrentModel, build
 
 SOURCES, TARGETS = 11, 13  # the sizes of the vocabularies
 LOOKS: dict[str, dict[str, Any]] = {
-    "additive": {"attention": "additive", "attention_hidden": 4},
+    "additive": {"attention": "additive", "attention_hidden_dim": 4},
     "additive covered": {"attention": "additive", "coverage": True},
-    "dot": {"attention": "dot", "hidden": 6},
+    "dot": {"attention": "dot", "hidden_dim": 6},
     "general": {"attention": "general"},
-    "concat": {"attention": "concat", "attention_hidden": 4},
+    "concat": {"attention": "concat", "attention_hidden_dim": 4},
     "concat covered": {"attention": "concat", "coverage": True},
     "local-m": {
         "attention": "local",
-        "hidden": 6,
+        "hidden_dim": 6,
         "local": LocalConfig(centre="monotonic", radius=1, score="dot"),
     },
     "local-p": {"attention": "local", "local": LocalConfig(radius=2)},
@@ -28,9 +28,9 @@ LOOKS: dict[str, dict[str, Any]] = {
     },
 }
 WIRINGS: dict[str, dict[str, Any]] = {
-    "bahdanau": {"wiring": "bahdanau"},
-    "luong": {"wiring": "luong"},
-    "feeding": {"wiring": "luong", "input_feeding": True},
+    "bahdanau": {"decoder": "bahdanau"},
+    "luong": {"decoder": "luong"},
+    "scheduled_sampling": {"decoder": "luong", "input_feeding": True},
 }
 CELLS: dict[str, dict[str, Any]] = {
     "gru": {"cell": "gru"},
@@ -40,7 +40,7 @@ CELLS: dict[str, dict[str, Any]] = {
 
 def small(**settings: Any) -> RecurrentConfig:
     """No two widths alike, so that none can stand in for another."""
-    widths = {"embedding": 5, "hidden": 7, "encoder_hidden": 3, "dropout": 0.0}
+    widths = {"embed_dim": 5, "hidden_dim": 7, "encoder_hidden_dim": 3, "dropout": 0.0}
     return RecurrentConfig(**(widths | settings))
 
 

@@ -34,7 +34,7 @@ class Opened:
         from table_model import LookingTable  # it lies beside this script, and here alone
 
         vocabularies = Vocabularies(Words(list("abcdefgh")), Words(["x", "y"]))
-        config = DecodingConfig(max_length_factor=1.0, max_length_constant=5)
+        config = DecodingConfig(max_len_a=1.0, max_len_b=5)
         return Translator.of(LookingTable(self.seed), vocabularies, config)
 
 

@@ -11,17 +11,25 @@ SOURCES, TARGETS = 11, 13  # the sizes of the vocabularies
 
 def small(**settings: Any) -> TransformerConfig:
     """Two heads of four; nothing random."""
-    sizes = {"width": 8, "heads": 2, "feedforward": 12, "encoder_layers": 2, "decoder_layers": 2}
+    sizes = {
+        "embed_dim": 8,
+        "num_heads": 2,
+        "ffn_dim": 12,
+        "encoder_layers": 2,
+        "decoder_layers": 2,
+    }
     return TransformerConfig(**(sizes | {"dropout": 0.0} | settings))
 
 
 KINDS = {
     "pre": small(),
-    "post": small(placement="post", tied_output=False),
-    "rms swiglu rotary": small(norm="rms", activation="swiglu", positions="rotary", bias=False),
-    "gelu learned": small(activation="gelu", positions="learned", longest=9),
-    "grouped keys": small(heads=4, key_heads=2, encoder_layers=1),
-    "one key head, no order": small(key_heads=1, positions="none", decoder_layers=3),
+    "post": small(norm="post", tie_output=False),
+    "rms swiglu rotary": small(
+        norm_type="rms", activation="swiglu", positions="rotary", bias=False
+    ),
+    "gelu learned": small(activation="gelu", positions="learned", max_positions=9),
+    "grouped keys": small(num_heads=4, num_kv_heads=2, encoder_layers=1),
+    "one key head, no order": small(num_kv_heads=1, positions="none", decoder_layers=3),
     "longformer": small(
         encoder_patterns=("either(window(1), landmarks(0))",),
         decoder_patterns=("everywhere", "window(2)"),

@@ -4,7 +4,7 @@ import torch
 from torch import nn
 
 from attlas.patterns import causal
-from attlas.recording import FactoredReading, intervene, observe
+from attlas.recording import FactoredAttentionMap, intervene, observe
 
 QUERIES = 5
 
@@ -29,7 +29,7 @@ def same(weights, seen, layer):
     return weights
 
 
-def check(function, expected, *given, kind=FactoredReading):
+def check(function, expected, *given, kind=FactoredAttentionMap):
     """What is read of it is as expected; looking, and putting the same weights, changes nothing."""
     model = Calling(function)
     plain = model(*given)

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import nn
 
-from attlas.training.averaging import MovingAveraging, mean_weights, move
+from attlas.training.averaging import MovingAveraging, mean_weights, update_average
 
 Rows = st.lists(
     st.lists(st.floats(-1e3, 1e3, width=32), min_size=4, max_size=4), min_size=1, max_size=6
@@ -40,7 +40,7 @@ def test_a_moving_average_follows_its_formula() -> None:
     for update, weight in enumerate([1.0, 2.0, 4.0], 1):
         with torch.no_grad():
             model.weight.fill_(weight)
-        move(average, model, settings.share(update))
+        update_average(average, model, settings.share(update))
         decay = min(0.9, (1 + update) / (10 + update))
         wanted = decay * wanted + (1 - decay) * weight
     assert average["weight"].item() == pytest.approx(wanted)

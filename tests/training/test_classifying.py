@@ -16,9 +16,9 @@ from attlas.runs import Run
 from attlas.training import Event, Progress, Recipe, Trained, Validated, read_recipe, train
 from attlas.training.events import Started
 from attlas.training.learner import Learner
-from attlas.training.loss import consistent_cross_entropy
-from attlas.training.setup import prepared
-from attlas.training.tasks.classification import Classifying, TextsValidated
+from attlas.training.loss import rdrop_cross_entropy
+from attlas.training.setup import prepare_run
+from attlas.training.tasks.classification import ClassificationTask, TextsValidated
 from support.killed_trainings import differences, whole
 from support.labelled_runs import reviews, tables, trained, write_lines
 
@@ -29,7 +29,7 @@ def lines(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def recipe(lines: Path, updates: int = 6, **training: Any) -> Recipe:
-    return Recipe.read(tables(lines, updates=updates, **training), "the test")
+    return Recipe.read(tables(lines, max_steps=updates, **training), "the test")
 
 
 def test_a_folder_holds_everything_that_a_classifiers_run_is(lines: Path, tmp_path: Path) -> None:
@@ -46,10 +46,10 @@ def test_a_folder_holds_everything_that_a_classifiers_run_is(lines: Path, tmp_pa
     assert run.classifier("best").training is False
 
 
-@pytest.mark.parametrize("consistency", [0.0, 1.0])
-def test_it_learns_what_one_word_tells(lines: Path, tmp_path: Path, consistency: float) -> None:
+@pytest.mark.parametrize("rdrop_alpha", [0.0, 1.0])
+def test_it_learns_what_one_word_tells(lines: Path, tmp_path: Path, rdrop_alpha: float) -> None:
     told: list[Event] = []
-    asked = recipe(lines, 250, consistency=consistency)
+    asked = recipe(lines, 250, rdrop_alpha=rdrop_alpha)
     outcome = train(asked, tmp_path, report=told.append)
     assert outcome.best is not None
     assert outcome.best >= 0.9
@@ -87,12 +87,12 @@ def _ctrl_c() -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("_ctrl_c")
-@pytest.mark.parametrize(("stop", "consistency"), [(1, 0.0), (7, 0.0), (4, 2.0)])
+@pytest.mark.parametrize(("stop", "rdrop_alpha"), [(1, 0.0), (7, 0.0), (4, 2.0)])
 def test_a_run_that_was_stopped_goes_on_to_the_same_bits(
-    lines: Path, tmp_path: Path, stop: int, consistency: float
+    lines: Path, tmp_path: Path, stop: int, rdrop_alpha: float
 ) -> None:
     def asked(updates: int, **more: int) -> Recipe:
-        return recipe(lines, updates, consistency=consistency, **more)
+        return recipe(lines, updates, rdrop_alpha=rdrop_alpha, **more)
 
     undisturbed = whole(tmp_path / "undisturbed", asked(12))
     train(asked(stop), tmp_path / "raised")
@@ -104,7 +104,7 @@ def test_a_run_that_was_stopped_goes_on_to_the_same_bits(
 
     with pytest.raises(KeyboardInterrupt):
         train(asked(12, log_every=1), tmp_path / "pressed", report=press)
-    assert Run(tmp_path / "pressed").shelf.numbered()[-1] == stop
+    assert Run(tmp_path / "pressed").store.numbered()[-1] == stop
     found = whole(tmp_path / "pressed", asked(12))
     assert set(differences(found, undisturbed)) <= {"events"}  # it was told more often
 
@@ -113,9 +113,9 @@ def test_subwords_may_be_drawn_anew_and_the_run_goes_on_to_the_same_bits(
     lines: Path, tmp_path: Path
 ) -> None:
     def sampling(updates: int) -> Recipe:
-        begun = tables(lines, updates=updates)
+        begun = tables(lines, max_steps=updates)
         begun["vocabulary"] = {"kind": "bpe", "size": 300, "sampling": 0.2}
-        begun["batching"] = {"tokens": 512, "max_length": 200}
+        begun["batching"] = {"max_tokens": 512, "max_length": 200}
         return Recipe.read(begun, "the test")
 
     undisturbed = whole(tmp_path / "undisturbed", sampling(8))
@@ -136,9 +136,9 @@ def test_the_measure_is_that_of_each_text_alone_whatever_its_length(
     lines: Path, tmp_path: Path
 ) -> None:
     begun = tables(lines)
-    begun["batching"] = {"tokens": 12, "max_length": 10, "overlong": "cut"}
-    task = prepared(Recipe.read(begun, "the test"), tmp_path)
-    assert isinstance(task, Classifying)
+    begun["batching"] = {"max_tokens": 12, "max_length": 10, "overlong": "cut"}
+    task = prepare_run(Recipe.read(begun, "the test"), tmp_path)
+    assert isinstance(task, ClassificationTask)
     model = task.build().double().train()
     found = task.measure(model)
     assert model.training
@@ -160,13 +160,13 @@ def test_the_measure_is_that_of_each_text_alone_whatever_its_length(
 def test_the_loss_is_the_smoothed_cross_entropy_summed_over_the_texts(
     lines: Path, tmp_path: Path
 ) -> None:
-    task = prepared(recipe(lines, smoothing=0.1), tmp_path)
+    task = prepare_run(recipe(lines, label_smoothing=0.1), tmp_path)
     model = task.build().eval()
     batches = task.batches(0)
     batch = batches.batch(batches.epoch(0)[0])
     loss = task.loss(model, batch, 1, 1.0, torch.Generator(), list(model.parameters()))
     wanted = torch.nn.functional.cross_entropy(
-        model(batch.source, batch.source_real), batch.labels, label_smoothing=0.1
+        model(batch.source, batch.source_mask), batch.labels, label_smoothing=0.1
     )
     assert loss.item() == pytest.approx(wanted.item() * batch.tokens, rel=1e-5)
 
@@ -174,12 +174,12 @@ def test_the_loss_is_the_smoothed_cross_entropy_summed_over_the_texts(
 @pytest.mark.parametrize(
     ("assignment", "said"),
     [
-        ("decoding.beam=3", "no decoding with model.kind = 'classifier'"),
-        ("vocabulary.joint=false", "no joint with model.kind = 'classifier'"),
-        ("training.feeding={kind='constant', p=0.5}", "no feeding with"),
+        ("decoding.num_beams=3", "no decoding with model.kind = 'classifier'"),
+        ("vocabulary.shared=false", "no shared with model.kind = 'classifier'"),
+        ("training.scheduled_sampling={kind='constant', p=0.5}", "no scheduled_sampling with"),
         ("training.validation.sentences=3", "no sentences with"),
         ("training.validation.bleu_tokenizer=char", "no bleu_tokenizer with"),
-        ("training.validation.decoding.max_length_factor=2", "no decoding with"),
+        ("training.validation.decoding.max_len_a=2", "no decoding with"),
         ("training.validation.criterion=bleu", "'accuracy' or 'loss' with .* got 'bleu'"),
         ("training.validation={translate=false}", "no translate with"),
         ("model={kind='recurrent'}", "data.kind = 'labelled' with model.kind = 'recurrent'"),
@@ -214,10 +214,10 @@ def test_a_text_longer_than_the_learned_positions_is_told_before_the_training(
     lines: Path, tmp_path: Path
 ) -> None:
     begun = tables(lines)
-    begun["model"] |= {"positions": "learned", "longest": 8}
-    with pytest.raises(AttlasError, match=r"model\.longest of \d\d at least"):
+    begun["model"] |= {"positions": "learned", "max_positions": 8}
+    with pytest.raises(AttlasError, match=r"model\.max_positions of \d\d at least"):
         train(Recipe.read(begun, "the test"), tmp_path)
-    begun["model"]["longest"] = 64
+    begun["model"]["max_positions"] = 64
     assert train(Recipe.read(begun, "the test"), tmp_path).update == 3
 
 
@@ -226,11 +226,11 @@ def test_sampled_subwords_may_need_as_many_positions_as_are_let_pass(
 ) -> None:
     begun = tables(lines)
     begun["vocabulary"] = {"kind": "bpe", "size": 300, "sampling": 0.2}
-    begun["batching"] = {"tokens": 512, "max_length": 200}
-    begun["model"] |= {"positions": "learned", "longest": 200}
-    with pytest.raises(AttlasError, match=r"model\.longest of 201 at least"):
+    begun["batching"] = {"max_tokens": 512, "max_length": 200}
+    begun["model"] |= {"positions": "learned", "max_positions": 200}
+    with pytest.raises(AttlasError, match=r"model\.max_positions of 201 at least"):
         train(Recipe.read(begun, "the test"), tmp_path)
-    begun["model"]["longest"] = 201
+    begun["model"]["max_positions"] = 201
     assert train(Recipe.read(begun, "the test"), tmp_path).update == 3
 
 
@@ -259,7 +259,7 @@ def test_a_first_token_that_sees_hardly_any_text_whole_is_trained_after_a_loud_n
     lengths = [len(entry["text"].split()) for entry in reviews(200)]
     unseen = [max(0, length - 1 - reach) for length in lengths]
     (note,) = notes(asked, tmp_path / "blind")
-    assert Run(tmp_path / "blind").shelf.named("last") == "00000003"
+    assert Run(tmp_path / "blind").store.named("last") == "00000003"
     assert note.startswith(f"WARNING: {sum(map(bool, unseen))} of 200 texts are not read whole.")
     assert f"it never sees {sum(unseen):,} of {sum(lengths):,} tokens" in note
     assert "set model.pooling = 'mean' or 'attentive', or" in note
@@ -286,8 +286,8 @@ def test_texts_that_are_not_trained_on_are_not_counted_among_the_unread(
     begun = pooling_first(lines, ["window(9)"]).tables()
     for overlong in ("cut", "skip"):
         begun["batching"] |= {"max_length": 10, "overlong": overlong}
-        task = prepared(Recipe.read(begun, "the test"), tmp_path / overlong)
-        assert isinstance(task, Classifying)
+        task = prepare_run(Recipe.read(begun, "the test"), tmp_path / overlong)
+        assert isinstance(task, ClassificationTask)
         valid = sum(len(text.split()) > 10 for text in task.splits.valid.texts)
         assert valid
         told = task.notes(task.batches(0))[-1]
@@ -333,17 +333,17 @@ WEIGHTED = [("none", None), ("balanced", None), ({"few": 3, "some": 0.5}, (3.0, 
 
 
 @pytest.mark.parametrize(("weights", "wanted"), WEIGHTED)
-@pytest.mark.parametrize("smoothing", [0.0, 0.1])
+@pytest.mark.parametrize("label_smoothing", [0.0, 0.1])
 def test_an_update_follows_the_weighted_mean_that_torch_defines(
-    tmp_path: Path, weights: Any, wanted: tuple[float, ...] | None, smoothing: float
+    tmp_path: Path, weights: Any, wanted: tuple[float, ...] | None, label_smoothing: float
 ) -> None:
     path = unbalanced(tmp_path, {"few": 4, "many": 40, "some": 16})
-    given = tables(path, class_weights=weights, smoothing=smoothing, clip=0.0)
+    given = tables(path, class_weights=weights, label_smoothing=label_smoothing, max_grad_norm=0.0)
     given["model"] |= {"dropout": 0.0, "word_dropout": 0.0}
     given["data"]["held_back"] = 6
     asked = Recipe.read(given, "the test")
     splits = asked.data.load()
-    task = Classifying(asked, splits, Classifying.vocabularies_of(asked, splits))
+    task = ClassificationTask(asked, splits, ClassificationTask.vocabularies_of(asked, splits))
     names = task.vocabularies.labels.names
     if weights == "balanced":
         labels = splits.train.labels
@@ -354,14 +354,14 @@ def test_an_update_follows_the_weighted_mean_that_torch_defines(
     model = task.build()
     batches = task.batches(0)
     rows = batches.epoch(0)
-    criterion = torch.nn.CrossEntropyLoss(weight, label_smoothing=smoothing)
+    criterion = torch.nn.CrossEntropyLoss(weight, label_smoothing=label_smoothing)
     whole_batch = batches.batch([index for part in rows for index in part])
-    loss = criterion(model(whole_batch.source, whole_batch.source_real), whole_batch.labels)
+    loss = criterion(model(whole_batch.source, whole_batch.source_mask), whole_batch.labels)
     right = torch.autograd.grad(loss, list(model.parameters()))
 
     learner = Learner(model, asked.training, 1, torch.device("cpu"), task.loss)
     found: list[torch.Tensor] = []
-    learner.optimiser.step = lambda: found.extend(  # type: ignore[method-assign]
+    learner.optimizer.step = lambda: found.extend(  # type: ignore[method-assign]
         p.grad.clone() for p in learner.parameters
     )
     shares = [[batches.batch(part) for part in rows]]  # accumulated, of unequal weights
@@ -377,7 +377,7 @@ def test_two_threads_share_a_weighted_update(tmp_path: Path) -> None:
     losses: list[list[float]] = []
     for threads in (1, 2):
         told: list[Event] = []
-        given = tables(path, class_weights="balanced", threads=threads, updates=4, log_every=1)
+        given = tables(path, class_weights="balanced", threads=threads, max_steps=4, log_every=1)
         given["model"] |= {"dropout": 0.0, "word_dropout": 0.0}
         train(Recipe.read(given, "the test"), tmp_path / str(threads), report=told.append)
         losses.append([event.loss for event in told if isinstance(event, Trained)])
@@ -389,20 +389,22 @@ def test_a_weighted_run_that_was_stopped_goes_on_to_the_same_bits(
     lines: Path, tmp_path: Path
 ) -> None:
     def asked(updates: int) -> Recipe:
-        return recipe(lines, updates, class_weights={"pos": 2.5}, consistency=1.0, smoothing=0.1)
+        return recipe(
+            lines, updates, class_weights={"pos": 2.5}, rdrop_alpha=1.0, label_smoothing=0.1
+        )
 
     undisturbed = whole(tmp_path / "undisturbed", asked(9))
     train(asked(4), tmp_path / "stopped")
     assert differences(whole(tmp_path / "stopped", asked(9)), undisturbed) == []
     with pytest.raises(AttlasError, match=r"training\.class_weights"):
-        train(recipe(lines, 12, consistency=1.0, smoothing=0.1), tmp_path / "stopped")
+        train(recipe(lines, 12, rdrop_alpha=1.0, label_smoothing=0.1), tmp_path / "stopped")
 
 
 def test_the_readings_of_a_weighted_batch_are_weighted_alike() -> None:
     torch.manual_seed(0)
     logits, labels = torch.randn(5, 2, 3, dtype=torch.float64), torch.tensor([0, 1, 2, 1, 0])
     weights = torch.tensor([0.5, 2.0, 1.5], dtype=torch.float64)
-    loss = consistent_cross_entropy(logits, labels, 0.1, 3.0, weights)
+    loss = rdrop_cross_entropy(logits, labels, 0.1, 3.0, weights)
     wanted = 0.0
     for row, label in zip(logits, labels.tolist(), strict=True):
         p, q = row.log_softmax(-1)
@@ -422,7 +424,7 @@ def test_the_best_checkpoint_may_be_chosen_by_the_mean_f1(tmp_path: Path) -> Non
     told: list[Event] = []
     path = unbalanced(tmp_path, {"few": 10, "many": 90})
     asked = Recipe.read(
-        tables(path, updates=8, class_weights="balanced", validation={"criterion": "macro_f1"}),
+        tables(path, max_steps=8, class_weights="balanced", validation={"criterion": "macro_f1"}),
         "the test",
     )
     outcome = train(asked, tmp_path / "run", report=told.append)

@@ -20,12 +20,18 @@ from attlas._parallel import POSSIBLE
 from attlas.config import read_toml, write_toml
 from attlas.errors import AttlasError
 from attlas.ops import linear
-from attlas.ops.linear import half_product
+from attlas.ops.linear import bf16_linear
 from attlas.runs import Run
 from attlas.training import Recipe, read_recipe, train
-from attlas.training import distributed as fleet
-from attlas.training.distributed import Fleet, Word, device_of_rank, fleet_of, leading
-from attlas.training.setup import joined
+from attlas.training import distributed as process_group
+from attlas.training.distributed import (
+    Command,
+    ProcessGroup,
+    device_of_rank,
+    is_main_process,
+    open_process_group,
+)
+from attlas.training.setup import join_run
 from support.killed_trainings import recipe as tiny
 from support.labelled_runs import reviews, tables, write_lines
 
@@ -43,25 +49,25 @@ valid = 9
 kind = "words"
 
 [batching]
-tokens = 128
+max_tokens = 128
 max_length = 40
 
 [model]
 kind = "transformer"
-width = 16
-heads = 2
-feedforward = 32
+embed_dim = 16
+num_heads = 2
+ffn_dim = 32
 encoder_layers = 1
 decoder_layers = 1
 dropout = 0.2
 attention_dropout = 0.1
 
 [training]
-updates = 24
-accumulate = 2
+max_steps = 24
+gradient_accumulation_steps = 2
 save_every = 8
 log_every = 1
-smoothing = 0.1
+label_smoothing = 0.1
 device = "cpu"
 
 [training.averaging]
@@ -82,7 +88,7 @@ def recipe(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def one(recipe: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The run of one process with a crew of two."""
+    """The run of one process with a thread group of two."""
     folder = tmp_path_factory.mktemp("one") / "run"
     train(read_recipe(recipe, ["training.threads=2"]), folder)
     return folder
@@ -123,7 +129,7 @@ def losses(folder: Path) -> list[tuple[str, int, float]]:
 
 def assert_learned_alike(one: Path, other: Path) -> None:
     """That every loss of training is the same to the bit, and of validation up to rounding: one
-    process validates with all the cores of the crew, the first of two with its own.
+    process validates with all the cores of the thread group, the first of two with its own.
     """
     found, wanted = losses(one), losses(other)
     assert [entry for entry in found if entry[0] == "trained"] == [
@@ -142,7 +148,7 @@ def same(one: dict[str, torch.Tensor], other: dict[str, torch.Tensor]) -> bool:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("more", [[], ["training.consistency=5.0"]], ids=["plain", "R-Drop"])
+@pytest.mark.parametrize("more", [[], ["training.rdrop_alpha=5.0"]], ids=["plain", "R-Drop"])
 def test_two_processes_learn_what_a_crew_of_two_learns_to_the_bit(
     recipe: Path, tmp_path: Path, more: list[str]
 ) -> None:
@@ -161,10 +167,10 @@ def test_two_processes_multiply_in_bfloat16_as_a_crew_of_two_does(
 
     def product(*given: torch.Tensor) -> torch.Tensor:
         made.append(given[0].numel())
-        return half_product(*given)
+        return bf16_linear(*given)
 
-    monkeypatch.setattr(linear, "half_product", product)
-    large = ["model.width=64", "model.feedforward=128", "batching.tokens=1024"]
+    monkeypatch.setattr(linear, "bf16_linear", product)
+    large = ["model.embed_dim=64", "model.ffn_dim=128", "batching.max_tokens=1024"]
     more = [*large, "model.word_dropout=0.1", "training.autocast=bf16"]
     together(recipe, tmp_path / "two", *more)
     train(read_recipe(recipe, [*more, "training.threads=2"]), tmp_path / "one")
@@ -178,7 +184,7 @@ def test_a_model_in_parts_learns_the_same_within_rounding_and_saves_whole_checkp
     recipe: Path, one: Path, tmp_path: Path
 ) -> None:
     folder = tmp_path / "run"
-    together(recipe, folder, "training.distribution=fsdp", "training.updates=16")
+    together(recipe, folder, "training.distribution=fsdp", "training.max_steps=16")
     found, wanted = losses(folder), [entry for entry in losses(one) if entry[1] <= 16]
     assert [entry[:2] for entry in found][: len(wanted)] == [entry[:2] for entry in wanted]
     for (_, _, loss), (_, _, expected) in zip(found, wanted, strict=False):
@@ -186,7 +192,7 @@ def test_a_model_in_parts_learns_the_same_within_rounding_and_saves_whole_checkp
     parts, whole = weights(folder, 16), weights(one, 16)
     assert {n: t.shape for n, t in parts.items()} == {n: t.shape for n, t in whole.items()}
     # Any number of processes goes on from there, and so does one alone.
-    together(recipe, folder, "training.distribution=fsdp", "training.updates=20")
+    together(recipe, folder, "training.distribution=fsdp", "training.max_steps=20")
     train(read_recipe(recipe, ["training.threads=2"]), folder)
     assert losses(folder)[-1][1] == UPDATES
     assert losses(folder)[-1][2] == pytest.approx(losses(one)[-1][2], rel=1e-4)
@@ -197,8 +203,8 @@ def test_a_run_of_one_process_goes_on_with_two_and_with_three(
     recipe: Path, one: Path, tmp_path: Path
 ) -> None:
     folder, alone = tmp_path / "run", tmp_path / "alone"
-    train(read_recipe(recipe, ["training.threads=2", "training.updates=8"]), folder)
-    together(recipe, folder, "training.updates=16")
+    train(read_recipe(recipe, ["training.threads=2", "training.max_steps=8"]), folder)
+    together(recipe, folder, "training.max_steps=16")
     assert same(weights(folder, 16), weights(one, 16))
     shutil.copytree(folder, alone)
     together(recipe, folder, ranks=3)
@@ -215,7 +221,7 @@ def test_a_run_of_one_process_goes_on_with_two_and_with_three(
 def test_two_readings_by_a_model_in_parts_teach_what_those_by_a_whole_one_do(
     recipe: Path, tmp_path: Path
 ) -> None:
-    read_twice = ["training.consistency=5.0", "training.updates=6"]
+    read_twice = ["training.rdrop_alpha=5.0", "training.max_steps=6"]
     together(recipe, tmp_path / "parts", "training.distribution=fsdp", *read_twice)
     train(read_recipe(recipe, [*read_twice, "training.threads=2"]), tmp_path / "whole")
     found, wanted = losses(tmp_path / "parts"), losses(tmp_path / "whole")
@@ -226,18 +232,24 @@ def test_two_readings_by_a_model_in_parts_teach_what_those_by_a_whole_one_do(
 
 @pytest.fixture(params=["recurrent", "classifier", "muon"])
 def other(request: pytest.FixtureRequest, recipe: Path, tmp_path: Path) -> Path:
-    """The recipe of another model or optimiser; of eight updates, the last of which is saved."""
+    """The recipe of another model or optimizer; of eight updates, the last of which is saved."""
     begun = read_toml(recipe)
     if request.param == "muon":
-        begun["training"]["optimiser"] = {"kind": "muon", "weight_decay": 0.1}
+        begun["training"]["optimizer"] = {"kind": "muon", "weight_decay": 0.1}
     else:
         begun["model"] = {
-            "kind": "recurrent", "embedding": 8, "hidden": 8, "encoder_hidden": 8, "dropout": 0.2,
+            "kind": "recurrent", "embed_dim": 8, "hidden_dim": 8, "encoder_hidden_dim": 8,
+            "dropout": 0.2,
             "attention_dropout": 0.1, "coverage": True,
         }  # fmt: skip
     if request.param == "classifier":
         begun = tables(write_lines(tmp_path / "reviews.jsonl", reviews(120)))
-    begun["training"] |= {"updates": 8, "log_every": 1, "accumulate": 2, "threads": 1}
+    begun["training"] |= {
+        "max_steps": 8,
+        "log_every": 1,
+        "gradient_accumulation_steps": 2,
+        "threads": 1,
+    }
     (tmp_path / "other.toml").write_text(write_toml(begun))
     return tmp_path / "other.toml"
 
@@ -256,8 +268,8 @@ def test_two_processes_learn_any_model_as_a_crew_of_two_does_to_the_bit(
 def test_any_model_in_parts_learns_the_same_within_rounding_and_goes_on_alone(
     other: Path, tmp_path: Path
 ) -> None:
-    together(other, tmp_path / "two", "training.distribution=fsdp", "training.updates=6")
-    train(read_recipe(other, ["training.updates=6", "training.threads=2"]), tmp_path / "one")
+    together(other, tmp_path / "two", "training.distribution=fsdp", "training.max_steps=6")
+    train(read_recipe(other, ["training.max_steps=6", "training.threads=2"]), tmp_path / "one")
     parts, whole = weights(tmp_path / "two", 6), weights(tmp_path / "one", 6)
     assert {n: t.shape for n, t in parts.items()} == {n: t.shape for n, t in whole.items()}
     for folder in ("one", "two"):
@@ -272,7 +284,7 @@ def test_any_model_in_parts_learns_the_same_within_rounding_and_goes_on_alone(
 def test_a_batch_of_fewer_rows_than_processes_is_learned_from_all_the_same(
     recipe: Path, tmp_path: Path
 ) -> None:
-    few = ["batching.rows=1", "training.updates=6", "training.validation.every=6"]
+    few = ["batching.rows=1", "training.max_steps=6", "training.validation.every=6"]
     together(recipe, tmp_path / "two", *few)
     alone = read_recipe(recipe, [*few, "training.threads=2"])
     train(alone, tmp_path / "one")
@@ -320,32 +332,32 @@ def child(torchrun: int, rank: int, folder: Path, update: int = 9) -> int:
 def test_a_mistake_is_told_as_ever_and_ends_all_processes(recipe: Path, tmp_path: Path) -> None:
     process = torchrun(
         "--nproc-per-node", 2, "-m", "attlas", "train", recipe, "--out", tmp_path / "run",
-        "--set", "model.heads=3",
+        "--set", "model.num_heads=3",
     )  # fmt: skip
     printed = process.communicate(timeout=600)[0]
     assert process.returncode != 0
-    assert "attlas: wanted a width that the heads share evenly" in printed
+    assert "attlas: expected a width that the heads share evenly" in printed
     # A traceback, if there is one, is torchrun's own.
     assert f'File "{Path(attlas.__file__).parent}' not in printed
 
 
 def test_alone_everything_is_as_without_a_fleet() -> None:
-    fleet = Fleet()
-    assert fleet.leads
-    assert fleet.total(2.5) == 2.5
-    assert fleet.agreed(7) == 7
-    fleet.say(Word.UPDATE)
-    with fleet_of(torch.device("cpu")) as found:
+    process_group = ProcessGroup()
+    assert process_group.is_main
+    assert process_group.total(2.5) == 2.5
+    assert process_group.broadcast(7) == 7
+    process_group.say(Command.UPDATE)
+    with open_process_group(torch.device("cpu")) as found:
         assert found.size == 1
 
 
 def test_the_first_process_speaks(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert leading()
+    assert is_main_process()
     monkeypatch.setenv("WORLD_SIZE", "2")
     monkeypatch.setenv("RANK", "1")
-    assert not leading()
+    assert not is_main_process()
     monkeypatch.setenv("RANK", "0")
-    assert leading()
+    assert is_main_process()
 
 
 def test_each_process_of_a_machine_has_a_gpu_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -375,7 +387,10 @@ def test_more_processes_than_gpus_are_an_error_that_says_how_many_to_start(
 @pytest.mark.parametrize(
     ("settings", "told"),
     [
-        ({"accumulate": 3}, r"training\.accumulate = 3 instead of 2; give the same recipe"),
+        (
+            {"gradient_accumulation_steps": 3},
+            r"training\.gradient_accumulation_steps = 3 instead of 2; give the same recipe",
+        ),
         ({"distribution": "fsdp"}, r"training\.distribution = 'fsdp' instead of 'ddp'"),
     ],
 )
@@ -383,9 +398,9 @@ def test_a_process_with_another_recipe_than_the_first_is_refused(
     tmp_path: Path, settings: dict[str, Any], told: str
 ) -> None:
     train(tiny(1), tmp_path)
-    assert joined(tiny(1, threads=1, log_every=7), tmp_path).recipe.training.log_every == 7
+    assert join_run(tiny(1, threads=1, log_every=7), tmp_path).recipe.training.log_every == 7
     with pytest.raises(AttlasError, match=told):
-        joined(tiny(1, **settings), tmp_path)
+        join_run(tiny(1, **settings), tmp_path)
 
 
 def test_a_process_works_on_its_own_gpu_before_it_meets_the_others(
@@ -396,7 +411,10 @@ def test_a_process_works_on_its_own_gpu_before_it_meets_the_others(
     monkeypatch.setenv("WORLD_SIZE", "2")
     monkeypatch.delenv("RANK", raising=False)  # so that they never meet
     for device in ("cuda:1", "cpu"):
-        with pytest.raises(AttlasError, match="wanted 2 processes"), fleet_of(torch.device(device)):
+        with (
+            pytest.raises(AttlasError, match="expected 2 processes"),
+            open_process_group(torch.device(device)),
+        ):
             raise AssertionError("they met")
     assert chosen == [torch.device("cuda:1")]
 
@@ -406,7 +424,7 @@ def test_a_torch_without_processes_that_reach_each_other_trains_alone(
 ) -> None:
     for name in ("distributed_c10d", "rendezvous"):
         monkeypatch.setitem(sys.modules, f"torch.distributed.{name}", None)
-    afresh = runpy.run_path(fleet.__file__)  # what every recipe imports
+    afresh = runpy.run_path(process_group.__file__)  # what every recipe imports
     with afresh["fleet_of"](torch.device("cpu")) as alone:
         assert alone.total(2.5) == 2.5
     monkeypatch.setenv("WORLD_SIZE", "2")
@@ -435,6 +453,6 @@ def test_processes_that_cannot_meet_are_an_error_that_says_how_to_start_them(
         monkeypatch.delenv(name, raising=False)
     with (
         pytest.raises(AttlasError, match="start them with torchrun"),
-        fleet_of(torch.device("cpu")),
+        open_process_group(torch.device("cpu")),
     ):
         raise AssertionError("they met")

@@ -17,9 +17,14 @@ def test_an_average_that_is_better_than_every_checkpoint_is_the_best(
 ) -> None:
     # At a rate this high the weights leap about the place that their average is near.
     begun = recipe(
-        8, rate=0.3, schedule={"kind": "constant"}, averaging=averaging, save_every=2, keep=4,
+        8,
+        learning_rate=0.3,
+        schedule={"kind": "constant"},
+        averaging=averaging,
+        save_every=2,
+        keep_last=4,
         validation={"every": 100, "translate": False},
-    )  # fmt: skip
+    )
     told: list[Event] = []
     outcome = train(begun, tmp_path, report=told.append)
     last, average = (event for event in told if isinstance(event, Validated))
@@ -28,7 +33,7 @@ def test_an_average_that_is_better_than_every_checkpoint_is_the_best(
     assert (last.best, average.best) == (True, True)
     assert (outcome.best, outcome.checkpoint) == (average.loss, "averaged")
     run = Run(tmp_path)
-    assert run.shelf.named("best") == "averaged"
+    assert run.store.named("best") == "averaged"
     best, wanted = run.model("best").state_dict(), run.model("averaged").state_dict()
     assert all(torch.equal(best[name], wanted[name]) for name in wanted)
 
@@ -41,12 +46,12 @@ def test_an_average_says_of_which_checkpoints_it_is_and_is_told_where_they_are_t
     tmp_path: Path, updates: int, saved: list[int], what: str | None
 ) -> None:
     begun = recipe(
-        updates, averaging={"kind": "last", "count": 3}, save_every=2, keep=3,
+        updates, averaging={"kind": "last", "count": 3}, save_every=2, keep_last=3,
         validation={"every": 100, "translate": False},
     )  # fmt: skip
     outcome = train(begun, tmp_path)
     if len(saved) > 1:
-        facts = Run(tmp_path).shelf.read("averaged").facts
+        facts = Run(tmp_path).store.read("averaged").facts
         assert facts == {"update": updates, "averaged": saved}
     else:
         assert "averaged" not in Run(tmp_path).checkpoints()

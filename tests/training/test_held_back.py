@@ -11,7 +11,7 @@ from attlas.errors import AttlasError
 from attlas.runs import Run
 from attlas.training import Event, Recipe, read_recipe, train
 from attlas.training.events import Started
-from attlas.training.setup import prepared
+from attlas.training.setup import prepare_run
 from support.killed_trainings import differences, whole
 from support.killed_trainings import recipe as toy
 from support.labelled_runs import reviews, tables, write_lines
@@ -68,7 +68,7 @@ def test_a_shipped_recipe_takes_one_table_without_a_file_more(table: Path) -> No
 
 def test_a_training_of_a_classifier_begins_with_its_labels(tmp_path: Path) -> None:
     lines = write_lines(tmp_path / "reviews.jsonl", reviews(200))
-    task = prepared(Recipe.read(tables(lines), "the test"), tmp_path / "run")
+    task = prepare_run(Recipe.read(tables(lines), "the test"), tmp_path / "run")
     labels = task.splits.train.labels
     counts = {label: labels.count(label) for label in ("neg", "pos")}
     first, second = sorted(counts, key=lambda label: (-counts[label], label))

@@ -12,7 +12,7 @@ from attlas.errors import AttlasError
 from attlas.runs import Run
 from attlas.training import Preparing, Recipe, train
 from attlas.training.events import Event
-from attlas.training.setup import prepared
+from attlas.training.setup import prepare_run
 from support.killed_trainings import differences, recipe, whole
 from support.labelled_runs import reviews, tables, write_lines
 
@@ -43,17 +43,17 @@ def beginning(
 
 
 def of_checkpoint(run: Path, which: str) -> dict[str, torch.Tensor]:
-    return dict(Run(run).shelf.read(which).model)
+    return dict(Run(run).store.read(which).model)
 
 
 @pytest.mark.parametrize("which", ["best", "a checkpoint"])
 def test_the_first_update_goes_on_from_those_weights(
     first: Path, tmp_path: Path, which: str
 ) -> None:
-    named = Run(first).shelf.number_of("best")
+    named = Run(first).store.number_of("best")
     path = first if which == "best" else first / "checkpoints" / f"{named}.safetensors"
     told: list[Event] = []
-    still = {"rate": 1e-30, "averaging": {"kind": "none"}, "save_every": 1}
+    still = {"learning_rate": 1e-30, "averaging": {"kind": "none"}, "save_every": 1}
     outcome = train(beginning(path, 1, **still), tmp_path / "run", report=told.append)
     for name, tensor in of_checkpoint(outcome.path, "last").items():
         torch.testing.assert_close(tensor, of_checkpoint(first, named)[name], rtol=0, atol=1e-12)
@@ -81,7 +81,7 @@ def test_a_training_that_begins_with_other_weights_goes_on_to_the_same_bits(
 ) -> None:
     undisturbed = whole(tmp_path / "undisturbed", beginning(first, 9))
     # Killed before its first checkpoint, and after one, when the other run may be gone.
-    prepared(beginning(first, 9), tmp_path / "killed")
+    prepare_run(beginning(first, 9), tmp_path / "killed")
     assert differences(whole(tmp_path / "killed", beginning(first, 9)), undisturbed) == []
     moved = tmp_path / "moved"
     shutil.copytree(first, moved)
@@ -101,7 +101,7 @@ def test_a_run_does_not_go_on_with_other_weights_to_begin_with(first: Path, tmp_
 @pytest.mark.parametrize(
     ("table", "setting", "value", "said"),
     [
-        ("model", "hidden", 9, r"model\.hidden = 9 instead of 8"),
+        ("model", "hidden_dim", 9, r"model\.hidden_dim = 9 instead of 8"),
         ("model", "attention", "general", r"model\.attention = 'general' instead of 'additive'"),
         ("vocabulary", "size", 20, r"vocabulary\.size = 20 instead of 16"),
         ("vocabulary", "normalization", "nfc", r"vocabulary\.normalization = 'nfc' instead of"),
@@ -124,7 +124,7 @@ def test_weights_that_are_not_there_any_more_are_an_error(first: Path, tmp_path:
         train(beginning(first / "checkpoints" / "00000099.safetensors"), tmp_path / "run")
     moved = tmp_path / "moved"
     shutil.copytree(first, moved)
-    prepared(beginning(moved), tmp_path / "begun")
+    prepare_run(beginning(moved), tmp_path / "begun")
     shutil.rmtree(moved)
     with pytest.raises(AttlasError, match="no folder at"):
         train(beginning(moved), tmp_path / "begun")
@@ -136,7 +136,7 @@ def test_a_classifier_begins_with_another_where_its_labels_are_known(
     def asked(labels: tuple[str, str], run: Path) -> Recipe:
         entries = [{"text": f"a film {n}", "label": labels[n % 2]} for n in range(80)]
         lines = write_lines(tmp_path / f"{labels[1]}.jsonl", entries)
-        return Recipe.read(tables(lines, init_from=str(run), updates=2), "the test")
+        return Recipe.read(tables(lines, init_from=str(run), max_steps=2), "the test")
 
     outcome = train(asked(("neg", "pos"), classifier), tmp_path / "run")
     found = Run(outcome.path).labelled_vocabularies()
@@ -150,7 +150,7 @@ def test_a_classifier_begins_with_another_where_its_labels_are_known(
 
 
 def test_a_moving_average_begins_with_those_weights(first: Path, tmp_path: Path) -> None:
-    still = {"rate": 1e-30, "averaging": {"kind": "ema"}, "save_every": 1}
+    still = {"learning_rate": 1e-30, "averaging": {"kind": "ema"}, "save_every": 1}
     outcome = train(beginning(first, 2, **still), tmp_path / "run")
     averaged = of_checkpoint(outcome.path, "averaged")
     for name, tensor in of_checkpoint(first, "best").items():

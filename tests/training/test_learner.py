@@ -9,21 +9,21 @@ from typing import Any
 import pytest
 import torch
 
-from attlas._parallel import Crew
+from attlas._parallel import ThreadGroup
 from attlas.data import Batch, padded
 from attlas.data.vocabulary import BEGIN, END
 from attlas.errors import AttlasError
 from attlas.models import RecurrentConfig, RecurrentModel, SequenceToSequence, build
 from attlas.models.rnn import encoder
 from attlas.ops import linear
-from attlas.ops.linear import half_product, halved
+from attlas.ops.linear import bf16_linear, is_bf16_matmul
 from attlas.training import precision
 from attlas.training.config import TrainingConfig
-from attlas.training.distributed import Fleet, Word
+from attlas.training.distributed import Command, ProcessGroup
 from attlas.training.learner import Learner
-from attlas.training.loss import consistent_sequence_loss, cross_entropy, sequence_loss
+from attlas.training.loss import cross_entropy, rdrop_sequence_loss, sequence_loss
 from attlas.training.precision import Precision
-from attlas.training.scheduled_sampling import sampled, teacher_forced
+from attlas.training.scheduled_sampling import scheduled_sampling_logits, teacher_forced
 from support.products import by_onednn
 
 PAIRS = [
@@ -56,31 +56,34 @@ class CrossEntropy:
         generator: torch.Generator,
         parameters: list[torch.nn.Parameter],
     ) -> torch.Tensor:
-        real, smoothing = some.wanted_real, self.settings.smoothing
-        right = self.settings.feeding.probability(number - 1)
+        token_mask, smoothing = some.wanted_mask, self.settings.label_smoothing
+        right = self.settings.scheduled_sampling.probability(number - 1)
         if right < 1.0:
-            logits = sampled(model, some, right, "sample", generator)
-            return cross_entropy(logits[real], some.wanted[real], smoothing)
-        if self.settings.consistency:
-            return consistent_sequence_loss(
-                model.logits, teacher_forced(model, some.twice()), some.wanted, real, smoothing,
-                self.settings.consistency, parameters, scale,
+            logits = scheduled_sampling_logits(model, some, right, "sample", generator)
+            return cross_entropy(logits[token_mask], some.wanted[token_mask], smoothing)
+        if self.settings.rdrop_alpha:
+            return rdrop_sequence_loss(
+                model.logits, teacher_forced(model, some.twice()), some.wanted, token_mask,
+                smoothing,
+                self.settings.rdrop_alpha, parameters, scale,
             )  # fmt: skip
         features = teacher_forced(model, some)
         return sequence_loss(
-            model.logits, features, some.wanted, real, smoothing, parameters, scale
+            model.logits, features, some.wanted, token_mask, smoothing, parameters, scale
         )
 
 
 Some = Learner[SequenceToSequence[Any], Batch]
 
 
-def learner(*, crew: Crew | None = None, dropout: float = 0.0, **settings: Any) -> Some:
+def learner(
+    *, thread_group: ThreadGroup | None = None, dropout: float = 0.0, **settings: Any
+) -> Some:
     torch.manual_seed(0)
-    config = RecurrentConfig(embedding=6, hidden=8, encoder_hidden=4, dropout=dropout)
+    config = RecurrentConfig(embed_dim=6, hidden_dim=8, encoder_hidden_dim=4, dropout=dropout)
     model: RecurrentModel = build(config, 10, 10)
-    training = TrainingConfig.read({"updates": 1, **settings}, "the test")
-    return Learner(model, training, 1, torch.device("cpu"), CrossEntropy(training), crew)
+    training = TrainingConfig.read({"max_steps": 1, **settings}, "the test")
+    return Learner(model, training, 1, torch.device("cpu"), CrossEntropy(training), thread_group)
 
 
 def gradients(of: Some) -> dict[str, torch.Tensor]:
@@ -89,7 +92,7 @@ def gradients(of: Some) -> dict[str, torch.Tensor]:
     return found
 
 
-@pytest.mark.parametrize("settings", [{}, {"smoothing": 0.1}, {"consistency": 5.0}], ids=str)
+@pytest.mark.parametrize("settings", [{}, {"label_smoothing": 0.1}, {"rdrop_alpha": 5.0}], ids=str)
 @pytest.mark.parametrize("split", [[(0,), (1,), (2,), (3,), (4,)], [(0, 1, 2), (3, 4)]])
 def test_batches_of_any_sizes_together_give_the_gradient_of_one_big_batch(
     split: list[tuple[int, ...]], settings: dict[str, float]
@@ -103,10 +106,10 @@ def test_batches_of_any_sizes_together_give_the_gradient_of_one_big_batch(
     assert seen.tokens == expected.tokens == 16
 
 
-@pytest.mark.parametrize(("size", "consistency"), [(1, 0.0), (2, 0.0), (3, 0.0), (2, 5.0)])
-def test_shares_of_a_crew_give_the_gradient_of_one_big_batch(size: int, consistency: float) -> None:
-    apart = learner(crew=Crew(size), consistency=consistency)
-    together = learner(consistency=consistency)
+@pytest.mark.parametrize(("size", "rdrop_alpha"), [(1, 0.0), (2, 0.0), (3, 0.0), (2, 5.0)])
+def test_shares_of_a_crew_give_the_gradient_of_one_big_batch(size: int, rdrop_alpha: float) -> None:
+    apart = learner(thread_group=ThreadGroup(size), rdrop_alpha=rdrop_alpha)
+    together = learner(rdrop_alpha=rdrop_alpha)
     seen = apart.update([[batch(0, 3)], [batch(1, 4)], [batch(2)]][:size], 1)
     expected = together.update([[batch(0, 3), batch(1, 4), batch(2)][:size]], 1)
     for name, gradient in gradients(apart).items():
@@ -118,14 +121,16 @@ def test_shares_of_a_crew_give_the_gradient_of_one_big_batch(size: int, consiste
 @pytest.mark.skipif(
     not hasattr(torch.ops.mkldnn, "_linear_pointwise"), reason="this torch has no oneDNN"
 )
-@pytest.mark.parametrize("optimiser", ["adam", "muon"])
+@pytest.mark.parametrize("optimizer", ["adam", "muon"])
 @pytest.mark.parametrize("size", [1, 2], ids=["alone", "a crew"])
 def test_an_update_leaves_the_same_weights_whichever_library_multiplies(
-    optimiser: str, size: int
+    optimizer: str, size: int
 ) -> None:
     def weights(by: bool) -> torch.Tensor:
         with by_onednn(by) as products:
-            one = learner(crew=Crew(size), optimiser={"kind": optimiser}, rate=0.1)
+            one = learner(
+                thread_group=ThreadGroup(size), optimizer={"kind": optimizer}, learning_rate=0.1
+            )
             for number in range(1, 4):
                 one.update([[batch(0, 1, 2), batch(3)], [batch(3, 4)]][:size], number)
         assert bool(products) == by
@@ -136,14 +141,19 @@ def test_an_update_leaves_the_same_weights_whichever_library_multiplies(
     assert different.float().mean() < 0.02
 
 
-@pytest.mark.parametrize(("right", "consistency"), [(1.0, 0.0), (0.5, 0.0), (1.0, 5.0)])
+@pytest.mark.parametrize(("right", "rdrop_alpha"), [(1.0, 0.0), (0.5, 0.0), (1.0, 5.0)])
 def test_what_a_crew_draws_is_no_matter_of_who_comes_first(
-    right: float, consistency: float
+    right: float, rdrop_alpha: float
 ) -> None:
-    feeding = {"kind": "constant", "p": right}
+    scheduled_sampling = {"kind": "constant", "p": right}
 
     def weights() -> torch.Tensor:
-        one = learner(crew=Crew(2), dropout=0.5, feeding=feeding, consistency=consistency)
+        one = learner(
+            thread_group=ThreadGroup(2),
+            dropout=0.5,
+            scheduled_sampling=scheduled_sampling,
+            rdrop_alpha=rdrop_alpha,
+        )
         for number in range(1, 6):
             one.update([[batch(0, 1, 2), batch(3)], [batch(3, 4)]], number)
         return torch.cat([p.detach().flatten() for p in one.model.parameters()])
@@ -153,25 +163,27 @@ def test_what_a_crew_draws_is_no_matter_of_who_comes_first(
 
 
 def test_the_shares_of_an_update_drop_different_places() -> None:
-    one, other = learner(crew=Crew(2), dropout=0.5), learner(dropout=0.5)
+    one, other = learner(thread_group=ThreadGroup(2), dropout=0.5), learner(dropout=0.5)
     twice = one.update([[batch(0)], [batch(0)]], 1).loss
     assert twice != pytest.approx(2 * other.update([[batch(0)]], 1).loss, rel=1e-6)
 
 
 def test_the_loss_of_an_update_is_the_smoothed_cross_entropy_of_its_tokens() -> None:
-    one = learner(smoothing=0.1)
+    one = learner(label_smoothing=0.1)
     some = batch(0, 1)
-    logits = one.model(some.source, some.source_real, some.asked)
+    logits = one.model(some.source, some.source_mask, some.asked)
     wanted = torch.nn.functional.cross_entropy(
-        logits[some.wanted_real], some.wanted[some.wanted_real], label_smoothing=0.1,
+        logits[some.wanted_mask], some.wanted[some.wanted_mask], label_smoothing=0.1,
         reduction="sum",
     )  # fmt: skip
     assert one.update([[some]], 1).loss == pytest.approx(wanted.item(), rel=1e-6)
 
 
 def test_a_gradient_is_clipped_to_its_norm_and_zero_means_any() -> None:
-    clipped, free = learner(clip=0.01), learner(clip=0.0)
-    assert clipped.update([[batch(0)]], 1).norm == pytest.approx(free.update([[batch(0)]], 1).norm)
+    clipped, free = learner(max_grad_norm=0.01), learner(max_grad_norm=0.0)
+    assert clipped.update([[batch(0)]], 1).grad_norm == pytest.approx(
+        free.update([[batch(0)]], 1).grad_norm
+    )
     norms = [
         torch.stack([g.norm() for g in gradients(one).values()]).norm().item()
         for one in (clipped, free)
@@ -181,20 +193,23 @@ def test_a_gradient_is_clipped_to_its_norm_and_zero_means_any() -> None:
 
 
 def test_the_rate_follows_the_schedule() -> None:
-    one = learner(rate=0.5, schedule={"kind": "constant", "warmup": 10})
-    assert one.update([[batch(0)]], 3).rate == pytest.approx(0.15)
-    assert one.optimiser.param_groups[0]["lr"] == pytest.approx(0.15)
+    one = learner(learning_rate=0.5, schedule={"kind": "constant", "warmup": 10})
+    assert one.update([[batch(0)]], 3).learning_rate == pytest.approx(0.15)
+    assert one.optimizer.param_groups[0]["lr"] == pytest.approx(0.15)
 
 
 def test_a_step_is_that_of_torch_s_own_adam() -> None:
-    ours, theirs = learner(rate=0.01, clip=0.0), learner(rate=0.01, clip=0.0)
+    ours, theirs = (
+        learner(learning_rate=0.01, max_grad_norm=0.0),
+        learner(learning_rate=0.01, max_grad_norm=0.0),
+    )
     plain = torch.optim.Adam(theirs.model.parameters(), lr=0.01, fused=False)
     for number in (1, 2, 3):
         ours.update([[batch(0, 1)]], number)
         plain.zero_grad()
         some = batch(0, 1)
-        logits = theirs.model(some.source, some.source_real, some.asked)[some.wanted_real]
-        loss = torch.nn.functional.cross_entropy(logits, some.wanted[some.wanted_real])
+        logits = theirs.model(some.source, some.source_mask, some.asked)[some.wanted_mask]
+        loss = torch.nn.functional.cross_entropy(logits, some.wanted[some.wanted_mask])
         torch.autograd.backward(loss)
         plain.step()
     other = theirs.model.state_dict()
@@ -219,16 +234,19 @@ class Oddly(torch.nn.Module):
         return (wide * slopes).sum() + (torch.cat([self.head, self.tail]) + self.whole).cos().sum()
 
 
-@pytest.mark.parametrize("clip", [0.0, 0.5])
+@pytest.mark.parametrize("max_grad_norm", [0.0, 0.5])
 @pytest.mark.parametrize(
     "shares", [[[(0,)]], [[(0,), (1,)]], [[(0,)], []], [[(0,), (1,)], [(2,)]]], ids=str
 )
-@pytest.mark.parametrize("optimiser", ["adam", "adamw", "muon"])
+@pytest.mark.parametrize("optimizer", ["adam", "adamw", "muon"])
 def test_gradients_may_come_padded_or_share_their_memory(
-    optimiser: str, shares: list[list[tuple[int]]], clip: float
+    optimizer: str, shares: list[list[tuple[int]]], max_grad_norm: float
 ) -> None:
     torch.manual_seed(0)
-    ours, settings = Oddly(), {"updates": 1, "clip": clip, "optimiser": {"kind": optimiser}}
+    ours, settings = (
+        Oddly(),
+        {"max_steps": 1, "max_grad_norm": max_grad_norm, "optimizer": {"kind": optimizer}},
+    )
     training = TrainingConfig.read(settings, "the test")
     theirs = deepcopy(ours)
     padded_rows, whole, head, tail = torch.autograd.grad(ours(batch(0)), list(ours.parameters()))
@@ -239,21 +257,21 @@ def test_gradients_may_come_padded_or_share_their_memory(
     def loss(model: Oddly, some: Batch, *_: object) -> torch.Tensor:
         return model(some)
 
-    learns = Learner(ours, training, 1, torch.device("cpu"), loss, Crew(len(shares)))
-    plain = training.optimiser.build(theirs, training.rate)
+    learns = Learner(ours, training, 1, torch.device("cpu"), loss, ThreadGroup(len(shares)))
+    plain = training.optimizer.build(theirs, training.learning_rate)
     given = [[batch(*one) for one in share] for share in shares]
     every = [one for share in given for one in share]
     for number in (1, 2, 3):
         learns.update(given, number)
         for group in plain.param_groups:
-            group["lr"] = training.rate * training.schedule.factor(number)
+            group["lr"] = training.learning_rate * training.schedule.factor(number)
         plain.zero_grad()
         total = torch.stack([theirs(one) for one in every]).sum()
         (total / sum(one.tokens for one in every)).backward()  # lays gradients out as parameters
         for parameter in theirs.parameters():
             assert parameter.grad is not None
             parameter.grad = parameter.grad.clone()
-        torch.nn.utils.clip_grad_norm_(theirs.parameters(), clip or float("inf"))
+        torch.nn.utils.clip_grad_norm_(theirs.parameters(), max_grad_norm or float("inf"))
         plain.step()
         for parameter, expected in zip(ours.parameters(), theirs.parameters(), strict=True):
             torch.testing.assert_close(parameter, expected)
@@ -262,11 +280,11 @@ def test_gradients_may_come_padded_or_share_their_memory(
 def test_an_lstm_that_reads_padded_batches_steps_as_one_that_packs_them(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    config = RecurrentConfig(embedding=6, hidden=8, encoder_hidden=4, cell="lstm")
-    training = TrainingConfig.read({"updates": 1}, "the test")
+    config = RecurrentConfig(embed_dim=6, hidden_dim=8, encoder_hidden_dim=4, cell="lstm")
+    training = TrainingConfig.read({"max_steps": 1}, "the test")
     found = []
     for pads in (True, False):
-        monkeypatch.setattr(encoder, "faster_padded", lambda *_, pads=pads: pads)
+        monkeypatch.setattr(encoder, "padded_lstm_is_faster", lambda *_, pads=pads: pads)
         torch.manual_seed(0)
         model = build(config, 10, 10)
         learns = Learner(model, training, 1, torch.device("cpu"), CrossEntropy(training))
@@ -302,7 +320,7 @@ def test_a_gradient_that_is_not_finite_stops_at_once_and_leaves_the_weights() ->
 def test_an_update_is_a_function_of_its_number_also_with_dropout_and_sampling() -> None:
     def weights(first: int) -> torch.Tensor:
         torch.manual_seed(first)  # what was drawn before must not matter
-        one = learner(feeding={"kind": "constant", "p": 0.5})
+        one = learner(scheduled_sampling={"kind": "constant", "p": 0.5})
         one.model.train()
         torch.rand(first)
         one.update([[batch(0, 1, 2)]], 5)
@@ -312,7 +330,7 @@ def test_an_update_is_a_function_of_its_number_also_with_dropout_and_sampling() 
 
 
 def test_a_restored_learner_takes_the_same_next_step() -> None:
-    settings = {"averaging": {"kind": "ema", "decay": 0.5}, "optimiser": {"kind": "adamw"}}
+    settings = {"averaging": {"kind": "ema", "decay": 0.5}, "optimizer": {"kind": "adamw"}}
     one, other = learner(**settings), learner(**settings)
     for number in (1, 2):
         one.update([[batch(0, 1)]], number)
@@ -332,18 +350,21 @@ def halves(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
     def product(*given: torch.Tensor) -> torch.Tensor:
         made.append(given[0].numel())
-        return half_product(*given)
+        return bf16_linear(*given)
 
     monkeypatch.setattr(linear, "_LEAST_HALVES", 0)
     monkeypatch.setattr(linear, "_FEWEST_ROWS", 1)
-    monkeypatch.setattr(linear, "half_product", product)
+    monkeypatch.setattr(linear, "bf16_linear", product)
     return made
 
 
 @pytest.mark.parametrize("size", [1, 2], ids=["alone", "a crew"])
 def test_bfloat16_autocast_learns_in_float32_weights(size: int, halves: list[int]) -> None:
     shares = [[batch(0, 1)], [batch(2, 3, 4)]][:size]
-    exact, coarse = learner(crew=Crew(size)), learner(crew=Crew(size), autocast="bf16")
+    exact, coarse = (
+        learner(thread_group=ThreadGroup(size)),
+        learner(thread_group=ThreadGroup(size), autocast="bf16"),
+    )
     exactly = exact.update(shares, 1).loss
     assert not halves
     assert coarse.update(shares, 1).loss == pytest.approx(exactly, rel=0.02)
@@ -365,7 +386,7 @@ def test_bfloat16_on_a_cpu_is_for_the_products_of_linear_maps_and_for_nothing_el
     own = one.loss
 
     def heard(*given):
-        asked.append(halved())
+        asked.append(is_bf16_matmul())
         kept.append(torch.is_autocast_enabled("cpu"))
         return own(*given)
 
@@ -373,15 +394,15 @@ def test_bfloat16_on_a_cpu_is_for_the_products_of_linear_maps_and_for_nothing_el
     one.update([[batch(0, 1)], [batch(2)]], 1)
     assert asked == [autocast == "bf16"] * 2
     assert kept == [False] * 2
-    assert not halved()
+    assert not is_bf16_matmul()
 
 
 @pytest.mark.parametrize("instructions", [False, True, None])
 def test_bfloat16_without_instructions_for_it_is_told_and_not_chosen(
     instructions: bool | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(precision, "halves_time", lambda: instructions)
-    here, alone = torch.device("cpu"), Fleet()
+    monkeypatch.setattr(precision, "has_bf16_instructions", lambda: instructions)
+    here, alone = torch.device("cpu"), ProcessGroup()
     assert Precision("none", here).slower is None
     told = Precision("bf16", here).slower
     assert "no instructions for bfloat16" in told if instructions is False else told is None
@@ -391,21 +412,21 @@ def test_bfloat16_without_instructions_for_it_is_told_and_not_chosen(
     assert Precision.settled("auto", torch.device("meta"), alone).numbers == "float32"
 
 
-class Led(Fleet):
-    """A process of a fleet whose first one says so."""
+class Led(ProcessGroup):
+    """A process of a process group whose first one says so."""
 
     def __init__(self, says: int) -> None:
         super().__init__(1, 2)
         self.says = says
 
-    def agreed(self, number: int) -> int:
+    def broadcast(self, number: int) -> int:
         assert number != self.says
         return self.says
 
 
 def test_what_auto_is_the_first_process_says_for_all(monkeypatch: pytest.MonkeyPatch) -> None:
     for says, numbers in enumerate(("float32", "bfloat16")):
-        monkeypatch.setattr(precision, "halves_time", lambda says=says: not says)
+        monkeypatch.setattr(precision, "has_bf16_instructions", lambda says=says: not says)
         settled = Precision.settled("auto", torch.device("cpu"), Led(says))
         assert settled.numbers == numbers
 
@@ -414,11 +435,11 @@ def test_what_auto_is_the_first_process_says_for_all(monkeypatch: pytest.MonkeyP
 def test_a_training_keeps_the_numbers_in_which_it_began(
     begun: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(precision, "halves_time", lambda: begun)
+    monkeypatch.setattr(precision, "has_bf16_instructions", lambda: begun)
     one = learner(autocast="auto")
     one.update([[batch(0, 1)]], 1)
     checkpoint = one.checkpoint({})
-    monkeypatch.setattr(precision, "halves_time", lambda: not begun)
+    monkeypatch.setattr(precision, "has_bf16_instructions", lambda: not begun)
     other = learner(autocast="auto")
     assert other.precision.numbers == ("float32" if begun else "bfloat16")
     other.restore(checkpoint, Path("here"))
@@ -446,7 +467,7 @@ def test_float16_without_cuda_is_an_error_that_names_the_way_out() -> None:
 
 
 def test_a_scaled_gradient_is_the_plain_one_and_the_step_the_same() -> None:
-    plain, scaled = learner(smoothing=0.1), learner(smoothing=0.1)
+    plain, scaled = learner(label_smoothing=0.1), learner(label_smoothing=0.1)
     scaled.precision.scaler = torch.amp.GradScaler("cpu", init_scale=2.0**16)
     for one in (plain, scaled):
         one.update([[batch(0, 1), batch(2, 3, 4)]], 1)
@@ -455,7 +476,8 @@ def test_a_scaled_gradient_is_the_plain_one_and_the_step_the_same() -> None:
 
 
 class Parts:
-    """As if every tensor were spread over a fleet: each one asked for is put together anew."""
+    """As if every tensor were spread over a process_group: each one asked for is put together
+    anew."""
 
     parted = True
 
@@ -470,30 +492,30 @@ class Parts:
         return found
 
 
-def in_parts(rank: int) -> tuple[Some, Parts]:
+def forward_by_length(rank: int) -> tuple[Some, Parts]:
     """A learner that has made an update, as one of two processes."""
     one, parts = learner(averaging={"kind": "ema"}), Parts()
     one.update([[batch(0, 1)]], 1)
-    one.fleet, one._spread = Fleet(rank, 2), parts  # type: ignore[assignment]
+    one.process_group, one._distributed = ProcessGroup(rank, 2), parts  # type: ignore[assignment]
     return one, parts
 
 
 @pytest.fixture
-def said(monkeypatch: pytest.MonkeyPatch) -> list[Word]:
+def said(monkeypatch: pytest.MonkeyPatch) -> list[Command]:
     """What is told the other processes, which are not there."""
-    words: list[Word] = []
-    monkeypatch.setattr(Fleet, "say", lambda fleet, word: words.append(word))
+    words: list[Command] = []
+    monkeypatch.setattr(ProcessGroup, "send", lambda process_group, word: words.append(word))
     return words
 
 
 def test_the_first_process_keeps_what_is_put_together_and_the_others_one_tensor_at_a_time(
-    said: list[Word],
+    said: list[Command],
 ) -> None:
-    (leader, _), (other, parts) = in_parts(0), in_parts(1)
+    (leader, _), (other, parts) = forward_by_length(0), forward_by_length(1)
     wanted = learner(averaging={"kind": "ema"})
     wanted.update([[batch(0, 1)]], 1)
     kept, plain = leader.checkpoint({}), wanted.checkpoint({})
-    assert said[0] == Word.GATHER_ALL
+    assert said[0] == Command.GATHER_ALL
     for ours, theirs in ((kept.model, plain.model), (kept.training, plain.training)):
         assert ours.keys() == theirs.keys()
         assert all(torch.equal(tensor, theirs[name]) for name, tensor in ours.items())
@@ -502,10 +524,10 @@ def test_the_first_process_keeps_what_is_put_together_and_the_others_one_tensor_
     assert parts.most == 1
 
 
-def test_for_a_validation_the_weights_alone_are_put_together(said: list[Word]) -> None:
-    one, parts = in_parts(0)
+def test_for_a_validation_the_weights_alone_are_put_together(said: list[Command]) -> None:
+    one, parts = forward_by_length(0)
     found = one.as_whole(lambda: learner().model)
-    assert said == [Word.GATHER_WEIGHTS]
+    assert said == [Command.GATHER_WEIGHTS]
     assert found is not one.model
     weights = one.model.state_dict()
     assert all(torch.equal(t, weights[name]) for name, t in found.state_dict().items())

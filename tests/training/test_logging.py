@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
-from attlas.runs import Checkpoint, Run, Shelf, numbered
+from attlas.runs import Checkpoint, CheckpointStore, Run, numbered
 from attlas.training import Event, Trained, train
 from attlas.training.checkpointing import TrainingState
 from attlas.training.config import TrainingConfig
 from attlas.training.events import Started
 from attlas.training.learner import Learner, Update
 from attlas.training.logging import Clock
-from attlas.training.trainer import part_done
+from attlas.training.trainer import fraction_done
 from support.killed_trainings import recipe
 
 
@@ -25,10 +25,10 @@ def trained(told: list[Event]) -> list[Trained]:
 def test_what_is_told_of_a_training_is_what_its_updates_came_to(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real, made, told = Learner.update, list[Update](), list[Event]()
+    token_mask, made, told = Learner.update, list[Update](), list[Event]()
 
     def recorded(self: Learner[Any, Any], shares: Any, number: int) -> Update:
-        made.append(real(self, shares, number))
+        made.append(token_mask(self, shares, number))
         return made[-1]
 
     ticks = iter(range(1000))
@@ -36,8 +36,10 @@ def test_what_is_told_of_a_training_is_what_its_updates_came_to(
     monkeypatch.setattr(  # looked at when an update begins and when it is over: one second each
         "attlas.training.trainer.time", SimpleNamespace(monotonic=lambda: float(next(ticks)))
     )
-    feeding = {"kind": "linear", "start": 0.9, "slope": 0.1, "floor": 0.55}
-    begun = recipe(6, log_every=2, feeding=feeding, validation={"translate": False})
+    scheduled_sampling = {"kind": "linear", "start": 0.9, "slope": 0.1, "floor": 0.55}
+    begun = recipe(
+        6, log_every=2, scheduled_sampling=scheduled_sampling, validation={"translate": False}
+    )
     train(begun, tmp_path, report=told.append)
     events = trained(told)
     assert [event.update for event in events] == [2, 4, 6]
@@ -46,27 +48,29 @@ def test_what_is_told_of_a_training_is_what_its_updates_came_to(
         tokens = first.tokens + second.tokens
         assert event.loss == pytest.approx((first.loss + second.loss) / tokens)
         assert event.tokens_per_second == pytest.approx(tokens / 2)
-        assert event.norm == second.norm
+        assert event.grad_norm == second.grad_norm
     # The second, fourth and sixth update; feeding counts from 0.
     assert [event.teacher_forcing for event in events] == pytest.approx([0.8, 0.6, 0.55])
-    assert [event.rate for event in events] == pytest.approx([4e-4, 8e-4, 1e-3 * (5 / 6) ** 0.5])
+    assert [event.learning_rate for event in events] == pytest.approx(
+        [4e-4, 8e-4, 1e-3 * (5 / 6) ** 0.5]
+    )
     assert [event.done for event in events] == pytest.approx([1 / 3, 2 / 3, 1.0])
 
 
 @pytest.mark.parametrize(
     ("limits", "part"),
     [
-        ({"epochs": 4}, 0.375),  # an epoch and a half
-        ({"epochs": 2}, 0.75),
-        ({"updates": 60}, 0.25),
-        ({"minutes": 10.0}, 0.2),
-        ({"epochs": 4, "updates": 60, "minutes": 10.0}, 0.375),
-        ({"epochs": 4, "updates": 20, "minutes": 10.0}, 0.75),
-        ({"epochs": 4, "updates": 60, "minutes": 2.5}, 0.8),
-        ({"epochs": 1}, 1.0),
-        ({"updates": 15}, 1.0),
-        ({"updates": 1, "minutes": 10.0}, 1.0),
-        ({"minutes": 1.0}, 1.0),
+        ({"max_epochs": 4}, 0.375),  # an epoch and a half
+        ({"max_epochs": 2}, 0.75),
+        ({"max_steps": 60}, 0.25),
+        ({"max_minutes": 10.0}, 0.2),
+        ({"max_epochs": 4, "max_steps": 60, "max_minutes": 10.0}, 0.375),
+        ({"max_epochs": 4, "max_steps": 20, "max_minutes": 10.0}, 0.75),
+        ({"max_epochs": 4, "max_steps": 60, "max_minutes": 2.5}, 0.8),
+        ({"max_epochs": 1}, 1.0),
+        ({"max_steps": 15}, 1.0),
+        ({"max_steps": 1, "max_minutes": 10.0}, 1.0),
+        ({"max_minutes": 1.0}, 1.0),
     ],
     ids=str,
 )
@@ -74,7 +78,7 @@ def test_the_part_that_is_done_is_that_of_the_way_to_the_nearest_limit(
     limits: dict[str, Any], part: float
 ) -> None:
     state = TrainingState(update=15, epoch=1, position=5)
-    assert part_done(TrainingConfig(**limits), state, 120.0, 10) == pytest.approx(part)
+    assert fraction_done(TrainingConfig(**limits), state, 120.0, 10) == pytest.approx(part)
 
 
 def test_a_clock_goes_on_from_the_seconds_of_earlier_sittings(
@@ -97,37 +101,37 @@ def test_the_minutes_of_a_training_are_those_of_all_its_sittings(tmp_path: Path)
 
     with pytest.raises(SystemExit):
         train(recipe(9, save_every=3), tmp_path, report=die)
-    shelf = Run(tmp_path).shelf
-    last = shelf.read("last")
+    store = Run(tmp_path).store
+    last = store.read("last")
     assert last.facts["update"] == 3
     assert 0.0 < last.facts["seconds"] < 3000.0
-    shelf.write(numbered(3), replace(last, facts={**last.facts, "seconds": 3600.0}))
+    store.write(numbered(3), replace(last, facts={**last.facts, "seconds": 3600.0}))
     told: list[Event] = []
-    outcome = train(recipe(9, save_every=3, minutes=59.0), tmp_path, report=told.append)
-    assert (outcome.reason, outcome.update) == ("minutes", 3)
+    outcome = train(recipe(9, save_every=3, max_minutes=59.0), tmp_path, report=told.append)
+    assert (outcome.reason, outcome.update) == ("max_minutes", 3)
     assert outcome.seconds >= 3600.0
     assert [event.seconds >= 3600.0 for event in told if isinstance(event, Started)] == [True]
     assert not trained(told)
-    assert train(recipe(5, save_every=3, minutes=100.0), tmp_path).update == 5
-    assert shelf.read("last").facts["seconds"] >= 3600.0
+    assert train(recipe(5, save_every=3, max_minutes=100.0), tmp_path).update == 5
+    assert store.read("last").facts["seconds"] >= 3600.0
 
 
 def test_a_training_whose_time_ran_out_while_it_saved_is_finished(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    hours, write, seconds = [0.0], Shelf.write, Clock.seconds
+    hours, write, seconds = [0.0], CheckpointStore.write, Clock.seconds
 
-    def slowly(self: Shelf, name: str, checkpoint: Checkpoint) -> None:
+    def slowly(self: CheckpointStore, name: str, checkpoint: Checkpoint) -> None:
         write(self, name, checkpoint)
         hours.append(1.0)
 
-    monkeypatch.setattr(Shelf, "write", slowly)
+    monkeypatch.setattr(CheckpointStore, "write", slowly)
     monkeypatch.setattr(Clock, "seconds", lambda self: seconds(self) + 3600 * sum(hours))
-    timed = recipe(9, save_every=3, minutes=59.0)
+    timed = recipe(9, save_every=3, max_minutes=59.0)
     outcome = train(timed, tmp_path)
-    assert (outcome.reason, outcome.update) == ("minutes", 3)
+    assert (outcome.reason, outcome.update) == ("max_minutes", 3)
     monkeypatch.setattr(Clock, "seconds", seconds)  # a machine that is quick again
     told: list[Event] = []
     again = train(timed, tmp_path, report=told.append)
-    assert (again.reason, again.update) == ("minutes", 3)
+    assert (again.reason, again.update) == ("max_minutes", 3)
     assert not trained(told)

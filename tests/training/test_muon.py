@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor, nn
 
-from attlas._parallel import Crew
+from attlas._parallel import ThreadGroup
 from attlas.models import (
     ClassifierConfig,
     ModelConfig,
@@ -20,11 +20,11 @@ from attlas.models import (
 from attlas.training.optimizers import (
     Muon,
     MuonConfig,
-    Sharing,
-    hidden_matrices,
-    moments,
-    orthogonalised,
-    restore_moments,
+    Parallelism,
+    hidden_weights,
+    load_optimizer_state,
+    optimizer_state,
+    orthogonalize,
 )
 
 
@@ -38,7 +38,12 @@ def gradients(model: nn.Module, seed: int) -> None:
 def transformer() -> nn.Module:
     torch.manual_seed(0)
     config = TransformerConfig(
-        width=16, heads=2, feedforward=48, encoder_layers=1, decoder_layers=1, positions="learned"
+        embed_dim=16,
+        num_heads=2,
+        ffn_dim=48,
+        encoder_layers=1,
+        decoder_layers=1,
+        positions="learned",
     )
     return build(config, 30, 20)
 
@@ -56,14 +61,14 @@ def test_the_directions_stay_and_become_about_as_long(
 ) -> None:
     matrix = torch.randn(rows, columns, generator=torch.Generator().manual_seed(seed)).double()
     u, lengths, v = torch.linalg.svd(matrix * size, full_matrices=False)
-    inside = u.mT @ orthogonalised(matrix * size) @ v.mT
+    inside = u.mT @ orthogonalize(matrix * size) @ v.mT
     torch.testing.assert_close(inside, inside.diagonal().diag(), atol=1e-9, rtol=0.0)
     heard = lengths > 0.02 * matrix.norm() * size
     assert ((inside.diagonal() > 0.6) & (inside.diagonal() < 1.3))[heard].all()
 
 
 def test_of_nothing_comes_nothing() -> None:
-    assert torch.equal(orthogonalised(torch.zeros(3, 5)), torch.zeros(3, 5))
+    assert torch.equal(orthogonalize(torch.zeros(3, 5)), torch.zeros(3, 5))
 
 
 @pytest.mark.parametrize("shape", [(8, 8), (8, 24), (24, 8)])
@@ -96,7 +101,7 @@ def test_a_matrix_goes_where_torchs_muon_takes_it(
 
 
 def _ours(gradient: Tensor, coefficients: Any, iterations: int, eps: float) -> Tensor:
-    return orthogonalised(gradient, iterations)
+    return orthogonalize(gradient, iterations)
 
 
 def test_all_that_is_no_hidden_matrix_goes_where_adamw_takes_it() -> None:
@@ -110,7 +115,7 @@ def test_all_that_is_no_hidden_matrix_goes_where_adamw_takes_it() -> None:
         gradients(theirs, seed)
         one.step()
         other.step()
-    turned = set(map(id, hidden_matrices(ours)))
+    turned = set(map(id, hidden_weights(ours)))
     found, wanted = dict(ours.named_parameters()), dict(theirs.named_parameters())
     for name, parameter in found.items():
         if id(parameter) in turned:
@@ -124,13 +129,13 @@ def test_all_that_is_no_hidden_matrix_goes_where_adamw_takes_it() -> None:
     [
         (
             TransformerConfig(
-                width=8, heads=2, feedforward=16, positions="learned", tied_output=False
+                embed_dim=8, num_heads=2, ffn_dim=16, positions="learned", tie_output=False
             ),
             {"source_embedding", "target_embedding", "output", "positions"},
         ),
         (
-            RecurrentConfig(embedding=8, hidden=8, encoder_hidden=8),
-            {"source_embedding", "target_embedding", "output", "energy"},
+            RecurrentConfig(embed_dim=8, hidden_dim=8, encoder_hidden_dim=8),
+            {"source_embedding", "target_embedding", "output", "score_proj"},
         ),
     ],
     ids=["transformer", "recurrent"],
@@ -139,7 +144,7 @@ def test_words_places_and_vectors_are_no_hidden_matrices(
     config: ModelConfig, kept: set[str]
 ) -> None:
     model = build(config, 30, 20)
-    turned = set(map(id, hidden_matrices(model)))
+    turned = set(map(id, hidden_weights(model)))
     others = [n for n, p in model.named_parameters() if p.ndim > 1 and id(p) not in turned]
     assert all(kept & set(name.split(".")) or "positions" in name for name in others), others
     assert {word for word in kept if any(word in name for name in others)} == kept
@@ -147,21 +152,23 @@ def test_words_places_and_vectors_are_no_hidden_matrices(
 
 
 def test_the_labels_of_a_classifier_are_no_hidden_matrix() -> None:
-    model = build_classifier(ClassifierConfig(width=8, heads=2, feedforward=16), 30, 3)
-    turned = set(map(id, hidden_matrices(model)))
+    model = build_classifier(ClassifierConfig(embed_dim=8, num_heads=2, ffn_dim=16), 30, 3)
+    turned = set(map(id, hidden_weights(model)))
     others = [n for n, p in model.named_parameters() if p.ndim > 1 and id(p) not in turned]
     assert others == ["embedding.weight", "output.weight"]
 
 
 def test_a_crew_comes_to_the_same_bits_as_one_thread() -> None:
-    crew = Crew(2)
+    thread_group = ThreadGroup(2)
     models = [transformer(), transformer()]
-    for model, sharing in zip(models, (Sharing(), Sharing(all_of=crew.all_of)), strict=True):
-        optimiser = MuonConfig().build(model, 0.01, sharing)
+    for model, parallelism in zip(
+        models, (Parallelism(), Parallelism(map=thread_group.map)), strict=True
+    ):
+        optimizer = MuonConfig().build(model, 0.01, parallelism)
         for seed in range(3):
             gradients(model, seed)
-            optimiser.step()
-    crew.close()
+            optimizer.step()
+    thread_group.close()
     one, other = map(weights, models)
     assert all(torch.equal(one[name], other[name]) for name in one)
 
@@ -169,31 +176,31 @@ def test_a_crew_comes_to_the_same_bits_as_one_thread() -> None:
 def test_what_has_no_gradient_stays() -> None:
     model = transformer()
     before = weights(model)
-    optimiser = MuonConfig(weight_decay=0.5).build(model, 0.01)
+    optimizer = MuonConfig(weight_decay=0.5).build(model, 0.01)
     gradients(model, 0)
-    still = {"encoder.layers.0.feedforward.inner.weight", "source_embedding.weight"}
+    still = {"encoder.layers.0.feed_forward.inner.weight", "source_embedding.weight"}
     for name, parameter in model.named_parameters():
         if name in still:
             parameter.grad = None
-    optimiser.step()
+    optimizer.step()
     after = weights(model)
     assert {name for name in before if torch.equal(before[name], after[name])} == still
 
 
 def test_its_state_goes_on_by_the_names_of_the_parameters() -> None:
     whole, cut = transformer(), transformer()
-    optimiser = MuonConfig().build(whole, 0.01)
+    optimizer = MuonConfig().build(whole, 0.01)
     first = MuonConfig().build(cut, 0.01)
     for seed in range(2):
-        for model, one in ((whole, optimiser), (cut, first)):
+        for model, one in ((whole, optimizer), (cut, first)):
             gradients(model, seed)
             one.step()
-    saved = moments(first, cut)
-    assert "encoder.layers.0.feedforward.inner.weight/momentum" in saved
+    saved = optimizer_state(first, cut)
+    assert "encoder.layers.0.feed_forward.inner.weight/momentum" in saved
     assert "source_embedding.weight/exp_avg" in saved
     second = MuonConfig().build(cut, 0.01)
-    restore_moments(second, cut, saved)
-    for model, one in ((whole, optimiser), (cut, second)):
+    load_optimizer_state(second, cut, saved)
+    for model, one in ((whole, optimizer), (cut, second)):
         gradients(model, 9)
         one.step()
     found, wanted = weights(cut), weights(whole)
@@ -202,8 +209,8 @@ def test_its_state_goes_on_by_the_names_of_the_parameters() -> None:
 
 def test_a_model_of_vectors_alone_is_stepped_too() -> None:
     model = nn.LayerNorm(4)
-    optimiser = MuonConfig().build(model, 0.01)
-    assert isinstance(optimiser, Muon)
+    optimizer = MuonConfig().build(model, 0.01)
+    assert isinstance(optimizer, Muon)
     gradients(model, 0)
-    optimiser.step()
+    optimizer.step()
     assert not torch.equal(model.weight, torch.ones(4))

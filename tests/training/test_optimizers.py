@@ -18,16 +18,16 @@ def trained(build: Any) -> torch.Tensor:
     """The weights after some updates on the same numbers."""
     torch.manual_seed(0)
     model = nn.Linear(4, 3).double()
-    optimiser = build(model)
+    optimizer = build(model)
     for inputs in torch.randn(5, 6, 4).double():
-        optimiser.zero_grad()
+        optimizer.zero_grad()
         model(inputs).square().sum().backward()
-        optimiser.step()
+        optimizer.step()
     return model.weight.detach()
 
 
-def read(**optimiser: Any) -> Any:
-    return TrainingConfig.read({"epochs": 1, "optimiser": optimiser}, "the recipe").optimiser
+def read(**optimizer: Any) -> Any:
+    return TrainingConfig.read({"max_epochs": 1, "optimizer": optimizer}, "the recipe").optimizer
 
 
 @pytest.mark.parametrize("kind", REFERENCES)
@@ -43,7 +43,7 @@ def test_every_setting_reaches_the_optimiser_of_that_name(kind: str) -> None:
 
 
 def test_it_is_adam_unless_another_name_is_said() -> None:
-    assert TrainingConfig(epochs=1).optimiser == AdamConfig()
+    assert TrainingConfig(max_epochs=1).optimizer == AdamConfig()
     assert read(eps=1e-9) == AdamConfig(eps=1e-9)
     assert read(kind="adamw") == AdamWConfig()
     assert read(kind="muon", iterations=3) == MuonConfig(iterations=3)

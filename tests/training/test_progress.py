@@ -18,8 +18,8 @@ def started() -> Started:
 
 def trained(update: int, done: float, loss: float, speed: float) -> Trained:
     return Trained(
-        update=update, epoch=1, seconds=0.0, loss=loss, tokens_per_second=speed, rate=0.1,
-        norm=1.0, teacher_forcing=1.0, done=done,
+        update=update, epoch=1, seconds=0.0, loss=loss, tokens_per_second=speed, learning_rate=0.1,
+        grad_norm=1.0, teacher_forcing=1.0, done=done,
     )  # fmt: skip
 
 
@@ -57,7 +57,7 @@ def test_a_text_is_told_as_it_is() -> None:
     text = ":x: /a:b:c.tsv [bold]"
     assert shown(Preparing(update=0, epoch=0, seconds=0.0, what=text)) == f"{text}\n"
     assert shown(replace(started(), notes=(text,))).startswith(f"{text}\n")
-    assert shown(replace(finished(1, "updates", 1), notes=(text,))).startswith(f"{text}\n")
+    assert shown(replace(finished(1, "max_steps", 1), notes=(text,))).startswith(f"{text}\n")
 
 
 def finished(update: int, reason: str, planned: int | None) -> Outcome:
@@ -73,14 +73,14 @@ def test_one_of_a_thing_is_not_told_as_many() -> None:
     half = replace(one, numbers="bfloat16")
     assert shown(half) == "1 parameter on cpu in bfloat16; 1 pair in 1 batch\n"
     assert "5 batches" in shown(started())
-    assert "finished after 1 update in 0 s" in shown(finished(1, "updates", 1))
+    assert "finished after 1 update in 0 s" in shown(finished(1, "max_steps", 1))
 
 
 def test_a_training_that_the_time_ends_says_how_far_it_came_and_how_to_go_on() -> None:
-    told = shown(finished(56, "minutes", 1000))
+    told = shown(finished(56, "max_minutes", 1000))
     assert "the time is over: 56 of 1,000 planned updates made" in told
-    assert "to go on, raise training.minutes" in told
-    assert "(the time is over; to go on, raise training.minutes)" in shown(
-        finished(56, "minutes", None)
+    assert "to go on, raise training.max_minutes" in told
+    assert "(the time is over; to go on, raise training.max_minutes)" in shown(
+        finished(56, "max_minutes", None)
     )
-    assert "minutes" not in shown(finished(56, "epochs", 56))
+    assert "minutes" not in shown(finished(56, "max_epochs", 56))

@@ -12,16 +12,16 @@ from torch import Tensor, nn
 
 from attlas.data import Batch
 from attlas.errors import AttlasError
-from attlas.ops.dropout import dropout_mask, dropping_by
+from attlas.ops.dropout import dropout_generator, dropout_mask
 from attlas.training import Recipe
 from attlas.training.loss import (
-    consistent_cross_entropy,
-    consistent_cross_entropy_and_gradient,
-    consistent_sequence_loss,
+    rdrop_cross_entropy,
+    rdrop_cross_entropy_and_gradient,
+    rdrop_sequence_loss,
     sequence_loss,
 )
 from attlas.training.scheduled_sampling import teacher_forced
-from attlas.training.setup import prepared
+from attlas.training.setup import prepare_run
 from support.labelled_runs import reviews, tables, write_lines
 
 pytestmark = pytest.mark.usefixtures("small_chunks")
@@ -54,7 +54,7 @@ def test_it_is_the_formula_of_the_paper_halved(
     torch.manual_seed(seed)
     logits = torch.randn(predictions, 2, classes, dtype=torch.double)
     wanted = torch.randint(classes, (predictions,))
-    ours = consistent_cross_entropy(logits, wanted, smoothing, alpha)
+    ours = rdrop_cross_entropy(logits, wanted, smoothing, alpha)
     assert torch.allclose(ours, by_torch(logits, wanted, smoothing, alpha), rtol=1e-12)
 
 
@@ -65,9 +65,9 @@ def test_the_gradient_is_that_of_autograd(
     torch.manual_seed(seed)
     logits = 3 * torch.randn(predictions, 2, classes, dtype=torch.double)
     wanted = torch.randint(classes, (predictions,))
-    loss, gradient = consistent_cross_entropy_and_gradient(logits, wanted, smoothing, alpha)
+    loss, gradient = rdrop_cross_entropy_and_gradient(logits, wanted, smoothing, alpha)
     logits.requires_grad_()
-    plain = consistent_cross_entropy(logits, wanted, smoothing, alpha)
+    plain = rdrop_cross_entropy(logits, wanted, smoothing, alpha)
     (theirs,) = torch.autograd.grad(plain, logits)
     assert torch.allclose(loss, plain, rtol=1e-12)
     assert torch.allclose(gradient, theirs, rtol=1e-9, atol=1e-13)
@@ -79,12 +79,12 @@ def test_a_sequence_is_the_sum_over_its_real_positions(alpha: float, length: int
     torch.manual_seed(length)
     layer = nn.Linear(5, 7).double()
     features = torch.randn(4, length, 5, dtype=torch.double, requires_grad=True)
-    wanted, real = torch.randint(7, (2, length)), torch.rand(2, length) < 0.7
+    wanted, token_mask = torch.randint(7, (2, length)), torch.rand(2, length) < 0.7
     parameters = list(layer.parameters())
-    loss = consistent_sequence_loss(layer, features, wanted, real, 0.1, alpha, parameters)
+    loss = rdrop_sequence_loss(layer, features, wanted, token_mask, 0.1, alpha, parameters)
     first, second = layer(features).split(2)
-    pairs = torch.stack([first[real], second[real]], dim=1)
-    plain = consistent_cross_entropy(pairs, wanted[real], 0.1, alpha)
+    pairs = torch.stack([first[token_mask], second[token_mask]], dim=1)
+    plain = rdrop_cross_entropy(pairs, wanted[token_mask], 0.1, alpha)
     assert torch.allclose(loss, plain, rtol=1e-12)
     ours = torch.autograd.grad(loss / 3, [features, *parameters])
     theirs = torch.autograd.grad(plain / 3, [features, *parameters])
@@ -96,11 +96,11 @@ def test_two_equal_readings_lose_what_one_loses() -> None:
     torch.manual_seed(0)
     layer = nn.Linear(5, 7)
     features, wanted = torch.randn(2, 9, 5), torch.randint(7, (2, 9))
-    real = torch.rand(2, 9) < 0.7
-    twice = consistent_sequence_loss(
-        layer, features.repeat(2, 1, 1), wanted, real, 0.1, 5.0, list(layer.parameters())
+    token_mask = torch.rand(2, 9) < 0.7
+    twice = rdrop_sequence_loss(
+        layer, features.repeat(2, 1, 1), wanted, token_mask, 0.1, 5.0, list(layer.parameters())
     )
-    once = sequence_loss(layer, features, wanted, real, 0.1, list(layer.parameters()))
+    once = sequence_loss(layer, features, wanted, token_mask, 0.1, list(layer.parameters()))
     assert torch.allclose(twice, once, rtol=1e-5)
 
 
@@ -110,7 +110,7 @@ def test_a_batch_twice_has_all_rows_and_all_of_them_again() -> None:
     twice = batch.twice()
     assert twice.tokens == 2 * batch.tokens
     assert twice.indices == (4, 7, 4, 7)
-    for both, one in ((twice.source, batch.source), (twice.target_real, batch.target_real)):
+    for both, one in ((twice.source, batch.source), (twice.target_mask, batch.target_mask)):
         assert torch.equal(both, torch.cat([one, one]))
 
 
@@ -118,9 +118,9 @@ TABLES: dict[str, dict[str, Any]] = {
     "data": {"kind": "toy", "task": "reverse", "length": [1, 4], "symbols": 5, "train": 40,
              "valid": 4, "test": 4},
     "vocabulary": {"kind": "words", "size": 20},
-    "model": {"kind": "transformer", "width": 8, "heads": 2, "feedforward": 8,
+    "model": {"kind": "transformer", "embed_dim": 8, "num_heads": 2, "ffn_dim": 8,
               "encoder_layers": 1, "decoder_layers": 1, "dropout": 0.1},
-    "training": {"updates": 2, "consistency": 5.0},
+    "training": {"max_steps": 2, "rdrop_alpha": 5.0},
 }  # fmt: skip
 
 
@@ -130,18 +130,24 @@ def recipe(**changes: dict[str, object]) -> Recipe:
 
 @pytest.mark.parametrize("dropout", [0.0, 5e-6])
 def test_consistency_wants_a_dropout_that_is_not_rounded_to_none(dropout: float) -> None:
-    with pytest.raises(AttlasError, match="wanted a dropout beside"):
+    with pytest.raises(AttlasError, match="expected a dropout beside"):
         recipe(model={"dropout": dropout})
     assert dropout_mask(torch.ones(9), dropout) is None
     assert recipe(model={"dropout": dropout, "attention_dropout": 1e-5})
 
 
 def test_consistency_wants_the_right_tokens_fed() -> None:
-    with pytest.raises(AttlasError, match="wanted the right tokens fed"):
-        recipe(training={"feeding": {"kind": "constant", "p": 0.5}})
+    with pytest.raises(AttlasError, match="expected the right tokens fed"):
+        recipe(training={"scheduled_sampling": {"kind": "constant", "p": 0.5}})
 
 
-RECURRENT = {"kind": "recurrent", "embedding": 8, "hidden": 8, "encoder_hidden": 8, "dropout": 0.1}
+RECURRENT = {
+    "kind": "recurrent",
+    "embed_dim": 8,
+    "hidden_dim": 8,
+    "encoder_hidden_dim": 8,
+    "dropout": 0.1,
+}
 
 
 @pytest.fixture(params=["transformer", "recurrent", "classifier"])
@@ -157,12 +163,12 @@ class Reading:
     """A batch of a task, read by a fresh model, each time under the same dropout."""
 
     def __init__(
-        self, begun: dict[str, Any], folder: Path, consistency: float, after: int = 0
+        self, begun: dict[str, Any], folder: Path, rdrop_alpha: float, after: int = 0
     ) -> None:
         training = {
-            **begun["training"], "consistency": consistency, "consistency_after": after,
+            **begun["training"], "rdrop_alpha": rdrop_alpha, "rdrop_after": after,
         }  # fmt: skip
-        self.task = prepared(Recipe.read({**begun, "training": training}, "the test"), folder)
+        self.task = prepare_run(Recipe.read({**begun, "training": training}, "the test"), folder)
         torch.manual_seed(0)
         self.model = self.task.build()
         batches = self.task.encoded()
@@ -170,7 +176,7 @@ class Reading:
 
     def loss(self, number: int = 1) -> Tensor:
         parameters = list(self.model.parameters())
-        with dropping_by(torch.Generator().manual_seed(5)):
+        with dropout_generator(torch.Generator().manual_seed(5)):
             return self.task.loss(
                 self.model, self.batch, number, 1.0, torch.Generator(), parameters
             )
@@ -178,13 +184,15 @@ class Reading:
     @torch.no_grad()
     def both(self) -> tuple[Tensor, Tensor]:
         """log p of the labels or tokens in one reading of all rows, and in the other."""
-        with dropping_by(torch.Generator().manual_seed(5)):
+        with dropout_generator(torch.Generator().manual_seed(5)):
             if isinstance(self.batch, Batch):
                 twice = self.batch.twice()
-                logits = self.model.logits(teacher_forced(self.model, twice))[twice.wanted_real]
+                logits = self.model.logits(teacher_forced(self.model, twice))[twice.wanted_mask]
             else:
-                source, real = self.batch.source, self.batch.source_real
-                logits = self.model(torch.cat([source, source]), torch.cat([real, real]))
+                source, token_mask = self.batch.source, self.batch.source_mask
+                logits = self.model(
+                    torch.cat([source, source]), torch.cat([token_mask, token_mask])
+                )
         one, other = logits.log_softmax(-1).chunk(2)
         return one, other
 
@@ -227,8 +235,8 @@ def test_the_updates_before_read_once_and_those_after_twice(
 
 
 def test_updates_to_wait_for_want_something_to_come() -> None:
-    with pytest.raises(AttlasError, match=r"wanted a training\.consistency above 0"):
-        recipe(training={"consistency": 0.0, "consistency_after": 3})
+    with pytest.raises(AttlasError, match=r"expected a training\.rdrop_alpha above 0"):
+        recipe(training={"rdrop_alpha": 0.0, "rdrop_after": 3})
 
 
 def test_the_gradient_of_a_task_draws_both_readings_together(
@@ -251,18 +259,18 @@ def test_half_precise_logits_lose_what_precise_ones_lose() -> None:
     torch.manual_seed(0)
     logits = torch.randn(500, 2, 3).bfloat16()
     wanted = torch.randint(3, (500,))
-    found = consistent_cross_entropy(logits, wanted, 0.1, 5.0)
+    found = rdrop_cross_entropy(logits, wanted, 0.1, 5.0)
     assert found.dtype == torch.float32
-    assert torch.equal(found, consistent_cross_entropy(logits.float(), wanted, 0.1, 5.0))
+    assert torch.equal(found, rdrop_cross_entropy(logits.float(), wanted, 0.1, 5.0))
 
 
 def test_the_gradient_under_autocast_is_that_of_float32() -> None:
     torch.manual_seed(0)
     logits, wanted = torch.randn(300, 2, 50), torch.randint(50, (300,))
     logits.scatter_add_(2, wanted[:, None, None].expand(-1, 2, 1), torch.full((300, 2, 1), 12.0))
-    exact = consistent_cross_entropy_and_gradient(logits, wanted, 0.1, 5.0)
+    exact = rdrop_cross_entropy_and_gradient(logits, wanted, 0.1, 5.0)
     with torch.autocast("cpu", torch.bfloat16):
-        found = consistent_cross_entropy_and_gradient(logits, wanted, 0.1, 5.0)
+        found = rdrop_cross_entropy_and_gradient(logits, wanted, 0.1, 5.0)
     assert torch.equal(found[0], exact[0])
     assert torch.equal(found[1], exact[1])
 
@@ -272,7 +280,7 @@ def test_a_classifier_under_autocast_sums_its_loss_in_float32(tmp_path: Path) ->
     for alpha in (0.0, 5.0):
         reading = Reading(begun, tmp_path / str(alpha), alpha)
         with torch.autocast("cpu", torch.bfloat16):
-            assert reading.model(reading.batch.source, reading.batch.source_real).dtype == (
+            assert reading.model(reading.batch.source, reading.batch.source_mask).dtype == (
                 torch.bfloat16
             )
             coarse = reading.loss()

@@ -22,7 +22,7 @@ SHIPPED = ["base", "demo", "imdb", "long", "multi30k", "reverse", "small", "tiny
 TABLES: dict[str, Any] = {
     "data": {"kind": "files", "train": "train.tsv", "valid": ["v.en", "/there/v.de"]},
     "model": {"kind": "recurrent"},
-    "training": {"epochs": 1},
+    "training": {"max_epochs": 1},
 }
 
 
@@ -85,39 +85,39 @@ def test_a_file_goes_before_a_shipped_recipe(
 
 
 def test_assignments_are_put_in(tmp_path: Path) -> None:
-    read = read_recipe(written(tmp_path), ["training.rate=0.5", "data.train=other.tsv"])
-    assert read.training.rate == 0.5
+    read = read_recipe(written(tmp_path), ["training.learning_rate=0.5", "data.train=other.tsv"])
+    assert read.training.learning_rate == 0.5
     assert isinstance(read.data, FilesData)
     assert read.data.train == (str(tmp_path / "other.tsv"),)
 
 
 @pytest.mark.parametrize("kind", ["recurrent", "transformer"])
 def test_two_vocabularies_do_not_share_an_embedding_though_they_be_of_one_size(kind: str) -> None:
-    apart = {"vocabulary": {"joint": False}, "model": {"kind": kind, "tied_source": True}}
-    with pytest.raises(AttlasError, match=r"vocabulary\.joint = true beside model\.tied_source"):
-        Recipe.read({**TABLES, "training": {"epochs": 1}, **apart}, "the test")
+    apart = {"vocabulary": {"shared": False}, "model": {"kind": kind, "tie_source": True}}
+    with pytest.raises(AttlasError, match=r"vocabulary\.shared = true beside model\.tie_source"):
+        Recipe.read({**TABLES, "training": {"max_epochs": 1}, **apart}, "the test")
 
 
-@pytest.mark.parametrize("joint", [False, True])
-def test_a_transformer_shares_embeddings_where_the_vocabulary_is_joint(joint: bool) -> None:
-    tables = {**TABLES, "vocabulary": {"joint": joint}, "model": {"kind": "transformer"}}
+@pytest.mark.parametrize("shared", [False, True])
+def test_a_transformer_shares_embeddings_where_the_vocabulary_is_joint(shared: bool) -> None:
+    tables = {**TABLES, "vocabulary": {"shared": shared}, "model": {"kind": "transformer"}}
     model = Recipe.read(tables, "the test").model
     assert isinstance(model, TransformerConfig)
-    assert model.tied_source is joint
-    tables["model"] = {"kind": "transformer", "tied_source": False}
+    assert model.tie_source is shared
+    tables["model"] = {"kind": "transformer", "tie_source": False}
     apart = Recipe.read(tables, "the test").model
     assert isinstance(apart, TransformerConfig)
-    assert not apart.tied_source
+    assert not apart.tie_source
 
 
 def test_texts_with_labels_are_read_whole_where_nothing_bounds_them() -> None:
     data = {"kind": "labelled", "train": "t.jsonl", "held_back": 0.1}
     tables = {**TABLES, "data": data, "model": {"kind": "classifier"}}
-    tables["training"] = {"epochs": 1, "validation": {"criterion": "accuracy"}}
+    tables["training"] = {"max_epochs": 1, "validation": {"criterion": "accuracy"}}
     assert Recipe.read(tables, "the test").batching == BatchingConfig(max_length=4094)
-    tables["batching"] = {"tokens": 1000}
+    tables["batching"] = {"max_tokens": 1000}
     whole = Recipe.read(tables, "the test")
-    assert whole.batching == BatchingConfig(tokens=1000, max_length=998)
+    assert whole.batching == BatchingConfig(max_tokens=1000, max_length=998)
     assert Recipe.read(whole.tables(), "the test") == whole
     tables["batching"] = {"max_length": 30}
     assert Recipe.read(tables, "the test").batching.max_length == 30
@@ -126,7 +126,7 @@ def test_texts_with_labels_are_read_whole_where_nothing_bounds_them() -> None:
 
 def classifier(**batching: int) -> Recipe:
     data = {"kind": "labelled", "train": "t.jsonl", "held_back": 0.1}
-    training = {"epochs": 1, "validation": {"criterion": "accuracy"}}
+    training = {"max_epochs": 1, "validation": {"criterion": "accuracy"}}
     tables = {"data": data, "model": {"kind": "classifier"}, "training": training}
     return Recipe.read({**tables, "batching": batching}, "the test")
 
@@ -137,34 +137,40 @@ def classifier(**batching: int) -> Recipe:
 def test_a_text_with_a_label_may_fill_a_batch_where_nothing_else_bounds_it(
     tokens: int, longest: int
 ) -> None:
-    whole = classifier(tokens=tokens)
-    assert whole.batching == BatchingConfig(tokens=tokens, max_length=longest)
-    assert classifier(tokens=tokens, max_length=longest) == whole
+    whole = classifier(max_tokens=tokens)
+    assert whole.batching == BatchingConfig(max_tokens=tokens, max_length=longest)
+    assert classifier(max_tokens=tokens, max_length=longest) == whole
     with pytest.raises(
         AttlasError, match=rf"batching\.max_length of {longest} or less.*got {longest + 1};"
     ):
-        classifier(tokens=tokens, max_length=longest + 1)
+        classifier(max_tokens=tokens, max_length=longest + 1)
 
 
 @pytest.mark.parametrize(("tokens", "most"), [(3, 1), (200, 198), (257, 255)])
 def test_a_pair_that_fits_into_no_batch_is_told_also_where_its_length_is_left_out(
     tokens: int, most: int
 ) -> None:
-    said = rf"batching\.max_length of {most} or less, .* tokens = {tokens} \(the test\); got "
+    said = rf"batching\.max_length of {most} or less, .* max_tokens = {tokens} \(the test\); got "
     with pytest.raises(AttlasError, match=f"{said}256, which it is when left out; lower"):
-        Recipe.read({**TABLES, "batching": {"tokens": tokens}}, "the test")
+        Recipe.read({**TABLES, "batching": {"max_tokens": tokens}}, "the test")
     with pytest.raises(AttlasError, match=f"{said}{most + 1}; lower"):
-        Recipe.read({**TABLES, "batching": {"tokens": tokens, "max_length": most + 1}}, "the test")
-    fitting = Recipe.read({**TABLES, "batching": {"tokens": tokens, "max_length": most}}, "here")
+        Recipe.read(
+            {**TABLES, "batching": {"max_tokens": tokens, "max_length": most + 1}}, "the test"
+        )
+    fitting = Recipe.read(
+        {**TABLES, "batching": {"max_tokens": tokens, "max_length": most}}, "here"
+    )
     assert fitting.batching.max_length == most
 
 
 def test_a_batch_of_258_tokens_holds_the_longest_pair_that_a_recipe_lets_pass_by_itself() -> None:
-    assert Recipe.read({**TABLES, "batching": {"tokens": 258}}, "here").batching.max_length == 256
+    assert (
+        Recipe.read({**TABLES, "batching": {"max_tokens": 258}}, "here").batching.max_length == 256
+    )
 
 
 @pytest.mark.parametrize(
-    ("name", "layers", "width", "heads", "feedforward", "parameters"),
+    ("name", "layers", "width", "heads", "feed_forward", "parameters"),
     [
         ("tiny", 3, 192, 4, 576, 3_640_000),
         ("long", 4, 128, 4, 256, 2_620_000),
@@ -173,15 +179,15 @@ def test_a_batch_of_258_tokens_holds_the_longest_pair_that_a_recipe_lets_pass_by
     ],
 )
 def test_the_sizes_of_the_transformers_that_come_with_attlas(
-    name: str, layers: int, width: int, heads: int, feedforward: int, parameters: int
+    name: str, layers: int, width: int, heads: int, feed_forward: int, parameters: int
 ) -> None:
     made = read_recipe(name)
     config = made.model
     assert isinstance(config, TransformerConfig)
     assert (config.encoder_layers, config.decoder_layers) == (layers, layers)
-    assert (config.width, config.heads, config.feedforward) == (width, heads, feedforward)
-    assert config.tied_source
-    assert config.tied_output
+    assert (config.embed_dim, config.num_heads, config.ffn_dim) == (width, heads, feed_forward)
+    assert config.tie_source
+    assert config.tie_output
     size = made.vocabulary.size
     with torch.device("meta"):
         model = build(config, size, size)
@@ -195,32 +201,42 @@ def test_an_unknown_recipe_is_an_error_that_lists_those_there_are(name: str) -> 
 
 
 def test_an_unknown_setting_names_the_recipe_and_the_nearest(tmp_path: Path) -> None:
-    table = {**TABLES["training"], "raet": 1}
-    with pytest.raises(AttlasError, match=r"my\.toml; got `training\.raet`; did you mean `rate`"):
+    table = {**TABLES["training"], "learning_raet": 1}
+    with pytest.raises(
+        AttlasError, match=r"my\.toml; got `training\.learning_raet`; did you mean `learning_rate`"
+    ):
         read_recipe(written(tmp_path, training=table))
-    with pytest.raises(AttlasError, match=r"in --set; got `training\.raet`; did you mean `rate`"):
-        read_recipe(written(tmp_path), ["training.raet=1"])
+    with pytest.raises(
+        AttlasError, match=r"in --set; got `training\.learning_raet`; did you mean `learning_rate`"
+    ):
+        read_recipe(written(tmp_path), ["training.learning_raet=1"])
 
 
 @pytest.mark.parametrize(
     ("training", "message"),
     [
-        ({}, "an end of the training: epochs, updates or minutes"),
-        ({"epochs": 0}, "greater than or equal to 1"),
-        ({"epochs": 1, "rate": float("inf")}, "finite"),
-        ({"epochs": 1, "clip": float("inf")}, "finite"),
-        ({"minutes": float("inf")}, "finite"),
-        ({"epochs": 1, "averaging": {"kind": "last", "count": 9}}, "keep of at least 9"),
+        ({}, "an end of the training: max_epochs, max_steps or max_minutes"),
+        ({"max_epochs": 0}, "greater than or equal to 1"),
+        ({"max_epochs": 1, "learning_rate": float("inf")}, "finite"),
+        ({"max_epochs": 1, "max_grad_norm": float("inf")}, "finite"),
+        ({"max_minutes": float("inf")}, "finite"),
+        ({"max_epochs": 1, "averaging": {"kind": "last", "count": 9}}, "keep_last of at least 9"),
         (
-            {"epochs": 1, "validation": {"criterion": "bleu", "translate": False}},
+            {"max_epochs": 1, "validation": {"criterion": "bleu", "translate": False}},
             "translations to choose by bleu",
         ),
         (
-            {"epochs": 1, "validation": {"decoding": {"beam": 3}}},
-            r"method = 'beam' for beam.*got 'greedy'",
+            {"max_epochs": 1, "validation": {"decoding": {"num_beams": 3}}},
+            r"method = 'beam' for num_beams.*got 'greedy'",
         ),
-        ({"epochs": 1, "validation": {"bleu_tokenizer": "words"}}, r"validation\.bleu_tokenizer"),
-        ({"epochs": 1, "feeding": {"p": 0.5}}, r"training\.feeding\.kind"),
+        (
+            {"max_epochs": 1, "validation": {"bleu_tokenizer": "words"}},
+            r"validation\.bleu_tokenizer",
+        ),
+        (
+            {"max_epochs": 1, "scheduled_sampling": {"p": 0.5}},
+            r"training\.scheduled_sampling\.kind",
+        ),
     ],
 )
 def test_settings_that_make_no_sense_are_errors(training: dict[str, Any], message: str) -> None:
@@ -232,8 +248,11 @@ def test_settings_that_make_no_sense_are_errors(training: dict[str, Any], messag
     ("assignment", "named"),
     [
         ("data.train=3", r"got `data\.train`, which is of kind = 'files' or 'toy' or"),
-        ("training.feeding.kind=linear", r"wanted `training\.feeding\.slope` in"),
-        ("model.hidden=wide", r"wanted `model\.hidden` in"),
+        (
+            "training.scheduled_sampling.kind=linear",
+            r"expected `training\.scheduled_sampling\.slope` in",
+        ),
+        ("model.hidden_dim=wide", r"expected `model\.hidden_dim` in"),
     ],
 )
 def test_an_error_names_the_setting_as_set_takes_it(assignment: str, named: str) -> None:
@@ -243,13 +262,11 @@ def test_an_error_names_the_setting_as_set_takes_it(assignment: str, named: str)
 
 def test_one_setting_of_the_validations_search_leaves_the_others_as_they_are() -> None:
     before = read_recipe("demo").training.validation.decoding
-    after = read_recipe("demo", ["training.validation.decoding.max_length_factor=2"])
-    assert after.training.validation.decoding == before.model_copy(
-        update={"max_length_factor": 2.0}
-    )
+    after = read_recipe("demo", ["training.validation.decoding.max_len_a=2"])
+    assert after.training.validation.decoding == before.model_copy(update={"max_len_a": 2.0})
     assert before.method == "greedy"
-    wide = ["training.validation.decoding.method=beam", "training.validation.decoding.beam=3"]
-    assert read_recipe("demo", wide).training.validation.decoding == DecodingConfig(beam=3)
+    wide = ["training.validation.decoding.method=beam", "training.validation.decoding.num_beams=3"]
+    assert read_recipe("demo", wide).training.validation.decoding == DecodingConfig(num_beams=3)
 
 
 def test_a_tokenizer_that_is_not_installed_is_told_before_the_training(
@@ -299,23 +316,23 @@ def test_what_toml_cannot_say_is_what_a_setting_is_when_nothing_is_said() -> Non
 
 
 FREE = [
-    "training.epochs=9",
-    "training.minutes=1",
-    "training.updates=5",
-    "training.keep=1",
+    "training.max_epochs=9",
+    "training.max_minutes=1",
+    "training.max_steps=5",
+    "training.keep_last=1",
     "training.device=cpu",
     "training.threads=1",
     "training.validation.patience=2",
-    "decoding.beam=2",
+    "decoding.num_beams=2",
     "data.train=moved.tsv",
 ]
 FIXED = [
     "seed=2",
-    "training.rate=1",
+    "training.learning_rate=1",
     "training.schedule.kind=inverse-square-root",
     "training.validation.every=5",
-    "model.hidden=3",
-    "batching.tokens=500",
+    "model.hidden_dim=3",
+    "batching.max_tokens=500",
     "vocabulary.size=500",
 ]
 

@@ -18,7 +18,7 @@ from attlas.cli.train import train as train_command
 from attlas.config import write_toml
 from attlas.errors import AttlasError
 from attlas.ops import linear
-from attlas.runs import AVERAGED, BEST, LAST, Checkpoint, Run, Shelf, numbered
+from attlas.runs import AVERAGED, BEST, LAST, Checkpoint, CheckpointStore, Run, numbered
 from attlas.training import Event, Interrupted, Recipe, Report, Trained, precision, train
 from attlas.training.events import Preparing, Started
 from support.killed_trainings import differences, recipe, whole
@@ -95,7 +95,7 @@ def test_ctrl_c_saves_this_very_update_and_the_run_goes_on_to_the_same_bits(
     with pytest.raises(KeyboardInterrupt):
         train(recipe(12, log_every=1), tmp_path, report=press)
     assert signal.getsignal(number) == before
-    assert Run(tmp_path).shelf.numbered()[-1] == stop
+    assert Run(tmp_path).store.numbered()[-1] == stop
     assert [type(event) for event in told].count(Interrupted) == 1
     found = whole(tmp_path, recipe(12))
     assert set(differences(found, undisturbed)) <= {"events"}  # it was told more often
@@ -105,10 +105,10 @@ def test_a_run_goes_on_in_the_numbers_it_began_in_on_whatever_processor(
     tmp_path: Path, undisturbed: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(linear, "_LEAST_HALVES", 0)
-    monkeypatch.setattr(precision, "halves_time", lambda: True)
+    monkeypatch.setattr(precision, "has_bf16_instructions", lambda: True)
     wanted = whole(tmp_path / "whole", recipe(12, autocast="auto"))
     train(recipe(5, autocast="auto"), tmp_path / "run")
-    monkeypatch.setattr(precision, "halves_time", lambda: False)
+    monkeypatch.setattr(precision, "has_bf16_instructions", lambda: False)
     found = whole(tmp_path / "run", recipe(12, autocast="auto"))
     assert differences(found, wanted) == []
     assert "last" in differences(found, undisturbed)
@@ -122,16 +122,16 @@ def everything(updates: int) -> Recipe:
     tables = recipe(
         updates,
         save_every=2,
-        keep=3,
-        optimiser={"kind": "muon", "weight_decay": 0.01},
+        keep_last=3,
+        optimizer={"kind": "muon", "weight_decay": 0.01},
         averaging={"kind": "last", "count": 2},
-        feeding={"kind": "linear", "start": 0.9, "slope": 0.05, "floor": 0.4},
-        validation={"every": 3, "decoding": {"max_length_factor": 1.0}},
+        scheduled_sampling={"kind": "linear", "start": 0.9, "slope": 0.05, "floor": 0.4},
+        validation={"every": 3, "decoding": {"max_len_a": 1.0}},
     ).tables()
     tables["vocabulary"] = {"kind": "unigram", "size": 280, "sampling": 0.2}
     tables["model"] = {
-        "kind": "recurrent", "cell": "lstm", "layers": 2, "embedding": 8, "hidden": 8,
-        "encoder_hidden": 8, "dropout": 0.3, "attention_dropout": 0.1,
+        "kind": "recurrent", "cell": "lstm", "layers": 2, "embed_dim": 8, "hidden_dim": 8,
+        "encoder_hidden_dim": 8, "dropout": 0.3, "attention_dropout": 0.1,
     }  # fmt: skip
     return Recipe.model_validate(tables)
 
@@ -158,7 +158,7 @@ def test_a_run_with_everything_that_is_drawn_stops_in_every_way_and_ends_with_th
     with pytest.raises(KeyboardInterrupt):
         train(everything(16), disturbed, report=press_at(10))
     train(everything(13), disturbed)
-    assert Run(disturbed).shelf.numbered()[-1] == 13
+    assert Run(disturbed).store.numbered()[-1] == 13
     assert differences(whole(disturbed, everything(16)), undisturbed) == []
 
 
@@ -214,11 +214,11 @@ def test_a_finished_run_is_left_as_it_is_and_tells_its_outcome_again(tmp_path: P
 
 
 def test_a_finished_run_that_another_limit_ends_now_tells_that_one(tmp_path: Path) -> None:
-    once = train(recipe(100, epochs=1), tmp_path / "once")
+    once = train(recipe(100, max_epochs=1), tmp_path / "once")
     run = tmp_path / "run"
-    assert (once.reason, train(recipe(once.update), run).reason) == ("epochs", "updates")
-    again = train(recipe(100, epochs=1), run)
-    assert (again.reason, again.update, again.best) == ("epochs", once.update, once.best)
+    assert (once.reason, train(recipe(once.update), run).reason) == ("max_epochs", "max_steps")
+    again = train(recipe(100, max_epochs=1), run)
+    assert (again.reason, again.update, again.best) == ("max_epochs", once.update, once.best)
 
 
 def test_training_leaves_the_random_numbers_of_the_caller_alone(tmp_path: Path) -> None:
@@ -230,7 +230,7 @@ def test_training_leaves_the_random_numbers_of_the_caller_alone(tmp_path: Path) 
 
 
 def changed(settings: dict[str, Any]) -> Recipe:
-    """The recipe with some tables changed: {"training.rate": 1.0}."""
+    """The recipe with some tables changed: {"training.learning_rate": 1.0}."""
     tables = recipe(3).tables()
     for name, value in settings.items():
         *path, key = name.split(".")
@@ -245,11 +245,14 @@ def test_another_recipe_on_the_same_folder_is_an_error_that_names_the_difference
     tmp_path: Path,
 ) -> None:
     train(recipe(3), tmp_path)
-    other = changed({"training.rate": 1.0, "model.hidden": 9, "training.epochs": 7})
+    other = changed(
+        {"training.learning_rate": 1.0, "model.hidden_dim": 9, "training.max_epochs": 7}
+    )
     with pytest.raises(AttlasError) as caught:
         train(other, tmp_path)
     assert (
-        caught.value.came == "model.hidden = 9 instead of 8; training.rate = 1.0 instead of 0.001"
+        caught.value.got
+        == "model.hidden_dim = 9 instead of 8; training.learning_rate = 1.0 instead of 0.001"
     )
 
 
@@ -258,8 +261,8 @@ def test_a_folder_in_which_nothing_was_trained_begins_anew_with_another_recipe(
     tmp_path: Path, kind: str
 ) -> None:
     tables = recipe(3).tables()
-    vocabulary = {"kind": kind, "size": 300, "joint": kind == "words"}
-    wrong = {**tables, "vocabulary": vocabulary, "batching": {"max_length": 1, "tokens": 64}}
+    vocabulary = {"kind": kind, "size": 300, "shared": kind == "words"}
+    wrong = {**tables, "vocabulary": vocabulary, "batching": {"max_length": 1, "max_tokens": 64}}
     wrong["data"] = {**tables["data"], "length": [4, 5]}
     with pytest.raises(AttlasError, match="at least one pair of at most 1 token in"):
         train(Recipe.model_validate(wrong), tmp_path / "run")
@@ -308,24 +311,24 @@ def test_what_is_saved_against_a_kill_counts_neither_for_the_average_nor_for_wha
     wanted = recipe(11, averaging=averaging, validation=validation)
     alone = whole(tmp_path / "alone", wanted)  # eleven updates are too few for one
     monkeypatch.setattr("attlas.training.trainer.SAFETY", 3)
-    shelf, there = Run(tmp_path / "alone").shelf, {}
+    store, there = Run(tmp_path / "alone").store, {}
 
     def look(event: Event) -> None:
         if isinstance(event, Trained):  # before what is saved after that update
-            there[event.update] = shelf.numbered()
+            there[event.update] = store.numbered()
             if event.update == 10 and not (tmp_path / "killed").exists():
-                shutil.copytree(shelf.run, tmp_path / "killed")  # what a kill would leave
+                shutil.copytree(store.run, tmp_path / "killed")  # what a kill would leave
 
     found = tmp_path / "found"
-    shelf.run, shelf.folder = found, found / "checkpoints"
+    store.run, store.folder = found, found / "checkpoints"
     train(recipe(11, averaging=averaging, validation=validation, log_every=1), found, report=look)
-    kept = Run(found).shelf.read("last").facts["saved"]
+    kept = Run(found).store.read("last").facts["saved"]
     assert kept == [4, 8]
     assert there[4] == [3]
     assert 3 not in there[5]
     assert there[10][-1] == 9
     assert set(differences(whole(found, wanted), alone)) <= {"events"}  # it was told more often
-    assert Run(tmp_path / "killed").shelf.named("last") == "00000009"
+    assert Run(tmp_path / "killed").store.named("last") == "00000009"
     assert set(differences(whole(tmp_path / "killed", wanted), alone)) <= {"events"}
 
 
@@ -335,7 +338,7 @@ def test_saving_as_often_as_the_recipe_says_counts_for_the_average(
     monkeypatch.setattr("attlas.training.trainer.SAFETY", 1)
     begun = recipe(7, save_every=3, averaging=PLAIN, validation={"every": 5, "translate": False})
     train(begun, tmp_path)
-    assert Run(tmp_path).shelf.read("last").facts["saved"] == [5, 6]
+    assert Run(tmp_path).store.read("last").facts["saved"] == [5, 6]
 
 
 def sampling(kind: str, training: dict[str, Any]) -> Recipe:
@@ -347,7 +350,11 @@ def sampling(kind: str, training: dict[str, Any]) -> Recipe:
 @pytest.mark.usefixtures("_ctrl_c")
 @pytest.mark.parametrize(
     ("kind", "training"),
-    [("bpe", {}), ("unigram", {}), ("bpe", {"feeding": {"kind": "constant"}, "consistency": 2.0})],
+    [
+        ("bpe", {}),
+        ("unigram", {}),
+        ("bpe", {"scheduled_sampling": {"kind": "constant"}, "rdrop_alpha": 2.0}),
+    ],
     ids=["bpe", "unigram", "R-Drop"],
 )
 def test_a_run_that_samples_its_subwords_stops_in_another_process_and_ends_with_the_same_bits(
@@ -412,17 +419,17 @@ def test_the_way_out_of_a_damaged_checkpoint_leads_to_the_same_bits(
 
 
 def test_the_way_out_of_a_damaged_checkpoint_names_no_best_that_is_gone(tmp_path: Path) -> None:
-    settings = {"keep": 2, "validation": {"every": 2, "decoding": {"max_length_factor": 1.0}}}
+    settings = {"keep_last": 2, "validation": {"every": 2, "decoding": {"max_len_a": 1.0}}}
     train(recipe(6, **settings), tmp_path)
-    shelf = Shelf(tmp_path)
-    gone_back = shelf.read("00000004")
+    store = CheckpointStore(tmp_path)
+    gone_back = store.read("00000004")
     facts = {**gone_back.facts, "best_update": 2, "saved": [2, 4]}  # of which 2 was pruned
-    shelf.write("00000004", replace(gone_back, facts=facts))
+    store.write("00000004", replace(gone_back, facts=facts))
     (tmp_path / "last").write_text("00000004\n")
     (tmp_path / "checkpoints" / "00000002.safetensors").unlink(missing_ok=True)
     outcome = train(recipe(5, **settings), tmp_path)  # it ends before a validation of its own
     assert outcome.checkpoint in Run(tmp_path).checkpoints()
-    assert shelf.named("best") == outcome.checkpoint
+    assert store.named("best") == outcome.checkpoint
 
 
 def test_checkpoints_without_the_file_last_are_never_overwritten(tmp_path: Path) -> None:
@@ -453,13 +460,13 @@ def test_an_average_that_last_names_is_nothing_to_go_on_from(tmp_path: Path) -> 
 def test_ctrl_c_speaks_of_what_is_saved_where_a_training_can_go_on_from_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, said: list[str]
 ) -> None:
-    begun, shelf = tmp_path / "my.toml", Shelf(tmp_path / "run")
+    begun, store = tmp_path / "my.toml", CheckpointStore(tmp_path / "run")
     begun.write_text(write_toml(recipe(6).tables()))
 
     def interrupted(chosen: Recipe, folder: Path, *, report: Report) -> None:
         folder.mkdir()
-        shelf.write(name, Checkpoint({"weight": torch.zeros(1)}))
-        shelf.point(LAST, name)
+        store.write(name, Checkpoint({"weight": torch.zeros(1)}))
+        store.point(LAST, name)
         report(
             Started(
                 update=0, epoch=0, seconds=0.0, parameters=1, pairs=1, batches=1, device="cpu",
@@ -469,9 +476,9 @@ def test_ctrl_c_speaks_of_what_is_saved_where_a_training_can_go_on_from_it(
         raise KeyboardInterrupt
 
     monkeypatch.setattr("attlas.training.train", interrupted)
-    monkeypatch.setattr("attlas._hardware.keep_freed_memory", lambda: True)
+    monkeypatch.setattr("attlas._hardware.disable_malloc_trim", lambda: True)
     with pytest.raises(KeyboardInterrupt) as caught:
-        train_command(str(begun), shelf.run)
+        train_command(str(begun), store.run)
     assert getattr(caught.value, "__notes__", []) == said
 
 
@@ -486,12 +493,12 @@ def test_a_single_checkpoint_that_somebody_was_given_is_never_trained_away(
     tmp_path: Path, left: str, advice: str
 ) -> None:
     train(recipe(6, save_every=2), tmp_path)
-    shelf = Run(tmp_path).shelf
-    shelf.write(AVERAGED, Checkpoint(shelf.read("last").model))
+    store = Run(tmp_path).store
+    store.write(AVERAGED, Checkpoint(store.read("last").model))
     name = AVERAGED if left == "averaged" else numbered(6)
-    shelf.point(BEST, name)
-    for other in set(shelf.names()) - {name}:
-        shelf.path(other).unlink()
+    store.point(BEST, name)
+    for other in set(store.names()) - {name}:
+        store.path(other).unlink()
     (tmp_path / "last").unlink()
     (kept,) = (tmp_path / "checkpoints").iterdir()
     before = kept.read_bytes()

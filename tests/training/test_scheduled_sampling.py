@@ -8,19 +8,20 @@ import torch
 from attlas.data import Batch, padded
 from attlas.data.vocabulary import BEGIN, END
 from attlas.models import RecurrentConfig, SequenceToSequence, TransformerConfig, build
-from attlas.training.scheduled_sampling import sampled, teacher_forced
+from attlas.training.scheduled_sampling import scheduled_sampling_logits, teacher_forced
 
 CONFIGS = {
-    "bahdanau": RecurrentConfig(embedding=6, hidden=8, encoder_hidden=4, dropout=0.0),
+    "bahdanau": RecurrentConfig(embed_dim=6, hidden_dim=8, encoder_hidden_dim=4, dropout=0.0),
     "luong": RecurrentConfig(
-        embedding=6, hidden=8, encoder_hidden=4, dropout=0.0, wiring="luong", attention="general",
+        embed_dim=6, hidden_dim=8, encoder_hidden_dim=4, dropout=0.0, decoder="luong",
+        attention="general",
         input_feeding=True,
     ),
     "plain": RecurrentConfig(
-        embedding=6, hidden=8, encoder_hidden=4, dropout=0.0, attention="none"
+        embed_dim=6, hidden_dim=8, encoder_hidden_dim=4, dropout=0.0, attention="none"
     ),
     "transformer": TransformerConfig(
-        width=8, heads=2, feedforward=12, encoder_layers=1, decoder_layers=2, dropout=0.0
+        embed_dim=8, num_heads=2, ffn_dim=12, encoder_layers=1, decoder_layers=2, dropout=0.0
     ),
 }  # fmt: skip
 TOKENS: list[Literal["argmax", "sample"]] = ["argmax", "sample"]
@@ -55,7 +56,7 @@ def test_with_probability_one_it_is_teacher_forcing(
     found, wanted = (
         (logits, torch.autograd.grad(logits.sin().sum(), [*model.parameters()]))
         for logits in (
-            sampled(model, batch, 1.0, token, generator()),
+            scheduled_sampling_logits(model, batch, 1.0, token, generator()),
             model.logits(teacher_forced(model, batch)),
         )
     )
@@ -65,8 +66,8 @@ def test_with_probability_one_it_is_teacher_forcing(
 def test_with_probability_zero_and_argmax_it_is_greedy_free_running(
     model: SequenceToSequence[Any], batch: Batch
 ) -> None:
-    found = sampled(model, batch, 0.0, "argmax", generator())
-    state = model.encode(batch.source, batch.source_real)
+    found = scheduled_sampling_logits(model, batch, 0.0, "argmax", generator())
+    state = model.encode(batch.source, batch.source_mask)
     token = batch.target[:, 0]
     for position in range(batch.asked.shape[1]):
         logits, state = model.step(token, state)
@@ -85,7 +86,10 @@ def test_the_choice_is_made_for_each_token_and_by_the_generator_alone(
         return step(tokens, state)  # type: ignore[arg-type]
 
     model.step = watched  # type: ignore[method-assign, assignment]
-    found = [sampled(model, batch, 0.5, "sample", generator(seed)) for seed in (3, 3, 4)]
+    found = [
+        scheduled_sampling_logits(model, batch, 0.5, "sample", generator(seed))
+        for seed in (3, 3, 4)
+    ]
     steps = batch.asked.shape[1]
     first, again, other = (
         torch.stack(fed[i * steps : (i + 1) * steps], 1) for i in range(len(found))
@@ -99,6 +103,6 @@ def test_the_choice_is_made_for_each_token_and_by_the_generator_alone(
 
 
 def test_gradients_reach_every_parameter(model: SequenceToSequence[Any], batch: Batch) -> None:
-    logits = sampled(model, batch, 0.5, "sample", generator())
-    torch.autograd.backward(logits[batch.wanted_real].logsumexp(-1).sum())
+    logits = scheduled_sampling_logits(model, batch, 0.5, "sample", generator())
+    torch.autograd.backward(logits[batch.wanted_mask].logsumexp(-1).sum())
     assert [n for n, p in model.named_parameters() if p.grad is None] == []

@@ -7,13 +7,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from attlas.errors import AttlasError
-from attlas.training.learner import seed_of
+from attlas.training.learner import derive_seed
 from attlas.training.scheduled_sampling import (
-    ConstantFeeding,
-    ExponentialFeeding,
-    Feeding,
-    InverseSigmoidFeeding,
-    LinearFeeding,
+    ConstantSampling,
+    ExponentialSampling,
+    InverseSigmoidSampling,
+    LinearSampling,
+    ScheduledSampling,
 )
 from attlas.training.schedules import (
     ConstantSchedule,
@@ -34,13 +34,13 @@ from attlas.training.schedules import (
         (InverseSquareRootSchedule(warmup=100), 25, 0.25),
         (InverseSquareRootSchedule(warmup=100), 100, 1.0),
         (InverseSquareRootSchedule(warmup=100), 400, 0.5),
-        (LinearSchedule(warmup=10, updates=110), 60, 0.5),
-        (LinearSchedule(updates=100, final=0.2), 100, 0.2),
-        (LinearSchedule(updates=100, final=0.2), 5000, 0.2),
-        (LinearSchedule(warmup=10, updates=110, final=0.5), 35, 0.875),
-        (CosineSchedule(warmup=10, updates=110), 60, 0.5),
-        (CosineSchedule(updates=120, final=0.1), 40, 0.1 + 0.9 * 0.75),  # cos 60° = ½
-        (CosineSchedule(updates=120, final=0.1), 9999, 0.1),
+        (LinearSchedule(warmup=10, total_steps=110), 60, 0.5),
+        (LinearSchedule(total_steps=100, final=0.2), 100, 0.2),
+        (LinearSchedule(total_steps=100, final=0.2), 5000, 0.2),
+        (LinearSchedule(warmup=10, total_steps=110, final=0.5), 35, 0.875),
+        (CosineSchedule(warmup=10, total_steps=110), 60, 0.5),
+        (CosineSchedule(total_steps=120, final=0.1), 40, 0.1 + 0.9 * 0.75),  # cos 60° = ½
+        (CosineSchedule(total_steps=120, final=0.1), 9999, 0.1),
     ],
 )
 def test_a_factor_is_what_the_formula_gives(schedule: Schedule, update: int, factor: float) -> None:
@@ -64,7 +64,7 @@ def test_the_warmup_of_the_transformer_is_its_formula() -> None:
 def test_after_the_warmup_a_rate_never_rises_and_stays_between_its_ends(
     kind: type[LinearSchedule], warmup: int, fall: int, final: float, update: int
 ) -> None:
-    schedule = kind(warmup=warmup, updates=warmup + fall, final=final)
+    schedule = kind(warmup=warmup, total_steps=warmup + fall, final=final)
     now, next_ = schedule.factor(update), schedule.factor(update + 1)
     assert 0 <= now <= 1 + 1e-12
     assert update < warmup or next_ <= now + 1e-12
@@ -72,29 +72,29 @@ def test_after_the_warmup_a_rate_never_rises_and_stays_between_its_ends(
 
 def test_a_fall_that_ends_before_it_begins_is_an_error() -> None:
     with pytest.raises(AttlasError, match=r"above training\.schedule\.warmup = 10 .*; got 10"):
-        LinearSchedule.read({"warmup": 10, "updates": 10}, "the test")
+        LinearSchedule.read({"warmup": 10, "total_steps": 10}, "the test")
 
 
 @pytest.mark.parametrize("kind", [LinearSchedule, CosineSchedule])
 def test_a_schedule_that_comes_to_nothing_says_how_many_updates_teach_nothing(
     kind: type[LinearSchedule],
 ) -> None:
-    schedule = kind(warmup=400, updates=2367)
+    schedule = kind(warmup=400, total_steps=2367)
     assert schedule.factor(23_670) == 0.0
     told = schedule.misfit(23_670)
     assert told is not None
     assert "after update 2,367 the rate is about 0, so 21,303 of about 23,670 updates" in told
-    assert "set training.schedule.updates" in told
+    assert "set training.schedule.total_steps" in told
 
 
 @pytest.mark.parametrize(
     ("schedule", "planned"),
     [
-        (CosineSchedule(updates=2367), 2367),
-        (CosineSchedule(updates=2367), 2400),  # epochs differ
-        (CosineSchedule(updates=2367), None),
-        (CosineSchedule(updates=2367, final=0.01), 23_670),
-        (LinearSchedule(updates=100, final=0.02), 10**6),
+        (CosineSchedule(total_steps=2367), 2367),
+        (CosineSchedule(total_steps=2367), 2400),  # epochs differ
+        (CosineSchedule(total_steps=2367), None),
+        (CosineSchedule(total_steps=2367, final=0.01), 23_670),
+        (LinearSchedule(total_steps=100, final=0.02), 10**6),
         (ConstantSchedule(warmup=10), 10**9),
         (InverseSquareRootSchedule(warmup=1), 10**9),
     ],
@@ -106,31 +106,31 @@ def test_a_schedule_that_leaves_a_rate_until_the_end_is_not_told(
 
 
 @pytest.mark.parametrize(
-    ("feeding", "i", "probability"),
+    ("scheduled_sampling", "i", "probability"),
     [
-        (ConstantFeeding(p=0.3), 12345, 0.3),
-        (LinearFeeding(slope=0.01), 0, 1.0),
-        (LinearFeeding(slope=0.01), 30, 0.7),
-        (LinearFeeding(slope=0.01, floor=0.25), 1000, 0.25),
-        (LinearFeeding(start=0.9, slope=0.1), 2, 0.7),
-        (ExponentialFeeding(k=0.5), 0, 1.0),
-        (ExponentialFeeding(k=0.5), 3, 0.125),
-        (InverseSigmoidFeeding(k=1.0), 0, 0.5),
-        (InverseSigmoidFeeding(k=10.0), 0, 10 / 11),
-        (InverseSigmoidFeeding(k=10.0), 25, 10 / (10 + math.exp(2.5))),
-        (InverseSigmoidFeeding(k=math.e), 0, math.e / (math.e + 1)),
-        (InverseSigmoidFeeding(k=1.0), 10**6, 0.0),
+        (ConstantSampling(p=0.3), 12345, 0.3),
+        (LinearSampling(slope=0.01), 0, 1.0),
+        (LinearSampling(slope=0.01), 30, 0.7),
+        (LinearSampling(slope=0.01, floor=0.25), 1000, 0.25),
+        (LinearSampling(start=0.9, slope=0.1), 2, 0.7),
+        (ExponentialSampling(k=0.5), 0, 1.0),
+        (ExponentialSampling(k=0.5), 3, 0.125),
+        (InverseSigmoidSampling(k=1.0), 0, 0.5),
+        (InverseSigmoidSampling(k=10.0), 0, 10 / 11),
+        (InverseSigmoidSampling(k=10.0), 25, 10 / (10 + math.exp(2.5))),
+        (InverseSigmoidSampling(k=math.e), 0, math.e / (math.e + 1)),
+        (InverseSigmoidSampling(k=1.0), 10**6, 0.0),
     ],
 )
 def test_a_probability_of_feeding_is_what_the_formula_gives(
-    feeding: Feeding, i: int, probability: float
+    scheduled_sampling: ScheduledSampling, i: int, probability: float
 ) -> None:
-    assert feeding.probability(i) == pytest.approx(probability, abs=1e-12)
+    assert scheduled_sampling.probability(i) == pytest.approx(probability, abs=1e-12)
 
 
 def test_seeds_of_different_purposes_and_numbers_differ() -> None:
     seeds = {
-        seed_of(seed, purpose, number)
+        derive_seed(seed, purpose, number)
         for seed in range(5)
         for purpose in ("update", "feeding")
         for number in range(50)

@@ -10,9 +10,16 @@ from attlas.training.logging import TensorBoard
 
 def trained(update: int, loss: float) -> Trained:
     return Trained(
-        update=update, epoch=0, seconds=0.0, loss=loss, tokens_per_second=1.0, rate=0.1, norm=1.0,
-        teacher_forcing=1.0, done=0.5,
-    )  # fmt: skip
+        update=update,
+        epoch=0,
+        seconds=0.0,
+        loss=loss,
+        tokens_per_second=1.0,
+        learning_rate=0.1,
+        grad_norm=1.0,
+        teacher_forcing=1.0,
+        done=0.5,
+    )
 
 
 def test_what_an_earlier_sitting_drew_after_the_checkpoint_is_hidden(tmp_path: Path) -> None:

@@ -32,10 +32,10 @@ from attlas.training import (
 )
 from attlas.training.events import Started
 from attlas.training.learner import Learner
-from attlas.training.logging import Journal
+from attlas.training.logging import MetricsFile
 from attlas.training.progress import duration
-from attlas.training.setup import prepared
-from attlas.training.tasks.translation import Translating
+from attlas.training.setup import prepare_run
+from attlas.training.tasks.translation import TranslationTask
 from support.killed_trainings import recipe
 
 PLAIN = {"kind": "none"}
@@ -48,12 +48,12 @@ def changed(begun: Recipe, **tables: Any) -> Recipe:
 def test_a_folder_holds_everything_that_a_run_is(tmp_path: Path) -> None:
     outcome = train(recipe(6), tmp_path / "deep" / "run")
     assert outcome.path == tmp_path / "deep" / "run"
-    assert (outcome.update, outcome.reason, outcome.criterion) == (6, "updates", "accuracy")
+    assert (outcome.update, outcome.reason, outcome.criterion) == (6, "max_steps", "accuracy")
     run = Run(outcome.path)
     assert Recipe.read(run.config, "config.toml") == recipe(6)
     assert run.checkpoints()[-2:] == ["00000006", "averaged"]
-    assert run.shelf.named("last") == "00000006"
-    assert run.shelf.named("best") == outcome.checkpoint
+    assert run.store.named("last") == "00000006"
+    assert run.store.named("best") == outcome.checkpoint
     facts = run.provenance()
     assert facts["seed"] == 3
     assert facts["processor"] == processor_name()
@@ -79,13 +79,15 @@ def test_what_is_told_is_what_is_written_down(tmp_path: Path) -> None:
 
 def test_the_best_checkpoint_is_the_one_with_the_best_validation(tmp_path: Path) -> None:
     told: list[Event] = []
-    begun = recipe(12, averaging=PLAIN, validation={"every": 2, "translate": False}, rate=0.05)
+    begun = recipe(
+        12, averaging=PLAIN, validation={"every": 2, "translate": False}, learning_rate=0.05
+    )
     outcome = train(begun, tmp_path, report=told.append)
     scored = [event for event in told if isinstance(event, Validated)]
     assert len(scored) == 6
     best = min(scored, key=lambda event: event.loss)
     assert outcome.best == best.loss
-    assert outcome.checkpoint == best.checkpoint == Run(tmp_path).shelf.named("best")
+    assert outcome.checkpoint == best.checkpoint == Run(tmp_path).store.named("best")
     assert [event.best for event in scored] == [
         event.loss < min([e.loss for e in scored[:place]], default=float("inf"))
         for place, event in enumerate(scored)
@@ -95,7 +97,11 @@ def test_the_best_checkpoint_is_the_one_with_the_best_validation(tmp_path: Path)
 def test_the_last_checkpoints_and_the_best_are_kept_and_no_more(tmp_path: Path) -> None:
     # A rate this high makes every later validation worse than the first.
     begun = recipe(
-        10, averaging=PLAIN, rate=3.0, validation={"every": 2, "translate": False}, keep=2
+        10,
+        averaging=PLAIN,
+        learning_rate=3.0,
+        validation={"every": 2, "translate": False},
+        keep_last=2,
     )
     outcome = train(begun, tmp_path)
     kept = {"00000008", "00000010", outcome.checkpoint}
@@ -105,7 +111,7 @@ def test_the_last_checkpoints_and_the_best_are_kept_and_no_more(tmp_path: Path) 
 def test_training_stops_when_validation_no_longer_gets_better(tmp_path: Path) -> None:
     validation = {"every": 1, "translate": False, "patience": 3}
     told: list[Event] = []
-    begun = recipe(200, averaging=PLAIN, rate=2.0, validation=validation)
+    begun = recipe(200, averaging=PLAIN, learning_rate=2.0, validation=validation)
     outcome = train(begun, tmp_path, report=told.append)
     scored = [event for event in told if isinstance(event, Validated)]
     assert outcome.reason == "patience"
@@ -115,21 +121,21 @@ def test_training_stops_when_validation_no_longer_gets_better(tmp_path: Path) ->
 
 def test_the_measured_average_is_the_mean_of_the_last_checkpoints(tmp_path: Path) -> None:
     begun = recipe(
-        6, save_every=2, keep=3, averaging={"kind": "last", "count": 2},
+        6, save_every=2, keep_last=3, averaging={"kind": "last", "count": 2},
         validation={"every": 3, "translate": False},
     )  # fmt: skip
     told: list[Event] = []
     train(begun, tmp_path, report=told.append)
-    shelf = Run(tmp_path).shelf
-    assert shelf.numbered()[-2:] == [4, 6]
-    one, two = (shelf.read(f"{update:08d}").model for update in (4, 6))
-    average = shelf.read("averaged").model
+    store = Run(tmp_path).store
+    assert store.numbered()[-2:] == [4, 6]
+    one, two = (store.read(f"{update:08d}").model for update in (4, 6))
+    average = store.read("averaged").model
     for name, tensor in average.items():
         assert torch.allclose(tensor, (one[name] + two[name]) / 2, atol=1e-7)
     measured = [e for e in told if isinstance(e, Validated) and e.checkpoint == "averaged"]
     assert len(measured) == 1
     vocabularies = Run(tmp_path).vocabularies()
-    task = Translating(begun, begun.data.load(), vocabularies)
+    task = TranslationTask(begun, begun.data.load(), vocabularies)
     loss = validation_loss(Run(tmp_path).model("averaged"), task.valid_batches)
     assert loss == pytest.approx(measured[0].loss)
 
@@ -137,11 +143,11 @@ def test_the_measured_average_is_the_mean_of_the_last_checkpoints(tmp_path: Path
 def test_validation_loss_is_the_mean_over_all_real_tokens(tmp_path: Path) -> None:
     train(recipe(2), tmp_path)
     model = Run(tmp_path).model("last").double()
-    task = Translating(recipe(2), recipe(2).data.load(), Run(tmp_path).vocabularies())
+    task = TranslationTask(recipe(2), recipe(2).data.load(), Run(tmp_path).vocabularies())
     batch = task.valid_batches.batch(range(8))
     with torch.no_grad():
-        logits = model(batch.source, batch.source_real, batch.asked)[batch.wanted_real]
-    wanted = torch.nn.functional.cross_entropy(logits, batch.wanted[batch.wanted_real])
+        logits = model(batch.source, batch.source_mask, batch.asked)[batch.wanted_mask]
+    wanted = torch.nn.functional.cross_entropy(logits, batch.wanted[batch.wanted_mask])
     assert validation_loss(model, task.valid_batches) == pytest.approx(wanted.item())
     assert not model.training
 
@@ -150,16 +156,16 @@ def test_an_epoch_sees_every_pair_once_also_when_the_last_group_is_short(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seen: list[tuple[int, ...]] = []
-    real = Learner.update
+    token_mask = Learner.update
 
     def watched(self: Learner[Any, Any], shares: Any, number: int) -> Any:
         seen.extend(batch.indices for share in shares for batch in share)
-        return real(self, shares, number)
+        return token_mask(self, shares, number)
 
     monkeypatch.setattr(Learner, "update", watched)
-    begun = recipe(99, accumulate=3, validation={"translate": False}, epochs=2)
+    begun = recipe(99, gradient_accumulation_steps=3, validation={"translate": False}, max_epochs=2)
     outcome = train(begun, tmp_path)
-    assert outcome.reason == "epochs"
+    assert outcome.reason == "max_epochs"
     places = sorted(place for indices in seen for place in indices)
     assert places == sorted([*range(90)] * 2)
     half = len(seen) // 2
@@ -171,13 +177,13 @@ def test_a_time_limit_stops_without_changing_the_way(tmp_path: Path) -> None:
     begun = recipe(8)
     train(begun, tmp_path / "whole")
     timed = Recipe.model_validate(
-        {**begun.tables(), "training": {**begun.tables()["training"], "minutes": 1e-9}}
+        {**begun.tables(), "training": {**begun.tables()["training"], "max_minutes": 1e-9}}
     )
     outcome = train(timed, tmp_path / "parts")
-    assert outcome.reason == "minutes"
+    assert outcome.reason == "max_minutes"
     assert outcome.update == 0
     train(begun, tmp_path / "parts")
-    one, other = (Run(tmp_path / name).shelf.read("last") for name in ("whole", "parts"))
+    one, other = (Run(tmp_path / name).store.read("last") for name in ("whole", "parts"))
     assert all(torch.equal(t, other.model[name]) for name, t in one.model.items())
 
 
@@ -194,7 +200,7 @@ def test_the_pairs_that_a_training_begins_with_are_those_that_are_trained_on(
     tables = recipe(1).tables()
     tables["batching"] |= {"max_length": 4, "overlong": "skip"}
     begun = Recipe.model_validate(tables)
-    task, told = prepared(begun, tmp_path), list[Event]()
+    task, told = prepare_run(begun, tmp_path), list[Event]()
     trained = sum(map(len, task.batches(0).epoch(0)))
     assert 0 < trained < len(task.splits.train)
     train(begun, tmp_path, report=told.append)
@@ -209,26 +215,26 @@ def test_targets_without_spaces_between_words_are_noted_at_the_start(tmp_path: P
     tables = recipe(1).tables()
     tables["data"] = {"kind": "files", "train": str(path), "valid": str(path)}
     tables["vocabulary"] = {"kind": "characters"}
-    unfit = prepared(Recipe.model_validate(tables), tmp_path / "words")
+    unfit = prepare_run(Recipe.model_validate(tables), tmp_path / "words")
     told = "\n".join(unfit.notes(unfit.batches(0)))
     assert 'set training.validation.bleu_tokenizer = "char"' in told
     tables["training"]["validation"] = {"bleu_tokenizer": "char"}
-    fit = prepared(Recipe.model_validate(tables), tmp_path / "characters")
+    fit = prepare_run(Recipe.model_validate(tables), tmp_path / "characters")
     assert "bleu_tokenizer" not in "\n".join(fit.notes(fit.batches(0)))
 
 
 def test_a_schedule_that_is_longer_than_the_training_is_noted_at_the_start(tmp_path: Path) -> None:
-    task = prepared(recipe(1), tmp_path / "first")
+    task = prepare_run(recipe(1), tmp_path / "first")
     whole = 2 * math.ceil(len(task.batches(0).epoch(0)) / 2)  # two epochs; two batches each
-    linear = {"kind": "linear", "warmup": 2, "updates": 5000}
+    linear = {"kind": "linear", "warmup": 2, "total_steps": 5000}
     validation = {"translate": False}
-    begun = recipe(10**6, epochs=2, schedule=linear, validation=validation)
+    begun = recipe(10**6, max_epochs=2, schedule=linear, validation=validation)
     told = notes(begun, tmp_path / "linear")
     assert train(begun, tmp_path / "linear").update == whole
     assert train(begun, tmp_path / "linear").planned == whole
     assert (
         f"WARNING: the schedule is made for 5,000 updates, the training ends after about {whole}: "
-        "set training.schedule.updates"
+        "set training.schedule.total_steps"
     ) in told
     warm = {"kind": "inverse-square-root", "warmup": 4000}
     told = notes(recipe(3, schedule=warm, validation=validation), tmp_path / "warm")
@@ -239,7 +245,7 @@ def test_a_run_that_goes_on_beyond_its_schedule_is_told_how_many_updates_teach_n
     tmp_path: Path,
 ) -> None:
     plain: dict[str, Any] = {
-        "schedule": {"kind": "cosine", "updates": 4}, "validation": {"translate": False},
+        "schedule": {"kind": "cosine", "total_steps": 4}, "validation": {"translate": False},
     }  # fmt: skip
     assert "teach nothing" not in notes(recipe(4, **plain), tmp_path)
     assert "so 36 of about 40 updates teach nothing" in notes(recipe(40, **plain), tmp_path)
@@ -247,44 +253,44 @@ def test_a_run_that_goes_on_beyond_its_schedule_is_told_how_many_updates_teach_n
 
 def test_r_drop_that_begins_after_the_end_is_told(tmp_path: Path) -> None:
     twice: dict[str, Any] = {
-        "consistency": 1.0, "feeding": {"kind": "constant", "p": 1.0},
+        "rdrop_alpha": 1.0, "scheduled_sampling": {"kind": "constant", "p": 1.0},
         "validation": {"translate": False},
     }  # fmt: skip
     tables = recipe(4, **twice).tables()
     for after, told in ((3, False), (4, True)):
-        tables["training"]["consistency_after"] = after
+        tables["training"]["rdrop_after"] = after
         begun = Recipe.read(tables, "the test")
         said = "begins after update 4 of about 4, so it has no effect"
         assert (said in notes(begun, tmp_path / str(after))) is told
 
 
 def test_sources_that_a_validation_cuts_are_told_and_need_no_positions(tmp_path: Path) -> None:
-    sizes = {"width": 8, "heads": 2, "feedforward": 8, "encoder_layers": 1, "decoder_layers": 1}
-    cut = {"method": "greedy", "longest_source": 2}
+    sizes = {"embed_dim": 8, "num_heads": 2, "ffn_dim": 8, "encoder_layers": 1, "decoder_layers": 1}
+    cut = {"method": "greedy", "max_source_length": 2}
     tables = recipe(2, validation={"sentences": 5, "decoding": cut}).tables()
     tables["batching"]["max_length"] = 3
-    tables["model"] = {"kind": "transformer", "positions": "learned", "longest": 4, **sizes}
+    tables["model"] = {"kind": "transformer", "positions": "learned", "max_positions": 4, **sizes}
     told = notes(Recipe.read(tables, "the test"), tmp_path / "cut")
-    assert "longer than training.validation.decoding.longest_source = 2: a validation" in told
-    tables["training"]["validation"]["decoding"]["longest_source"] = 4
-    with pytest.raises(AttlasError, match=r"model\.longest of 5 at least.*longest_source"):
+    assert "longer than training.validation.decoding.max_source_length = 2: a validation" in told
+    tables["training"]["validation"]["decoding"]["max_source_length"] = 4
+    with pytest.raises(AttlasError, match=r"model\.max_positions of 5 at least.*max_source_length"):
         train(Recipe.read(tables, "the test"), tmp_path / "whole")
 
 
 def test_a_training_with_subword_sampling_is_planned_by_the_batches_that_it_draws(
     tmp_path: Path,
 ) -> None:
-    tables = recipe(10**6, epochs=2, validation={"translate": False}).tables()
+    tables = recipe(10**6, max_epochs=2, validation={"translate": False}).tables()
     tables["vocabulary"] = {"kind": "bpe", "size": 300, "sampling": 0.5}
     begun = Recipe.model_validate(tables)
-    task = prepared(begun, tmp_path)
+    task = prepare_run(begun, tmp_path)
     plain, drawn = len(task.encoded().epoch(0)), len(task.batches(1).epoch(1))
     assert drawn > plain  # rare pieces are short, so there are more of them
     assert train(begun, tmp_path).planned == 2 * math.ceil(drawn / 2)  # two batches an update
 
 
 @pytest.mark.parametrize(
-    "schedule", [{"kind": "constant"}, {"kind": "cosine", "updates": 4}, {"warmup": 3}]
+    "schedule", [{"kind": "constant"}, {"kind": "cosine", "total_steps": 4}, {"warmup": 3}]
 )
 def test_a_schedule_as_long_as_the_training_is_not_noted(
     tmp_path: Path, schedule: dict[str, Any]
@@ -295,15 +301,15 @@ def test_a_schedule_as_long_as_the_training_is_not_noted(
 
 def test_a_training_that_only_the_time_limits_has_no_planned_length(tmp_path: Path) -> None:
     tables = recipe(4).tables()
-    tables["training"] |= {"updates": None, "minutes": 1e-9}
-    tables["training"]["schedule"] = {"kind": "cosine", "updates": 5000}
+    tables["training"] |= {"max_steps": None, "max_minutes": 1e-9}
+    tables["training"]["schedule"] = {"kind": "cosine", "total_steps": 5000}
     outcome = train(Recipe.model_validate(tables), tmp_path)
-    assert (outcome.reason, outcome.planned) == ("minutes", None)
+    assert (outcome.reason, outcome.planned) == ("max_minutes", None)
 
 
 def test_an_update_that_ends_an_epoch_is_told_as_of_that_epoch(tmp_path: Path) -> None:
     told: list[Event] = []
-    begun = recipe(10**6, epochs=2, log_every=1, validation={"translate": False})
+    begun = recipe(10**6, max_epochs=2, log_every=1, validation={"translate": False})
     train(begun, tmp_path, report=told.append)
     events = [event for event in told if isinstance(event, Trained)]
     epochs, done = [event.epoch for event in events], [event.done for event in events]
@@ -315,35 +321,35 @@ def test_an_update_that_ends_an_epoch_is_told_as_of_that_epoch(tmp_path: Path) -
 
 def test_the_demo_is_not_cut_short_on_a_slow_machine() -> None:
     training = read_recipe("demo").training
-    assert training.minutes is None
-    assert training.schedule.length == ("updates", training.updates)
+    assert training.max_minutes is None
+    assert training.schedule.length == ("total_steps", training.max_steps)
 
 
 def test_a_disk_that_refuses_is_an_error_and_the_run_goes_on_later(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real = os.write
+    token_mask = os.write
 
     def full(descriptor: int, content: bytes) -> int:
         if (tmp_path / "last").exists() and len(content) > 5000:
             raise OSError(28, "No space left on device")
-        return real(descriptor, content)
+        return token_mask(descriptor, content)
 
     begun = recipe(6, save_every=2)
     with monkeypatch.context() as patch:
         patch.setattr(os, "write", full)
         with pytest.raises(AttlasError, match="got no space left on device; make room"):
             train(begun, tmp_path)
-    assert Run(tmp_path).shelf.named("last") == "00000002"
+    assert Run(tmp_path).store.named("last") == "00000002"
     Run(tmp_path).model("last")
     assert train(begun, tmp_path).update == 6
 
 
 def test_a_run_may_sample_its_subwords_anew_in_every_epoch(tmp_path: Path) -> None:
     begun = changed(
-        recipe(4), vocabulary={"kind": "unigram", "size": 300, "joint": True, "sampling": 0.3}
+        recipe(4), vocabulary={"kind": "unigram", "size": 300, "shared": True, "sampling": 0.3}
     )
-    task = prepared(begun, tmp_path)
+    task = prepare_run(begun, tmp_path)
     first, again, other = (task.batches(epoch) for epoch in (0, 0, 1))
 
     def ids(batches: Any) -> list[list[int]]:
@@ -371,7 +377,7 @@ def test_curves_without_tensorboard_are_an_error_that_says_what_to_install(
 def test_progress_shows_what_is_to_be_told_at_the_end(tmp_path: Path) -> None:
     console = Console(file=io.StringIO(), width=120)
     begun = recipe(
-        2, keep=4, averaging={"kind": "last", "count": 4}, validation={"translate": False}
+        2, keep_last=4, averaging={"kind": "last", "count": 4}, validation={"translate": False}
     )
     with Progress(console) as report:
         train(begun, tmp_path, report=report)
@@ -406,7 +412,7 @@ def test_a_validation_in_numbers_that_the_device_lacks_is_refused_before_the_fir
 
 
 def test_a_training_without_an_update_measures_what_it_has(tmp_path: Path) -> None:
-    outcome = train(recipe(5, minutes=1e-9), tmp_path)
+    outcome = train(recipe(5, max_minutes=1e-9), tmp_path)
     assert outcome.update == 0
     assert outcome.checkpoint in Run(tmp_path).checkpoints()
     Run(tmp_path).model("best")
@@ -422,19 +428,19 @@ def test_a_duration_is_said_as_people_say_it(seconds: float, text: str) -> None:
 def test_a_journal_is_cut_back_and_says_what_it_lost(tmp_path: Path) -> None:
     path = tmp_path / "metrics.jsonl"
     path.write_bytes(b"one\ntwo\nthr")
-    with Journal(path, 8) as journal:
+    with MetricsFile(path, 8) as journal:
         assert journal.missing == 0
     assert path.read_bytes() == b"one\ntwo\n"
-    with Journal(path, 100) as journal:
+    with MetricsFile(path, 100) as journal:
         assert journal.missing == 92
     assert path.read_bytes() == b"one\ntwo\n"
     path.write_bytes(b"one\ntwo\nthr")  # shortened in the middle of a line
-    with Journal(path, 100) as journal:
+    with MetricsFile(path, 100) as journal:
         assert journal.missing == 92
         journal.write(Interrupted(update=1, epoch=0, seconds=0.0))
     assert path.read_bytes().startswith(b'one\ntwo\n{"event": "interrupted"')
     path.write_bytes(b"x" * 200_000)
-    with Journal(path, 300_000) as journal:
+    with MetricsFile(path, 300_000) as journal:
         assert journal.missing == 300_000
     assert path.read_bytes() == b""
 
@@ -446,9 +452,9 @@ def test_a_small_model_learns_a_toy_task_from_end_to_end(tmp_path: Path, task: s
         "reverse",
         [
             f"data.task={task}", "data.length=[1, 6]", "data.symbols=8", "data.train=3000",
-            "data.valid=100", "data.test=100", "batching.tokens=512", "model.hidden=48",
-            "model.encoder_hidden=24", "model.embedding=24", "training.rate=1e-2",
-            "training.schedule.updates=330", "training.epochs=10", "training.device=cpu",
+            "data.valid=100", "data.test=100", "batching.max_tokens=512", "model.hidden_dim=48",
+            "model.encoder_hidden_dim=24", "model.embed_dim=24", "training.learning_rate=1e-2",
+            "training.schedule.total_steps=330", "training.max_epochs=10", "training.device=cpu",
             "training.threads=1",
         ],
     )  # fmt: skip
@@ -468,13 +474,13 @@ def test_a_pair_longer_than_the_learned_positions_is_told_before_the_training(
     tmp_path: Path, translate: bool
 ) -> None:
     tables = recipe(2).tables()
-    sizes = {"width": 8, "heads": 2, "feedforward": 8, "encoder_layers": 1, "decoder_layers": 1}
-    tables["model"] = {"kind": "transformer", "positions": "learned", "longest": 3, **sizes}
+    sizes = {"embed_dim": 8, "num_heads": 2, "ffn_dim": 8, "encoder_layers": 1, "decoder_layers": 1}
+    tables["model"] = {"kind": "transformer", "positions": "learned", "max_positions": 3, **sizes}
     tables["training"]["validation"] |= {"translate": translate, "criterion": "loss"}
-    with pytest.raises(AttlasError, match=r"model\.longest of \d+ at least") as told:
+    with pytest.raises(AttlasError, match=r"model\.max_positions of \d+ at least") as told:
         train(Recipe.read(tables, "the test"), tmp_path / "short")
     needed = int(re.search(r"longest of (\d+)", str(told.value)).group(1))  # type: ignore[union-attr]
-    tables["model"]["longest"] = needed
+    tables["model"]["max_positions"] = needed
     assert train(Recipe.read(tables, "the test"), tmp_path / "long").update == 2
 
 

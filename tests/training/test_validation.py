@@ -9,19 +9,19 @@ from attlas.data import Corpus, FilterReport, Pair
 from attlas.decoding import DecodingConfig
 from attlas.inference import Translator
 from attlas.training import evaluate
-from attlas.training.setup import prepared
+from attlas.training.setup import prepare_run
 from support.killed_trainings import recipe
 
 
 @pytest.mark.parametrize("longest", [0, 2])
 def test_a_validation_translates_as_every_translator_does(tmp_path: Path, longest: int) -> None:
-    task = prepared(recipe(1), tmp_path)
+    task = prepare_run(recipe(1), tmp_path)
     torch.manual_seed(0)
     model, vocabularies = task.build(), task.vocabularies
     texts = [*task.splits.valid.sources, "", " ", "a word that nobody knows"]
     pairs = tuple(Pair(text, text) for text in texts)
     corpus = Corpus("some", pairs, tuple(range(len(pairs))), FilterReport("some", 1, 1))
-    config = DecodingConfig(method="greedy", longest_source=longest)
+    config = DecodingConfig(method="greedy", max_source_length=longest)
     model.train()
     found = evaluate(model, corpus, vocabularies, config)
     assert model.training  # as it came

@@ -4,7 +4,6 @@ from attlas.analysis.alignment import (
     Reference,
     argmax_links,
     argmax_links_of_sources,
-    flipped,
     grow_diagonal,
     grow_diagonal_final,
     intersection,
@@ -12,13 +11,14 @@ from attlas.analysis.alignment import (
     parse_reference,
     read_links,
     read_reference,
-    symmetrised,
+    symmetrize,
     threshold_links,
+    transpose_links,
     union,
     write_links,
 )
-from attlas.analysis.description import CAUTION, in_words
-from attlas.analysis.faithfulness.adversarial import Adversary, adversary
+from attlas.analysis.description import CAUTION, describe
+from attlas.analysis.faithfulness.adversarial import AdversarialWeights, adversarial_weights
 from attlas.analysis.faithfulness.correlation import (
     Correlation,
     gradient_correlation,
@@ -27,13 +27,13 @@ from attlas.analysis.faithfulness.correlation import (
     product_correlation,
 )
 from attlas.analysis.faithfulness.erasure import (
-    Erased,
-    Flips,
+    DecisionFlips,
+    ErasedKey,
     SingleErasure,
     multi_erasure,
     single_erasure,
 )
-from attlas.analysis.faithfulness.experiment import Focus, jensen_shannon, total_variation
+from attlas.analysis.faithfulness.experiment import AttentionTarget, jensen_shannon, total_variation
 from attlas.analysis.faithfulness.permutation import (
     PermutationDistance,
     permutation_distance,
@@ -57,14 +57,20 @@ from attlas.analysis.rollout import rollout
 from attlas.analysis.similarity import (
     Merge,
     Tree,
-    clustered,
+    cluster_heads,
     diversity,
     head_divergences,
     layer_divergences,
 )
-from attlas.analysis.syntax import DependencyTable, Found, between_words, syntax, word_numbers
+from attlas.analysis.syntax import (
+    DependencyTable,
+    RelationHead,
+    between_words,
+    syntax,
+    word_numbers,
+)
 from attlas.analysis.value_norms import ValueNorms
-from attlas.analysis.value_norms.inputs import Source, hearing_sources
+from attlas.analysis.value_norms.inputs import ValueInputs, record_value_inputs
 from attlas.analysis.value_norms.projections import Projections, ValueMap, value_map
 
 __all__ = [
@@ -72,13 +78,12 @@ __all__ = [
     "ROLES",
     "THRESHOLDS",
     "AblatedHead",
-    "Adversary",
+    "AdversarialWeights",
+    "AttentionTarget",
     "Correlation",
+    "DecisionFlips",
     "DependencyTable",
-    "Erased",
-    "Flips",
-    "Focus",
-    "Found",
+    "ErasedKey",
     "HeadAblation",
     "HeadImportance",
     "Merge",
@@ -86,21 +91,22 @@ __all__ = [
     "Projections",
     "Pruned",
     "Reference",
+    "RelationHead",
     "Role",
     "RoleTable",
     "SingleErasure",
-    "Source",
     "Tree",
+    "ValueInputs",
     "ValueMap",
     "ValueNorms",
-    "adversary",
+    "adversarial_weights",
     "argmax_links",
     "argmax_links_of_sources",
     "attention_flow",
     "between_words",
-    "clustered",
+    "cluster_heads",
+    "describe",
     "diversity",
-    "flipped",
     "gated",
     "gradient_correlation",
     "grow_diagonal",
@@ -108,8 +114,6 @@ __all__ = [
     "head_ablation",
     "head_divergences",
     "head_importance",
-    "hearing_sources",
-    "in_words",
     "intersection",
     "jensen_shannon",
     "kendall_tau",
@@ -123,15 +127,17 @@ __all__ = [
     "pruning_curve",
     "read_links",
     "read_reference",
+    "record_value_inputs",
     "repeated",
     "role_of",
     "roles",
     "rollout",
     "single_erasure",
-    "symmetrised",
+    "symmetrize",
     "syntax",
     "threshold_links",
     "total_variation",
+    "transpose_links",
     "uniform_distance",
     "union",
     "value_map",

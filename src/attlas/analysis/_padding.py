@@ -1,60 +1,76 @@
-"""Which queries of a reading count: those of real tokens."""
+"""Which queries of an attention map count: those of real tokens."""
 
 import torch
 from jaxtyping import Bool, Int
 from torch import Tensor
 
 from attlas.errors import AttlasError
-from attlas.recording import DenseReading, FactoredReading, Reading
+from attlas.recording import AttentionMap, DenseAttentionMap, FactoredAttentionMap
 
 _AT_ONCE = 1 << 22  # pairs that are looked at together
 
 
-def device_of(reading: Reading) -> torch.device:
+def device_of(attention_map: AttentionMap) -> torch.device:
     """Where its weights are computed."""
-    return reading.rows(0, 0).device
+    return attention_map.rows(0, 0).device
 
 
-def real_of(reading: Reading) -> Bool[Tensor, "batch slots"]:
-    """Which slots are tokens: as the reading says, or else those that some query may see.
+def token_mask_of(attention_map: AttentionMap) -> Bool[Tensor, "batch keys"]:
+    """Which slots are tokens: as the attention map says, or else those that some query may see.
 
     A model that hides its padding by a bias alone, and lets padding look at padding, cannot be told
     from one that has none: then whoever knows better says so.
     """
-    batch, _, queries, slots = reading.shape
-    if isinstance(reading, FactoredReading) and reading.real is not None:
-        return reading.real
-    silent = isinstance(reading, DenseReading) and reading.allowed is None
-    if silent or (isinstance(reading, FactoredReading) and reading.bias is None) or not queries:
-        return torch.ones((batch, slots), dtype=torch.bool, device=device_of(reading))
+    batch, _, queries, num_keys = attention_map.shape
+    if isinstance(attention_map, FactoredAttentionMap) and attention_map.token_mask is not None:
+        return attention_map.token_mask
+    silent = isinstance(attention_map, DenseAttentionMap) and attention_map.allowed is None
+    if (
+        silent
+        or (isinstance(attention_map, FactoredAttentionMap) and attention_map.bias is None)
+        or not queries
+    ):
+        return torch.ones((batch, num_keys), dtype=torch.bool, device=device_of(attention_map))
     # Rows of padding that a bias hides whole look everywhere, at padding too.
-    see = reading.shown if isinstance(reading, FactoredReading) else reading.seen
-    step = max(1, _AT_ONCE // max(1, slots))
+    see = (
+        attention_map.shown
+        if isinstance(attention_map, FactoredAttentionMap)
+        else attention_map.allowed_rows
+    )
+    step = max(1, _AT_ONCE // max(1, num_keys))
     some = [
         see(start, min(start + step, queries)).flatten(1, 2).any(1)
         for start in range(0, queries, step)
     ]
-    return torch.stack(some).any(0).expand(batch, slots)
+    return torch.stack(some).any(0).expand(batch, num_keys)
 
 
-def counted(
-    reading: Reading, real: Bool[Tensor, "batch slots"], *, across: bool | None
+def query_mask(
+    attention_map: AttentionMap,
+    token_mask: Bool[Tensor, "batch keys"],
+    *,
+    cross_attention: bool | None,
 ) -> Bool[Tensor, "batch queries"]:
     """The queries that stand at a real slot; all of them where they stand at none, or nobody knows
     at which.
 
-    across: whether the reading looks at something else than what asks; None = unknown, and then a
-    map with as many queries as slots is taken as one that does not.
+    cross_attention: whether the attention map looks at something else than what asks; None =
+    unknown, and then a map with as many queries as slots is taken as one that does not.
     """
-    batch, _, queries, slots = reading.shape
-    first = reading.position
-    if first is None or across or (across is None and queries != slots) or not slots:
-        return torch.ones((batch, queries), dtype=torch.bool, device=real.device)
-    place = first + torch.arange(queries, device=real.device)
-    return real[:, place.clamp(0, slots - 1)] & (place >= 0) & (place < slots)
+    batch, _, queries, num_keys = attention_map.shape
+    query_offset = attention_map.position
+    if (
+        query_offset is None
+        or cross_attention
+        or (cross_attention is None and queries != num_keys)
+        or not num_keys
+    ):
+        return torch.ones((batch, queries), dtype=torch.bool, device=token_mask.device)
+    place = query_offset + torch.arange(queries, device=token_mask.device)
+    return token_mask[:, place.clamp(0, num_keys - 1)] & (place >= 0) & (place < num_keys)
 
 
-def fitted(
+def checked_values(
     name: str, values: object, shape: tuple[int, int], device: torch.device
 ) -> Int[Tensor, "batch length"] | Bool[Tensor, "batch length"] | Tensor:
     """These values as a tensor, where there is one for each place of each text.

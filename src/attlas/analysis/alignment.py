@@ -14,8 +14,8 @@ from torch import Tensor
 
 from attlas.data.lines import read_lines
 from attlas.errors import AttlasError, quoted, unwritable
-from attlas.inference.alignment import Link, links_of, pharaoh, word_links
-from attlas.recording import Reading
+from attlas.inference.alignment import Link, attention_links, pharaoh, word_links
+from attlas.recording import AttentionMap
 
 # Two alignments of the same sentences, one of each direction, made one.
 
@@ -31,13 +31,13 @@ NEIGHBOURS: tuple[Link, ...] = (
 """What is beside a link, in the order in which Moses looks: straight first, then across."""
 
 
-def flipped(links: Iterable[Link]) -> Links:
+def transpose_links(links: Iterable[Link]) -> Links:
     """{(j, i)}: the links of the other direction, with what was its target named first."""
     return frozenset((target, source) for source, target in links)
 
 
 def intersection(forward: AbstractSet[Link], backward: AbstractSet[Link]) -> Links:
-    """A ∩ B: what both directions say. Both name the source first, see `flipped`."""
+    """A ∩ B: what both directions say. Both name the source first, see `transpose_links`."""
     return frozenset(forward & backward)
 
 
@@ -95,7 +95,7 @@ METHODS: Mapping[str, Callable[[AbstractSet[Link], AbstractSet[Link]], Links]] =
 }
 
 
-def symmetrised(forward: AbstractSet[Link], backward: AbstractSet[Link], method: str) -> Links:
+def symmetrize(forward: AbstractSet[Link], backward: AbstractSet[Link], method: str) -> Links:
     """Both directions as one, by the name of a method. Errors: `AttlasError` for another name."""
     if method not in METHODS:
         raise AttlasError(f"one of {list(METHODS)}", repr(method), "choose one of them")
@@ -149,7 +149,7 @@ _AT_ONCE = 1 << 20  # weights
 
 
 def argmax_links(
-    readings: Reading | Sequence[Reading],
+    attention_maps: AttentionMap | Sequence[AttentionMap],
     sources: Words | None = None,
     targets: Words | None = None,
     *,
@@ -157,10 +157,10 @@ def argmax_links(
 ) -> Links:
     """{(argmax_i w_ti, t)}: each target token with the source token that it looked at most.
 
-    w: the mean over the heads, and over the readings, of one pair of texts: (1, heads, queries,
-    slots). Special tokens are left out on both sides, also of the argmax; equal weights: the first
-    source token. Two words are linked where any of their tokens are. A token whose query saw no
-    token of the source has no link.
+    w: the mean over the heads, and over the attention maps, of one pair of texts: (1, heads,
+    queries, keys). Special tokens are left out on both sides, also of the argmax; equal weights:
+    the first source token. Two words are linked where any of their tokens are. A token whose query
+    saw no token of the source has no link.
 
     sources, targets: the words of each token, e.g. `[() if w is None else (w,) for w in word_ids]`
     of a Hugging Face tokenizer; None = every slot, or query, is a word.
@@ -169,19 +169,21 @@ def argmax_links(
     and, in the lower layers, looks where that came from (Chen et al., 2020, section 3.1). Then
     query 0, which reads BEGIN, stands for no token.
 
-    Errors: `AttlasError` for readings that are not of one pair and one shape, for words that do not
-    fit them, and where a token is not read by any query.
+    Errors: `AttlasError` for attention maps that are not of one pair and one shape, for words that
+    do not fit them, and where a token is not read by any query.
     """
-    looked = _Looked.of(readings, sources, targets, step)
+    looked = _Looked.of(attention_maps, sources, targets, step)
     links: list[Link] = []
     for tokens, weights in looked.blocks():
-        places = links_of(weights, len(tokens), len(looked.slots))
-        links += [(looked.slots[i], tokens[t]) for i, t in places if float(weights[t, i]) > 0]
+        places = attention_links(weights, len(tokens), len(looked.key_positions))
+        links += [
+            (looked.key_positions[i], tokens[t]) for i, t in places if float(weights[t, i]) > 0
+        ]
     return looked.words_of(links)
 
 
 def argmax_links_of_sources(
-    readings: Reading | Sequence[Reading],
+    attention_maps: AttentionMap | Sequence[AttentionMap],
     sources: Words | None = None,
     targets: Words | None = None,
     *,
@@ -192,21 +194,21 @@ def argmax_links_of_sources(
     The other direction of the same map; with `argmax_links` and `intersection` it gives the links
     that are best both ways (Jalili Sabet et al., SimAlign, 2020). Otherwise as `argmax_links`.
     """
-    looked = _Looked.of(readings, sources, targets, step)
-    most = torch.zeros(len(looked.slots))
-    best = torch.full((len(looked.slots),), -1)
+    looked = _Looked.of(attention_maps, sources, targets, step)
+    most = torch.zeros(len(looked.key_positions))
+    best = torch.full((len(looked.key_positions),), -1)
     for tokens, weights in looked.blocks():
         greatest, where = weights.max(0)
         most, best = most.to(greatest), best.to(where)
         better = greatest > most
         best = torch.where(better, torch.tensor(tokens).to(where)[where], best)
         most = torch.where(better, greatest, most)
-    pairs = zip(looked.slots, best.tolist(), strict=True)
+    pairs = zip(looked.key_positions, best.tolist(), strict=True)
     return looked.words_of([(i, t) for i, t in pairs if t >= 0])
 
 
 def threshold_links(
-    readings: Reading | Sequence[Reading],
+    attention_maps: AttentionMap | Sequence[AttentionMap],
     threshold: float,
     sources: Words | None = None,
     targets: Words | None = None,
@@ -219,11 +221,11 @@ def threshold_links(
     """
     if not 0 <= threshold < 1:
         raise AttlasError("a threshold from 0 to below 1", str(threshold), "weights are at most 1")
-    looked = _Looked.of(readings, sources, targets, step)
+    looked = _Looked.of(attention_maps, sources, targets, step)
     links: list[Link] = []
     for tokens, weights in looked.blocks():
         found = (weights > threshold).nonzero().tolist()
-        links += [(looked.slots[i], tokens[t]) for t, i in found]
+        links += [(looked.key_positions[i], tokens[t]) for t, i in found]
     return looked.words_of(links)
 
 
@@ -235,35 +237,38 @@ class _Looked:
     word, and that token.
     """
 
-    readings: tuple[Reading, ...]
+    attention_maps: tuple[AttentionMap, ...]
     sources: Words
     targets: Words
-    slots: list[int]
+    key_positions: list[int]
     asked: list[tuple[int, int]]
 
     @classmethod
     def of(
         cls,
-        readings: Reading | Sequence[Reading],
+        attention_maps: AttentionMap | Sequence[AttentionMap],
         sources: Words | None,
         targets: Words | None,
         step: Step,
     ) -> "_Looked":
-        maps = (readings,) if isinstance(readings, Reading) else tuple(readings)
-        shapes = {(reading.shape[0], *reading.shape[2:]) for reading in maps}
+        maps = (
+            (attention_maps,) if isinstance(attention_maps, AttentionMap) else tuple(attention_maps)
+        )
+        shapes = {(attention_map.shape[0], *attention_map.shape[2:]) for attention_map in maps}
         if len(shapes) != 1 or next(iter(shapes))[0] != 1:
             raise AttlasError(
-                "readings of one pair of texts, (1, heads, queries, slots) each",
-                ", ".join(str(reading.shape) for reading in maps) or "none",
-                "choose the batch row with reading.at(row), and layers that look at the source",
+                "attention maps of one pair of texts, (1, heads, queries, keys) each",
+                ", ".join(str(attention_map.shape) for attention_map in maps) or "none",
+                "choose the batch row with attention_map.at(row), and layers that look at the "
+                "source",
             )
-        _, queries, slots = next(iter(shapes))
+        _, queries, num_keys = next(iter(shapes))
         later = 1 if step == "reads" else 0
-        sources = [(i,) for i in range(slots)] if sources is None else sources
+        sources = [(i,) for i in range(num_keys)] if sources is None else sources
         targets = [(t,) for t in range(queries - later)] if targets is None else targets
-        if len(sources) != slots:
+        if len(sources) != num_keys:
             raise AttlasError(
-                f"the words of each of {slots:,} source tokens",
+                f"the words of each of {num_keys:,} source tokens",
                 f"those of {len(sources):,}",
                 "give () for a token of no word, END among them",
             )
@@ -278,11 +283,11 @@ class _Looked:
 
     def blocks(self) -> Iterator[tuple[list[int], Float[Tensor, "tokens sources"]]]:
         """Some target tokens, and their mean weights on the source tokens that count."""
-        heads = sum(reading.shape[1] for reading in self.readings)
-        queries, slots = self.readings[0].shape[2:]
-        size = max(1, _AT_ONCE // max(1, heads * slots))
+        heads = sum(attention_map.shape[1] for attention_map in self.attention_maps)
+        queries, num_keys = self.attention_maps[0].shape[2:]
+        size = max(1, _AT_ONCE // max(1, heads * num_keys))
         place = 0
-        for start in range(0, queries if self.slots else 0, size):
+        for start in range(0, queries if self.key_positions else 0, size):
             stop = min(start + size, queries)
             mine = place
             while place < len(self.asked) and self.asked[place][0] < stop:
@@ -291,9 +296,12 @@ class _Looked:
             if not chosen:
                 continue
             # Half-precision means of different slots would be rounded to the same number.
-            means = [_precise(reading.rows(start, stop)[0]).mean(0) for reading in self.readings]
+            means = [
+                _precise(attention_map.rows(start, stop)[0]).mean(0)
+                for attention_map in self.attention_maps
+            ]
             rows = torch.tensor([query - start for query, _ in chosen]).to(means[0].device)
-            weights = torch.stack(means).mean(0)[rows][:, self.slots]
+            weights = torch.stack(means).mean(0)[rows][:, self.key_positions]
             yield [token for _, token in chosen], weights
 
     def words_of(self, links: Sequence[Link]) -> Links:
@@ -344,7 +352,7 @@ def parse_reference(line: str, *, first: int) -> Reference:
 
 
 def read_links(path: Path | str, *, first: int) -> tuple[Links, ...]:
-    """The links of each line; of a file that names the target first, `flipped` each.
+    """The links of each line; of a file that names the target first, `transpose_links` each.
 
     Errors: as `parse_links`, with file and line; as `read_lines`.
     """
@@ -398,8 +406,8 @@ def _of_each(path: Path | str, parse: Callable[[str], T]) -> Iterator[T]:
         try:
             yield parse(line)
         except AttlasError as error:
-            where = f"{error.came} in {lines.name}, line {number:,}"
-            raise AttlasError(error.wanted, where, error.do) from None
+            where = f"{error.got} in {lines.name}, line {number:,}"
+            raise AttlasError(error.expected, where, error.hint) from None
 
 
 def _check_first(first: int) -> None:

@@ -8,41 +8,48 @@ import torch
 from jaxtyping import Bool, Int, Shaped
 from torch import Tensor
 
-from attlas.analysis._padding import counted, device_of, fitted, real_of
-from attlas.analysis.roles.scores import Slope
+from attlas.analysis._padding import checked_values, device_of, query_mask, token_mask_of
+from attlas.analysis.roles.scores import SlopeReduction
 from attlas.analysis.roles.table import THRESHOLDS
 from attlas.errors import AttlasError
-from attlas.recording import Reading
-from attlas.recording.generation import beside
-from attlas.recording.maps.reductions import Gathering, Mass, Rows, gather, on_offset
+from attlas.recording import AttentionMap
+from attlas.recording.generation import with_cross_position
+from attlas.recording.maps.reductions import (
+    MassReduction,
+    Reduction,
+    RowReduction,
+    reduce_map,
+    weight_at_offset,
+)
 
 # What a single map looks like, in a few numbers.
 
 
 @dataclass(frozen=True, slots=True)
-class Impression:
+class MapFeatures:
     """Means over the queries that have a choice, those of real tokens that see several slots.
 
-    queries: how many have, out of `asked` real ones; slots: how many there are; visible: how many
-    of them a query sees; effective: exp(entropy); evenness: entropy / log(visible); peak: the
-    greatest weight. slot: where most queries have their greatest weight, `on_slot` of them, and
-    its weight. offset: the same, counted from the query's own place, if that is known. forward,
-    still, backward: of the steps from one query to the next, how many move the greatest weight to a
-    later slot, leave it, or move it to an earlier one. slope: the correlation of query and slot.
+    queries: how many have, out of `asked` real ones; slots: how many there are; num_visible: how
+    many of them a query sees; effective_keys: exp(entropy); normalized_entropy: entropy /
+    log(visible); max_weight: the greatest weight. slot: where most queries have their greatest
+    weight, `slot_share` of them, and its weight. offset: the same, counted from the query's own
+    place, if that is known. forward, still, backward: of the steps from one query to the next, how
+    many move the greatest weight to a later slot, leave it, or move it to an earlier one. slope:
+    the correlation of query and slot.
     """
 
     asked: int
     queries: int
-    slots: int
-    visible: float = 0.0
-    effective: float = 0.0
-    evenness: float = 0.0
-    peak: float = 0.0
+    num_keys: int
+    num_visible: float = 0.0
+    effective_keys: float = 0.0
+    normalized_entropy: float = 0.0
+    max_weight: float = 0.0
     slot: int = -1
-    on_slot: float = 0.0
+    slot_share: float = 0.0
     slot_weight: float = 0.0
     offset: int = 0
-    on_offset: float = 0.0
+    offset_share: float = 0.0
     offset_weight: float = 0.0
     steps: int = 0
     forward: float = 0.0
@@ -51,56 +58,64 @@ class Impression:
     slope: float = 0.0
 
 
-def impression_of(
-    reading: Reading, real: Bool[Tensor, "one slots"], asking: Bool[Tensor, "one queries"]
-) -> Impression:
-    """The numbers of a reading with one text and one head, in two passes over its blocks.
+def map_features(
+    attention_map: AttentionMap,
+    token_mask: Bool[Tensor, "one keys"],
+    asking: Bool[Tensor, "one queries"],
+) -> MapFeatures:
+    """The numbers of an attention map with one text and one head, in two passes over its blocks.
 
-    real: which slots are tokens; asking: which queries are.
-    Errors: `AttlasError` for a reading of several maps.
+    token_mask: which slots are tokens; asking: which queries are.
+    Errors: `AttlasError` for an attention map of several maps.
     """
-    batch, heads, *axes = reading.shape
+    batch, heads, *axes = attention_map.shape
     if (batch, heads) != (1, 1):
         raise AttlasError(
-            "one map", f"{batch} × {heads} of them", "choose a batch row and a head of the reading"
+            "one map",
+            f"{batch} × {heads} of them",
+            "choose a batch row and a head of the attention map",
         )
     if not all(axes):
-        return Impression(int(asking.sum()), 0, int(real.sum()))
-    said = reading.summary("argmax", "effective", "evenness", "visible", "peak")
+        return MapFeatures(int(asking.sum()), 0, int(token_mask.sum()))
+    said = attention_map.summary(
+        "argmax", "effective_keys", "normalized_entropy", "num_visible", "max_weight"
+    )
     assert said.argmax is not None  # as it was asked for
     best, device = said.argmax[0, 0], said.argmax.device
-    numbers = [said.visible, said.effective, said.evenness, said.peak]
+    numbers = [said.num_visible, said.effective_keys, said.normalized_entropy, said.max_weight]
     rows = torch.stack([part[0, 0] for part in numbers if part is not None])
     asking = asking.to(device)
     choice = asking[0] & (rows[0] > 1) & (best >= 0)
-    asked, queries, slots = int(asking.sum()), int(choice.sum()), int(real.sum())
+    asked, queries, num_keys = int(asking.sum()), int(choice.sum()), int(token_mask.sum())
     if not queries:
-        return Impression(asked, queries, slots)
-    visible, effective, evenness, peak = rows[:, choice].to(torch.float64).mean(-1).tolist()
-    slot, on_slot = _commonest(best[choice])
-    offset, on_offset_ = 0, 0
-    first = reading.position
-    if first is not None:
-        place = first + torch.arange(len(best), device=device)
-        offset, on_offset_ = _commonest((best - place)[choice])
-    marks = torch.full((1, reading.shape[3]), -1, device=device)
+        return MapFeatures(asked, queries, num_keys)
+    num_visible, effective_keys, normalized_entropy, max_weight = (
+        rows[:, choice].to(torch.float64).mean(-1).tolist()
+    )
+    slot, slot_share = _commonest(best[choice])
+    offset, offset_share_ = 0, 0
+    query_offset = attention_map.position
+    if query_offset is not None:
+        place = query_offset + torch.arange(len(best), device=device)
+        offset, offset_share_ = _commonest((best - place)[choice])
+    marks = torch.full((1, attention_map.shape[3]), -1, device=device)
     marks[0, slot] = 0
-    gatherings: dict[str, Gathering] = {
-        "slot": Mass(reading, marks, 1),
-        "slope": Slope(reading, asking),
+    reductions: dict[str, Reduction] = {
+        "slot": MassReduction(attention_map, marks, 1),
+        "slope": SlopeReduction(attention_map, asking),
     }
-    if first is not None:
-        gatherings["offset"] = Rows(reading, on_offset(offset))
-    found = gather(reading, gatherings)
+    if query_offset is not None:
+        reductions["offset"] = RowReduction(attention_map, weight_at_offset(offset))
+    found = reduce_map(attention_map, reductions)
     there = float(found["offset"][0, 0, choice].double().mean()) if "offset" in found else 0.0
     moves = best[choice].diff()
     steps = len(moves)
     forward, backward = int((moves > 0).sum()), int((moves < 0).sum())
     most = max(1, steps)
-    return Impression(
-        asked, queries, slots, visible, effective, evenness, peak,
-        slot, on_slot / queries, float(found["slot"][0, 0, choice.cpu(), 0].double().mean()),
-        offset, on_offset_ / queries, there,
+    return MapFeatures(
+        asked, queries, num_keys, num_visible, effective_keys, normalized_entropy, max_weight,
+        slot, slot_share / queries, float(found["slot"][0, 0, choice.cpu(), 0].double().mean()),
+        offset, offset_share_ / queries, there,
         steps, forward / most, (steps - forward - backward) / most, backward / most,
         float(found["slope"][0][0, 0]),
     )  # fmt: skip
@@ -132,14 +147,14 @@ SEPARATORS = frozenset(_ENDS) | {space + mark for space in _BEHIND_A_SPACE for m
 """Tokens that may be a sink wherever they stand    Clark et al., 2019, section 3.2."""
 
 
-def in_words(
-    reading: Reading,
+def describe(
+    attention_map: AttentionMap,
     row: int,
     head: int,
     *,
     tokens: Sequence[str] = (),
-    across: bool | None = None,
-    real: Shaped[Tensor, " slots"] | None = None,
+    cross_attention: bool | None = None,
+    token_mask: Shaped[Tensor, " keys"] | None = None,
     queries: Shaped[Tensor, " queries"] | None = None,
 ) -> str:
     """A few sentences about the map of one head for one text, each from a number of it.
@@ -151,82 +166,95 @@ def in_words(
     no explanation.
     Queries of padding are left out, and those that see one slot, as they have no choice.
 
-    tokens: of the slots, padding included or not. across: whether the map relates two texts
-    (`trace.relation(layer) == "cross"`); None = it does unless it is square. real: which slots are
-    tokens, None = as the reading says. queries: which queries are; None = those that stand at a
-    real slot, and where two texts are related all of them, padding too.
+    tokens: of the slots, padding included or not. cross_attention: whether the map relates two
+    texts (`trace.relation(layer) == "cross"`); None = it does unless it is square. token_mask:
+    which slots are tokens, None = as the attention map says. queries: which queries are; None =
+    those that stand at a real slot, and where two texts are related all of them, padding too.
     Errors: `AttlasError` for a row or head that is not there, and for tokens, slots and queries
     that do not fit.
     """
-    batch, heads, asked, slots = reading.shape
+    batch, heads, asked, num_keys = attention_map.shape
     if not (0 <= row < batch and 0 <= head < heads):
         raise AttlasError(
             f"a text of {batch} and a head of {heads}", f"row {row}, head {head}", "count from 0"
         )
-    map_ = reading.at(row).of_heads(torch.tensor([head]))
+    map_ = attention_map.at(row).select_heads(torch.tensor([head]))
     device = device_of(map_)
-    real = real_of(map_) if real is None else _fitted("real slots", real, slots, device)
+    token_mask = (
+        token_mask_of(map_)
+        if token_mask is None
+        else _fitted("real slots", token_mask, num_keys, device)
+    )
     asking = None if queries is None else _fitted("real queries", queries, asked, device)
-    places = real[0].nonzero().flatten().tolist()
-    if len(tokens) not in (0, slots, len(places)):
+    places = token_mask[0].nonzero().flatten().tolist()
+    if len(tokens) not in (0, num_keys, len(places)):
         raise AttlasError(
-            f"a token for each of {slots:,} slots, or of the {len(places):,} that are not padding",
+            f"a token for each of {num_keys:,} slots, or of the {len(places):,} that are not "
+            f"padding",
             f"{len(tokens):,}",
             "give the tokens of this very text, special ones included",
         )
-    named = places if len(tokens) == len(places) else range(slots)
+    named = places if len(tokens) == len(places) else range(num_keys)
     names = dict(zip(named, tokens, strict=True)) if tokens else {}
-    across = asked != slots if across is None else across
-    map_ = beside(map_) if across else map_
-    asking = counted(map_, real, across=across) if asking is None else asking
-    seen = impression_of(map_, real, asking)
-    return " ".join(_told(seen, names, sink=_sink(seen, places, names), across=across))
+    cross_attention = asked != num_keys if cross_attention is None else cross_attention
+    map_ = with_cross_position(map_) if cross_attention else map_
+    asking = (
+        query_mask(map_, token_mask, cross_attention=cross_attention) if asking is None else asking
+    )
+    seen = map_features(map_, token_mask, asking)
+    return " ".join(
+        _told(seen, names, sink=_sink(seen, places, names), cross_attention=cross_attention)
+    )
 
 
 def _fitted(
     name: str, values: object, count: int, device: torch.device
 ) -> Bool[Tensor, "one count"]:
-    return fitted(name, torch.as_tensor(values)[None], (1, count), device).bool()
+    return checked_values(name, torch.as_tensor(values)[None], (1, count), device).bool()
 
 
-def _sink(seen: Impression, places: list[int], names: dict[int, str]) -> bool:
+def _sink(seen: MapFeatures, places: list[int], names: dict[int, str]) -> bool:
     """Whether the slot that most look at is first or a separator, and gets what such a role has."""
     first = seen.slot == (places[0] if places else -1)
     if not first and names.get(seen.slot) not in SEPARATORS:
         return False
     threshold = THRESHOLDS["first" if first else "separator"]
-    return seen.slot_weight >= threshold and seen.slot_weight > 2 / seen.visible
+    return seen.slot_weight >= threshold and seen.slot_weight > 2 / seen.num_visible
 
 
-def _told(seen: Impression, names: dict[int, str], *, sink: bool, across: bool) -> list[str]:
-    several = _amount(seen.asked, "query", "queries"), _amount(seen.slots, "slot", "slots")
+def _told(
+    seen: MapFeatures, names: dict[int, str], *, sink: bool, cross_attention: bool
+) -> list[str]:
+    several = _amount(seen.asked, "query", "queries"), _amount(seen.num_keys, "slot", "slots")
     told = [f"{several[0]} {'looks' if seen.asked == 1 else 'look'} at {several[1]}."]
     if not seen.queries:
         return [*told, "None of them sees more than one slot, so there is no choice.", CAUTION]
     if seen.queries < seen.asked:
         told.append(f"{seen.queries:,} of them see more than one slot; of these:")
-    told += [_where(seen, names, sink=sink, across=across), _spread(seen)]
-    if seen.steps > 1 and seen.evenness < EVEN:  # else the greatest weight is one of many alike
+    told += [_where(seen, names, sink=sink, cross_attention=cross_attention), _spread(seen)]
+    if (
+        seen.steps > 1 and seen.normalized_entropy < EVEN
+    ):  # else the greatest weight is one of many alike
         told.append(_direction(seen))
     return [*told, CAUTION]
 
 
-def _where(seen: Impression, names: dict[int, str], *, sink: bool, across: bool) -> str:
-    if seen.evenness >= EVEN:
+def _where(seen: MapFeatures, names: dict[int, str], *, sink: bool, cross_attention: bool) -> str:
+    if seen.normalized_entropy >= EVEN:
         return "They look almost evenly at all that they see: no place stands out."
-    if across and abs(seen.slope) >= THRESHOLDS["diagonal"]:
+    if cross_attention and abs(seen.slope) >= THRESHOLDS["diagonal"]:
         way = "diagonal" if seen.slope > 0 else "anti-diagonal"
         return f"They look along the {way}: query and slot correlate with {seen.slope:.2f}."
     slot = _named(seen.slot, names)
-    held = f"{_percent(seen.on_slot)} have their greatest weight there, and it gets " + (
+    held = f"{_percent(seen.slot_share)} have their greatest weight there, and it gets " + (
         f"{_percent(seen.slot_weight)} of all weight"
     )
-    everywhere = seen.queries > 1 and seen.on_slot > MOST
-    if everywhere and (across or seen.on_slot >= seen.on_offset):
+    everywhere = seen.queries > 1 and seen.slot_share > MOST
+    if everywhere and (cross_attention or seen.slot_share >= seen.offset_share):
         return f"Most look at {slot}: {held}{', as a sink does' if sink else ''}."
-    if not across and seen.on_offset > MOST:
+    if not cross_attention and seen.offset_share > MOST:
         return (
-            f"Most look {_aside(seen.offset)}: {_percent(seen.on_offset)} have their greatest "
+            f"Most look {_aside(seen.offset)}: {_percent(seen.offset_share)} have their greatest "
             f"weight there, and give it {_percent(seen.offset_weight)} on average."
         )
     if seen.queries == 1:
@@ -235,18 +263,24 @@ def _where(seen: Impression, names: dict[int, str], *, sink: bool, across: bool)
     return f"They look at no one place; {commonest}."
 
 
-def _spread(seen: Impression) -> str:
+def _spread(seen: MapFeatures) -> str:
     """How wide the gaze is: exp(entropy) beside what could be seen."""
-    share = seen.effective / seen.visible
-    how = "narrow" if share <= 0.25 or seen.peak >= 0.75 else "wide" if share >= 0.75 else "neither"
+    share = seen.effective_keys / seen.num_visible
+    how = (
+        "narrow"
+        if share <= 0.25 or seen.max_weight >= 0.75
+        else "wide"
+        if share >= 0.75
+        else "neither"
+    )
     kind = "neither narrow nor wide" if how == "neither" else how
     return (
-        f"The gaze is {kind}: on average as if spread evenly over {seen.effective:.1f} of "
-        f"{seen.visible:.1f} slots in sight, with a greatest weight of {seen.peak:.2f}."
+        f"The gaze is {kind}: on average as if spread evenly over {seen.effective_keys:.1f} of "
+        f"{seen.num_visible:.1f} slots in sight, with a greatest weight of {seen.max_weight:.2f}."
     )
 
 
-def _direction(seen: Impression) -> str:
+def _direction(seen: MapFeatures) -> str:
     moves = (
         f"from query to query the greatest weight moves forward in {_percent(seen.forward)} of the "
         f"steps, stays in {_percent(seen.still)} and moves backward in {_percent(seen.backward)}"

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from attlas.analysis.rollout import Mixing, checked_places, layers_of, mixings
 from attlas.errors import AttlasError
-from attlas.recording import Reading, Trace
+from attlas.recording import AttentionMap, Trace
 
 Capacity = Float[np.ndarray, "_ _"]  # (nodes of a layer, nodes of the next one)
 
@@ -154,7 +154,7 @@ AT_MOST = 1 << 28
 
 
 def attention_flow(
-    readings: Trace | Sequence[Reading],
+    attention_maps: Trace | Sequence[AttentionMap],
     positions: Sequence[int] | None = None,
     inputs: Sequence[int] | None = None,
     residual: float = 0.5,
@@ -170,15 +170,15 @@ def attention_flow(
     the mean over heads (`Mixing`). A number is the flow to this input alone, as if no other took
     any: from 0 to 1, and those of a position need not sum to 1.
 
-    readings, layers, row: as of `rollout`; positions: of the outputs, inputs: that the flow may
-    reach; None = all.
+    attention_maps, layers, row: as of `rollout`; positions: of the outputs, inputs: that the flow
+    may reach; None = all.
     One flow takes about as long as `maximum_flow` says; there are positions × inputs of them.
 
-    Errors: `AttlasError` for readings that are not such layers, for positions that are not there,
-    and where more than `at_most` edges, counted once for each flow, would have to be gone through,
-    which are some minutes of a processor.
+    Errors: `AttlasError` for attention maps that are not such layers, for positions that are not
+    there, and where more than `at_most` edges, counted once for each flow, would have to be gone
+    through, which are some minutes of a processor.
     """
-    stack = mixings(layers_of(readings, layers, row), residual)
+    stack = mixings(layers_of(attention_maps, layers, row), residual)
     length = stack[0].length
     asked, reached = checked_places(positions, length), checked_places(inputs, length)
     count = len(asked) * len(reached) * len(stack) * length**2

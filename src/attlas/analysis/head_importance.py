@@ -12,10 +12,10 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from attlas.analysis.faithfulness.experiment import Experiment, differentiable
+from attlas.analysis.faithfulness.experiment import Intervention, gradients_enabled
 from attlas.errors import AttlasError
 from attlas.recording import uniform, without
-from attlas.recording.hooks import Rewrite, Seen, Weights
+from attlas.recording.hooks import Allowed, WeightPatch, Weights
 from attlas.recording.trace import Selection
 
 # Ablation of heads: what the metric loses when a head does not look.
@@ -60,47 +60,49 @@ def head_ablation(
     model: nn.Module,
     metric: Callable[[], float],
     *,
-    reading: Literal["nothing", "uniform"] = "nothing",
+    replacement: Literal["nothing", "uniform"] = "nothing",
     layers: str | Sequence[str] | None = None,
     heads: int | Sequence[int] | None = None,
 ) -> HeadAblation:
     """cost_h = metric − metric without head h, one head at a time.
 
-    reading: what the head does instead: it reads nothing (Michel et al., 2019, section 3.2: ξ_h =
-    0), or the mean of all slots that a query sees, which keeps the scale of what comes after.
+    replacement: what the head does instead: it reads nothing (Michel et al., 2019, section 3.2: ξ_h
+    = 0), or the mean of all slots that a query sees, which keeps the scale of what comes after.
     metric: runs the model over whatever it is measured on; greater = better, so of a loss or an
     error return the negative. It runs once for each head and once without a change, in eval mode
     and without gradients. layers, heads: which are tried; None = all.
-    Errors: `AttlasError` for a metric that is no number; as of `Experiment` too.
+    Errors: `AttlasError` for a metric that is no number; as of `Intervention` too.
     """
-    if reading not in ("nothing", "uniform"):
-        raise AttlasError("reading 'nothing' or 'uniform'", repr(reading), "choose one of them")
+    if replacement not in ("nothing", "uniform"):
+        raise AttlasError(
+            "replacement 'nothing' or 'uniform'", repr(replacement), "choose one of them"
+        )
     chosen = Selection.of(layers, heads)
-    experiment = Experiment(model, metric, chosen)
+    intervention = Intervention(model, metric, chosen)
     counts: dict[str, int] = {}
 
-    def count(weights: Weights, seen: Seen, layer: str) -> Weights:
+    def count(weights: Weights, allowed: Allowed, layer: str) -> Weights:
         counts[layer] = weights.shape[1]
         return weights
 
     with torch.no_grad():
-        whole = number_of(experiment.under(count))
+        whole = number_of(intervention.with_change(count))
         tried = []
         for layer, total in counts.items():
             for head in range(total) if chosen.heads is None else chosen.heads:
-                found = number_of(experiment.under(_instead(layer, head, reading)))
+                found = number_of(intervention.with_change(_instead(layer, head, replacement)))
                 tried.append(AblatedHead(layer, head, found, whole - found))
     return HeadAblation(whole, tuple(sorted(tried, key=lambda row: -row.cost)))
 
 
-def _instead(layer: str, head: int, reading: Literal["nothing", "uniform"]) -> Rewrite:
-    def change(weights: Weights, seen: Seen, here: str) -> Weights:
+def _instead(layer: str, head: int, replacement: Literal["nothing", "uniform"]) -> WeightPatch:
+    def change(weights: Weights, allowed: Allowed, here: str) -> Weights:
         if here != layer:
             return weights
-        if reading == "nothing":
-            return without(head)(weights, seen, here)
+        if replacement == "nothing":
+            return without(head)(weights, allowed, here)
         changed = weights.clone()
-        changed[:, head] = uniform(weights, seen, here)[:, head]
+        changed[:, head] = uniform(weights, allowed, here)[:, head]
         return changed
 
     return change
@@ -125,7 +127,7 @@ def number_of(metric: object) -> float:
 # A gate on each head.
 
 
-def gated(gates: Mapping[str, Float[Tensor, "..."]]) -> Rewrite:
+def gated(gates: Mapping[str, Float[Tensor, "..."]]) -> WeightPatch:
     """ξ_h · head_h: a change for `intervene` that multiplies what each head reads.
 
     gates: by layer, (heads) or (batch, heads); layers without one stay as they are. What a head
@@ -134,7 +136,7 @@ def gated(gates: Mapping[str, Float[Tensor, "..."]]) -> Rewrite:
     Errors: `AttlasError` for gates that do not fit the layer.
     """
 
-    def change(weights: Weights, seen: Seen, layer: str) -> Weights:
+    def change(weights: Weights, allowed: Allowed, layer: str) -> Weights:
         if layer not in gates:
             return weights
         gate, (batch, heads) = gates[layer], weights.shape[:2]
@@ -209,11 +211,12 @@ def head_importance(
     have a derivative of 0. Of a larger corpus, take the mean of the scores of its batches, each
     weighted by the examples it has.
     Memory: that of explicit attention, with what the pass back needs.
-    Errors: `AttlasError` for a loss that is none, or that has no gradient; as of `Experiment` too.
+    Errors: `AttlasError` for a loss that is none, or that has no gradient; as of `Intervention`
+    too.
     """
     gates: dict[str, Tensor] = {}
 
-    def gate(weights: Weights, seen: Seen, layer: str) -> Weights:
+    def gate(weights: Weights, allowed: Allowed, layer: str) -> Weights:
         if layer not in gates:
             precise = torch.promote_types(weights.dtype, torch.float32)
             ones = torch.ones(weights.shape[:2], dtype=precise, device=weights.device)
@@ -225,11 +228,11 @@ def head_importance(
                 "let it run one batch, and take the mean of the scores of several, weighted by "
                 "their examples",
             )
-        return gated(gates)(weights, seen, layer)
+        return gated(gates)(weights, allowed, layer)
 
     chosen = Selection.of(layers, heads)
-    with differentiable():
-        mean = _mean(Experiment(model, loss, chosen).under(gate))
+    with gradients_enabled():
+        mean = _mean(Intervention(model, loss, chosen).with_change(gate))
         slopes = torch.autograd.grad(mean, list(gates.values()), allow_unused=True)
     if all(slope is None for slope in slopes):
         raise _without_gradient()
@@ -294,7 +297,7 @@ def pruning_curve(
 
     metric: as of `head_ablation`; order: (layer, head), the first to go first, such as
     `head_importance(…).ranked()`; points: how many k beside 0, evenly spaced; fewer where there
-    are fewer heads. Errors: `AttlasError` for heads that the model has not; as of `Experiment`.
+    are fewer heads. Errors: `AttlasError` for heads that the model has not; as of `Intervention`.
     """
     if points < 1 or not order or len(set(order)) < len(order):
         raise AttlasError(
@@ -319,11 +322,11 @@ def _metric(
 ) -> float:
     heard: set[str] = set()
 
-    def change(weights: Weights, seen: Seen, layer: str) -> Weights:
+    def change(weights: Weights, allowed: Allowed, layer: str) -> Weights:
         heard.add(layer)
-        return without(*(head for path, head in gone if path == layer))(weights, seen, layer)
+        return without(*(head for path, head in gone if path == layer))(weights, allowed, layer)
 
-    found = number_of(Experiment(model, metric).under(change))
+    found = number_of(Intervention(model, metric).with_change(change))
     missing = {layer for layer, _ in order} - heard
     if missing:
         raise AttlasError(

@@ -8,7 +8,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from attlas.errors import AttlasError
-from attlas.recording import Reading, Trace
+from attlas.recording import AttentionMap, Trace
 
 # What a layer of self-attention mixes: its attention, and the way around it.
 
@@ -24,21 +24,21 @@ class Mixing:
     connection, 0.5 in the paper. A query that sees nothing keeps what it has.
     """
 
-    reading: Reading
+    attention_map: AttentionMap
     residual: float = 0.5
 
     @property
     def length(self) -> int:
         """How many positions there are."""
-        return self.reading.shape[3]
+        return self.attention_map.shape[3]
 
-    def blocks(self) -> Iterator[tuple[slice, Float[Tensor, "rows slots"]]]:
+    def blocks(self) -> Iterator[tuple[slice, Float[Tensor, "rows keys"]]]:
         """The rows of Ã, in float64, some at a time."""
-        _, heads, queries, slots = self.reading.shape
-        size = max(1, _AT_ONCE // max(1, heads * slots))
+        _, heads, queries, num_keys = self.attention_map.shape
+        size = max(1, _AT_ONCE // max(1, heads * num_keys))
         for start in range(0, queries, size):
             stop = min(start + size, queries)
-            rows = self.reading.rows(start, stop)[0].to(torch.float64).mean(0)
+            rows = self.attention_map.rows(start, stop)[0].to(torch.float64).mean(0)
             rows = rows * (1 - self.residual)
             rows[torch.arange(stop - start), torch.arange(start, stop)] += self.residual
             blind = (rows.sum(-1) == 0).nonzero().flatten()
@@ -47,9 +47,9 @@ class Mixing:
 
 
 def layers_of(
-    given: Trace | Sequence[Reading], layers: str | Sequence[str] | None, row: int | None
-) -> tuple[Reading, ...]:
-    """The readings of a stack of layers, of one text, from the first to the last.
+    given: Trace | Sequence[AttentionMap], layers: str | Sequence[str] | None, row: int | None
+) -> tuple[AttentionMap, ...]:
+    """The attention maps of a stack of layers, of one text, from the first to the last.
 
     Errors: `AttlasError` for layers of a trace that look across, that are not of one side of a
     model, or that were called more than once; for `layers` where there is no trace; for a text that
@@ -60,28 +60,28 @@ def layers_of(
         _check_side(given, chosen)
         for layer in chosen:
             _check_once(given, layer)
-        readings = tuple(given[layer] for layer in chosen)
+        attention_maps = tuple(given[layer] for layer in chosen)
     elif layers is None:
-        readings = tuple(given)
+        attention_maps = tuple(given)
     else:
         raise AttlasError(
             "a trace, of which layers can be named",
-            f"readings, and layers={list(layers)}",
-            "give the trace, or the readings of these layers alone",
+            f"attention maps, and layers={list(layers)}",
+            "give the trace, or the attention maps of these layers alone",
         )
     if row is None:
-        return readings
-    batches = {reading.shape[0] for reading in readings}
+        return attention_maps
+    batches = {attention_map.shape[0] for attention_map in attention_maps}
     if len(batches) > 1:
         raise AttlasError(
-            f"readings of as many batch rows as each other, or row={row} is of several texts",
-            ", ".join(str(reading.shape) for reading in readings),
-            "give the readings of one text, by reading.at(row)",
+            f"attention maps of as many batch rows as each other, or row={row} is of several texts",
+            ", ".join(str(attention_map.shape) for attention_map in attention_maps),
+            "give the attention maps of one text, by attention_map.at(row)",
         )
     batch = next(iter(batches), 0)
     if not 0 <= row < batch:
         raise AttlasError(f"a text from 0 to {batch - 1}", f"row={row}", "count batch rows from 0")
-    return tuple(reading.at(row) for reading in readings)
+    return tuple(attention_map.at(row) for attention_map in attention_maps)
 
 
 def _check_once(trace: Trace, layer: str) -> None:
@@ -92,22 +92,24 @@ def _check_once(trace: Trace, layer: str) -> None:
             f"a single call of layer {layer!r}",
             f"{calls} calls",
             f"of a layer that is its own successor, give trace.calls({layer!r}); of several texts, "
-            f"give the readings of one, such as [trace.calls(layer)[0] for layer in …]",
+            f"give the attention maps of one, such as [trace.calls(layer)[0] for layer in …]",
         )
 
 
 def _check_side(trace: Trace, layers: Sequence[str]) -> None:
     """An encoder and a decoder may be as long as each other: shapes do not tell them apart."""
-    across = [layer for layer in layers if trace.relation(layer) == "cross"]
+    cross_attention = [layer for layer in layers if trace.kind(layer) == "cross"]
     sides: dict[str, list[str]] = {}
     for layer in layers:
-        if layer not in across:
+        if layer not in cross_attention:
             sides.setdefault(_side(trace, layer), []).append(layer)
-    if across or len(sides) > 1:
+    if cross_attention or len(sides) > 1:
         one = next(iter(sides.values()), None)
         raise AttlasError(
             "layers that look at one text, their own",
-            f"{across}, which look across" if across else f"{list(sides.values())}, of two sides",
+            f"{cross_attention}, which look across"
+            if cross_attention
+            else f"{list(sides.values())}, of two sides",
             "observe a model that looks at itself"
             if one is None
             else f"name those of one side: layers={one}",
@@ -119,32 +121,36 @@ def _side(trace: Trace, layer: str) -> str:
     for part in layer.split("."):  # the first of them: a decoder may be an "encoder" inside
         if part in ("encoder", "decoder"):
             return part
-    two = any(trace.relation(other) == "cross" for other in trace.layers)
+    two = any(trace.kind(other) == "cross" for other in trace.layers)
     return "decoder" if two and trace.causal(layer) else ""
 
 
-def mixings(readings: Sequence[Reading], residual: float) -> tuple[Mixing, ...]:
+def mixings(attention_maps: Sequence[AttentionMap], residual: float) -> tuple[Mixing, ...]:
     """One for each layer, from the first to the last.
 
-    Errors: `AttlasError` for readings that do not follow each other as layers of self-attention
-    over one text, and for a residual that is no share.
+    Errors: `AttlasError` for attention maps that do not follow each other as layers of
+    self-attention over one text, and for a residual that is no share.
     """
-    shapes = {(reading.shape[0], *reading.shape[2:]) for reading in readings}
+    shapes = {
+        (attention_map.shape[0], *attention_map.shape[2:]) for attention_map in attention_maps
+    }
     if len(shapes) != 1 or (shape := next(iter(shapes)))[0] != 1 or shape[1] != shape[2]:
         raise AttlasError(
             "layers of self-attention over one text, (1, heads, length, length) each",
-            ", ".join(str(reading.shape) for reading in readings) or "none",
-            "choose the text by row=… or reading.at(row), and layers of one stack, first to last",
+            ", ".join(str(attention_map.shape) for attention_map in attention_maps) or "none",
+            "choose the text by row=… or attention_map.at(row), and layers of one stack, first to "
+            "last",
         )
-    if any(reading.position != 0 for reading in readings):
+    if any(attention_map.position != 0 for attention_map in attention_maps):
         raise AttlasError(
             "layers each query of which stands at its own slot",
             "some of which nobody knows it, as of a text in windows or chunks",
-            "leave these out; or, where you know better, dataclasses.replace(reading, first=0)",
+            "leave these out; or, where you know better, dataclasses.replace(attention_map, "
+            "first=0)",
         )
     if not 0 <= residual <= 1:
         raise AttlasError("a residual share from 0 to 1", str(residual), "the paper's is 0.5")
-    return tuple(Mixing(reading, residual) for reading in readings)
+    return tuple(Mixing(attention_map, residual) for attention_map in attention_maps)
 
 
 def checked_places(places: Sequence[int] | None, length: int) -> list[int]:
@@ -162,29 +168,29 @@ _AT_MOST = 1 << 27  # shares, in float64: a gigabyte of them
 
 
 def rollout(
-    readings: Trace | Sequence[Reading],
+    attention_maps: Trace | Sequence[AttentionMap],
     positions: Sequence[int] | None = None,
     residual: float = 0.5,
     *,
     layers: Sequence[str] | None = None,
     row: int | None = None,
-) -> Float[Tensor, "positions slots"]:
+) -> Float[Tensor, "positions keys"]:
     """Ã_L Ã_(L−1) … Ã_1, of these rows    Abnar & Zuidema, 2020, section 3.1, eq. 1.
 
     Ã = (ρ I + (1 − ρ) A) / row sums, A the mean over heads (`Mixing`). Row i says which share of
     the output of the last layer at position i came from each input: shares that sum to 1, in
     float64. For what reaches an earlier layer, give the layers up to it.
 
-    readings: self-attention from the first layer to the last, (batch, heads, length, length), or a
-    trace, and of it `layers`, None = all; row: which text of a batch. positions: of the outputs,
-    None = all. Time O(positions × length²) a layer; memory O(positions × length): no map is held,
-    so that one position of a long text is cheap.
+    attention_maps: self-attention from the first layer to the last, (batch, heads, length, length),
+    or a trace, and of it `layers`, None = all; row: which text of a batch. positions: of the
+    outputs, None = all. Time O(positions × length²) a layer; memory O(positions × length): no map
+    is held, so that one position of a long text is cheap.
 
-    Errors: `AttlasError` for readings that are not such layers, among them those of a trace that
-    look across or are of two sides (encoder and decoder), positions that are not there, and
+    Errors: `AttlasError` for attention maps that are not such layers, among them those of a trace
+    that look across or are of two sides (encoder and decoder), positions that are not there, and
     for more shares than fit a gigabyte.
     """
-    stack = mixings(layers_of(readings, layers, row), residual)
+    stack = mixings(layers_of(attention_maps, layers, row), residual)
     length = stack[0].length
     chosen = checked_places(positions, length)
     if len(chosen) * length > _AT_MOST:
@@ -193,7 +199,7 @@ def rollout(
             f"{len(chosen):,} positions × {length:,} inputs",
             "ask for some positions at a time",
         )
-    device = stack[0].reading.rows(0, 1).device
+    device = stack[0].attention_map.rows(0, 1).device
     shares = torch.zeros((len(chosen), length), dtype=torch.float64, device=device)
     shares[torch.arange(len(chosen)), torch.tensor(chosen)] = 1.0
     # From the left: a few rows times a map, which can come in blocks, is a few rows again.

@@ -7,10 +7,10 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from attlas.analysis._padding import counted, real_of
+from attlas.analysis._padding import query_mask, token_mask_of
 from attlas.analysis.faithfulness.experiment import jensen_shannon
 from attlas.errors import AttlasError
-from attlas.recording import Reading
+from attlas.recording import AttentionMap
 
 # Heads that look alike, put together: a tree of them, and groups of any number.
 
@@ -74,7 +74,7 @@ class Tree:
         return tuple(numbers.setdefault(cluster[leaf], len(numbers)) for leaf in sorted(cluster))
 
 
-def clustered(distances: Float[Tensor, "..."]) -> Tree:
+def cluster_heads(distances: Float[Tensor, "..."]) -> Tree:
     """Average linkage: again and again the two clusters whose members are closest on the mean.
 
     d(A ∪ B, C) = (|A| d(A, C) + |B| d(B, C)) / (|A| + |B|)    Sokal & Michener, 1958 (UPGMA).
@@ -130,9 +130,9 @@ Asked = Bool[Tensor, "batch queries"]
 
 
 def divergence(
-    one: Float[Tensor, "*rows slots"],
-    other: Float[Tensor, "*rows slots"],
-    shared: Bool[Tensor, "*rows slots"] | None = None,
+    one: Float[Tensor, "*rows keys"],
+    other: Float[Tensor, "*rows keys"],
+    shared: Bool[Tensor, "*rows keys"] | None = None,
 ) -> Float[Tensor, "*rows"]:
     """JS(p, q) in nats, see `jensen_shannon`: 0 = alike … ln 2 = nothing shared.
 
@@ -147,29 +147,36 @@ def divergence(
 
 
 def head_divergences(
-    readings: Sequence[Reading], asked: Asked | None = None, *, across: bool | None = None
+    attention_maps: Sequence[AttentionMap],
+    asked: Asked | None = None,
+    *,
+    cross_attention: bool | None = None,
 ) -> Float[Tensor, "all_heads all_heads"]:
-    """D_ab = mean over queries i of JS(a_i, b_i), of all heads of all readings (Clark et al., 2019,
-    section 6), in nats.
+    """D_ab = mean over queries i of JS(a_i, b_i), of all heads of all attention maps (Clark et al.,
+    2019, section 6), in nats.
 
-    Heads come in the order of the readings: of several layers, or of several models that read one
-    text. A pair is compared over the slots that both may see, and over the queries that look at any
-    of these. √D is a distance (Endres & Schindelin, 2003). Symmetric, 0 on the diagonal, at most
-    ln 2; NaN where no query can be compared.
+    Heads come in the order of the attention maps: of several layers, or of several models that read
+    one text. A pair is compared over the slots that both may see, and over the queries that look at
+    any of these. √D is a distance (Endres & Schindelin, 2003). Symmetric, 0 on the diagonal, at
+    most ln 2; NaN where no query can be compared.
 
     asked: which queries count, (batch, queries); None = as in `roles`, those that stand at a token,
-    and all that look across. across: whether the maps relate two texts; None = they do unless they
-    are square. Two heads are held a few rows at a time; time O(heads² × queries × slots).
-    Errors: `AttlasError` for readings of different texts, and an `asked` of another shape.
+    and all that look across. cross_attention: whether the maps relate two texts; None = they do
+    unless they are square. Two heads are held a few rows at a time; time O(heads² × queries ×
+    slots). Errors: `AttlasError` for attention maps of different texts, and an `asked` of another
+    shape.
     """
-    return _divergences(readings, asked, across, mean=False)
+    return _divergences(attention_maps, asked, cross_attention, mean=False)
 
 
 def layer_divergences(
-    readings: Sequence[Reading], asked: Asked | None = None, *, across: bool | None = None
+    attention_maps: Sequence[AttentionMap],
+    asked: Asked | None = None,
+    *,
+    cross_attention: bool | None = None,
 ) -> Float[Tensor, "layers layers"]:
     """The same between the maps of layers, each the mean over its heads."""
-    return _divergences(readings, asked, across, mean=True)
+    return _divergences(attention_maps, asked, cross_attention, mean=True)
 
 
 def diversity(divergences: Float[Tensor, "heads heads"]) -> float:
@@ -191,9 +198,13 @@ def diversity(divergences: Float[Tensor, "heads heads"]) -> float:
 
 
 def _divergences(
-    readings: Sequence[Reading], asked: Asked | None, across: bool | None, *, mean: bool
+    attention_maps: Sequence[AttentionMap],
+    asked: Asked | None,
+    cross_attention: bool | None,
+    *,
+    mean: bool,
 ) -> Float[Tensor, "all_heads all_heads"]:
-    batch, queries, slots = _one_shape(readings)
+    batch, queries, num_keys = _one_shape(attention_maps)
     if asked is not None and (tuple(asked.shape) != (batch, queries) or asked.dtype != torch.bool):
         raise AttlasError(
             f"asked as bool of shape {(batch, queries)}",
@@ -201,19 +212,25 @@ def _divergences(
             "True = this query counts",
         )
     if asked is None:
-        asked = _of_tokens(readings, across)
-    count = len(readings) if mean else sum(reading.shape[1] for reading in readings)
+        asked = _of_tokens(attention_maps, cross_attention)
+    count = (
+        len(attention_maps)
+        if mean
+        else sum(attention_map.shape[1] for attention_map in attention_maps)
+    )
     sums = torch.zeros((count, count), dtype=torch.float64)
     compared = torch.zeros((count, count), dtype=torch.float64)
-    size = max(1, _AT_ONCE // max(1, batch * slots * sum(one.shape[1] for one in readings)))
+    size = max(
+        1, _AT_ONCE // max(1, batch * num_keys * sum(one.shape[1] for one in attention_maps))
+    )
     for start in range(0, queries, size):
         stop = min(start + size, queries)
-        rows, seen = _of_all(readings, start, stop, mean=mean)
+        rows, allowed = _of_all(attention_maps, start, stop, mean=mean)
         counts = asked[:, start:stop].to(rows.device)
-        alike = bool((seen == seen[:, :1]).all())
+        alike = bool((allowed == allowed[:, :1]).all())
         for head in range(count):
             rest = rows[:, head:]
-            shared = None if alike else seen[:, head : head + 1] & seen[:, head:]
+            shared = None if alike else allowed[:, head : head + 1] & allowed[:, head:]
             between = divergence(rows[:, head : head + 1].expand_as(rest), rest, shared)
             known = ~between.isnan() & counts[:, None]
             sums[head, head:] += between.where(known, 0.0).sum((0, 2)).cpu()
@@ -225,35 +242,40 @@ def _divergences(
     return found
 
 
-def _of_tokens(readings: Sequence[Reading], across: bool | None) -> Asked:
-    """The queries that stand at a token in every one of the readings."""
-    found = [counted(one, real_of(one), across=across).cpu() for one in readings]
+def _of_tokens(attention_maps: Sequence[AttentionMap], cross_attention: bool | None) -> Asked:
+    """The queries that stand at a token in every one of the attention maps."""
+    found = [
+        query_mask(one, token_mask_of(one), cross_attention=cross_attention).cpu()
+        for one in attention_maps
+    ]
     return torch.stack(found).all(0)
 
 
 def _of_all(
-    readings: Sequence[Reading], start: int, stop: int, *, mean: bool
-) -> tuple[Float[Tensor, "batch all_heads rows slots"], Bool[Tensor, "batch all_heads rows slots"]]:
+    attention_maps: Sequence[AttentionMap], start: int, stop: int, *, mean: bool
+) -> tuple[Float[Tensor, "batch all_heads rows keys"], Bool[Tensor, "batch all_heads rows keys"]]:
     """These rows of all heads side by side, and what they may see."""
-    rows, seen = [], []
+    rows, allowed_parts = [], []
     device = None
-    for reading in readings:
-        weights = reading.rows(start, stop)
+    for attention_map in attention_maps:
+        weights = attention_map.rows(start, stop)
         device = weights.device if device is None else device
-        allowed = reading.seen(start, stop).expand(weights.shape)
+        allowed = attention_map.allowed_rows(start, stop).expand(weights.shape)
         if mean:
             weights, allowed = weights.mean(1, keepdim=True), allowed.any(1, keepdim=True)
         rows.append(weights.to(device, torch.float64))
-        seen.append(allowed.to(device))
-    return torch.cat(rows, 1), torch.cat(seen, 1)
+        allowed_parts.append(allowed.to(device))
+    return torch.cat(rows, 1), torch.cat(allowed_parts, 1)
 
 
-def _one_shape(readings: Sequence[Reading]) -> tuple[int, int, int]:
-    shapes = {(reading.shape[0], *reading.shape[2:]) for reading in readings}
+def _one_shape(attention_maps: Sequence[AttentionMap]) -> tuple[int, int, int]:
+    shapes = {
+        (attention_map.shape[0], *attention_map.shape[2:]) for attention_map in attention_maps
+    }
     if len(shapes) != 1:
         raise AttlasError(
-            "readings of the same queries and slots",
-            ", ".join(str(reading.shape) for reading in readings) or "none",
+            "attention maps of the same queries and slots",
+            ", ".join(str(attention_map.shape) for attention_map in attention_maps) or "none",
             "compare layers, or models, that read the same tokens",
         )
     return next(iter(shapes))

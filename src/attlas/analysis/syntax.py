@@ -11,7 +11,7 @@ from torch import Tensor
 
 from attlas.data.conllu import Sentence
 from attlas.errors import AttlasError
-from attlas.recording import Reading, Trace
+from attlas.recording import AttentionMap, Trace
 
 # The table of dependency relations: which head finds which of them, and how often.
 
@@ -24,7 +24,7 @@ SYNTACTIC = 0.1
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class RelationHead:
     """One relation and the attention head that finds it best.
 
     accuracy: the share of `pairs` whose head is found; baseline: the share that lies at the
@@ -113,7 +113,7 @@ class DependencyTable:
         offset = min(counts, key=lambda each: (-counts[each], abs(each), each))
         return offset, counts[offset] / self.pairs[relation]
 
-    def best(self, relation: str) -> Found:
+    def best(self, relation: str) -> RelationHead:
         """The attention head that finds most heads of a relation, in its better direction.
 
         Chosen by the very pairs that it is measured on: of a rare relation it flatters.
@@ -131,11 +131,11 @@ class DependencyTable:
             key=lambda each: each[0],
         )
         pairs = self.pairs[relation]
-        return Found(
+        return RelationHead(
             relation, pairs, layer, head, DIRECTIONS[direction], most / pairs, baseline, offset
         )
 
-    def found(self, least: int = 1) -> tuple[Found, ...]:
+    def found(self, least: int = 1) -> tuple[RelationHead, ...]:
         """The best head of each relation that has at least so many pairs; "all" first."""
         return tuple(self.best(each) for each in self.relations if self.pairs[each] >= least)
 
@@ -173,50 +173,55 @@ def word_numbers(encoding: Any) -> Int[Tensor, "batch tokens"]:
 
 
 def between_words(
-    reading: Reading, words: Int[Tensor, " tokens"], count: int, at_once: int = _AT_ONCE
+    attention_map: AttentionMap, words: Int[Tensor, " tokens"], count: int, at_once: int = _AT_ONCE
 ) -> Iterator[tuple[int, Float[Tensor, "heads rows words"]]]:
     """w̄_ab = mean_{i ∈ a} Σ_{j ∈ b} w_ij, of the words a, b: the first a of a few, and their rows.
 
     What looks at a word looks at each of its parts, so those add up; what a word looks at is the
     mean of its parts (Clark et al., 2019, section 4.1). Rows then sum to 1, less what tokens of no
     word get. words: the number of the word of each token, −1 = of none; a word without a token has
-    zeros. The reading has one batch row.
+    zeros. The attention map has one batch row.
     Errors: `AttlasError` for a map that is not square, and for numbers that do not fit it.
     """
-    batch, heads, queries, slots = reading.shape
-    if batch != 1 or queries != slots:
+    batch, heads, queries, num_keys = attention_map.shape
+    if batch != 1 or queries != num_keys:
         raise AttlasError(
             "one whole map of a text that looks at itself",
-            f"{batch} × {queries:,} queries × {slots:,} slots",
+            f"{batch} × {queries:,} queries × {num_keys:,} slots",
             "choose the layers of self-attention",
         )
-    if reading.position != 0:
+    if attention_map.position != 0:
         raise AttlasError(
             "a map each query of which stands at its own slot",
             "one that does not, or says nothing of it, as of a text in windows or chunks",
-            "choose other layers; or, where you know better, dataclasses.replace(reading, first=0)",
+            "choose other layers; or, where you know better, dataclasses.replace(attention_map, "
+            "first=0)",
         )
     least, greatest = (int(words.min()), int(words.max())) if words.numel() else (-1, -1)
-    if tuple(words.shape) != (slots,) or greatest >= count or least < -1:
+    if tuple(words.shape) != (num_keys,) or greatest >= count or least < -1:
         raise AttlasError(
-            f"for each of {slots:,} tokens the number of its word, from -1 to below {count:,}",
+            f"for each of {num_keys:,} tokens the number of its word, from -1 to below {count:,}",
             f"{tuple(words.shape)}, from {least:,} to {greatest:,}",
             "number the words of each sentence from 0, with -1 for tokens of none",
         )
-    step = max(1, at_once // max(1, heads * max(slots, count)))
+    step = max(1, at_once // max(1, heads * max(num_keys, count)))
     for first in range(0, count, step):
         last = min(first + step, count)
-        yield first, _rows(reading, words, (first, last), count, step)
+        yield first, _rows(attention_map, words, (first, last), count, step)
 
 
 def _rows(
-    reading: Reading, words: Int[Tensor, " tokens"], some: tuple[int, int], count: int, step: int
+    attention_map: AttentionMap,
+    words: Int[Tensor, " tokens"],
+    some: tuple[int, int],
+    count: int,
+    step: int,
 ) -> Float[Tensor, "heads rows words"]:
     """The rows of the words some[0] … some[1] − 1."""
     mine = (words >= some[0]) & (words < some[1])
     places = mine.nonzero().flatten()
-    heads = reading.shape[1]
-    like = reading.rows(0, 0)
+    heads = attention_map.shape[1]
+    like = attention_map.rows(0, 0)
     words, mine = words.to(like.device), mine.to(like.device)
     # In float64: the weights of many parts are summed, and the greatest sum is asked for.
     sums = torch.zeros((heads, some[1] - some[0], count), dtype=torch.float64, device=like.device)
@@ -225,7 +230,7 @@ def _rows(
     low, high = int(places[0]), int(places[-1]) + 1
     for start in range(low, high, step):
         stop = min(start + step, high)
-        weights = reading.rows(start, stop)[0].to(sums.dtype)
+        weights = attention_map.rows(start, stop)[0].to(sums.dtype)
         to_words = weights.new_zeros((heads, stop - start, count + 1))
         to_words.index_add_(-1, words + 1, weights)
         here = mine[start:stop]
@@ -260,7 +265,7 @@ def syntax(
     """
     chosen = trace.chosen(layers)
     if layers is None:
-        chosen = tuple(layer for layer in chosen if trace.relation(layer) != "cross")
+        chosen = tuple(layer for layer in chosen if trace.kind(layer) != "cross")
     if len(sentences) != len(words):
         raise AttlasError(
             "the words of as many texts as there are sentences",
@@ -313,13 +318,13 @@ def syntax(
 
 
 def _heads_of(
-    reading: Reading, words: Int[Tensor, " tokens"], count: int
+    attention_map: AttentionMap, words: Int[Tensor, " tokens"], count: int
 ) -> Int[Tensor, "2 heads words"]:
     """The head of each word by what it looks at, and by who looks at it; −1 where nobody does."""
-    heads = reading.shape[1]
+    heads = attention_map.shape[1]
     guesses = torch.full((2, heads, count), -1)
     strongest = torch.zeros((heads, count), dtype=torch.float64)
-    for first, rows in between_words(reading, words, count):
+    for first, rows in between_words(attention_map, words, count):
         weights = rows.cpu()
         some = torch.arange(weights.shape[1])
         weights[:, some, first + some] = 0.0  # a word is not its own head

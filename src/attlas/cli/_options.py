@@ -43,4 +43,4 @@ EvaluationSettings = Annotated[
         "data.label; may be given several times.",
     ),
 ]
-Beam = Annotated[int | None, typer.Option(min=1, help="Search by beam, this wide.")]
+NumBeams = Annotated[int | None, typer.Option(min=1, help="Search by beam, this wide.")]

@@ -171,9 +171,10 @@ def _told(error: Exception, debug: bool) -> int:
     what = readable(" ".join(str(error).split()))
     if _of_memory(error):
         _say(
-            f"attlas: wanted memory; got {what or 'none'}; free some, or do less at once: "
-            "train in another folder with lower batching.tokens, lower --tokens for statistics, "
-            "--window for texts, and decoding.longest_source for texts to translate",
+            f"attlas: expected memory; got {what or 'none'}; free some, or do less at once: "
+            "train in another folder with lower batching.max_tokens, lower --max-tokens for "
+            "statistics, "
+            "--window for texts, and decoding.max_source_length for texts to translate",
             debug,
         )
         return 2
@@ -182,7 +183,7 @@ def _told(error: Exception, debug: bool) -> int:
         where = (
             quoted(error.filename, _NAME) if error.filename else "the standard output, or a file"
         )
-        _say(f"attlas: wanted to use {where}; got {error.strerror or error}; mend that", debug)
+        _say(f"attlas: expected to use {where}; got {error.strerror or error}; mend that", debug)
         return 2
     _say(
         f"attlas: this is our mistake, not yours: {type(error).__name__}: {what}. Please report "

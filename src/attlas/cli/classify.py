@@ -64,19 +64,19 @@ def classify(
     with loading():
         from attlas.inference import TextClassifier
         from attlas.jobs.classify_stream import (
-            attention_of,
             check_texts,
             classify_lines,
             classify_texts,
+            classify_with_trace,
             is_folder,
         )
         from attlas.jobs.inputs import run_at
 
     check_texts(texts, input, output, attention, layer)  # better told before the work than after it
     opened, checkpoint = run_at(run, checkpoint)
-    classifier = TextClassifier(opened, which=checkpoint, device=device)
+    classifier = TextClassifier(opened, checkpoint=checkpoint, device=device)
     if attention and not is_folder(attention):
-        attention_of(classifier, texts, input, attention, layer, output, as_json=as_json)
+        classify_with_trace(classifier, texts, input, attention, layer, output, as_json=as_json)
     elif texts:
         classify_texts(classifier, texts, output, window=window, as_json=as_json, traces=attention)
     else:

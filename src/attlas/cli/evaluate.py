@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from attlas._signals import loading
-from attlas.cli._options import Beam, Checkpoint, Device, Engine, EvaluationSettings, RunFolder
+from attlas.cli._options import Checkpoint, Device, Engine, EvaluationSettings, NumBeams, RunFolder
 
 
 def evaluate(
@@ -40,7 +40,7 @@ def evaluate(
         ),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
-    beam: Beam = None,
+    num_beams: NumBeams = None,
     checkpoint: Checkpoint = "best",
     device: Device = "cpu",
     engine: Engine = "attlas",
@@ -62,7 +62,7 @@ def evaluate(
     \b
     Examples:
       attlas evaluate runs/demo --examples 5
-      attlas evaluate runs/demo --source test.en --reference test.de --beam 10
+      attlas evaluate runs/demo --source test.en --reference test.de --num-beams 10
       attlas evaluate runs/demo --source test.en --reference a.de --reference b.de
       attlas evaluate runs/demo --json > scores.json
       attlas evaluate runs/imdb --valid --examples 3
@@ -92,7 +92,7 @@ def evaluate(
     check_writable(output)  # better told before the work than after it
     opened, checkpoint = run_at(run, checkpoint)
     # A training may name another one best while this one is scored.
-    checkpoint = opened.shelf.number_of(checkpoint)
+    checkpoint = opened.store.number_of(checkpoint)
     if as_json and output is not None and str(output) == "-":
         raise AttlasError(
             "the scores or the translations on the standard output", "both", "name a file for -o"
@@ -102,7 +102,7 @@ def evaluate(
         of_translation = {
             "--reference": bool(reference),
             "--bleu-tokenizer": bleu_tokenizer is not None,
-            "--beam": beam is not None,
+            "--num-beams": num_beams is not None,
             "--engine": engine != "attlas",
         }
         check_used(of_translation, "a classifier", "it writes no text")
@@ -120,7 +120,7 @@ def evaluate(
             print(shown, flush=True)  # first: no disk that is full takes the scores away
     else:
         tested = test_set_of(opened, source, reference or (), valid=valid)
-        config = decoding_of(opened, settings, beam)
+        config = decoding_of(opened, settings, num_beams)
         tokenizer = tokenizer_of(opened, bleu_tokenizer)
         translator = translator_of(opened, engine, config, checkpoint, device)
         with translator.forked() as faster:

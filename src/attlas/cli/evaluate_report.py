@@ -12,8 +12,8 @@ from rich.cells import cell_len
 from rich.console import Console
 from rich.progress import track
 
-from attlas._text import amount
-from attlas.config import nearest, overridden
+from attlas._text import count_noun
+from attlas.config import nearest_settings, overridden
 from attlas.data import (
     Corpus,
     FilterReport,
@@ -47,7 +47,7 @@ from attlas.metrics import (
 )
 from attlas.runs import CONFIG, Run
 from attlas.training import Recipe
-from attlas.training.setup import this_attlas
+from attlas.training.setup import code_version
 from attlas.training.validation import exactly_right
 
 _FILES = "--source and --reference"
@@ -149,7 +149,7 @@ def _tested(ours: Lines, theirs: Sequence[Lines]) -> Tested:
         (len(ours) - len(places) - sourceless, "no reference"),
     ):
         if count:
-            lines = amount(len(ours), "line")
+            lines = count_noun(len(ours), "line")
             print(
                 f"attlas: {count:,} of {lines} of {name}: not scored, having {why}", file=sys.stderr
             )
@@ -175,7 +175,7 @@ def translated(translator: Translator, tested: Tested) -> list[Translation]:
     console = Console(stderr=True)
     found = list(
         track(
-            translator.many(tested.sources),
+            translator.stream(tested.sources),
             "translating",
             total=len(tested.sources),
             console=console,
@@ -241,7 +241,7 @@ def scored(
         "run": str(run.path),
         "checkpoint": checkpoint,
         **{key: provenance.get(key) for key in ("seed", "attlas", "commit", "torch")},
-        "evaluated": this_attlas(),
+        "evaluated": code_version(),
     }
     return report, right
 
@@ -282,7 +282,7 @@ def told(
     lines += [
         f"exactly right: {report['exactly_right']:.1%}",
         f"right tokens, place by place: {report['token_accuracy']:.1%}",
-        f"data: {data['name']}, {amount(data['pairs'], 'pair')}, sha256 {data['sha256']}",
+        f"data: {data['name']}, {count_noun(data['pairs'], 'pair')}, sha256 {data['sha256']}",
         f"search: {_searched(report['decoding'])}{_by(report['engine'])}",
         f"run: {report['run']}, checkpoint {report['checkpoint']}, seed {report['seed']}, "
         f"attlas {report['attlas']}, torch {report['torch']}, commit {report['commit']}",
@@ -298,7 +298,7 @@ def _by(engine: str) -> str:
 def _searched(decoding: Mapping[str, Any]) -> str:
     """The method, the width of its beam, and what else differs from the defaults."""
     plain = DecodingConfig().model_dump(mode="json")
-    named = {"method", "beam"} - idle_settings(decoding["method"])
+    named = {"method", "num_beams"} - idle_settings(decoding["method"])
     told = (key for key, value in decoding.items() if key in named or value != plain[key])
     return ", ".join(f"{key} = {decoding[key]}" for key in told)
 
@@ -329,7 +329,7 @@ def labels_told(
     settings: the fields of `source`, as `data.text=review`.
     """
     tested = _test_set(run, source, settings, valid=valid)
-    classifier = TextClassifier(run, which=checkpoint, device=device)
+    classifier = TextClassifier(run, checkpoint=checkpoint, device=device)
     classifier.vocabularies.labels.ids(tested)  # that it knows every label
     _tell_of_labels(classifier, tested)
     found = _classified(classifier, tested)
@@ -381,7 +381,7 @@ def _at(source: str, data: LabelledData, settings: Iterable[str]) -> LabelledDat
     tables = overridden({"data": data.model_dump()}, settings)
     others = [".".join(keys) for keys in sorted(tables.assigned - _FIELDS)]
     if others:
-        near = [f"`data.{name}`" for name in nearest(LabelledData, others[0], {})]
+        near = [f"`data.{name}`" for name in nearest_settings(LabelledData, others[0], {})]
         raise AttlasError(
             "settings of --source: data.text and data.label, the fields of a file, and how it is "
             "read: data.separator, data.quoting, data.unlabelled",
@@ -401,7 +401,7 @@ def _classified(classifier: TextClassifier, tested: LabelledCorpus) -> list[Clas
     console = Console(stderr=True)
     return list(
         track(
-            classifier.many(tested.texts),
+            classifier.stream(tested.texts),
             "classifying",
             total=len(tested),
             console=console,
@@ -424,7 +424,9 @@ def _tell_of_texts(found: Sequence[Classification]) -> None:
         (sum(not one.known for one in found), "none of their words is in the vocabulary"),
     ):
         if count:
-            print(f"attlas: {count:,} of {amount(len(found), 'text')}: {remark}", file=sys.stderr)
+            print(
+                f"attlas: {count:,} of {count_noun(len(found), 'text')}: {remark}", file=sys.stderr
+            )
 
 
 def _report(
@@ -460,7 +462,7 @@ def _report(
         "run": str(run.path),
         "checkpoint": checkpoint,
         **{key: provenance.get(key) for key in ("seed", "attlas", "commit", "torch")},
-        "evaluated": this_attlas(),
+        "evaluated": code_version(),
     }
 
 
@@ -492,13 +494,13 @@ def _as_text(report: Mapping[str, Any], wrong: Sequence[Mapping[str, Any]]) -> s
         )
     data, interval = report["data"], report["interval"]
     lines += [
-        f"accuracy: {report['accuracy']:.2%} of {amount(data['texts'], 'text')}; "
+        f"accuracy: {report['accuracy']:.2%} of {count_noun(data['texts'], 'text')}; "
         f"{interval['confidence']:.0%} interval {interval['low']:.2%} to {interval['high']:.2%} "
         f"({interval['method']})",
         f"macro-F1: {report['macro_f1']['value']:.2%} ({report['macro_f1']['signature']})",
         *_matrix(report["confusion"]),
         *_by_label(report["labels"]),
-        f"data: {data['name']}, {amount(data['texts'], 'text')}, sha256 {data['sha256']}",
+        f"data: {data['name']}, {count_noun(data['texts'], 'text')}, sha256 {data['sha256']}",
         f"run: {report['run']}, checkpoint {report['checkpoint']}, seed {report['seed']}, "
         f"attlas {report['attlas']}, torch {report['torch']}, commit {report['commit']}",
         "evaluated by: attlas {attlas}, commit {commit}".format(**report["evaluated"]),

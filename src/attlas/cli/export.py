@@ -27,7 +27,7 @@ def export(
     """Write a run as a folder that other programs read.
 
     safetensors: the weights of any model, its recipe and its vocabularies. huggingface: a Marian
-    model of transformers; the Transformer with placement = "post", LayerNorm, sinusoidal positions
+    model of transformers; the Transformer with norm = "post", LayerNorm, sinusoidal positions
     and relu or gelu. ctranslate2: a fast translator, also with 8-bit weights; any Transformer whose
     attention may look everywhere. onnx: encoder.onnx and decoder.onnx (one step, with the past in
     and out) for onnxruntime, of any model that translates; of any classifier classifier.onnx. A
@@ -42,7 +42,7 @@ def export(
     Examples:
       attlas export runs/tiny --to safetensors
       attlas export runs/tiny --to ctranslate2 --quantization int8 --out tiny-int8
-      attlas export runs/tiny --to huggingface --set decoding.beam=10
+      attlas export runs/tiny --to huggingface --set decoding.num_beams=10
       attlas export runs/tiny --to onnx --checkpoint averaged
       attlas export runs/imdb --to onnx
     """
@@ -58,7 +58,7 @@ def export(
         opened,
         to,
         out or run / "exports" / name,
-        which=checkpoint,
+        checkpoint=checkpoint,
         quantization=quantization,
         search=decoding_of(opened, settings) if settings else None,
     )

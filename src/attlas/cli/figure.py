@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from attlas._signals import loading
-from attlas.cli._options import Beam, Checkpoint, Device, SearchSettings
+from attlas.cli._options import Checkpoint, Device, NumBeams, SearchSettings
 
 
 def figure(
@@ -31,7 +31,7 @@ def figure(
     save_trace: Annotated[
         Path | None, typer.Option(help="Keep the trace as well, as a .safetensors file.")
     ] = None,
-    beam: Beam = None,
+    num_beams: NumBeams = None,
     checkpoint: Checkpoint = "best",
     device: Device = "cpu",
     settings: SearchSettings = None,
@@ -51,7 +51,7 @@ def figure(
     with loading():
         from attlas._output import check_replaceable
         from attlas.errors import AttlasError
-        from attlas.figures.saving import suffix_of
+        from attlas.figures.saving import figure_suffix
         from attlas.inference import Translator
         from attlas.jobs.drawing import check_text, draw, trace_of_run, trace_on_disk
         from attlas.jobs.inputs import (
@@ -64,12 +64,12 @@ def figure(
         )
 
     check_text(subject, text)
-    suffix_of(output)  # better told before the work than after it
+    figure_suffix(output)  # better told before the work than after it
     check_replaceable(output)
     check_replaceable(save_trace)
     check_distinct([subject], [output, save_trace])
     if names_a_trace(subject):
-        check_nothing_searched(beam, settings, checkpoint, device)
+        check_nothing_searched(num_beams, settings, checkpoint, device)
         trace = trace_on_disk(subject, text)
     else:
         check_run_or_trace(subject)
@@ -87,8 +87,8 @@ def figure(
                 "none",
                 f'add it: attlas figure {quote(str(subject))} "a text"',
             )
-        config = decoding_of(opened, settings, beam)
-        trace = trace_of_run(Translator(opened, config, which=checkpoint, device=device), text)
+        config = decoding_of(opened, settings, num_beams)
+        trace = trace_of_run(Translator(opened, config, checkpoint=checkpoint, device=device), text)
     if save_trace:
         trace.save(save_trace)
     draw(trace, output, layer=layer, query=query, row=row)

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from attlas._signals import loading
-from attlas.cli._options import Beam, Checkpoint, Device, SearchSettings
+from attlas.cli._options import Checkpoint, Device, NumBeams, SearchSettings
 
 
 def look(
@@ -23,7 +23,7 @@ def look(
     browser: Annotated[
         bool, typer.Option("--browser/--no-browser", help="Open the page in the browser.")
     ] = True,
-    beam: Beam = None,
+    num_beams: NumBeams = None,
     checkpoint: Checkpoint = "best",
     device: Device = "cpu",
     settings: SearchSettings = None,
@@ -43,7 +43,7 @@ def look(
     with loading():
         from attlas.errors import AttlasError
         from attlas.explorer import serve
-        from attlas.explorer.backends import Looking
+        from attlas.explorer.backends import TranslatorProtocol
         from attlas.inference import Translator
         from attlas.jobs.inputs import (
             check_nothing_searched,
@@ -55,9 +55,9 @@ def look(
         )
         from attlas.recording import Trace
 
-    shown: Looking | Trace
+    shown: TranslatorProtocol | Trace
     if names_a_trace(subject):
-        check_nothing_searched(beam, settings, checkpoint, device)
+        check_nothing_searched(num_beams, settings, checkpoint, device)
         shown = trace_at(subject)
     else:
         check_run_or_trace(subject)
@@ -69,8 +69,8 @@ def look(
                 f"a classifier at {subject}",
                 f"run: {keep}; then: attlas look text.safetensors",
             )
-        config = decoding_of(opened, settings, beam)
-        shown = Translator(opened, config, which=checkpoint, device=device)
+        config = decoding_of(opened, settings, num_beams)
+        shown = Translator(opened, config, checkpoint=checkpoint, device=device)
     serve(
         shown,
         name=subject.name,

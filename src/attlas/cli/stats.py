@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from attlas._signals import loading
-from attlas.cli._options import Beam, Checkpoint, Device, SearchSettings
+from attlas.cli._options import Checkpoint, Device, NumBeams, SearchSettings
 
 
 def stats(
@@ -33,7 +33,7 @@ def stats(
     ] = 0.01,
     also: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME", help="A further column: on_special or concentration."),
+        typer.Option(metavar="NAME", help="A further column: special_weight or gini."),
     ] = None,
     layers: Annotated[
         list[str] | None,
@@ -41,10 +41,10 @@ def stats(
             "--layer", metavar="PATH", help='Only this layer, or a pattern such as "encoder.*".'
         ),
     ] = None,
-    tokens: Annotated[
+    max_tokens: Annotated[
         int, typer.Option(min=1, help="Padded tokens to read at once at most; fewer need less.")
     ] = 2048,
-    beam: Beam = None,
+    num_beams: NumBeams = None,
     checkpoint: Checkpoint = "best",
     device: Device = "cpu",
     settings: SearchSettings = None,
@@ -53,28 +53,31 @@ def stats(
 
     The model is a run, or a model of Hugging Face with its tokenizer in a folder on this machine.
     A run that translates, and an encoder-decoder of Hugging Face, read each line with its line of
-    --target; without it, with what they write themselves, by greedy search, or as --beam and --set
-    say of a run. Any other model reads the line alone. A line without a word has no rows.
+    --target; without it, with what they write themselves, by greedy search, or as --num-beams and
+    --set say of a run. Any other model reads the line alone. A line without a word has no rows.
 
     \b
     One row for each line, layer and head, in this order, with these columns:
-      line, layer, call, head   from 1 the line, from 0 the head; call counts the calls of a layer
-      relation, causal          self or cross; whether no query looks at what comes after it
-      queries, slots, unread    tokens that look, that are looked at, and that were left out because
-                                the model has no positions for them
-      finished                  false where what the model wrote itself came to no end
-      entropy, evenness         in nats; and divided by log of the slots that a query may see
-      effective, visible        exp(entropy); the slots that a query may see
-      peak, above               the greatest weight; weights greater than --threshold
-      distance                  in slots, between a query and what it looks at
-      on_first, on_last         the weight on the first slot, and on the last
-      on_itself, on_previous, on_next   the weight on the query's own slot, and on those beside it
-      received                  the greatest share of all attention that one slot gets
-      on_special                with --also: the weight on tokens that stand for no text, as [CLS]
-      concentration             with --also: Gini's coefficient of the weights
+      line, layer, call, head       from 1 the line, from 0 the head; call counts the calls of a
+                                    layer
+      kind, causal                  self or cross; whether no query looks at what comes after it
+      queries, slots, unread        tokens that look, that are looked at, and that were left out
+                                    because the model has no positions for them
+      finished                      false where what the model wrote itself came to no end
+      entropy, normalized_entropy   in nats; and divided by log of the slots that a query may see
+      effective_keys, num_visible   exp(entropy); the slots that a query may see
+      max_weight, count_above       the greatest weight; weights greater than --threshold
+      distance                      in slots, between a query and what it looks at
+      first_weight, last_weight     the weight on the first slot, and on the last
+      self_weight, previous_weight, next_weight
+                                    the weight on the query's own slot, and on those beside it
+      received                      the greatest share of all attention that one slot gets
+      special_weight                with --also: the weight on tokens that stand for no text, as
+                                    [CLS]
+      gini                          with --also: Gini's coefficient of the weights
     Each but received is the mean over the queries of the text. --by token has one row for each
     query, with its position from 0, its token, and argmax, the slot of the greatest weight;
-    received is then the share of its own slot, and there is none where relation is cross.
+    received is then the share of its own slot, and there is none where kind is cross.
     docs/statistics.md has the formulas.
 
     What the numbers depend on, checksums of model and corpus among it, is in the Parquet file as
@@ -92,10 +95,10 @@ def stats(
       attlas stats models/bert texts.txt -o bert.parquet
     """
     with loading():
-        from attlas.jobs.statistics import Asked, work
+        from attlas.jobs.statistics import StatisticsOptions, run_statistics
 
-    work(
-        Asked(
+    run_statistics(
+        StatisticsOptions(
             model=model,
             corpus=corpus,
             output=output,
@@ -104,8 +107,8 @@ def stats(
             threshold=threshold,
             also=tuple(dict.fromkeys(also or ())),
             layers=tuple(layers) if layers else None,
-            tokens=tokens,
-            beam=beam,
+            max_tokens=max_tokens,
+            num_beams=num_beams,
             checkpoint=checkpoint,
             device=device,
             settings=tuple(settings or ()),

@@ -38,23 +38,23 @@ def train(
     \b
     Examples:
       attlas train
-      attlas train multi30k --out runs/m30k --set training.rate=5e-4
+      attlas train multi30k --out runs/m30k --set training.learning_rate=5e-4
       attlas train my.toml --set model.attention=dot
       attlas train imdb                             a classifier of film reviews
       attlas train runs/my                          go on with it
       attlas train --init-from runs/my --out runs/tuned --set data.train=other.tsv
     """
     with loading():
-        from attlas._hardware import device_called, keep_freed_memory
+        from attlas._hardware import device_called, disable_malloc_trim
         from attlas.config import overridden
         from attlas.data.base import resolved_name
         from attlas.data.lines import MissingFileError
         from attlas.errors import AttlasError
         from attlas.jobs.inputs import is_run, warn
-        from attlas.runs import CONFIG, LAST, Shelf
+        from attlas.runs import CONFIG, LAST, CheckpointStore
         from attlas.training import Progress, read_recipe
         from attlas.training import train as train_run
-        from attlas.training.distributed import leading
+        from attlas.training.distributed import is_main_process
         from attlas.training.events import Event, Started
         from attlas.training.initialization import run_and_checkpoint
 
@@ -82,10 +82,10 @@ def train(
             )
     chosen = read_recipe(Path(name) / CONFIG if begun else name, settings or (), warn)
     if init_from is not None:
-        chosen = chosen.beginning_with(resolved_name(Path().resolve(), init_from))
+        chosen = chosen.with_init_from(resolved_name(Path().resolve(), init_from))
     if device_called(chosen.training.device).type == "cpu":
-        keep_freed_memory()  # an update asks for what the one before it freed
-    if not leading():  # of the processes that torchrun started, the first one speaks
+        disable_malloc_trim()  # an update asks for what the one before it freed
+    if not is_main_process():  # of the processes that torchrun started, the first one speaks
         train_run(chosen, folder)
         return
     told: set[type[Event]] = set()
@@ -99,7 +99,7 @@ def train(
             outcome = train_run(chosen, folder, report=report)
     except KeyboardInterrupt as interrupt:
         # Before it has started, what is saved may be of another recipe.
-        saved = Shelf(folder).named(LAST) if Started in told else None
+        saved = CheckpointStore(folder).named(LAST) if Started in told else None
         if saved and saved.isdecimal():
             interrupt.add_note(f"update {int(saved):,} is saved: the same command goes on from it")
         raise

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from attlas._signals import loading
-from attlas.cli._options import Beam, Checkpoint, Device, Engine, RunFolder, SearchSettings
+from attlas.cli._options import Checkpoint, Device, Engine, NumBeams, RunFolder, SearchSettings
 from attlas.errors import quoted
 
 
@@ -36,7 +36,7 @@ def translate(
             "--output", "-o", help='The translation, gzipped if .gz; "-" = standard output.'
         ),
     ] = "-",
-    beam: Beam = None,
+    num_beams: NumBeams = None,
     n_best: Annotated[
         int | None, typer.Option(min=1, help="Write so many translations per line (see above).")
     ] = None,
@@ -85,7 +85,7 @@ def translate(
     \b
     Examples:
       echo "The cat is sleeping on the sofa." | attlas translate runs/demo
-      attlas translate runs/demo -i test.en -o test.de --beam 10
+      attlas translate runs/demo -i test.en -o test.de --num-beams 10
       attlas translate runs/demo --set decoding.method=greedy < test.en > test.de
       attlas translate runs/demo --n-best 5 --set decoding.length_penalty=1.0 < test.en
       attlas translate runs/demo --prefix "Ich" < test.en
@@ -123,7 +123,7 @@ def translate(
     check_writable(alignments)
     divided = Shard() if shard is None else Shard.parse(shard)
     opened, checkpoint = run_at(run, checkpoint)
-    config = decoding_of(opened, settings, beam, n_best)
+    config = decoding_of(opened, settings, num_beams, n_best)
     numbered = lists_asked_for(settings, n_best)
     where = f"[batching] of {opened.path / CONFIG}"
     trained = BatchingConfig.read(opened.table("batching"), where).max_length

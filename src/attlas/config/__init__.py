@@ -1,14 +1,14 @@
 """Settings: frozen values, read from TOML, written back, overridden from the command line."""
 
-from attlas.config.base import Config, nearest, regrouped
+from attlas.config.base import Config, drop_idle_settings, nearest_settings
 from attlas.config.toml import Overridden, overridden, read_toml, write_toml
 
 __all__ = [
     "Config",
     "Overridden",
-    "nearest",
+    "drop_idle_settings",
+    "nearest_settings",
     "overridden",
     "read_toml",
-    "regrouped",
     "write_toml",
 ]

@@ -17,7 +17,7 @@ Group = type[BaseModel]
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class SettingPath:
     """The keys that lead to a setting, and the group of settings in which it stands.
 
     `tag` is the setting by which `kinds` of that group are told apart; None where there is one.
@@ -29,7 +29,7 @@ class Place:
     kinds: tuple[Group, ...]
 
     @classmethod
-    def of(cls, root: Group, location: Sequence[int | str]) -> "Place":
+    def of(cls, root: Group, location: Sequence[int | str]) -> "SettingPath":
         """Follow the location of an error of pydantic, which also names tags, validators, and
         places inside of a value: none of these is a setting, and none is a key here.
         """
@@ -51,7 +51,7 @@ class Place:
 
     @property
     def name(self) -> str:
-        """`training.feeding.slope`"""
+        """`training.scheduled_sampling.slope`"""
         return ".".join(self.keys)
 
     @property
@@ -72,33 +72,80 @@ class Place:
         return [_kind(group, str(field.discriminator)) for group in _groups_in(field.annotation)]
 
 
-def named(
+def settings_named(
     root: Group, key: str, table: Mapping[str, Any], before: tuple[str, ...] = ()
 ) -> list[str]:
     """Every setting of this name, in the groups of the kinds that the table has or that are the
-    default: `["training.rate"]` of "rate"."""
+    default: `["training.learning_rate"]` of "rate"."""
     found = [".".join((*before, key))] if key in root.model_fields else []
     for name, field in root.model_fields.items():
         given = table.get(name)
         within = given if isinstance(given, Mapping) else {}
         group = _chosen(field, within)
         if group is not None:
-            found += named(group, key, within, (*before, name))
+            found += settings_named(group, key, within, (*before, name))
     return found
 
 
-def alike(root: Group, key: str, table: Mapping[str, Any]) -> list[str]:
-    """Every setting of nearly this name, in any of the groups that `named` looks at."""
+def similar_settings(root: Group, key: str, table: Mapping[str, Any]) -> list[str]:
+    """Every setting of nearly this name, in any of the groups that `settings_named` looks at."""
     known = sorted({name.rpartition(".")[2] for name in _every(root, table)})
     near = get_close_matches(key, known, n=2, cutoff=0.75)
-    return [name for one in near for name in sorted(named(root, one, table), key=_depth)]
+    return [name for one in near for name in sorted(settings_named(root, one, table), key=_depth)]
 
 
-def nearest(root: Group, key: str, table: Mapping[str, Any]) -> list[str]:
+# Settings that had other names, and what they are called now, where they still stand.
+RENAMED: Mapping[str, tuple[str, ...]] = {
+    "accumulate": ("gradient_accumulation_steps",),
+    "beam": ("num_beams",),
+    "clip": ("max_grad_norm",),
+    "consistency": ("rdrop_alpha",),
+    "consistency_after": ("rdrop_after",),
+    "attention_hidden": ("attention_hidden_dim",),
+    "embedding": ("embed_dim",),
+    "encoder_hidden": ("encoder_hidden_dim",),
+    "epochs": ("max_epochs",),
+    "feedforward": ("ffn_dim",),
+    "feedforward_dropout": ("ffn_dropout",),
+    "feeding": ("scheduled_sampling",),
+    "heads": ("num_heads",),
+    "hidden": ("hidden_dim",),
+    "joint": ("shared",),
+    "keep": ("keep_last",),
+    "key_heads": ("num_kv_heads",),
+    "longest": ("max_positions",),
+    "longest_source": ("max_source_length",),
+    "max_length_constant": ("max_len_b",),
+    "max_length_factor": ("max_len_a",),
+    "minutes": ("max_minutes",),
+    "optimiser": ("optimizer",),
+    "placement": ("norm",),
+    "rate": ("learning_rate",),
+    "readout_hidden": ("readout_dim",),
+    "smoothing": ("label_smoothing",),
+    "tied_output": ("tie_output",),
+    "tied_source": ("tie_source",),
+    "tokens": ("max_tokens",),
+    "updates": ("max_steps", "total_steps"),
+    "width": ("embed_dim",),
+    "wiring": ("decoder",),
+}
+
+
+def renamed(group: Group, key: str) -> str | None:
+    """What a setting of this group is called now that was once called `key`; None for any other."""
+    if key in group.model_fields:
+        return None
+    return next((new for new in RENAMED.get(key, ()) if new in group.model_fields), None)
+
+
+def nearest_settings(root: Group, key: str, table: Mapping[str, Any]) -> list[str]:
     """The settings that somebody means by this name, whatever table it stands in: those that are
     called so, the outermost first, else those that are called nearly so.
     """
-    return sorted(named(root, key, table), key=_depth) or alike(root, key, table)
+    return sorted(settings_named(root, key, table), key=_depth) or similar_settings(
+        root, key, table
+    )
 
 
 def _depth(name: str) -> int:
@@ -116,7 +163,7 @@ def _every(root: Group, table: Mapping[str, Any], before: str = "") -> Iterator[
             yield from _every(group, within, f"{before}{name}.")
 
 
-def regrouped(root: Group, table: Overridden) -> tuple[Overridden, tuple[str, ...]]:
+def drop_idle_settings(root: Group, table: Overridden) -> tuple[Overridden, tuple[str, ...]]:
     """The settings without those that a new kind makes idle, and what to say of them.
 
     Where the kind of a group was put in, the group is a new one: of its old settings stay those
@@ -257,6 +304,17 @@ def _is_new(cls: type[Config], table: Overridden, error: ValidationError) -> boo
     return True
 
 
+def _first_complaint(cls: type[Config], error: ValidationError) -> ErrorDetails:
+    """The complaint to explain: one of a renamed setting first, for which others are to blame."""
+    every = error.errors()
+    for one in every:
+        if one["type"] == "extra_forbidden":
+            place = SettingPath.of(cls, one["loc"])
+            if renamed(place.group, place.keys[-1]):
+                return one
+    return every[0]
+
+
 def _explained(
     cls: type[Config],
     table: Mapping[str, Any],
@@ -266,11 +324,11 @@ def _explained(
     assigned: Collection[Keys],
 ) -> AttlasError:
     """Turn pydantic's first complaint into one sentence a person can act on."""
-    first = error.errors()[0]
+    first = _first_complaint(cls, error)
     ours = first.get("ctx", {}).get("error")
     if isinstance(ours, AttlasError):  # from a validator of ours, which said it better
-        return AttlasError(f"{ours.wanted} ({where})", ours.came, ours.do)
-    place = Place.of(cls, first["loc"])
+        return AttlasError(f"{ours.expected} ({where})", ours.got, ours.hint)
+    place = SettingPath.of(cls, first["loc"])
     if first["type"] == "extra_forbidden":
         put_in = any(keys[: len(place.keys)] == place.keys for keys in assigned)
         return _unknown(cls, table, place, by if put_in else where, put_in=put_in)
@@ -279,26 +337,26 @@ def _explained(
     within = isinstance(first["loc"][-1], int)  # a value that a list lacks, not a setting
     if first["type"] == "missing" and not within:
         return AttlasError(
-            wanted=f"`{place.name}` in {where}", came="nothing", do=f"add `{place.keys[-1]} = …`"
+            expected=f"`{place.name}` in {where}", got="nothing", hint=f"add `{place.keys[-1]} = …`"
         )
     if first["type"] in ("union_tag_not_found", "union_tag_invalid"):
         tag = first["ctx"].get("tag")
         return AttlasError(
-            wanted=f"`{place.name}.kind` in {where}: one of "
+            expected=f"`{place.name}.kind` in {where}: one of "
             f"{', '.join(map(repr, place.kinds_of_setting))}",
-            came="nothing" if tag is None else quoted(tag),
-            do="say which kind it is" if tag is None else "correct that value",
+            got="nothing" if tag is None else quoted(tag),
+            hint="say which kind it is" if tag is None else "correct that value",
         )
     if first["type"] in ("model_type", "model_attributes_type", "dict_type"):
         return AttlasError(
-            wanted=f"`{place.name}` in {where}: a table of settings",
-            came=_shown(first["input"]),
-            do=f"set what is in it: `{place.name}.… = …`",
+            expected=f"`{place.name}` in {where}: a table of settings",
+            got=_shown(first["input"]),
+            hint=f"set what is in it: `{place.name}.… = …`",
         )
     return AttlasError(
-        wanted=f"`{place.name}` in {where}: {_wish(first)}",
-        came="a shorter list" if first["type"] == "missing" else _shown(first["input"]),
-        do="correct that value",
+        expected=f"`{place.name}` in {where}: {_wish(first)}",
+        got="a shorter list" if first["type"] == "missing" else _shown(first["input"]),
+        hint="correct that value",
     )
 
 
@@ -337,7 +395,7 @@ def _as_written(value: Any) -> str:
 
 
 def _unknown(
-    root: type[Config], table: Mapping[str, Any], place: Place, where: str, *, put_in: bool
+    root: type[Config], table: Mapping[str, Any], place: SettingPath, where: str, *, put_in: bool
 ) -> AttlasError:
     """The error for a key that is no setting where it stands.
 
@@ -346,6 +404,9 @@ def _unknown(
     """
     wanted, key, valid = f"a known setting in {where}", place.keys[-1], place.group.model_fields
     listed = f"valid here: {', '.join(sorted(valid))}"
+    if new := renamed(place.group, key):
+        name = ".".join((*place.keys[:-1], new))
+        return AttlasError(wanted, f"`{place.name}`", f"it was renamed: write `{name}`")
     if place.elsewhere:  # left over from a kind that was changed, or a kind mistaken for another
         group = ".".join(place.keys[:-1])
         kinds = " or ".join(map(repr, place.elsewhere))
@@ -357,7 +418,13 @@ def _unknown(
             f"{listed}",
         )
     here = get_close_matches(key, valid, n=1)
-    there = [] if key in _TAGS else sorted(named(root, key, table), key=lambda one: one.count("."))
-    near = [*there, *here] or (alike(root, key, table) if put_in and key not in _TAGS else [])
+    there = (
+        []
+        if key in _TAGS
+        else sorted(settings_named(root, key, table), key=lambda one: one.count("."))
+    )
+    near = [*there, *here] or (
+        similar_settings(root, key, table) if put_in and key not in _TAGS else []
+    )
     hint = f"did you mean {' or '.join(f'`{one}`' for one in near[:3])}? " if near else ""
     return AttlasError(wanted, f"`{shortened(place.name)}`", f"{hint}{listed}")

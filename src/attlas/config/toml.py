@@ -14,7 +14,7 @@ import tomli_w
 from attlas._files import DEEPEST, nested, stored_bytes, utf8_text
 from attlas.errors import AttlasError, quoted
 
-# `--set training.rate=1e-3`: settings changed from the command line.
+# `--set training.learning_rate=1e-3`: settings changed from the command line.
 
 
 SET = "--set"
@@ -55,7 +55,7 @@ def overridden(table: Mapping[str, Any], assignments: Iterable[str]) -> Overridd
         keys = [key.strip() for key in name.split(".")]
         if not equals or not all(keys) or len(keys) > DEEPEST:
             raise AttlasError(
-                "an assignment like training.rate=1e-3",
+                "an assignment like training.learning_rate=1e-3",
                 quoted(assignment),
                 f"write {SET} table.key=value",
             )

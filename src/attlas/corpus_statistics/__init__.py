@@ -3,11 +3,11 @@
 from attlas.corpus_statistics.huggingface import HuggingFaceFolder, HuggingFaceReader
 from attlas.corpus_statistics.readers import (
     ClassifierReader,
-    Look,
+    CorpusText,
+    MapRecord,
     Reader,
-    Text,
+    TextWindow,
     TranslatorReader,
-    Window,
     batches_of,
     windows_of,
 )
@@ -21,7 +21,7 @@ from attlas.corpus_statistics.table import (
     Measured,
     columns_of,
     frames,
-    measured,
+    measure_map,
 )
 
 __all__ = [
@@ -30,19 +30,19 @@ __all__ = [
     "TOKEN_COLUMNS",
     "ClassifierReader",
     "Column",
+    "CorpusText",
     "Frame",
     "HuggingFaceFolder",
     "HuggingFaceReader",
     "Kind",
-    "Look",
+    "MapRecord",
     "Measured",
     "Reader",
-    "Text",
+    "TextWindow",
     "TranslatorReader",
-    "Window",
     "batches_of",
     "columns_of",
     "frames",
-    "measured",
+    "measure_map",
     "windows_of",
 ]

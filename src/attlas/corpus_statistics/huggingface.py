@@ -15,10 +15,10 @@ from jaxtyping import Int
 from torch import Tensor, nn
 
 from attlas._hardware import device_named
-from attlas.corpus_statistics.readers import Look, Reader, Side, Text
+from attlas.corpus_statistics.readers import CorpusText, MapRecord, Reader, Side
 from attlas.errors import AttlasError
 from attlas.recording import Trace
-from attlas.runs.loaded import of_text, short
+from attlas.runs.loaded import short_digest, text_digest
 
 # The head of a model of Hugging Face: its map from tokens to a vocabulary.
 
@@ -94,7 +94,7 @@ class HuggingFaceFolder:
         self.facts: dict[str, str | int] = {
             "model": type(opened).__name__,
             "checkpoint": f"{path.resolve().name} ({_of_weights(opened, told['missing_keys'])})",
-            "settings": of_text(_settings(config)),
+            "settings": text_digest(_settings(config)),
             "vocabularies": _of_tokenizer(self.tokenizer),
             "longest": "any" if self.longest is None else self.longest,
             "device": self.device.type,
@@ -102,9 +102,9 @@ class HuggingFaceFolder:
             "transformers": str(transformers.__version__),
         }
         if self.writes:
-            self.facts["generation"] = of_text(_settings(self.model.generation_config))
+            self.facts["generation"] = text_digest(_settings(self.model.generation_config))
 
-    def look(self, given: Mapping[str, Int[Tensor, "batch slots"]]) -> None:
+    def look(self, given: Mapping[str, Int[Tensor, "batch keys"]]) -> None:
         """One pass through all layers.
 
         No logits are made: for each token a vocabulary of them would be most of the memory, and
@@ -119,7 +119,7 @@ class HuggingFaceFolder:
             return None
         return tuple(told) if "token_type_ids" in signature(self.model.forward).parameters else None
 
-    def inputs(self, texts: Sequence[Text]) -> dict[str, Int[Tensor, "batch slots"]]:
+    def inputs(self, texts: Sequence[CorpusText]) -> dict[str, Int[Tensor, "batch keys"]]:
         """The sources of these texts as the model takes them, padded on the right."""
         given = {
             "input_ids": self.padded([text.source for text in texts]),
@@ -130,12 +130,12 @@ class HuggingFaceFolder:
             given["token_type_ids"] = self._filled(types, self.tokenizer.pad_token_type_id)
         return given
 
-    def padded(self, rows: Sequence[Sequence[int]]) -> Int[Tensor, "batch slots"]:
+    def padded(self, rows: Sequence[Sequence[int]]) -> Int[Tensor, "batch keys"]:
         """Ids side by side, short rows filled on the right with the padding of the tokenizer."""
         padding = self.tokenizer.pad_token_id
         return self._filled(rows, 0 if padding is None else padding)
 
-    def _filled(self, rows: Sequence[Sequence[int]], filling: int) -> Int[Tensor, "batch slots"]:
+    def _filled(self, rows: Sequence[Sequence[int]], filling: int) -> Int[Tensor, "batch keys"]:
         longest = max(map(len, rows))
         whole = [[*row, *[filling] * (longest - len(row))] for row in rows]
         return torch.tensor(whole, device=self.device)
@@ -245,7 +245,7 @@ def _of_weights(model: nn.Module, missing: Collection[str]) -> str:
             continue
         digest.update(f"{name} {tensor.dtype}\n".encode())
         digest.update(tensor.detach().cpu().contiguous().view(-1).view(torch.uint8).numpy().data)
-    return short(digest)
+    return short_digest(digest)
 
 
 def _settings(config: Any) -> str:
@@ -257,7 +257,7 @@ def _of_tokenizer(tokenizer: Any) -> str:
     side = tokenizer.truncation_side  # of which a text that is too long loses its tokens
     known = json.dumps([side, tokenizer.get_vocab()], sort_keys=True)
     backend = getattr(tokenizer, "backend_tokenizer", None)
-    return of_text(known if backend is None else known + backend.to_str())
+    return text_digest(known if backend is None else known + backend.to_str())
 
 
 # A model of Hugging Face that reads text: an encoder, a decoder, or both.
@@ -281,7 +281,7 @@ class HuggingFaceReader(Reader):
         self._tokenizer = folder.tokenizer
         self._encoder = _path_of_encoder(self.model) if folder.writes else ""
 
-    def read(self, line: int, text: str, target: str | None = None) -> Text | None:
+    def read(self, line: int, text: str, target: str | None = None) -> CorpusText | None:
         if target is not None and not self._folder.writes:
             raise AttlasError(
                 "a text alone",
@@ -293,7 +293,7 @@ class HuggingFaceReader(Reader):
         source, types, unread = self._ids(text)
         if not source:
             return None
-        read = Text(line, source, unread=unread, types=types)
+        read = CorpusText(line, source, unread=unread, types=types)
         if target is None:
             return read
         wanted, _, lost = self._ids(target, written=True)
@@ -301,8 +301,8 @@ class HuggingFaceReader(Reader):
             return None
         return replace(read, asked=self._asked(wanted), wanted=wanted, unread=unread + lost)
 
-    def named(self, look: Look) -> tuple[str, ...]:
-        return tuple(map(str, self._tokenizer.convert_ids_to_tokens(list(look.ids or ()))))
+    def named(self, record: MapRecord) -> tuple[str, ...]:
+        return tuple(map(str, self._tokenizer.convert_ids_to_tokens(list(record.ids or ()))))
 
     def _ids(
         self, text: str, *, written: bool = False
@@ -336,7 +336,7 @@ class HuggingFaceReader(Reader):
             )
         return (start, *wanted[:-1])
 
-    def completed(self, texts: Sequence[Text]) -> Sequence[Text]:
+    def completed(self, texts: Sequence[CorpusText]) -> Sequence[CorpusText]:
         if not self._folder.writes or all(text.asked is not None for text in texts):
             return texts
         most = min(_WRITTEN, (self._folder.longest or _WRITTEN + 1) - 1)
@@ -353,7 +353,7 @@ class HuggingFaceReader(Reader):
         ends = {ends} if isinstance(ends, int) else set(ends or ())
         return [_written(text, row, ends) for text, row in zip(texts, found.tolist(), strict=True)]
 
-    def _run(self, texts: Sequence[Text]) -> None:
+    def _run(self, texts: Sequence[CorpusText]) -> None:
         given = self._folder.inputs(texts)
         if self._folder.writes:
             given["decoder_input_ids"] = self._folder.padded([text.asked or () for text in texts])
@@ -362,7 +362,7 @@ class HuggingFaceReader(Reader):
     def _between(self, layer: str, trace: Trace) -> tuple[Side, Side]:
         if not self._folder.writes or layer.startswith(self._encoder):
             return "source", "source"
-        return ("target", "source" if trace.relation(layer) == "cross" else "target")
+        return ("target", "source" if trace.kind(layer) == "cross" else "target")
 
 
 def _path_of_encoder(model: torch.nn.Module) -> str:
@@ -370,7 +370,7 @@ def _path_of_encoder(model: torch.nn.Module) -> str:
     return next(f"{path}." for path, module in model.named_modules() if module is encoder)
 
 
-def _written(text: Text, row: Sequence[int], ends: set[int]) -> Text:
+def _written(text: CorpusText, row: Sequence[int], ends: set[int]) -> CorpusText:
     """A row begins with the token that begins every target, which may be the one that ends it."""
     end = next((place for place, id_ in enumerate(row[1:], 2) if id_ in ends), None)
     wanted = tuple(row[1:end])

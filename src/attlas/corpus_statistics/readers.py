@@ -12,65 +12,76 @@ from torch import Tensor
 from attlas._text import as_one_line
 from attlas.data import BEGIN, END, batches_by_length, padded
 from attlas.decoding import DecodingConfig
-from attlas.errors import AttlasError, listed
+from attlas.errors import AttlasError, join_names
 from attlas.inference import TextClassifier, Translator
-from attlas.recording import DenseReading, FactoredReading, Reading, Trace, observe
-from attlas.recording.generation import beside
-from attlas.recording.hooks import taps
+from attlas.recording import AttentionMap, DenseAttentionMap, FactoredAttentionMap, Trace, observe
+from attlas.recording.generation import with_cross_position
+from attlas.recording.hooks import attention_hooks
 from attlas.recording.trace import Selection
 from attlas.runs import BEST, Run
-from attlas.runs.loaded import of_checkpoint, of_settings, of_vocabularies
+from attlas.runs.loaded import checkpoint_digest, settings_digest, vocabularies_digest
 
 # One text out of a batch: its own queries and slots, without the padding of its neighbours.
 
 
-def cut(reading: Reading, row: int, queries: int, slots: int, *, across: bool = False) -> Reading:
+def cut(
+    attention_map: AttentionMap,
+    row: int,
+    queries: int,
+    num_keys: int,
+    *,
+    cross_attention: bool = False,
+) -> AttentionMap:
     """The first `queries` × `slots` of one batch row: what is read of that text alone.
 
     Padding is on the right, so that positions stay. Without it nothing depends on who else was in
     the batch: sums over queries, the last slot, and positions that are counted from the end.
-    across: whether it looks at another source; its first query then stands at the first slot,
-    unless a pattern counts on another place.
-    Errors: `AttlasError` for a reading of another kind.
+    cross_attention: whether it looks at another source; its first query then stands at the first
+    slot, unless a pattern counts on another place.
+    Errors: `AttlasError` for an attention map of another kind.
     """
-    one = reading.at(row)
-    if across:
-        one = beside(one)
-    if isinstance(one, DenseReading):
-        allowed = None if one.allowed is None else _part(one.allowed, queries, slots)
-        return DenseReading(one.values[:, :, :queries, :slots], allowed, one.position)
-    if not isinstance(one, FactoredReading):
-        raise AttlasError("a reading of attlas", type(one).__name__, "observe with attlas.observe")
-    real = None if one.real is None else one.real[:, :slots]
+    one = attention_map.at(row)
+    if cross_attention:
+        one = with_cross_position(one)
+    if isinstance(one, DenseAttentionMap):
+        allowed = None if one.allowed is None else _part(one.allowed, queries, num_keys)
+        return DenseAttentionMap(one.values[:, :, :queries, :num_keys], allowed, one.position)
+    if not isinstance(one, FactoredAttentionMap):
+        raise AttlasError(
+            "an attention map of attlas", type(one).__name__, "observe with attlas.observe"
+        )
+    token_mask = None if one.token_mask is None else one.token_mask[:, :num_keys]
     return replace(
         one,
         query=one.query[:, :, :queries],
-        keys=one.keys[:, :, :slots],
-        real=None if real is None or bool(real.all()) else real,
-        bias=None if one.bias is None else _part(one.bias, queries, slots),
+        keys=one.keys[:, :, :num_keys],
+        token_mask=None if token_mask is None or bool(token_mask.all()) else token_mask,
+        bias=None if one.bias is None else _part(one.bias, queries, num_keys),
     )
 
 
 def _part(
-    mask: Shaped[Tensor, "#batch #heads #queries #slots"], queries: int, slots: int
+    mask: Shaped[Tensor, "#batch #heads #queries #keys"], queries: int, num_keys: int
 ) -> Shaped[Tensor, "#batch #heads #own_queries #own_slots"]:
     mask = mask[:, :, :queries] if mask.shape[2] > 1 else mask
-    return mask[..., :slots] if mask.shape[3] > 1 else mask
+    return mask[..., :num_keys] if mask.shape[3] > 1 else mask
 
 
 # What the numbers of a run depend on, beside the texts.
 
 
-def run_facts(run: Run, which: str, model: Any, vocabularies: Any, device: str) -> dict[str, str]:
+def run_facts(
+    run: Run, checkpoint: str, model: Any, vocabularies: Any, device: str
+) -> dict[str, str]:
     """Its checkpoint by name and checksum, its settings and vocabularies by checksum.
 
     A run that was moved has the same.
     """
     return {
         "model": type(model).__name__,
-        "checkpoint": of_checkpoint(run, which, model, vocabularies),
-        "settings": of_settings(run),
-        "vocabularies": of_vocabularies(vocabularies),
+        "checkpoint": checkpoint_digest(run, checkpoint, model, vocabularies),
+        "settings": settings_digest(run),
+        "vocabularies": vocabularies_digest(vocabularies),
         "device": device,
     }
 
@@ -79,13 +90,13 @@ def run_facts(run: Run, which: str, model: Any, vocabularies: Any, device: str) 
 
 
 @dataclass(frozen=True, slots=True)
-class Text:
+class CorpusText:
     """line: where it stands in the corpus, from 1.
 
     source: the ids that are read, special ones included. asked: the ids that a decoder has read
     when it asks; wanted: the id that each of these queries is about to write; None = not known yet.
     unread: how many tokens are left out because the model has no positions for them, or because
-    decoding.longest_source cuts them off. finished:
+    decoding.max_source_length cuts them off. finished:
     whether what was written has an end. types: of each source token the part that it is of, where
     the model tells several apart (`token_type_ids`); None = it does not.
     """
@@ -109,20 +120,20 @@ Fact = str | int | float | bool
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class MapRecord:
     """Where a model looked in one text, in one call of one layer.
 
     call: which one of this text, from 0; a module that a model shares among its layers is called
-    several times. relation: whether queries look at themselves or at another source. reading: of
-    this text alone, (1, heads, queries, slots). ids: of its queries; None where they are no tokens.
+    several times. kind: whether queries look at themselves or at another source. attention_map: of
+    this text alone, (1, heads, queries, keys). ids: of its queries; None where they are no tokens.
     special: the slots whose tokens stand for no text.
     """
 
-    text: Text
+    text: CorpusText
     layer: str
     call: int
-    relation: Literal["self", "cross"]
-    reading: Reading
+    kind: Literal["self", "cross"]
+    attention_map: AttentionMap
     ids: tuple[int, ...] | None
     special: tuple[int, ...] = ()
 
@@ -140,7 +151,7 @@ class Reader(ABC):
     facts: Mapping[str, Fact]
 
     @abstractmethod
-    def read(self, line: int, text: str, target: str | None = None) -> Text | None:
+    def read(self, line: int, text: str, target: str | None = None) -> CorpusText | None:
         """A line of the corpus, and what stands beside it as its target; None where there is
         nothing in one of them.
 
@@ -148,32 +159,34 @@ class Reader(ABC):
         """
 
     @abstractmethod
-    def named(self, look: Look) -> tuple[str, ...]:
+    def named(self, record: MapRecord) -> tuple[str, ...]:
         """The tokens of the queries, as a person reads them."""
 
     @abstractmethod
-    def completed(self, texts: Sequence[Text]) -> Sequence[Text]:
+    def completed(self, texts: Sequence[CorpusText]) -> Sequence[CorpusText]:
         """The same texts, with what the model itself writes where no target was given: one batch.
 
         Such a text may be longer than its source, and than the batch was made for.
         """
 
     @abstractmethod
-    def _run(self, texts: Sequence[Text]) -> None:
+    def _run(self, texts: Sequence[CorpusText]) -> None:
         """One pass of the model over a batch."""
 
     @abstractmethod
     def _between(self, layer: str, trace: Trace) -> tuple[Side, Side]:
         """The sides of the queries and of the slots of a layer."""
 
-    def _looking(self, texts: Sequence[Text]) -> tuple[str, ...]:
+    def _looking(self, texts: Sequence[CorpusText]) -> tuple[str, ...]:
         """The paths of all layers that look while a batch is read."""
         with observe(self.model) as trace:
             self._run(texts)
         return trace.layers
 
     @torch.no_grad()
-    def looks(self, texts: Sequence[Text], layers: Sequence[str] | None = None) -> Iterator[Look]:
+    def map_records(
+        self, texts: Sequence[CorpusText], layers: Sequence[str] | None = None
+    ) -> Iterator[MapRecord]:
         """Read a batch once, and say where the model looked: layer by layer, text by text.
 
         What is not yet `completed` is, before. layers: paths of the layers, or patterns such as
@@ -187,46 +200,50 @@ class Reader(ABC):
             raise AttlasError(
                 f"layers of {type(self.model).__name__} that look",
                 f"{unmatched}, of which it has none",
-                f"choose from: {listed(self._looking(texts))}",
+                f"choose from: {join_names(self._looking(texts))}",
             )
         with observe(self.model, layers=layers) as trace:
             self._run(texts)
         for layer in trace.layers:
             sides = self._between(layer, trace)
-            relation: Literal["self", "cross"] = "self" if sides[0] == sides[1] else "cross"
+            kind: Literal["self", "cross"] = "self" if sides[0] == sides[1] else "cross"
             lengths = [[_length(text, side) for text in texts] for side in sides]
-            for call, reading in enumerate(trace.calls(layer)):
+            for call, attention_map in enumerate(trace.calls(layer)):
                 wanted = len(texts), max(lengths[0]), max(lengths[1])
-                batch, _, queries, slots = reading.shape
-                if (batch, queries, slots) != wanted:
-                    raise _unfit(layer, wanted, (batch, queries, slots))
+                batch, _, queries, num_keys = attention_map.shape
+                if (batch, queries, num_keys) != wanted:
+                    raise _unsupported(layer, wanted, (batch, queries, num_keys))
                 for row, text in enumerate(texts):
                     own = lengths[0][row], lengths[1][row]
-                    beside = relation == "cross" and sides[0] != "text"  # which stands nowhere
-                    alone = cut(reading, row, *own, across=beside)
+                    with_cross_position = (
+                        kind == "cross" and sides[0] != "text"
+                    )  # which stands nowhere
+                    alone = cut(attention_map, row, *own, cross_attention=with_cross_position)
                     ids, special = _ids(text, sides[0]), self._special(text, sides[1])
-                    yield Look(text, layer, call, relation, alone, ids, special)
+                    yield MapRecord(text, layer, call, kind, alone, ids, special)
 
-    def _special(self, text: Text, side: Side) -> tuple[int, ...]:
+    def _special(self, text: CorpusText, side: Side) -> tuple[int, ...]:
         read = enumerate(_read(text, side))
         return tuple(place for place, id_ in read if id_ in self.special)
 
 
-def _read(text: Text, side: Side) -> tuple[int, ...]:
+def _read(text: CorpusText, side: Side) -> tuple[int, ...]:
     """The ids that have been read on a side."""
     return text.source if side == "source" else text.asked or ()
 
 
-def _length(text: Text, side: Side) -> int:
+def _length(text: CorpusText, side: Side) -> int:
     return 1 if side == "text" else len(_read(text, side))
 
 
-def _ids(text: Text, side: Side) -> tuple[int, ...] | None:
+def _ids(text: CorpusText, side: Side) -> tuple[int, ...] | None:
     """The ids that name the queries: in a decoder those that it is about to write."""
     return {"source": text.source, "target": text.wanted, "text": None}[side]
 
 
-def _unfit(layer: str, wanted: tuple[int, int, int], came: tuple[int, int, int]) -> AttlasError:
+def _unsupported(
+    layer: str, wanted: tuple[int, int, int], came: tuple[int, int, int]
+) -> AttlasError:
     told = [" × ".join(map(str, shape)) for shape in (wanted, came)]
     return AttlasError(
         f"layers that look from token to token, {told[0]} texts, queries and slots",
@@ -244,40 +261,40 @@ class ClassifierReader(Reader):
     The query of an attentive pooling is no token, but the whole text: one query a text.
     """
 
-    def __init__(self, run: Run, *, which: str = BEST, device: str = "cpu") -> None:
-        self._classifier = TextClassifier(run, which=which, device=device)
+    def __init__(self, run: Run, *, checkpoint: str = BEST, device: str = "cpu") -> None:
+        self._classifier = TextClassifier(run, checkpoint=checkpoint, device=device)
         self.model = self._classifier.model
         self.special = {END}
         self.facts = run_facts(
             run,
-            which,
+            checkpoint,
             self.model,
             self._classifier.vocabularies,
             self._classifier.device.type,
         )
 
-    def read(self, line: int, text: str, target: str | None = None) -> Text | None:
+    def read(self, line: int, text: str, target: str | None = None) -> CorpusText | None:
         if target is not None:
             raise AttlasError("a text alone", "a target beside it", "a classifier writes no text")
         if not (words := as_one_line(text)):
             return None
         whole = self._classifier.vocabularies.text.encode(words)
-        longest = self.model.longest
+        longest = self.model.max_positions
         ids = whole if longest is None else whole[: longest - 1]
-        return Text(line, (*ids, END), unread=len(whole) - len(ids))
+        return CorpusText(line, (*ids, END), unread=len(whole) - len(ids))
 
-    def named(self, look: Look) -> tuple[str, ...]:
-        if look.ids is None:
+    def named(self, record: MapRecord) -> tuple[str, ...]:
+        if record.ids is None:
             return ("text",)
-        return tuple(self._classifier.vocabularies.text.pieces(look.ids))
+        return tuple(self._classifier.vocabularies.text.pieces(record.ids))
 
-    def completed(self, texts: Sequence[Text]) -> Sequence[Text]:
+    def completed(self, texts: Sequence[CorpusText]) -> Sequence[CorpusText]:
         return texts
 
-    def _run(self, texts: Sequence[Text]) -> None:
-        source, real = padded([text.source for text in texts])
+    def _run(self, texts: Sequence[CorpusText]) -> None:
+        source, token_mask = padded([text.source for text in texts])
         device = self._classifier.device
-        self.model(source.to(device), real.to(device))
+        self.model(source.to(device), token_mask.to(device))
 
     def _between(self, layer: str, trace: Trace) -> tuple[Side, Side]:
         return ("text" if layer.startswith("pooling") else "source"), "source"
@@ -298,49 +315,51 @@ class TranslatorReader(Reader):
     y_t, END included (teacher forcing).
 
     search: how to translate where a text comes without its target. A text is cut as a translation
-    is: to `longest_source` and to learned positions.
+    is: to `max_source_length` and to learned positions.
     Errors: `AttlasError` for a run without attention, and as `Run.model`.
     """
 
     def __init__(
-        self, run: Run, search: DecodingConfig, *, which: str = BEST, device: str = "cpu"
+        self, run: Run, search: DecodingConfig, *, checkpoint: str = BEST, device: str = "cpu"
     ) -> None:
-        self._translator = Translator(run, search, which=which, device=device)
+        self._translator = Translator(run, search, checkpoint=checkpoint, device=device)
         self.model = self._translator.model
         self.special = {BEGIN, END}
-        if not taps(self.model):
+        if not attention_hooks(self.model):
             raise AttlasError(
                 "a model with attention",
                 f"the run at {run.path}, which has none",
                 "name another run, or train one with model.attention",
             )
         vocabularies = self._translator.vocabularies
-        self.facts = run_facts(run, which, self.model, vocabularies, self._translator.device.type)
-        longest = self.model.longest
-        limits = [search.longest_source or None, longest and longest - 1]
+        self.facts = run_facts(
+            run, checkpoint, self.model, vocabularies, self._translator.device.type
+        )
+        longest = self.model.max_positions
+        limits = [search.max_source_length or None, longest and longest - 1]
         self._longest = min((limit for limit in limits if limit is not None), default=None)
 
-    def read(self, line: int, text: str, target: str | None = None) -> Text | None:
+    def read(self, line: int, text: str, target: str | None = None) -> CorpusText | None:
         if not text.strip() or (target is not None and not target.strip()):
             return None
         vocabularies = self._translator.vocabularies
         whole = vocabularies.source.encode(text)
         ids = whole[: self._longest]
-        read = Text(line, (*ids, END), unread=len(whole) - len(ids))
+        read = CorpusText(line, (*ids, END), unread=len(whole) - len(ids))
         if target is None:
             return read
         right = (*vocabularies.target.encode(target), END)
-        wanted = right[: self.model.longest]
+        wanted = right[: self.model.max_positions]
         lost = len(right) - len(wanted)
         return replace(_written(read, wanted), unread=read.unread + lost)
 
-    def named(self, look: Look) -> tuple[str, ...]:
+    def named(self, record: MapRecord) -> tuple[str, ...]:
         vocabularies = self._translator.vocabularies
-        of_source = self.model.between(look.layer) == "source"
+        of_source = self.model.attention_kind(record.layer) == "source"
         side = vocabularies.source if of_source else vocabularies.target
-        return tuple(side.pieces(look.ids or ()))
+        return tuple(side.pieces(record.ids or ()))
 
-    def completed(self, texts: Sequence[Text]) -> Sequence[Text]:
+    def completed(self, texts: Sequence[CorpusText]) -> Sequence[CorpusText]:
         alone = [text for text in texts if text.asked is None]
         if not alone:
             return texts
@@ -355,18 +374,18 @@ class TranslatorReader(Reader):
             completed.append(text)
         return completed
 
-    def _run(self, texts: Sequence[Text]) -> None:
+    def _run(self, texts: Sequence[CorpusText]) -> None:
         device = self._translator.device
-        source, real = padded([text.source for text in texts])
+        source, token_mask = padded([text.source for text in texts])
         asked, _ = padded([text.asked or () for text in texts])
-        state = self.model.encode(source.to(device), real.to(device))
-        self.model.features(asked.to(device), state)
+        state = self.model.encode(source.to(device), token_mask.to(device))
+        self.model.decode(asked.to(device), state)
 
     def _between(self, layer: str, trace: Trace) -> tuple[Side, Side]:
-        return _SIDES[self.model.between(layer)]
+        return _SIDES[self.model.attention_kind(layer)]
 
 
-def _written(text: Text, wanted: Sequence[int]) -> Text:
+def _written(text: CorpusText, wanted: Sequence[int]) -> CorpusText:
     return replace(text, asked=(BEGIN, *wanted[:-1]), wanted=tuple(wanted))
 
 
@@ -374,14 +393,14 @@ def _written(text: Text, wanted: Sequence[int]) -> Text:
 
 
 @dataclass(frozen=True, slots=True)
-class Window:
+class TextWindow:
     """Lines of a corpus in a row; `lines` counts those without a text too."""
 
     lines: int
-    texts: tuple[Text, ...]
+    texts: tuple[CorpusText, ...]
 
 
-def batches_of(texts: Sequence[Text], tokens: int) -> list[list[Text]]:
+def batches_of(texts: Sequence[CorpusText], tokens: int) -> list[list[CorpusText]]:
     """These by length, at most `tokens` padded ones together; a longer text is alone.
 
     The length is that of the longer side, as far as it is known.
@@ -390,21 +409,23 @@ def batches_of(texts: Sequence[Text], tokens: int) -> list[list[Text]]:
     return [[texts[place] for place in places] for places in batches_by_length(widths, tokens)]
 
 
-def windows_of(texts: Iterable[Text | None], *, lines: int, tokens: int) -> Iterator[Window]:
+def windows_of(
+    texts: Iterable[CorpusText | None], *, lines: int, tokens: int
+) -> Iterator[TextWindow]:
     """Cut so that none has more lines, nor more tokens unless one text has.
 
     Where a window ends depends on what is in it alone, so that who goes on after one of them finds
     the same as who has never stopped. texts: one for each line, None = nothing in it.
     """
-    found: list[Text] = []
+    found: list[CorpusText] = []
     read = counted = 0
     for text in texts:
         width = 0 if text is None else text.width
         if read == lines or (found and counted + width > tokens):
-            yield Window(read, tuple(found))
+            yield TextWindow(read, tuple(found))
             found, read, counted = [], 0, 0
         read, counted = read + 1, counted + width
         if text is not None:
             found.append(text)
     if read:
-        yield Window(read, tuple(found))
+        yield TextWindow(read, tuple(found))

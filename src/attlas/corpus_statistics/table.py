@@ -10,7 +10,7 @@ from jaxtyping import Float
 from numpy.typing import NDArray
 from torch import Tensor
 
-from attlas.corpus_statistics.readers import Look
+from attlas.corpus_statistics.readers import MapRecord
 from attlas.recording.maps.statistics import PLACED
 
 # The columns of the tables of statistics.
@@ -18,19 +18,30 @@ from attlas.recording.maps.statistics import PLACED
 
 Kind = Literal["whole", "number", "flag", "text"]
 
+FORMAT = 2
+"""The version of the names of the columns, in the facts that come with a table."""
+
 NUMBERS = (
-    *("entropy", "evenness", "effective", "visible", "peak", "distance", "above"),
-    *("on_first", "on_last", "on_itself", "on_previous", "on_next"),
+    *(
+        "entropy",
+        "normalized_entropy",
+        "effective_keys",
+        "num_visible",
+        "max_weight",
+        "distance",
+        "count_above",
+    ),
+    *("first_weight", "last_weight", "self_weight", "previous_weight", "next_weight"),
 )
-"""The statistics of a query that have columns: formulas and units are those of `Reading`."""
+"""The statistics of a query that have columns: formulas and units are those of `AttentionMap`."""
 
 RECEIVED = "received"
 """A slot's share of all attention, max_j Σ_i w_ij / Σ_ij w_ij; of a token, that of its own slot."""
 
-ON_SPECIAL = "on_special"
+ON_SPECIAL = "special_weight"
 """Σ_{j special} w_ij, of the slots whose tokens stand for no text, such as [CLS] and [SEP]."""
 
-ALSO = (ON_SPECIAL, "concentration")
+ALSO = (ON_SPECIAL, "gini")
 """What costs another pass over the map, or sorts its rows: has a column where it is asked for."""
 
 
@@ -47,7 +58,7 @@ _PLACE = (
     Column("layer", "text"),
     Column("call", "whole"),
     Column("head", "whole"),
-    Column("relation", "text"),
+    Column("kind", "text"),
     Column("causal", "flag"),
     Column("queries", "whole"),
     Column("slots", "whole"),
@@ -75,7 +86,7 @@ TOKEN_COLUMNS = columns_of(by_token=True)
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """What the rows of a table are made of; its readings are let go.
+    """What the rows of a table are made of; its attention maps are let go.
 
     queries, slots: how many of them are tokens of this text. of_heads: a number for each head.
     of_queries: (heads, queries) of each statistic; None where nobody asked for single queries.
@@ -87,71 +98,72 @@ class Measured:
     finished: bool
     layer: str
     call: int
-    relation: str
+    kind: str
     causal: bool | None
     queries: int
-    slots: int
+    num_keys: int
     of_heads: Mapping[str, NDArray[np.float64]]
     of_queries: Mapping[str, NDArray[np.float32]] | None = None
     tokens: tuple[str, ...] = ()
     argmax: NDArray[np.int64] | None = None
 
 
-def measured(
-    look: Look,
+def measure_map(
+    record: MapRecord,
     threshold: float,
     tokens: tuple[str, ...] | None = None,
     also: Collection[str] = (),
 ) -> Measured:
-    """The statistics of a look, from one pass over blocks of its rows; `on_special` takes another.
+    """The statistics of a look, from one pass over blocks of its rows; `special_weight` takes
+    another.
 
     Of a head the mean over the queries of each statistic, a query that sees nothing with its 0; of
     `received` its greatest share. tokens: names of the queries, where each of them is to have
     numbers too. In self-attention the `received` of a query is the share of the slot at its place;
     else it is NaN, as is what depends on places of queries that nobody knows. threshold: of
-    `above`. also: further ones, of `ALSO`.
+    `count_above`. also: further ones, of `ALSO`.
     """
-    reading, text = look.reading, look.text
-    _, heads, queries, slots = reading.shape
+    attention_map, text = record.attention_map, record.text
+    _, heads, queries, num_keys = attention_map.shape
     plain = (*NUMBERS, *(name for name in also if name != ON_SPECIAL), RECEIVED)
     asked = plain if tokens is None else (*plain, "argmax")
-    unplaced = PLACED if reading.position is None else ()
-    known = [name for name in asked if name not in unplaced]
-    summary = reading.summary(*known, threshold=threshold)
+    without_position = PLACED if attention_map.position is None else ()
+    known = [name for name in asked if name not in without_position]
+    summary = attention_map.summary(*known, threshold=threshold)
     numbers = {name: getattr(summary, name)[0].cpu() for name in known}
-    numbers |= {name: torch.full((heads, queries), torch.nan) for name in unplaced}
+    numbers |= {name: torch.full((heads, queries), torch.nan) for name in without_position}
     if ON_SPECIAL in also:
-        numbers[ON_SPECIAL] = _on_special(look)
+        numbers[ON_SPECIAL] = _special_weight(record)
     sums = numbers.pop(RECEIVED).double()
     shares = sums / sums.sum(-1, keepdim=True).clamp(min=np.finfo(np.float64).tiny)
     names = (*NUMBERS, *also)
     of_heads = {name: numbers[name].double().mean(-1).numpy() for name in names}
     of_heads[RECEIVED] = shares.amax(-1).numpy()
-    across = look.relation == "cross"
+    cross_attention = record.kind == "cross"
     place = (
-        *(text.line, text.unread, text.finished, look.layer, look.call, look.relation),
-        *(False if across else reading.causal, queries, slots),
+        *(text.line, text.unread, text.finished, record.layer, record.call, record.kind),
+        *(False if cross_attention else attention_map.causal, queries, num_keys),
     )
     if tokens is None:
         return Measured(*place, of_heads)
     of_queries = {name: numbers[name].float().numpy() for name in names}
     own = np.full((heads, queries), np.nan)
-    first = None if across else reading.position
-    if first is not None and first >= 0:
-        there = shares[:, first : first + queries].numpy()
+    query_offset = None if cross_attention else attention_map.position
+    if query_offset is not None and query_offset >= 0:
+        there = shares[:, query_offset : query_offset + queries].numpy()
         own[:, : there.shape[1]] = there
     of_queries[RECEIVED] = own.astype(np.float32)
     return Measured(*place, of_heads, of_queries, tokens, numbers["argmax"].numpy())
 
 
-def _on_special(look: Look) -> Float[Tensor, "heads queries"]:
+def _special_weight(record: MapRecord) -> Float[Tensor, "heads queries"]:
     """Σ_{j special} w_ij."""
-    _, heads, queries, slots = look.reading.shape
-    if not look.special:
+    _, heads, queries, num_keys = record.attention_map.shape
+    if not record.special:
         return torch.zeros(heads, queries)
-    groups = torch.full((slots,), -1)
-    groups[list(look.special)] = 0
-    return look.reading.mass(groups)[0, ..., 0].cpu()
+    groups = torch.full((num_keys,), -1)
+    groups[list(record.special)] = 0
+    return record.attention_map.mass(groups)[0, ..., 0].cpu()
 
 
 # Rows of a table, column by column, a bounded number of them at a time.
@@ -186,10 +198,10 @@ def frames(
                 "layer": one.layer,
                 "call": one.call,
                 "head": head,
-                "relation": one.relation,
+                "kind": one.kind,
                 "causal": one.causal,
                 "queries": one.queries,
-                "slots": one.slots,
+                "slots": one.num_keys,
                 "unread": one.unread,
                 "finished": one.finished,
             }

@@ -55,7 +55,7 @@ from attlas.data.vocabularies import (
     VocabularyConfig,
     build_vocabularies,
     build_vocabulary,
-    labels_told,
+    describe_labels,
     load_vocabulary,
 )
 from attlas.data.vocabulary import BEGIN, END, PAD, UNKNOWN, Characters, Vocabulary, Words
@@ -106,11 +106,11 @@ __all__ = [
     "build_vocabularies",
     "build_vocabulary",
     "corpus_of",
+    "describe_labels",
     "encode_corpus",
     "encode_labelled",
     "labelled_batch",
     "labelled_corpus_of",
-    "labels_told",
     "load_splits",
     "load_vocabulary",
     "padded",

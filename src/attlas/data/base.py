@@ -9,7 +9,7 @@ from typing import Literal, TypeVar
 
 from pydantic import BeforeValidator
 
-from attlas._text import amount
+from attlas._text import count_noun
 from attlas.config import Config
 from attlas.data.corpus import Corpus, FilterReport, SplitName, Splits
 from attlas.data.labelled import LabelledCorpus
@@ -41,7 +41,7 @@ def check_choice(size: int | float, valid: object, example: Literal["pair", "tex
         )
 
 
-def held_back(corpus: C, size: int | float, seed: int) -> tuple[C, C]:
+def split_validation(corpus: C, size: int | float, seed: int) -> tuple[C, C]:
     """What is left, and the part held back: `size` texts or pairs, or that share of them.
 
     Texts (of pairs: the sources) come in the order of the SHA-256 of (seed, text), so that the
@@ -55,7 +55,7 @@ def held_back(corpus: C, size: int | float, seed: int) -> tuple[C, C]:
     wanted = size if isinstance(size, int) else max(1, round(size * len(corpus)))
     if wanted >= len(corpus):
         raise AttlasError(
-            f"fewer than the {amount(len(corpus), example)} of {corpus.name} to hold back",
+            f"fewer than the {count_noun(len(corpus), example)} of {corpus.name} to hold back",
             f"data.held_back = {size}",
             "lower it",
         )
@@ -78,10 +78,10 @@ def held_back(corpus: C, size: int | float, seed: int) -> tuple[C, C]:
     if not chosen:
         raise AttlasError(
             f"different {read}s in {corpus.name}, of which some can be held back",
-            f"{amount(len(groups), read)}, all of them needed to train on",
+            f"{count_noun(len(groups), read)}, all of them needed to train on",
             "check the data, or name a file in data.valid",
         )
-    told: list[str] = [f"{amount(len(chosen), example)} held back", *_copies(corpus, groups)]
+    told: list[str] = [f"{count_noun(len(chosen), example)} held back", *_copies(corpus, groups)]
     remaining = replace(corpus.report, remarks=(*corpus.report.remarks, *told))
     taken = FilterReport(corpus.name, len(corpus), len(chosen), example=example)
     return (
@@ -101,7 +101,7 @@ def overlap_told(train: C, valid: C) -> C:
     if not again:
         return valid
     read, _ = _SIDES[valid.report.example]
-    return valid.remarked(f"{amount(again, read)} of it in the training data as well")
+    return valid.remarked(f"{count_noun(again, read)} of it in the training data as well")
 
 
 def _copies(corpus: Corpus | LabelledCorpus, groups: dict[str, list[int]]) -> list[str]:
@@ -112,8 +112,8 @@ def _copies(corpus: Corpus | LabelledCorpus, groups: dict[str, list[int]]) -> li
     read, answers = _SIDES[corpus.report.example]
     targets = corpus.targets
     split = sum(len({targets[place] for place in places}) > 1 for places in groups.values())
-    told = [f"{amount(copies, 'repetition')} of a {read}, held back or trained on with it"]
-    return told + ([f"{amount(split, read)} with several {answers}"] if split else [])
+    told = [f"{count_noun(copies, 'repetition')} of a {read}, held back or trained on with it"]
+    return told + ([f"{count_noun(split, read)} with several {answers}"] if split else [])
 
 
 def _words(text: str) -> str:

@@ -22,17 +22,17 @@ from attlas.errors import AttlasError
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Padded token ids of some sentence pairs; real: True = a token, False = padding.
+    """Padded token ids of some sentence pairs; token_mask: True = a token, False = padding.
 
     A source ends with the end-of-sentence token; a target begins with the beginning-of-sentence
     token and ends with the end-of-sentence token, unless it was cut. `indices` are the pairs'
     places in the corpus.
     """
 
-    source: Int[Tensor, "batch slots"]
-    source_real: Bool[Tensor, "batch slots"]
+    source: Int[Tensor, "batch length"]
+    source_mask: Bool[Tensor, "batch length"]
     target: Int[Tensor, "batch queries_and_one"]
-    target_real: Bool[Tensor, "batch queries_and_one"]
+    target_mask: Bool[Tensor, "batch queries_and_one"]
     indices: tuple[int, ...]
 
     @property
@@ -46,22 +46,22 @@ class Batch:
         return self.target[:, 1:]
 
     @property
-    def wanted_real(self) -> Bool[Tensor, "batch queries"]:
+    def wanted_mask(self) -> Bool[Tensor, "batch queries"]:
         """Which of the wanted positions hold a token."""
-        return self.target_real[:, 1:]
+        return self.target_mask[:, 1:]
 
     @property
     def tokens(self) -> int:
         """How many real target tokens are predicted."""
-        return int(self.wanted_real.sum())
+        return int(self.wanted_mask.sum())
 
     def twice(self) -> "Batch":
         """All rows, and all of them again."""
         return type(self)(
             self.source.repeat(2, 1),
-            self.source_real.repeat(2, 1),
+            self.source_mask.repeat(2, 1),
             self.target.repeat(2, 1),
-            self.target_real.repeat(2, 1),
+            self.target_mask.repeat(2, 1),
             self.indices * 2,
         )
 
@@ -69,9 +69,9 @@ class Batch:
         """The same batch on another device."""
         return type(self)(
             self.source.to(device),
-            self.source_real.to(device),
+            self.source_mask.to(device),
             self.target.to(device),
-            self.target_real.to(device),
+            self.target_mask.to(device),
             self.indices,
         )
 
@@ -113,13 +113,19 @@ def sample_corpus(
     """
     return EncodedCorpus(
         corpus.name,
-        sampled(vocabularies.source, corpus.sources, sampling, f"{seed} {epoch} source"),
-        sampled(vocabularies.target, corpus.targets, sampling, f"{seed} {epoch} target"),
+        sample_segmentations(
+            vocabularies.source, corpus.sources, sampling, f"{seed} {epoch} source"
+        ),
+        sample_segmentations(
+            vocabularies.target, corpus.targets, sampling, f"{seed} {epoch} target"
+        ),
         corpus.lines,
     )
 
 
-def sampled(vocabulary: Vocabulary, texts: Iterable[str], sampling: float, seed: str) -> Ragged:
+def sample_segmentations(
+    vocabulary: Vocabulary, texts: Iterable[str], sampling: float, seed: str
+) -> Ragged:
     """The texts in segmentations drawn by chance; see `sample_corpus`."""
     if not isinstance(vocabulary, Subwords):
         raise AttlasError(
@@ -146,9 +152,9 @@ class Batches(Bucketed[Batch]):
         most = self.config.max_length
         sources = [[*self.encoded.source[i][:most].tolist(), END] for i in indices]
         targets = [self._target(self.encoded.target[i].tolist()) for i in indices]
-        source, source_real = padded(sources)
-        target, target_real = padded(targets)
-        return Batch(source, source_real, target, target_real, tuple(indices))
+        source, source_mask = padded(sources)
+        target, target_mask = padded(targets)
+        return Batch(source, source_mask, target, target_mask, tuple(indices))
 
     def _target(self, ids: list[int]) -> list[int]:
         most = self.config.max_length
@@ -183,13 +189,13 @@ def batches_by_length(
 
 def padded(
     rows: Sequence[Sequence[int]],
-) -> tuple[Int[Tensor, "batch slots"], Bool[Tensor, "batch slots"]]:
+) -> tuple[Int[Tensor, "batch length"], Bool[Tensor, "batch length"]]:
     """The rows side by side, short ones filled with `PAD`, and which slots are real."""
     lengths = torch.tensor([len(row) for row in rows])
-    real = torch.arange(int(lengths.max()) if rows else 0) < lengths[:, None]
-    ids = torch.full(real.shape, PAD)
-    ids[real] = torch.tensor([id_ for row in rows for id_ in row], dtype=torch.int64)
-    return ids, real
+    token_mask = torch.arange(int(lengths.max()) if rows else 0) < lengths[:, None]
+    ids = torch.full(token_mask.shape, PAD)
+    ids[token_mask] = torch.tensor([id_ for row in rows for id_ in row], dtype=torch.int64)
+    return ids, token_mask
 
 
 # Labelled texts as numbers, in batches.
@@ -197,14 +203,14 @@ def padded(
 
 @dataclass(frozen=True, slots=True)
 class LabelledBatch:
-    """Padded token ids of some texts, each ending with the end token; real: True = a token.
+    """Padded token ids of some texts, each ending with the end token; token_mask: True = a token.
 
     labels: the number of each text's label. `indices` are the texts' places in the corpus.
     class_weights: how much a text of each label counts; None = all alike.
     """
 
-    source: Int[Tensor, "batch slots"]
-    source_real: Bool[Tensor, "batch slots"]
+    source: Int[Tensor, "batch length"]
+    source_mask: Bool[Tensor, "batch length"]
     labels: Int[Tensor, " batch"]
     indices: tuple[int, ...]
     class_weights: Float[Tensor, " classes"] | None = None
@@ -225,7 +231,7 @@ class LabelledBatch:
         """The same batch on another device."""
         return type(self)(
             self.source.to(device),
-            self.source_real.to(device),
+            self.source_mask.to(device),
             self.labels.to(device),
             self.indices,
             None if self.class_weights is None else self.class_weights.to(device),
@@ -263,7 +269,9 @@ def sample_labelled(
     epoch: int,
 ) -> EncodedTexts:
     """Each text in a segmentation drawn for this epoch, as `sample_corpus` does for pairs."""
-    source = sampled(vocabularies.text, corpus.texts, sampling, f"{seed} {epoch} source")
+    source = sample_segmentations(
+        vocabularies.text, corpus.texts, sampling, f"{seed} {epoch} source"
+    )
     return EncodedTexts(corpus.name, source, tuple(vocabularies.labels.ids(corpus)), corpus.places)
 
 
@@ -295,6 +303,6 @@ def labelled_batch(
     class_weights: Float[Tensor, " classes"] | None = None,
 ) -> LabelledBatch:
     """These texts + END, padded to the longest; of each at most so many tokens, None: all."""
-    source, real = padded([[*encoded.source[i][:most].tolist(), END] for i in indices])
+    source, token_mask = padded([[*encoded.source[i][:most].tolist(), END] for i in indices])
     labels = torch.tensor([encoded.labels[i] for i in indices], dtype=torch.int64)
-    return LabelledBatch(source, real, labels, tuple(indices), class_weights)
+    return LabelledBatch(source, token_mask, labels, tuple(indices), class_weights)

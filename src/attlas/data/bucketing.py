@@ -12,7 +12,7 @@ from jaxtyping import Int
 from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
-from attlas._text import amount
+from attlas._text import count_noun
 from attlas.config import Config
 from attlas.data.corpus import FilterReport, Place, by_reason
 from attlas.errors import AttlasError
@@ -23,14 +23,14 @@ B = TypeVar("B")
 class BatchingConfig(Config):
     """How examples (sentence pairs, or labelled texts) are put together.
 
-    No side of a batch takes more than `tokens` slots, padding, BEGIN and END included, and a batch
-    has at most `rows` examples. One with a side of more than `max_length` tokens is left out
+    No side of a batch takes more than `max_tokens` slots, padding, BEGIN and END included, and a
+    batch has at most `rows` examples. One with a side of more than `max_length` tokens is left out
     ("skip") or loses what is beyond ("cut"; a target then has no end), and is reported either way.
-    With training.consistency every batch is read twice in one pass: `tokens` counts it once, and
-    the pass goes over twice as many.
+    With training.rdrop_alpha every batch is read twice in one pass: `max_tokens` counts it once,
+    and the pass goes over twice as many.
     """
 
-    tokens: int = Field(default=4096, ge=3)
+    max_tokens: int = Field(default=4096, ge=3)
     rows: int | None = Field(default=None, ge=1)
     max_length: int = Field(default=256, ge=1)
     overlong: Literal["skip", "cut"] = "skip"
@@ -43,13 +43,14 @@ class BatchingConfig(Config):
 
     def check_room(self) -> None:
         """`AttlasError` where the longest example does not fit into a batch."""
-        if self.max_length + 2 > self.tokens:  # + BEGIN and END
+        if self.max_length + 2 > self.max_tokens:  # + BEGIN and END
             said = "max_length" in self.model_fields_set
             raise AttlasError(
-                f"batching.max_length of {self.tokens - 2} or less, so that a pair with its begin "
-                f"and end fits into tokens = {self.tokens}",
+                f"batching.max_length of {self.max_tokens - 2} or less, so that a pair with its "
+                "begin "
+                f"and end fits into max_tokens = {self.max_tokens}",
                 f"{self.max_length}" if said else f"{self.max_length}, which it is when left out",
-                "lower batching.max_length, or raise batching.tokens",
+                "lower batching.max_length, or raise batching.max_tokens",
             )
 
 
@@ -82,9 +83,9 @@ class Bucketed(ABC, Generic[B]):
         self._indices = np.flatnonzero(usable)
         self.report = self._reported(name, lines, np.flatnonzero(overlong))
         if not len(self._indices):
-            count = amount(len(lines), self.example)
+            count = count_noun(len(lines), self.example)
             raise AttlasError(
-                f"at least one {self.example} of at most {amount(most, 'token')} in {name}",
+                f"at least one {self.example} of at most {count_noun(most, 'token')} in {name}",
                 f"{count}, none so short" if len(lines) else f"no {self.example}s",
                 "raise batching.max_length, or check the data",
             )
@@ -101,7 +102,7 @@ class Bucketed(ABC, Generic[B]):
         keys = (*self._lengths, self._widths)
         order = shuffled[np.lexsort([key[shuffled] for key in keys])]
         batches = cut_by_budget(
-            order.tolist(), self._widths[order].tolist(), self.config.tokens, self.config.rows
+            order.tolist(), self._widths[order].tolist(), self.config.max_tokens, self.config.rows
         )
         return [batches[place] for place in chance.permutation(len(batches))]
 
@@ -113,7 +114,10 @@ class Bucketed(ABC, Generic[B]):
     def _reported(
         self, name: str, lines: Sequence[Place], overlong: NDArray[np.int64]
     ) -> FilterReport:
-        reason, cut = f"more than {amount(self.config.max_length, 'token')}", self.config.overlong
+        reason, cut = (
+            f"more than {count_noun(self.config.max_length, 'token')}",
+            self.config.overlong,
+        )
         found = by_reason((lines[i], reason) for i in overlong)
         if cut == "cut":
             return FilterReport(name, len(lines), len(lines), cut=found, example=self.example)

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from attlas.data.lines import shown, stream_lines
+from attlas.data.lines import shown_path, stream_lines
 from attlas.errors import AttlasError, quoted
 
 _COLUMNS = 10
@@ -59,7 +59,7 @@ def read_conllu(path: Path | str) -> Iterator[Sentence]:
     Errors: `AttlasError` with file and line for another number of columns, for numbers out of order
     or beyond the sentence, for a word without a head, and as `stream_lines`.
     """
-    name = shown(path)
+    name = shown_path(path)
     block: list[tuple[int, str]] = []
     for number, line in enumerate(stream_lines(path), 1):
         if line:

@@ -7,7 +7,7 @@ from typing import Literal, NamedTuple
 
 from pydantic import Field
 
-from attlas._text import amount
+from attlas._text import count_noun
 from attlas.config import Config
 from attlas.errors import AttlasError
 
@@ -127,13 +127,13 @@ class FilterReport:
         return self.read - self.kept
 
     def __str__(self) -> str:
-        parts = [f"{self.name}: {self.kept:,} of {amount(self.read, self.example)} kept"]
+        parts = [f"{self.name}: {self.kept:,} of {count_noun(self.read, self.example)} kept"]
         for done, faults in (("left out", self.left_out), ("cut", self.cut)):
             if faults:
                 parts.append(f"{done} {' and '.join(map(str, faults))}")
         if self.carriage_returns:
             parts.append(
-                f"{amount(self.carriage_returns, 'carriage return')} at line ends taken off"
+                f"{count_noun(self.carriage_returns, 'carriage return')} at line ends taken off"
             )
         return "; ".join([*parts, *self.remarks])
 

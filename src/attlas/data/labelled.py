@@ -11,15 +11,15 @@ from pathlib import Path
 from typing import Any
 
 from attlas._files import parse_json, stored_bytes
-from attlas._text import amount, as_one_line
+from attlas._text import as_one_line, count_noun
 from attlas.data.corpus import FilterReport, Labelled, OnFault, Place, by_reason
-from attlas.data.lines import LONGEST_LINE, read_lines, shown
+from attlas.data.lines import LONGEST_LINE, read_lines, shown_path
 from attlas.data.tables import (
     Quoting,
     TableFormat,
+    data_suffix,
     quoted_header,
     quotes_told,
-    suffix_of,
     table_rows,
 )
 from attlas.errors import AttlasError
@@ -44,10 +44,12 @@ def folder_entries(folder: Path) -> tuple[list[tuple[Place, Labelled]], tuple[st
         names = sorted(path.name for path in (folder / label).iterdir())
         texts = [name for name in names if name.endswith(_TEXT) and not name.startswith(".")]
         if label == _WITHOUT_LABEL:
-            remarks.append(f"{amount(len(texts), 'text')} in {label}, without a label, left out")
+            remarks.append(
+                f"{count_noun(len(texts), 'text')} in {label}, without a label, left out"
+            )
             continue
         if len(texts) < len(names):
-            others = amount(len(names) - len(texts), "file")
+            others = count_noun(len(names) - len(texts), "file")
             remarks.append(
                 f"{others} in {label} left out, hidden or with a name that does not end in {_TEXT}"
             )
@@ -203,9 +205,9 @@ def _entries(
     for number, row in rest:
         if len(row) != len(header):
             raise AttlasError(
-                f"{amount(len(header), 'field')} in every row of {name}, as in its header "
+                f"{count_noun(len(header), 'field')} in every row of {name}, as in its header "
                 f"(line {first})",
-                f"{amount(len(row), 'field')} in the row of line {number}",
+                f"{count_noun(len(row), 'field')} in the row of line {number}",
                 form.advice,
             )
         found.append((number, Labelled(row[text_at], row[label_at])))
@@ -266,7 +268,7 @@ def read_labelled_texts(
     Errors: `AttlasError` with file and line for everything that is not such an entry.
     """
     remarks: tuple[str, ...] = ()
-    suffix = suffix_of(path)
+    suffix = data_suffix(path)
     of_table = suffix in (".csv", ".tsv") or bool(separator or quoting)
     if Path(path).is_dir():
         entries, remarks = folder_entries(Path(path))
@@ -276,7 +278,7 @@ def read_labelled_texts(
     else:
         entries = json_entries(path, text, label, unlabelled)
     places = tuple(place for place, _ in entries)
-    return LabelledTexts(shown(path), tuple(entry for _, entry in entries), places, remarks)
+    return LabelledTexts(shown_path(path), tuple(entry for _, entry in entries), places, remarks)
 
 
 def read_labelled(
@@ -401,7 +403,7 @@ def labelled_corpus_of(found: LabelledTexts, unlabelled: OnFault = "error") -> L
     return LabelledCorpus(found.name, texts, labels, places, report)
 
 
-def alike(label: str) -> str:
+def label_key(label: str) -> str:
     """What labels have in common that differ in case, in width, or in how they are composed."""
     return unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", label).casefold())
 
@@ -411,7 +413,7 @@ def _alike_told(labels: Iterable[str]) -> tuple[str, ...]:
     counts = Counter(labels)
     groups: dict[str, list[str]] = defaultdict(list)
     for label in sorted(counts):
-        groups[alike(label)].append(label)
+        groups[label_key(label)].append(label)
     return tuple(
         "WARNING: the labels "
         + " and ".join(f"{_seen(label, group)} ({counts[label]:,})" for label in group)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, cast
 
-from attlas._text import amount
+from attlas._text import count_noun
 from attlas.errors import AttlasError
 
 STDIN = "-"
@@ -42,7 +42,7 @@ def coming_from(origin: str, setting: str) -> Iterator[None]:
         if not origin:
             raise
         advice = f"get it from {origin}, or name another with --set {setting}=…"
-        raise MissingFileError(error.wanted, error.came, advice) from None
+        raise MissingFileError(error.expected, error.got, advice) from None
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,8 +88,8 @@ def read_lines(path: Path | str) -> Lines:
         texts.append(text)
         returned += had_return
     if len(texts) == 1 and not returned and "\r" in texts[0]:  # one line feed, at the very end
-        raise _of_old_macs(shown(path), texts[0].count("\r"), "one line feed")
-    return Lines(shown(path), tuple(texts), returned)
+        raise _of_old_macs(shown_path(path), texts[0].count("\r"), "one line feed")
+    return Lines(shown_path(path), tuple(texts), returned)
 
 
 def stream_lines(path: Path | str, name: str | None = None) -> Iterator[str]:
@@ -100,7 +100,7 @@ def stream_lines(path: Path | str, name: str | None = None) -> Iterator[str]:
     return (text for text, _ in _decoded(path, name))
 
 
-def opened(path: Path) -> IO[bytes]:
+def open_input(path: Path) -> IO[bytes]:
     """The bytes of a file. A name that no file can have, with U+0000 in it, is an `OSError` too."""
     try:
         return path.open("rb")
@@ -121,14 +121,14 @@ def check_given_again(whose: Path, advice: str) -> None:
         )
 
 
-def shown(path: Path | str) -> str:
+def shown_path(path: Path | str) -> str:
     """How a message names this file."""
     return "the standard input" if str(path) == STDIN else str(path)
 
 
 def _decoded(path: Path | str, name: str | None = None) -> Iterator[tuple[str, bool]]:
     """Each line, and whether a carriage return was taken off its end."""
-    name = shown(path) if name is None else name
+    name = shown_path(path) if name is None else name
     for number, raw in enumerate(_raw_lines(path, name), 1):
         if number == 1 and b"\r" in raw and not raw.endswith(b"\n"):  # and so the file ends here
             raise _of_old_macs(name, raw.count(b"\r"), "no line feed")
@@ -149,7 +149,7 @@ def _of_old_macs(name: str, returns: int, feeds: str) -> AttlasError:
     """The error for a file that ends its lines as Mac OS did before 2001."""
     return AttlasError(
         f"lines that end with a line feed in {name}",
-        f"{amount(returns, 'carriage return')} and {feeds}",
+        f"{count_noun(returns, 'carriage return')} and {feeds}",
         r"convert it, for example with tr '\r' '\n' < OLD > NEW",
     )
 
@@ -160,7 +160,7 @@ def _raw_lines(path: Path | str, name: str) -> Iterator[bytes]:
         if str(path) == STDIN:
             yield from _bounded(_unzipped(sys.stdin.buffer, name), name)
         else:
-            with opened(Path(path)) as file:
+            with open_input(Path(path)) as file:
                 yield from _bounded(_unzipped(file, name), name)
     except FileNotFoundError:
         raise MissingFileError("a text file", f"no file at {name}", "check the path") from None

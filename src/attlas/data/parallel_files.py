@@ -6,17 +6,23 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
-from attlas._text import amount
-from attlas.data.base import EMPTY_IS_NONE, DataSettings, check_choice, held_back, resolved_name
+from attlas._text import count_noun
+from attlas.data.base import (
+    EMPTY_IS_NONE,
+    DataSettings,
+    check_choice,
+    resolved_name,
+    split_validation,
+)
 from attlas.data.corpus import Corpus, FilterConfig, Pair, SplitName, Splits, corpus_of
-from attlas.data.lines import STDIN, Lines, coming_from, read_lines, shown
+from attlas.data.lines import STDIN, Lines, coming_from, read_lines, shown_path
 from attlas.data.tables import (
     Quoting,
     Separator,
     TableFormat,
+    data_suffix,
     quoted_header,
     quotes_told,
-    suffix_of,
     table_rows,
 )
 from attlas.errors import AttlasError
@@ -67,11 +73,11 @@ class FilesData(DataSettings):
     the name of the file (.csv: commas, and quotes around a field are taken off, within which it may
     hold anything; any other: tabs, and a quotation mark is a character).
 
-    valid: what the best checkpoint is chosen by; without it, `held_back` pairs of train (a whole
-    number, or a share below 1; 0 = none), chosen by a hash of `seed` and the source. test: reported
-    in the end, if there is one. An empty name (`--set data.test=`) is none. The filters' bounds
-    hold for the pairs that are trained on alone: a score is comparable only when it is taken on the
-    whole of a set. `origin` is where the files come from, told where one is missing.
+    valid: what the best checkpoint is chosen by; without it, `split_validation` pairs of train (a
+    whole number, or a share below 1; 0 = none), chosen by a hash of `seed` and the source. test:
+    reported in the end, if there is one. An empty name (`--set data.test=`) is none. The filters'
+    bounds hold for the pairs that are trained on alone: a score is comparable only when it is taken
+    on the whole of a set. `origin` is where the files come from, told where one is missing.
     """
 
     kind: Literal["files"] = "files"
@@ -148,7 +154,7 @@ class FilesData(DataSettings):
 
     def _parted(self) -> tuple[Corpus, Corpus]:
         """What is left to train on, before the bounds, and the part held back."""
-        return held_back(self._read("train", self._whole), self.held_back, self.seed)
+        return split_validation(self._read("train", self._whole), self.held_back, self.seed)
 
     def _fit(self, rest: Corpus) -> Corpus:
         return self._some(rest.fit(self.filters), self.train)
@@ -167,7 +173,7 @@ class FilesData(DataSettings):
         """The corpus, where there is a pair in it."""
         if not corpus.pairs:
             raise AttlasError(
-                f"at least one sentence pair in {' and '.join(map(shown, paths))}",
+                f"at least one sentence pair in {' and '.join(map(shown_path, paths))}",
                 str(corpus.report),
                 "give the data on the standard input, again where a run goes on"
                 if STDIN in paths
@@ -236,7 +242,9 @@ def _returns_told(*files: Lines) -> tuple[str, ...]:
     """What to remark of carriage returns that end no line: some of them may have been meant to."""
     inside = sum(lines.returns_inside for lines in files)
     return (
-        (f"{amount(inside, 'carriage return')} within lines, part of the text",) if inside else ()
+        (f"{count_noun(inside, 'carriage return')} within lines, part of the text",)
+        if inside
+        else ()
     )
 
 
@@ -248,7 +256,7 @@ def _chosen(
     """The columns, which are the first two where nobody says which, and no header is likely."""
     if columns is not None:
         return columns
-    if suffix_of(name) == ".csv" and rows:
+    if data_suffix(name) == ".csv" and rows:
         raise AttlasError(
             f"data.columns: which columns of {name} are source and target",
             f"nothing; its first row is {rows[0][1]}",

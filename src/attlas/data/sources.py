@@ -13,16 +13,16 @@ from typing import Annotated, Any, Literal, NamedTuple, Self
 from pydantic import Field, model_validator
 
 from attlas._files import parse_json
-from attlas._text import amount
+from attlas._text import count_noun
 from attlas.config import Config
 from attlas.data.base import (
     EMPTY_IS_NONE,
     DataSettings,
     check_choice,
-    held_back,
     overlap_told,
     resolved,
     resolved_name,
+    split_validation,
 )
 from attlas.data.corpus import (
     Corpus,
@@ -205,8 +205,9 @@ def _table_rows(path: str, form: TableFormat, names: Sequence[str] | None) -> Ro
     for number, row in rows:
         if len(row) != len(header):
             raise AttlasError(
-                f"{amount(len(header), 'field')} in every row of {lines.name}, as in its header",
-                f"{amount(len(row), 'field')} in the row of line {number}",
+                f"{count_noun(len(header), 'field')} in every row of {lines.name}, as in its "
+                "header",
+                f"{count_noun(len(row), 'field')} in the row of line {number}",
                 "mend that row",
             )
         yield number, dict(zip(header, row, strict=True))
@@ -272,12 +273,12 @@ class LabelledData(Config):
 
     text, label: the fields of a file. Where a folder has folders called train, valid or test, as
     aclImdb has, that of the split is taken. valid: what the best checkpoint is chosen by; without
-    it, `held_back` texts of train (a whole number, or a share below 1; 0 = none), chosen by `seed`
-    by a hash of it and of the text. An empty name (`--set data.test=`) is none. `<br />` counts
-    as white space; an empty text is left out. separator, quoting: of tables, left out = by the name
-    of the file (.csv: commas, and quotes around a field may be taken off; any other: tabs, and no
-    quotes). unlabelled: what to do with a text without a label; "skip" leaves it out and counts it.
-    origin: where the files come from, told where one is missing.
+    it, `split_validation` texts of train (a whole number, or a share below 1; 0 = none), chosen by
+    `seed` by a hash of it and of the text. An empty name (`--set data.test=`) is none. `<br />`
+    counts as white space; an empty text is left out. separator, quoting: of tables, left out = by
+    the name of the file (.csv: commas, and quotes around a field may be taken off; any other: tabs,
+    and no quotes). unlabelled: what to do with a text without a label; "skip" leaves it out and
+    counts it. origin: where the files come from, told where one is missing.
     """
 
     kind: Literal["labelled"] = "labelled"
@@ -318,14 +319,16 @@ class LabelledData(Config):
             return _none("no test")
         if split == "test" or not self.held_back:
             return self._read(split)
-        rest, part = held_back(self._read("train"), self.held_back, self.seed)
+        rest, part = split_validation(self._read("train"), self.held_back, self.seed)
         return rest if split == "train" else part
 
     def load(self) -> LabelledSplits:
         """Read the three splits."""
         test = self.corpus("test")
         if self.held_back:
-            return LabelledSplits(*held_back(self._read("train"), self.held_back, self.seed), test)
+            return LabelledSplits(
+                *split_validation(self._read("train"), self.held_back, self.seed), test
+            )
         train, valid = self.corpus("train"), self.corpus("valid")
         return LabelledSplits(train, overlap_told(train, valid), test)
 

@@ -111,8 +111,8 @@ class Subwords(Vocabulary):
         try:
             return cls(model)
         except AttlasError as error:
-            came = f"{path}: {error.came}"
-            raise AttlasError(error.wanted, came, "put the file back as it was written") from None
+            came = f"{path}: {error.got}"
+            raise AttlasError(error.expected, came, "put the file back as it was written") from None
 
     def _pieced(self, text: str) -> list[int]:
         first, *others = f" {normalized(text, self.normalization)}".split(_SPACE)

@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator
 
-from attlas._text import amount
+from attlas._text import count_noun
 from attlas.data.lines import Lines
 from attlas.errors import AttlasError
 
@@ -50,7 +50,7 @@ class TableFormat:
         """That of this file; None = by its name: a CSV (.csv, .csv.gz) has commas and quotes, any
         other table has tabs and no quotes.
         """
-        is_csv = suffix_of(path) == ".csv"
+        is_csv = data_suffix(path) == ".csv"
         return cls(
             _one_character(separator) or ("," if is_csv else "\t"),
             quoting or ("csv" if is_csv else "none"),
@@ -78,7 +78,7 @@ class TableFormat:
         )
 
 
-def suffix_of(path: Path | str) -> str:
+def data_suffix(path: Path | str) -> str:
     """What the name of a file ends in, in small letters and without .gz: ".csv"."""
     return Path(str(path).lower().removesuffix(".gz")).suffix
 
@@ -104,7 +104,8 @@ def quotes_told(fields: Iterable[str], form: TableFormat) -> tuple[str, ...]:
         return ()
     kind = "TSV" if form.separator == "\t" else "table"
     return (
-        f"WARNING: {amount(quoted, 'field')} in quotation marks, which are part of the text in a "
+        f"WARNING: {count_noun(quoted, 'field')} in quotation marks, which are part of the text in "
+        "a "
         f'{kind}: data.quoting = "csv" takes them off, data.quoting = "none" says that they belong '
         "there",
     )

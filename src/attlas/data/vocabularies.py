@@ -13,7 +13,7 @@ from pydantic import Field, field_validator, model_validator
 from attlas._files import parse_json, stored_bytes, utf8_text
 from attlas.config import Config
 from attlas.data.corpus import Pair
-from attlas.data.labelled import LabelledCorpus, alike
+from attlas.data.labelled import LabelledCorpus, label_key
 from attlas.data.normalization import Normalization
 from attlas.data.subwords import Subwords, train_subwords
 from attlas.data.vocabulary import (
@@ -23,7 +23,7 @@ from attlas.data.vocabulary import (
     Vocabulary,
     Words,
     check_symbols,
-    load_listed,
+    load_list_vocabulary,
 )
 from attlas.errors import AttlasError, quoted
 
@@ -33,7 +33,7 @@ class VocabularyConfig(Config):
 
     `size` is the greatest number of ids of a vocabulary, special ones included; a small corpus
     gives fewer. Of subwords there are at least 260, 4 special and 256 bytes, and one for each
-    character of the texts. `joint` = one vocabulary for both languages. `sampling` > 0 turns
+    character of the texts. `shared` = one vocabulary for both languages. `sampling` > 0 turns
     subword regularisation on in training (see `Subwords.sample`): 0.1 is usual for both kinds.
     `normalization`: the form of Unicode into which a text is brought before it is read, in training
     and in use: "nfc" makes one of é and of e with U+0301, "nfkc" also of compatible characters (ﬁ
@@ -45,7 +45,7 @@ class VocabularyConfig(Config):
 
     kind: Literal["bpe", "unigram", "words", "characters"] = "bpe"
     size: int = Field(default=8000, gt=len(SPECIAL), le=MOST)
-    joint: bool = True
+    shared: bool = True
     sampling: float = Field(default=0.0, ge=0.0, lt=1.0)
     normalization: Normalization = "none"
     user_defined_symbols: tuple[str, ...] = ()
@@ -86,7 +86,7 @@ class Vocabularies:
     target: Vocabulary
 
     @property
-    def joint(self) -> bool:
+    def shared(self) -> bool:
         """Whether both sides have one vocabulary."""
         return self.source is self.target
 
@@ -97,7 +97,7 @@ class Vocabularies:
         """
         folder.mkdir(parents=True, exist_ok=True)
         named = {"tokenizer": self.source}
-        if not self.joint:
+        if not self.shared:
             named = {"source": self.source, "target": self.target}
         for name in vocabulary_names():
             (folder / name).unlink(missing_ok=True)
@@ -110,9 +110,9 @@ class Vocabularies:
 
         Errors: `AttlasError` where the files are missing or damaged.
         """
-        joint = _found(folder, "tokenizer")
-        if joint:
-            vocabulary = load_vocabulary(joint)
+        shared = _found(folder, "tokenizer")
+        if shared:
+            vocabulary = load_vocabulary(shared)
             return cls(vocabulary, vocabulary)
         source, target = _found(folder, "source"), _found(folder, "target")
         if source and target:
@@ -130,7 +130,7 @@ def build_vocabularies(config: VocabularyConfig, pairs: Sequence[Pair]) -> Vocab
     Errors: `AttlasError` where there is no text, or `size` is too small for its characters.
     """
     sources, targets = [pair.source for pair in pairs], [pair.target for pair in pairs]
-    if config.joint:
+    if config.shared:
         vocabulary = build_vocabulary(config, sources + targets, "vocabulary")
         return Vocabularies(vocabulary, vocabulary)
     return Vocabularies(
@@ -162,7 +162,7 @@ def vocabulary_names() -> tuple[str, ...]:
 _NAMES = ("tokenizer", "source", "target")
 _LOADERS: dict[str, Callable[[Path], Vocabulary]] = {
     Subwords.suffix: Subwords.load,
-    Words.suffix: load_listed,
+    Words.suffix: load_list_vocabulary,
 }
 
 
@@ -218,7 +218,7 @@ class Labels:
         for label, place in zip(corpus.labels, corpus.places, strict=True):
             if label not in numbers:
                 where = f"line {place}" if isinstance(place, int) else place
-                near = [name for name in self.names if alike(name) == alike(label)]
+                near = [name for name in self.names if label_key(name) == label_key(label)]
                 hint = f"did you mean {near[0]!r}? " if near else ""
                 raise AttlasError(
                     f"one of the labels {self} of the training data in {corpus.name}",
@@ -229,7 +229,7 @@ class Labels:
         return [numbers[label] for label in corpus.labels]
 
 
-def labels_told(corpus: LabelledCorpus) -> str:
+def describe_labels(corpus: LabelledCorpus) -> str:
     """How many texts have each label, the commonest first: "labels: neg (11,250), pos (9)"."""
     counts = sorted(Counter(corpus.labels).items(), key=lambda entry: (-entry[1], entry[0]))
     named = (f"{_shortened(name)} ({count:,})" for name, count in counts)
@@ -254,7 +254,7 @@ class LabelledVocabularies:
     labels: Labels
 
     def save(self, folder: Path) -> None:
-        """Write `tokenizer.*`, as one joint vocabulary is, and `labels.json`: a list of names."""
+        """Write `tokenizer.*`, as one shared vocabulary is, and `labels.json`: a list of names."""
         Vocabularies(self.text, self.text).save(folder)
         names = json.dumps(self.labels.names, ensure_ascii=False)
         (folder / LABELS).write_text(f"{names}\n", encoding="utf-8")

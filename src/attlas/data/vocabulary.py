@@ -98,10 +98,10 @@ class Symbols:
 # Vocabularies that are a list: whole words, or characters.
 
 
-L = TypeVar("L", bound="Listed")
+L = TypeVar("L", bound="ListVocabulary")
 
 
-class Listed(Vocabulary, ABC):
+class ListVocabulary(Vocabulary, ABC):
     """Id 4 + n is token n of a list; a token that is not in it becomes `UNKNOWN`.
 
     normalization: the form of Unicode into which a text is brought first.
@@ -195,7 +195,7 @@ class Listed(Vocabulary, ABC):
         return cls(ranked[: size - len(SPECIAL)], normalization)
 
 
-class Words(Listed):
+class Words(ListVocabulary):
     """What white space separates: toy tasks, and text that is already cut into words.
 
     decode(encode(text)) is the text with single spaces, where every word is known.
@@ -210,7 +210,7 @@ class Words(Listed):
         return text.split()
 
 
-class Characters(Listed):
+class Characters(ListVocabulary):
     """Unicode code points; decode(encode(text)) == text where every one of them is known.
 
     A token of several is a symbol that somebody defined, and one token wherever it stands.
@@ -240,12 +240,12 @@ class Characters(Listed):
         return "␣" if token == " " else token
 
 
-def load_listed(path: Path) -> Listed:
-    """Read what `Listed.save` wrote.
+def load_list_vocabulary(path: Path) -> ListVocabulary:
+    """Read what `ListVocabulary.save` wrote.
 
     Errors: `AttlasError` for a file that holds no such list.
     """
-    kinds: dict[str, type[Listed]] = {cls.kind: cls for cls in (Words, Characters)}
+    kinds: dict[str, type[ListVocabulary]] = {cls.kind: cls for cls in (Words, Characters)}
     try:
         table = parse_json(utf8_text(stored_bytes(path)))
         kind, tokens = kinds[table["kind"]], table["tokens"]
@@ -257,8 +257,8 @@ def load_listed(path: Path) -> Listed:
             raise ValueError(f"an unknown normalization {form!r}")
         return kind(tokens, form)
     except AttlasError as error:
-        came = f"{path}: {error.came}"
-        raise AttlasError(error.wanted, came, "put the file back as it was written") from None
+        came = f"{path}: {error.got}"
+        raise AttlasError(error.expected, came, "put the file back as it was written") from None
     except (ValueError, KeyError, TypeError) as error:
         raise AttlasError(
             "a vocabulary of words or characters",

@@ -13,21 +13,21 @@ from attlas.decoding.scoring import (
     Finished,
     Hypothesis,
     Penalties,
-    listed,
     predicted,
     sums,
+    to_hypotheses,
 )
 from attlas.decoding.search import Search
 from attlas.decoding.surface import Hashes, Surface, best_texts
-from attlas.models.encoder_decoder import S, SequenceToSequence, of_both
-from attlas.ops.cache import stacked
+from attlas.models.encoder_decoder import S, SequenceToSequence, join_optional
+from attlas.ops.cache import pad_and_concat
 from attlas.ops.topk import largest
 
 _NEVER = float("-inf")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Beams(Search[S]):
+class BeamSearch(Search[S]):
     """A `beam_search` between two steps.
 
     alive: log P of the tokens, of each hypothesis. surface: what they read as, where texts have to
@@ -35,7 +35,7 @@ class Beams(Search[S]):
     ceiling: the score of the best, once it is settled, which others of its list stay below; else ∞.
     """
 
-    beam: int
+    num_beams: int
     n_best: int
     exhaustive: bool
     alive: Float[Tensor, "sentences width"]
@@ -45,22 +45,22 @@ class Beams(Search[S]):
     keys: Int[Tensor, "sentences width"] | None
     ceiling: Float[Tensor, " sentences"]
 
-    def step(self) -> tuple["Beams[S] | None", Mapping[int, list[Hypothesis]]]:
+    def step(self) -> tuple["BeamSearch[S] | None", Mapping[int, list[Hypothesis]]]:
         sentences, width, length = self.tokens.shape
         logits, state = self.model.step(self.last, self.state)
         log_p = self.constraints.apply(predicted(logits), self.tokens.flatten(0, 1))
 
         # One more than the beam, so that enough are left when END is among them.
-        best, ids = (part.view(sentences, width, -1) for part in largest(log_p, self.beam + 1))
+        best, ids = (part.view(sentences, width, -1) for part in largest(log_p, self.num_beams + 1))
         totals, is_end = self.alive.unsqueeze(-1) + best, ids == END
-        best_of_all = largest(totals.flatten(1), self.beam)[1]
+        best_of_all = largest(totals.flatten(1), self.num_beams)[1]
         among = torch.zeros_like(is_end.flatten(1)).scatter(1, best_of_all, True).view_as(is_end)
         # Each hypothesis has one END at most, and so one number that is left of its row.
         ended = totals.masked_fill(~(is_end & among), _NEVER).amax(-1)
         scores = self._scored(ended, length + 1, state.coverage)
         finished = self._joined(scores, ended)
 
-        kept, order = largest(totals.masked_fill(is_end, _NEVER).flatten(1), self.beam)
+        kept, order = largest(totals.masked_fill(is_end, _NEVER).flatten(1), self.num_beams)
         cut = self.constraints.full(length) | torch.isneginf(kept[:, 0])
         longest = self.constraints.max_length
         if not self.exhaustive:
@@ -80,7 +80,7 @@ class Beams(Search[S]):
         alive, order = kept[staying, :possible], order[staying, :possible]
         parents = staying.unsqueeze(1) * width + order // ids.shape[-1]
         chosen = ids.flatten(1)[staying].gather(1, order)
-        at, real, constraints = self.at, self.real, self.constraints
+        at, token_mask, constraints = self.at, self.token_mask, self.constraints
         keys, ceiling = self.keys, self.ceiling
         if keys is not None and self.hashes is not None:
             of_parents = keys.flatten()[parents]
@@ -89,13 +89,17 @@ class Beams(Search[S]):
             best = finished.scores[:, 0]
             ceiling = torch.where((bound <= best) & ceiling.isposinf(), best, ceiling)
         if len(staying) < sentences:
-            at, real, constraints = at[staying], real[staying], constraints.select(staying)
+            at, token_mask, constraints = (
+                at[staying],
+                token_mask[staying],
+                constraints.select(staying),
+            )
             finished, ceiling = finished.select(staying), ceiling[staying]
         grown = replace(
             self,
             constraints=constraints,
             state=_moved(state, parents.flatten(), sentences * width),
-            real=real,
+            token_mask=token_mask,
             at=at,
             tokens=torch.cat([self.tokens.flatten(0, 1)[parents], chosen.unsqueeze(-1)], dim=-1),
             alive=alive,
@@ -127,7 +131,7 @@ class Beams(Search[S]):
         """The lists of the sentences that leave; unfinished: log P of what is cut off, or −∞."""
         scores = self._scored(unfinished, self.length, self.state.coverage)
         whole = finished.select(leaving).lists()
-        parts = listed(self.tokens[leaving], scores[leaving], unfinished[leaving])
+        parts = to_hypotheses(self.tokens[leaving], scores[leaving], unfinished[leaving])
         return {
             sentence: best_texts(ended + cut_off, self.n_best, self.surface)
             for sentence, ended, cut_off in zip(
@@ -139,43 +143,45 @@ class Beams(Search[S]):
         self,
         log_probabilities: Float[Tensor, "sentences width"],
         factors: int,
-        coverage: Float[Tensor, "rows slots"] | None,
+        coverage: Float[Tensor, "rows keys"] | None,
     ) -> Float[Tensor, "sentences width"]:
         if coverage is not None:
             coverage = coverage.view(*log_probabilities.shape, -1)
-        return self.penalties.score(log_probabilities, factors, coverage, self.real.unsqueeze(1))
+        return self.penalties.score(
+            log_probabilities, factors, coverage, self.token_mask.unsqueeze(1)
+        )
 
-    def followed_by(self, other: "Beams[S]") -> "Beams[S] | None":
+    def concat(self, other: "BeamSearch[S]") -> "BeamSearch[S] | None":
         if self.tokens.shape[1] != other.tokens.shape[1]:  # prefixes: not as many are alive yet
             return None
         return replace(
             self,
             **self._of_both(other),
-            alive=stacked(self.alive, other.alive),
-            finished=self.finished.followed_by(other.finished),
-            keys=of_both(self.keys, other.keys, stacked),
-            ceiling=stacked(self.ceiling, other.ceiling),
+            alive=pad_and_concat(self.alive, other.alive),
+            finished=self.finished.concat(other.finished),
+            keys=join_optional(self.keys, other.keys, pad_and_concat),
+            ceiling=pad_and_concat(self.ceiling, other.ceiling),
         )
 
 
 def beam_search(
     model: SequenceToSequence[S],
     state: S,
-    real: Bool[Tensor, "sentences slots"],
+    token_mask: Bool[Tensor, "sentences keys"],
     constraints: Constraints,
     penalties: Penalties,
     first: int = 0,
     *,
-    beam: int,
+    num_beams: int,
     n_best: int,
     exhaustive: bool,
     surface: Surface | None = None,
-) -> Beams[S]:
-    """The best sentences among those whose every beginning is among the `beam` most probable.
+) -> BeamSearch[S]:
+    """The best sentences among those whose every beginning is among the `num_beams` most probable.
 
-    At each step every alive hypothesis is continued by every token. Where END is among the `beam`
-    most probable of all these continuations, its hypothesis finishes; of those by other tokens the
-    `beam` most probable stay alive.
+    At each step every alive hypothesis is continued by every token. Where END is among the
+    `num_beams` most probable of all these continuations, its hypothesis finishes; of those by other
+    tokens the `num_beams` most probable stay alive.
 
     The best one is settled when it scores at least log P / lp of the most probable alive one. lp is
     that of its present length and END: none alive could be better by ending next. This is the usual
@@ -196,25 +202,25 @@ def beam_search(
 
     The search before its first token; `first` is the number of its first sentence.
     """
-    at = torch.arange(first, first + len(real), device=real.device)
-    alive = torch.zeros(len(real), 1, dtype=sums(real.device), device=real.device)
+    at = torch.arange(first, first + len(token_mask), device=token_mask.device)
+    alive = torch.zeros(len(token_mask), 1, dtype=sums(token_mask.device), device=token_mask.device)
     surface = surface if n_best > 1 else None
     hashes = None if surface is None else surface.hashes
     # Where texts are compared by their bytes, some that differ may still read alike.
     places = n_best if surface is None else 2 * n_best
-    return Beams(
-        model, penalties, constraints, state, real, at,
-        tokens=at.new_empty(len(real), 1, 0),
+    return BeamSearch(
+        model, penalties, constraints, state, token_mask, at,
+        tokens=at.new_empty(len(token_mask), 1, 0),
         last=torch.full_like(at, BEGIN),
-        beam=beam,
+        num_beams=num_beams,
         n_best=n_best,
         exhaustive=exhaustive,
         alive=alive,
-        finished=Finished.none(len(real), places, alive, keyed=hashes is not None),
+        finished=Finished.none(len(token_mask), places, alive, keyed=hashes is not None),
         surface=surface,
-        hashes=hashes and hashes.to(real.device),
+        hashes=hashes and hashes.to(token_mask.device),
         keys=torch.zeros_like(at).unsqueeze(1) if hashes else None,
-        ceiling=alive.new_full((len(real),), float("inf")),
+        ceiling=alive.new_full((len(token_mask),), float("inf")),
     )  # fmt: skip
 
 

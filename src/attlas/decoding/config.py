@@ -11,7 +11,7 @@ from attlas.ops.linear import Autocast
 
 _MOST = 1_000_000  # beyond it numbers overflow, or memory ends
 _OF_METHOD = {
-    "beam": ("beam", "exhaustive"),
+    "beam": ("num_beams", "exhaustive"),
     "sample": ("temperature", "top_k", "top_p", "seed"),
 }
 
@@ -20,13 +20,13 @@ class DecodingConfig(Config):
     """How a translation is searched for; a value out of its range is an error that says so.
 
     Lengths count target tokens without the end of the sentence (END). A source of n tokens (its
-    END included) gets at most ⌊max_length_factor · n⌋ + max_length_constant target tokens; what has
+    END included) gets at most ⌊max_len_a · n⌋ + max_len_b target tokens; what has
     not ended by then is returned and marked as unfinished.
 
     method: beam search, the likeliest token at each step, or drawing. The score of a hypothesis Y
     is log P(Y) / ((5 + |Y|) / 6)^α + β Σ log min(Σ a, 1), summed over source tokens and what each
-    of them was looked at: α is length_penalty, β coverage_penalty; see `Penalties`. beam: how many
-    hypotheses are kept, see `beam_search`. min_length: END is forbidden before so many tokens.
+    of them was looked at: α is length_penalty, β coverage_penalty; see `Penalties`. num_beams: how
+    many hypotheses are kept, see `beam_search`. min_length: END is forbidden before so many tokens.
     no_repeat_ngram = n: no n tokens in a row occur twice (0 = off);
     see `Constraints`. unknown: what becomes of <unk>, the token for all words that a vocabulary
     lacks: it is kept, forbidden, or replaced in the text by the word of the source at which the
@@ -34,38 +34,38 @@ class DecodingConfig(Config):
     layers that look at the source). n_best: how many hypotheses per sentence beam search returns,
     or how many are drawn. exhaustive: see `beam_search`; the best score is never lower, the steps
     are never fewer, and with α = 0 nothing changes. temperature, top_k (0 = off), top_p (1 = off)
-    and seed: see `sample`. longest_source: a source is cut to this many tokens, and the translation
-    says by how many (0 = never cut). autocast: bf16 multiplies in bfloat16 (on a CPU in the linear
-    maps alone), fp16, on CUDA, in float16: faster where the device has instructions for it and the
-    model is wide enough. Of translations that are nearly as good another may be found then, in
-    another batch too; what is asked afterwards, such as where the model looked, is computed in
-    float32.
+    and seed: see `sample`. max_source_length: a source is cut to this many tokens, and the
+    translation says by how many (0 = never cut). autocast: bf16 multiplies in bfloat16 (on a CPU in
+    the linear maps alone), fp16, on CUDA, in float16: faster where the device has instructions for
+    it and the model is wide enough. Of translations that are nearly as good another may be found
+    then, in another batch too; what is asked afterwards, such as where the model looked, is
+    computed in float32.
 
     A setting that the method does not ask for must be left at its default, which is what a run
     writes down for it.
     """
 
     method: Literal["beam", "greedy", "sample"] = "beam"
-    beam: Annotated[int, Field(ge=1, le=_MOST)] = 5
+    num_beams: Annotated[int, Field(ge=1, le=_MOST)] = 5
     n_best: Annotated[int, Field(ge=1, le=_MOST)] = 1
     exhaustive: bool = False
     length_penalty: Annotated[float, Field(ge=0.0, le=10.0, allow_inf_nan=False)] = 1.0
     coverage_penalty: Annotated[float, Field(ge=0.0, le=_MOST, allow_inf_nan=False)] = 0.0
     min_length: Annotated[int, Field(ge=0)] = 0
-    max_length_factor: Annotated[float, Field(ge=0.0, le=1000.0, allow_inf_nan=False)] = 3.0
-    max_length_constant: Annotated[int, Field(ge=1, le=_MOST)] = 20
+    max_len_a: Annotated[float, Field(ge=0.0, le=1000.0, allow_inf_nan=False)] = 3.0
+    max_len_b: Annotated[int, Field(ge=1, le=_MOST)] = 20
     no_repeat_ngram: Annotated[int, Field(ge=0)] = 0
     unknown: Literal["keep", "forbid", "replace"] = "keep"
     temperature: Annotated[float, Field(gt=0.0, allow_inf_nan=False)] = 1.0
     top_k: Annotated[int, Field(ge=0)] = 0
     top_p: Annotated[float, Field(gt=0.0, le=1.0)] = 1.0
     seed: int = 0
-    longest_source: Annotated[int, Field(ge=0)] = 0
+    max_source_length: Annotated[int, Field(ge=0)] = 0
     autocast: Autocast = "none"
 
     @model_validator(mode="after")
     def _fits_together(self) -> "DecodingConfig":
-        most = {"beam": self.beam, "greedy": 1, "sample": self.n_best}[self.method]
+        most = {"beam": self.num_beams, "greedy": 1, "sample": self.n_best}[self.method]
         if self.n_best > most:
             raise AttlasError(
                 f"n_best of at most {most} with method = {self.method!r}",
@@ -79,13 +79,13 @@ class DecodingConfig(Config):
                 f"min_length of at most {self.max_length(1)}, the longest target of the shortest "
                 "source",
                 str(self.min_length),
-                "raise max_length_constant, or lower min_length",
+                "raise max_len_b, or lower min_length",
             )
         return self
 
     def max_length(self, source_tokens: int) -> int:
-        """⌊max_length_factor · source_tokens⌋ + max_length_constant, in target tokens."""
-        return int(self.max_length_factor * source_tokens) + self.max_length_constant
+        """⌊max_len_a · source_tokens⌋ + max_len_b, in target tokens."""
+        return int(self.max_len_a * source_tokens) + self.max_len_b
 
 
 def idle_settings(method: str) -> frozenset[str]:

@@ -15,21 +15,21 @@ from attlas.decoding.beam import beam_search
 from attlas.decoding.config import DecodingConfig
 from attlas.decoding.sampling import Distribution, sample
 from attlas.decoding.scoring import Constraints, Hypothesis, Penalties
-from attlas.decoding.search import Search, found_by, greedy_search
+from attlas.decoding.search import Search, greedy_search, run_searches
 from attlas.decoding.surface import Surface
 from attlas.errors import AttlasError
 from attlas.models.encoder_decoder import S, SequenceToSequence, check_evaluating
-from attlas.ops.linear import autocast, check_autocast, overseen
+from attlas.ops.linear import autocast, check_autocast, is_traced_or_transformed
 from attlas.recording.hooks import listeners
 
 
-class Asked(NamedTuple):
+class SearchInput(NamedTuple):
     """A batch of sources, padded on the right; prefix: the target ids with which each row has to
     begin ([] = free, None = all of them are).
     """
 
-    source: Int[Tensor, "batch slots"]
-    real: Bool[Tensor, "batch slots"]
+    source: Int[Tensor, "batch keys"]
+    token_mask: Bool[Tensor, "batch keys"]
     prefix: Sequence[Sequence[int]] | None = None
 
     @classmethod
@@ -38,10 +38,10 @@ class Asked(NamedTuple):
         sources: Sequence[Sequence[int]],
         device: torch.device,
         prefix: Sequence[Sequence[int]] | None = None,
-    ) -> "Asked":
+    ) -> "SearchInput":
         """The batch of these sources, ids without END, which is put behind them."""
-        source, real = padded([[*ids, END] for ids in sources])
-        return cls(source.to(device), real.to(device), prefix)
+        source, token_mask = padded([[*ids, END] for ids in sources])
+        return cls(source.to(device), token_mask.to(device), prefix)
 
 
 class Bounds(NamedTuple):
@@ -60,8 +60,8 @@ UNBOUNDED = Bounds()
 
 def decode(
     model: SequenceToSequence[S],
-    source: Int[Tensor, "batch slots"],
-    real: Bool[Tensor, "batch slots"],
+    source: Int[Tensor, "batch keys"],
+    token_mask: Bool[Tensor, "batch keys"],
     config: DecodingConfig,
     prefix: Sequence[Sequence[int]] | None = None,
     surface: Surface | None = None,
@@ -76,13 +76,13 @@ def decode(
     Errors: `AttlasError` where the model is in training mode, where a row holds no token, where
     the prefixes do not fit, or where the device does not have the numbers of `config.autocast`.
     """
-    return decode_all(model, [Asked(source, real, prefix)], config, surface=surface)[0]
+    return decode_all(model, [SearchInput(source, token_mask, prefix)], config, surface=surface)[0]
 
 
 @torch.inference_mode()
 def decode_all(
     model: SequenceToSequence[S],
-    batches: Sequence[Asked],
+    batches: Sequence[SearchInput],
     config: DecodingConfig,
     bounds: Bounds = UNBOUNDED,
     surface: Surface | None = None,
@@ -112,8 +112,8 @@ def decode_all(
             )
             lists = iter([one for of_batch in several for one in of_batch])
         else:
-            alone = listeners() or overseen()
-            found = found_by(
+            alone = listeners() or is_traced_or_transformed()
+            found = run_searches(
                 _searches(model, filled, config, surface),
                 together=not alone,
                 before_step=bounds.before_step,
@@ -124,7 +124,7 @@ def decode_all(
 
 def _searches(
     model: SequenceToSequence[S],
-    batches: Sequence[tuple[Asked, Constraints]],
+    batches: Sequence[tuple[SearchInput, Constraints]],
     config: DecodingConfig,
     surface: Surface | None,
 ) -> Iterator[Search[S]]:
@@ -138,7 +138,7 @@ def _searches(
 
 def _search(
     model: SequenceToSequence[S],
-    batch: Asked,
+    batch: SearchInput,
     constraints: Constraints,
     config: DecodingConfig,
     surface: Surface | None,
@@ -146,16 +146,24 @@ def _search(
 ) -> Search[S]:
     state, penalties = _begun(model, batch, config)
     if config.method == "greedy":
-        return greedy_search(model, state, batch.real, constraints, penalties, first)
+        return greedy_search(model, state, batch.token_mask, constraints, penalties, first)
     return beam_search(
-        model, state, batch.real, constraints, penalties, first,
-        beam=config.beam, n_best=config.n_best, exhaustive=config.exhaustive, surface=surface,
-    )  # fmt: skip
+        model,
+        state,
+        batch.token_mask,
+        constraints,
+        penalties,
+        first,
+        num_beams=config.num_beams,
+        n_best=config.n_best,
+        exhaustive=config.exhaustive,
+        surface=surface,
+    )
 
 
 def _sampled(
     model: SequenceToSequence[S],
-    batch: Asked,
+    batch: SearchInput,
     constraints: Constraints,
     config: DecodingConfig,
     before_step: Callable[[], None] | None,
@@ -164,40 +172,40 @@ def _sampled(
     state, penalties = _begun(model, batch, config)
     distribution = Distribution(config.temperature, config.top_k, config.top_p)
     return sample(
-        model, batch.source, state, batch.real, constraints, penalties, distribution,
+        model, batch.source, state, batch.token_mask, constraints, penalties, distribution,
         seed=config.seed, draws=config.n_best, before_step=before_step, surface=surface,
     )  # fmt: skip
 
 
 def _begun(
-    model: SequenceToSequence[S], batch: Asked, config: DecodingConfig
+    model: SequenceToSequence[S], batch: SearchInput, config: DecodingConfig
 ) -> tuple[S, Penalties]:
     """The state before the first token, and what hypotheses are ranked by."""
-    state = model.begin(batch.source, batch.real)
+    state = model.encode_for_search(batch.source, batch.token_mask)
     if config.coverage_penalty:
-        state = state.covered()
+        state = state.with_coverage()
     return state, Penalties(config.length_penalty, config.coverage_penalty)
 
 
 def _constraints(
-    model: SequenceToSequence[S], batch: Asked, config: DecodingConfig, most: int | None
+    model: SequenceToSequence[S], batch: SearchInput, config: DecodingConfig, most: int | None
 ) -> Constraints:
-    sizes = batch.real.sum(dim=1).tolist()
+    sizes = batch.token_mask.sum(dim=1).tolist()
     if 0 in sizes:
         raise AttlasError(
             "at least one token in each row of the source",
             f"none in row {sizes.index(0)}",
             "leave empty sentences out",
         )
-    check_room(config, model.longest)
-    longest = [_most(config.max_length(size), model.longest) for size in sizes]
+    check_room(config, model.max_positions)
+    longest = [_most(config.max_length(size), model.max_positions) for size in sizes]
     bounded = longest if most is None else [min(length, most) for length in longest]
     prefix = batch.prefix or [[]] * len(sizes)
     if bounded != longest:
         _check_bounded(prefix, bounded)
     device = batch.source.device
     return Constraints(
-        prefix=_padded(prefix, longest, model.longest).to(device),
+        prefix=_padded(prefix, longest, model.max_positions).to(device),
         max_length=torch.tensor(bounded, device=device),
         min_length=config.min_length,
         no_repeat_ngram=config.no_repeat_ngram,
@@ -261,7 +269,7 @@ def _padded(
                 f"{len(prefix)} tokens",
                 "shorten it: the model has no more positions"
                 if positions is not None and most == positions - 1
-                else "shorten it, or raise max_length_constant",
+                else "shorten it, or raise max_len_b",
             )
     width = max(map(len, prefixes))
     rows = [[*prefix, *[PAD] * (width - len(prefix))] for prefix in prefixes]

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from attlas.data.vocabulary import PAD
 from attlas.decoding.scoring import Constraints, Hypothesis, Penalties, sums
-from attlas.decoding.search import Paths, found_by
+from attlas.decoding.search import SingleHypothesisSearch, run_searches
 from attlas.decoding.surface import Surface, best_texts
 from attlas.models.encoder_decoder import S, SequenceToSequence
 
@@ -22,7 +22,7 @@ _STEP, _FIRST, _SECOND = 0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB13311
 _BITS = 53  # of a number of float64
 
 
-def chance(seeds: Int[Tensor, " rows"], number: int) -> Float[Tensor, " rows"]:
+def splitmix64_uniform(seeds: Int[Tensor, " rows"], number: int) -> Float[Tensor, " rows"]:
     """For each seed the random number that comes after so many: in [0, 1), the same everywhere.
 
     SplitMix64 (Steele, Lea & Flood, 2014): z = seed + (number + 1) · γ, whose bits are mixed by
@@ -94,9 +94,9 @@ class Distribution:
 
 def sample(
     model: SequenceToSequence[S],
-    source: Int[Tensor, "batch slots"],
+    source: Int[Tensor, "batch keys"],
     state: S,
-    real: Bool[Tensor, "batch slots"],
+    token_mask: Bool[Tensor, "batch keys"],
     constraints: Constraints,
     penalties: Penalties,
     distribution: Distribution,
@@ -117,7 +117,7 @@ def sample(
     each time it comes; for other draws change the seed. The log-probability of what was drawn is
     the model's own. Of many draws, 2,048 are followed at a time.
     """
-    owners = _owners(source, real, constraints)
+    owners = _owners(source, token_mask, constraints)
     drawn: list[list[Hypothesis]] = [[] for _ in owners]
     missing = [draws] * len(owners)
     while any(missing):
@@ -127,7 +127,7 @@ def sample(
             each += [row] * count
             keys += [_key(seed, *owners[row], [before + number]) for number in range(count)]
         found = _followed(
-            model, state, real, constraints, penalties, distribution, each, keys, before_step
+            model, state, token_mask, constraints, penalties, distribution, each, keys, before_step
         )
         for row, one in zip(each, found, strict=True):
             drawn[row].append(one)
@@ -144,7 +144,7 @@ def _missing(drawn: Sequence[Hypothesis], draws: int, surface: Surface) -> int:
 def _followed(
     model: SequenceToSequence[S],
     state: S,
-    real: Bool[Tensor, "batch slots"],
+    token_mask: Bool[Tensor, "batch keys"],
     constraints: Constraints,
     penalties: Penalties,
     distribution: Distribution,
@@ -154,12 +154,14 @@ def _followed(
 ) -> list[Hypothesis]:
     """One draw for each of these rows, by these keys."""
     drawn: list[Hypothesis] = []
-    rows, own_keys = (torch.tensor(one, device=real.device) for one in (each, keys))
+    rows, own_keys = (torch.tensor(one, device=token_mask.device) for one in (each, keys))
     parts = (torch.split(one, _HYPOTHESES) for one in (rows, own_keys))
     for some, own in zip(*parts, strict=True):
         draw, bound = partial(_draw, distribution, own), constraints.select(some)
-        paths = Paths.begun(model, state.select(some), real[some], bound, penalties, draw)
-        found = found_by(iter([paths]), together=False, before_step=before_step)
+        paths = SingleHypothesisSearch.begun(
+            model, state.select(some), token_mask[some], bound, penalties, draw
+        )
+        found = run_searches(iter([paths]), together=False, before_step=before_step)
         drawn += [found[row][0] for row in range(len(found))]
     return drawn
 
@@ -173,13 +175,15 @@ def _draw(
 ) -> Int[Tensor, " rows"]:
     """The inverse of the cumulative distribution: one number decides a token."""
     reached = distribution.of(log_probabilities).to(sums(keys.device)).cumsum(dim=-1)
-    wanted = chance(keys[rows], step).unsqueeze(1) * reached[:, -1:]
+    wanted = splitmix64_uniform(keys[rows], step).unsqueeze(1) * reached[:, -1:]
     drawn = torch.searchsorted(reached, wanted, right=True).squeeze(1)
     return drawn.clamp(max=reached.shape[1] - 1)  # beyond the end only where nothing may come
 
 
 def _owners(
-    source: Int[Tensor, "batch slots"], real: Bool[Tensor, "batch slots"], constraints: Constraints
+    source: Int[Tensor, "batch keys"],
+    token_mask: Bool[Tensor, "batch keys"],
+    constraints: Constraints,
 ) -> list[tuple[list[int], list[int]]]:
     """Of each row the ids of its source and of its prefix, on which its draws depend."""
     return [
@@ -188,7 +192,7 @@ def _owners(
             [i for i in prefix if i != PAD],
         )
         for ids, of_row, prefix in zip(
-            source.tolist(), real.tolist(), constraints.prefix.tolist(), strict=True
+            source.tolist(), token_mask.tolist(), constraints.prefix.tolist(), strict=True
         )
     ]
 

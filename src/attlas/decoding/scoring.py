@@ -10,8 +10,8 @@ from torch import Tensor
 
 from attlas.data.vocabulary import BEGIN, END, PAD
 from attlas.errors import AttlasError
-from attlas.models.encoder_decoder import of_both
-from attlas.ops.cache import stacked
+from attlas.models.encoder_decoder import join_optional
+from attlas.ops.cache import pad_and_concat
 from attlas.ops.topk import largest
 
 
@@ -40,12 +40,12 @@ class Constraints:
         """These rows, in this order, repeats allowed."""
         return replace(self, prefix=self.prefix[rows], max_length=self.max_length[rows])
 
-    def followed_by(self, other: "Constraints") -> "Constraints":
+    def concat(self, other: "Constraints") -> "Constraints":
         """These rows and then those of others, which have the same rules for all."""
         return replace(
             self,
-            prefix=stacked(self.prefix, other.prefix, PAD),
-            max_length=stacked(self.max_length, other.max_length),
+            prefix=pad_and_concat(self.prefix, other.prefix, PAD),
+            max_length=pad_and_concat(self.max_length, other.max_length),
         )
 
     def apply(
@@ -125,7 +125,7 @@ class Hypothesis:
     finished: bool
 
 
-def listed(
+def to_hypotheses(
     tokens: Int[Tensor, "sentences places longest"],
     scores: Float[Tensor, "sentences places"],
     log_probabilities: Float[Tensor, "sentences places"],
@@ -195,14 +195,14 @@ class Finished:
             None if self.keys is None else self.keys[rows],
         )
 
-    def followed_by(self, other: "Finished") -> "Finished":
+    def concat(self, other: "Finished") -> "Finished":
         """These sentences, and then others with as many places."""
         return Finished(
-            stacked(self.tokens, other.tokens, PAD),
-            stacked(self.lengths, other.lengths),
-            stacked(self.scores, other.scores),
-            stacked(self.log_probabilities, other.log_probabilities),
-            of_both(self.keys, other.keys, stacked),
+            pad_and_concat(self.tokens, other.tokens, PAD),
+            pad_and_concat(self.lengths, other.lengths),
+            pad_and_concat(self.scores, other.scores),
+            pad_and_concat(self.log_probabilities, other.log_probabilities),
+            join_optional(self.keys, other.keys, pad_and_concat),
         )
 
     def joined(
@@ -236,7 +236,7 @@ class Finished:
 
     def lists(self) -> list[list[Hypothesis]]:
         """The hypotheses of each sentence, best first."""
-        return listed(self.tokens, self.scores, self.log_probabilities, self.lengths)
+        return to_hypotheses(self.tokens, self.scores, self.log_probabilities, self.lengths)
 
 
 def _said_better(
@@ -271,8 +271,8 @@ class Penalties:
         self,
         log_probability: Float[Tensor, "*rows"],
         factors: int,
-        coverage: Float[Tensor, "*rows slots"] | None,
-        real: Bool[Tensor, "*#rows slots"],
+        coverage: Float[Tensor, "*rows keys"] | None,
+        token_mask: Bool[Tensor, "*#rows keys"],
     ) -> Float[Tensor, "*rows"]:
         """The score of hypotheses that all have this many factors."""
         score = log_probability / self._length_penalty(factors)
@@ -284,8 +284,8 @@ class Penalties:
                 "a model without attention",
                 "set coverage_penalty = 0",
             )
-        seen = coverage.to(score.dtype).clamp(_UNSEEN, 1.0).log()
-        return score + self.coverage * seen.masked_fill(~real, 0.0).sum(-1)
+        log_coverage = coverage.to(score.dtype).clamp(_UNSEEN, 1.0).log()
+        return score + self.coverage * log_coverage.masked_fill(~token_mask, 0.0).sum(-1)
 
     def bound(
         self, log_probability: Float[Tensor, "*rows"], most_factors: Int[Tensor, "*#rows"]

@@ -12,7 +12,7 @@ from torch import Tensor
 from attlas.data.vocabulary import BEGIN, END
 from attlas.decoding.scoring import Constraints, Hypothesis, Penalties, predicted, sums
 from attlas.models.encoder_decoder import Joinable, S, SequenceToSequence
-from attlas.ops.cache import stacked
+from attlas.ops.cache import pad_and_concat
 from attlas.ops.topk import largest
 
 _FEW = 32  # rows: a step of fewer is hardly faster, because it reads all weights for them
@@ -30,7 +30,7 @@ class Search(ABC, Generic[S]):
     penalties: Penalties
     constraints: Constraints
     state: S
-    real: Bool[Tensor, "sentences slots"]
+    token_mask: Bool[Tensor, "sentences keys"]
     at: Int[Tensor, " sentences"]
     tokens: Int[Tensor, "sentences *width length"]
     last: Int[Tensor, " rows"]
@@ -55,7 +55,7 @@ class Search(ABC, Generic[S]):
         """Whether the model's state can go on with that of another search: whether its very class
         says how, as of a class that inherits it there may be more to join.
         """
-        return isinstance(self.state, Joinable) and "followed_by" in vars(type(self.state))
+        return isinstance(self.state, Joinable) and "concat" in vars(type(self.state))
 
     @abstractmethod
     def step(self) -> tuple[Self | None, Mapping[int, list[Hypothesis]]]:
@@ -63,23 +63,23 @@ class Search(ABC, Generic[S]):
         the hypotheses of sentences, by their numbers."""
 
     @abstractmethod
-    def followed_by(self, other: Self) -> Self | None:
+    def concat(self, other: Self) -> Self | None:
         """Both as one, where both are of the same length; None where they do not go together."""
 
     def _of_both(self, other: Self) -> dict[str, Any]:
         """What every search has, of the sentences of this one and then of the other."""
         state: Any = self.state
         return {
-            "constraints": self.constraints.followed_by(other.constraints),
-            "state": state.followed_by(other.state),
-            "real": stacked(self.real, other.real),
-            "at": stacked(self.at, other.at),
-            "tokens": stacked(self.tokens, other.tokens),
-            "last": stacked(self.last, other.last),
+            "constraints": self.constraints.concat(other.constraints),
+            "state": state.concat(other.state),
+            "token_mask": pad_and_concat(self.token_mask, other.token_mask),
+            "at": pad_and_concat(self.at, other.at),
+            "tokens": pad_and_concat(self.tokens, other.tokens),
+            "last": pad_and_concat(self.last, other.last),
         }
 
 
-def found_by(
+def run_searches(
     begun: Iterator[Search[Any]],
     *,
     together: bool,
@@ -123,7 +123,7 @@ def _with_those_at_its_length(search: Search[Any], waiting: list[Search[Any]]) -
     """Those that have joined wait no more."""
     for place in reversed(range(len(waiting))):
         if waiting[place].length == search.length:
-            both = search.followed_by(waiting[place])
+            both = search.concat(waiting[place])
             if both is not None:
                 search = both
                 del waiting[place]
@@ -137,7 +137,7 @@ Choose = Callable[[Float[Tensor, "rows vocabulary"], Int[Tensor, " rows"], int],
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Paths(Search[S]):
+class SingleHypothesisSearch(Search[S]):
     """The hypothesis of each row when `choose` picks every token.
 
     `choose(log_probabilities, at, length) → tokens (rows,)` gets −∞ for what may not come. A row
@@ -152,23 +152,25 @@ class Paths(Search[S]):
         cls,
         model: SequenceToSequence[S],
         state: S,
-        real: Bool[Tensor, "rows slots"],
+        token_mask: Bool[Tensor, "rows keys"],
         constraints: Constraints,
         penalties: Penalties,
         choose: Choose,
         first: int = 0,
-    ) -> "Paths[S]":
+    ) -> "SingleHypothesisSearch[S]":
         """Before the first token; `first` is the number of the first sentence."""
-        at = torch.arange(first, first + len(real), device=real.device)
+        at = torch.arange(first, first + len(token_mask), device=token_mask.device)
         return cls(
-            model, penalties, constraints, state, real, at,
-            tokens=at.new_empty(len(real), 0),
+            model, penalties, constraints, state, token_mask, at,
+            tokens=at.new_empty(len(token_mask), 0),
             last=torch.full_like(at, BEGIN),
             choose=choose,
-            total=torch.zeros(len(real), dtype=sums(real.device), device=real.device),
+            total=torch.zeros(
+                len(token_mask), dtype=sums(token_mask.device), device=token_mask.device
+            ),
         )  # fmt: skip
 
-    def step(self) -> tuple["Paths[S] | None", Mapping[int, list[Hypothesis]]]:
+    def step(self) -> tuple["SingleHypothesisSearch[S] | None", Mapping[int, list[Hypothesis]]]:
         logits, state = self.model.step(self.last, self.state)
         log_p = self.constraints.apply(predicted(logits), self.tokens)
         last = self.choose(log_p, self.at, self.length)
@@ -194,12 +196,12 @@ class Paths(Search[S]):
         leaving: Bool[Tensor, " rows"],
         ended: Bool[Tensor, " rows"],
         gained: Float[Tensor, " rows"],
-        coverage: Float[Tensor, "rows slots"] | None,
+        coverage: Float[Tensor, "rows keys"] | None,
     ) -> dict[int, list[Hypothesis]]:
         """The hypotheses of the rows that leave: with END or, cut off, without their last token."""
         log_p = torch.where(ended, self.total + gained, self.total)
-        of_whole = self.penalties.score(log_p, self.length + 1, coverage, self.real)
-        of_part = self.penalties.score(log_p, self.length, self.state.coverage, self.real)
+        of_whole = self.penalties.score(log_p, self.length + 1, coverage, self.token_mask)
+        of_part = self.penalties.score(log_p, self.length, self.state.coverage, self.token_mask)
         score = torch.where(ended, of_whole, of_part)
         parts = (self.at, self.tokens, score, log_p, ended)
         return {
@@ -212,17 +214,17 @@ class Paths(Search[S]):
             self,
             constraints=self.constraints.select(rows),
             state=self.state.select(rows),
-            real=self.real[rows],
+            token_mask=self.token_mask[rows],
             at=self.at[rows],
             tokens=self.tokens[rows],
             last=self.last[rows],
             total=self.total[rows],
         )
 
-    def followed_by(self, other: "Paths[S]") -> "Paths[S] | None":
+    def concat(self, other: "SingleHypothesisSearch[S]") -> "SingleHypothesisSearch[S] | None":
         if self.choose is not other.choose:
             return None
-        return replace(self, **self._of_both(other), total=stacked(self.total, other.total))
+        return replace(self, **self._of_both(other), total=pad_and_concat(self.total, other.total))
 
 
 # Greedy search.
@@ -231,17 +233,19 @@ class Paths(Search[S]):
 def greedy_search(
     model: SequenceToSequence[S],
     state: S,
-    real: Bool[Tensor, "batch slots"],
+    token_mask: Bool[Tensor, "batch keys"],
     constraints: Constraints,
     penalties: Penalties,
     first: int = 0,
-) -> Paths[S]:
+) -> SingleHypothesisSearch[S]:
     """y_t = argmax P(y | y_<t, X): the most probable token each time, one hypothesis a sentence.
 
     Equally probable tokens: the lowest id. The penalties make the score, not the choice. The search
     before its first token; `first` is the number of its first sentence.
     """
-    return Paths.begun(model, state, real, constraints, penalties, _most_probable, first)
+    return SingleHypothesisSearch.begun(
+        model, state, token_mask, constraints, penalties, _most_probable, first
+    )
 
 
 def _most_probable(

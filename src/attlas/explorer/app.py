@@ -16,9 +16,9 @@ from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from attlas.errors import AttlasError
-from attlas.explorer.backends import MOST_KEPT, Looking, Showing, Translating
-from attlas.explorer.maps import Maps
-from attlas.explorer.messages import BusyError, fresh_json, told
+from attlas.explorer.backends import MOST_KEPT, TraceBackend, TranslatorBackend, TranslatorProtocol
+from attlas.explorer.maps import MapRoutes
+from attlas.explorer.messages import BusyError, error_body, json_no_store
 from attlas.explorer.security import Guard
 from attlas.recording import Trace
 
@@ -28,7 +28,7 @@ _log = logging.getLogger("attlas.explorer")
 
 
 def app(
-    shown: Looking | Trace, hosts: Collection[str] = (), *, name: str | None = None
+    shown: TranslatorProtocol | Trace, hosts: Collection[str] = (), *, name: str | None = None
 ) -> Starlette:
     """The web application around one translator, or around one trace of whatever model.
 
@@ -44,8 +44,8 @@ def app(
         GET  /api/maps/{id}/{layer}/tokens
                                       ?rows=a:b&slots=a:b → its tokens, [] where nobody named them
 
-    A tile is binary (see `tile.pack`), a window into a map is a `View`. What the caller did wrong
-    is answered with {"wanted", "came", "do"}; so is what we did wrong, with status 500.
+    A tile is binary (see `tile.pack`), a window into a map is a `MapWindow`. What the caller did
+    wrong is answered with {"wanted", "came", "do"}; so is what we did wrong, with status 500.
     """
     if not (_PAGE / "index.html").is_file():
         raise AttlasError(
@@ -54,8 +54,12 @@ def app(
             "install attlas again, or run `npm ci && npm run build` in explorer-ui",
         )
     # The maps of a trace are its own memory; those of translations are beside it.
-    maps = Maps(None if isinstance(shown, Trace) else MOST_KEPT)
-    answers = Showing(shown, name, maps) if isinstance(shown, Trace) else Translating(shown, maps)
+    maps = MapRoutes(None if isinstance(shown, Trace) else MOST_KEPT)
+    answers = (
+        TraceBackend(shown, name, maps)
+        if isinstance(shown, Trace)
+        else TranslatorBackend(shown, maps)
+    )
     routes = [
         # Apart from the page's files, which would answer for a question of another method.
         Mount("/api", Router([*answers.routes, *maps.routes], redirect_slashes=False)),
@@ -74,7 +78,7 @@ def app(
 
 
 def _as_json(error: AttlasError, status: int) -> Response:
-    return fresh_json(told(error), status)
+    return json_no_store(error_body(error), status)
 
 
 async def _callers_mistake(request: Request, error: Exception) -> Response:

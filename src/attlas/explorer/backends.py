@@ -16,10 +16,10 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from attlas.errors import AttlasError
-from attlas.explorer.cancellation import Turns, while_listened_to
-from attlas.explorer.maps import Atlas, Maps
-from attlas.explorer.messages import BusyError, Question, fresh_json, place
-from attlas.inference.translator import remarks
+from attlas.explorer.cancellation import SearchTurns, run_while_connected
+from attlas.explorer.maps import MapRoutes, TextMaps
+from attlas.explorer.messages import BusyError, TranslationRequest, json_no_store, path_number
+from attlas.inference.translator import translation_remarks
 from attlas.recording import Trace
 from attlas.runs import Run
 
@@ -27,7 +27,7 @@ from attlas.runs import Run
 
 
 @runtime_checkable
-class Looked(Protocol):
+class TranslationProtocol(Protocol):
     """A translation and where the model looked for it; `decoding.Translation` is one."""
 
     @property
@@ -64,10 +64,10 @@ class Looked(Protocol):
 
 
 @runtime_checkable
-class Looking(Protocol):
+class TranslatorProtocol(Protocol):
     """A model that translates while it is watched; `decoding.Translator` is one."""
 
-    def __call__(self, text: str, prefix: str = "") -> Looked:
+    def __call__(self, text: str, prefix: str = "") -> TranslationProtocol:
         """Translate one text; the translation begins with `prefix`."""
 
     @property
@@ -76,10 +76,12 @@ class Looking(Protocol):
 
 
 @runtime_checkable
-class Bounded(Protocol):
+class BoundedTranslatorProtocol(Protocol):
     """A translator that can be bounded; `decoding.Translator` is one."""
 
-    def bounded(self, *, source: int, target: int, before_step: Callable[[], None]) -> Looking:
+    def bounded(
+        self, *, source: int, target: int, before_step: Callable[[], None]
+    ) -> TranslatorProtocol:
         """The same, which refuses texts of more than `source` tokens and writes at most `target`.
 
         before_step is called before every step of a search; what it raises ends the search.
@@ -103,7 +105,7 @@ _EXAMPLES = {
 
 
 @dataclass(frozen=True, slots=True)
-class Facts:
+class ModelFacts:
     """None = not known, and then the page does not say it.
 
     Languages are codes such as "de". bleu is that of the best validation, over `bleu_sentences`
@@ -121,19 +123,19 @@ class Facts:
     example: str | None
 
 
-def facts(translator: Looking) -> Facts:
+def facts(translator: TranslatorProtocol) -> ModelFacts:
     """What a translator and the run it came from tell about themselves."""
     known = translator.facts
     parameters = known.get("parameters")
     count = parameters if isinstance(parameters, int) else None
     if not isinstance(known.get("run"), str):
-        return Facts(None, None, None, None, count, None, None, None, None)
+        return ModelFacts(None, None, None, None, count, None, None, None, None)
     run = Run(Path(str(known["run"])))
     data = run.table("data")
     source, target = languages(data)
     attention = run.table("model").get("attention")
     best = _best_validation(run.events())
-    return Facts(
+    return ModelFacts(
         name=run.path.resolve().name,
         source_language=source,
         target_language=target,
@@ -197,13 +199,15 @@ def _symbols(data: Mapping[str, Any]) -> str | None:
 _PREVIEW = 60  # characters of a text by which it is chosen
 
 
-class Showing:
+class TraceBackend:
     """What the page asks, answered by one trace; its texts are the rows of the batch."""
 
-    def __init__(self, trace: Trace, name: str | None, maps: Maps) -> None:
+    def __init__(self, trace: Trace, name: str | None, maps: MapRoutes) -> None:
         if not trace.layers:
             raise AttlasError(
-                "a trace with readings", "an empty one", "run the model inside of attlas.observe"
+                "a trace with attention maps",
+                "an empty one",
+                "run the model inside of attlas.observe",
             )
         self._trace, self._name, self._maps = trace, name, maps
         calls = (call for name in trace.layers for call in trace.calls(name))
@@ -219,13 +223,13 @@ class Showing:
 
     async def _model(self, request: Request) -> Response:
         texts = [self._named(*one) for one in self._rows]
-        return fresh_json({"facts": {"name": self._name}, "texts": texts})
+        return json_no_store({"facts": {"name": self._name}, "texts": texts})
 
     async def _text(self, request: Request) -> Response:
-        row = place(request, "row")
+        row = path_number(request, "row")
         if row >= len(self._rows):
             raise HTTPException(404, "a text of this trace")
-        return fresh_json(await run_in_threadpool(self._told, row))
+        return json_no_store(await run_in_threadpool(self._message, row))
 
     def _named(self, row: int, batch: int) -> str:
         preview = _preview(self._trace, row, batch)
@@ -233,13 +237,13 @@ class Showing:
             return preview
         return f"row {row} of {batch}" + (f": {preview}" if preview else "")
 
-    def _told(self, row: int) -> dict[str, Any]:
+    def _message(self, row: int) -> dict[str, Any]:
         return {
             "text": None,
             "score": None,
             "remarks": [],
             "blank": "",
-            **self._maps.told(Atlas.of(self._trace, *self._rows[row])),
+            **self._maps.map_message(TextMaps.of(self._trace, *self._rows[row])),
         }
 
 
@@ -264,15 +268,15 @@ _AT_ONCE = 4  # searches that take turns; each holds memory
 _MOST_WAITING = 16  # texts beyond those
 
 
-class Translating:
+class TranslatorBackend:
     """What the page asks, answered by one translator; a few searches go on in turn."""
 
-    def __init__(self, translator: Looking, maps: Maps) -> None:
+    def __init__(self, translator: TranslatorProtocol, maps: MapRoutes) -> None:
         self._translator = translator
         self._facts = asdict(facts(translator))  # what is wrong with a run is said at the start
         self._maps = maps
         self._room = asyncio.Semaphore(_AT_ONCE)
-        self._turns = Turns()  # one model: two steps at once are both slower
+        self._turns = SearchTurns()  # one model: two steps at once are both slower
         self._asked = 0
 
     @property
@@ -284,10 +288,10 @@ class Translating:
         ]
 
     async def _model(self, request: Request) -> Response:
-        return fresh_json({"facts": self._facts, "texts": None})
+        return json_no_store({"facts": self._facts, "texts": None})
 
     async def _translate(self, request: Request) -> Response:
-        question = await Question.read(request)
+        question = await TranslationRequest.read(request)
         if self._asked >= _AT_ONCE + _MOST_WAITING:
             raise BusyError(
                 f"at most {_MOST_WAITING} texts that wait", "one more", "ask again in a minute"
@@ -297,17 +301,17 @@ class Translating:
             async with self._room:
                 if await request.is_disconnected():  # the page asked something newer meanwhile
                     raise ClientDisconnect
-                told = await while_listened_to(
-                    request, lambda stop: self._told(question, stop), _GLANCE
+                message = await run_while_connected(
+                    request, lambda stop: self._message(question, stop), _GLANCE
                 )
         finally:
             self._asked -= 1
-        return fresh_json(told)
+        return json_no_store(message)
 
-    def _told(self, question: Question, stop: threading.Event) -> dict[str, Any]:
+    def _message(self, question: TranslationRequest, stop: threading.Event) -> dict[str, Any]:
         with self._turns.taken(stop) as next_turn:
             translator = self._translator
-            if isinstance(translator, Bounded):
+            if isinstance(translator, BoundedTranslatorProtocol):
                 translator = translator.bounded(
                     source=MOST_READ, target=MOST_WRITTEN, before_step=next_turn
                 )
@@ -315,13 +319,13 @@ class Translating:
             next_turn()  # before it is read again, for where the model looked
             return self._of(looked)
 
-    def _of(self, looked: Looked) -> dict[str, Any]:
+    def _of(self, looked: TranslationProtocol) -> dict[str, Any]:
         return {
             "text": looked.text,
             "score": looked.score if math.isfinite(looked.score) else None,
             "source": list(looked.source_tokens),
             "target": list(looked.tokens),
-            "remarks": remarks(looked.cut, looked.finished),
+            "remarks": translation_remarks(looked.cut, looked.finished),
             "blank": looked.blank,
-            **self._maps.told(Atlas.of(looked.trace) if looked.trace else None),
+            **self._maps.map_message(TextMaps.of(looked.trace) if looked.trace else None),
         }

@@ -10,15 +10,15 @@ from typing import TypeVar
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import ClientDisconnect, Request
 
-from attlas._hardware import give_back_freed_memory
-from attlas.recording.maps.reductions import AbandonedError
+from attlas._hardware import malloc_trim
+from attlas.recording.maps.reductions import PassCancelledError
 
 _GLANCE = 0.2  # seconds between looks whether a turn is still waited for
 
 Found = TypeVar("Found")
 
 
-async def while_listened_to(
+async def run_while_connected(
     request: Request, work: Callable[[threading.Event], Found], glance: float
 ) -> Found:
     """What work(stop) gives, in a thread of its own; `stop` is set once the page has gone.
@@ -32,7 +32,7 @@ async def while_listened_to(
         try:
             return work(stop)
         finally:
-            give_back_freed_memory()
+            malloc_trim()
 
     task = asyncio.create_task(run_in_threadpool(done))
     task.add_done_callback(lambda over: over.cancelled() or over.exception())  # if nobody asks
@@ -41,13 +41,13 @@ async def while_listened_to(
             if await request.is_disconnected():  # the page asked for something else meanwhile
                 stop.set()
         return task.result()
-    except AbandonedError:
+    except PassCancelledError:
         raise ClientDisconnect from None
     finally:
         stop.set()
 
 
-class Turns:
+class SearchTurns:
     """Threads that work one step each in turn: a short search is not held up by a long one."""
 
     def __init__(self) -> None:
@@ -59,7 +59,7 @@ class Turns:
         """Wait for a turn, which lasts to the end of the block or until the function is called,
         which waits for the next one.
 
-        Errors: `AbandonedError` from either, soon after `stop` is set.
+        Errors: `PassCancelledError` from either, soon after `stop` is set.
         """
         with self._changed:
             self._waiting.append(stop)
@@ -82,4 +82,4 @@ class Turns:
             while self._waiting[0] is not stop and not stop.is_set():
                 self._changed.wait(_GLANCE)
         if stop.is_set():
-            raise AbandonedError
+            raise PassCancelledError

@@ -21,10 +21,10 @@ from starlette.routing import Route
 from torch import Tensor
 
 from attlas.errors import AttlasError
-from attlas.explorer.cancellation import while_listened_to
-from attlas.explorer.messages import fresh, fresh_json, place
-from attlas.recording import DenseReading, Reading, Trace
-from attlas.recording.maps.statistics import pooled
+from attlas.explorer.cancellation import run_while_connected
+from attlas.explorer.messages import json_no_store, no_store, path_number
+from attlas.recording import AttentionMap, DenseAttentionMap, Trace
+from attlas.recording.maps.statistics import pool_map
 from attlas.recording.trace import Axes, axes_of
 
 # The maps of one text, layer by layer.
@@ -32,36 +32,37 @@ from attlas.recording.trace import Axes, axes_of
 
 @dataclass(frozen=True, slots=True)
 class Layer:
-    """One layer's map of one text: a reading of a single batch row, and what its axes are."""
+    """One layer's map of one text: an attention map of a single batch row, and what its axes
+    are."""
 
     name: str
-    reading: Reading
+    attention_map: AttentionMap
     axes: Axes
 
     @property
     def heads(self) -> int:
         """How many heads look."""
-        return self.reading.shape[1]
+        return self.attention_map.shape[1]
 
     @property
     def queries(self) -> int:
         """How many positions ask."""
-        return self.reading.shape[2]
+        return self.attention_map.shape[2]
 
     @property
-    def slots(self) -> int:
+    def num_keys(self) -> int:
         """How many positions can be looked at."""
-        return self.reading.shape[3]
+        return self.attention_map.shape[3]
 
 
 @dataclass(frozen=True, slots=True)
-class Atlas:
+class TextMaps:
     """Every map of one text."""
 
     layers: tuple[Layer, ...]
 
     @classmethod
-    def of(cls, trace: Trace, row: int = 0, batch: int | None = None) -> "Atlas":
+    def of(cls, trace: Trace, row: int = 0, batch: int | None = None) -> "TextMaps":
         """The maps of this batch row; those of target × source come first.
 
         batch: only those of layers with as many batch rows; None = all that have this row.
@@ -71,8 +72,8 @@ class Atlas:
 
     @property
     def size(self) -> int:
-        """Bytes of the tensors of its readings."""
-        held = [one for layer in self.layers for one in _tensors(layer.reading)]
+        """Bytes of the tensors of its attention maps."""
+        held = [one for layer in self.layers for one in _tensors(layer.attention_map)]
         storages = [one.untyped_storage() for one in held]
         return sum({one.data_ptr(): one.nbytes() for one in storages}.values())
 
@@ -85,10 +86,10 @@ class Atlas:
         return self.layers[index]
 
 
-def _tensors(reading: Reading) -> list[torch.Tensor]:
-    """What a reading holds, of whichever kind it is."""
-    named: tuple[Field[object], ...] = fields(reading) if is_dataclass(reading) else ()
-    parts: list[object] = [getattr(reading, one.name) for one in named]
+def _tensors(attention_map: AttentionMap) -> list[torch.Tensor]:
+    """What an attention map holds, of whichever kind it is."""
+    named: tuple[Field[object], ...] = fields(attention_map) if is_dataclass(attention_map) else ()
+    parts: list[object] = [getattr(attention_map, one.name) for one in named]
     return [part for part in parts if isinstance(part, torch.Tensor)]
 
 
@@ -108,22 +109,22 @@ def _layers(trace: Trace, name: str, row: int, batch: int | None) -> Iterator[La
     for run in runs:
         first, last = run[0][0], run[-1][0]
         call = _together([call for _, call in run]) if len(run) > 1 else run[0][1]
-        _, _, queries, slots = call.shape
-        if queries and slots:
+        _, _, queries, num_keys = call.shape
+        if queries and num_keys:
             numbers = f"call {first}" if first == last else f"calls {first}–{last}"
             of = f", {numbers}" if len(runs) > 1 else ""
-            axes = axes_of(trace, name, row, sizes[first], queries, slots)
+            axes = axes_of(trace, name, row, sizes[first], queries, num_keys)
             yield Layer(f"{name or 'model'}{of}", call, axes)
 
 
-def _runs(calls: list[tuple[int, Reading]]) -> Iterator[list[tuple[int, Reading]]]:
+def _runs(calls: list[tuple[int, AttentionMap]]) -> Iterator[list[tuple[int, AttentionMap]]]:
     """Calls in turn of as many heads, of which each looks at as many slots as the one before, or at
     one more."""
-    run: list[tuple[int, Reading]] = []
+    run: list[tuple[int, AttentionMap]] = []
     for number, call in calls:
         if run:
-            (_, heads, _, slots), (_, others, _, more) = run[-1][1].shape, call.shape
-            if others != heads or more - slots not in (0, 1):
+            (_, heads, _, num_keys), (_, others, _, more) = run[-1][1].shape, call.shape
+            if others != heads or more - num_keys not in (0, 1):
                 yield run
                 run = []
         run.append((number, call))
@@ -131,8 +132,8 @@ def _runs(calls: list[tuple[int, Reading]]) -> Iterator[list[tuple[int, Reading]
         yield run
 
 
-def _together(calls: list[Reading]) -> Reading:
-    """One reading; what a memory that grew did not hold yet could not be looked at."""
+def _together(calls: list[AttentionMap]) -> AttentionMap:
+    """One attention map; what a memory that grew did not hold yet could not be looked at."""
     most = max(call.shape[3] for call in calls)
     rows = [call.rows(0, 1) for call in calls]
     padded = [torch.nn.functional.pad(row, (0, most - row.shape[-1])) for row in rows]
@@ -140,14 +141,15 @@ def _together(calls: list[Reading]) -> Reading:
     in_turn = first is not None and all(
         call.position == first + step for step, call in enumerate(calls)
     )
-    return DenseReading(torch.cat(padded, dim=2), first=first if in_turn else None)
+    return DenseAttentionMap(torch.cat(padded, dim=2), query_offset=first if in_turn else None)
 
 
 # The cabinet in which the latest maps are kept, so that the page can ask for their parts.
 
 
-class Cabinet:
-    """The latest atlases by id: at most `most` of them; the least recently used one goes first.
+class MapCache:
+    """The maps of the latest texts by id: at most `most` of them; the least recently used one goes
+    first.
 
     most_bytes: what their tensors may take together, None = any amount; the latest is kept anyway.
     Ids are drawn at random, so that a page which did not ask for a translation cannot guess it.
@@ -157,17 +159,17 @@ class Cabinet:
         if most < 1:
             raise AttlasError("room for at least one map", str(most), "keep one or more")
         self._most, self._most_bytes = most, most_bytes
-        self._kept: OrderedDict[str, Atlas] = OrderedDict()
+        self._kept: OrderedDict[str, TextMaps] = OrderedDict()
         self._lock = threading.Lock()
 
     def __len__(self) -> int:
         return len(self._kept)
 
-    def put(self, atlas: Atlas) -> str:
-        """Keep an atlas and say under which id."""
+    def put(self, text_maps: TextMaps) -> str:
+        """Keep the maps of a text and say under which id."""
         name = secrets.token_hex(8)
         with self._lock:
-            self._kept[name] = atlas
+            self._kept[name] = text_maps
             while len(self._kept) > 1 and self._full:
                 self._kept.popitem(last=False)
         return name
@@ -177,10 +179,10 @@ class Cabinet:
         if len(self._kept) > self._most:
             return True
         most = self._most_bytes
-        return most is not None and sum(atlas.size for atlas in self._kept.values()) > most
+        return most is not None and sum(text_maps.size for text_maps in self._kept.values()) > most
 
-    def get(self, name: str) -> Atlas | None:
-        """The atlas of this id, or None where it is no longer (or never was) kept."""
+    def get(self, name: str) -> TextMaps | None:
+        """The maps of this id, or None where it is no longer (or never was) kept."""
         with self._lock:
             if name not in self._kept:
                 return None
@@ -199,7 +201,7 @@ _LEVELS = {8: "<u1", 16: "<u2"}  # numpy's names: little-endian, unsigned
 MEDIA_TYPE = "application/vnd.attlas.tile"
 
 
-def pack(weights: Float[Tensor, "heads rows slots"], bits: int = 16) -> bytes:
+def pack(weights: Float[Tensor, "heads rows keys"], bits: int = 16) -> bytes:
     """The bytes of a tile: level = round(weight / scale), scale = largest weight / (2^bits − 1).
 
     Little-endian, a header of 28 bytes and then one zlib stream:
@@ -235,26 +237,26 @@ def pack(weights: Float[Tensor, "heads rows slots"], bits: int = 16) -> bytes:
     scale = float(np.float32(exact.max(initial=0.0) / most))
     levels = np.rint(exact / (scale or 1.0)).clip(0, most)
     raw = levels.astype(_LEVELS[bits]).tobytes()
-    heads, rows, slots = weights.shape
-    header = _HEADER.pack(_MAGIC, _VERSION, bits, heads, rows, slots, scale, len(raw))
+    heads, rows, num_keys = weights.shape
+    header = _HEADER.pack(_MAGIC, _VERSION, bits, heads, rows, num_keys, scale, len(raw))
     return header + zlib.compress(raw, 6)
 
 
-def unpack(tile: bytes) -> Float[Tensor, "heads rows slots"]:
+def unpack(tile: bytes) -> Float[Tensor, "heads rows keys"]:
     """The weights of a tile, each within scale / 2 of what was packed."""
     try:
-        magic, version, bits, heads, rows, slots, scale, size = _HEADER.unpack_from(tile)
+        magic, version, bits, heads, rows, num_keys, scale, size = _HEADER.unpack_from(tile)
         if magic != _MAGIC or version != _VERSION:
             raise ValueError(f"it begins with {magic!r}, version {version}")
         raw = zlib.decompress(tile[_HEADER.size :])
-        if bits not in _LEVELS or not len(raw) == size == heads * rows * slots * bits // 8:
+        if bits not in _LEVELS or not len(raw) == size == heads * rows * num_keys * bits // 8:
             raise ValueError("its sizes contradict each other")
     except (struct.error, zlib.error, ValueError) as error:
         raise AttlasError(
             "a whole tile of version 1", f"something else ({error})", "ask for the tile again"
         ) from None
     levels = np.frombuffer(raw, _LEVELS[bits]).astype(np.float32)
-    return torch.from_numpy(levels * np.float32(scale)).reshape(heads, rows, slots)
+    return torch.from_numpy(levels * np.float32(scale)).reshape(heads, rows, num_keys)
 
 
 # Which part of a map is asked for, and how coarsely: the heads, rows and slots of one tile.
@@ -266,7 +268,7 @@ _NAMES = ("heads", "rows", "slots", "shape", "bits")
 
 
 @dataclass(frozen=True, slots=True)
-class View:
+class MapWindow:
     """heads, rows, slots: half-open ranges; this window is sent as height × width numbers a head.
 
     Where height × width is smaller than the window, each number is the **largest** weight of its
@@ -276,7 +278,7 @@ class View:
 
     heads: tuple[int, int]
     rows: tuple[int, int]
-    slots: tuple[int, int]
+    key_range: tuple[int, int]
     height: int
     width: int
     bits: int
@@ -294,8 +296,8 @@ class View:
                 )
         heads = _range(query, "heads", layer.heads)
         rows = _range(query, "rows", layer.queries)
-        slots = _range(query, "slots", layer.slots)
-        height, width = _shape(query, rows[1] - rows[0], slots[1] - slots[0])
+        key_range = _range(query, "slots", layer.num_keys)
+        height, width = _shape(query, rows[1] - rows[0], key_range[1] - key_range[0])
         bits = query.get("bits", "16")
         if bits not in ("8", "16"):
             raise AttlasError("bits of 8 or 16", f"?bits={bits}", "ask for one of these")
@@ -305,21 +307,21 @@ class View:
                 f"{heads[1] - heads[0]} × {height} × {width}",
                 "ask for fewer heads, rows or slots, or for a smaller shape",
             )
-        return cls(heads, rows, slots, height, width, int(bits))
+        return cls(heads, rows, key_range, height, width, int(bits))
 
     def of(
         self, layer: Layer, stop: threading.Event | None = None
-    ) -> Float[Tensor, "heads height width"]:
+    ) -> Float[Tensor, "heads height head_dim"]:
         """The weights in this window: exact ones, or the largest of each group.
 
         stop: set by another thread when nobody waits for them any more.
-        Errors: `AbandonedError` soon after it is set.
+        Errors: `PassCancelledError` soon after it is set.
         """
-        reading = layer.reading
+        attention_map = layer.attention_map
         if self.heads != (0, layer.heads):
-            reading = reading.of_heads(torch.arange(*self.heads))
+            attention_map = attention_map.select_heads(torch.arange(*self.heads))
         shape = self.height, self.width
-        return pooled(reading, self.rows, self.slots, shape, "max", stop)[0]
+        return pool_map(attention_map, self.rows, self.key_range, shape, "max", stop)[0]
 
 
 def _range(query: Mapping[str, str], name: str, size: int) -> tuple[int, int]:
@@ -336,14 +338,14 @@ def _range(query: Mapping[str, str], name: str, size: int) -> tuple[int, int]:
     return int(match[1]), int(match[2])
 
 
-def _shape(query: Mapping[str, str], rows: int, slots: int) -> tuple[int, int]:
+def _shape(query: Mapping[str, str], rows: int, num_keys: int) -> tuple[int, int]:
     text = query.get("shape")
     if text is None:
-        return rows, slots
+        return rows, num_keys
     match = re.fullmatch(r"(\d{1,12}),(\d{1,12})", text, re.ASCII)
-    if match is None or not (0 < int(match[1]) <= rows and 0 < int(match[2]) <= slots):
+    if match is None or not (0 < int(match[1]) <= rows and 0 < int(match[2]) <= num_keys):
         raise AttlasError(
-            f"a shape as height,width, at most {rows},{slots} and at least 1,1",
+            f"a shape as height,width, at most {rows},{num_keys} and at least 1,1",
             f"?shape={text}",
             "a window can be sent as it is or smaller, never larger",
         )
@@ -354,11 +356,12 @@ _GLANCE = 0.2  # seconds between looks whether the page still waits
 _AT_ONCE = 4  # tiles: the largest takes half a gigabyte of memory on its way
 
 
-class Maps:
-    """Keeps the latest atlases, tells what is in them, and answers for their weights and tokens."""
+class MapRoutes:
+    """Keeps the maps of the latest texts, tells what is in them, and answers for their weights and
+    tokens."""
 
     def __init__(self, most_bytes: int | None = None) -> None:
-        self._cabinet = Cabinet(most_bytes=most_bytes)
+        self._cache = MapCache(most_bytes=most_bytes)
         self._turns = asyncio.Semaphore(_AT_ONCE)
 
     @property
@@ -369,42 +372,42 @@ class Maps:
             Route("/maps/{id}/{layer}/tokens", self._tokens),
         ]
 
-    def told(self, atlas: Atlas | None) -> dict[str, Any]:
-        """Keep an atlas; under which name the page can ask for it, and what is in it."""
+    def map_message(self, text_maps: TextMaps | None) -> dict[str, Any]:
+        """Keep the maps of a text; under which name the page can ask for it, and what is in it."""
         return {
-            "map": self._cabinet.put(atlas) if atlas and atlas.layers else None,
-            "layers": [_described(layer) for layer in (atlas.layers if atlas else ())],
+            "map": self._cache.put(text_maps) if text_maps and text_maps.layers else None,
+            "layers": [_described(layer) for layer in (text_maps.layers if text_maps else ())],
         }
 
-    def _asked(self, request: Request) -> tuple[Layer, View]:
-        atlas = self._cabinet.get(request.path_params["id"])
-        if atlas is None:
+    def _asked(self, request: Request) -> tuple[Layer, MapWindow]:
+        text_maps = self._cache.get(request.path_params["id"])
+        if text_maps is None:
             raise HTTPException(404, "a map that is still kept")
-        layer = atlas.layer(place(request, "layer"))
+        layer = text_maps.layer(path_number(request, "layer"))
         names = [name for name, _ in request.query_params.multi_items()]
         if twice := sorted({name for name in names if names.count(name) > 1}):
             raise AttlasError(
                 "each parameter once", f"?{twice[0]}=… twice", "leave one of them out"
             )
-        return layer, View.read(request.query_params, layer)
+        return layer, MapWindow.read(request.query_params, layer)
 
     async def _tile(self, request: Request) -> Response:
         layer, view = self._asked(request)
         async with self._turns:
             if await request.is_disconnected():  # while it waited for its turn
                 raise ClientDisconnect
-            packed = await while_listened_to(
+            packed = await run_while_connected(
                 request, lambda stop: pack(view.of(layer, stop), view.bits), _GLANCE
             )
-        return fresh(Response(packed, media_type=MEDIA_TYPE))
+        return no_store(Response(packed, media_type=MEDIA_TYPE))
 
     async def _tokens(self, request: Request) -> Response:
         layer, view = self._asked(request)
-        queries, slots = layer.axes.queries, layer.axes.slots
-        named = {"rows": queries[slice(*view.rows)], "slots": slots[slice(*view.slots)]}
-        return fresh_json(named)
+        queries, num_keys = layer.axes.queries, layer.axes.keys
+        named = {"rows": queries[slice(*view.rows)], "slots": num_keys[slice(*view.key_range)]}
+        return json_no_store(named)
 
 
 def _described(layer: Layer) -> dict[str, Any]:
-    shape = {"heads": layer.heads, "queries": layer.queries, "slots": layer.slots}
+    shape = {"heads": layer.heads, "queries": layer.queries, "slots": layer.num_keys}
     return {"name": layer.name, "within": layer.axes.within, **shape}

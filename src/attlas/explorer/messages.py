@@ -18,22 +18,22 @@ from attlas.errors import AttlasError
 _QUOTED = 200  # characters of what came that an answer repeats
 
 
-def fresh(response: Response) -> Response:
+def no_store(response: Response) -> Response:
     """The same answer, to be kept nowhere."""
     response.headers["Cache-Control"] = "no-store"
     return response
 
 
-def fresh_json(content: Any, status: int = 200) -> Response:
+def json_no_store(content: Any, status: int = 200) -> Response:
     """An answer in JSON, to be kept nowhere."""
-    return fresh(_Json(content, status))
+    return no_store(_Json(content, status))
 
 
-def told(error: AttlasError) -> dict[str, str]:
+def error_body(error: AttlasError) -> dict[str, str]:
     """An error for the page; of a long value that came, only the beginning is repeated."""
-    came = error.came
+    came = error.got
     came = came if len(came) <= _QUOTED else f"{came[: _QUOTED - 1]}…"
-    return {"wanted": error.wanted, "came": came, "do": error.do}
+    return {"wanted": error.expected, "came": came, "do": error.hint}
 
 
 class BusyError(AttlasError):
@@ -54,7 +54,7 @@ class _Json(JSONResponse):
 # A place in an address of the explorer: which layer, or which text.
 
 
-def place(request: Request, name: str) -> int:
+def path_number(request: Request, name: str) -> int:
     """The number, from 0, that this part of the path spells; not found (404) where it is none.
 
     Starlette's own `int` reads as many digits as there are, and Python refuses more than 4,300.
@@ -70,7 +70,7 @@ _MOST_BYTES = 64 * 1024  # of one request
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class TranslationRequest:
     """A text to translate, and what its translation begins with ("" = anything)."""
 
     text: str

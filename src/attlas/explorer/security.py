@@ -10,7 +10,7 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from attlas.errors import AttlasError
-from attlas.explorer.messages import told
+from attlas.explorer.messages import error_body
 
 # A host by which a server is called: a name, or an address.
 
@@ -18,7 +18,7 @@ from attlas.explorer.messages import told
 EVERYWHERE = frozenset({"0.0.0.0", "::"})
 
 
-def spelt(host: str) -> str:
+def normalized_host(host: str) -> str:
     """The one spelling of a host: a name in small letters, the shortest one of an address.
 
     An IPv4 address that is written as one of IPv6 (::ffff:127.0.0.1) is that IPv4 address.
@@ -79,7 +79,7 @@ class Guard:
 
     def __init__(self, inner: ASGIApp, hosts: Collection[str] = ()) -> None:
         self._inner = inner
-        self._names = _LOCAL | {spelt(host) for host in hosts}
+        self._names = _LOCAL | {normalized_host(host) for host in hosts}
         self._any_address = not EVERYWHERE.isdisjoint(self._names)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -130,7 +130,7 @@ class Guard:
         if match[1] is not None and not is_address(match[1], 6):
             return False
         name = match[1] or match[2]
-        return spelt(name) in self._names or (self._any_address and is_address(name))
+        return normalized_host(name) in self._names or (self._any_address and is_address(name))
 
 
 def _fault(scope: Scope) -> tuple[int, AttlasError] | None:
@@ -173,7 +173,7 @@ def _from_elsewhere(where: str) -> AttlasError:
 
 
 async def _refuse(error: AttlasError, status: int, send: Send) -> None:
-    body = json.dumps(told(error)).encode()
+    body = json.dumps(error_body(error)).encode()
     headers = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(body))]
     await send({"type": "http.response.start", "status": status, "headers": headers})
     await send({"type": "http.response.body", "body": body})

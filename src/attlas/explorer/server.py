@@ -18,9 +18,9 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from attlas.errors import AttlasError
 from attlas.explorer.app import app
-from attlas.explorer.backends import Looking
-from attlas.explorer.messages import told
-from attlas.explorer.security import HEADERS, spelt
+from attlas.explorer.backends import TranslatorProtocol
+from attlas.explorer.messages import error_body
+from attlas.explorer.security import HEADERS, normalized_host
 from attlas.recording import Trace
 
 PORT = 8642
@@ -31,7 +31,7 @@ _MOST_CONNECTIONS = 256
 
 
 def serve(
-    shown: Looking | Trace,
+    shown: TranslatorProtocol | Trace,
     *,
     name: str | None = None,
     host: str = "127.0.0.1",
@@ -164,7 +164,7 @@ class Connection(H11Protocol):
             self.cycle.disconnected = True  # who waits for the rest of this request waits no more
             self.cycle.message_event.set()
         if self.conn.our_state in (h11.IDLE, h11.SEND_RESPONSE):
-            body = json.dumps(told(error)).encode()
+            body = json.dumps(error_body(error)).encode()
             headers = {
                 **HEADERS,
                 "Content-Type": "application/json",
@@ -229,7 +229,7 @@ def _explained(error: OSError, host: str, port: int) -> AttlasError:
 
 def _url(host: str, address: str, port: int) -> str:
     """What to open: by the host's name, or where its address is every one, this machine's own."""
-    name = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(spelt(address), host)
+    name = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(normalized_host(address), host)
     return f"http://[{name}]:{port}/" if ":" in name else f"http://{name}:{port}/"
 
 

@@ -7,9 +7,9 @@ from torch import Tensor, nn
 
 from attlas.data import Subwords, Vocabulary
 from attlas.decoding import DecodingConfig
-from attlas.layers import MultiHead
+from attlas.layers import MultiheadAttention
 from attlas.runs import CONFIG
-from attlas.runs.loaded import ClassifierSubject, Subject
+from attlas.runs.loaded import LoadedCheckpoint, LoadedClassifier
 
 # The matrices of an attention, one for every head.
 
@@ -18,17 +18,17 @@ Linear = tuple[Tensor, Tensor | None]
 """Weight (outputs, inputs) and bias (outputs,), if there is one."""
 
 
-def all_heads(attention: MultiHead) -> tuple[Linear, Linear, Linear]:
+def all_heads(attention: MultiheadAttention) -> tuple[Linear, Linear, Linear]:
     """Query, key and value maps with as many heads of keys as of queries.
 
     Heads that share keys get a copy each: the same numbers, for a format without shared keys.
     """
-    query = attention.of_query.weight, attention.of_query.bias
-    each = attention.heads // attention.key_heads
+    query = attention.q_proj.weight, attention.q_proj.bias
+    each = attention.num_heads // attention.num_kv_heads
     return (
         query,
-        _repeated(attention.of_key, attention.key_heads, each),
-        _repeated(attention.of_value, attention.key_heads, each),
+        _repeated(attention.k_proj, attention.num_kv_heads, each),
+        _repeated(attention.v_proj, attention.num_kv_heads, each),
     )
 
 
@@ -88,7 +88,7 @@ def of_numbers(decoding: DecodingConfig) -> list[str]:
 WEIGHTS = "model.safetensors"
 
 
-def write_weights(subject: Subject, folder: Path) -> list[str]:
+def write_weights(loaded: LoadedCheckpoint, folder: Path) -> list[str]:
     """`model.safetensors` (the state dict of `models.build`, or of `models.build_classifier`), the
     recipe and the vocabularies, of a classifier its labels too.
 
@@ -96,12 +96,12 @@ def write_weights(subject: Subject, folder: Path) -> list[str]:
     """
     # A copy of each: safetensors refuses tensors that share memory, as tied weights do.
     tensors = {
-        n: t.detach().cpu().clone().contiguous() for n, t in subject.model.state_dict().items()
+        n: t.detach().cpu().clone().contiguous() for n, t in loaded.model.state_dict().items()
     }
     (folder / WEIGHTS).write_bytes(safetensors.torch.save(tensors, {"format": "pt"}))
-    (folder / CONFIG).write_bytes((subject.run.path / CONFIG).read_bytes())
-    subject.vocabularies.save(folder)
-    return _OF_CLASSIFIER if isinstance(subject, ClassifierSubject) else _OF_TRANSLATOR
+    (folder / CONFIG).write_bytes((loaded.run.path / CONFIG).read_bytes())
+    loaded.vocabularies.save(folder)
+    return _OF_CLASSIFIER if isinstance(loaded, LoadedClassifier) else _OF_TRANSLATOR
 
 
 _OF_TRANSLATOR = [

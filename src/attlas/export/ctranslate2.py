@@ -14,10 +14,10 @@ from attlas.data.vocabulary import SPECIAL
 from attlas.decoding import DecodingConfig
 from attlas.errors import missing_extra
 from attlas.export.base import Linear, all_heads
-from attlas.layers import LearnedPositions, MultiHead, Positions, SinusoidalPositions
+from attlas.layers import LearnedPositions, MultiheadAttention, Positions, SinusoidalPositions
 from attlas.models import Transformer, TransformerConfig
 from attlas.models.transformer.block import FeedForward
-from attlas.runs.loaded import TranslatorSubject, check_sees_all
+from attlas.runs.loaded import LoadedTranslator, check_sees_all
 
 QUANTIZATIONS = ("float32", "int8")
 LONGEST = 1024  # positions of sinusoids; CTranslate2 reads a table of them
@@ -26,7 +26,7 @@ _TAKER = "CTranslate2"
 
 
 def write_ctranslate2(
-    subject: TranslatorSubject, folder: Path, quantization: str = "float32"
+    loaded: LoadedTranslator, folder: Path, quantization: str = "float32"
 ) -> list[str]:
     """`ctranslate2.Translator(folder)`; tokens in, tokens out.
 
@@ -34,19 +34,19 @@ def write_ctranslate2(
     Gives back what a reader of the folder has to know.
     Errors: `AttlasError` without CTranslate2, and for a model that it cannot express.
     """
-    model, config = subject.transformer(_TAKER)
+    model, config = loaded.transformer(_TAKER)
     check_sees_all(_TAKER, config)
     try:
         import ctranslate2.specs as specs
     except ImportError:
         raise missing_extra("the export to CTranslate2", "ctranslate2") from None
     spec = specs.TransformerSpec(
-        specs.TransformerEncoderSpec(config.encoder_layers, config.heads, **_options(config)),
-        specs.TransformerDecoderSpec(config.decoder_layers, config.heads, **_options(config)),
+        specs.TransformerEncoderSpec(config.encoder_layers, config.num_heads, **_options(config)),
+        specs.TransformerDecoderSpec(config.decoder_layers, config.num_heads, **_options(config)),
     )
     with torch.no_grad():
         _fill(spec, deepcopy(model), config)  # quantising writes over what it is given
-    source, target = subject.vocabularies.source, subject.vocabularies.target
+    source, target = loaded.vocabularies.source, loaded.vocabularies.target
     spec.register_source_vocabulary(names(source))
     spec.register_target_vocabulary(names(target))
     spec.config.unk_token = SPECIAL[UNKNOWN]
@@ -57,7 +57,7 @@ def write_ctranslate2(
     spec.validate()
     spec.optimize(quantization=quantization)
     spec.save(str(folder))
-    subject.vocabularies.save(folder)
+    loaded.vocabularies.save(folder)
     cut = (
         "On an x86 CPU without VNNI products of 8 bits are cut off, and translations go wrong: "
         "load it there with compute_type='float32', as attlas translate --engine does."
@@ -70,7 +70,7 @@ def write_ctranslate2(
         "CTranslate2 ranks by log P / |Y|^α, attlas by log P / ((5 + |Y|) / 6)^α: give "
         "length_penalty=0 where attlas has decoding.length_penalty = 0, or translate by attlas "
         "translate --engine ctranslate2, which ranks as attlas does.",
-        *_of_suppressed(subject.decoding),
+        *_of_suppressed(loaded.decoding),
     ]
 
 
@@ -108,12 +108,12 @@ def _options(config: TransformerConfig) -> dict[str, Any]:
     from ctranslate2.specs import Activation
 
     activations = {"relu": Activation.RELU, "gelu": Activation.GELU, "swiglu": Activation.SWISH}
-    rotary = {"rotary_dim": config.width // config.heads, "rotary_interleave": True}
+    rotary = {"rotary_dim": config.embed_dim // config.num_heads, "rotary_interleave": True}
     return {
-        "pre_norm": config.placement == "pre",
+        "pre_norm": config.norm == "pre",
         "activation": activations[config.activation],
         "ffn_glu": config.activation == "swiglu",
-        "rms_norm": config.norm == "rms",
+        "rms_norm": config.norm_type == "rms",
         **(rotary if config.positions == "rotary" else {}),
     }
 
@@ -122,7 +122,7 @@ def longest(config: TransformerConfig) -> int | None:
     """How many tokens of a source or a target can be numbered; None = any number."""
     if config.positions == "rotary":
         return None
-    return config.longest if config.positions == "learned" else LONGEST
+    return config.max_positions if config.positions == "learned" else LONGEST
 
 
 def _of_positions(config: TransformerConfig) -> list[str]:
@@ -132,12 +132,12 @@ def _of_positions(config: TransformerConfig) -> list[str]:
         *told,
         "CTranslate2 cuts longer sources without a word: max_input_length=0 forbids it.",
         "It ends a translation after 256 tokens where max_decoding_length does not say otherwise; "
-        "attlas by the length of the source (decoding.max_length_factor).",
+        "attlas by the length of the source (decoding.max_len_a).",
     ]
 
 
 def _epsilon(model: Transformer) -> float:
-    norm: Any = model.encoder.layers[0].around_feedforward.norm
+    norm: Any = model.encoder.layers[0].around_feed_forward.norm
     return float(norm.eps)
 
 
@@ -154,9 +154,9 @@ def _fill(spec: Any, model: Transformer, config: TransformerConfig) -> None:
         (spec.decoder, model.decoder, model.target_positions),
     )
     for written, side, positions in sides:
-        written.scale_embeddings = math.sqrt(config.width)
+        written.scale_embeddings = math.sqrt(config.embed_dim)
         if config.positions != "rotary":
-            written.position_encodings.encodings = _table(positions, config.width)
+            written.position_encodings.encodings = _table(positions, config.embed_dim)
         elif hasattr(written, "position_encodings"):
             del written.position_encodings  # the encoder's has them even where they are rotary
         if side.norm is not None:
@@ -174,16 +174,16 @@ def _fill_layer(spec: Any, layer: Any) -> None:
         _set_joined(spec.attention.linear[0], query)
         _set_joined(spec.attention.linear[1], key, value)
         _set_last(spec.attention, layer.cross_attention, layer.around_cross_attention.norm)
-    feedforward: FeedForward = layer.feedforward
-    _set_linear(spec.ffn.linear_0, feedforward.inner)
-    if feedforward.gate is not None:
-        _set_linear(spec.ffn.linear_0_noact, feedforward.gate)
-    _set_linear(spec.ffn.linear_1, feedforward.outer)
-    _set_norm(spec.ffn.layer_norm, layer.around_feedforward.norm)
+    feed_forward: FeedForward = layer.feed_forward
+    _set_linear(spec.ffn.linear_0, feed_forward.inner)
+    if feed_forward.gate is not None:
+        _set_linear(spec.ffn.linear_0_noact, feed_forward.gate)
+    _set_linear(spec.ffn.linear_1, feed_forward.outer)
+    _set_norm(spec.ffn.layer_norm, layer.around_feed_forward.norm)
 
 
-def _set_last(spec: Any, attention: MultiHead, norm: nn.Module) -> None:
-    _set_linear(spec.linear[-1], attention.of_heads)
+def _set_last(spec: Any, attention: MultiheadAttention, norm: nn.Module) -> None:
+    _set_linear(spec.linear[-1], attention.out_proj)
     _set_norm(spec.layer_norm, norm)
 
 

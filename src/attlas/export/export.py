@@ -14,7 +14,13 @@ from attlas.export.marian import write_huggingface
 from attlas.export.onnx import write_onnx
 from attlas.export.onnx.classifier import write_onnx_classifier
 from attlas.runs import BEST, Run
-from attlas.runs.loaded import ClassifierSubject, Subject, of_files, subject_of, translating
+from attlas.runs.loaded import (
+    LoadedCheckpoint,
+    LoadedClassifier,
+    file_digests,
+    load_checkpoint,
+    require_translator,
+)
 
 FORMATS = ("safetensors", "huggingface", "ctranslate2", "onnx")
 _SEARCHING = ("huggingface", "onnx")  # those that say how to search
@@ -36,7 +42,7 @@ def export(
     to: str,
     folder: Path | str,
     *,
-    which: str = BEST,
+    checkpoint: str = BEST,
     quantization: str = "float32",
     search: DecodingConfig | None = None,
 ) -> Exported:
@@ -56,28 +62,30 @@ def export(
     _check(to, quantization, search)
     folder = Path(folder)
     check_free(folder)  # before the model is read
-    subject = subject_of(run, which, search)
+    loaded = load_checkpoint(run, checkpoint, search)
     with new_folder(folder) as begun:
-        remarks = [*_written(subject, to, begun, quantization), _OF_SUMS]
-        _write_origin(subject, to, quantization, begun / ORIGIN)
+        remarks = [*_written(loaded, to, begun, quantization), _OF_SUMS]
+        _write_origin(loaded, to, quantization, begun / ORIGIN)
         lines = [f"# {to}, exported by attlas", *(f"- {remark}" for remark in remarks)]
         (begun / README).write_text("\n".join(lines) + "\n", encoding="utf-8")
         files = tuple(sorted(path.name for path in begun.iterdir()))
     return Exported(folder, files, tuple(remarks))
 
 
-def _written(subject: Subject, to: str, folder: Path, quantization: str) -> list[str]:
+def _written(loaded: LoadedCheckpoint, to: str, folder: Path, quantization: str) -> list[str]:
     match to:
         case "safetensors":
-            return write_weights(subject, folder)
+            return write_weights(loaded, folder)
         case "huggingface":
-            return write_huggingface(translating(subject, "Marian"), folder)
+            return write_huggingface(require_translator(loaded, "Marian"), folder)
         case "ctranslate2":
-            return write_ctranslate2(translating(subject, "CTranslate2"), folder, quantization)
+            return write_ctranslate2(
+                require_translator(loaded, "CTranslate2"), folder, quantization
+            )
         case _:
-            if isinstance(subject, ClassifierSubject):
-                return write_onnx_classifier(subject, folder)
-            return write_onnx(translating(subject, "ONNX"), folder)
+            if isinstance(loaded, LoadedClassifier):
+                return write_onnx_classifier(loaded, folder)
+            return write_onnx(require_translator(loaded, "ONNX"), folder)
 
 
 def _check(to: str, quantization: str, search: DecodingConfig | None) -> None:
@@ -101,15 +109,15 @@ def _check(to: str, quantization: str, search: DecodingConfig | None) -> None:
         )
 
 
-def _write_origin(subject: Subject, to: str, quantization: str, path: Path) -> None:
+def _write_origin(loaded: LoadedCheckpoint, to: str, quantization: str, path: Path) -> None:
     origin = {
         "attlas": version("attlas"),
         "format": to,
         "quantization": quantization,
-        "checkpoint": subject.checkpoint,
-        "weights": subject.weights,
-        "provenance": subject.run.provenance(),
-        "files": of_files(path.parent),
+        "checkpoint": loaded.checkpoint,
+        "weights": loaded.weights,
+        "provenance": loaded.run.provenance(),
+        "files": file_digests(path.parent),
     }
     text = json.dumps(origin, ensure_ascii=False, indent=2)
     path.write_text(f"{text}\n", encoding="utf-8")

@@ -13,10 +13,10 @@ from attlas.data import BEGIN, END, PAD, UNKNOWN, Subwords, Vocabulary
 from attlas.data.vocabulary import SPECIAL
 from attlas.decoding import DecodingConfig
 from attlas.export.base import WEIGHTS, all_heads, of_numbers
-from attlas.layers import MultiHead
+from attlas.layers import MultiheadAttention
 from attlas.models import Transformer, TransformerConfig
 from attlas.models.transformer.block import FeedForward
-from attlas.runs.loaded import TranslatorSubject, check_sees_all, unfit
+from attlas.runs.loaded import LoadedTranslator, check_sees_all, unsupported
 
 # How a run searches, in the words of transformers.
 
@@ -32,9 +32,9 @@ class HuggingFaceSearch:
         self.decoding, self.positions = decoding, positions
 
     @property
-    def longest_source(self) -> int:
+    def max_source_length(self) -> int:
         """Tokens of a source that are read at most, its end among them."""
-        cut = self.decoding.longest_source
+        cut = self.decoding.max_source_length
         return min(cut + 1, self.positions) if cut else self.positions
 
     @property
@@ -42,7 +42,7 @@ class HuggingFaceSearch:
         """The limit of the longest source, so that no translation is cut that attlas would not
         cut: `generate` has one limit for all.
         """
-        return min(self.decoding.max_length(self.longest_source), self.positions - 1)
+        return min(self.decoding.max_length(self.max_source_length), self.positions - 1)
 
     @property
     def _never(self) -> tuple[int, ...]:
@@ -59,7 +59,7 @@ class HuggingFaceSearch:
             "eos_token_id": END,
             "decoder_start_token_id": BEGIN,
             "bad_words_ids": [[id_] for id_ in self._never],
-            "num_beams": decoding.beam if decoding.method == "beam" else 1,
+            "num_beams": decoding.num_beams if decoding.method == "beam" else 1,
             "do_sample": decoding.method == "sample",
             "num_return_sequences": decoding.n_best,
             "max_new_tokens": self.max_new_tokens,
@@ -84,21 +84,21 @@ class HuggingFaceSearch:
 
     def _of_lengths(self) -> Iterator[str]:
         decoding, most = self.decoding, self.max_new_tokens
-        if decoding.max_length_factor:
+        if decoding.max_len_a:
             yield (
                 "attlas ends a translation of n source tokens, the end included, after "
-                f"⌊{decoding.max_length_factor} · n⌋ + {decoding.max_length_constant} tokens; "
+                f"⌊{decoding.max_len_a} · n⌋ + {decoding.max_len_b} tokens; "
                 f"generate has one limit for all, max_new_tokens = {most:,} here, that of the "
                 "longest source: give max_new_tokens with shorter ones."
             )
-        elif decoding.max_length_constant > most:
+        elif decoding.max_len_b > most:
             yield (
-                f"attlas ends a translation after {decoding.max_length_constant:,} tokens, Marian "
+                f"attlas ends a translation after {decoding.max_len_b:,} tokens, Marian "
                 f"after {most:,}."
             )
-        if decoding.longest_source:
+        if decoding.max_source_length:
             yield (
-                f"attlas cuts a source to {decoding.longest_source:,} tokens and the end: here "
+                f"attlas cuts a source to {decoding.max_source_length:,} tokens and the end: here "
                 "give truncation=True to the tokenizer."
             )
 
@@ -143,7 +143,7 @@ _LONGEST = 1024  # positions; Marian makes a table of them, attlas needs none
 _SPACE_BEFORE = b"\x1a\x02\x18\x01"
 
 
-def write_huggingface(subject: TranslatorSubject, folder: Path) -> list[str]:
+def write_huggingface(loaded: LoadedTranslator, folder: Path) -> list[str]:
     """`MarianMTModel.from_pretrained(folder)`; of subwords `MarianTokenizer` too.
 
     The same logits, up to rounding. Marian's positions are all sines and then all cosines, where
@@ -152,34 +152,36 @@ def write_huggingface(subject: TranslatorSubject, folder: Path) -> list[str]:
     Gives back what a reader of the folder has to know.
     Errors: `AttlasError` for a model that Marian cannot express.
     """
-    model, config = subject.transformer(_TAKER)
+    model, config = loaded.transformer(_TAKER)
     _check(config)
     tensors = {n: t.detach().cpu().clone().contiguous() for n, t in _tensors(model, config)}
     (folder / WEIGHTS).write_bytes(safetensors.torch.save(tensors, {"format": "pt"}))
-    sizes = len(subject.vocabularies.source), len(subject.vocabularies.target)
+    sizes = len(loaded.vocabularies.source), len(loaded.vocabularies.target)
     _write_json(folder / "config.json", _settings(config, *sizes))
-    search = HuggingFaceSearch(subject.decoding, _LONGEST)
+    search = HuggingFaceSearch(loaded.decoding, _LONGEST)
     _write_json(folder / "generation_config.json", search.settings)
     return [
         f"Marian reads and writes at most {_LONGEST:,} tokens, ends included; more are an error "
         "there.",
         *search.remarks,
-        *_write_vocabularies(subject, folder, search.longest_source),
+        *_write_vocabularies(loaded, folder, search.max_source_length),
     ]
 
 
 def _check(config: TransformerConfig) -> None:
     check_sees_all(_TAKER, config)  # first: of what is left, CTranslate2 takes any
-    if config.placement != "post":
-        raise unfit(_TAKER, 'placement = "post"', f'placement = "{config.placement}"', _OTHERS)
-    if config.norm != "layer":
-        raise unfit(_TAKER, 'norm = "layer"', f'norm = "{config.norm}"', _OTHERS)
+    if config.norm != "post":
+        raise unsupported(_TAKER, 'norm = "post"', f'norm = "{config.norm}"', _OTHERS)
+    if config.norm_type != "layer":
+        raise unsupported(
+            _TAKER, 'norm_type = "layer"', f'norm_type = "{config.norm_type}"', _OTHERS
+        )
     if config.positions != "sinusoidal":
-        raise unfit(
+        raise unsupported(
             _TAKER, 'positions = "sinusoidal"', f'positions = "{config.positions}"', _OTHERS
         )
     if config.activation == "swiglu":
-        raise unfit(_TAKER, 'activation = "relu" or "gelu"', 'activation = "swiglu"', _OTHERS)
+        raise unsupported(_TAKER, 'activation = "relu" or "gelu"', 'activation = "swiglu"', _OTHERS)
 
 
 def _settings(config: TransformerConfig, source_size: int, target_size: int) -> dict[str, Any]:
@@ -191,18 +193,18 @@ def _settings(config: TransformerConfig, source_size: int, target_size: int) -> 
         "vocab_size": source_size,
         "decoder_vocab_size": target_size,
         "share_encoder_decoder_embeddings": _shared(config),
-        "tie_word_embeddings": config.tied_output,
-        "d_model": config.width,
+        "tie_word_embeddings": config.tie_output,
+        "d_model": config.embed_dim,
         "encoder_layers": config.encoder_layers,
         "decoder_layers": config.decoder_layers,
-        "encoder_attention_heads": config.heads,
-        "decoder_attention_heads": config.heads,
-        "encoder_ffn_dim": config.feedforward,
-        "decoder_ffn_dim": config.feedforward,
+        "encoder_attention_heads": config.num_heads,
+        "decoder_attention_heads": config.num_heads,
+        "encoder_ffn_dim": config.ffn_dim,
+        "decoder_ffn_dim": config.ffn_dim,
         "activation_function": config.activation,
         "dropout": config.dropout,
         "attention_dropout": config.attention_dropout,
-        "activation_dropout": config.feedforward_dropout,
+        "activation_dropout": config.ffn_dropout,
         "scale_embedding": True,
         "max_position_embeddings": _LONGEST,
         "pad_token_id": PAD,
@@ -215,12 +217,12 @@ def _settings(config: TransformerConfig, source_size: int, target_size: int) -> 
 
 def _shared(config: TransformerConfig) -> bool:
     """Whether Marian's three matrices of the vocabulary are one; two of three is told by copies."""
-    return config.tied_source and config.tied_output
+    return config.tie_source and config.tie_output
 
 
 def _tensors(model: Transformer, config: TransformerConfig) -> Iterator[tuple[str, Tensor]]:
     """Marian's names and our numbers, the width in Marian's order."""
-    order = torch.cat([torch.arange(0, config.width, 2), torch.arange(1, config.width, 2)])
+    order = torch.cat([torch.arange(0, config.embed_dim, 2), torch.arange(1, config.embed_dim, 2)])
     target = model.target_embedding.weight[:, order]
     own = model.source_embedding
     if _shared(config):
@@ -243,18 +245,20 @@ def _of_layer(layer: Any, order: Tensor) -> Iterator[tuple[str, Tensor]]:
     if hasattr(layer, "cross_attention"):
         yield from _of_attention("encoder_attn", layer.cross_attention, order)
         yield from _of_norm("encoder_attn_layer_norm", layer.around_cross_attention.norm, order)
-    feedforward: FeedForward = layer.feedforward
-    yield from _reading("fc1", feedforward.inner.weight, feedforward.inner.bias, order)
-    yield from _writing("fc2", feedforward.outer, order)
-    yield from _of_norm("final_layer_norm", layer.around_feedforward.norm, order)
+    feed_forward: FeedForward = layer.feed_forward
+    yield from _reading("fc1", feed_forward.inner.weight, feed_forward.inner.bias, order)
+    yield from _writing("fc2", feed_forward.outer, order)
+    yield from _of_norm("final_layer_norm", layer.around_feed_forward.norm, order)
 
 
-def _of_attention(name: str, attention: MultiHead, order: Tensor) -> Iterator[tuple[str, Tensor]]:
+def _of_attention(
+    name: str, attention: MultiheadAttention, order: Tensor
+) -> Iterator[tuple[str, Tensor]]:
     query, key, value = all_heads(attention)
     yield from _reading(f"{name}.q_proj", *query, order)
     yield from _reading(f"{name}.k_proj", *key, order)
     yield from _reading(f"{name}.v_proj", *value, order)
-    yield from _writing(f"{name}.out_proj", attention.of_heads, order)
+    yield from _writing(f"{name}.out_proj", attention.out_proj, order)
 
 
 def _reading(
@@ -277,8 +281,8 @@ def _of_norm(name: str, norm: nn.LayerNorm, order: Tensor) -> Iterator[tuple[str
     yield f"{name}.bias", norm.bias[order]
 
 
-def _write_vocabularies(subject: TranslatorSubject, folder: Path, longest: int) -> list[str]:
-    source, target = subject.vocabularies.source, subject.vocabularies.target
+def _write_vocabularies(loaded: LoadedTranslator, folder: Path, longest: int) -> list[str]:
+    source, target = loaded.vocabularies.source, loaded.vocabularies.target
     if not (isinstance(source, Subwords) and isinstance(target, Subwords)):
         # Not as tokenizer.json, which transformers would take for a file of its own.
         source.save((folder / "source").with_suffix(source.suffix))
@@ -297,10 +301,10 @@ def _write_vocabularies(subject: TranslatorSubject, folder: Path, longest: int) 
         "eos_token": SPECIAL[END],
         "pad_token": SPECIAL[PAD],
         "model_max_length": longest,
-        "separate_vocabs": not subject.vocabularies.joint,
+        "separate_vocabs": not loaded.vocabularies.shared,
         "clean_up_tokenization_spaces": False,
     }
-    if not subject.vocabularies.joint:
+    if not loaded.vocabularies.shared:
         _write_json(folder / "target_vocab.json", _ids(target))
     _write_json(folder / "tokenizer_config.json", settings)
     return [

@@ -1,21 +1,21 @@
 """Figures: numbers in, matplotlib figures out. Nothing here touches pyplot or a global state."""
 
-from attlas.figures.bars import bars, drawing
+from attlas.figures.bars import bars, plot_pattern
 from attlas.figures.fonts import MissingGlyphs
-from attlas.figures.heatmap import MOST_CELLS, Map, heatmap, side_by_side
+from attlas.figures.heatmap import MOST_CELLS, HeadMap, heatmap, heatmaps
 from attlas.figures.saving import save
-from attlas.figures.trace import UnfitTokens, figure_of, maps_of
+from attlas.figures.trace import UnmatchedTokens, maps_of, plot_trace
 
 __all__ = [
     "MOST_CELLS",
-    "Map",
+    "HeadMap",
     "MissingGlyphs",
-    "UnfitTokens",
+    "UnmatchedTokens",
     "bars",
-    "drawing",
-    "figure_of",
     "heatmap",
+    "heatmaps",
     "maps_of",
+    "plot_pattern",
+    "plot_trace",
     "save",
-    "side_by_side",
 ]

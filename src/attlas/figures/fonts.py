@@ -138,7 +138,7 @@ _SHOWN_BY_CATEGORY = {"Zs": "·", "Zl": "⏎", "Zp": "⏎"}
 
 
 @dataclass(frozen=True)
-class Lettering:
+class TextLayout:
     """The letters of a figure: every text that will stand in it, known before it is drawn.
 
     Errors: as `attlas.figures.fonts.families`, when a label is first asked for.
@@ -147,8 +147,8 @@ class Lettering:
     texts: frozenset[str]
 
     @classmethod
-    def of(cls, *groups: Iterable[str]) -> "Lettering":
-        """The lettering of these groups of tokens."""
+    def of(cls, *groups: Iterable[str]) -> "TextLayout":
+        """The layout of these groups of tokens."""
         return cls(frozenset(text for group in groups for text in group))
 
     def label(self, token: str) -> str:

@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike
 from torch import Tensor
 
 from attlas.errors import AttlasError, quoted
-from attlas.figures.fonts import Lettering
+from attlas.figures.fonts import TextLayout
 from attlas.figures.layout import (
     COLOURS,
     INK,
@@ -29,32 +29,32 @@ from attlas.figures.layout import (
     extent_of,
     fit,
     level_titles,
-    move,
+    move_axes,
     name_queries,
     name_slots,
     put_title,
     sheet,
 )
-from attlas.recording import DenseReading, Reading, Trace
+from attlas.recording import AttentionMap, DenseAttentionMap, Trace
 
 # What a figure draws: weights with the tokens of both axes.
 
 
-Weights: TypeAlias = Reading | Tensor | ArrayLike
+Weights: TypeAlias = AttentionMap | Tensor | ArrayLike
 
 ACROSS = ("source", "target")  # slots and queries of what looks from one text at another
 WITHIN = ("key", "query")  # of self-attention, and of what has no second text
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Map:
+class HeadMap:
     """The weights of one batch row and one head, and the tokens of both axes.
 
     `source` names the slots, `target` the queries; `axes` names these two themselves. Weights are
-    read when they are drawn, so that a long reading is never held whole.
+    read when they are drawn, so that a long attention map is never held whole.
     """
 
-    reading: Reading
+    attention_map: AttentionMap
     row: int
     head: int
     source: tuple[str, ...]
@@ -70,33 +70,38 @@ class Map:
         *,
         row: int | None = None,
         head: int | None = None,
-    ) -> "Map":
-        """From a reading, tensor or array: (batch, heads, queries, slots), or the last of these.
+    ) -> "HeadMap":
+        """From an attention map, tensor or array: (batch, heads, queries, keys), or the last of
+        these.
 
         row, head: which batch row and which head; None = the only one there is.
         Errors: `AttlasError` for another shape, and for tokens that are not one to a query and one
         to a slot.
         """
-        reading = weights if isinstance(weights, Reading) else DenseReading(_as_tensor(weights))
-        batch, heads, queries, slots = reading.shape
-        if not queries or not slots:
+        attention_map = (
+            weights if isinstance(weights, AttentionMap) else DenseAttentionMap(_as_tensor(weights))
+        )
+        batch, heads, queries, num_keys = attention_map.shape
+        if not queries or not num_keys:
             raise AttlasError(
                 "a map of at least one query and one slot",
-                f"shape {reading.shape}",
+                f"shape {attention_map.shape}",
                 "there is nothing to draw",
             )
         row, head = _choice("row", "batch rows", batch, row), _choice("head", "heads", heads, head)
         _check_tokens("target", "query", queries, target)
-        _check_tokens("source", "slot", slots, source)
-        own = reading.at(row).of_heads(torch.tensor([head]))  # so that no other is computed
+        _check_tokens("source", "slot", num_keys, source)
+        own = attention_map.at(row).select_heads(
+            torch.tensor([head])
+        )  # so that no other is computed
         return cls(own, 0, 0, tuple(source), tuple(target))
 
-    def rows(self, start: int, stop: int) -> Float[np.ndarray, "rows slots"]:
+    def rows(self, start: int, stop: int) -> Float[np.ndarray, "rows keys"]:
         """The weights of queries start … stop − 1.
 
         Errors: `AttlasError` for weights that are negative or not finite.
         """
-        block = self.reading.rows(start, stop)[self.row, self.head]
+        block = self.attention_map.rows(start, stop)[self.row, self.head]
         values = block.detach().to("cpu", torch.float64).numpy()
         wrong = values[~(np.isfinite(values) & (values >= 0))]
         if wrong.size:
@@ -108,12 +113,13 @@ class Map:
         return values
 
 
-def _as_tensor(weights: Tensor | ArrayLike) -> Float[Tensor, "batch heads queries slots"]:
+def _as_tensor(weights: Tensor | ArrayLike) -> Float[Tensor, "batch heads queries keys"]:
     if isinstance(weights, Trace):
         raise AttlasError(
             "the weights of one map",
             "a whole trace",
-            "draw all of it with attlas.figures.figure_of(trace), or choose a reading from it: "
+            "draw all of it with attlas.figures.plot_trace(trace), or choose an attention map from "
+            "it: "
             f"trace[{next(iter(weights.layers), 'layer')!r}], with row= and head=",
         )
     if not isinstance(weights, Tensor):
@@ -121,13 +127,13 @@ def _as_tensor(weights: Tensor | ArrayLike) -> Float[Tensor, "batch heads querie
             weights = torch.from_numpy(np.array(weights, dtype=np.float64))
         except (TypeError, ValueError):
             raise AttlasError(
-                "weights as numbers, shaped (queries, slots)",
+                "weights as numbers, shaped (queries, keys)",
                 f"a {type(weights).__name__} that is no such array",
-                "pass a reading, a tensor or an array",
+                "pass an attention map, a tensor or an array",
             ) from None
     if not 1 <= weights.ndim <= 4 or weights.is_complex():
         raise AttlasError(
-            "weights shaped (queries, slots), or (batch, heads, queries, slots)",
+            "weights shaped (queries, keys), or (batch, heads, queries, keys)",
             f"shape {tuple(weights.shape)} of {weights.dtype}",
             "pass the weights of one layer",
         )
@@ -179,27 +185,27 @@ class Grid:
     wide: int = 1
 
     @classmethod
-    def of(cls, map_: Map) -> "Grid":
-        """Read in blocks of queries. Errors: as `Map.rows`."""
-        queries, slots = len(map_.target), len(map_.source)
-        tall, wide = -(-queries // MOST_CELLS), -(-slots // MOST_CELLS)
-        batch, heads, _, _ = map_.reading.shape
-        size = max(1, _BLOCK // (batch * heads * slots))
-        columns = np.arange(0, slots, wide)
+    def of(cls, map_: HeadMap) -> "Grid":
+        """Read in blocks of queries. Errors: as `HeadMap.rows`."""
+        queries, num_keys = len(map_.target), len(map_.source)
+        tall, wide = -(-queries // MOST_CELLS), -(-num_keys // MOST_CELLS)
+        batch, heads, _, _ = map_.attention_map.shape
+        size = max(1, _BLOCK // (batch * heads * num_keys))
+        columns = np.arange(0, num_keys, wide)
         cells = np.zeros((-(-queries // tall), len(columns)))  # weights are ≥ 0
         for start in range(0, queries, size):
             stop = min(start + size, queries)
-            pooled = np.maximum.reduceat(map_.rows(start, stop), columns, axis=1)
-            np.maximum.at(cells, np.arange(start, stop) // tall, pooled)
+            is_pooled = np.maximum.reduceat(map_.rows(start, stop), columns, axis=1)
+            np.maximum.at(cells, np.arange(start, stop) // tall, is_pooled)
         return cls(cells, tall, wide)
 
     @property
-    def pooled(self) -> bool:
+    def is_pooled(self) -> bool:
         """Whether a cell stands for more than one weight."""
         return (self.tall, self.wide) != (1, 1)
 
     @property
-    def peak(self) -> float:
+    def max_weight(self) -> float:
         """The largest weight."""
         return float(self.cells.max())
 
@@ -217,10 +223,10 @@ def number(weight: float) -> str:
     return f"{weight:.1f}" if weight >= 0.995 else f"{weight:.2f}"[1:]
 
 
-def weight_of(grids: Sequence[Grid]) -> str:
+def scale_label(grids: Sequence[Grid]) -> str:
     """What a cell or a bar of these stands for."""
     sizes = {(grid.tall, grid.wide) for grid in grids}
-    if not any(grid.pooled for grid in grids):
+    if not any(grid.is_pooled for grid in grids):
         return "attention weight"
     if len(sizes) > 1:
         return "largest attention weight of a cell"
@@ -246,38 +252,38 @@ class Cell:
     height: float
 
     @classmethod
-    def fitting(cls, map_: Map, side: float, largest: float = _LARGEST) -> "Cell":
+    def fitting(cls, map_: HeadMap, side: float, largest: float = _LARGEST) -> "Cell":
         """As large as is comfortable, with the map within side × side inches; square if it can."""
-        queries, slots = len(map_.target), len(map_.source)
-        width, height = min(largest, side / slots), min(largest, side / queries)
-        if max(queries, slots) <= _SQUARE * min(queries, slots):
+        queries, num_keys = len(map_.target), len(map_.source)
+        width, height = min(largest, side / num_keys), min(largest, side / queries)
+        if max(queries, num_keys) <= _SQUARE * min(queries, num_keys):
             width = height = min(width, height)
         return cls(width, height)
 
 
 def draw_panel(
     figure: Figure,
-    map_: Map,
+    map_: HeadMap,
     grid: Grid,
     cell: Cell,
     scale: Normalize,
-    lettering: Lettering,
+    text_layout: TextLayout,
     *,
     queries_named: bool = True,
     numbered: bool = True,
 ) -> Axes:
     """Draw a map on the sheet, its first cell hanging from the corner (0, 0)."""
     of_slots, of_queries = map_.axes
-    queries, slots = len(map_.target), len(map_.source)
-    axes = axes_at(figure, Bbox.from_extents(0, -queries * cell.height, slots * cell.width, 0))
+    queries, num_keys = len(map_.target), len(map_.source)
+    axes = axes_at(figure, Bbox.from_extents(0, -queries * cell.height, num_keys * cell.width, 0))
     axes.xaxis.tick_top()
     axes.xaxis.set_label_position("top")
     _fill(axes, map_, grid, cell, scale)
-    if numbered and not grid.pooled:
+    if numbered and not grid.is_pooled:
         _write_numbers(axes, grid.cells, cell, scale)
-    name_slots(axes, map_.source, cell.width, lettering, of_slots, grid.wide)
+    name_slots(axes, map_.source, cell.width, text_layout, of_slots, grid.wide)
     if queries_named:
-        name_queries(axes, map_.target, cell.height, lettering, of_queries, grid.tall)
+        name_queries(axes, map_.target, cell.height, text_layout, of_queries, grid.tall)
     else:
         axes.set_yticks([])
     return axes
@@ -297,7 +303,7 @@ def draw_scale(figure: Figure, scale: Normalize, row: Sequence[Axes], name: str)
     axes.tick_params(labelsize=SMALL, length=2, width=0.5, color=QUIET)
 
 
-def _fill(axes: Axes, map_: Map, grid: Grid, cell: Cell, scale: Normalize) -> None:
+def _fill(axes: Axes, map_: HeadMap, grid: Grid, cell: Cell, scale: Normalize) -> None:
     rows, columns = grid.cells.shape
     lined = min(cell.width, cell.height) >= _LINED
     if lined:  # as shapes: sharp at any size
@@ -357,18 +363,18 @@ def heatmap(
 ) -> Figure:
     """Weights as colours and, where they fit, as numbers: slots across the top, queries down.
 
-    weights, row, head: as `Map.of`. The scale goes from 0 to the largest weight. A map of more than
-    `MOST_CELLS` tokens a side is pooled: a cell shows the largest of its weights, and the colour
-    bar says of how many.
+    weights, row, head: as `HeadMap.of`. The scale goes from 0 to the largest weight. A map of more
+    than `MOST_CELLS` tokens a side is pooled: a cell shows the largest of its weights, and the
+    colour bar says of how many.
     Bahdanau, Cho & Bengio, 2015, figure 3.
 
-    Errors: `AttlasError` as `Map.of`, and where no font draws the tokens.
+    Errors: `AttlasError` as `HeadMap.of`, and where no font draws the tokens.
     """
-    map_ = Map.of(weights, source, target, row=row, head=head)
+    map_ = HeadMap.of(weights, source, target, row=row, head=head)
     return _drawn([(title, map_)], columns=1, side=_SIDE)
 
 
-def side_by_side(maps: Mapping[str, Map], *, columns: int = 4) -> Figure:
+def heatmaps(maps: Mapping[str, HeadMap], *, columns: int = 4) -> Figure:
     """Several maps, each under its name, in rows of `columns`, on one scale with one colour bar.
 
     Maps need not share their tokens: two mechanisms may translate differently. Neighbours that
@@ -377,40 +383,40 @@ def side_by_side(maps: Mapping[str, Map], *, columns: int = 4) -> Figure:
     Errors: `AttlasError` for no map, or fewer columns than one; and as `heatmap`.
     """
     if not maps:
-        raise AttlasError("at least one map to draw", "none", "pass {name: Map.of(…)}")
+        raise AttlasError("at least one map to draw", "none", "pass {name: HeadMap.of(…)}")
     if columns < 1:
         raise AttlasError("at least one column", str(columns), "leave `columns` at 4")
     columns = min(columns, len(maps))
     return _drawn(list(maps.items()), columns, side=min(_SIDE, max(2.5, _WIDE / columns)))
 
 
-def _drawn(maps: list[tuple[str, Map]], columns: int, side: float) -> Figure:
+def _drawn(maps: list[tuple[str, HeadMap]], columns: int, side: float) -> Figure:
     figure = sheet()
-    lettering = Lettering.of(*((name, *map_.source, *map_.target) for name, map_ in maps))
+    text_layout = TextLayout.of(*((name, *map_.source, *map_.target) for name, map_ in maps))
     grids = [Grid.of(map_) for _, map_ in maps]
-    scale = Normalize(0.0, max(grid.peak for grid in grids) or 1.0)
+    scale = Normalize(0.0, max(grid.max_weight for grid in grids) or 1.0)
     panels: list[Axes] = []
     top = 0.0
     for start in range(0, len(maps), columns):
         some = slice(start, start + columns)
-        row = _row(figure, maps[some], grids[some], side, scale, lettering)
+        row = _row(figure, maps[some], grids[some], side, scale, text_layout)
         above = max(extent_of(axes).y1 for axes in row)
         for axes in row:
-            move(axes, up=top - above)
+            move_axes(axes, up=top - above)
         top = min(extent_of(axes).y0 for axes in row) - _GAP
         panels += row
-    draw_scale(figure, scale, panels[:columns], weight_of(grids))
+    draw_scale(figure, scale, panels[:columns], scale_label(grids))
     fit(figure)
     return figure
 
 
 def _row(
     figure: Figure,
-    maps: Sequence[tuple[str, Map]],
+    maps: Sequence[tuple[str, HeadMap]],
     grids: Sequence[Grid],
     side: float,
     scale: Normalize,
-    lettering: Lettering,
+    text_layout: TextLayout,
 ) -> list[Axes]:
     """Panels from left to right, their first cells on one line, and their titles on another."""
     panels: list[Axes] = []
@@ -418,10 +424,10 @@ def _row(
     for (name, map_), grid in zip(maps, grids, strict=True):
         cell = Cell.fitting(map_, side)
         named = before is None or (map_.target, map_.axes) != before
-        axes = draw_panel(figure, map_, grid, cell, scale, lettering, queries_named=named)
+        axes = draw_panel(figure, map_, grid, cell, scale, text_layout, queries_named=named)
         if name:
-            put_title(axes, lettering.line(name), lettering.style(TITLE))
-        move(axes, right=left - extent_of(axes).x0)
+            put_title(axes, text_layout.line(name), text_layout.style(TITLE))
+        move_axes(axes, right=left - extent_of(axes).x0)
         before, left = (map_.target, map_.axes), extent_of(axes).x1 + _GAP
         panels.append(axes)
     level_titles(panels)

@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from matplotlib.text import Text
 from matplotlib.transforms import Bbox, BboxBase
 
-from attlas.figures.fonts import Lettering
+from attlas.figures.fonts import TextLayout
 
 INK, QUIET = "#1a1a1a", "#6b6b6b"  # both readable on white
 COLOURS = "Blues"  # light = little, dark = much; keeps its order in greyscale and to every eye
@@ -69,7 +69,7 @@ def level_titles(row: Sequence[Axes]) -> None:
         axes.title.set_y(1 + above / height)
 
 
-def move(axes: Axes, right: float = 0.0, up: float = 0.0) -> None:
+def move_axes(axes: Axes, right: float = 0.0, up: float = 0.0) -> None:
     """Shift these axes by inches."""
     axes.set_position(_fraction(_figure(axes), area_of(axes).translated(right, up)))
 
@@ -114,7 +114,7 @@ def name_slots(
     axes: Axes,
     tokens: Sequence[str],
     room: float,
-    lettering: Lettering,
+    text_layout: TextLayout,
     name: str,
     per_tick: int = 1,
 ) -> None:
@@ -123,7 +123,7 @@ def name_slots(
     Labels lie flat where they fit, lean where there is room for a leaning line, else stand.
     """
     on_top = axes.xaxis.get_ticks_position() == "top"
-    every, texts = _place(axes.xaxis, tokens, room, room < LABEL * _LINE, lettering, per_tick)
+    every, texts = _place(axes.xaxis, tokens, room, room < LABEL * _LINE, text_layout, per_tick)
     _name(axes.xaxis, name, len(tokens), every)
     widest = max(width_of(text) for text in texts)
     if widest + 0.04 <= room * every:
@@ -140,12 +140,12 @@ def name_queries(
     axes: Axes,
     tokens: Sequence[str],
     room: float,
-    lettering: Lettering,
+    text_layout: TextLayout,
     name: str,
     per_tick: int = 1,
 ) -> None:
     """Label the y axis; `room` is inches for each token."""
-    every, _ = _place(axes.yaxis, tokens, room, room < LABEL * _LINE, lettering, per_tick)
+    every, _ = _place(axes.yaxis, tokens, room, room < LABEL * _LINE, text_layout, per_tick)
     _name(axes.yaxis, name, len(tokens), every)
 
 
@@ -154,7 +154,7 @@ def _place(
     tokens: Sequence[str],
     room: float,
     crowded: bool,
-    lettering: Lettering,
+    text_layout: TextLayout,
     per_tick: int,
 ) -> tuple[int, list[Text]]:
     size = SMALL if crowded else LABEL
@@ -162,7 +162,9 @@ def _place(
     chosen = range(0, len(tokens), every)
     # Token i is in the middle of its share of cell i // per_tick, whose own middle is an integer.
     places = [(i + 0.5) / per_tick - 0.5 for i in chosen]
-    axis.set_ticks(places, [lettering.label(tokens[i]) for i in chosen], **lettering.style(size))
+    axis.set_ticks(
+        places, [text_layout.label(tokens[i]) for i in chosen], **text_layout.style(size)
+    )
     texts = axis.get_ticklabels()
     for text in texts:
         text.set_color(INK)

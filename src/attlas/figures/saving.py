@@ -39,7 +39,7 @@ def save(figure: Figure, path: Path | str) -> None:
     Errors: `AttlasError` for another suffix, or a path that cannot be written.
     """
     path, drawn = Path(path), io.BytesIO()
-    suffix = suffix_of(path)
+    suffix = figure_suffix(path)
     faces = _faces({name for text in figure.findobj(Text) for name in text.get_fontfamily()})
     settings: dict[Any, Any] = {
         "svg.fonttype": "none" if faces <= _faces({BASE}) else "path",
@@ -54,7 +54,7 @@ def save(figure: Figure, path: Path | str) -> None:
         raise unwritable(path, error) from None
 
 
-def suffix_of(path: Path) -> str:
+def figure_suffix(path: Path) -> str:
     """ ".png", ".svg" or ".pdf". Errors: `AttlasError` for any other."""
     suffix = path.suffix.lower()
     if suffix not in _METADATA:

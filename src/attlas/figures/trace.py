@@ -6,13 +6,13 @@ from dataclasses import dataclass, replace
 
 from matplotlib.figure import Figure
 
-from attlas.errors import AttlasError, listed, quoted
-from attlas.figures.heatmap import ACROSS, WITHIN, Map, side_by_side
-from attlas.recording import Reading, Trace
+from attlas.errors import AttlasError, join_names, quoted
+from attlas.figures.heatmap import ACROSS, WITHIN, HeadMap, heatmaps
+from attlas.recording import AttentionMap, Trace
 from attlas.recording.trace import axes_of
 
 
-def figure_of(trace: Trace, *, layer: str | None = None, row: int = 0) -> Figure:
+def plot_trace(trace: Trace, *, layer: str | None = None, row: int = 0) -> Figure:
     """All that a batch row of a trace holds, as heatmaps side by side on one scale.
 
     layer, row: as `maps_of`; many layers of many heads are better drawn a layer at a time.
@@ -23,19 +23,19 @@ def figure_of(trace: Trace, *, layer: str | None = None, row: int = 0) -> Figure
     >>> with attlas.observe(attention) as trace:
     ...     context = attention(source, attention.remember(source))
     >>> trace.label(source=[["my", "own", "words"]])
-    >>> figure = attlas.figures.figure_of(trace)
+    >>> figure = attlas.figures.plot_trace(trace)
     >>> [axes.get_title() for axes in figure.axes[:4]]
     ['model, head 0', 'model, head 1', 'model, head 2', 'model, head 3']
     >>> attlas.figures.save(figure, "maps.png")
 
-    Errors: `AttlasError` as `maps_of` and `side_by_side`.
+    Errors: `AttlasError` as `maps_of` and `heatmaps`.
     """
     maps = maps_of(trace, row, layer=layer)
     # A map that stands alone needs no name.
-    return side_by_side(maps if len(maps) != 1 else dict.fromkeys([""], *maps.values()))
+    return heatmaps(maps if len(maps) != 1 else dict.fromkeys([""], *maps.values()))
 
 
-def maps_of(trace: Trace, row: int = 0, *, layer: str | None = None) -> dict[str, Map]:
+def maps_of(trace: Trace, row: int = 0, *, layer: str | None = None) -> dict[str, HeadMap]:
     """Every head of every call of every layer as a map of its own, for this batch row, by name.
 
     A name is the layer's path, with the call and the head where there are several, all counted
@@ -51,24 +51,24 @@ def maps_of(trace: Trace, row: int = 0, *, layer: str | None = None) -> dict[str
 
     Errors: `AttlasError` for a row that a map does not have, or that is of several texts, and where
     no name begins so.
-    Warns with `UnfitTokens` where this row has fewer tokens than the axes that would show them have
-    places, and another row as many.
+    Warns with `UnmatchedTokens` where this row has fewer tokens than the axes that would show them
+    have places, and another row as many.
     """
     places = _places(trace)
     named = _beginning_so(places, layer or "")
     if places and not named:
         raise AttlasError(
-            "the beginning of a map's name", quoted(layer), f"choose from: {listed(places)}"
+            "the beginning of a map's name", quoted(layer), f"choose from: {join_names(places)}"
         )
     _check_row(places, named, row)
     maps = {name: _map_at(trace, places[name], row) for name in named}
-    unfit = [text for name in named for text in _unfit(trace, places[name], row, maps[name])]
+    unfit = [text for name in named for text in _unmatched(trace, places[name], row, maps[name])]
     for text in dict.fromkeys(unfit):
-        warnings.warn(text, UnfitTokens, stacklevel=2)
+        warnings.warn(text, UnmatchedTokens, stacklevel=2)
     return maps
 
 
-class UnfitTokens(UserWarning):
+class UnmatchedTokens(UserWarning):
     """The tokens of a row do not fit its axis, which shows positions in their place."""
 
 
@@ -80,10 +80,10 @@ def _beginning_so(names: Iterable[str], beginning: str) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """Which map of a trace: the reading of a call of a layer, and a head of it."""
+    """Which map of a trace: the attention map of a call of a layer, and a head of it."""
 
     layer: str
-    reading: Reading
+    attention_map: AttentionMap
     head: int
 
 
@@ -92,18 +92,18 @@ def _places(trace: Trace) -> dict[str, _Place]:
     places: dict[str, _Place] = {}
     for layer in trace.layers:
         calls = trace.calls(layer)
-        for call, reading in enumerate(calls):
-            heads = reading.shape[1]
+        for call, attention_map in enumerate(calls):
+            heads = attention_map.shape[1]
             for head in range(heads):
                 numbers = [f"call {call}"] * (len(calls) > 1) + [f"head {head}"] * (heads > 1)
                 name = ", ".join([layer or "model", *numbers])
-                places[name] = _Place(layer, reading, head)
+                places[name] = _Place(layer, attention_map, head)
     return places
 
 
 def _check_row(places: dict[str, _Place], named: Sequence[str], row: int) -> None:
     """That each of these maps has this row, and that it is of the same text in all of them."""
-    batches = {name: places[name].reading.shape[0] for name in named}
+    batches = {name: places[name].attention_map.shape[0] for name in named}
     least, most = min(batches.values(), default=0), max(batches.values(), default=0)
     if batches and not 0 <= row < most:
         raise AttlasError(
@@ -119,19 +119,19 @@ def _check_row(places: dict[str, _Place], named: Sequence[str], row: int) -> Non
         )
 
 
-def _map_at(trace: Trace, place: _Place, row: int) -> Map:
-    batch, _, queries, slots = place.reading.shape
-    axes = axes_of(trace, place.layer, row, batch, queries, slots)
-    names, slot_names = axes.queries or _numbers(queries), axes.slots or _numbers(slots)
-    map_ = Map.of(place.reading, slot_names, names, row=row, head=place.head)
+def _map_at(trace: Trace, place: _Place, row: int) -> HeadMap:
+    batch, _, queries, num_keys = place.attention_map.shape
+    axes = axes_of(trace, place.layer, row, batch, queries, num_keys)
+    names, slot_names = axes.queries or _numbers(queries), axes.keys or _numbers(num_keys)
+    map_ = HeadMap.of(place.attention_map, slot_names, names, row=row, head=place.head)
     return replace(map_, axes=WITHIN if axes.within else ACROSS)
 
 
-def _unfit(trace: Trace, place: _Place, row: int, map_: Map) -> list[str]:
+def _unmatched(trace: Trace, place: _Place, row: int, map_: HeadMap) -> list[str]:
     """What to say of tokens of the layer that leave padding of this row unnamed."""
     told = []
     for rows in trace.tokens(place.layer):
-        own = len(rows[row]) if len(rows) == place.reading.shape[0] else 0
+        own = len(rows[row]) if len(rows) == place.attention_map.shape[0] else 0
         places = max(map(len, rows), default=0)
         if 0 < own < places and _numbers(places) in (map_.source, map_.target):
             tokens = f"{own:,} token{'s' if own > 1 else ''}"

@@ -12,14 +12,14 @@ from attlas.data.normalization import normalized
 from attlas.data.vocabulary import BEGIN, END, UNKNOWN, Vocabulary
 from attlas.errors import AttlasError
 from attlas.models.encoder_decoder import S, SequenceToSequence, check_evaluating
-from attlas.recording import Reading, Trace, observe
-from attlas.recording.hooks import taps, unheard
+from attlas.recording import AttentionMap, Trace, observe
+from attlas.recording.hooks import attention_hooks, without_recording
 
 Link = tuple[int, int]  # (source, target), counted from 0
 
 
-def links_of(
-    weights: Float[Tensor, "queries slots"], targets: int, sources: int
+def attention_links(
+    weights: Float[Tensor, "queries keys"], targets: int, sources: int
 ) -> tuple[Link, ...]:
     """(argmax_i a_ti, t) for each of the first `targets` queries t, over the first `sources` slots.
 
@@ -91,11 +91,11 @@ _AT_ONCE = 2**22  # weights of one layer: 16 MiB
 
 
 @dataclass(frozen=True, slots=True)
-class Rereading:
+class TeacherForcedTrace:
     """The trace of one translation and the links of its tokens.
 
-    trace: readings shaped (1, heads, queries, slots); None where there is nothing to see, and then
-    `blank` says why. alignment: (source token, target token), see `links_of`.
+    trace: attention maps shaped (1, heads, queries, keys); None where there is nothing to see, and
+    then `blank` says why. alignment: (source token, target token), see `attention_links`.
     """
 
     trace: Trace | None
@@ -103,45 +103,45 @@ class Rereading:
     blank: str = ""
 
 
-def reread(
+def trace_teacher_forced(
     model: SequenceToSequence[S],
     source: Sequence[int],
     target: Sequence[int],
     finished: bool,
     source_tokens: Sequence[str],
     tokens: Sequence[str],
-) -> Rereading:
+) -> TeacherForcedTrace:
     """Read a hypothesis once more, all positions at once, and record where the model looks.
 
     source, target: ids without BEGIN and END; END is added to the source, and to the target where
     it is finished. The queries are the target's tokens: query t is the one that predicts token t.
     Errors: `AttlasError` where the model is in training mode.
     """
-    if not taps(model):
-        return Rereading(None, (), "the model has no attention")
+    if not attention_hooks(model):
+        return TeacherForcedTrace(None, (), "the model has no attention")
     check_evaluating(model)
     wanted = [*target, END] if finished else [*target]
     if not wanted:
-        return Rereading(None, (), "the translation has no token")
+        return TeacherForcedTrace(None, (), "the translation has no token")
     trace = _observed(model, source, wanted)
     trace.label([source_tokens], [tokens])
     read = ["<s>", *tokens[:-1]]  # the query that predicts token t has read those before it
     for layer in trace.layers:
-        match model.between(layer):
+        match model.attention_kind(layer):
             case "source":
                 trace.label_layer(layer, [source_tokens], [source_tokens])
             case "target":
                 trace.label_layer(layer, [read], [tokens])
     weights = attention_to_source(trace)
-    return Rereading(trace, links_of(weights, len(target), len(source)))
+    return TeacherForcedTrace(trace, attention_links(weights, len(target), len(source)))
 
 
-def check_looks_across(model: SequenceToSequence[S]) -> None:
+def check_has_cross_attention(model: SequenceToSequence[S]) -> None:
     """That the model looks from the target to the source.
 
     Errors: `AttlasError` where it does not.
     """
-    if all(model.between(layer) != "across" for layer in taps(model).values()):
+    if all(model.attention_kind(layer) != "across" for layer in attention_hooks(model).values()):
         raise AttlasError(
             'a model that looks at its source for decoding.unknown = "replace"',
             "one that does not",
@@ -149,15 +149,17 @@ def check_looks_across(model: SequenceToSequence[S]) -> None:
         )
 
 
-def attention_of(
+def teacher_forced_attention(
     model: SequenceToSequence[S], source: Sequence[int], target: Sequence[int]
-) -> Float[Tensor, "queries slots"]:
+) -> Float[Tensor, "queries keys"]:
     """`attention_to_source` of a hypothesis of at least one token, which is read again: a row for
     each token. Whoever observes the model does not hear it.
     """
-    with unheard():
+    with without_recording():
         trace = _observed(model, source, target)
-    return _mean([trace[layer] for layer in trace.layers if model.between(layer) == "across"])
+    return _mean(
+        [trace[layer] for layer in trace.layers if model.attention_kind(layer) == "across"]
+    )
 
 
 def _observed(model: SequenceToSequence[S], source: Sequence[int], wanted: Sequence[int]) -> Trace:
@@ -166,35 +168,35 @@ def _observed(model: SequenceToSequence[S], source: Sequence[int], wanted: Seque
     ids = torch.tensor([[*source, END]], device=device)
     asked = torch.tensor([[BEGIN, *wanted[:-1]]], device=device)
     with torch.no_grad(), observe(model) as trace:
-        model.features(asked, model.encode(ids, torch.ones_like(ids, dtype=torch.bool)))
+        model.decode(asked, model.encode(ids, torch.ones_like(ids, dtype=torch.bool)))
     return trace
 
 
-def attention_to_source(trace: Trace) -> Float[Tensor, "queries slots"]:
+def attention_to_source(trace: Trace) -> Float[Tensor, "queries keys"]:
     """The mean over heads, and over the layers that look from the target to the source.
 
     Of one block of queries after another, so that no map of all heads is held.
     Errors: `AttlasError` where no layer of the trace does.
     """
-    readings = [trace[layer] for layer in trace.layers if trace.looks_across(layer)]
-    if not readings:
+    attention_maps = [trace[layer] for layer in trace.layers if trace.is_cross_attention(layer)]
+    if not attention_maps:
         raise AttlasError(
             "a layer that looks from the target to the source",
             f"{', '.join(trace.layers)}",
             "align with a model whose decoder looks at its source",
         )
-    return _mean(readings)
+    return _mean(attention_maps)
 
 
-def _mean(readings: Sequence[Reading]) -> Float[Tensor, "queries slots"]:
-    _, heads, queries, slots = readings[0].shape
-    step = max(1, _AT_ONCE // (heads * slots))
+def _mean(attention_maps: Sequence[AttentionMap]) -> Float[Tensor, "queries keys"]:
+    _, heads, queries, num_keys = attention_maps[0].shape
+    step = max(1, _AT_ONCE // (heads * num_keys))
     return torch.cat(
         [
             torch.stack(
                 [
-                    reading.rows(first, min(first + step, queries))[0].mean(dim=0)
-                    for reading in readings
+                    attention_map.rows(first, min(first + step, queries))[0].mean(dim=0)
+                    for attention_map in attention_maps
                 ]
             ).mean(dim=0)
             for first in range(0, queries, step)
@@ -270,8 +272,8 @@ def words_linked(
     return word_links(links, words_of_tokens(source, line.ids, line.text), target_words())
 
 
-def words_looked_at(
-    weights: Float[Tensor, "queries slots"], source: Vocabulary, line: Line
+def most_attended_words(
+    weights: Float[Tensor, "queries keys"], source: Vocabulary, line: Line
 ) -> list[str | None]:
     """argmax_w Σ a_ti over the tokens i of source word w, for each query t: the word itself.
 

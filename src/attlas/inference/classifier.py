@@ -9,7 +9,7 @@ from pathlib import Path
 
 import torch
 
-from attlas._text import amount, as_one_line, whole_text
+from attlas._text import as_one_line, count_noun, whole_text
 from attlas.data import LabelledVocabularies, Subwords, Vocabulary, batches_by_length, padded
 from attlas.data.vocabulary import END, UNKNOWN
 from attlas.errors import AttlasError
@@ -83,7 +83,7 @@ EMPTY, NOTHING_KNOWN, UNREAD = (
 """What there is to say, of many texts at once."""
 
 
-def remarks(found: Classification) -> dict[str, str]:
+def classification_remarks(found: Classification) -> dict[str, str]:
     """In words, by what says the same of many; none where the text was read whole and the
     vocabulary has something of it."""
     said = {}
@@ -94,7 +94,7 @@ def remarks(found: Classification) -> dict[str, str]:
             "none of its words is in the vocabulary, so that its label tells nothing of it"
         )
     if found.unread:
-        tokens = amount(found.unread, "token")
+        tokens = count_noun(found.unread, "token")
         said[UNREAD] = f"longer than the model can read: {tokens} of it had no part in its label"
     return said
 
@@ -112,13 +112,15 @@ class TextClassifier:
     company, but for the rounding of floats.
     """
 
-    def __init__(self, run: Run | Path | str, *, which: str = "best", device: str = "cpu") -> None:
+    def __init__(
+        self, run: Run | Path | str, *, checkpoint: str = "best", device: str = "cpu"
+    ) -> None:
         opened = run if isinstance(run, Run) else Run(run)
-        model = opened.classifier(which, device)
+        model = opened.classifier(checkpoint, device)
         self._set_up(
             model,
             opened.labelled_vocabularies(),
-            {"run": str(opened.path), "checkpoint": which},
+            {"run": str(opened.path), "checkpoint": checkpoint},
         )
 
     @classmethod
@@ -153,11 +155,11 @@ class TextClassifier:
 
     def __call__(self, text: str) -> Classification:
         """Classify one text. Errors: `AttlasError` for anything but text in Unicode."""
-        _check(text, "for several texts call classifier.many")
+        _check(text, "for several texts call classifier.stream")
         (found,) = self._answered([self._read(text)])
         return found
 
-    def many(
+    def stream(
         self, texts: Iterable[str], *, window: int = 1024, tokens: int = 8192
     ) -> Iterator[Classification]:
         """One classification per text, in the order of the texts, while they come in.
@@ -188,17 +190,17 @@ class TextClassifier:
         _check(text, "pass each text as a str")
         text = as_one_line(text)
         ids = self.vocabularies.text.encode(text)
-        longest = self.model.longest
+        longest = self.model.max_positions
         kept = ids if longest is None else ids[: longest - 1]
         return _Line(text, tuple(kept), len(ids) - len(kept))
 
     @torch.no_grad()
     def _answered(self, lines: Sequence["_Line"]) -> list[Classification]:
         check_evaluating(self.model)
-        source, real = padded([[*line.ids, END] for line in lines])
-        logits = self.model(source.to(self.device), real.to(self.device))
+        source, token_mask = padded([[*line.ids, END] for line in lines])
+        logits = self.model(source.to(self.device), token_mask.to(self.device))
         rows = logits.double().softmax(-1).tolist()
-        overlooked = self.model.overlooked([len(line.ids) for line in lines])
+        overlooked = self.model.num_unreachable([len(line.ids) for line in lines])
         return [
             self._told(line, row, line.cut + unseen)
             for line, row, unseen in zip(lines, rows, overlooked, strict=True)

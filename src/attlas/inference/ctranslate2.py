@@ -10,19 +10,19 @@ from typing import Any
 
 import torch
 
-from attlas._files import parse_json, standing, stored_bytes
+from attlas._files import existing, parse_json, stored_bytes
 from attlas.config import Config
 from attlas.data import BEGIN, END, PAD
 from attlas.decoding import DecodingConfig, Hypothesis
 from attlas.decoding.decode import UNBOUNDED
 from attlas.decoding.surface import best_texts
-from attlas.errors import AttlasError, listed, missing_extra
+from attlas.errors import AttlasError, join_names, missing_extra
 from attlas.export.ctranslate2 import longest, names
 from attlas.export.export import ORIGIN
 from attlas.inference.translator import Translator
 from attlas.models import Transformer
 from attlas.runs import BEST, Run
-from attlas.runs.loaded import Subject, TranslatorSubject, of_files
+from attlas.runs.loaded import LoadedCheckpoint, LoadedTranslator, file_digests
 
 # Where products of numbers of 8 bits are not what they should be.
 
@@ -124,26 +124,26 @@ class FastTranslator(Translator):
         folder: Path | str,
         config: DecodingConfig | None = None,
         *,
-        which: str = BEST,
+        checkpoint: str = BEST,
     ) -> None:
         try:
             import ctranslate2
         except ImportError:
             raise missing_extra(_TAKER, "ctranslate2") from None
-        subject = TranslatorSubject.of(run, which)
-        config = config or subject.decoding
+        loaded = LoadedTranslator.of(run, checkpoint)
+        config = config or loaded.decoding
         _check(config)
-        if not isinstance(subject.model, Transformer):
-            kind = subject.run.table("model").get("kind")
+        if not isinstance(loaded.model, Transformer):
+            kind = loaded.run.table("model").get("kind")
             raise AttlasError(
                 f'a model of kind "transformer" for {_TAKER}', repr(kind), "use engine attlas"
             )
-        exported = subject.transformer(_TAKER)[1]
+        exported = loaded.transformer(_TAKER)[1]
         self._longest, self._learned = longest(exported), exported.positions == "learned"
-        quantization = _checked(Path(folder), subject).quantization
+        quantization = _checked(Path(folder), loaded).quantization
         engine = "ctranslate2" if quantization == "float32" else f"ctranslate2-{quantization}"
-        origin = {"run": str(subject.run.path), "checkpoint": which, "engine": engine}
-        self._set_up(subject.model, subject.vocabularies, config, origin)
+        origin = {"run": str(loaded.run.path), "checkpoint": checkpoint, "engine": engine}
+        self._set_up(loaded.model, loaded.vocabularies, config, origin)
         exact = quantization == "float32" or not saturates()
         # Batches come side by side, a thread each, as they do without it.
         try:
@@ -221,7 +221,7 @@ class FastTranslator(Translator):
         most = self.config.max_length(size)
         if self._longest is not None:
             most = min(most, self._longest - 1)  # the begin token has a position, too
-        width = 1 if self.config.method == "greedy" else self.config.beam
+        width = 1 if self.config.method == "greedy" else self.config.num_beams
         patient = width > 1 and (self.config.length_penalty > 0.0 or self.config.n_best > 1)
         enough = width * _PATIENCE if patient else width
         named = [[self._source[id_] for id_ in ids] for ids in sources]
@@ -333,29 +333,29 @@ def _check(config: DecodingConfig) -> None:
             )
 
 
-def _checked(folder: Path, subject: Subject) -> _Origin:
+def _checked(folder: Path, loaded: LoadedCheckpoint) -> _Origin:
     """What the folder says of itself, which is an export of this checkpoint."""
-    wanted = f"an export of checkpoint {subject.checkpoint} of {subject.run.path} at {folder}"
+    wanted = f"an export of checkpoint {loaded.checkpoint} of {loaded.run.path} at {folder}"
     quantized = ["--quantization", "int8"] if folder.name.endswith("int8") else []
-    command = ["attlas", "export", str(subject.run.path), "--to", "ctranslate2", *quantized]
-    export = f"run: {join([*command, '--checkpoint', subject.checkpoint, '--out', str(folder)])}"
+    command = ["attlas", "export", str(loaded.run.path), "--to", "ctranslate2", *quantized]
+    export = f"run: {join([*command, '--checkpoint', loaded.checkpoint, '--out', str(folder)])}"
     again, other = f"take it away and {export}, or name another folder", "name another folder"
     try:
         origin = parse_json(stored_bytes(folder / ORIGIN))
         if not isinstance(origin, dict):
             raise ValueError("it holds no facts")
     except FileNotFoundError:
-        raise AttlasError(wanted, "none", other if standing(folder) else export) from None
+        raise AttlasError(wanted, "none", other if existing(folder) else export) from None
     except (OSError, ValueError) as error:
         raise AttlasError(wanted, f"a damaged {ORIGIN} ({error})", again) from None
     read = _Origin.read(origin, str(folder / ORIGIN))
     if read.format != "ctranslate2":
         raise AttlasError(wanted, f"an export to {read.format}", other)
-    if read.weights != subject.weights:
+    if read.weights != loaded.weights:
         raise AttlasError(wanted, f"one of other weights, of checkpoint {read.checkpoint}", again)
     if read.files is None:
         raise AttlasError(wanted, "one of an older attlas, which no checksum is told of", again)
-    there = of_files(folder)
+    there = file_digests(folder)
     if changed := [name for name, known in read.files.items() if there.get(name) != known]:
-        raise AttlasError(wanted, f"one with other bytes in {listed(changed, ', ')}", again)
+        raise AttlasError(wanted, f"one with other bytes in {join_names(changed, ', ')}", again)
     return read

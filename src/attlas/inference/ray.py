@@ -43,7 +43,7 @@ class ColumnTranslator:
                     f"{quoted(text)} in row {row} of a batch",
                     'leave such rows out, or give them the text ""',
                 )
-        found = self.translator.many(texts, window=max(1, len(texts)))
+        found = self.translator.stream(texts, window=max(1, len(texts)))
         # Objects, because NumPy's own strings lose what ends in U+0000, and are all as long as the
         # longest.
         return {**batch, self.target: np.array([one.text for one in found], dtype=object)}

@@ -13,38 +13,38 @@ from typing import Any, NamedTuple, Self, TypeVar
 import torch
 from torch import nn
 
-from attlas._parallel import POSSIBLE, Forks, in_shares
+from attlas._parallel import POSSIBLE, ForkPool, map_shares
 from attlas._text import whole_text
 from attlas.data import Vocabularies, batches_by_length
 from attlas.data.vocabulary import END, UNKNOWN
 from attlas.decoding.config import DecodingConfig
-from attlas.decoding.decode import UNBOUNDED, Asked, Bounds, check_room, decode_all
+from attlas.decoding.decode import UNBOUNDED, Bounds, SearchInput, check_room, decode_all
 from attlas.decoding.scoring import Hypothesis
 from attlas.decoding.surface import Surface, in_one_line
 from attlas.errors import AttlasError, quoted
 from attlas.inference.alignment import (
     Line,
     Link,
-    Rereading,
-    attention_of,
-    check_looks_across,
+    TeacherForcedTrace,
+    check_has_cross_attention,
+    most_attended_words,
     pharaoh,
-    reread,
+    teacher_forced_attention,
+    trace_teacher_forced,
     with_words,
     words_linked,
-    words_looked_at,
     words_of_tokens,
 )
 from attlas.models.encoder_decoder import SequenceToSequence
-from attlas.ops.linear import check_autocast, halved, overseen
+from attlas.ops.linear import check_autocast, is_bf16_matmul, is_traced_or_transformed
 from attlas.recording import Trace
-from attlas.recording.hooks import listened_to, unheard
+from attlas.recording.hooks import is_observed, without_recording
 from attlas.runs import CONFIG, Run
 
 # What a reader has to know of a translation beside its text.
 
 
-def remarks(cut: int, finished: bool) -> list[str]:
+def translation_remarks(cut: int, finished: bool) -> list[str]:
     """Of a `Translation` that is cut or unfinished, in sentences; none where it is whole."""
     said = []
     if cut:
@@ -72,15 +72,20 @@ Found = TypeVar("Found")
 
 
 def at_a_time(model: nn.Module) -> int:
-    """How many items `side_by_side` has in work at once with this model, if there are so many."""
+    """How many items `parallel_map` has in work at once with this model, if there are so many."""
     device = next((p.device.type for p in model.parameters()), "cpu")
-    alone = listened_to(model) or torch.is_autocast_enabled("cpu") or halved() or overseen()
+    alone = (
+        is_observed(model)
+        or torch.is_autocast_enabled("cpu")
+        or is_bf16_matmul()
+        or is_traced_or_transformed()
+    )
     if device != "cpu" or alone:
         return 1
     return torch.get_num_threads()
 
 
-def side_by_side(
+def parallel_map(
     work: Callable[[Item], Found], items: Sequence[Item], model: nn.Module
 ) -> list[Found]:
     """[work(item) for item in items], on a CPU with as many threads as torch may use.
@@ -129,7 +134,9 @@ class Translation:
     cut: int
     alternatives: tuple["Translation", ...]
     _source_tokens: Callable[[], tuple[str, ...]] = field(repr=False, compare=False)
-    _reread: Callable[[Sequence[str]], Rereading] = field(repr=False, compare=False)
+    _trace_teacher_forced: Callable[[Sequence[str]], TeacherForcedTrace] = field(
+        repr=False, compare=False
+    )
     _words: Callable[[tuple[Link, ...]], tuple[Link, ...]] = field(repr=False, compare=False)
 
     @cached_property
@@ -138,27 +145,27 @@ class Translation:
         return self._source_tokens()
 
     @cached_property
-    def rereading(self) -> Rereading:
+    def teacher_forced(self) -> TeacherForcedTrace:
         """One teacher-forced pass of the model over this translation, made once.
 
         It shows the model as it is at the first asking: ask before training it further.
         """
-        return self._reread(self.source_tokens)
+        return self._trace_teacher_forced(self.source_tokens)
 
     @property
     def trace(self) -> Trace | None:
         """The attention of every layer, labelled; None where `blank` says why there is none."""
-        return self.rereading.trace
+        return self.teacher_forced.trace
 
     @property
     def blank(self) -> str:
         """Why there is no trace; "" where there is one."""
-        return self.rereading.blank
+        return self.teacher_forced.blank
 
     @property
     def alignment(self) -> tuple[Link, ...]:
         """(source token, target token) links by the highest attention; END is never linked."""
-        return self.rereading.alignment
+        return self.teacher_forced.alignment
 
     @cached_property
     def word_alignment(self) -> tuple[Link, ...]:
@@ -194,15 +201,18 @@ class Translator:
         run: Run | Path | str,
         config: DecodingConfig | None = None,
         *,
-        which: str = "best",
+        checkpoint: str = "best",
         device: str = "cpu",
     ) -> None:
         opened = run if isinstance(run, Run) else Run(run)
         if config is None:
             config = DecodingConfig.read(opened.table("decoding"), str(opened.path / CONFIG))
-        model = opened.model(which, device)
+        model = opened.model(checkpoint, device)
         self._set_up(
-            model, opened.vocabularies(), config, {"run": str(opened.path), "checkpoint": which}
+            model,
+            opened.vocabularies(),
+            config,
+            {"run": str(opened.path), "checkpoint": checkpoint},
         )
 
     @classmethod
@@ -226,19 +236,21 @@ class Translator:
     ) -> None:
         self.model, self.vocabularies, self.config = model, vocabularies, config
         self.device = next((p.device for p in model.parameters()), torch.device("cpu"))
-        check_room(config, model.longest)
+        check_room(config, model.max_positions)
         check_autocast(config.autocast, self.device, "decoding.autocast")
         if config.unknown == "replace":
-            check_looks_across(model)
+            check_has_cross_attention(model)
         self._surface = Surface(vocabularies.target)
         self._origin = dict(origin)
         self._most_read: int | None = None  # source tokens, beyond which a text is refused
         self._bounds = UNBOUNDED
         self._own_prefix: Sequence[int] = ()  # the tokens with which each translation begins
-        self._forks: Forks[Batches, list[list[list[Hypothesis]]]] | None = None
+        self._forks: ForkPool[Batches, list[list[list[Hypothesis]]]] | None = None
         # Tokens of a source that are read, without its end; None: all.
-        limits = [config.longest_source or None, model.longest and model.longest - 1]
-        self._longest_source = min((limit for limit in limits if limit is not None), default=None)
+        limits = [config.max_source_length or None, model.max_positions and model.max_positions - 1]
+        self._max_source_length = min(
+            (limit for limit in limits if limit is not None), default=None
+        )
 
     def bounded(
         self,
@@ -278,7 +290,7 @@ class Translator:
         prefix to an empty text, whose translation is always empty, for one with words that the
         vocabulary has not, and for half of a surrogate pair in either.
         """
-        _check_text(text, "for several texts call translator.many")
+        _check_text(text, "for several texts call translator.stream")
         _check_text(prefix, "leave the prefix out if there is none")
         line = self._read(text)
         begun = self._begun_with(prefix) or self._own_prefix
@@ -314,7 +326,7 @@ class Translator:
             )
         return begun
 
-    def many(
+    def stream(
         self,
         texts: Iterable[str],
         *,
@@ -327,7 +339,7 @@ class Translator:
         For speed, `window` texts at a time are sorted by length and translated in batches of at
         most `tokens` padded source tokens (a longer text is a batch of its own) and of at most
         `rows` texts (None: as many as have 2,048 hypotheses, each of which takes memory), on a CPU
-        as many side by side as torch has threads (`side_by_side`); the last few of a batch go on
+        as many side by side as torch has threads (`parallel_map`); the last few of a batch go on
         with the next (`decode_all`). None of this changes what comes out, but for the rounding of
         floats. Nothing comes out before a window is full or the texts end: window = 1 answers each
         text at once.
@@ -346,18 +358,18 @@ class Translator:
 
     @contextmanager
     def forked(self) -> Iterator["Translator"]:
-        """`with translator.forked() as faster`: one whose `many` searches in child processes.
+        """`with translator.forked() as faster`: one whose `stream` searches in child processes.
 
         As many as torch has threads, up to 16, and only where that is faster: on a CPU, on Linux,
         where nobody listens to the model; elsewhere it is this one. The children see the model as
         it is now. For a program that does nothing but translate, before it opens what it writes:
-        see `Forks`.
+        see `ForkPool`.
         """
         count = min(at_a_time(self.model), _MOST_FORKS)
         if count < 2 or not POSSIBLE:
             yield self
             return
-        with Forks(self.search_all, count) as forks:
+        with ForkPool(self.search_all, count) as forks:
             faster = copy(self)
             faster._forks = forks
             try:
@@ -376,7 +388,7 @@ class Translator:
     @property
     def _rows(self) -> int:
         """How many lines are searched for at a time, where nobody says it."""
-        each = {"greedy": 1, "beam": self.config.beam, "sample": self.config.n_best}
+        each = {"greedy": 1, "beam": self.config.num_beams, "sample": self.config.n_best}
         return max(1, _HYPOTHESES // each[self.config.method])
 
     def _in_batches(
@@ -385,7 +397,7 @@ class Translator:
         """One translation per line; the batches are places of lines."""
         sources = [[lines[p].ids for p in places if lines[p].ids] for places in batches]
         costs = [sum(map(len, of_batch)) for of_batch in sources]
-        searched = in_shares(self._searched, sources, costs, self._crew)
+        searched = map_shares(self._searched, sources, costs, self._crew)
         found: dict[int, Translation] = {}
         for places, several in zip(batches, searched, strict=True):
             hypotheses = iter(several)
@@ -406,7 +418,7 @@ class Translator:
     def _searched(self, shares: Sequence[Batches]) -> list[list[list[list[Hypothesis]]]]:
         if self._forks and len(shares) > 1:
             return self._forks.map(shares)
-        return side_by_side(self.search_all, shares, self.model)
+        return parallel_map(self.search_all, shares, self.model)
 
     def _read(self, text: str) -> Line:
         _check_text(text, "pass each text as a str")
@@ -415,7 +427,7 @@ class Translator:
         if not text.strip():
             return Line(text, (), 0)
         ids = self.vocabularies.source.encode(whole_text(text))
-        kept = ids[: self._longest_source]
+        kept = ids[: self._max_source_length]
         if self._most_read is not None and len(kept) > self._most_read:
             raise AttlasError(
                 f"a text of at most {self._most_read:,} tokens",
@@ -428,14 +440,14 @@ class Translator:
         self, sources: Sequence[Sequence[int]], prefixes: Sequence[Sequence[int]]
     ) -> list[list[Hypothesis]]:
         """The n-best list of each source (ids without END), which begins with its prefix."""
-        asked = [Asked.of(sources, self.device, prefixes)]
+        asked = [SearchInput.of(sources, self.device, prefixes)]
         return decode_all(self.model, asked, self.config, self._bounds, self._surface)[0]
 
     def search_all(self, batches: Batches) -> list[list[list[Hypothesis]]]:
         """The n-best lists of each batch, by `search` where a subclass has one of its own."""
         if type(self).search is not Translator.search:
             return [self.search(sources, [self._own_prefix] * len(sources)) for sources in batches]
-        asked = [Asked.of(s, self.device, [self._own_prefix] * len(s)) for s in batches]
+        asked = [SearchInput.of(s, self.device, [self._own_prefix] * len(s)) for s in batches]
         return decode_all(self.model, asked, self.config, self._bounds, self._surface)
 
     def _told(
@@ -446,7 +458,7 @@ class Translator:
         longer = self._with_longer_lists
         # Some may read alike, now that words stand for <unk>.
         if len(texts) < len(hypotheses) and longer.config != self.config:
-            with unheard():
+            with without_recording():
                 more = longer.search([line.ids], [begun])[0]
             texts = self._texts(line, more)[: len(hypotheses)]
         best, *others = texts
@@ -456,7 +468,7 @@ class Translator:
     def _with_longer_lists(self) -> Self:
         """This translator with n-best lists that are as long as the search allows, for a few."""
         n_best = self.config.n_best
-        most = self.config.beam if self.config.method == "beam" else _DRAWS * n_best
+        most = self.config.num_beams if self.config.method == "beam" else _DRAWS * n_best
         longer = copy(self)
         longer.config = self.config.model_copy(update={"n_best": max(n_best, most)})
         return longer
@@ -472,8 +484,8 @@ class Translator:
     def _written(self, line: Line, hypothesis: Hypothesis) -> "_Written":
         target, tokens = self.vocabularies.target, hypothesis.tokens
         if self.config.unknown == "replace" and UNKNOWN in tokens:
-            weights = attention_of(self.model, line.ids, tokens)
-            words = words_looked_at(weights, self.vocabularies.source, line)
+            weights = teacher_forced_attention(self.model, line.ids, tokens)
+            words = most_attended_words(weights, self.vocabularies.source, line)
             text, of_tokens = with_words(target, tokens, words)
             return _Written(hypothesis, in_one_line(text), partial(list, of_tokens))
         text = self._surface.text(tokens)
@@ -496,8 +508,8 @@ class Translator:
             cut=line.cut,
             alternatives=tuple(alternatives),
             _source_tokens=partial(line.tokens, source),
-            _reread=partial(
-                reread,
+            _trace_teacher_forced=partial(
+                trace_teacher_forced,
                 self.model,
                 line.ids,
                 hypothesis.tokens,
@@ -525,5 +537,5 @@ def _empty(line: Line) -> Translation:
     return Translation("", line.text, (), 0.0, 0.0, True, 0, (), tuple, _nothing, tuple)
 
 
-def _nothing(source_tokens: Sequence[str]) -> Rereading:
-    return Rereading(None, (), "the text is empty")
+def _nothing(source_tokens: Sequence[str]) -> TeacherForcedTrace:
+    return TeacherForcedTrace(None, (), "the text is empty")

@@ -17,12 +17,12 @@ from typing import IO, Any
 import torch
 
 from attlas._files import explained, parse_json, stored_bytes, sync, write_durably, write_whole
-from attlas._output import opened
+from attlas._output import open_output
 from attlas.config import Config
 from attlas.errors import AttlasError, quoted
 from attlas.inference import Translator
 from attlas.runs import Run
-from attlas.runs.loaded import of_checkpoint, of_settings, of_vocabularies
+from attlas.runs.loaded import checkpoint_digest, settings_digest, vocabularies_digest
 
 # Which part of the files is ours, where several processes or machines divide them.
 
@@ -62,7 +62,7 @@ class Shard:
 _SETTLED = 2 * 10**9  # nanoseconds; no file system counts more coarsely
 
 
-class Stamp(Config):
+class FileFingerprint(Config):
     """size: in bytes; modified: when it was last written, in nanoseconds since 1970; changed: when
     anything of it was, which nobody can set; inode: which file of the disk has this name. An older
     record lacks the last two, and is like no file.
@@ -74,7 +74,7 @@ class Stamp(Config):
     inode: int | None = None
 
     @classmethod
-    def of(cls, path: Path) -> "Stamp | None":
+    def of(cls, path: Path) -> "FileFingerprint | None":
         """That of a file which is yet to be read; None where there is none to be trusted.
 
         A file that was written just now may be written again and look the same; so does one whose
@@ -94,7 +94,7 @@ class Stamp(Config):
         )
 
 
-BOOKS = ".attlas"  # the folder beside the outputs where their progress is kept
+PROGRESS_DIR = ".attlas"  # the folder beside the outputs where their progress is kept
 _EVERY = 2**20  # bytes that are copied at a time
 TEXT = "text"  # what of an origin is the checksum of the text
 # What does not tell by its name what it is.
@@ -102,7 +102,7 @@ _NAMES = {TEXT: "checksum of the text", "target": "checksum of its target"}
 Origin = Mapping[str, str | int | float | bool]
 
 
-class Progress(Config):
+class OutputProgress(Config):
     """How far an output is: so many lines are done, which stand in so many bytes of this checksum.
 
     origin: what the translation depends on. whole: the output stands in its place. stamp: that of
@@ -116,7 +116,7 @@ class Progress(Config):
     bytes: int = 0
     sha256: str = hashlib.sha256().hexdigest()
     whole: bool = False
-    stamp: Stamp | None = None
+    fingerprint: FileFingerprint | None = None
     assembled: str | None = None
     beside: bool = False
     checksum: str | None = None
@@ -128,7 +128,7 @@ class Progress(Config):
         return hashlib.sha256(json.dumps(table, sort_keys=True).encode()).hexdigest()
 
 
-class Part:
+class ResumableOutput:
     """What is done of one output file; only who holds its lock may open one.
 
     In `.attlas/NAME/` beside the output: `progress.json`, replaced in one step, and `lines`, which
@@ -144,10 +144,10 @@ class Part:
 
     def __init__(self, output: Path, origin: Origin) -> None:
         self.output = output
-        self._books = books(output)
+        self._books = progress_dir(output)
         self._lines, self._record = self._books / "lines", _record(output)
         self._place = _real(output)
-        found = recorded(output)
+        found = read_progress(output)
         there = _there(output)
         if found is None and there:
             raise _foreign(output)
@@ -157,7 +157,7 @@ class Part:
             found = None  # perhaps of a mistake in the command
         if found:
             self._check(found, origin)
-        self.progress = found or Progress(origin=dict(origin))
+        self.progress = found or OutputProgress(origin=dict(origin))
         if self.progress.whole:
             self._drop_lines()  # which a kill may have left
             return
@@ -185,7 +185,7 @@ class Part:
             )
         )
 
-    def finish(self, stamp: Stamp | None) -> None:
+    def finish(self, fingerprint: FileFingerprint | None) -> None:
         """Put the output in its place: every line of it, gzipped if its name ends in .gz.
 
         stamp: of the file with the text, taken before it was read.
@@ -194,19 +194,19 @@ class Part:
         with explained(self.output):
             with ExitStack() as files:
                 shutil.copyfileobj(
-                    files.enter_context(self._lines.open("rb")), opened(whole, files), _EVERY
+                    files.enter_context(self._lines.open("rb")), open_output(whole, files), _EVERY
                 )
             sync(whole)
             self._spare()
             os.replace(whole, self._place)
             sync(self._place.parent)
-        self._keep(self.progress.model_copy(update={"whole": True, "stamp": stamp}))
+        self._keep(self.progress.model_copy(update={"whole": True, "stamp": fingerprint}))
         self._drop_lines()
 
-    def read_again(self, stamp: Stamp | None) -> None:
+    def read_again(self, fingerprint: FileFingerprint | None) -> None:
         """The text of an output that is whole was read once more, and is the same."""
-        if stamp and stamp != self.progress.stamp:
-            self._keep(self.progress.model_copy(update={"stamp": stamp}))
+        if fingerprint and fingerprint != self.progress.fingerprint:
+            self._keep(self.progress.model_copy(update={"stamp": fingerprint}))
 
     def forget(self) -> None:
         """Take away what is done."""
@@ -219,7 +219,7 @@ class Part:
 
         Ours may be there, where a kill came after it was put in its place and before that was told.
         """
-        if self._stands() and checksum(self.output) != self._digest.hexdigest():
+        if self._stands() and output_checksum(self.output) != self._digest.hexdigest():
             raise _foreign(self.output)
 
     def _stands(self) -> bool:
@@ -229,20 +229,20 @@ class Part:
         with explained(self._lines):
             self._lines.unlink(missing_ok=True)
 
-    def _keep(self, progress: Progress) -> None:
+    def _keep(self, progress: OutputProgress) -> None:
         progress = progress.model_copy(update={"checksum": progress.sum})
         write_durably(self._record, progress.model_dump_json(indent=1).encode())
         self.progress = progress
 
-    def _check(self, found: Progress, origin: Origin) -> None:
+    def _check(self, found: OutputProgress, origin: Origin) -> None:
         """That what was begun has this origin."""
         keys = [k for k in {**found.origin, **origin} if found.origin.get(k) != origin.get(k)]
         if not keys:
             return
         whole = "translated" if found.whole else f"translated as far as line {found.lines:,}"
         raise AttlasError(
-            f"{self.output}, {whole}, to be of {told(keys, found.origin)}",
-            told(keys, origin),
+            f"{self.output}, {whole}, to be of {describe_origin(keys, found.origin)}",
+            describe_origin(keys, origin),
             "give what it was begun with, choose another folder, or, to begin it anew, take away "
             f"{self.output if found.whole else self._books}",
         )
@@ -258,22 +258,22 @@ class Part:
         return digest
 
 
-def books(output: Path) -> Path:
+def progress_dir(output: Path) -> Path:
     """The folder where the progress of this output is kept."""
     place = _real(output)
-    return place.parent / BOOKS / place.name
+    return place.parent / PROGRESS_DIR / place.name
 
 
 def _real(output: Path) -> Path:
     return Path(os.path.realpath(output))
 
 
-def text_of(output: Path, stamp: Stamp | None) -> str | None:
+def text_of(output: Path, fingerprint: FileFingerprint | None) -> str | None:
     """The checksum of the text of an output that is whole and there, if its file has this stamp
     still.
     """
-    found = recorded(output)
-    if stamp is None or found is None or not found.whole or found.stamp != stamp:
+    found = read_progress(output)
+    if fingerprint is None or found is None or not found.whole or found.fingerprint != fingerprint:
         return None
     if not _there(output):
         return None
@@ -286,7 +286,7 @@ def _there(output: Path) -> bool:
         return output.exists()
 
 
-def checksum(output: Path, *, unzipped: bool = True) -> str | None:
+def output_checksum(output: Path, *, unzipped: bool = True) -> str | None:
     """Of the text in an output, or of the file as it is; None: it has none that can be read."""
     if not output.is_file():
         return None
@@ -311,14 +311,14 @@ def _foreign(output: Path) -> AttlasError:
 
 
 def _record(output: Path) -> Path:
-    return books(output) / "progress.json"
+    return progress_dir(output) / "progress.json"
 
 
-def recorded(output: Path) -> Progress | None:
+def read_progress(output: Path) -> OutputProgress | None:
     """What is told of an output. Errors: `AttlasError` where it is damaged."""
     record = _record(output)
     try:
-        found = Progress.read(parse_json(stored_bytes(record)), str(record))
+        found = OutputProgress.read(parse_json(stored_bytes(record)), str(record))
         if found.checksum not in (None, found.sum):  # those of before it was written have none
             raise ValueError("other bytes than were written there")
         return found
@@ -332,13 +332,13 @@ def recorded(output: Path) -> Progress | None:
 
 def _damaged(output: Path, came: str) -> AttlasError:
     return AttlasError(
-        f"the unharmed progress of {output} in {books(output)}",
+        f"the unharmed progress of {output} in {progress_dir(output)}",
         came,
         "take that folder away to begin this file anew",
     )
 
 
-def told(keys: list[str], origin: Origin) -> str:
+def describe_origin(keys: list[str], origin: Origin) -> str:
     """These facts of an origin, for a message."""
     return ", ".join(f"{_NAMES.get(key, key)} = {origin.get(key, 'none')}" for key in keys)
 
@@ -365,9 +365,9 @@ def origin_of(
     return {
         "attlas": version("attlas"),
         "torch": str(torch.__version__),
-        "checkpoint": of_checkpoint(run, checkpoint, translator.model, vocabularies),
-        "model": of_settings(run),
-        "vocabularies": of_vocabularies(vocabularies),
+        "checkpoint": checkpoint_digest(run, checkpoint, translator.model, vocabularies),
+        "model": settings_digest(run),
+        "vocabularies": vocabularies_digest(vocabularies),
         "engine": engine,
         **library,
         "device": translator.device.type,

@@ -8,12 +8,12 @@ from itertools import islice
 from pathlib import Path
 from shlex import quote
 
-from attlas._output import STANDARD, check_replaceable, check_writable, opened, write_lines
+from attlas._output import STANDARD, check_replaceable, check_writable, open_output, write_lines
 from attlas.data import stream_lines
 from attlas.errors import AttlasError, quoted, unwritable
-from attlas.figures.saving import suffix_of
+from attlas.figures.saving import figure_suffix
 from attlas.inference import Classification, TextClassifier
-from attlas.inference.classifier import remarks
+from attlas.inference.classifier import classification_remarks
 from attlas.jobs.drawing import draw
 from attlas.jobs.inputs import check_distinct
 from attlas.jobs.translate_stream import Remarks, at_hand, windows
@@ -83,9 +83,9 @@ def classify_texts(
     with ExitStack() as files:
         told = Remarks(unit="text", at_once=False)
         files.callback(told.end)
-        lines = opened(target, files)
-        for number, found in enumerate(classifier.many(texts, window=window), 1):
-            told.tell(number, [remarks(found)])
+        lines = open_output(target, files)
+        for number, found in enumerate(classifier.stream(texts, window=window), 1):
+            told.tell(number, [classification_remarks(found)])
             lines.write(_answer(found, number, traces, as_json=as_json))
 
 
@@ -112,17 +112,17 @@ def classify_lines(
     with ExitStack() as files:
         remarked = Remarks(at_once=not at_hand(source))
         files.callback(remarked.end)
-        lines = opened(target, files)
+        lines = open_output(target, files)
         for texts in windows(stream_lines(source), window, full=at_hand(source)):
-            several = list(classifier.many(texts, window=len(texts)))
-            remarked.tell(done + 1, [*map(remarks, several)])
+            several = list(classifier.stream(texts, window=len(texts)))
+            remarked.tell(done + 1, [*map(classification_remarks, several)])
             for number, found in enumerate(several, done + 1):
                 lines.write(_answer(found, number, traces, as_json=as_json))
             lines.flush()
             done += len(several)
 
 
-def attention_of(
+def classify_with_trace(
     classifier: TextClassifier,
     texts: Sequence[str] | None,
     source: str,
@@ -149,7 +149,7 @@ def attention_of(
     else:
         draw(found.trace, path, layer=layer, query=None, row=0)
     told = Remarks(unit="text")
-    told.tell(1, [remarks(found)])
+    told.tell(1, [classification_remarks(found)])
     write_lines(target, [_line(found, as_json=as_json)])
 
 
@@ -195,9 +195,9 @@ def _check_new(folder: Path) -> None:
 
 def _check_figure(path: Path) -> None:
     try:
-        suffix_of(path)
+        figure_suffix(path)
     except AttlasError as error:
-        raise AttlasError(f"{error.wanted} or {_TRACE}", error.came, error.do) from None
+        raise AttlasError(f"{error.expected} or {_TRACE}", error.got, error.hint) from None
 
 
 def _on_disk(text: str) -> str:

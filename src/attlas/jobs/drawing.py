@@ -7,10 +7,10 @@ from shlex import quote
 
 from matplotlib.figure import Figure
 
-from attlas.errors import AttlasError, listed, quoted
-from attlas.figures import Map, MissingGlyphs, UnfitTokens, bars, figure_of, maps_of, save
+from attlas.errors import AttlasError, join_names, quoted
+from attlas.figures import HeadMap, MissingGlyphs, UnmatchedTokens, bars, maps_of, plot_trace, save
 from attlas.inference import Translator
-from attlas.inference.translator import remarks
+from attlas.inference.translator import translation_remarks
 from attlas.jobs.inputs import names_a_trace, trace_at
 from attlas.recording import Trace
 
@@ -42,7 +42,7 @@ def trace_of_run(translator: Translator, text: str) -> Trace:
     """The trace of a translation; text and translation are told on the standard error."""
     translation = translator(text)
     print(f"{text} → {translation.text}", file=sys.stderr)
-    for remark in remarks(translation.cut, translation.finished):
+    for remark in translation_remarks(translation.cut, translation.finished):
         print(f"attlas: {remark}", file=sys.stderr)
     if translation.trace is None:
         raise AttlasError("a translation to look into", translation.blank, "try another")
@@ -52,29 +52,29 @@ def trace_of_run(translator: Translator, text: str) -> Trace:
 def draw(trace: Trace, path: Path, *, layer: str | None, query: int | None, row: int) -> None:
     """All maps of a batch row, or those of a layer; or the bars of one query of the only map."""
     with warnings.catch_warnings(record=True) as told:
-        for category in (MissingGlyphs, UnfitTokens):
+        for category in (MissingGlyphs, UnmatchedTokens):
             warnings.simplefilter("always", category)
         if query is not None:
             drawn = _bars(maps_of(trace, row, layer=layer), query)
         else:
-            drawn = figure_of(trace, layer=layer, row=row)
+            drawn = plot_trace(trace, layer=layer, row=row)
         save(drawn, path)
     for message in dict.fromkeys(str(warning.message) for warning in told):
         print(f"attlas: {message}", file=sys.stderr)
 
 
-def _bars(maps: dict[str, Map], query: int) -> Figure:
+def _bars(maps: dict[str, HeadMap], query: int) -> Figure:
     if len(maps) != 1:
         raise AttlasError(
             "one map to take a query of",
-            f"{len(maps)}: {listed(maps)}" if maps else "none",
+            f"{len(maps)}: {join_names(maps)}" if maps else "none",
             "choose one with --layer",
         )
     (map_,) = maps.values()
-    slots, queries = map_.axes
+    keys, queries = map_.axes
     if query >= len(map_.target):
         token = "query" if queries == "query" else f"{queries} token"
         raise AttlasError(
             f"a {token} from 0 to {len(map_.target) - 1}", str(query), "count them in the map"
         )
-    return bars(map_.rows(query, query + 1), map_.source, map_.target[query], axis=slots)
+    return bars(map_.rows(query, query + 1), map_.source, map_.target[query], axis=keys)

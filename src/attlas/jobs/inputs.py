@@ -10,10 +10,10 @@ from shlex import quote
 
 from safetensors import SafetensorError, safe_open
 
-from attlas._hardware import keep_freed_memory
+from attlas._hardware import disable_malloc_trim
 from attlas._output import STANDARD
 from attlas._signals import loading
-from attlas.config import Overridden, nearest, overridden
+from attlas.config import Overridden, nearest_settings, overridden
 from attlas.config.toml import SET
 from attlas.data.lines import MissingFileError
 from attlas.decoding import DecodingConfig
@@ -39,8 +39,8 @@ def translator_of(
     and for a device that it cannot use.
     """
     if engine == "attlas":
-        keep_freed_memory()  # every batch asks for the same again: a tenth of the time
-        return Translator(run, config, which=checkpoint, device=device)
+        disable_malloc_trim()  # every batch asks for the same again: a tenth of the time
+        return Translator(run, config, checkpoint=checkpoint, device=device)
     folder = run.path / "exports" / engine if engine in _EXPORTS else Path(engine)
     if engine not in _EXPORTS and not isdir(folder):
         raise AttlasError(
@@ -56,7 +56,7 @@ def translator_of(
     with loading():
         from attlas.inference.ctranslate2 import FastTranslator
 
-    return FastTranslator(run, folder, config, which=checkpoint)
+    return FastTranslator(run, folder, config, checkpoint=checkpoint)
 
 
 def run_at(path: Path, checkpoint: str) -> tuple[Run, str]:
@@ -69,9 +69,9 @@ def run_at(path: Path, checkpoint: str) -> tuple[Run, str]:
     go_on = f"attlas train {quote(str(path))}"
     if not there:
         for which in (BEST, LAST):
-            run.shelf.named(which)  # which says so where it is lost
+            run.store.named(which)  # which says so where it is lost
         raise AttlasError(f"a run with a checkpoint at {path}", "none yet", f"train it: {go_on}")
-    if checkpoint == BEST and run.shelf.named(BEST) is None and run.shelf.named(LAST):
+    if checkpoint == BEST and run.store.named(BEST) is None and run.store.named(LAST):
         raise AttlasError(
             f"the best checkpoint of {path}",
             "a run that has not been validated yet",
@@ -79,8 +79,8 @@ def run_at(path: Path, checkpoint: str) -> tuple[Run, str]:
         )
     whole = checkpoint.zfill(8)
     named = whole if whole in there else checkpoint
-    number = run.shelf.number_of(named)
-    if number in there and not run.shelf.sealed(number):
+    number = run.store.number_of(named)
+    if number in there and not run.store.sealed(number):
         print(
             f"attlas: checkpoint {number} of {path} does not say beside which vocabulary and "
             "settings it was saved, as those of an older attlas do not: whether these are the same "
@@ -153,11 +153,11 @@ def check_used(given: Mapping[str, bool], of: str, why: str) -> None:
 
 
 def check_nothing_searched(
-    beam: int | None, settings: list[str] | None, checkpoint: str, device: str
+    num_beams: int | None, settings: list[str] | None, checkpoint: str, device: str
 ) -> None:
     """That no option of a search was given beside a trace, for which all was found before."""
     given = {
-        "--beam": beam is not None,
+        "--num-beams": num_beams is not None,
         "--set": bool(settings),
         "--checkpoint": checkpoint != BEST,
         "--device": device != "cpu",
@@ -231,7 +231,7 @@ def instead_of_data(options: str) -> Iterator[None]:
         yield
     except MissingFileError as error:
         advice = f"put it back there, or name {options}"
-        raise MissingFileError(error.wanted, error.came, advice) from None
+        raise MissingFileError(error.expected, error.got, advice) from None
 
 
 def check_distinct(read: Iterable[Path | str | None], written: Iterable[Path | str | None]) -> None:
@@ -274,12 +274,15 @@ def lists_asked_for(assignments: Iterable[str] | None, n_best: int | None) -> bo
 
 
 def decoding_of(
-    run: Run, assignments: Iterable[str] | None, beam: int | None = None, n_best: int | None = None
+    run: Run,
+    assignments: Iterable[str] | None,
+    num_beams: int | None = None,
+    n_best: int | None = None,
 ) -> DecodingConfig:
-    """The settings of the run, with `decoding.key=value` put in, then `--beam` and `--n-best`.
+    """The settings of the run, with `decoding.key=value` put in, then `--num-beams` and `--n-best`.
 
-    `--beam` asks for method = "beam". Where a method is asked for, the run's own n_best is left
-    out, and what the run says of its own method too if that is another.
+    `--num-beams` asks for method = "beam". Where a method is asked for, the run's own n_best is
+    left out, and what the run says of its own method too if that is another.
 
     Errors: `AttlasError` for a setting of another table, which a trained run cannot change, and for
     one that was asked for and has no effect with the method, or that is asked for in two ways.
@@ -287,7 +290,7 @@ def decoding_of(
     tables = overridden({"decoding": {}}, assignments or ())
     others = sorted(tables.keys() - {"decoding"})
     if others:
-        near = [f"`decoding.{name}`" for name in nearest(DecodingConfig, others[0], {})]
+        near = [f"`decoding.{name}`" for name in nearest_settings(DecodingConfig, others[0], {})]
         raise AttlasError(
             "settings of the search, such as decoding.length_penalty=1.0",
             f"one of {', '.join(others)}",
@@ -302,20 +305,23 @@ def decoding_of(
             "name the setting behind a dot",
         )
     asked = {**tables["decoding"]}
-    for option, name, value in (("--beam", "beam", beam), ("--n-best", "n_best", n_best)):
+    for option, name, value in (
+        ("--num-beams", "num_beams", num_beams),
+        ("--n-best", "n_best", n_best),
+    ):
         if value is not None and asked.get(name, value) != value:
             raise AttlasError(
                 f"{option} or --set decoding.{name}",
                 f"{option} {value} and --set decoding.{name}={asked[name]}",
                 "leave one of the two out",
             )
-    if beam is not None and asked.get("method", "beam") != "beam":
+    if num_beams is not None and asked.get("method", "beam") != "beam":
         raise AttlasError(
-            "a search by beam for --beam",
+            "a search by beam for --num-beams",
             f"--set decoding.method={asked['method']}",
             "leave one of the two out",
         )
-    asked |= {"method": "beam", "beam": beam} if beam is not None else {}
+    asked |= {"method": "beam", "num_beams": num_beams} if num_beams is not None else {}
     asked |= {"n_best": n_best} if n_best is not None else {}
     where = f"[decoding] of {run.path / CONFIG}"
     own = run.table("decoding")
@@ -331,7 +337,9 @@ def decoding_of(
         settings[name] = value
         settings.replaced((name,), value)
     options = [
-        name for name, value in (("--beam", beam), ("--n-best", n_best)) if value is not None
+        name
+        for name, value in (("--num-beams", num_beams), ("--n-best", n_best))
+        if value is not None
     ]
     if options:
         settings.by = " and ".join([*options, *([SET] if tables.assigned else [])])

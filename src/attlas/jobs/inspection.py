@@ -7,7 +7,7 @@ from typing import Any
 from attlas.config import write_toml
 from attlas.data import attribution
 from attlas.errors import AttlasError
-from attlas.recording import DenseReading, Trace
+from attlas.recording import DenseAttentionMap, Trace
 from attlas.runs import BEST, LAST, METRICS, Run
 from attlas.training import Recipe
 
@@ -33,11 +33,11 @@ def run_told(run: Run) -> str:
 
 
 def trace_told(trace: Trace) -> str:
-    """Its layers, with the shapes of their readings, and its tokens."""
+    """Its layers, with the shapes of their attention maps, and its tokens."""
     layers = [
         (
             layer or "model",
-            "weights" if isinstance(reading, DenseReading) else "queries and keys",
+            "weights" if isinstance(reading, DenseAttentionMap) else "queries and keys",
             " × ".join(map(str, reading.shape)),
         )
         for layer in trace.layers
@@ -49,7 +49,7 @@ def trace_told(trace: Trace) -> str:
         for row, labels in enumerate(rows)
     ]
     shown = "\n".join(sorted(tokens)) or "none"
-    return f"# layers: batch × heads × queries × slots\n{_table(layers)}\n\n# tokens\n{shown}"
+    return f"# layers: batch × heads × queries × keys\n{_table(layers)}\n\n# tokens\n{shown}"
 
 
 def _below_heading(markdown: str) -> str:
@@ -59,8 +59,8 @@ def _below_heading(markdown: str) -> str:
 def _vocabularies(run: Run) -> tuple[str, str]:
     vocabularies = run.vocabularies()
     sizes = [("source", len(vocabularies.source)), ("target", len(vocabularies.target))]
-    joint = " (joint: one for both sides)" if vocabularies.joint else ""
-    return f"vocabularies{joint}", _table([(side, f"{size:,}") for side, size in sizes])
+    shared = " (shared: one for both sides)" if vocabularies.shared else ""
+    return f"vocabularies{shared}", _table([(side, f"{size:,}") for side, size in sizes])
 
 
 def _labelled_vocabularies(run: Run) -> tuple[str, str]:
@@ -74,7 +74,7 @@ def _labelled_vocabularies(run: Run) -> tuple[str, str]:
 
 def _parameters(run: Run) -> list[tuple[str, str]]:
     """By the first part of their names; what parts share is counted where it comes first."""
-    which = BEST if run.shelf.named(BEST) else LAST
+    which = BEST if run.store.named(BEST) else LAST
     model = run.classifier(which) if run.classifies else run.model(which)
     counts: Counter[str] = Counter()
     for name, parameter in model.named_parameters():
@@ -84,7 +84,7 @@ def _parameters(run: Run) -> list[tuple[str, str]]:
 
 
 def _checkpoints(run: Run) -> list[tuple[str, str]]:
-    pointers = {which: run.shelf.named(which) for which in (BEST, LAST)}
+    pointers = {which: run.store.named(which) for which in (BEST, LAST)}
     return [
         (name, ", ".join(which for which, named in pointers.items() if named == name))
         for name in run.checkpoints()
@@ -106,7 +106,7 @@ def _scores(run: Run) -> tuple[str, str]:
 
 def _scores_of(events: Sequence[Mapping[str, Any]], run: Run) -> str:
     signatures = {event["signature"] for event in events if event.get("bleu") is not None}
-    best = run.shelf.named(BEST)
+    best = run.store.named(BEST)
     of_best = [place for place, event in enumerate(events) if event.get("checkpoint") == best]
     told: list[tuple[str, ...]] = []
     for place, event in enumerate(events):

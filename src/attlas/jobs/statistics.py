@@ -17,39 +17,39 @@ from typing import Any
 import torch
 
 from attlas._files import explained, held, sync, write_whole
-from attlas._hardware import keep_freed_memory
+from attlas._hardware import disable_malloc_trim
 from attlas._output import STANDARD, Bar, check_replaceable
-from attlas._text import amount
+from attlas._text import count_noun
 from attlas.config import overridden
 from attlas.corpus_statistics.huggingface import HuggingFaceFolder, HuggingFaceReader
 from attlas.corpus_statistics.readers import (
     ClassifierReader,
+    CorpusText,
     Reader,
-    Text,
+    TextWindow,
     TranslatorReader,
-    Window,
     batches_of,
     windows_of,
 )
-from attlas.corpus_statistics.table import ALSO, Measured, columns_of, frames, measured
+from attlas.corpus_statistics.table import ALSO, FORMAT, Measured, columns_of, frames, measure_map
 from attlas.data import stream_lines
-from attlas.data.lines import shown
+from attlas.data.lines import shown_path
 from attlas.decoding.config import idle_settings
 from attlas.errors import AttlasError, quoted
 from attlas.jobs.checkpointed_output import (
     TEXT,
     Origin,
-    Part,
-    Progress,
-    books,
-    checksum,
-    recorded,
-    told,
+    OutputProgress,
+    ResumableOutput,
+    describe_origin,
+    output_checksum,
+    progress_dir,
+    read_progress,
 )
 from attlas.jobs.inputs import check_distinct, check_used, decoding_of, run_at
 from attlas.jobs.tables import Facts, Table, table_at, write_beside
 from attlas.runs import BEST, CONFIG
-from attlas.runs.loaded import short
+from attlas.runs.loaded import short_digest
 
 # The corpus of `attlas stats`: lines of a file, and perhaps the right translation of each.
 
@@ -58,7 +58,7 @@ _EVERY = 2**20  # bytes that are copied at a time
 
 
 @dataclass(frozen=True, slots=True)
-class Corpus:
+class CorpusFile:
     """A file of texts, read through once: every line of it can be read, and how many there are.
 
     names: what messages call the two files, of which there may be copies. checksum: of the texts;
@@ -73,7 +73,7 @@ class Corpus:
     target_checksum: str | None
 
     @classmethod
-    def of(cls, source: Path, target: Path | None, names: tuple[str, str]) -> "Corpus":
+    def of(cls, source: Path, target: Path | None, names: tuple[str, str]) -> "CorpusFile":
         """Errors: `AttlasError` for a file that cannot be read, and for two of different length."""
         checksum, lines = _read_through(source, names[0])
         if target is None:
@@ -81,8 +81,9 @@ class Corpus:
         target_checksum, others = _read_through(target, names[1])
         if others != lines:
             raise AttlasError(
-                f"a line of {names[1]} beside each of the {amount(lines, 'line')} of {names[0]}",
-                amount(others, "line"),
+                f"a line of {names[1]} beside each of the {count_noun(lines, 'line')} of "
+                f"{names[0]}",
+                count_noun(others, "line"),
                 "give files of as many lines",
             )
         return cls(source, target, names, lines, checksum, target_checksum)
@@ -98,7 +99,7 @@ class Corpus:
         targets = None if beside is None else _hashed(beside, self.names[1], digests[1])
         for number, text in enumerate(texts, 1):
             yield number, text, None if targets is None else next(targets, "")
-        found = short(digests[0]), None if targets is None else short(digests[1])
+        found = short_digest(digests[0]), None if targets is None else short_digest(digests[1])
         if found != (self.checksum, self.target_checksum):
             raise CorpusChangedError(
                 f"{self.names[0]} to stay as it is while it is read",
@@ -164,7 +165,7 @@ def _is_stream(source: str) -> bool:
 
 def name_of(source: str) -> str:
     """How a message or a table names this file."""
-    return shown(source)
+    return shown_path(source)
 
 
 def _has_words(text: str, target: str | None) -> bool:
@@ -172,7 +173,7 @@ def _has_words(text: str, target: str | None) -> bool:
 
 
 def _wordless(name: str, lines: int, *, paired: bool) -> AttlasError:
-    came = f"{amount(lines, 'line')}, none of them with a word" if lines else "nothing"
+    came = f"{count_noun(lines, 'line')}, none of them with a word" if lines else "nothing"
     beside = ""
     if paired:
         came, beside = f"{came} on both sides", ", and one in its target"
@@ -184,7 +185,7 @@ def _wordless(name: str, lines: int, *, paired: bool) -> AttlasError:
 def _read_through(path: Path, name: str) -> tuple[str, int]:
     digest = hashlib.sha256()
     lines = sum(1 for _ in _hashed(path, name, digest))
-    return short(digest), lines
+    return short_digest(digest), lines
 
 
 def _hashed(path: Path, name: str, digest: Any) -> Iterator[str]:
@@ -196,20 +197,21 @@ def _hashed(path: Path, name: str, digest: Any) -> Iterator[str]:
 # The statistics of a corpus as far as they have come, which no kill can spoil.
 
 
-class StatsPart(Part):
-    """As `Part`, of a table: rows are added window by window, and put together at the end.
+class StatisticsOutput(ResumableOutput):
+    """As `ResumableOutput`, of a table: rows are added window by window, and put together at the
+    end.
 
-    Errors: as `Part`.
+    Errors: as `ResumableOutput`.
     """
 
     def __init__(self, output: Path, origin: Origin, table: Table) -> None:
         self._table = table
         with explained(output):
-            begun = (books(output) / "progress.json").exists()
+            begun = (progress_dir(output) / "progress.json").exists()
             standing = [path for path in (output, table.beside(output)) if path and path.exists()]
             if standing and not begun:
                 raise _foreign(standing[0])
-        before = recorded(output)
+        before = read_progress(output)
         super().__init__(output, origin)
         # Who takes a table away wants it anew, and has left what stands beside it.
         if before and before.whole and not self.progress.whole:
@@ -245,7 +247,7 @@ class StatsPart(Part):
         """Whether anything stands below the head."""
         return self.progress.bytes > len(self._table.head)
 
-    def put_together(self, facts: Facts) -> None:
+    def assemble(self, facts: Facts) -> None:
         """Put the output in its place, whole, with its facts in it or beside it.
 
         It may stand there, where a kill came before that was told.
@@ -260,7 +262,7 @@ class StatsPart(Part):
             beside = self._table.beside(self.output)
             if beside is not None and beside.exists() and not self.progress.beside:
                 raise _foreign(beside)
-            ours = {"assembled": checksum(whole, unzipped=False), "beside": True}
+            ours = {"assembled": output_checksum(whole, unzipped=False), "beside": True}
             self._keep(self.progress.model_copy(update=ours))
             self.tell_beside(facts)
             with explained(self.output):
@@ -271,7 +273,10 @@ class StatsPart(Part):
 
     def _spare(self) -> None:
         """As ever, by the checksum of what was put together."""
-        if self._stands() and checksum(self.output, unzipped=False) != self.progress.assembled:
+        if (
+            self._stands()
+            and output_checksum(self.output, unzipped=False) != self.progress.assembled
+        ):
             raise _foreign(self.output)
 
     def tell_beside(self, facts: Facts) -> None:
@@ -280,14 +285,14 @@ class StatsPart(Part):
         if path is not None and not (self.progress.whole and path.exists()):
             write_beside(path, facts)
 
-    def _check(self, found: Progress, origin: Origin) -> None:
+    def _check(self, found: OutputProgress, origin: Origin) -> None:
         keys = [k for k in {**found.origin, **origin} if found.origin.get(k) != origin.get(k)]
         if not keys:
             return
         done = "finished" if found.whole else f"begun and done as far as line {found.lines:,}"
         raise AttlasError(
-            f"{self.output}, {done}, to be of {told(keys, found.origin)}",
-            told(keys, origin),
+            f"{self.output}, {done}, to be of {describe_origin(keys, found.origin)}",
+            describe_origin(keys, origin),
             "give what it was begun with, choose another output, or, to begin it anew, take away "
             f"{self.output if found.whole else self._books}",
         )
@@ -309,7 +314,7 @@ _SHARE = 16  # tokens of a batch for each line of a window: a model may write as
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Measuring:
+class CorpusMeasurement:
     """How a corpus is measured. tokens: of a batch, at most; layers: paths or patterns, None = all.
     threshold: of `above`. by_token: one row for each query. also: further columns.
     """
@@ -321,7 +326,7 @@ class Measuring:
     by_token: bool
     also: tuple[str, ...]
 
-    def windows(self, texts: Iterable[Text | None]) -> Iterator[Window]:
+    def windows(self, texts: Iterable[CorpusText | None]) -> Iterator[TextWindow]:
         """The same windows each time, as long as these settings are the same.
 
         A window is what a kill undoes at most, so it is a few batches, and of short lines fewer.
@@ -330,12 +335,12 @@ class Measuring:
         tokens = self.tokens * (1 if self.by_token else _BATCHES)
         return windows_of(texts, lines=max(1, self.tokens // _SHARE), tokens=tokens)
 
-    def texts(self, window: Window) -> list[Text]:
+    def texts(self, window: TextWindow) -> list[CorpusText]:
         """The texts of a window, with what the model itself writes."""
         batches = batches_of(window.texts, self.tokens)
         return [text for batch in batches for text in self.reader.completed(batch)]
 
-    def of(self, texts: Sequence[Text]) -> Iterable[Measured]:
+    def of(self, texts: Sequence[CorpusText]) -> Iterable[Measured]:
         """The numbers of these texts, line by line; of a single text as they come."""
         # What was written may be longer than what was read, so that these are other batches.
         found = self._of_batches(batches_of(texts, self.tokens))
@@ -343,15 +348,19 @@ class Measuring:
             return found
         return sorted(found, key=lambda one: one.line)  # stable: layers stay in their order
 
-    def _of_batches(self, batches: Iterable[Sequence[Text]]) -> Iterator[Measured]:
+    def _of_batches(self, batches: Iterable[Sequence[CorpusText]]) -> Iterator[Measured]:
         for batch in batches:
-            for look in self.reader.looks(batch, self.layers):
-                named = self.reader.named(look) if self.by_token else None
-                yield measured(look, self.threshold, named, self.also)
+            for record in self.reader.map_records(batch, self.layers):
+                named = self.reader.named(record) if self.by_token else None
+                yield measure_map(record, self.threshold, named, self.also)
 
 
 def measure(
-    measuring: Measuring, corpus: Corpus, part: StatsPart, table: Table, facts: Facts
+    measuring: CorpusMeasurement,
+    corpus: CorpusFile,
+    part: StatisticsOutput,
+    table: Table,
+    facts: Facts,
 ) -> None:
     """Go on with the table from where it is, and put it in its place.
 
@@ -377,7 +386,7 @@ def measure(
         if not part.has_rows:
             raise _NothingReadError(
                 f"a line of {facts['corpus']} with a token for the model to read",
-                f"{amount(corpus.lines, 'line')} without one",
+                f"{count_noun(corpus.lines, 'line')} without one",
                 "check that this is the text that was meant",
             )
     except KeyboardInterrupt as interrupt:
@@ -386,11 +395,11 @@ def measure(
     except (CorpusChangedError, _NothingReadError):
         part.forget()
         raise
-    part.put_together(facts)
+    part.assemble(facts)
     remarks.sum_up()
     seconds = time.monotonic() - start
     without = f", {remarks.unread:,} of them without a word," if remarks.unread else ""
-    _say(f"{part.output}: {amount(corpus.lines - begun, 'line')}{without} in {seconds:,.1f} s")
+    _say(f"{part.output}: {count_noun(corpus.lines - begun, 'line')}{without} in {seconds:,.1f} s")
 
 
 class _NothingReadError(AttlasError):
@@ -410,7 +419,7 @@ class _Remarks:
         self.unread = 0
         self._cut, self._first_cut = 0, 0
 
-    def tell(self, lines: int, texts: Sequence[Text]) -> None:
+    def tell(self, lines: int, texts: Sequence[CorpusText]) -> None:
         """Of the first text that is longer than the model reads. texts: of so many lines."""
         self.unread += lines - len(texts)
         if cut := [text.line for text in texts if not text.finished]:
@@ -420,7 +429,7 @@ class _Remarks:
         if longer and not self._told:
             self._told = True
             first = min(longer, key=lambda text: text.line)
-            tokens = amount(first.unread, "token")
+            tokens = count_noun(first.unread, "token")
             _say(
                 f"line {first.line} is longer than the model can read: {tokens} of it are left "
                 "out; of each text, the column unread counts them"
@@ -431,7 +440,7 @@ class _Remarks:
         if self._cut:
             after = f", after line {self._begun:,}" if self._begun else ""
             _say(
-                f"{amount(self._cut, 'text')} that the model wrote came to no end within its "
+                f"{count_noun(self._cut, 'text')} that the model wrote came to no end within its "
                 f"limit, the first in line {self._first_cut}{after}: finished is false there"
             )
 
@@ -444,7 +453,7 @@ _BY = ("head", "token")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class StatisticsOptions:
     """The options of the command, as they came."""
 
     model: Path
@@ -455,14 +464,14 @@ class Asked:
     threshold: float
     also: tuple[str, ...]
     layers: tuple[str, ...] | None
-    tokens: int
-    beam: int | None
+    max_tokens: int
+    num_beams: int | None
     checkpoint: str
     device: str
     settings: tuple[str, ...]
 
 
-def work(asked: Asked) -> None:
+def run_statistics(asked: StatisticsOptions) -> None:
     """Write the table, or go on with it.
 
     Errors: `AttlasError` for what cannot be read or written, for options that the model has no use
@@ -470,11 +479,11 @@ def work(asked: Asked) -> None:
     is at it.
     """
     output, table = _checked(asked)
-    keep_freed_memory()
+    disable_malloc_trim()
     reader, search = _reader(asked)
     with explained(output):
-        books(output).mkdir(parents=True, exist_ok=True)
-    with held(books(output) / "lock") as ours:
+        progress_dir(output).mkdir(parents=True, exist_ok=True)
+    with held(progress_dir(output) / "lock") as ours:
         if not ours:
             raise AttlasError(
                 f"{output} for this process alone",
@@ -484,7 +493,7 @@ def work(asked: Asked) -> None:
         _work(asked, output, table, reader, search)
 
 
-def _checked(asked: Asked) -> tuple[Path, Table]:
+def _checked(asked: StatisticsOptions) -> tuple[Path, Table]:
     """What can be told before anything is read."""
     if asked.by not in _BY:
         raise AttlasError("--by head or --by token", quoted(asked.by), "choose one of them")
@@ -510,17 +519,20 @@ def _checked(asked: Asked) -> tuple[Path, Table]:
     return asked.output, table
 
 
-def _work(asked: Asked, output: Path, table: Table, reader: Reader, search: Origin) -> None:
+def _work(
+    asked: StatisticsOptions, output: Path, table: Table, reader: Reader, search: Origin
+) -> None:
     with (
-        on_disk(asked.corpus, books(output) / "corpus") as source,
-        on_disk(asked.target or os.devnull, books(output) / "target") as beside,
+        on_disk(asked.corpus, progress_dir(output) / "corpus") as source,
+        on_disk(asked.target or os.devnull, progress_dir(output) / "target") as beside,
     ):
         names = name_of(asked.corpus), name_of(asked.target or os.devnull)
-        corpus = Corpus.of(source, None if asked.target is None else beside, names)
+        corpus = CorpusFile.of(source, None if asked.target is None else beside, names)
         corpus.check_has_words()
         origin: Origin = {
             "attlas": version("attlas"),
             "torch": str(torch.__version__),
+            "format": FORMAT,
             **reader.facts,
             TEXT: corpus.checksum,
             "target": corpus.target_checksum or "none",
@@ -529,7 +541,7 @@ def _work(asked: Asked, output: Path, table: Table, reader: Reader, search: Orig
             "threshold": asked.threshold,
             "also": ", ".join(sorted(asked.also)) or "none",
             "layers": ", ".join(asked.layers or ("all",)),
-            "tokens": asked.tokens,
+            "tokens": asked.max_tokens,
         }
         facts = {
             "from": _spelled(str(asked.model)),
@@ -537,7 +549,7 @@ def _work(asked: Asked, output: Path, table: Table, reader: Reader, search: Orig
             "lines": corpus.lines,
             **origin,
         }
-        part = StatsPart(output, origin, table)
+        part = StatisticsOutput(output, origin, table)
         if part.progress.whole:
             part.tell_beside(facts)
             print(
@@ -545,9 +557,9 @@ def _work(asked: Asked, output: Path, table: Table, reader: Reader, search: Orig
                 file=sys.stderr,
             )
             return
-        measuring = Measuring(
+        measuring = CorpusMeasurement(
             reader=reader,
-            tokens=asked.tokens,
+            tokens=asked.max_tokens,
             threshold=asked.threshold,
             layers=asked.layers,
             by_token=asked.by == "token",
@@ -561,13 +573,13 @@ def _spelled(name: str) -> str:
     return os.fsencode(name).decode("utf-8", "backslashreplace")
 
 
-def _reader(asked: Asked) -> tuple[Reader, Origin]:
+def _reader(asked: StatisticsOptions) -> tuple[Reader, Origin]:
     """The model as one that reads, and how it searches, where that matters.
 
     Errors: `AttlasError` for a path at which nothing can be looked into, and for options that it
     has no use for.
     """
-    searching = {"--beam": asked.beam is not None, "--set": bool(asked.settings)}
+    searching = {"--num-beams": asked.num_beams is not None, "--set": bool(asked.settings)}
     if not (asked.model / CONFIG).is_file() and HuggingFaceFolder.is_at(asked.model):
         check_used(
             {**searching, "--checkpoint": asked.checkpoint != BEST},
@@ -583,21 +595,23 @@ def _reader(asked: Asked) -> tuple[Reader, Origin]:
     if run.classifies:
         check_used(searching, "a classifier", "it writes no text")
         _check_target(asked, writes=False)
-        return ClassifierReader(run, which=checkpoint, device=asked.device), {}
+        return ClassifierReader(run, checkpoint=checkpoint, device=asked.device), {}
     if asked.target is not None:
         check_used(searching, "a translation that is given", "--target is read, none is searched")
     said = overridden({"decoding": {}}, asked.settings).assigned
-    named = asked.beam is not None or not said.isdisjoint({("decoding",), ("decoding", "method")})
+    named = asked.num_beams is not None or not said.isdisjoint(
+        {("decoding",), ("decoding", "method")}
+    )
     greedy = [] if named else ["decoding.method=greedy"]
-    search = decoding_of(run, [*greedy, *asked.settings], asked.beam)
-    reader = TranslatorReader(run, search, which=checkpoint, device=asked.device)
+    search = decoding_of(run, [*greedy, *asked.settings], asked.num_beams)
+    reader = TranslatorReader(run, search, checkpoint=checkpoint, device=asked.device)
     if asked.target is not None:
         return reader, {}
     used = search.model_dump(exclude=set(idle_settings(search.method)))
     return reader, {f"decoding.{key}": value for key, value in used.items()}
 
 
-def _check_target(asked: Asked, *, writes: bool) -> None:
+def _check_target(asked: StatisticsOptions, *, writes: bool) -> None:
     if asked.target is not None and not writes:
         raise AttlasError(
             "--target with a model that writes a text beside the one it reads",

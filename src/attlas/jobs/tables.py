@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from attlas._files import write_durably
-from attlas._output import opened
+from attlas._output import open_output
 from attlas.corpus_statistics.table import Column, Frame, Kind
 from attlas.errors import AttlasError, missing_extra
 
@@ -72,7 +72,9 @@ class CsvTable(Table):
 
     def assemble(self, rows: Path, whole: Path, facts: Facts) -> None:
         with ExitStack() as files:
-            shutil.copyfileobj(files.enter_context(rows.open("rb")), opened(whole, files), _EVERY)
+            shutil.copyfileobj(
+                files.enter_context(rows.open("rb")), open_output(whole, files), _EVERY
+            )
 
     def beside(self, output: Path) -> Path | None:
         return output.with_name(f"{output.name}.json")

@@ -15,14 +15,23 @@ from typing import Any
 
 from attlas._files import explained, held
 from attlas._output import Bar
-from attlas._text import amount
+from attlas._text import count_noun
 from attlas.data import stream_lines
 from attlas.errors import AttlasError
 from attlas.inference import Translation, Translator
-from attlas.jobs.checkpointed_output import BOOKS, TEXT, Origin, Part, Shard, Stamp, books, text_of
+from attlas.jobs.checkpointed_output import (
+    PROGRESS_DIR,
+    TEXT,
+    FileFingerprint,
+    Origin,
+    ResumableOutput,
+    Shard,
+    progress_dir,
+    text_of,
+)
 from attlas.jobs.inputs import check_distinct
 from attlas.jobs.translate_stream import Remarks, line_of, n_best_lines, remarks_on, tell_long
-from attlas.runs.loaded import short
+from attlas.runs.loaded import short_digest
 
 
 def translate_files(
@@ -52,7 +61,7 @@ def translate_files(
     mine = {output: outputs[output] for output in shard.of(list(outputs))}
     if any(map(_is_file, mine.values())):
         with explained(folder):
-            (folder / BOOKS).mkdir(parents=True, exist_ok=True)
+            (folder / PROGRESS_DIR).mkdir(parents=True, exist_ok=True)
     work = _Work(translator, origin, numbered, window, trained, alone=len(mine) == 1)
     try:
         busy = [output for output, source in mine.items() if not work.done(source, output)]
@@ -68,7 +77,7 @@ def translate_files(
     of = "" if shard.count == 1 else f" of shard {shard.number}/{shard.count}"
     if work.failed:
         raise AttlasError(
-            f"all {amount(len(mine), 'file')}{of} in {folder}",
+            f"all {count_noun(len(mine), 'file')}{of} in {folder}",
             f"{len(mine) - len(work.failed):,} of them",
             "mend what is told above; the same command then does what is missing",
         )
@@ -99,8 +108,8 @@ class _Work:
         try:
             _check_file(source)
             with explained(output):
-                books(output).mkdir(parents=True, exist_ok=True)
-            with held(books(output) / "lock", wait=wait) as ours:
+                progress_dir(output).mkdir(parents=True, exist_ok=True)
+            with held(progress_dir(output) / "lock", wait=wait) as ours:
                 if ours:
                     self._translate(source, output)
             return ours
@@ -111,18 +120,18 @@ class _Work:
             return True
 
     def _translate(self, source: Path, output: Path) -> None:
-        stamp = Stamp.of(source)
-        checksum, total = text_of(output, stamp), 0
+        fingerprint = FileFingerprint.of(source)
+        checksum, total = text_of(output, fingerprint), 0
         if checksum is None:
             checksum, total = _read_through(source)
-        part = Part(output, {**self.origin, TEXT: checksum})
+        part = ResumableOutput(output, {**self.origin, TEXT: checksum})
         if part.progress.whole:
-            part.read_again(stamp)
+            part.read_again(fingerprint)
             self.before += 1
             return
         begun, start = part.progress.lines, time.monotonic()
         before = f", {begun:,} of them before" if begun else ""
-        _say(f"{source}: {amount(total, 'line')}{before}")
+        _say(f"{source}: {count_noun(total, 'line')}{before}")
         digest = hashlib.sha256()
         with ExitStack() as after, Bar(source, total, begun) as bar:
             told = Remarks(f"{source}: ", at_once=False)
@@ -133,7 +142,7 @@ class _Work:
             while texts := list(islice(arriving, self.window)):
                 first = part.progress.lines
                 tell_long(f"{source}: line", texts, first, self.translator, self.trained)
-                found = list(self.translator.many(texts, window=len(texts)))
+                found = list(self.translator.stream(texts, window=len(texts)))
                 told.tell(first + 1, [*map(remarks_on, found)])
                 written = [
                     self._written(number, translation)
@@ -141,16 +150,16 @@ class _Work:
                 ]
                 part.add(len(texts), b"".join(written))
                 bar.tell(part.progress.lines)
-        if short(digest) != checksum:
+        if short_digest(digest) != checksum:
             part.forget()
             raise AttlasError(
                 f"{source} to stay as it is while it is translated",
                 "another text at the end than at the start",
                 "run it again when nobody writes to that file",
             )
-        part.finish(stamp)
+        part.finish(fingerprint)
         seconds = time.monotonic() - start
-        _say(f"{output}: {amount(total - begun, 'line')} in {seconds:,.1f} s")
+        _say(f"{output}: {count_noun(total - begun, 'line')} in {seconds:,.1f} s")
 
     def _written(self, number: int, translation: Translation) -> bytes:
         if self.numbered:
@@ -212,7 +221,7 @@ def _read_through(source: Path) -> tuple[str, int]:
     """The checksum of its text, and the number of its lines, each of which can be read."""
     digest = hashlib.sha256()
     lines = sum(1 for _ in _hashed(stream_lines(source), digest))
-    return short(digest), lines
+    return short_digest(digest), lines
 
 
 def _hashed(lines: Iterator[str], digest: Any) -> Iterator[str]:

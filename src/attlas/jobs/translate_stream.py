@@ -12,14 +12,14 @@ from queue import Empty, Full, Queue
 from threading import Event, Thread
 from typing import TextIO
 
-from attlas._output import STANDARD, Output, opened
-from attlas._text import amount
+from attlas._output import STANDARD, Output, open_output
+from attlas._text import count_noun
 from attlas.data import stream_lines
 from attlas.errors import AttlasError
 from attlas.inference import Translation, Translator
-from attlas.inference.translator import CUT, UNFINISHED, remarks
+from attlas.inference.translator import CUT, UNFINISHED, translation_remarks
 from attlas.jobs.inputs import check_distinct
-from attlas.recording.hooks import taps
+from attlas.recording.hooks import attention_hooks
 
 # Windows of lines: what has come in, to be translated together.
 
@@ -105,7 +105,7 @@ def translate_lines(
     alignments would stand among the translations, where a line is not UTF-8, and for alignments of
     a model without attention.
     """
-    if alignments and not taps(translator.model):
+    if alignments and not attention_hooks(translator.model):
         raise AttlasError(
             "a model with attention, whose weights give the alignments",
             "a run without",
@@ -116,12 +116,12 @@ def translate_lines(
     done, told = 0, Remarks(at_once=not at_hand(source))
     with ExitStack() as files:
         files.callback(told.end)
-        lines = opened(target, files)
-        links = opened(alignments, files) if alignments else None
+        lines = open_output(target, files)
+        links = open_output(alignments, files) if alignments else None
         try:
             for texts in arriving:
                 tell_long("line", texts, done, translator, trained)
-                found = list(translator.many(texts, window=len(texts)))
+                found = list(translator.stream(texts, window=len(texts)))
                 told.tell(done + 1, [*map(remarks_on, found)])
                 for number, translation in enumerate(found, done):
                     lines.writelines(
@@ -134,7 +134,8 @@ def translate_lines(
         except (KeyboardInterrupt, AttlasError) as stopped:
             if done and target != STANDARD:
                 stopped.add_note(
-                    f"{target} holds what came of the first {amount(done, 'line')}, or a few more"
+                    f"{target} holds what came of the first {count_noun(done, 'line')}, or a few "
+                    "more"
                 )
             raise
 
@@ -172,7 +173,7 @@ def tell_long(
 
     place: what stands before its number; done: how many lines came before these texts.
     """
-    cut = translator.config.longest_source or translator.model.longest
+    cut = translator.config.max_source_length or translator.model.max_positions
     if cut or not trained:
         return
     most = _LONG * trained
@@ -182,9 +183,10 @@ def tell_long(
         tokens = len(translator.vocabularies.source.encode(text))
         if tokens > most:
             print(
-                f"attlas: {place} {number}: {amount(tokens, 'token')}, where training had at most "
+                f"attlas: {place} {number}: {count_noun(tokens, 'token')}, where training had at "
+                "most "
                 f"{trained:,}: this takes long, and the lines around it wait for it; --set "
-                f"decoding.longest_source={trained} would read so many of them",
+                f"decoding.max_source_length={trained} would read so many of them",
                 file=sys.stderr,
             )
 
@@ -222,14 +224,14 @@ class Remarks:
         """Of the lines that were only counted."""
         for kind, count in self._untold.items():
             if self._at_once:
-                self._say(f"{amount(count, f'further {self._unit}')}: {kind}")
+                self._say(f"{count_noun(count, f'further {self._unit}')}: {kind}")
             else:
                 self._say_of(kind, self._first[kind], count)
 
     def _say_of(self, kind: str, found: Mapping[int, str], count: int) -> None:
         if count > _LINES_TOLD:
             named = ", ".join(map(str, islice(found, _LINES_TOLD)))
-            self._say(f"{amount(count, self._unit)} ({named}, …): {kind}")
+            self._say(f"{count_noun(count, self._unit)} ({named}, …): {kind}")
             return
         for number, sentence in found.items():
             self._say(f"{self._unit} {number}: {sentence}")
@@ -240,5 +242,8 @@ class Remarks:
 
 def remarks_on(translation: Translation) -> dict[str, str]:
     """What there is to say of it, by the sentence that says it of several."""
-    said = {CUT: remarks(translation.cut, True), UNFINISHED: remarks(0, translation.finished)}
+    said = {
+        CUT: translation_remarks(translation.cut, True),
+        UNFINISHED: translation_remarks(0, translation.finished),
+    }
     return {kind: sentence for kind, own in said.items() for sentence in own}

@@ -1,11 +1,11 @@
-"""Layers: every attention mechanism behind one interface: remember, read, weigh."""
+"""Layers: every attention mechanism behind one interface."""
 
-from attlas.layers.additive import Additive
+from attlas.layers.additive import AdditiveAttention
 from attlas.layers.base import Attention, ScoredAttention
 from attlas.layers.functional import attend, attend_with_weights
-from attlas.layers.local import Local, LocalMonotonic, LocalPredictive
-from attlas.layers.multihead import MultiHead
-from attlas.layers.multiplicative import Concat, Dot, General
+from attlas.layers.local import LocalAttention, LocalMonotonicAttention, LocalPredictiveAttention
+from attlas.layers.multihead import MultiheadAttention
+from attlas.layers.multiplicative import ConcatAttention, DotAttention, GeneralAttention
 from attlas.layers.positional import (
     LearnedPositions,
     NoPositions,
@@ -13,24 +13,24 @@ from attlas.layers.positional import (
     RotaryPositions,
     SinusoidalPositions,
 )
-from attlas.layers.scaled_dot_product import FusedAttention, ScaledDotProduct
+from attlas.layers.scaled_dot_product import DotProductAttention, ScaledDotProductAttention
 
 __all__ = [
-    "Additive",
+    "AdditiveAttention",
     "Attention",
-    "Concat",
-    "Dot",
-    "FusedAttention",
-    "General",
+    "ConcatAttention",
+    "DotAttention",
+    "DotProductAttention",
+    "GeneralAttention",
     "LearnedPositions",
-    "Local",
-    "LocalMonotonic",
-    "LocalPredictive",
-    "MultiHead",
+    "LocalAttention",
+    "LocalMonotonicAttention",
+    "LocalPredictiveAttention",
+    "MultiheadAttention",
     "NoPositions",
     "Positions",
     "RotaryPositions",
-    "ScaledDotProduct",
+    "ScaledDotProductAttention",
     "ScoredAttention",
     "SinusoidalPositions",
     "attend",

@@ -11,65 +11,65 @@ from jaxtyping import Bool, Float, Shaped
 from torch import Tensor
 
 from attlas.errors import AttlasError
-from attlas.ops.cache import Memory
+from attlas.ops.cache import KeyValueCache
 from attlas.patterns import Causal, Everywhere, Pattern
 
 _NUMPY_DTYPES = ("bool", "float16", "float32", "float64")
 _TORCH_FLOATS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
 _PAIRS_AT_ONCE = 2**24  # bools: 16 MiB
 _SHAPES = {
-    2: ("(queries, width)", "(slots, width)", "(slots, value_width)"),
-    3: ("(batch, queries, width)", "(batch, slots, width)", "(batch, slots, value_width)"),
+    2: ("(queries, dim)", "(keys, dim)", "(keys, value_dim)"),
+    3: ("(batch, queries, dim)", "(batch, keys, dim)", "(batch, keys, value_dim)"),
     4: (
-        "(batch, heads, queries, width)",
-        "(batch, key_heads, slots, width)",
-        "(batch, key_heads, slots, value_width)",
+        "(batch, heads, queries, dim)",
+        "(batch, kv_heads, keys, dim)",
+        "(batch, kv_heads, keys, value_dim)",
     ),
 }
 
 
 @dataclass(frozen=True, slots=True)
-class Arrays:
-    """What was brought, checked and given all four axes; `as_came` turns results back.
+class AttentionInputs:
+    """What was brought, checked and given all four axes; `restore` turns results back.
 
-    Slots at which no query may look are padding: as in every memory, their content is zeroed. Of
-    those that a pattern hides `under` takes care.
+    Positions at which no query may look are padding: as in every memory, their content is zeroed.
+    Of those that a pattern hides `under` takes care.
     """
 
-    query: Float[Tensor, "batch heads queries width"]
-    memory: Memory
-    mask: Bool[Tensor, "#batch #heads queries slots"] | None
-    bias: Float[Tensor, "#batch #heads queries slots"] | None
+    query: Float[Tensor, "batch heads queries head_dim"]
+    cache: KeyValueCache
+    mask: Bool[Tensor, "#batch #heads queries keys"] | None
+    bias: Float[Tensor, "#batch #heads queries keys"] | None
     axes: int
     numpy: bool
 
     @classmethod
-    def of(
+    def from_arrays(
         cls,
         query: Any,
         key: Any,
         value: Any,
         *,
         mask: Any = None,
-        real: Any = None,
+        token_mask: Any = None,
         bias: Any = None,
-    ) -> "Arrays":
+    ) -> "AttentionInputs":
         """`AttlasError` where kinds, dtypes, devices, shapes or a bias make no sense together."""
         given = {
             "query": query,
             "key": key,
             "value": value,
             "mask": mask,
-            "real": real,
+            "token_mask": token_mask,
             "bias": bias,
         }
         tensors = _tensors({name: array for name, array in given.items() if array is not None})
         query, key, value = tensors["query"], tensors["key"], tensors["value"]
         _check_shapes(query, key, value)
         weights = (*query.shape[:-1], key.shape[-2])
-        mask = _of_pairs("mask", tensors.get("mask"), weights)
-        bias = _of_pairs("bias", tensors.get("bias"), weights)
-        real = _of_slots(tensors.get("real"), key)
+        mask = _expand_pairs("mask", tensors.get("mask"), weights)
+        bias = _expand_pairs("bias", tensors.get("bias"), weights)
+        token_mask = _check_mask(tensors.get("token_mask"), key)
         if bias is not None:
             _check_bias(bias)
             allowed = bias != -math.inf
@@ -78,41 +78,48 @@ class Arrays:
         keys, values = _four_axes(key), _four_axes(value)
         if mask is not None:
             looked_at = mask.any(2).any(1).expand(len(keys), -1)
-            real = looked_at if real is None else real & looked_at
-        if real is not None:
-            padding = ~real[:, None, :, None]
+            token_mask = looked_at if token_mask is None else token_mask & looked_at
+        if token_mask is not None:
+            padding = ~token_mask[:, None, :, None]
             keys, values = keys.masked_fill(padding, 0.0), values.masked_fill(padding, 0.0)
         numpy = isinstance(given["query"], np.ndarray)
-        return cls(_four_axes(query), Memory(keys, values, real), mask, bias, len(weights), numpy)
+        return cls(
+            _four_axes(query),
+            KeyValueCache(keys, values, token_mask),
+            mask,
+            bias,
+            len(weights),
+            numpy,
+        )
 
-    def under(self, pattern: Pattern, first: int) -> "Arrays":
-        """The same, without NaN or inf in slots that pattern and mask hide from every query.
+    def zero_hidden_keys(self, pattern: Pattern, query_offset: int) -> "AttentionInputs":
+        """The same, without NaN or inf in positions that pattern and mask hide from every query.
 
-        Only slots with such content are asked for: anything finite, times a weight of 0, is 0.
+        Only positions with such content are asked for: anything finite, times a weight of 0, is 0.
         """
-        queries, memory = self.query.shape[2], self.memory
-        # A causal query at or after the last slot sees them all.
-        all_seen = isinstance(pattern, Causal) and first + queries >= memory.slots
-        if isinstance(pattern, Everywhere) or (all_seen and self.mask is None):
+        queries, cache = self.query.shape[2], self.cache
+        # A causal query at or after the last position sees them all.
+        sees_all = isinstance(pattern, Causal) and query_offset + queries >= cache.num_keys
+        if isinstance(pattern, Everywhere) or (sees_all and self.mask is None):
             return self
         # A sum is finite only where its terms are; one that overflows is one question too many.
-        sums = memory.keys.detach().sum((0, 1, 3)) + memory.values.detach().sum((0, 1, 3))
+        sums = cache.keys.detach().sum((0, 1, 3)) + cache.values.detach().sum((0, 1, 3))
         junk = (~sums.isfinite()).nonzero().squeeze(1)
         if len(junk) == 0:
             return self
-        seen = torch.zeros(1, len(junk), dtype=torch.bool, device=junk.device)
+        allowed = torch.zeros(1, len(junk), dtype=torch.bool, device=junk.device)
         rows = torch.arange(queries, device=junk.device)
         for some in torch.split(rows, max(1, _PAIRS_AT_ONCE // len(junk))):
-            pairs = pattern((first + some).unsqueeze(1), junk)[None, None]
+            pairs = pattern((query_offset + some).unsqueeze(1), junk)[None, None]
             if self.mask is not None:
                 pairs = pairs & self.mask[:, :, some][..., junk]
-            seen = seen | pairs.any(2).any(1)
-        hidden = torch.zeros(len(seen), memory.slots, dtype=torch.bool, device=junk.device)
-        hidden = hidden.index_copy(1, junk, ~seen)[:, None, :, None]
-        keys, values = memory.keys.masked_fill(hidden, 0.0), memory.values.masked_fill(hidden, 0.0)
-        return replace(self, memory=replace(memory, keys=keys, values=values))
+            allowed = allowed | pairs.any(2).any(1)
+        hidden = torch.zeros(len(allowed), cache.num_keys, dtype=torch.bool, device=junk.device)
+        hidden = hidden.index_copy(1, junk, ~allowed)[:, None, :, None]
+        keys, values = cache.keys.masked_fill(hidden, 0.0), cache.values.masked_fill(hidden, 0.0)
+        return replace(self, cache=replace(cache, keys=keys, values=values))
 
-    def as_came(self, result: Float[Tensor, "batch heads queries last"]) -> Any:
+    def restore(self, result: Float[Tensor, "batch heads queries last"]) -> Any:
         """The axes, the dtype and the kind of array that were brought."""
         result = result.to(self.query.dtype)  # autocast may have taken another
         if self.axes < 4:
@@ -151,10 +158,10 @@ def _tensors(given: Mapping[str, Any]) -> dict[str, Tensor]:
 
 def _check_dtype(name: str, array: Any) -> None:
     is_bool = array.dtype in (torch.bool, np.bool_)
-    if name in ("mask", "real"):
+    if name in ("mask", "token_mask"):
         if not is_bool:
             raise AttlasError(
-                f"{name} of bool, True = {'may look' if name == 'mask' else 'a slot'}",
+                f"{name} of bool, True = {'may look' if name == 'mask' else 'a position'}",
                 f"{name} of {array.dtype}",
                 "compare it to something; numbers that are added to the scores are a bias",
             )
@@ -183,26 +190,26 @@ def _check_shapes(
         raise AttlasError(wanted, came, "give all three the same axes")
     differing = [
         (query.ndim > 2 and len({query.shape[0], key.shape[0], value.shape[0]}) > 1, "batch"),
-        (query.ndim > 3 and key.shape[1] != value.shape[1], "key_heads"),
-        (key.shape[-2] != value.shape[-2], "slots"),
-        (query.shape[-1] != key.shape[-1], "width"),
+        (query.ndim > 3 and key.shape[1] != value.shape[1], "kv_heads"),
+        (key.shape[-2] != value.shape[-2], "keys"),
+        (query.shape[-1] != key.shape[-1], "dim"),
     ]
     for differs, axis in differing:
         if differs:
             raise AttlasError(wanted, came, f"make {axis} the same wherever it stands")
     if query.ndim > 3 and (key.shape[1] == 0 or query.shape[1] % key.shape[1]):
         raise AttlasError(
-            f"heads that share key_heads evenly in {wanted}",
+            f"heads that share num_kv_heads evenly in {wanted}",
             came,
-            f"choose key_heads that divide the {query.shape[1]} heads",
+            f"choose num_kv_heads that divide the {query.shape[1]} heads",
         )
     if query.shape[-1] == 0:
         raise AttlasError("a width of at least 1", came, "give every position a vector")
 
 
-def _of_pairs(
+def _expand_pairs(
     name: str, array: Shaped[Tensor, "..."] | None, weights: tuple[int, ...]
-) -> Shaped[Tensor, "#batch #heads queries slots"] | None:
+) -> Shaped[Tensor, "#batch #heads queries keys"] | None:
     """A mask or a bias with all axes of the weights, as `torch.broadcast_to` gives them to it:
     counted from the last, with 1 for each that is missing."""
     if array is None:
@@ -214,7 +221,7 @@ def _of_pairs(
         raise AttlasError(
             f"{name} of a shape that broadcasts to that of the weights, {weights}",
             f"shape {tuple(array.shape)}",
-            "order the axes as in the weights, (batch, heads, queries, slots); each may be 1, and "
+            "order the axes as in the weights, (batch, heads, queries, keys); each may be 1, and "
             "the first ones may be missing",
         )
     array = array.reshape((1,) * (len(weights) - array.ndim) + tuple(array.shape))
@@ -225,28 +232,28 @@ def _of_pairs(
 def _check_bias(bias: Float[Tensor, "..."]) -> None:
     if not bool((bias < math.inf).all()):  # NaN is below nothing
         raise AttlasError(
-            "a bias of finite numbers, or −∞ where a slot is hidden",
+            "a bias of finite numbers, or −∞ where a position is hidden",
             "NaN or +∞ in it",
-            "a slot is shown by itself, with a mask that hides the others",
+            "a position is shown by itself, with a mask that hides the others",
         )
 
 
-def _of_slots(
-    real: Bool[Tensor, "..."] | None, key: Shaped[Tensor, "*axes slots width"]
-) -> Bool[Tensor, "batch slots"] | None:
-    if real is None:
+def _check_mask(
+    token_mask: Bool[Tensor, "..."] | None, key: Shaped[Tensor, "*axes keys dim"]
+) -> Bool[Tensor, "batch keys"] | None:
+    if token_mask is None:
         return None
     wanted = (key.shape[0], key.shape[-2]) if key.ndim > 2 else (key.shape[0],)
-    if tuple(real.shape) != wanted:
+    if tuple(token_mask.shape) != wanted:
         raise AttlasError(
-            f"real of shape {wanted}, ({'batch, ' if key.ndim > 2 else ''}slots)",
-            f"shape {tuple(real.shape)}",
-            "give one bool per slot of the key",
+            f"token_mask of shape {wanted}, ({'batch, ' if key.ndim > 2 else ''}keys)",
+            f"shape {tuple(token_mask.shape)}",
+            "give one bool per position of the key",
         )
-    return real if key.ndim > 2 else real.unsqueeze(0)
+    return token_mask if key.ndim > 2 else token_mask.unsqueeze(0)
 
 
-def _four_axes(array: Shaped[Tensor, "..."]) -> Shaped[Tensor, "batch heads positions width"]:
+def _four_axes(array: Shaped[Tensor, "..."]) -> Shaped[Tensor, "batch heads positions head_dim"]:
     if array.ndim == 2:
         return array[None, None]
     return array.unsqueeze(1) if array.ndim == 3 else array

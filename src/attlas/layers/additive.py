@@ -4,15 +4,15 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
-from attlas.layers.base import ScoredAttention, check_widths, without_junk
-from attlas.ops.cache import Memory
-from attlas.ops.linear import Linear, overseen, plain
+from attlas.layers.base import ScoredAttention, check_dims, zero_padding
+from attlas.ops.cache import KeyValueCache
+from attlas.ops.linear import Linear, is_plain_cpu_float32, is_traced_or_transformed
 from attlas.patterns import Pattern, everywhere
 
-_PAIRS_AT_ONCE = 2**26  # numbers in (batch, queries, slots, hidden): 256 MiB of float32
+_PAIRS_AT_ONCE = 2**26  # numbers in (batch, queries, keys, hidden_dim): 256 MiB of float32
 
 
-class Additive(ScoredAttention):
+class AdditiveAttention(ScoredAttention):
     """v · tanh(W q + U k)    Bahdanau, Cho & Bengio, 2015, section 3.1 and appendix A.1.2.
 
     Query, source and hidden widths are independent; the values read are the source itself.
@@ -20,48 +20,48 @@ class Additive(ScoredAttention):
 
     def __init__(
         self,
-        query_width: int,
-        source_width: int,
-        hidden: int,
+        query_dim: int,
+        key_dim: int,
+        hidden_dim: int,
         *,
         pattern: Pattern = everywhere,
         dropout: float = 0.0,
     ) -> None:
-        check_widths(query_width=query_width, source_width=source_width, hidden=hidden)
+        check_dims(query_dim=query_dim, key_dim=key_dim, hidden_dim=hidden_dim)
         super().__init__(pattern=pattern, dropout=dropout)
-        self.query_width, self.source_width = query_width, source_width
-        self.of_query = Linear(query_width, hidden, bias=False)
-        self.of_key = Linear(source_width, hidden, bias=False)
-        self.energy = nn.Linear(hidden, 1, bias=False)
+        self.query_dim, self.key_dim = query_dim, key_dim
+        self.q_proj = Linear(query_dim, hidden_dim, bias=False)
+        self.k_proj = Linear(key_dim, hidden_dim, bias=False)
+        self.score_proj = nn.Linear(hidden_dim, 1, bias=False)
 
-    def remember(
+    def project_kv(
         self,
-        source: Float[Tensor, "batch slots source_width"],
-        real: Bool[Tensor, "batch slots"] | None = None,
-    ) -> Memory:
+        source: Float[Tensor, "batch keys key_dim"],
+        token_mask: Bool[Tensor, "batch keys"] | None = None,
+    ) -> KeyValueCache:
         """U k once per source: it does not depend on the query."""
         self.check_source(source)
-        source = without_junk(source, real)
-        return Memory(self.of_key(source), source, real)
+        source = zero_padding(source, token_mask)
+        return KeyValueCache(self.k_proj(source), source, token_mask)
 
     def score(
         self,
-        query: Float[Tensor, "batch queries query_width"],
-        keys: Float[Tensor, "batch slots hidden"],
-    ) -> Float[Tensor, "batch queries slots"]:
+        query: Float[Tensor, "batch queries query_dim"],
+        keys: Float[Tensor, "batch keys hidden_dim"],
+    ) -> Float[Tensor, "batch queries keys"]:
         """The energy of every pair."""
-        return tanh_energies(self.of_query(query), keys, self.energy)
+        return additive_scores(self.q_proj(query), keys, self.score_proj)
 
 
-def tanh_energies(
-    query: Float[Tensor, "batch queries hidden"],
-    keys: Float[Tensor, "batch slots hidden"],
+def additive_scores(
+    query: Float[Tensor, "batch queries hidden_dim"],
+    keys: Float[Tensor, "batch keys hidden_dim"],
     energy: nn.Linear,
-) -> Float[Tensor, "batch queries slots"]:
+) -> Float[Tensor, "batch queries keys"]:
     """v · tanh(q + k) of every pair.
 
     Without gradients, memory stays bounded: queries go in groups of at most 2²⁶ numbers. With
-    gradients, every tanh is kept: O(batch · queries · slots · hidden).
+    gradients, every tanh is kept: O(batch · queries · keys · hidden_dim).
     """
     of_one_query = max(1, keys.numel())
     groups = torch.split(query, max(1, _PAIRS_AT_ONCE // of_one_query), dim=1)
@@ -84,7 +84,7 @@ def _without_gradient(tensor: Tensor) -> bool:
     """Whether these are float32 in memory, and nobody will ask what they came of."""
     return (
         not torch.compiler.is_compiling()
-        and plain(tensor)
-        and not overseen()
+        and is_plain_cpu_float32(tensor)
+        and not is_traced_or_transformed()
         and not (torch.is_grad_enabled() and tensor.requires_grad)
     )

@@ -1,4 +1,4 @@
-"""Luong's local attention: a window of slots around one position per query."""
+"""Luong's local attention: a window of positions around one position per query."""
 
 from abc import ABC, abstractmethod
 from numbers import Integral
@@ -8,15 +8,15 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from attlas.errors import AttlasError
-from attlas.layers.base import ScoredAttention, check_widths
-from attlas.ops.cache import Memory
+from attlas.layers.base import ScoredAttention, check_dims
+from attlas.ops.cache import KeyValueCache
 from attlas.ops.linear import Linear
 
 
-class Local(ScoredAttention, ABC):
+class LocalAttention(ScoredAttention, ABC):
     """The weights of `inner` within p_t − D … p_t + D    Luong, Pham & Manning, 2015, section 3.2.
 
-    `inner` is any scored attention: it scores, and its pattern and dropout hold here too. Slots
+    `inner` is any scored attention: it scores, and its pattern and dropout hold here too. Positions
     are counted from 0 among the real ones of each row, so that padding moves nothing. A query
     whose window lies outside the source reads zeros.
     """
@@ -31,78 +31,78 @@ class Local(ScoredAttention, ABC):
             )
         super().__init__(pattern=inner.pattern, dropout=inner.dropout.p)
         self.inner = inner
-        self.query_width, self.source_width = inner.query_width, inner.source_width
+        self.query_dim, self.key_dim = inner.query_dim, inner.key_dim
         self.radius = int(radius)
 
     @abstractmethod
     def centre(
         self,
-        query: Float[Tensor, "batch queries query_width"],
-        memory: Memory,
-        first: int | None = None,
+        query: Float[Tensor, "batch queries query_dim"],
+        cache: KeyValueCache,
+        query_offset: int | None = None,
     ) -> Float[Tensor, "#batch queries"]:
-        """p_t, the position around which each query looks; the unit is slots."""
+        """p_t, the position around which each query looks; the unit is positions."""
 
-    def remember(
+    def project_kv(
         self,
-        source: Float[Tensor, "batch slots source_width"],
-        real: Bool[Tensor, "batch slots"] | None = None,
-    ) -> Memory:
+        source: Float[Tensor, "batch keys key_dim"],
+        token_mask: Bool[Tensor, "batch keys"] | None = None,
+    ) -> KeyValueCache:
         """What the inner attention remembers."""
-        return self.inner.remember(source, real)
+        return self.inner.project_kv(source, token_mask)
 
     def score(
         self,
-        query: Float[Tensor, "batch queries query_width"],
-        keys: Float[Tensor, "batch slots key_width"],
-    ) -> Float[Tensor, "batch queries slots"]:
+        query: Float[Tensor, "batch queries query_dim"],
+        keys: Float[Tensor, "batch keys key_dim"],
+    ) -> Float[Tensor, "batch queries keys"]:
         """The inner score: it knows no window."""
         return self.inner.score(query, keys)
 
     def distance(
         self,
-        query: Float[Tensor, "batch queries query_width"],
-        memory: Memory,
-        first: int | None = None,
-    ) -> Float[Tensor, "#batch 1 queries slots"]:
+        query: Float[Tensor, "batch queries query_dim"],
+        cache: KeyValueCache,
+        query_offset: int | None = None,
+    ) -> Float[Tensor, "#batch 1 queries keys"]:
         """s − p_t."""
-        centre = self.centre(query, memory, first)
-        return (_positions(memory, centre.dtype).unsqueeze(-2) - centre.unsqueeze(-1)).unsqueeze(1)
+        centre = self.centre(query, cache, query_offset)
+        return (_positions(cache, centre.dtype).unsqueeze(-2) - centre.unsqueeze(-1)).unsqueeze(1)
 
 
-class LocalMonotonic(Local):
+class LocalMonotonicAttention(LocalAttention):
     """p_t = t, "local-m"    Luong, Pham & Manning, 2015, section 3.2.
 
-    t counts the queries from `first`. As everywhere, None means that the queries are the newest
-    positions of the memory; a decoder that looks at another sequence passes first = 0 for a whole
-    target and first = t at step t.
+    t counts the queries from `query_offset`. As everywhere, None means that the queries are the
+    newest positions of the cache; a decoder that looks at another sequence passes first = 0 for a
+    whole target and first = t at step t.
     """
 
     def centre(
         self,
-        query: Float[Tensor, "batch queries query_width"],
-        memory: Memory,
-        first: int | None = None,
+        query: Float[Tensor, "batch queries query_dim"],
+        cache: KeyValueCache,
+        query_offset: int | None = None,
     ) -> Float[Tensor, "#batch queries"]:
-        start = self.start(query.shape[1], memory, first)
+        start = self.resolve_offset(query.shape[1], cache, query_offset)
         steps = torch.arange(start, start + query.shape[1], device=query.device)
         return steps.to(torch.float32).unsqueeze(0)
 
-    def energies(
+    def masked_scores(
         self,
-        query: Float[Tensor, "batch queries query_width"],
-        memory: Memory,
-        first: int | None = None,
-    ) -> tuple[Float[Tensor, "batch 1 queries slots"], Bool[Tensor, "#batch 1 queries slots"]]:
-        scores, seen = self.inner.energies(query, memory, first)
-        return scores, seen & (self.distance(query, memory, first).abs() <= self.radius)
+        query: Float[Tensor, "batch queries query_dim"],
+        cache: KeyValueCache,
+        query_offset: int | None = None,
+    ) -> tuple[Float[Tensor, "batch 1 queries keys"], Bool[Tensor, "#batch 1 queries keys"]]:
+        scores, allowed = self.inner.masked_scores(query, cache, query_offset)
+        return scores, allowed & (self.distance(query, cache, query_offset).abs() <= self.radius)
 
 
-class LocalPredictive(Local):
+class LocalPredictiveAttention(LocalAttention):
     """p_t = S · sigmoid(v · tanh(W q)), "local-p"    Luong, Pham & Manning, 2015, eq. 9 and 10.
 
-    S: the number of real slots that the row of the memory holds now, whatever the pattern shows of
-    them. The paper multiplies the aligned weights by a Gaussian,
+    S: the number of real positions that the row of the cache holds now, whatever the pattern shows
+    of them. The paper multiplies the aligned weights by a Gaussian,
 
         a_t(s) = align(q, k_s) · exp(−(s − p_t)² / (2σ²)),   σ = D / 2,
 
@@ -115,48 +115,52 @@ class LocalPredictive(Local):
     context. p_t learns through the Gaussian, as in the paper.
     """
 
-    def __init__(self, inner: ScoredAttention, radius: int, query_width: int, hidden: int) -> None:
-        check_widths(query_width=query_width, hidden=hidden)
+    def __init__(
+        self, inner: ScoredAttention, radius: int, query_dim: int, hidden_dim: int
+    ) -> None:
+        check_dims(query_dim=query_dim, hidden_dim=hidden_dim)
         super().__init__(inner, radius)
-        if inner.query_width not in (None, query_width):
+        if inner.query_dim not in (None, query_dim):
             raise AttlasError(
-                f"the query_width of the inner attention, {inner.query_width}",
-                str(query_width),
+                f"the query_dim of the inner attention, {inner.query_dim}",
+                str(query_dim),
                 "both are asked by the same query",
             )
-        self.query_width = query_width
-        self.of_query = Linear(query_width, hidden, bias=False)
-        self.of_position = nn.Linear(hidden, 1, bias=False)
+        self.query_dim = query_dim
+        self.q_proj = Linear(query_dim, hidden_dim, bias=False)
+        self.position_proj = nn.Linear(hidden_dim, 1, bias=False)
 
     def centre(
         self,
-        query: Float[Tensor, "batch queries query_width"],
-        memory: Memory,
-        first: int | None = None,
+        query: Float[Tensor, "batch queries query_dim"],
+        cache: KeyValueCache,
+        query_offset: int | None = None,
     ) -> Float[Tensor, "#batch queries"]:
-        share = self.of_position(torch.tanh(self.of_query(query))).squeeze(-1)
-        # Half precision has too few numbers to name one slot among hundreds.
+        share = self.position_proj(torch.tanh(self.q_proj(query))).squeeze(-1)
+        # Half precision has too few numbers to name one position among hundreds.
         share = torch.sigmoid(share.to(torch.promote_types(share.dtype, torch.float32)))
-        real = memory.slots if memory.real is None else memory.real.sum(1, keepdim=True)
-        return share * real
+        lengths = (
+            cache.num_keys if cache.token_mask is None else cache.token_mask.sum(1, keepdim=True)
+        )
+        return share * lengths
 
-    def energies(
+    def masked_scores(
         self,
-        query: Float[Tensor, "batch queries query_width"],
-        memory: Memory,
-        first: int | None = None,
-    ) -> tuple[Float[Tensor, "batch 1 queries slots"], Bool[Tensor, "#batch 1 queries slots"]]:
-        scores, seen = self.inner.energies(query, memory, first)
-        distance = self.distance(query, memory, first)
+        query: Float[Tensor, "batch queries query_dim"],
+        cache: KeyValueCache,
+        query_offset: int | None = None,
+    ) -> tuple[Float[Tensor, "batch 1 queries keys"], Bool[Tensor, "#batch 1 queries keys"]]:
+        scores, allowed = self.inner.masked_scores(query, cache, query_offset)
+        distance = self.distance(query, cache, query_offset)
         inside = distance.abs() <= self.radius
         # Outside the window the bias is of no use, and squares of far distances overflow half.
         exponent = (distance / (self.radius / 2)).square() / 2
         bias = exponent.masked_fill(~inside, 0.0).to(scores.dtype)
-        return scores - bias, seen & inside
+        return scores - bias, allowed & inside
 
 
-def _positions(memory: Memory, dtype: torch.dtype) -> Float[Tensor, "#batch slots"]:
-    """The place of each slot among the real ones of its row, from 0."""
-    if memory.real is None:
-        return torch.arange(memory.slots, device=memory.keys.device, dtype=dtype).unsqueeze(0)
-    return (memory.real.cumsum(1) - 1).to(dtype)
+def _positions(cache: KeyValueCache, dtype: torch.dtype) -> Float[Tensor, "#batch keys"]:
+    """The place of each position among the real ones of its row, from 0."""
+    if cache.token_mask is None:
+        return torch.arange(cache.num_keys, device=cache.keys.device, dtype=dtype).unsqueeze(0)
+    return (cache.token_mask.cumsum(1) - 1).to(dtype)

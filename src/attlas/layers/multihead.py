@@ -4,122 +4,125 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from attlas.errors import AttlasError
-from attlas.layers.base import check_widths, without_junk
+from attlas.layers.base import check_dims, zero_padding
 from attlas.layers.positional import RotaryPositions
-from attlas.layers.scaled_dot_product import FusedAttention
-from attlas.ops.cache import Memory
+from attlas.layers.scaled_dot_product import DotProductAttention
+from attlas.ops.cache import KeyValueCache
 from attlas.ops.linear import Linear
 from attlas.patterns import Pattern, everywhere
 
 
-class MultiHead(FusedAttention):
+class MultiheadAttention(DotProductAttention):
     """[head₁; …; headₙ] W,  headᵢ = softmax(q Wᵢ (k Uᵢ)ᵀ / √d) v Vᵢ    Vaswani et al., 2017, 3.2.2.
 
     Self-attention where the query is also the source, cross-attention where it is not.
-    width: of queries and contexts; source_width: of the source, None = the same.
-    head_width: of the queries and keys of a head, None = width / heads; value_width: of its values,
-    None = the same. key_heads: how many heads have keys and values of their own, each shared by
-    heads / key_heads neighbours (Ainslie et al., GQA, 2023; 1 = Shazeer, 2019); None = all.
-    bias: whether the four linear maps have one, which the paper's have not. positions: turn queries
-    and keys by where they stand; None = order does not matter. pattern, dropout: as of `Attention`.
+    embed_dim: of queries and contexts; key_dim: of the source, None = the same.
+    head_dim: of the queries and keys of a head, None = embed_dim / num_heads; value_dim: of its
+    values, None = the same. num_kv_heads: how many heads have keys and values of their own, each
+    shared by num_heads / num_kv_heads neighbours (Ainslie et al., GQA, 2023; 1 = Shazeer, 2019);
+    None = all. bias: whether the four linear maps have one, which the paper's have not. positions:
+    turn queries and keys by where they stand; None = order does not matter. pattern, dropout: as of
+    `Attention`.
     """
 
     def __init__(
         self,
-        width: int,
-        heads: int,
+        embed_dim: int,
+        num_heads: int,
         *,
-        source_width: int | None = None,
-        key_heads: int | None = None,
-        head_width: int | None = None,
-        value_width: int | None = None,
+        key_dim: int | None = None,
+        num_kv_heads: int | None = None,
+        head_dim: int | None = None,
+        value_dim: int | None = None,
         bias: bool = True,
         pattern: Pattern = everywhere,
         dropout: float = 0.0,
         scale: float | None = None,
         positions: RotaryPositions | None = None,
     ) -> None:
-        check_widths(width=width, source_width=source_width, heads=heads, key_heads=key_heads)
-        check_widths(head_width=head_width, value_width=value_width)
-        _check(width, heads, key_heads, head_width, positions)
+        check_dims(
+            embed_dim=embed_dim, key_dim=key_dim, num_heads=num_heads, num_kv_heads=num_kv_heads
+        )
+        check_dims(head_dim=head_dim, value_dim=value_dim)
+        _check(embed_dim, num_heads, num_kv_heads, head_dim, positions)
         super().__init__(pattern=pattern, dropout=dropout, scale=scale)
-        self.query_width = width
-        self.heads = heads
-        self.key_heads = heads if key_heads is None else key_heads
+        self.query_dim = embed_dim
+        self.num_heads = num_heads
+        self.num_kv_heads = num_heads if num_kv_heads is None else num_kv_heads
         self.positions = positions
-        self.source_width = width if source_width is None else source_width
-        head_width = width // heads if head_width is None else head_width
-        value_width = head_width if value_width is None else value_width
-        self.of_query = Linear(width, heads * head_width, bias=bias)
-        self.of_key = Linear(self.source_width, self.key_heads * head_width, bias=bias)
-        self.of_value = Linear(self.source_width, self.key_heads * value_width, bias=bias)
-        self.of_heads = Linear(heads * value_width, width, bias=bias)
-        for linear in (self.of_query, self.of_key, self.of_value, self.of_heads):
+        self.key_dim = embed_dim if key_dim is None else key_dim
+        head_dim = embed_dim // num_heads if head_dim is None else head_dim
+        value_dim = head_dim if value_dim is None else value_dim
+        self.q_proj = Linear(embed_dim, num_heads * head_dim, bias=bias)
+        self.k_proj = Linear(self.key_dim, self.num_kv_heads * head_dim, bias=bias)
+        self.v_proj = Linear(self.key_dim, self.num_kv_heads * value_dim, bias=bias)
+        self.out_proj = Linear(num_heads * value_dim, embed_dim, bias=bias)
+        for linear in (self.q_proj, self.k_proj, self.v_proj, self.out_proj):
             nn.init.xavier_uniform_(linear.weight)
             if bias:
                 nn.init.zeros_(linear.bias)
 
-    def remember(
+    def project_kv(
         self,
-        source: Float[Tensor, "batch slots source_width"],
-        real: Bool[Tensor, "batch slots"] | None = None,
-        first: int = 0,
-    ) -> Memory:
-        """Keys and values of every slot, once per source.
+        source: Float[Tensor, "batch keys key_dim"],
+        token_mask: Bool[Tensor, "batch keys"] | None = None,
+        key_offset: int = 0,
+    ) -> KeyValueCache:
+        """Keys and values of every position, once per source.
 
-        `first` is the position of the first slot: with rotary positions, slots that will extend a
-        memory are remembered with first = memory.slots.
+        `key_offset` is the place of the first position: with rotary positions, positions that
+        will extend a cache are projected with key_offset = cache.num_keys.
         """
         self.check_source(source)
-        source = without_junk(source, real)
-        keys = _apart(self.of_key(source), self.key_heads)
+        source = zero_padding(source, token_mask)
+        keys = _split_heads(self.k_proj(source), self.num_kv_heads)
         if self.positions is not None:
-            keys = self.positions(keys, first)
-        return Memory(keys, _apart(self.of_value(source), self.key_heads), real)
+            keys = self.positions(keys, key_offset)
+        return KeyValueCache(keys, _split_heads(self.v_proj(source), self.num_kv_heads), token_mask)
 
-    def split(
-        self, query: Float[Tensor, "batch queries query_width"], start: int
-    ) -> Float[Tensor, "batch heads queries width"]:
-        heads = _apart(self.of_query(query), self.heads)
+    def split_heads(
+        self, query: Float[Tensor, "batch queries query_dim"], start: int
+    ) -> Float[Tensor, "batch heads queries head_dim"]:
+        heads = _split_heads(self.q_proj(query), self.num_heads)
         return heads if self.positions is None else self.positions(heads, start)
 
-    def merge(
-        self, context: Float[Tensor, "batch heads queries value_width"]
-    ) -> Float[Tensor, "batch queries context_width"]:
-        merged: Tensor = self.of_heads(context.transpose(1, 2).flatten(2))
+    def merge_heads(
+        self, context: Float[Tensor, "batch heads queries value_dim"]
+    ) -> Float[Tensor, "batch queries context_dim"]:
+        merged: Tensor = self.out_proj(context.transpose(1, 2).flatten(2))
         return merged
 
 
 def _check(
-    width: int,
-    heads: int,
-    key_heads: int | None,
-    head_width: int | None,
+    embed_dim: int,
+    num_heads: int,
+    num_kv_heads: int | None,
+    head_dim: int | None,
     positions: RotaryPositions | None,
 ) -> None:
-    if head_width is None and (width < heads or width % heads):
+    if head_dim is None and (embed_dim < num_heads or embed_dim % num_heads):
         raise AttlasError(
-            "a width that the heads share evenly",
-            f"width {width} for {heads} heads",
-            "choose heads that divide the width, or give head_width",
+            "an embed_dim that num_heads divides",
+            f"embed_dim {embed_dim} for {num_heads} heads",
+            "choose num_heads that divides embed_dim, or give head_dim",
         )
-    if key_heads is not None and heads % key_heads:
+    if num_kv_heads is not None and num_heads % num_kv_heads:
         raise AttlasError(
-            "heads that share key_heads evenly",
-            f"{heads} heads for {key_heads} key_heads",
-            "choose key_heads that divide the heads",
+            "a num_heads that num_kv_heads divides",
+            f"{num_heads} heads for {num_kv_heads} num_kv_heads",
+            "choose num_kv_heads that divides num_heads",
         )
-    turned = width // heads if head_width is None else head_width
-    if positions is not None and positions.width != turned:
+    turned = embed_dim // num_heads if head_dim is None else head_dim
+    if positions is not None and positions.head_dim != turned:
         raise AttlasError(
             f"rotary positions of the head's width, {turned}",
-            f"RotaryPositions({positions.width})",
+            f"RotaryPositions({positions.head_dim})",
             f"pass RotaryPositions({turned})",
         )
 
 
-def _apart(
-    joined: Float[Tensor, "batch positions heads_times_width"], heads: int
-) -> Float[Tensor, "batch heads positions width"]:
-    batch, positions, width = joined.shape
-    return joined.reshape(batch, positions, heads, width // heads).transpose(1, 2)
+def _split_heads(
+    joined: Float[Tensor, "batch positions embed_dim"], num_heads: int
+) -> Float[Tensor, "batch heads positions head_dim"]:
+    batch, positions, embed_dim = joined.shape
+    return joined.reshape(batch, positions, num_heads, embed_dim // num_heads).transpose(1, 2)

@@ -4,34 +4,34 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from attlas.errors import AttlasError
-from attlas.layers.additive import tanh_energies
-from attlas.layers.base import ScoredAttention, check_widths, without_junk
-from attlas.ops.cache import Memory
+from attlas.layers.additive import additive_scores
+from attlas.layers.base import ScoredAttention, check_dims, zero_padding
+from attlas.ops.cache import KeyValueCache
 from attlas.ops.linear import Linear, linear
 from attlas.patterns import Pattern, everywhere
 
 
-class Dot(ScoredAttention):
+class DotAttention(ScoredAttention):
     """q · k    Luong, Pham & Manning, 2015, section 3.1, "dot".
 
     No parameters: queries and source have the same width, and the values read are the source.
     """
 
-    def remember(
+    def project_kv(
         self,
-        source: Float[Tensor, "batch slots source_width"],
-        real: Bool[Tensor, "batch slots"] | None = None,
-    ) -> Memory:
+        source: Float[Tensor, "batch keys key_dim"],
+        token_mask: Bool[Tensor, "batch keys"] | None = None,
+    ) -> KeyValueCache:
         """The source is both key and value."""
         self.check_source(source)
-        source = without_junk(source, real)
-        return Memory(source, source, real)
+        source = zero_padding(source, token_mask)
+        return KeyValueCache(source, source, token_mask)
 
     def score(
         self,
-        query: Float[Tensor, "batch queries query_width"],
-        keys: Float[Tensor, "batch slots key_width"],
-    ) -> Float[Tensor, "batch queries slots"]:
+        query: Float[Tensor, "batch queries query_dim"],
+        keys: Float[Tensor, "batch keys key_dim"],
+    ) -> Float[Tensor, "batch queries keys"]:
         """The product of every pair; `AttlasError` where the widths differ."""
         if query.shape[-1] != keys.shape[-1]:
             raise AttlasError(
@@ -42,45 +42,45 @@ class Dot(ScoredAttention):
         return query @ keys.transpose(-1, -2)
 
 
-class General(ScoredAttention):
+class GeneralAttention(ScoredAttention):
     """q W k    Luong, Pham & Manning, 2015, section 3.1, "general".
 
-    W: (query_width, source_width); the values read are the source itself.
+    W: (query_dim, key_dim); the values read are the source itself.
     """
 
     def __init__(
         self,
-        query_width: int,
-        source_width: int,
+        query_dim: int,
+        key_dim: int,
         *,
         pattern: Pattern = everywhere,
         dropout: float = 0.0,
     ) -> None:
-        check_widths(query_width=query_width, source_width=source_width)
+        check_dims(query_dim=query_dim, key_dim=key_dim)
         super().__init__(pattern=pattern, dropout=dropout)
-        self.query_width, self.source_width = query_width, source_width
-        self.of_key = Linear(source_width, query_width, bias=False)
+        self.query_dim, self.key_dim = query_dim, key_dim
+        self.k_proj = Linear(key_dim, query_dim, bias=False)
 
-    def remember(
+    def project_kv(
         self,
-        source: Float[Tensor, "batch slots source_width"],
-        real: Bool[Tensor, "batch slots"] | None = None,
-    ) -> Memory:
+        source: Float[Tensor, "batch keys key_dim"],
+        token_mask: Bool[Tensor, "batch keys"] | None = None,
+    ) -> KeyValueCache:
         """W k once per source: it does not depend on the query."""
         self.check_source(source)
-        source = without_junk(source, real)
-        return Memory(self.of_key(source), source, real)
+        source = zero_padding(source, token_mask)
+        return KeyValueCache(self.k_proj(source), source, token_mask)
 
     def score(
         self,
-        query: Float[Tensor, "batch queries query_width"],
-        keys: Float[Tensor, "batch slots query_width"],
-    ) -> Float[Tensor, "batch queries slots"]:
+        query: Float[Tensor, "batch queries query_dim"],
+        keys: Float[Tensor, "batch keys query_dim"],
+    ) -> Float[Tensor, "batch queries keys"]:
         """The product of every pair."""
         return query @ keys.transpose(-1, -2)
 
 
-class Concat(ScoredAttention):
+class ConcatAttention(ScoredAttention):
     """v · tanh(W [q; k])    Luong, Pham & Manning, 2015, section 3.1, "concat".
 
     W [q; k] = W₁ q + W₂ k with W = [W₁ W₂], so that no pair is ever concatenated. The values read
@@ -89,34 +89,36 @@ class Concat(ScoredAttention):
 
     def __init__(
         self,
-        query_width: int,
-        source_width: int,
-        hidden: int,
+        query_dim: int,
+        key_dim: int,
+        hidden_dim: int,
         *,
         pattern: Pattern = everywhere,
         dropout: float = 0.0,
     ) -> None:
-        check_widths(query_width=query_width, source_width=source_width, hidden=hidden)
+        check_dims(query_dim=query_dim, key_dim=key_dim, hidden_dim=hidden_dim)
         super().__init__(pattern=pattern, dropout=dropout)
-        self.query_width, self.source_width = query_width, source_width
-        self.of_pair = nn.Linear(query_width + source_width, hidden, bias=False)
-        self.energy = nn.Linear(hidden, 1, bias=False)
+        self.query_dim, self.key_dim = query_dim, key_dim
+        self.pair_proj = nn.Linear(query_dim + key_dim, hidden_dim, bias=False)
+        self.score_proj = nn.Linear(hidden_dim, 1, bias=False)
 
-    def remember(
+    def project_kv(
         self,
-        source: Float[Tensor, "batch slots source_width"],
-        real: Bool[Tensor, "batch slots"] | None = None,
-    ) -> Memory:
+        source: Float[Tensor, "batch keys key_dim"],
+        token_mask: Bool[Tensor, "batch keys"] | None = None,
+    ) -> KeyValueCache:
         """W₂ k once per source: it does not depend on the query."""
         self.check_source(source)
-        source = without_junk(source, real)
-        return Memory(linear(source, self.of_pair.weight[:, self.query_width :]), source, real)
+        source = zero_padding(source, token_mask)
+        return KeyValueCache(
+            linear(source, self.pair_proj.weight[:, self.query_dim :]), source, token_mask
+        )
 
     def score(
         self,
-        query: Float[Tensor, "batch queries query_width"],
-        keys: Float[Tensor, "batch slots hidden"],
-    ) -> Float[Tensor, "batch queries slots"]:
+        query: Float[Tensor, "batch queries query_dim"],
+        keys: Float[Tensor, "batch keys hidden_dim"],
+    ) -> Float[Tensor, "batch queries keys"]:
         """The energy of every pair."""
-        asked = linear(query, self.of_pair.weight[:, : self.query_width])
-        return tanh_energies(asked, keys, self.energy)
+        projected_query = linear(query, self.pair_proj.weight[:, : self.query_dim])
+        return additive_scores(projected_query, keys, self.score_proj)

@@ -10,29 +10,29 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from attlas.errors import AttlasError
-from attlas.layers.base import Attention, Look, without_junk
+from attlas.layers.base import Attention, AttentionOutput, zero_padding
 from attlas.ops.attention import (
-    brief_attention,
+    attention_weights_of,
     dense_attention,
-    explicit_weights,
     scaled_scores,
+    short_query_attention,
     weighted_values,
 )
-from attlas.ops.banded import band_pays, banded_attention
-from attlas.ops.cache import Memory, beside
+from attlas.ops.banded import band_is_faster, banded_attention
+from attlas.ops.cache import KeyValueCache, group_rows
 from attlas.patterns import Pattern, everywhere
-from attlas.recording import FactoredReading
+from attlas.recording import FactoredAttentionMap
 
 # What scaled dot-product mechanisms share: a fused kernel, and the explicit form beside it.
 
 
-class FusedAttention(Attention):
+class DotProductAttention(Attention):
     """softmax(scale · q kᵀ) v per head, whose weights are computed only if somebody asks for them.
 
     Reading runs a kernel, the banded one where the pattern has a narrow band and the dense one
-    otherwise (`fused` says which weights it holds meanwhile). Observing keeps queries and keys and
-    changes no kernel; intervening runs `explicit`.
-    scale: None = 1 / √width of a head. Memory: keys and values (batch, key_heads, slots, width).
+    otherwise (`fused_attention` says which weights it holds meanwhile). Observing keeps queries and
+    keys and changes no kernel; intervening runs `forward_reference`. scale: None = 1 / √width of a
+    head. Memory: keys and values (batch, kv_heads, keys, dim).
     """
 
     def __init__(
@@ -48,179 +48,195 @@ class FusedAttention(Attention):
         self.scale = scale
 
     @abstractmethod
-    def split(
-        self, query: Float[Tensor, "batch queries query_width"], start: int
-    ) -> Float[Tensor, "batch heads queries width"]:
+    def split_heads(
+        self, query: Float[Tensor, "batch queries query_dim"], start: int
+    ) -> Float[Tensor, "batch heads queries head_dim"]:
         """The query of each head; `start` is the position of the first one."""
 
     @abstractmethod
-    def merge(
-        self, context: Float[Tensor, "batch heads queries value_width"]
-    ) -> Float[Tensor, "batch queries context_width"]:
+    def merge_heads(
+        self, context: Float[Tensor, "batch heads queries value_dim"]
+    ) -> Float[Tensor, "batch queries context_dim"]:
         """What the heads read, as one context."""
 
-    def weigh(
+    def attention_weights(
         self,
-        query: Float[Tensor, "batch queries query_width"],
-        memory: Memory,
-        first: int | None = None,
-    ) -> Float[Tensor, "batch heads queries slots"]:
-        """The weights of every head, written out: O(heads · queries · slots) memory."""
-        heads, start = self._asked(query, memory, first)
-        return self._weights(heads, memory, self.seen(heads.shape[2], memory, start))
+        query: Float[Tensor, "batch queries query_dim"],
+        cache: KeyValueCache,
+        query_offset: int | None = None,
+    ) -> Float[Tensor, "batch heads queries keys"]:
+        """The weights of every head, written out: O(heads · queries · keys) memory."""
+        heads, start = self._split_query(query, cache, query_offset)
+        return self._weights(heads, cache, self.allowed(heads.shape[2], cache, start))
 
-    def look(
+    def forward_with_weights(
         self,
-        query: Float[Tensor, "batch queries query_width"],
-        memory: Memory,
-        first: int | None = None,
-    ) -> Look:
+        query: Float[Tensor, "batch queries query_dim"],
+        cache: KeyValueCache,
+        query_offset: int | None = None,
+    ) -> AttentionOutput:
         """As calling the layer, and noted alike, with the weights written out and kept."""
-        heads, start = self._asked(query, memory, first)
-        self._note(heads, memory, self._known(start, first))
-        return self._look(heads, memory, start)
+        heads, start = self._split_query(query, cache, query_offset)
+        self._record(heads, cache, self._known_offset(start, query_offset))
+        return self._forward_with_weights(heads, cache, start)
 
     def forward(
         self,
-        query: Float[Tensor, "batch queries query_width"],
-        memory: Memory,
-        first: int | None = None,
-    ) -> Float[Tensor, "batch queries context_width"]:
+        query: Float[Tensor, "batch queries query_dim"],
+        cache: KeyValueCache,
+        query_offset: int | None = None,
+    ) -> Float[Tensor, "batch queries context_dim"]:
         """What every head reads, by a fused kernel unless somebody intervenes."""
-        heads, start = self._asked(query, memory, first)
-        self._note(heads, memory, self._known(start, first))
-        if self.tap.intervened:
-            return self._look(heads, memory, start).context
+        heads, start = self._split_query(query, cache, query_offset)
+        self._record(heads, cache, self._known_offset(start, query_offset))
+        if self.hook.is_patched:
+            return self._forward_with_weights(heads, cache, start).context
         scale = self._scale_of(heads)
-        pays = band_pays(query.shape[1], memory.slots, self.pattern, start)
+        pays = band_is_faster(query.shape[1], cache.num_keys, self.pattern, start)
         kernel = banded_attention if pays else dense_attention
-        return self.merge(kernel(heads, memory, self.pattern, start, scale, self.dropout.rate))
+        return self.merge_heads(
+            kernel(heads, cache, self.pattern, start, scale, self.dropout.active_p)
+        )
 
-    def glance(
+    def decode_step(
         self,
-        query: Float[Tensor, "rows query_width"],
-        memory: Memory,
+        query: Float[Tensor, "rows query_dim"],
+        cache: KeyValueCache,
         position: int,
-        bias: Float[Tensor, "#batch 1 #rows_of_each slots"] | None,
-    ) -> Float[Tensor, "rows context_width"]:
+        bias: Float[Tensor, "#batch 1 #rows_of_each keys"] | None,
+    ) -> Float[Tensor, "rows context_dim"]:
         """What `forward` reads for one query a row, all at `position`, where nobody listens.
 
-        Neighbouring rows may share a memory. bias: −∞ hides a slot; of some, every row sees some.
+        Neighbouring rows may share a cache. bias: −∞ hides a position; of some, every row sees
+        some.
         """
-        heads = beside(self.split(query.unsqueeze(1), position), memory.keys.shape[0])
+        heads = group_rows(self.split_heads(query.unsqueeze(1), position), cache.keys.shape[0])
         scale = self._scale_of(heads)
-        context = brief_attention(heads, memory.keys, memory.values, bias, scale)
-        return self.merge(context).flatten(0, 1)
+        context = short_query_attention(heads, cache.keys, cache.values, bias, scale)
+        return self.merge_heads(context).flatten(0, 1)
 
-    def glance_weights(
+    def decode_step_weights(
         self,
-        query: Float[Tensor, "rows query_width"],
-        memory: Memory,
+        query: Float[Tensor, "rows query_dim"],
+        cache: KeyValueCache,
         position: int,
-        bias: Float[Tensor, "#batch 1 #rows_of_each slots"] | None,
-    ) -> Float[Tensor, "memories heads rows_of_each slots"]:
-        """The weights with which `glance` reads, in float32 or better."""
-        heads = beside(self.split(query.unsqueeze(1), position), memory.keys.shape[0])
-        scores = scaled_scores(heads, memory.keys, self._scale_of(heads))
+        bias: Float[Tensor, "#batch 1 #rows_of_each keys"] | None,
+    ) -> Float[Tensor, "caches heads rows_of_each keys"]:
+        """The weights with which `decode_step` reads, in float32 or better."""
+        heads = group_rows(self.split_heads(query.unsqueeze(1), position), cache.keys.shape[0])
+        scores = scaled_scores(heads, cache.keys, self._scale_of(heads))
         return torch.softmax(scores if bias is None else scores + bias, dim=-1)
 
-    def explicit(
+    def forward_reference(
         self,
-        query: Float[Tensor, "batch queries query_width"],
-        memory: Memory,
-        first: int | None = None,
-    ) -> Float[Tensor, "batch queries context_width"]:
+        query: Float[Tensor, "batch queries query_dim"],
+        cache: KeyValueCache,
+        query_offset: int | None = None,
+    ) -> Float[Tensor, "batch queries context_dim"]:
         """The same as calling the layer, with the weights written out: the kernels' twin."""
-        heads, start = self._asked(query, memory, first)
-        return self._look(heads, memory, start).context
+        heads, start = self._split_query(query, cache, query_offset)
+        return self._forward_with_weights(heads, cache, start).context
 
-    def _asked(
-        self, query: Float[Tensor, "batch queries query_width"], memory: Memory, first: int | None
-    ) -> tuple[Float[Tensor, "batch heads queries width"], int]:
+    def _split_query(
+        self,
+        query: Float[Tensor, "batch queries query_dim"],
+        cache: KeyValueCache,
+        query_offset: int | None,
+    ) -> tuple[Float[Tensor, "batch heads queries head_dim"], int]:
         """The query of each head, and the position of the first one."""
-        self.check(query, memory)
-        start = self.start(query.shape[1], memory, first)
-        heads = self.split(query, start)
-        kept = memory.keys.shape
+        self.check_query(query, cache)
+        start = self.resolve_offset(query.shape[1], cache, query_offset)
+        heads = self.split_heads(query, start)
+        kept = cache.keys.shape
         if len(kept) != 4 or heads.shape[1] % kept[1] or heads.shape[-1] != kept[-1]:
             raise AttlasError(
-                f"keys of shape (batch, key_heads, slots, {heads.shape[-1]}) for "
+                f"keys of shape (batch, kv_heads, keys, {heads.shape[-1]}) for "
                 f"{heads.shape[1]} head(s)",
                 f"shape {tuple(kept)}",
-                "make the memory with `remember` of this layer, from a source of the right width",
+                "make the memory with `project_kv` of this layer, from a source of the right width",
             )
         return heads, start
 
     def _weights(
         self,
-        heads: Float[Tensor, "batch heads queries width"],
-        memory: Memory,
-        seen: Bool[Tensor, "#batch 1 queries slots"],
-    ) -> Float[Tensor, "batch heads queries slots"]:
-        return explicit_weights(heads, memory.keys, seen, self._scale_of(heads))
+        heads: Float[Tensor, "batch heads queries head_dim"],
+        cache: KeyValueCache,
+        allowed: Bool[Tensor, "#batch 1 queries keys"],
+    ) -> Float[Tensor, "batch heads queries keys"]:
+        return attention_weights_of(heads, cache.keys, allowed, self._scale_of(heads))
 
-    def _note(
-        self, heads: Float[Tensor, "batch heads queries width"], memory: Memory, start: int | None
+    def _record(
+        self,
+        heads: Float[Tensor, "batch heads queries head_dim"],
+        cache: KeyValueCache,
+        start: int | None,
     ) -> None:
-        if not self.tap.heard:
+        if not self.hook.is_recording:
             return
         scale = self._scale_of(heads)
-        real = None if memory.real is None else memory.real.clone()  # the caller's own
-        self.tap.note(
-            FactoredReading(heads.detach(), memory.keys.detach(), scale, self.pattern, start, real)
+        token_mask = (
+            None if cache.token_mask is None else cache.token_mask.clone()
+        )  # the caller's own
+        self.hook.record(
+            FactoredAttentionMap(
+                heads.detach(), cache.keys.detach(), scale, self.pattern, start, token_mask
+            )
         )
 
-    def _known(self, start: int, first: int | None) -> int | None:
+    def _known_offset(self, start: int, query_offset: int | None) -> int | None:
         """Where the first query stands; None for one that looks at another text, if nobody says it
         and the pattern does not ask."""
-        unsaid = first is None and self.tap.across and self.pattern == everywhere
+        unsaid = query_offset is None and self.hook.cross_attention and self.pattern == everywhere
         return None if unsaid else start
 
-    def _look(
-        self, heads: Float[Tensor, "batch heads queries width"], memory: Memory, start: int
-    ) -> Look:
-        seen = self.seen(heads.shape[2], memory, start)
-        weights = used = self._weights(heads, memory, seen)
-        if self.tap.intervened:
-            used = self.tap.rewrite(weights, seen)
-        context = weighted_values(self.dropout(used), memory.values)
-        return Look(self.merge(context), weights, used)
+    def _forward_with_weights(
+        self, heads: Float[Tensor, "batch heads queries head_dim"], cache: KeyValueCache, start: int
+    ) -> AttentionOutput:
+        allowed = self.allowed(heads.shape[2], cache, start)
+        weights = applied = self._weights(heads, cache, allowed)
+        if self.hook.is_patched:
+            applied = self.hook.patch(weights, allowed)
+        context = weighted_values(self.dropout(applied), cache.values)
+        return AttentionOutput(self.merge_heads(context), weights, applied)
 
-    def _scale_of(self, heads: Float[Tensor, "batch heads queries width"]) -> float:
+    def _scale_of(self, heads: Float[Tensor, "batch heads queries head_dim"]) -> float:
         return float(heads.shape[-1] ** -0.5) if self.scale is None else self.scale
 
 
-class ScaledDotProduct(FusedAttention):
+class ScaledDotProductAttention(DotProductAttention):
     """softmax(q kᵀ / √d) v    Vaswani et al., 2017, section 3.2.1, eq. 1.
 
     One head and no parameters: queries and source have the same width d, and the values read are
-    the source. Other keys and values are read from a `Memory` of one's own, its slots on axis −2
-    and one head on axis 1.
+    the source. Other keys and values are read from a `KeyValueCache` of one's own, its positions on
+    axis −2 and one head on axis 1.
     """
 
-    def remember(
+    def project_kv(
         self,
-        source: Float[Tensor, "batch slots source_width"],
-        real: Bool[Tensor, "batch slots"] | None = None,
-    ) -> Memory:
+        source: Float[Tensor, "batch keys key_dim"],
+        token_mask: Bool[Tensor, "batch keys"] | None = None,
+    ) -> KeyValueCache:
         """The source is both key and value."""
         self.check_source(source)
-        head = without_junk(source, real).unsqueeze(1)
-        return Memory(head, head, real)
+        head = zero_padding(source, token_mask).unsqueeze(1)
+        return KeyValueCache(head, head, token_mask)
 
-    def split(
-        self, query: Float[Tensor, "batch queries query_width"], start: int
-    ) -> Float[Tensor, "batch heads queries width"]:
+    def split_heads(
+        self, query: Float[Tensor, "batch queries query_dim"], start: int
+    ) -> Float[Tensor, "batch heads queries head_dim"]:
         return query.unsqueeze(1)
 
-    def merge(
-        self, context: Float[Tensor, "batch heads queries value_width"]
-    ) -> Float[Tensor, "batch queries context_width"]:
+    def merge_heads(
+        self, context: Float[Tensor, "batch heads queries value_dim"]
+    ) -> Float[Tensor, "batch queries context_dim"]:
         return context.squeeze(1)
 
-    def _note(
-        self, heads: Float[Tensor, "batch heads queries width"], memory: Memory, start: int | None
+    def _record(
+        self,
+        heads: Float[Tensor, "batch heads queries head_dim"],
+        cache: KeyValueCache,
+        start: int | None,
     ) -> None:
-        if self.tap.heard:  # queries and keys are the caller's own, who may write over them
-            memory = replace(memory, keys=memory.keys.detach().clone())
-            super()._note(heads.detach().clone(), memory, start)
+        if self.hook.is_recording:  # queries and keys are the caller's own, who may write over them
+            cache = replace(cache, keys=cache.keys.detach().clone())
+            super()._record(heads.detach().clone(), cache, start)

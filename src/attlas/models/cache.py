@@ -6,72 +6,80 @@ import torch
 from jaxtyping import Int
 from torch import Tensor
 
-from attlas.ops.cache import Memory
+from attlas.ops.cache import KeyValueCache
 
 # Rows that share what is remembered.
 
 
-def shared(
-    rows: Int[Tensor, " chosen"], each: int, kept: int
-) -> tuple[Int[Tensor, " memories"] | None, int]:
+def shared_rows(
+    rows: Int[Tensor, " chosen"], rows_per_cache: int, kept: int
+) -> tuple[Int[Tensor, " caches"] | None, int]:
     """Which memories the chosen rows have, None = all `kept` of them in order; and how many
     neighbouring rows share one from now on, where `each` did before.
 
     The greatest number that fits: the hypotheses of a sentence stand side by side, and as long as
-    they only change places among themselves, every memory stays where it is.
+    they only change places among themselves, every cache stays where it is.
     """
-    memories = rows // each
-    each = _alike(memories)
-    memories = memories[::each]
-    if len(memories) == kept and torch.equal(memories, torch.arange(kept, device=rows.device)):
-        return None, each
-    return memories, each
+    caches = rows // rows_per_cache
+    rows_per_cache = _group_size(caches)
+    caches = caches[::rows_per_cache]
+    if len(caches) == kept and torch.equal(caches, torch.arange(kept, device=rows.device)):
+        return None, rows_per_cache
+    return caches, rows_per_cache
 
 
-def _alike(memories: Int[Tensor, " rows"]) -> int:
+def _group_size(caches: Int[Tensor, " rows"]) -> int:
     """The greatest n for which each n neighbours are equal; the rows are a multiple of n."""
-    if len(memories) < 2:
+    if len(caches) < 2:
         return 1
-    changes = memories[1:] != memories[:-1]
-    each = int(changes.to(torch.int8).argmax()) + 1 if bool(changes.any()) else len(memories)
-    if len(memories) % each:
+    changes = caches[1:] != caches[:-1]
+    rows_per_cache = (
+        int(changes.to(torch.int8).argmax()) + 1 if bool(changes.any()) else len(caches)
+    )
+    if len(caches) % rows_per_cache:
         return 1
-    return each if bool((memories.view(-1, each) == memories[::each, None]).all()) else 1
+    return (
+        rows_per_cache
+        if bool((caches.view(-1, rows_per_cache) == caches[::rows_per_cache, None]).all())
+        else 1
+    )
 
 
 @dataclass(frozen=True, slots=True)
-class SourceMemory:
-    """One memory per layer that looks, held once per source: `each` neighbouring rows share one.
+class SourceCache:
+    """One cache per layer that looks, held once per source: `each` neighbouring rows share one.
 
-    The hypotheses of a beam are such neighbours. They read the one memory as so many queries, so
+    The hypotheses of a beam are such neighbours. They read the one cache as so many queries, so
     that neither growing nor reordering them copies what is remembered of the source.
     """
 
-    layers: tuple[Memory, ...]
-    each: int = 1
+    layers: tuple[KeyValueCache, ...]
+    rows_per_cache: int = 1
 
-    def select(self, rows: Int[Tensor, " chosen"]) -> "SourceMemory":
+    def select(self, rows: Int[Tensor, " chosen"]) -> "SourceCache":
         """These rows, in this order, repeats allowed."""
-        sources, each = shared(rows, self.each, self.layers[0].keys.shape[0])
+        sources, rows_per_cache = shared_rows(
+            rows, self.rows_per_cache, self.layers[0].keys.shape[0]
+        )
         layers = self.layers
         if sources is not None:
-            layers = tuple(memory.select(sources) for memory in layers)
-        return replace(self, layers=layers, each=each)
+            layers = tuple(cache.select(sources) for cache in layers)
+        return replace(self, layers=layers, rows_per_cache=rows_per_cache)
 
-    def followed_by(self, other: "SourceMemory") -> "SourceMemory":
+    def concat(self, other: "SourceCache") -> "SourceCache":
         """These rows and then those of another; the sources of the two are padded to one length."""
-        if self.each != other.each:
-            return self._each_its_own().followed_by(other._each_its_own())
+        if self.rows_per_cache != other.rows_per_cache:
+            return self._expanded().concat(other._expanded())
         pairs = zip(self.layers, other.layers, strict=True)
-        return replace(self, layers=tuple(one.followed_by(two) for one, two in pairs))
+        return replace(self, layers=tuple(one.concat(two) for one, two in pairs))
 
-    def _each_its_own(self) -> "SourceMemory":
-        return SourceMemory(tuple(self.spread(layer) for layer in range(len(self.layers))))
+    def _expanded(self) -> "SourceCache":
+        return SourceCache(tuple(self.expand_rows(layer) for layer in range(len(self.layers))))
 
-    def spread(self, layer: int) -> Memory:
+    def expand_rows(self, layer: int) -> KeyValueCache:
         """A layer's memory with one batch row for each row."""
-        memory = self.layers[layer]
-        if self.each == 1:
-            return memory
-        rows = torch.arange(memory.keys.shape[0], device=memory.keys.device)
-        return memory.select(rows.repeat_interleave(self.each))
+        cache = self.layers[layer]
+        if self.rows_per_cache == 1:
+            return cache
+        rows = torch.arange(cache.keys.shape[0], device=cache.keys.device)
+        return cache.select(rows.repeat_interleave(self.rows_per_cache))

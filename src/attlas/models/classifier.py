@@ -11,13 +11,13 @@ from pydantic import model_validator
 from torch import Tensor, nn
 
 from attlas.errors import AttlasError
-from attlas.layers import Additive, LearnedPositions, Positions
+from attlas.layers import AdditiveAttention, LearnedPositions, Positions
 from attlas.models.config import Count
 from attlas.models.embedding import Embedding
-from attlas.models.encoder_decoder import check_source, ids_of
-from attlas.models.transformer.block import Encoder, EncoderLayer
-from attlas.models.transformer.config import BlockConfig, Patterns, check_patterns, patterns_of
-from attlas.models.transformer.factory import encoder_of, positions_of
+from attlas.models.encoder_decoder import check_source, zero_padding_ids
+from attlas.models.transformer.block import EncoderLayer, TransformerEncoder
+from attlas.models.transformer.config import BlockConfig, Patterns, check_patterns, parse_patterns
+from attlas.models.transformer.factory import build_encoder, build_positions
 from attlas.ops.dropout import Dropout, WordDropout
 from attlas.patterns import Pattern
 
@@ -47,42 +47,42 @@ class ClassifierConfig(BlockConfig):
 # From one vector per token to one for the whole text.
 
 
-Vectors = Float[Tensor, "batch slots width"]
-Pooled = Float[Tensor, "batch width"]
-Real = Bool[Tensor, "batch slots"]
+Vectors = Float[Tensor, "batch keys embed_dim"]
+Pooled = Float[Tensor, "batch embed_dim"]
+TokenMask = Bool[Tensor, "batch keys"]
 
 
 class Pooling(nn.Module, ABC):
     """Many vectors in, one out; padding plays no part, and a text without a token pools to 0."""
 
     @abstractmethod
-    def forward(self, vectors: Vectors, real: Real) -> Pooled:
-        """The vector of each text. real: True = a token."""
+    def forward(self, vectors: Vectors, token_mask: TokenMask) -> Pooled:
+        """The vector of each text. token_mask: True = a token."""
 
 
 class MeanPooling(Pooling):
     """Σ_s x_s / n over the n tokens."""
 
-    def forward(self, vectors: Vectors, real: Real) -> Pooled:
-        count = real.sum(1, keepdim=True).clamp(min=1)
-        return vectors.masked_fill(~real.unsqueeze(-1), 0.0).sum(1) / count
+    def forward(self, vectors: Vectors, token_mask: TokenMask) -> Pooled:
+        count = token_mask.sum(1, keepdim=True).clamp(min=1)
+        return vectors.masked_fill(~token_mask.unsqueeze(-1), 0.0).sum(1) / count
 
 
 class MaxPooling(Pooling):
     """max_s x_s in each place    Collobert & Weston, 2008."""
 
-    def forward(self, vectors: Vectors, real: Real) -> Pooled:
-        greatest = vectors.masked_fill(~real.unsqueeze(-1), -torch.inf).amax(1)
-        return greatest.masked_fill(~real.any(1, keepdim=True), 0.0)
+    def forward(self, vectors: Vectors, token_mask: TokenMask) -> Pooled:
+        greatest = vectors.masked_fill(~token_mask.unsqueeze(-1), -torch.inf).amax(1)
+        return greatest.masked_fill(~token_mask.any(1, keepdim=True), 0.0)
 
 
 class FirstPooling(Pooling):
     """x of the first token, which has looked at the others    as BERT does; Devlin et al., 2019."""
 
-    def forward(self, vectors: Vectors, real: Real) -> Pooled:
-        first = real.to(torch.int8).argmax(1)
+    def forward(self, vectors: Vectors, token_mask: TokenMask) -> Pooled:
+        first = token_mask.to(torch.int8).argmax(1)
         rows = torch.arange(len(vectors), device=vectors.device)
-        return vectors[rows, first].masked_fill(~real.any(1, keepdim=True), 0.0)
+        return vectors[rows, first].masked_fill(~token_mask.any(1, keepdim=True), 0.0)
 
 
 class AttentivePooling(Pooling):
@@ -90,16 +90,16 @@ class AttentivePooling(Pooling):
     Attention Networks, 2016, eq. 5–7, whose bias is W u here. The attention can be observed.
     """
 
-    def __init__(self, width: int) -> None:
+    def __init__(self, embed_dim: int) -> None:
         super().__init__()
-        self.query = nn.Parameter(torch.empty(width))
-        nn.init.normal_(self.query, std=width**-0.5)
-        self.attention = Additive(width, width, width)
-        self.attention.tap.across = True  # a learned query looks at the text
+        self.query = nn.Parameter(torch.empty(embed_dim))
+        nn.init.normal_(self.query, std=embed_dim**-0.5)
+        self.attention = AdditiveAttention(embed_dim, embed_dim, embed_dim)
+        self.attention.hook.cross_attention = True  # a learned query looks at the text
 
-    def forward(self, vectors: Vectors, real: Real) -> Pooled:
+    def forward(self, vectors: Vectors, token_mask: TokenMask) -> Pooled:
         asked = self.query.expand(len(vectors), 1, -1)
-        read: Tensor = self.attention(asked, self.attention.remember(vectors, real))
+        read: Tensor = self.attention(asked, self.attention.project_kv(vectors, token_mask))
         return read.squeeze(1)
 
 
@@ -109,37 +109,37 @@ class AttentivePooling(Pooling):
 _BLOCK = 4_000_000  # pairs of positions asked at once
 
 
-def needed(patterns: Sequence[Pattern], slots: int) -> Int[Tensor, " slots"]:
-    """The least length of a text in which the last vector of its first token depends on slot j.
+def required_lengths(patterns: Sequence[Pattern], num_keys: int) -> Int[Tensor, " keys"]:
+    """The least length of a text in which the last vector of its first token depends on position j.
 
     n_L(0) = 1, else ∞;  n_{l−1}(j) = max(j + 1, min n_l(i) over i = j and all i that see j in
-    layer l). A text of length m passes on what its own slots hold, so n is the furthest slot on
-    the way that goes least far. ∞ is slots + 1.
+    layer l). A text of length m passes on what its own positions hold, so n is the furthest
+    position on the way that goes least far. ∞ is positions + 1.
 
     patterns: of the layers, from the first to the last. Memory is bounded; time is that of one look
-    at the dense mask of a layer at the most, and O(slots × window) for windows.
+    at the dense mask of a layer at the most, and O(keys × window) for windows.
     """
-    own = torch.arange(1, slots + 1)
-    never = slots + 1
-    least = torch.full((slots,), never)
+    own = torch.arange(1, num_keys + 1)
+    never = num_keys + 1
+    least = torch.full((num_keys,), never)
     least[:1] = 1
     for pattern in reversed(patterns):
         found = least.clone()
         open_ = torch.nonzero(least > own).squeeze(1)  # the others cannot become less
         seers = torch.nonzero(least < never).squeeze(1)
-        size = max(1, _BLOCK // max(1, slots))
+        size = max(1, _BLOCK // max(1, num_keys))
         for start in range(0, len(seers), size):
             some = seers[start : start + size]
-            seen = pattern(some.unsqueeze(1), open_).expand(len(some), len(open_))
-            through = torch.where(seen, least[some].unsqueeze(1), never).amin(0)
+            allowed = pattern(some.unsqueeze(1), open_).expand(len(some), len(open_))
+            through = torch.where(allowed, least[some].unsqueeze(1), never).amin(0)
             found[open_] = torch.minimum(found[open_], torch.maximum(through, own[open_]))
         least = found
     return least
 
 
-def out_of_sight(patterns: Sequence[Pattern], lengths: Sequence[int]) -> list[int]:
+def unreachable_tokens(patterns: Sequence[Pattern], lengths: Sequence[int]) -> list[int]:
     """Of texts of so many tokens, and END beside them, how many tokens the first one never sees."""
-    least = needed(patterns, 1 + max(lengths, default=0))
+    least = required_lengths(patterns, 1 + max(lengths, default=0))
     counted = {length: int((least[:length] > length + 1).sum()) for length in set(lengths)}
     return [counted[length] for length in lengths]
 
@@ -158,7 +158,7 @@ class Classifier(nn.Module):
         self,
         embedding: Embedding,
         positions: Positions,
-        encoder: Encoder,
+        encoder: TransformerEncoder,
         pooling: Pooling,
         output: nn.Linear,
         dropout: float,
@@ -175,11 +175,13 @@ class Classifier(nn.Module):
         self.scale = math.sqrt(embedding.embedding_dim)
 
     @property
-    def longest(self) -> int | None:
+    def max_positions(self) -> int | None:
         """How many tokens it can read, END among them; None: any number."""
-        return self.positions.longest if isinstance(self.positions, LearnedPositions) else None
+        return (
+            self.positions.max_positions if isinstance(self.positions, LearnedPositions) else None
+        )
 
-    def overlooked(self, lengths: Sequence[int]) -> list[int]:
+    def num_unreachable(self, lengths: Sequence[int]) -> list[int]:
         """Of texts of so many tokens, and END beside them, how many play no part in the logits.
 
         With a pooling that reads the first token alone, those that it does not see through the
@@ -188,18 +190,20 @@ class Classifier(nn.Module):
         if not isinstance(self.pooling, FirstPooling):
             return [0] * len(lengths)
         layers = [layer for layer in self.encoder.layers if isinstance(layer, EncoderLayer)]
-        return out_of_sight([layer.self_attention.pattern for layer in layers], lengths)
+        return unreachable_tokens([layer.self_attention.pattern for layer in layers], lengths)
 
     def forward(
-        self, source: Int[Tensor, "batch slots"], real: Bool[Tensor, "batch slots"] | None = None
+        self,
+        source: Int[Tensor, "batch keys"],
+        token_mask: Bool[Tensor, "batch keys"] | None = None,
     ) -> Float[Tensor, "batch labels"]:
-        """The logits of each text. real: True = a token; None = no padding.
+        """The logits of each text. token_mask: True = a token; None = no padding.
 
-        The position of a token is that of its slot: padding before it counts.
+        The position of a token is that of its position: padding before it counts.
         """
         check_source(source)
-        source = ids_of(source, real)
-        known = torch.ones_like(source, dtype=torch.bool) if real is None else real
+        source = zero_padding_ids(source, token_mask)
+        known = torch.ones_like(source, dtype=torch.bool) if token_mask is None else token_mask
         mask = None if bool(known.all()) else known
         embedded = self.word_dropout(self.embedding(source) * self.scale)
         x = self.dropout(self.positions(embedded))
@@ -226,13 +230,13 @@ def build_classifier(config: ClassifierConfig, source_size: int, labels: int) ->
         raise AttlasError(
             "at least two labels to tell apart", str(labels), "check the label field of the data"
         )
-    output = nn.Linear(config.width, labels)
+    output = nn.Linear(config.embed_dim, labels)
     nn.init.xavier_uniform_(output.weight)
     nn.init.zeros_(output.bias)
     return Classifier(
-        Embedding(source_size, config.width, "source"),
-        positions_of(config),
-        encoder_of(config, patterns_of(config.patterns, config.layers)),
+        Embedding(source_size, config.embed_dim, "source"),
+        build_positions(config),
+        build_encoder(config, parse_patterns(config.patterns, config.layers)),
         _pooling(config),
         output,
         config.dropout,
@@ -249,4 +253,4 @@ def _pooling(config: ClassifierConfig) -> Pooling:
         case "first":
             return FirstPooling()
         case "attentive":
-            return AttentivePooling(config.width)
+            return AttentivePooling(config.embed_dim)

@@ -14,15 +14,15 @@ class Embedding(nn.Embedding):
     side: whose ids these are, "source" or "target", for the error about an id outside of it.
     """
 
-    def __init__(self, count: int, width: int, side: str) -> None:
-        super().__init__(count, width)
+    def __init__(self, num_embeddings: int, embed_dim: int, side: str) -> None:
+        super().__init__(num_embeddings, embed_dim)
         self.side = side
 
     def reset_parameters(self) -> None:
         """Draw the vectors anew."""
         nn.init.normal_(self.weight, std=self.embedding_dim**-0.5)
 
-    def forward(self, ids: Int[Tensor, "*positions"]) -> Float[Tensor, "*positions width"]:
+    def forward(self, ids: Int[Tensor, "*positions"]) -> Float[Tensor, "*positions embed_dim"]:
         """The vectors of these ids."""
         try:
             return super().forward(ids)
@@ -46,20 +46,20 @@ class Output(nn.Module):
     so that a model holds and saves it once.
     """
 
-    def __init__(self, width: int, embedding: int, vocabulary: int, *, tied: bool) -> None:
+    def __init__(self, feature_dim: int, embed_dim: int, vocab_size: int, *, tie: bool) -> None:
         super().__init__()
-        self.weight = None if tied else nn.Parameter(torch.empty(vocabulary, width))
+        self.weight = None if tie else nn.Parameter(torch.empty(vocab_size, feature_dim))
         self.bottleneck = (
-            Linear(width, embedding, bias=False) if tied and width != embedding else None
+            Linear(feature_dim, embed_dim, bias=False) if tie and feature_dim != embed_dim else None
         )
-        self.bias = nn.Parameter(torch.zeros(vocabulary))
+        self.bias = nn.Parameter(torch.zeros(vocab_size))
         if self.weight is not None:
             nn.init.xavier_uniform_(self.weight)
 
     def forward(
         self,
-        features: Float[Tensor, "*positions width"],
-        embedding: Float[Tensor, "vocabulary embedding"],
+        features: Float[Tensor, "*positions feature_dim"],
+        embedding: Float[Tensor, "vocabulary embed_dim"],
     ) -> Float[Tensor, "*positions vocabulary"]:
         """One logit per target token."""
         if self.weight is not None:

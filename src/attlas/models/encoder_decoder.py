@@ -8,7 +8,7 @@ from jaxtyping import Bool, Float, Int, Shaped
 from torch import Tensor, nn
 
 from attlas.errors import AttlasError
-from attlas.layers.base import check_real
+from attlas.layers.base import check_token_mask
 
 # Models that answer: in evaluation mode, where nothing is dropped.
 
@@ -38,7 +38,7 @@ def check_positions(one: int, other: int) -> None:
         )
 
 
-def of_both(one: T | None, other: T | None, join: Callable[[T, T], T]) -> T | None:
+def join_optional(one: T | None, other: T | None, join: Callable[[T, T], T]) -> T | None:
     """What two states have, joined; None where neither has such a thing.
 
     Errors: `AttlasError` where one has, and the other has not.
@@ -49,7 +49,7 @@ def of_both(one: T | None, other: T | None, join: Callable[[T, T], T]) -> T | No
         raise AttlasError(
             "two states of one model, which both count where they look, or both do not",
             "one with something that the other lacks",
-            "encode both with the same model, and call `covered` of both or of none",
+            "encode both with the same model, and call `with_coverage` of both or of none",
         )
     return None
 
@@ -70,12 +70,12 @@ class State(Protocol):
     """What a decoder carries from token to token: a frozen value, one batch row per hypothesis."""
 
     @property
-    def coverage(self) -> Float[Tensor, "batch slots"] | None:
+    def coverage(self) -> Float[Tensor, "batch keys"] | None:
         """Σ over the steps so far of the attention weights; None where the model does not look, or
         was not asked to count.
         """
 
-    def covered(self) -> Self:
+    def with_coverage(self) -> Self:
         """The same state, whose steps from here on count where they look, if the model looks."""
 
     def select(self, rows: Int[Tensor, " chosen"]) -> Self:
@@ -86,7 +86,7 @@ class State(Protocol):
 class Joinable(State, Protocol):
     """A state that can be joined by another: the rows of two batches then go on as one."""
 
-    def followed_by(self, other: Self) -> Self:
+    def concat(self, other: Self) -> Self:
         """These batch rows, and then those of a state that has read as many tokens."""
 
 
@@ -101,28 +101,31 @@ class SequenceToSequence(nn.Module, ABC, Generic[S]):
     """
 
     @property
-    def longest(self) -> int | None:
+    def max_positions(self) -> int | None:
         """How many positions a side may have, the begin or the end token among them; None: any."""
         return None
 
     @abstractmethod
     def encode(
         self,
-        source: Int[Tensor, "batch slots"],
-        real: Bool[Tensor, "batch slots"] | None = None,
+        source: Int[Tensor, "batch keys"],
+        token_mask: Bool[Tensor, "batch keys"] | None = None,
     ) -> S:
-        """Read the source once; the state before the first target token. real: True = a token.
+        """Read the source once; the state before the first target token. token_mask: True = a
+        token.
 
-        Padding belongs on the right: the position of a token is that of its slot.
+        Padding belongs on the right: the position of a token is that of its position.
         """
 
-    def begin(
-        self, source: Int[Tensor, "batch slots"], real: Bool[Tensor, "batch slots"] | None = None
+    def encode_for_search(
+        self,
+        source: Int[Tensor, "batch keys"],
+        token_mask: Bool[Tensor, "batch keys"] | None = None,
     ) -> S:
         """`encode` for a search: the same, but for the rounding of floats, in less time where a
         model knows how.
         """
-        return self.encode(source, real)
+        return self.encode(source, token_mask)
 
     @abstractmethod
     def step(
@@ -131,55 +134,55 @@ class SequenceToSequence(nn.Module, ABC, Generic[S]):
         """Logits of the next token after `tokens`, and the state that follows."""
 
     @abstractmethod
-    def features(
+    def decode(
         self, target: Int[Tensor, "batch queries"], state: S
-    ) -> Float[Tensor, "batch queries width"]:
+    ) -> Float[Tensor, "batch queries dim"]:
         """Teacher-forced decoder outputs for a whole target, before the vocabulary layer."""
 
     @abstractmethod
     def logits(
-        self, features: Float[Tensor, "*positions width"]
+        self, features: Float[Tensor, "*positions dim"]
     ) -> Float[Tensor, "*positions vocabulary"]:
         """The vocabulary layer: apart, so that a loss need not hold every logit at once."""
 
     @abstractmethod
-    def between(self, layer: str) -> Literal["source", "target", "across"]:
+    def attention_kind(self, layer: str) -> Literal["source", "target", "across"]:
         """Between what the attention of this path looks: inside the source, inside the target, or
         from the target to the source.
         """
 
     def forward(
         self,
-        source: Int[Tensor, "batch slots"],
-        real: Bool[Tensor, "batch slots"] | None,
+        source: Int[Tensor, "batch keys"],
+        token_mask: Bool[Tensor, "batch keys"] | None,
         target: Int[Tensor, "batch queries"],
     ) -> Float[Tensor, "batch queries vocabulary"]:
         """Teacher-forced logits for a whole batch."""
-        return self.logits(self.features(target, self.encode(source, real)))
+        return self.logits(self.decode(target, self.encode(source, token_mask)))
 
 
 # A source as it comes, before a model reads it.
 
 
-def check_source(source: Shaped[Tensor, "batch slots ..."]) -> None:
-    """Errors: `AttlasError` where there is no row, or no slot in them."""
-    rows, slots = source.shape[:2]
-    if not rows or not slots:
+def check_source(source: Shaped[Tensor, "batch keys ..."]) -> None:
+    """Errors: `AttlasError` where there is no row, or no position in them."""
+    rows, num_keys = source.shape[:2]
+    if not rows or not num_keys:
         raise AttlasError(
-            "a source of at least one row and one slot",
-            f"{rows} row(s) and {slots} slot(s)",
+            "a source of at least one row and one position",
+            f"{rows} row(s) and {num_keys} slot(s)",
             "pass what there is to read; an empty sentence is its end token alone",
         )
 
 
-def ids_of(
-    source: Int[Tensor, "batch slots"], real: Shaped[Tensor, "..."] | None
-) -> Int[Tensor, "batch slots"]:
+def zero_padding_ids(
+    source: Int[Tensor, "batch keys"], token_mask: Shaped[Tensor, "..."] | None
+) -> Int[Tensor, "batch keys"]:
     """The ids, with 0 in padding, which may hold any number, also one that is no id.
 
-    Errors: `AttlasError` where `real` is not one bool per slot.
+    Errors: `AttlasError` where `token_mask` is not one bool per position.
     """
-    if real is None:
+    if token_mask is None:
         return source
-    check_real(real, source.shape)
-    return source.masked_fill(~real, 0)
+    check_token_mask(token_mask, source.shape)
+    return source.masked_fill(~token_mask, 0)

@@ -31,11 +31,11 @@ def build(config: TranslatorConfig, source_size: int, target_size: int) -> Seque
                 str(size),
                 "pass the length of the vocabulary",
             )
-    if config.tied_source and source_size != target_size:
+    if config.tie_source and source_size != target_size:
         raise AttlasError(
-            "one joint vocabulary for tied_source = true",
+            "one joint vocabulary for tie_source = true",
             f"{source_size} source and {target_size} target tokens",
-            "make the vocabulary joint, or set tied_source = false",
+            "make the vocabulary joint, or set tie_source = false",
         )
     if isinstance(config, TransformerConfig):
         return build_transformer(config, source_size, target_size)

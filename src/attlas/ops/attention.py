@@ -9,85 +9,88 @@ from jaxtyping import Bool, Float, Shaped
 from torch import Tensor
 from torch.overrides import handle_torch_function, has_torch_function
 
-from attlas.ops.cache import Memory
+from attlas.ops.cache import KeyValueCache
 from attlas.ops.dropout import dropout_mask
-from attlas.ops.linear import overseen, plain
+from attlas.ops.linear import is_plain_cpu_float32, is_traced_or_transformed
 from attlas.patterns import Causal, Everywhere, Pattern
-from attlas.recording.torch_functions.mode import heard_as_kernel
+from attlas.recording.torch_functions.mode import register_sdpa_equivalent
 
 # Scaled dot-product attention with the weights written out, forwards and back, on a CPU.
 
 
-_FEW = 16  # slots: torch does not vectorise the softmax of shorter rows, nor its way back
+_FEW = 16  # positions: torch does not vectorise the softmax of shorter rows, nor its way back
 # Positions times width of a head, and positions, up to which it pays, as far as was measured
 # (docs/log.md): what is copied and multiplied grows with them, what the kernel spends besides does
 # not. So the weights take hardly more memory than what they are of.
 _WITH_GRADIENT, _WITHOUT, _LONGEST = 2048, 1024, 64
 _LEAST_HEADS = 64  # of all texts together: the kernel has fewer calls
 _CALLS = 1024  # scores, for which one call costs less than several
-_NOTHING = 1e-30  # of a weight: what is left of a hidden slot, and of one that is e⁶⁹ times less
+_NOTHING = (
+    1e-30  # of a weight: what is left of a hidden position, and of one that is e⁶⁹ times less
+)
 
 
-def written_pays(query: Tensor, keys: Tensor, values: Tensor, dropout: float) -> bool:
-    """Whether `written_attention` is the faster way here: texts are short, or weights are dropped,
+def math_is_faster(query: Tensor, keys: Tensor, values: Tensor, dropout: float) -> bool:
+    """Whether `math_attention` is the faster way here: texts are short, or weights are dropped,
     which no kernel does on a CPU."""
     return (
         # First: what follows is not for those who trace.
-        not (torch.compiler.is_compiling() or overseen())
-        and all(plain(tensor) and tensor.numel() for tensor in (query, keys, values))
+        not (torch.compiler.is_compiling() or is_traced_or_transformed())
+        and all(is_plain_cpu_float32(tensor) and tensor.numel() for tensor in (query, keys, values))
         and (bool(dropout) or _short(query, keys, values))
         and not torch.is_autocast_enabled("cpu")
     )
 
 
 def _short(query: Tensor, keys: Tensor, values: Tensor) -> bool:
-    batch, heads, queries, width = query.shape
+    batch, heads, queries, head_dim = query.shape
     learns = torch.is_grad_enabled() and any(one.requires_grad for one in (query, keys, values))
-    most = min(_LONGEST, (_WITH_GRADIENT if learns else _WITHOUT) // width)
+    most = min(_LONGEST, (_WITH_GRADIENT if learns else _WITHOUT) // head_dim)
     return batch * heads >= _LEAST_HEADS and max(queries, keys.shape[2]) <= max(_FEW - 1, most)
 
 
-@heard_as_kernel
-def written_attention(
-    query: Float[Tensor, "batch heads queries width"],
-    key: Float[Tensor, "batch key_heads slots width"],
-    value: Float[Tensor, "batch key_heads slots value_width"],
-    attn_mask: Bool[Tensor, "#batch #heads #queries slots"] | None = None,
+@register_sdpa_equivalent
+def math_attention(
+    query: Float[Tensor, "batch heads queries head_dim"],
+    key: Float[Tensor, "batch kv_heads keys head_dim"],
+    value: Float[Tensor, "batch kv_heads keys value_dim"],
+    attn_mask: Bool[Tensor, "#batch #heads #queries keys"] | None = None,
     dropout_p: float = 0.0,
     is_causal: bool = False,
     scale: float | None = None,
     enable_gqa: bool = False,
-) -> Float[Tensor, "batch heads queries value_width"]:
-    """dropped(softmax(scale · q kᵀ)) v over the seen slots; O(heads · queries · slots) memory.
+) -> Float[Tensor, "batch heads queries value_dim"]:
+    """dropped(softmax(scale · q kᵀ)) v over the allowed positions; O(heads · queries · keys)
+    memory.
 
     With the arguments of `F.scaled_dot_product_attention`, of which this takes the place, also for
-    those who watch the functions of torch. Every query sees a slot; heads may share keys in any
+    those who watch the functions of torch. Every query sees a position; heads may share keys in any
     case. Weights are dropped by the masks of our own `Dropout`.
     """
     given = (query, key, value)
     if has_torch_function(given):
         read: Tensor = handle_torch_function(
-            written_attention, given, *given, attn_mask, dropout_p, is_causal, scale, enable_gqa
+            math_attention, given, *given, attn_mask, dropout_p, is_causal, scale, enable_gqa
         )
         return read
-    batch, heads, queries, width = query.shape
+    batch, heads, queries, head_dim = query.shape
     shape = (batch, heads, queries, key.shape[2])
-    seen = attn_mask
+    allowed = attn_mask
     if is_causal:
-        seen = torch.ones(shape[2:], dtype=torch.bool, device=query.device).tril_()[None, None]
+        allowed = torch.ones(shape[2:], dtype=torch.bool, device=query.device).tril_()[None, None]
     dropped = dropout_mask(query.new_empty(shape), dropout_p) if dropout_p else None
     # Heads that share keys become queries of one head.
-    asked = query.reshape(batch * key.shape[1], -1, width)
-    factor = width**-0.5 if scale is None else scale
+    grouped_query = query.reshape(batch * key.shape[1], -1, head_dim)
+    factor = head_dim**-0.5 if scale is None else scale
     context: Tensor = _Read.apply(  # type: ignore[no-untyped-call]
-        asked, key.flatten(0, 1), value.flatten(0, 1), seen, dropped, factor, shape
+        grouped_query, key.flatten(0, 1), value.flatten(0, 1), allowed, dropped, factor, shape
     )
     return context.view(batch, heads, queries, -1)
 
 
 class _Read(torch.autograd.Function):
-    """Y = (W ∘ M) V of every head, with W = softmax(scale · Q Kᵀ) over the seen slots and M the
-    mask of dropout.
+    """Y = (W ∘ M) V of every head, with W = softmax(scale · Q Kᵀ) over the allowed positions and M
+    the mask of dropout.
 
     dV = (W ∘ M)ᵀ dY,  dS = W ∘ (G − Σ_s W ∘ G) with G = (dY Vᵀ) ∘ M,  dQ = scale · dS K,
     dK = scale · dSᵀ Q.
@@ -96,20 +99,20 @@ class _Read(torch.autograd.Function):
     @staticmethod
     def forward(
         ctx: Any,
-        query: Float[Tensor, "groups asked width"],
-        keys: Float[Tensor, "groups slots width"],
-        values: Float[Tensor, "groups slots value_width"],
-        seen: Bool[Tensor, "#batch #heads #queries slots"] | None,
-        dropped: Float[Tensor, "batch heads queries slots"] | None,
+        query: Float[Tensor, "groups grouped_queries dim"],
+        keys: Float[Tensor, "groups keys dim"],
+        values: Float[Tensor, "groups keys value_dim"],
+        allowed: Bool[Tensor, "#batch #heads #queries keys"] | None,
+        dropped: Float[Tensor, "batch heads queries keys"] | None,
         scale: float,
         shape: tuple[int, int, int, int],
-    ) -> Float[Tensor, "groups asked value_width"]:
+    ) -> Float[Tensor, "groups grouped_queries value_dim"]:
         scores = _product(query, keys.transpose(1, 2), scale)
-        if seen is not None:
-            _hide(scores.view(shape), seen)
+        if allowed is not None:
+            _hide(scores.view(shape), allowed)
         weights = softmax_of(scores)
         ctx.scale, ctx.shape = scale, shape
-        ctx.save_for_backward(query, keys, values, seen, dropped, weights)
+        ctx.save_for_backward(query, keys, values, allowed, dropped, weights)
         return torch.bmm(_used(weights, dropped), values)
 
     @staticmethod
@@ -121,22 +124,22 @@ class _Read(torch.autograd.Function):
 
 def _gradients(ctx: Any, gradient: Tensor) -> Sequence[Tensor | None]:
     """Of query, keys and values, where they are asked for."""
-    query, keys, values, seen, dropped, weights = ctx.saved_tensors
+    query, keys, values, allowed, dropped, weights = ctx.saved_tensors
     if torch.is_grad_enabled():  # to be differentiated in turn
-        return _in_turn(gradient, (query, keys, values), seen, dropped, ctx.scale, ctx.shape)
-    of_query, of_keys, of_values = ctx.needs_input_grad[:3]
+        return _in_turn(gradient, (query, keys, values), allowed, dropped, ctx.scale, ctx.shape)
+    query_needs_grad, keys_need_grad, values_need_grad = ctx.needs_input_grad[:3]
     of_scores = weights
-    if of_query or of_keys:
+    if query_needs_grad or keys_need_grad:
         of_used = torch.bmm(gradient, values.transpose(1, 2))
         if dropped is not None:
             of_used.mul_(dropped.view_as(of_used))
         of_scores = _before_softmax(of_used, weights)
     of_these = None
-    if of_values:
+    if values_need_grad:
         of_these = torch.bmm(_used(weights, dropped).transpose(1, 2), gradient)
     return (
-        _product(of_scores, keys, ctx.scale) if of_query else None,
-        _product(of_scores.transpose(1, 2), query, ctx.scale) if of_keys else None,
+        _product(of_scores, keys, ctx.scale) if query_needs_grad else None,
+        _product(of_scores.transpose(1, 2), query, ctx.scale) if keys_need_grad else None,
         of_these,
     )
 
@@ -144,7 +147,7 @@ def _gradients(ctx: Any, gradient: Tensor) -> Sequence[Tensor | None]:
 def _in_turn(
     gradient: Tensor,
     given: tuple[Tensor, Tensor, Tensor],
-    seen: Tensor | None,
+    allowed: Tensor | None,
     dropped: Tensor | None,
     scale: float,
     shape: tuple[int, int, int, int],
@@ -152,7 +155,7 @@ def _in_turn(
     """The gradients of query, keys and values by functions that autograd knows."""
     query, keys, values = given
     scores = (torch.bmm(query, keys.transpose(1, 2)) * scale).view(shape)
-    scores = scores if seen is None else scores.masked_fill(~seen, -torch.inf)
+    scores = scores if allowed is None else scores.masked_fill(~allowed, -torch.inf)
     weights = torch.softmax(scores, dim=-1)
     y = torch.bmm(_used(weights.view(len(query), -1, shape[-1]), dropped), values)
     asked = [one for one in given if one.requires_grad]
@@ -166,8 +169,8 @@ def _product(a: Tensor, b: Tensor, scale: float) -> Tensor:
 
 
 def _hide(
-    scores: Float[Tensor, "batch heads queries slots"],
-    seen: Bool[Tensor, "#batch #heads #queries slots"],
+    scores: Float[Tensor, "batch heads queries keys"],
+    allowed: Bool[Tensor, "#batch #heads #queries keys"],
 ) -> None:
     """−∞ in place of what is not seen.
 
@@ -175,12 +178,12 @@ def _hide(
     numbers: −∞ + ∞ is none.
     """
     if bool(scores.sum().isfinite()):
-        scores.add_(torch.where(seen, 0.0, scores.new_tensor(-torch.inf)))
+        scores.add_(torch.where(allowed, 0.0, scores.new_tensor(-torch.inf)))
     else:
-        scores.masked_fill_(~seen, -torch.inf)
+        scores.masked_fill_(~allowed, -torch.inf)
 
 
-def softmax_of(scores: Float[Tensor, "*rows slots"]) -> Float[Tensor, "*rows slots"]:
+def softmax_of(scores: Float[Tensor, "*rows keys"]) -> Float[Tensor, "*rows keys"]:
     """torch's softmax, or in place where rows are so short that torch would not vectorise it."""
     if scores.shape[-1] >= _FEW or scores.numel() < _CALLS:
         return torch.softmax(scores, dim=-1)
@@ -202,58 +205,61 @@ def _used(weights: Tensor, dropped: Tensor | None) -> Tensor:
 
 
 def dense_attention(
-    query: Float[Tensor, "batch heads queries width"],
-    memory: Memory,
+    query: Float[Tensor, "batch heads queries head_dim"],
+    cache: KeyValueCache,
     pattern: Pattern,
-    first: int,
+    query_offset: int,
     scale: float,
     dropout: float,
-) -> Float[Tensor, "batch heads queries value_width"]:
-    """softmax(scale · q kᵀ) v by `fused`; heads may share keys.
+) -> Float[Tensor, "batch heads queries value_dim"]:
+    """softmax(scale · q kᵀ) v by `fused_attention`; heads may share keys.
 
-    Where every query sees every slot no mask is made; O(queries × slots) bools otherwise, at most.
+    Where every query sees every position no mask is made; O(queries × keys) bools otherwise, at
+    most.
     """
-    keys, values, real = memory.keys, memory.values, memory.real
-    queries, slots = query.shape[2], memory.slots
+    keys, values, token_mask = cache.keys, cache.values, cache.token_mask
+    queries, num_keys = query.shape[2], cache.num_keys
     past = isinstance(pattern, Causal)
-    # A causal query at or after the last slot sees them all: the step of a decoder with a cache.
-    if isinstance(pattern, Everywhere) or (past and first >= slots - 1):
-        if real is None:
-            return fused(query, keys, values, None, scale, dropout)
-        seen = real[:, None, None, :]
-    # The kernel's own causal mask counts queries from the first slot, whatever the cache.
-    elif real is None and past and first == 0 and queries == slots:
-        return fused(query, keys, values, None, scale, dropout, causal=True)
+    # A causal query at or after the last position sees them all: the step of a decoder with a
+    # cache.
+    if isinstance(pattern, Everywhere) or (past and query_offset >= num_keys - 1):
+        if token_mask is None:
+            return fused_attention(query, keys, values, None, scale, dropout)
+        allowed = token_mask[:, None, None, :]
+    # The kernel's own causal mask counts queries from the first position, whatever the cache.
+    elif token_mask is None and past and query_offset == 0 and queries == num_keys:
+        return fused_attention(query, keys, values, None, scale, dropout, causal=True)
     else:
-        seen = pattern.mask(queries, slots, first, query.device)[None, None]
-        seen = seen if real is None else seen & real[:, None, None, :]
-    return masked_attention(query, keys, values, seen, scale, dropout)
+        allowed = pattern.mask(queries, num_keys, query_offset, query.device)[None, None]
+        allowed = allowed if token_mask is None else allowed & token_mask[:, None, None, :]
+    return masked_attention(query, keys, values, allowed, scale, dropout)
 
 
 def masked_attention(
-    query: Float[Tensor, "batch heads queries width"],
-    keys: Float[Tensor, "batch key_heads slots width"],
-    values: Float[Tensor, "batch key_heads slots value_width"],
-    seen: Bool[Tensor, "#batch #heads #queries slots"],
+    query: Float[Tensor, "batch heads queries head_dim"],
+    keys: Float[Tensor, "batch kv_heads keys head_dim"],
+    values: Float[Tensor, "batch kv_heads keys value_dim"],
+    allowed: Bool[Tensor, "#batch #heads #queries keys"],
     scale: float,
     dropout: float,
-) -> Float[Tensor, "batch heads queries value_width"]:
-    """`fused` over the seen slots; zeros where a query sees none."""
-    # Kernels differ in what they make of a row without a slot (NaN, a mean, zeros), forwards and
-    # backwards; such a row looks everywhere instead, and what it read is thrown away.
-    blind = ~seen.any(-1, keepdim=True)
-    context = fused(query, keys, values, seen | blind, scale, dropout)
+) -> Float[Tensor, "batch heads queries value_dim"]:
+    """`fused_attention` over the allowed positions; zeros where a query sees none."""
+    # Kernels differ in what they make of a row without a position (NaN, a mean, zeros), forwards
+    # and backwards; such a row looks everywhere instead, and what it read is thrown away.
+    blind = ~allowed.any(-1, keepdim=True)
+    context = fused_attention(query, keys, values, allowed | blind, scale, dropout)
     return context.masked_fill(blind, 0.0)
 
 
-def brief_attention(
-    query: Float[Tensor, "batch heads queries width"],
-    keys: Float[Tensor, "batch key_heads slots width"],
-    values: Float[Tensor, "batch key_heads slots value_width"],
-    bias: Float[Tensor, "#batch 1 #queries slots"] | None,
+def short_query_attention(
+    query: Float[Tensor, "batch heads queries head_dim"],
+    keys: Float[Tensor, "batch kv_heads keys head_dim"],
+    values: Float[Tensor, "batch kv_heads keys value_dim"],
+    bias: Float[Tensor, "#batch 1 #queries keys"] | None,
     scale: float,
-) -> Float[Tensor, "batch heads queries value_width"]:
-    """softmax(scale · q kᵀ + bias) v for few queries, without a gradient; every query sees a slot.
+) -> Float[Tensor, "batch heads queries value_dim"]:
+    """softmax(scale · q kᵀ + bias) v for few queries, without a gradient; every query sees a
+    position.
 
     On a CPU the fused kernel needs several times as long for a handful of pairs as their
     arithmetic: so this is written out.
@@ -261,76 +267,78 @@ def brief_attention(
     exact = query.dtype in (torch.float32, torch.float64)
     if query.device.type != "cpu" or not exact:
         mask = None if bias is None else bias.to(query.dtype)
-        return fused(query, keys, values, mask, scale, dropout=0.0)
-    batch, heads, queries, width = query.shape
+        return fused_attention(query, keys, values, mask, scale, dropout=0.0)
+    batch, heads, queries, head_dim = query.shape
     # Heads that share keys become queries of one head.
-    asked = query.reshape(batch * keys.shape[1], -1, width)
-    scores = torch.bmm(asked, keys.flatten(0, 1).transpose(1, 2)).mul_(scale)
+    grouped_query = query.reshape(batch * keys.shape[1], -1, head_dim)
+    scores = torch.bmm(grouped_query, keys.flatten(0, 1).transpose(1, 2)).mul_(scale)
     if bias is not None:
         scores.view(batch, heads, queries, -1).add_(bias)
     context = torch.bmm(softmax_of(scores), values.flatten(0, 1))
     return context.view(batch, heads, queries, -1)
 
 
-def explicit_weights(
-    query: Float[Tensor, "batch heads queries width"],
-    keys: Float[Tensor, "batch key_heads slots width"],
-    seen: Bool[Tensor, "#batch 1 queries slots"],
+def attention_weights_of(
+    query: Float[Tensor, "batch heads queries head_dim"],
+    keys: Float[Tensor, "batch kv_heads keys head_dim"],
+    allowed: Bool[Tensor, "#batch 1 queries keys"],
     scale: float,
-) -> Float[Tensor, "batch heads queries slots"]:
-    """softmax(scale · q kᵀ) over the seen slots, written out: what the fused kernel never holds."""
-    return masked_softmax(scaled_scores(query, keys, scale), seen).to(query.dtype)
+) -> Float[Tensor, "batch heads queries keys"]:
+    """softmax(scale · q kᵀ) over the allowed positions, written out: what the fused kernel never
+    holds.
+    """
+    return masked_softmax(scaled_scores(query, keys, scale), allowed).to(query.dtype)
 
 
 def scaled_scores(
-    query: Float[Tensor, "batch heads queries width"],
-    keys: Float[Tensor, "batch key_heads slots width"],
+    query: Float[Tensor, "batch heads queries head_dim"],
+    keys: Float[Tensor, "batch kv_heads keys head_dim"],
     scale: float,
-) -> Float[Tensor, "batch heads queries slots"]:
+) -> Float[Tensor, "batch heads queries keys"]:
     """scale · q kᵀ of every pair, in float32 or better as inside the kernels.
 
     In half precision a score of 100 would be off by up to ¼, and its weight by a quarter.
     """
-    batch, heads, queries, width = query.shape
+    batch, heads, queries, head_dim = query.shape
     precise = torch.promote_types(query.dtype, torch.float32)
     # Heads that share keys become queries of one head.
-    shape = (batch, keys.shape[1], heads // keys.shape[1] * queries, width)
+    shape = (batch, keys.shape[1], heads // keys.shape[1] * queries, head_dim)
     with torch.autocast(query.device.type, enabled=False):
-        asked = (query.to(precise) * scale).reshape(shape)
-        scores = asked @ keys.to(precise).transpose(-1, -2)
+        grouped_query = (query.to(precise) * scale).reshape(shape)
+        scores = grouped_query @ keys.to(precise).transpose(-1, -2)
     return scores.reshape(batch, heads, queries, keys.shape[2])
 
 
 def weighted_values(
-    weights: Float[Tensor, "batch heads queries slots"],
-    values: Float[Tensor, "batch key_heads slots value_width"],
-) -> Float[Tensor, "batch heads queries value_width"]:
+    weights: Float[Tensor, "batch heads queries keys"],
+    values: Float[Tensor, "batch kv_heads keys value_dim"],
+) -> Float[Tensor, "batch heads queries value_dim"]:
     """Σ_s weight_s · v_s, written out."""
-    batch, heads, queries, slots = weights.shape
-    grouped = weights.reshape(batch, values.shape[1], heads // values.shape[1] * queries, slots)
+    batch, heads, queries, num_keys = weights.shape
+    grouped = weights.reshape(batch, values.shape[1], heads // values.shape[1] * queries, num_keys)
     context = grouped @ values
     return context.reshape(batch, heads, queries, values.shape[-1])
 
 
-def fused(
-    query: Float[Tensor, "batch heads queries width"],
-    keys: Float[Tensor, "batch key_heads slots width"],
-    values: Float[Tensor, "batch key_heads slots value_width"],
-    mask: Shaped[Tensor, "#batch #heads #queries slots"] | None,
+def fused_attention(
+    query: Float[Tensor, "batch heads queries head_dim"],
+    keys: Float[Tensor, "batch kv_heads keys head_dim"],
+    values: Float[Tensor, "batch kv_heads keys value_dim"],
+    mask: Shaped[Tensor, "#batch #heads #queries keys"] | None,
     scale: float,
     dropout: float,
     causal: bool = False,
-) -> Float[Tensor, "batch heads queries value_width"]:
-    """torch's kernel, or `written_attention` where that is faster; every query sees a slot.
+) -> Float[Tensor, "batch heads queries value_dim"]:
+    """torch's kernel, or `math_attention` where that is faster; every query sees a position.
 
     O(queries) memory by the kernel; of short texts, or where weights are dropped, O(heads · queries
-    · slots). mask: bool, or without dropout what is added to the scores.
+    · positions). mask: bool, or without dropout what is added to the scores.
     """
     grouped = keys.shape[1] != query.shape[1]
-    if (mask is None or mask.dtype == torch.bool) and written_pays(query, keys, values, dropout):
-        return written_attention(query, keys, values, mask, dropout, causal, scale, grouped)
-    halved = query.dtype in (torch.float16, torch.bfloat16)
-    if grouped and query.is_cuda and (mask is not None or not halved):
+    if (mask is None or mask.dtype == torch.bool) and math_is_faster(query, keys, values, dropout):
+        return math_attention(query, keys, values, mask, dropout, causal, scale, grouped)
+    half = query.dtype in (torch.float16, torch.bfloat16)
+    if grouped and query.is_cuda and (mask is not None or not half):
         # On CUDA only the kernel without masks and in half precision knows shared keys; the one
         # that the others fall back to would hold every pair. Copies of the keys are smaller.
         repeats = query.shape[1] // keys.shape[1]
@@ -352,14 +360,14 @@ def fused(
 
 
 def _dropped(
-    query: Float[Tensor, "batch heads queries width"],
-    keys: Float[Tensor, "batch key_heads slots width"],
-    values: Float[Tensor, "batch key_heads slots value_width"],
-    mask: Bool[Tensor, "#batch #heads #queries slots"] | None,
+    query: Float[Tensor, "batch heads queries head_dim"],
+    keys: Float[Tensor, "batch kv_heads keys head_dim"],
+    values: Float[Tensor, "batch kv_heads keys value_dim"],
+    mask: Bool[Tensor, "#batch #heads #queries keys"] | None,
     scale: float,
     dropout: float,
     causal: bool,
-) -> Float[Tensor, "batch heads queries value_width"]:
+) -> Float[Tensor, "batch heads queries value_dim"]:
     """The same with the weights written out, as torch does where weights are dropped on a CPU, but
     with the masks of our own `Dropout`.
     """
@@ -374,13 +382,14 @@ def _dropped(
 
 
 def masked_softmax(
-    scores: Float[Tensor, "*shape slots"], seen: Bool[Tensor, "*#shape slots"]
-) -> Float[Tensor, "*shape slots"]:
-    """exp(s_j) / Σ_seen exp(s_k) on the seen slots, 0 elsewhere; all zeros where nothing is seen.
+    scores: Float[Tensor, "*shape keys"], allowed: Bool[Tensor, "*#shape keys"]
+) -> Float[Tensor, "*shape keys"]:
+    """exp(s_j) / Σ_seen exp(s_k) on the allowed positions, 0 elsewhere; all zeros where nothing is
+    seen.
 
-    Gradients are finite everywhere: a row without a seen slot never meets −inf alone.
+    Gradients are finite everywhere: a row without a allowed position never meets −inf alone.
     """
-    hidden = ~seen
+    hidden = ~allowed
     blind = hidden.all(-1, keepdim=True)
     if scores.dtype == torch.float16:
         greatest = torch.finfo(scores.dtype).max

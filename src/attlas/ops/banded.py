@@ -6,129 +6,137 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from attlas.ops.attention import masked_attention
-from attlas.ops.cache import Memory
+from attlas.ops.cache import KeyValueCache
 from attlas.patterns import Pattern
 
 _SMALLEST_BLOCK = 32  # queries; narrower windows would make blocks too small for the kernel
 
 
 def banded_attention(
-    query: Float[Tensor, "batch heads queries width"],
-    memory: Memory,
+    query: Float[Tensor, "batch heads queries head_dim"],
+    cache: KeyValueCache,
     pattern: Pattern,
-    first: int,
+    query_offset: int,
     scale: float,
     dropout: float,
-) -> Float[Tensor, "batch heads queries value_width"]:
+) -> Float[Tensor, "batch heads queries value_dim"]:
     """softmax(scale · q kᵀ) v, exactly, for patterns that see a band and some marks.
 
     Queries go in blocks of B, about as many as the band is wide. A block meets the B + back + ahead
-    slots that its queries can see, and the columns of the marks, in one softmax; the pattern itself
-    decides among them. The few queries at the marks, which may see everything, are read apart.
-    Beltagy et al., Longformer, 2020, section 3.1. Call it where `band_pays` says so.
+    positions that its queries can see, and the columns of the marks, in one softmax; the pattern
+    itself decides among them. The few queries at the marks, which may see everything, are read
+    apart. Beltagy et al., Longformer, 2020, section 3.1. Call it where `band_is_faster` says so.
     """
-    strips = _Strips(query.shape[2], memory.slots, pattern, first, query.device)
-    keys, values = strips.of_slots(memory.keys), strips.of_slots(memory.values)
+    strips = _Strips(query.shape[2], cache.num_keys, pattern, query_offset, query.device)
+    keys, values = strips.split_keys(cache.keys), strips.split_keys(cache.values)
     context = masked_attention(
-        strips.of_queries(query), keys, values, strips.seen(memory), scale, dropout
+        strips.split_queries(query), keys, values, strips.allowed(cache), scale, dropout
     )
-    context = strips.joined(context, query.shape[0])
-    rows = [mark - first for mark in strips.marks_asking]
+    context = strips.merge_blocks(context, query.shape[0])
+    rows = [mark - query_offset for mark in strips.marks_asking]
     if not rows:
         return context
     chosen = torch.tensor(rows, device=query.device)
-    slots = torch.arange(memory.slots, device=query.device)
-    seen = pattern((chosen + first).unsqueeze(1), slots)[None, None]
-    if memory.real is not None:
-        seen = seen & memory.real[:, None, None, :]
+    positions = torch.arange(cache.num_keys, device=query.device)
+    allowed = pattern((chosen + query_offset).unsqueeze(1), positions)[None, None]
+    if cache.token_mask is not None:
+        allowed = allowed & cache.token_mask[:, None, None, :]
     asked = query.index_select(2, chosen)
-    read = masked_attention(asked, memory.keys, memory.values, seen, scale, dropout)
+    read = masked_attention(asked, cache.keys, cache.values, allowed, scale, dropout)
     return context.index_copy(2, chosen, read)
 
 
-def band_pays(queries: int, slots: int, pattern: Pattern, first: int) -> bool:
-    """Whether the band is known, meets the memory, and is at most half as many pairs as all."""
+def band_is_faster(queries: int, num_keys: int, pattern: Pattern, query_offset: int) -> bool:
+    """Whether the band is known, meets the cache, and is at most half as many pairs as all."""
     bound = pattern.bound
     if bound.back is None or bound.ahead is None or queries == 0:
         return False
-    meets = first - bound.back < slots and first + queries + bound.ahead > 0
-    span = bound.back + bound.ahead
-    columns = _block(queries, span) + span + len(bound.marks)
-    return meets and 2 * columns <= slots
+    meets = query_offset - bound.back < num_keys and query_offset + queries + bound.ahead > 0
+    reach = bound.back + bound.ahead
+    columns = _block(queries, reach) + reach + len(bound.marks)
+    return meets and 2 * columns <= num_keys
 
 
-def _block(queries: int, span: int) -> int:
-    return min(queries, max(span, _SMALLEST_BLOCK))
+def _block(queries: int, reach: int) -> int:
+    return min(queries, max(reach, _SMALLEST_BLOCK))
 
 
 class _Strips:
-    """How queries and slots are cut: block n of the queries meets strip n of the slots.
+    """How queries and positions are cut: block n of the queries meets strip n of the positions.
 
-    Strips overlap: block n holds positions first + nB … first + (n + 1)B − 1, strip n the slots
+    Strips overlap: block n holds positions first + nB … first + (n + 1)B − 1, strip n the positions
     from `back` before the first of them to `ahead` after the last, and then the marks.
     """
 
     def __init__(
-        self, queries: int, slots: int, pattern: Pattern, first: int, device: torch.device
+        self, queries: int, num_keys: int, pattern: Pattern, query_offset: int, device: torch.device
     ) -> None:
         bound = pattern.bound
         assert bound.back is not None
         assert bound.ahead is not None
-        self.pattern, self.first, self.device = pattern, first, device
-        self.queries, self.slots = queries, slots
+        self.pattern, self.query_offset, self.device = pattern, query_offset, device
+        self.queries, self.num_keys = queries, num_keys
         self.block = _block(queries, bound.back + bound.ahead)
         self.blocks = -(-queries // self.block)
         self.length = self.block + bound.back + bound.ahead
-        self.low = first - bound.back  # the first slot of the first strip, possibly before slot 0
-        self.width = self.blocks * self.block + bound.back + bound.ahead  # slots in all strips
+        self.low = (
+            query_offset - bound.back
+        )  # the first position of the first strip, possibly before position 0
+        self.span = self.blocks * self.block + bound.back + bound.ahead  # positions in all strips
         marks = sorted(bound.marks)
-        self.marks = torch.tensor([mark for mark in marks if mark < slots], device=device).long()
-        self.marks_asking = [mark for mark in marks if first <= mark < first + queries]
+        self.marks = torch.tensor([mark for mark in marks if mark < num_keys], device=device).long()
+        self.marks_asking = [
+            mark for mark in marks if query_offset <= mark < query_offset + queries
+        ]
 
-    def of_queries(
-        self, query: Float[Tensor, "batch heads queries width"]
-    ) -> Float[Tensor, "batch_blocks heads block width"]:
+    def split_queries(
+        self, query: Float[Tensor, "batch heads queries head_dim"]
+    ) -> Float[Tensor, "batch_blocks heads block head_dim"]:
         """Blocks beside the batch; the last one is filled up with zeros."""
         filled = F.pad(query, (0, 0, 0, self.blocks * self.block - self.queries))
-        batch, heads, _, width = query.shape
-        blocks = filled.reshape(batch, heads, self.blocks, self.block, width)
+        batch, heads, _, head_dim = query.shape
+        blocks = filled.reshape(batch, heads, self.blocks, self.block, head_dim)
         return blocks.transpose(1, 2).flatten(0, 1)
 
-    def of_slots(
-        self, kept: Float[Tensor, "batch key_heads slots width"]
-    ) -> Float[Tensor, "batch_blocks key_heads strip_and_marks width"]:
+    def split_keys(
+        self, kept: Float[Tensor, "batch kv_heads keys head_dim"]
+    ) -> Float[Tensor, "batch_blocks kv_heads strip_and_marks head_dim"]:
         """Strips beside the batch, each followed by the marks."""
         cut = F.pad(kept, (0, 0, *self._margins)).unfold(2, self.length, self.block)
         strips = cut.permute(0, 2, 1, 4, 3)
         marked = kept.index_select(2, self.marks).unsqueeze(1).expand(-1, self.blocks, -1, -1, -1)
         return torch.cat([strips, marked], dim=3).flatten(0, 1)
 
-    def seen(self, memory: Memory) -> Bool[Tensor, "batch_blocks 1 block strip_and_marks"]:
-        """The pattern's answer inside the strips, and which of their slots exist and are real."""
+    def allowed(self, cache: KeyValueCache) -> Bool[Tensor, "batch_blocks 1 block strip_and_marks"]:
+        """The pattern's answer inside the strips, and which of their positions exist and are
+        tokens.
+        """
         steps = torch.arange(self.blocks * self.block, device=self.device)
-        query = (self.first + steps).view(self.blocks, self.block, 1)
-        strip = torch.arange(self.low, self.low + self.width, device=self.device)
+        query = (self.query_offset + steps).view(self.blocks, self.block, 1)
+        strip = torch.arange(self.low, self.low + self.span, device=self.device)
         strip = strip.unfold(0, self.length, self.block).unsqueeze(1)
-        exists = (strip >= 0) & (strip < self.slots) & ~torch.isin(strip, self.marks)
+        exists = (strip >= 0) & (strip < self.num_keys) & ~torch.isin(strip, self.marks)
         near = self.pattern(query, strip) & exists
         far = self.pattern(query, self.marks.view(1, 1, -1))
-        seen = torch.cat([near, far.expand(self.blocks, self.block, -1)], dim=-1)
-        batch = memory.keys.shape[0]
-        if memory.real is None:
-            return seen.repeat(batch, 1, 1).unsqueeze(1)
-        real = F.pad(memory.real, self._margins).unfold(1, self.length, self.block)
-        marked = memory.real[:, self.marks].unsqueeze(1).expand(-1, self.blocks, -1)
-        real = torch.cat([real, marked], dim=-1).unsqueeze(2)
-        return (seen & real).flatten(0, 1).unsqueeze(1)
+        allowed = torch.cat([near, far.expand(self.blocks, self.block, -1)], dim=-1)
+        batch = cache.keys.shape[0]
+        if cache.token_mask is None:
+            return allowed.repeat(batch, 1, 1).unsqueeze(1)
+        token_mask = F.pad(cache.token_mask, self._margins).unfold(1, self.length, self.block)
+        marked = cache.token_mask[:, self.marks].unsqueeze(1).expand(-1, self.blocks, -1)
+        token_mask = torch.cat([token_mask, marked], dim=-1).unsqueeze(2)
+        return (allowed & token_mask).flatten(0, 1).unsqueeze(1)
 
-    def joined(
-        self, context: Float[Tensor, "batch_blocks heads block value_width"], batch: int
-    ) -> Float[Tensor, "batch heads queries value_width"]:
+    def merge_blocks(
+        self, context: Float[Tensor, "batch_blocks heads block value_dim"], batch: int
+    ) -> Float[Tensor, "batch heads queries value_dim"]:
         """The blocks in a row again."""
         apart = context.reshape(batch, self.blocks, *context.shape[1:]).transpose(1, 2)
         return apart.flatten(2, 3)[:, :, : self.queries]
 
     @property
     def _margins(self) -> tuple[int, int]:
-        """What the slots lack before and after the strips; negative: what they have too much."""
-        return -self.low, self.low + self.width - self.slots
+        """What the positions lack before and after the strips; negative: what they have too
+        much.
+        """
+        return -self.low, self.low + self.span - self.num_keys

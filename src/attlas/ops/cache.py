@@ -10,84 +10,88 @@ from torch import Tensor
 
 from attlas.errors import AttlasError
 
-# Room for a memory to grow in.
+# Room for a cache to grow in.
 
 
-_LEAST = 16  # slots
+_LEAST = 16  # positions
 
-Kept = Float[Tensor, "batch *key_heads slots width"]
-New = Float[Tensor, "batch *key_heads new_slots width"]
-Longer = Float[Tensor, "batch *key_heads all_slots width"]
+Kept = Float[Tensor, "batch *kv_heads keys head_dim"]
+New = Float[Tensor, "batch *kv_heads new_keys head_dim"]
+Longer = Float[Tensor, "batch *kv_heads all_keys head_dim"]
 
 
-class Room:
-    """One tensor with free slots at its end (axis −2), of which the first `used` are taken.
+class GrowingBuffer:
+    """One tensor with free positions at its end (axis −2), of which the first `used` are taken.
 
-    A key/value cache that is copied for every new slot costs O(length²). Here a slot is written
-    behind the taken ones, and every memory is a view of the first n. Whoever extends a memory that
-    is no longer the longest gets a room of its own, so that no memory ever changes.
+    A key/value cache that is copied for every new position costs O(length²). Here a position is
+    written behind the taken ones, and every cache is a view of the first n. Whoever extends a cache
+    that is no longer the longest gets a room of its own, so that no cache ever changes.
     """
 
-    def __init__(self, buffer: Float[Tensor, "batch *key_heads room width"], used: int) -> None:
+    def __init__(
+        self, buffer: Float[Tensor, "batch *kv_heads capacity head_dim"], length: int
+    ) -> None:
         self.buffer = buffer
-        self.used = used
+        self.length = length
         self._lock = Lock()
 
-    def __reduce__(self) -> tuple[type["Room"], tuple[Tensor, int]]:
-        return Room, (self.buffer, self.used)  # a copy has a lock of its own
+    def __reduce__(self) -> tuple[type["GrowingBuffer"], tuple[Tensor, int]]:
+        return GrowingBuffer, (self.buffer, self.length)  # a copy has a lock of its own
 
     @classmethod
-    def around(cls, kept: Kept, more: int) -> "Room":
-        """A copy of what is kept, with room for `more` slots, and half as many again."""
-        *rest, slots, width = kept.shape
-        room = max(_LEAST, (slots + more) * 3 // 2)
-        buffer = kept.new_empty(*rest, room, width)
-        buffer[..., :slots, :] = kept
-        return cls(buffer, slots)
+    def with_room_for(cls, kept: Kept, more: int) -> "GrowingBuffer":
+        """A copy of what is kept, with room for `more` positions, and half as many again."""
+        *rest, num_keys, dim = kept.shape
+        room = max(_LEAST, (num_keys + more) * 3 // 2)
+        buffer = kept.new_empty(*rest, room, dim)
+        buffer[..., :num_keys, :] = kept
+        return cls(buffer, num_keys)
 
-    def holds(self, kept: Kept) -> bool:
-        """Whether these are the taken slots of this very room."""
+    def owns(self, kept: Kept) -> bool:
+        """Whether these are the taken positions of this very room."""
         return (
             kept.untyped_storage().data_ptr() == self.buffer.untyped_storage().data_ptr()
-            and kept.shape[-2] == self.used
+            and kept.shape[-2] == self.length
             and kept.shape[:-2] == self.buffer.shape[:-2]
         )
 
     def append(self, kept: Kept, new: New) -> Longer | None:
-        """What is kept and the new slots behind it; None where they do not fit in here."""
+        """What is kept and the new positions behind it; None where they do not fit in here."""
         with self._lock:
-            stop = self.used + new.shape[-2]
+            stop = self.length + new.shape[-2]
             # What was made in inference mode may not be written to outside of it.
             shut = self.buffer.is_inference() and not torch.is_inference_mode_enabled()
-            if shut or not self.holds(kept) or stop > self.buffer.shape[-2]:
+            if shut or not self.owns(kept) or stop > self.buffer.shape[-2]:
                 return None
             # `.data` is the same numbers without autograd's count of changes: whoever read these
-            # slots with gradients may still go back through them, because only free ones change,
-            # and no memory that was handed out has any of those.
-            self.buffer.data.narrow(-2, self.used, new.shape[-2]).copy_(new)
-            self.used = stop
+            # positions with gradients may still go back through them, because only free ones
+            # change, and no cache that was handed out has any of those.
+            self.buffer.data.narrow(-2, self.length, new.shape[-2]).copy_(new)
+            self.length = stop
         return self.buffer.narrow(-2, 0, stop)
 
-    def select(self, rows: Int[Tensor, " chosen"], used: int) -> "Room":
-        """These batch rows of a memory of `used` slots, in a room of their own.
+    def select(self, rows: Int[Tensor, " chosen"], length: int) -> "GrowingBuffer":
+        """These batch rows of a cache of `used` positions, in a room of their own.
 
-        Of that memory, and not of this room: another thread may be adding to it.
+        Of that cache, and not of this room: another thread may be adding to it.
         """
-        return Room(self.buffer.index_select(0, rows), used)
+        return GrowingBuffer(self.buffer.index_select(0, rows), length)
 
 
-def grown(kept: Kept, new: New, room: Room | None) -> tuple[Longer, Room | None]:
-    """What is kept with the new slots behind it, and the room it lies in (None: in none).
+def append_keys(
+    kept: Kept, new: New, room: GrowingBuffer | None
+) -> tuple[Longer, GrowingBuffer | None]:
+    """What is kept with the new positions behind it, and the room it lies in (None: in none).
 
-    Where gradients are made the two are joined, and nothing is written over: whoever reads a memory
-    may keep it for the way back, also where the memory itself wants no gradient.
+    Where gradients are made the two are joined, and nothing is written over: whoever reads a cache
+    may keep it for the way back, also where the cache itself wants no gradient.
     """
     if torch.is_grad_enabled() or kept.dtype != new.dtype:
         return torch.cat([kept, new], dim=-2), None
     longer = None if room is None else room.append(kept, new)
     if longer is None:
-        room = Room.around(kept, new.shape[-2])
-        longer = room.append(room.buffer[..., : room.used, :], new)
+        room = GrowingBuffer.with_room_for(kept, new.shape[-2])
+        longer = room.append(room.buffer[..., : room.length, :], new)
         assert longer is not None  # it was made to fit
     return longer, room
 
@@ -95,7 +99,7 @@ def grown(kept: Kept, new: New, room: Room | None) -> tuple[Longer, Room | None]
 # Two batches as one.
 
 
-def stacked(
+def pad_and_concat(
     one: Shaped[Tensor, "rows *sizes"],
     other: Shaped[Tensor, "other_rows *other_sizes"],
     fill: int = 0,
@@ -115,118 +119,137 @@ def _filled(
 
 
 @dataclass(frozen=True, slots=True)
-class Memory:
-    """Keys, values and which slots are real: a frozen value. Slots are axis −2.
+class KeyValueCache:
+    """Keys, values and which positions are token_mask: a frozen value. Positions are axis −2.
 
-    keys, values: (batch, slots, width), or (batch, key_heads, slots, width) for multi-head.
-    real: (batch, slots) bool, True = a token; None = no padding. `remember` puts zeros in place of
-    padding before anything is made of it, so that junk there (NaN, inf) can change nothing.
+    keys, values: (batch, keys, dim), or (batch, kv_heads, keys, dim) for multi-head.
+    token_mask: (batch, keys) bool, True = a token; None = no padding. `project_kv` puts zeros in
+    place of padding before anything is made of it, so that junk there (NaN, inf) can change
+    nothing.
     """
 
-    keys: Float[Tensor, "batch *key_heads slots key_width"]
-    values: Float[Tensor, "batch *key_heads slots value_width"]
-    real: Bool[Tensor, "batch slots"] | None = None
-    _rooms: tuple[Room | None, Room | None] = field(default=(None, None), repr=False, compare=False)
+    keys: Float[Tensor, "batch *kv_heads keys key_dim"]
+    values: Float[Tensor, "batch *kv_heads keys value_dim"]
+    token_mask: Bool[Tensor, "batch keys"] | None = None
+    _buffers: tuple[GrowingBuffer | None, GrowingBuffer | None] = field(
+        default=(None, None), repr=False, compare=False
+    )
 
     @property
-    def slots(self) -> int:
+    def num_keys(self) -> int:
         """How many positions can be looked at, padding included."""
         return self.keys.shape[-2]
 
-    def extend(self, new: "Memory") -> "Memory":
-        """This memory followed by newer slots: a growing key/value cache.
+    def append(self, new: "KeyValueCache") -> "KeyValueCache":
+        """This cache followed by newer positions: a growing key/value cache.
 
-        Without gradients only the new slots are copied, mostly; this memory stays what it is, see
-        `Room`. Errors: `AttlasError` where the slots are not of such a memory.
+        Without gradients only the new positions are copied, mostly; this cache stays what it is,
+        see `GrowingBuffer`. Errors: `AttlasError` where the positions are not of such a cache.
         """
-        _check_alike(self.keys, new.keys)
-        _check_alike(self.values, new.values)
-        real = None
-        if self.real is not None or new.real is not None:
-            real = torch.cat([_all_real(self), _all_real(new)], dim=1)
-        keys, of_keys = grown(self.keys, new.keys, self._rooms[0])
-        values, of_values = grown(self.values, new.values, self._rooms[1])
-        return replace(self, keys=keys, values=values, real=real, _rooms=(of_keys, of_values))
+        _check_same_rows(self.keys, new.keys)
+        _check_same_rows(self.values, new.values)
+        token_mask = None
+        if self.token_mask is not None or new.token_mask is not None:
+            token_mask = torch.cat([_full_token_mask(self), _full_token_mask(new)], dim=1)
+        keys, of_keys = append_keys(self.keys, new.keys, self._buffers[0])
+        values, of_values = append_keys(self.values, new.values, self._buffers[1])
+        return replace(
+            self, keys=keys, values=values, token_mask=token_mask, _buffers=(of_keys, of_values)
+        )
 
-    def select(self, rows: Int[Tensor, " chosen"]) -> "Memory":
+    def select(self, rows: Int[Tensor, " chosen"]) -> "KeyValueCache":
         """These batch rows, in this order, repeats allowed: what beam search does."""
-        real = None if self.real is None else self.real[rows]
-        keys, of_keys = _selected(self.keys, self._rooms[0], rows)
-        values, of_values = _selected(self.values, self._rooms[1], rows)
-        return replace(self, keys=keys, values=values, real=real, _rooms=(of_keys, of_values))
+        token_mask = None if self.token_mask is None else self.token_mask[rows]
+        keys, of_keys = _selected(self.keys, self._buffers[0], rows)
+        values, of_values = _selected(self.values, self._buffers[1], rows)
+        return replace(
+            self, keys=keys, values=values, token_mask=token_mask, _buffers=(of_keys, of_values)
+        )
 
-    def followed_by(self, other: "Memory") -> "Memory":
-        """These batch rows and then those of another memory; who has fewer slots is padded."""
-        real = None
-        if self.real is not None or other.real is not None or self.slots != other.slots:
-            real = stacked(_all_real(self), _all_real(other))
-        return Memory(stacked(self.keys, other.keys), stacked(self.values, other.values), real)
+    def concat(self, other: "KeyValueCache") -> "KeyValueCache":
+        """These batch rows and then those of another cache; who has fewer positions is padded."""
+        token_mask = None
+        if (
+            self.token_mask is not None
+            or other.token_mask is not None
+            or self.num_keys != other.num_keys
+        ):
+            token_mask = pad_and_concat(_full_token_mask(self), _full_token_mask(other))
+        return KeyValueCache(
+            pad_and_concat(self.keys, other.keys),
+            pad_and_concat(self.values, other.values),
+            token_mask,
+        )
 
-    def choose(self, slots: Int[Tensor, "batch chosen"]) -> "Memory":
-        """These slots of each batch row, in this order; of a memory with heads."""
-        real = None if self.real is None else self.real.gather(1, slots)
+    def gather_keys(self, indices: Int[Tensor, "batch chosen"]) -> "KeyValueCache":
+        """These positions of each batch row, in this order; of a cache with heads."""
+        token_mask = None if self.token_mask is None else self.token_mask.gather(1, indices)
         keys, values = (
-            part.gather(2, slots[:, None, :, None].expand(-1, part.shape[1], -1, part.shape[3]))
+            part.gather(2, indices[:, None, :, None].expand(-1, part.shape[1], -1, part.shape[3]))
             for part in (self.keys, self.values)
         )
-        return Memory(keys, values, real)
+        return KeyValueCache(keys, values, token_mask)
 
-    def apart(self, each: int) -> "Memory":
-        """Runs of equally many slots as memories of their own, so many from each; with heads."""
-        memories, heads = self.keys.shape[:2]
+    def split_rows(self, each: int) -> "KeyValueCache":
+        """Runs of equally many positions as memories of their own, so many from each; with
+        heads.
+        """
+        caches, heads = self.keys.shape[:2]
         keys, values = (
-            part.reshape(memories, heads, each, -1, part.shape[-1]).transpose(1, 2).flatten(0, 1)
+            part.reshape(caches, heads, each, -1, part.shape[-1]).transpose(1, 2).flatten(0, 1)
             for part in (self.keys, self.values)
         )
-        real = None if self.real is None else self.real.reshape(memories * each, -1)
-        return Memory(keys, values, real)
+        token_mask = None if self.token_mask is None else self.token_mask.reshape(caches * each, -1)
+        return KeyValueCache(keys, values, token_mask)
 
-    def contiguous(self) -> "Memory":
-        """The same, each head's slots side by side."""
-        return Memory(self.keys.contiguous(), self.values.contiguous(), self.real)
+    def contiguous(self) -> "KeyValueCache":
+        """The same, each head's positions side by side."""
+        return KeyValueCache(self.keys.contiguous(), self.values.contiguous(), self.token_mask)
 
-    def joined(self, memories: int) -> "Memory":
-        """One slot of each of many rows as the slots of fewer memories, that neighbours share."""
-        return Memory(beside(self.keys, memories), beside(self.values, memories))
+    def merge_rows(self, caches: int) -> "KeyValueCache":
+        """One position of each of many rows as the positions of fewer caches, that neighbours
+        share.
+        """
+        return KeyValueCache(group_rows(self.keys, caches), group_rows(self.values, caches))
 
 
-def beside(
-    vectors: Float[Tensor, "rows heads 1 width"], memories: int
-) -> Float[Tensor, "memories heads each width"]:
-    """(rows, heads, 1, width) → (memories, heads, rows / memories, width): neighbours share one."""
-    _, heads, _, width = vectors.shape
-    return vectors.reshape(memories, -1, heads, width).transpose(1, 2)
+def group_rows(
+    vectors: Float[Tensor, "rows heads 1 head_dim"], caches: int
+) -> Float[Tensor, "caches heads each head_dim"]:
+    """(rows, heads, 1, dim) → (caches, heads, rows / caches, dim): neighbours share one."""
+    _, heads, _, dim = vectors.shape
+    return vectors.reshape(caches, -1, heads, dim).transpose(1, 2)
 
 
 def _selected(
-    kept: Float[Tensor, "batch *key_heads slots width"],
-    room: Room | None,
+    kept: Float[Tensor, "batch *kv_heads keys head_dim"],
+    room: GrowingBuffer | None,
     rows: Int[Tensor, " chosen"],
-) -> tuple[Float[Tensor, "chosen *key_heads slots width"], Room | None]:
+) -> tuple[Float[Tensor, "chosen *kv_heads keys head_dim"], GrowingBuffer | None]:
     # Beam search does this at every step: index_select copies several times faster than [rows].
-    if room is None or not room.holds(kept):
+    if room is None or not room.owns(kept):
         return kept.index_select(0, rows), None
-    chosen = room.select(rows, kept.shape[-2])  # the free slots too: what comes next needs them
-    return chosen.buffer[..., : chosen.used, :], chosen
+    chosen = room.select(rows, kept.shape[-2])  # the free positions too: what comes next needs them
+    return chosen.buffer[..., : chosen.length, :], chosen
 
 
-def _check_alike(
-    kept: Float[Tensor, "batch *key_heads slots width"],
-    new: Float[Tensor, "other_batch *other_heads new_slots other_width"],
+def _check_same_rows(
+    kept: Float[Tensor, "batch *kv_heads keys head_dim"],
+    new: Float[Tensor, "other_batch *other_heads new_keys other_dim"],
 ) -> None:
     """That they may be joined: a copy into a room would spread one row, or head, over many."""
-    rows, width = kept.shape[:-2], kept.shape[-1]
-    if new.shape[:-2] != rows or new.shape[-1] != width or new.device != kept.device:
+    rows, dim = kept.shape[:-2], kept.shape[-1]
+    if new.shape[:-2] != rows or new.shape[-1] != dim or new.device != kept.device:
         raise AttlasError(
-            f"new slots of shape {(*rows, 'n', width)} on {kept.device}",
+            f"new positions of shape {(*rows, 'n', dim)} on {kept.device}",
             f"{tuple(new.shape)} on {new.device}",
             "extend a memory by what the same layer remembers of the same rows",
         )
 
 
-def _all_real(memory: Memory) -> Bool[Tensor, "batch slots"]:
-    if memory.real is not None:
-        return memory.real
+def _full_token_mask(cache: KeyValueCache) -> Bool[Tensor, "batch keys"]:
+    if cache.token_mask is not None:
+        return cache.token_mask
     return torch.ones(
-        memory.keys.shape[0], memory.slots, dtype=torch.bool, device=memory.keys.device
+        cache.keys.shape[0], cache.num_keys, dtype=torch.bool, device=cache.keys.device
     )

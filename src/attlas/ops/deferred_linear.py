@@ -6,7 +6,13 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from attlas.ops.linear import gradient_of_weight, half_products, halved, linear, overseen
+from attlas.ops.linear import (
+    bf16_matmul,
+    gradient_of_weight,
+    is_bf16_matmul,
+    is_traced_or_transformed,
+    linear,
+)
 
 _Pairs = dict[int, list[tuple[Tensor, Tensor]]]
 """(g_t, x_t) of the steps, by the backward pass that met them: one graph may be walked twice, and
@@ -36,7 +42,7 @@ class DeferredLinear:
             torch.is_grad_enabled()
             and weight.requires_grad
             and not torch.is_autocast_enabled(kind)
-            and not overseen()
+            and not is_traced_or_transformed()
             and (bias is None or bias.requires_grad)
         )
         self._weight, self._bias = weight, bias
@@ -58,7 +64,7 @@ class _Gathering(torch.autograd.Function):
     def forward(
         ctx: Any, pairs: _Pairs, weight: Tensor, bias: Tensor | None
     ) -> tuple[Tensor, Tensor | None]:
-        ctx.pairs, ctx.biased, ctx.half = pairs, bias is not None, halved()
+        ctx.pairs, ctx.biased, ctx.half = pairs, bias is not None, is_bf16_matmul()
         ctx.set_materialize_grads(False)
         return weight.view_as(weight), None if bias is None else bias.view_as(bias)
 
@@ -71,7 +77,7 @@ class _Gathering(torch.autograd.Function):
         if pairs is None:
             return None, of_weight, of_bias
         gradients, inputs = (torch.cat(part) for part in zip(*pairs, strict=True))
-        with half_products(ctx.half):
+        with bf16_matmul(ctx.half):
             of_weight = _sum(of_weight, gradient_of_weight(gradients, inputs))
         return None, of_weight, _sum(of_bias, gradients.sum(0)) if ctx.biased else None
 
@@ -83,14 +89,14 @@ class _Step(torch.autograd.Function):
     def forward(
         ctx: Any, pairs: _Pairs, inputs: Tensor, weight: Tensor, bias: Tensor | None
     ) -> Tensor:
-        ctx.pairs, ctx.half = pairs, halved()
+        ctx.pairs, ctx.half = pairs, is_bf16_matmul()
         ctx.save_for_backward(inputs, weight)
         return linear(inputs, weight, bias)
 
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
         inputs, weight = ctx.saved_tensors
-        with half_products(ctx.half):
+        with bf16_matmul(ctx.half):
             of_inputs = linear(gradient, weight.t()) if ctx.needs_input_grad[1] else None
             if torch.is_grad_enabled():  # create_graph: a gradient in a pair would be a constant
                 of_bias = gradient.sum(0) if ctx.needs_input_grad[3] else None

@@ -14,22 +14,22 @@ from attlas.errors import AttlasError
 
 _STEPS = 1 << 16  # the random numbers are whole and below this
 
-_drawn_from = threading.local()
+_thread_state = threading.local()
 
 
 @contextmanager
-def dropping_by(generator: torch.Generator) -> Iterator[None]:
+def dropout_generator(generator: torch.Generator) -> Iterator[None]:
     """Within the block, `Dropout` on a CPU draws from this generator, in this thread alone.
 
     torch's own generator is one for all threads: where several train at the same time, who draws
     what from it would be a matter of chance.
     """
-    before = getattr(_drawn_from, "generator", None)
-    _drawn_from.generator = generator
+    before = getattr(_thread_state, "generator", None)
+    _thread_state.generator = generator
     try:
         yield
     finally:
-        _drawn_from.generator = before
+        _thread_state.generator = before
 
 
 class Dropout(nn.Module):
@@ -48,13 +48,13 @@ class Dropout(nn.Module):
         self.p = p
 
     @property
-    def rate(self) -> float:
+    def active_p(self) -> float:
         """The part that is dropped now: p in training, 0 in evaluation."""
         return self.p if self.training else 0.0
 
     def forward(self, x: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
         """Some of x set to zero, the others scaled up."""
-        if not self.rate:
+        if not self.active_p:
             return x
         if x.device.type != "cpu":
             return F.dropout(x, self.p)
@@ -75,24 +75,24 @@ class WordDropout(Dropout):
     as `Dropout` does.
     """
 
-    def forward(self, x: Float[Tensor, "*positions width"]) -> Float[Tensor, "*positions width"]:
+    def forward(self, x: Float[Tensor, "*positions dim"]) -> Float[Tensor, "*positions dim"]:
         """Some vectors of x set to zero, the others scaled up."""
-        return x * super().forward(x.new_ones((*x.shape[:-1], 1))) if self.rate else x
+        return x * super().forward(x.new_ones((*x.shape[:-1], 1))) if self.active_p else x
 
 
 def dropout_mask(x: Float[Tensor, "*shape"], p: float) -> Float[Tensor, "*shape"] | None:
     """m / (1 − p) for a tensor like x, on a CPU; None where p rounds to 0.
 
-    torch's generator, or that of `dropping_by`, gives a seed, so that `torch.manual_seed` rules
-    this too; from it SFC64 (of NumPy) fills the mask with 16-bit numbers, and those below 65,536 p
-    are dropped.
+    torch's generator, or that of `dropout_generator`, gives a seed, so that `torch.manual_seed`
+    rules this too; from it SFC64 (of NumPy) fills the mask with 16-bit numbers, and those below
+    65,536 p are dropped.
     """
     dropped = dropped_steps(p)
     if not dropped:
         return None
     if dropped == _STEPS:
         return torch.zeros_like(x)
-    generator = getattr(_drawn_from, "generator", None)
+    generator = getattr(_thread_state, "generator", None)
     seed = int(torch.randint(1 << 62, (), generator=generator))
     words = np.random.SFC64(seed).random_raw(-(-x.numel() // 4))
     # NumPy makes numbers of truth values in a fifth of torch's time.

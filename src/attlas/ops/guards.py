@@ -8,7 +8,7 @@ from torch.nn.modules import module as registered
 _KINDS = ("forward", "forward_pre", "backward", "backward_pre")
 
 
-def hooked(modules: Iterable[nn.Module]) -> bool:
+def has_hooks(modules: Iterable[nn.Module]) -> bool:
     """Whether a call of one of these is more than its `forward`: hooks of its own, or of all
     modules, or what torch.compile has made of it. Then it has to be called, and no way around it.
     """

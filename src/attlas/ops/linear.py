@@ -20,7 +20,7 @@ from attlas.errors import AttlasError
 # Products of bfloat16 between numbers of float32.
 
 
-class _Asked(threading.local):
+class _ThreadState(threading.local):
     """What holds in this thread; kept: weights that are rounded already, by their ids, each with
     itself, which keeps its id, and its version."""
 
@@ -28,11 +28,11 @@ class _Asked(threading.local):
     kept: dict[int, tuple[Tensor, int, Tensor]] | None = None
 
 
-_asked = _Asked()
+_thread_state = _ThreadState()
 
 
 @contextmanager
-def half_products(wanted: bool = True) -> Iterator[None]:
+def bf16_matmul(wanted: bool = True) -> Iterator[None]:
     """Within the block, in this thread, `linear` on a CPU multiplies in bfloat16, or again does not
     where that is not wanted.
 
@@ -45,21 +45,21 @@ def half_products(wanted: bool = True) -> Iterator[None]:
     it at every step: until the block ends, that takes half of the memory of all of them, in each
     thread.
     """
-    before = _asked.half, _asked.kept
-    _asked.half, _asked.kept = wanted, {}
+    before = _thread_state.half, _thread_state.kept
+    _thread_state.half, _thread_state.kept = wanted, {}
     try:
         yield
     finally:
-        _asked.half, _asked.kept = before
+        _thread_state.half, _thread_state.kept = before
 
 
-def halved() -> bool:
-    """Whether `half_products` is under way in this thread."""
-    return _asked.half
+def is_bf16_matmul() -> bool:
+    """Whether `bf16_matmul` is under way in this thread."""
+    return _thread_state.half
 
 
 @cache
-def halves_time() -> bool | None:
+def has_bf16_instructions() -> bool | None:
     """Whether this processor has instructions for products of bfloat16; None where torch cannot
     tell, as of those that are not x86, or does not any more, as these names are its own."""
     names = ("_is_avx512_bf16_supported", "_is_amx_tile_supported")
@@ -69,7 +69,7 @@ def halves_time() -> bool | None:
     return any(one() for one in asked)
 
 
-def half_product(
+def bf16_linear(
     x: Float[Tensor, "*rows inputs"],
     weight: Float[Tensor, "outputs inputs"],
     bias: Float[Tensor, " outputs"] | None,
@@ -84,7 +84,7 @@ def half_product(
 
 def _rounded(tensor: Tensor) -> Tensor:
     """To bfloat16; a parameter that is asked for again is not rounded anew."""
-    kept = _asked.kept
+    kept = _thread_state.kept
     lasts = isinstance(tensor, nn.Parameter) and not tensor.is_inference()  # and tells of changes
     differentiated = torch.is_grad_enabled() and tensor.requires_grad
     if kept is None or not lasts or differentiated or torch.compiler.is_compiling():
@@ -107,12 +107,12 @@ NUMBERS = {"none": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
 def autocast(name: Autocast, device: torch.device) -> AbstractContextManager[object]:
     """Within the block products are of bfloat16 ("bf16") or float16 ("fp16"); "none": of float32.
 
-    The weights stay as they are. On a CPU "bf16" is `half_products`, of the linear maps alone;
+    The weights stay as they are. On a CPU "bf16" is `bf16_matmul`, of the linear maps alone;
     elsewhere it is torch's autocast, and on CUDA `without_cudnn_attention`.
     Micikevicius et al., Mixed Precision Training, 2018.
     """
     if name == "bf16" and device.type == "cpu":
-        return half_products()
+        return bf16_matmul()
     if name != "none" and device.type == "cuda":
         return _on_cuda(NUMBERS[name])
     return torch.autocast(device.type, NUMBERS[name], enabled=name != "none")
@@ -169,9 +169,9 @@ def linear(
     fast. So products of some size go to oneDNN on such a processor, forwards and backwards; all
     others, and all where `torch.backends.mkldnn.enabled` is False, are `F.linear`.
     """
-    if halved() and _halves(x, weight, bias):
-        return half_product(x, weight, bias)
-    if not _by_onednn(x, weight, bias):
+    if is_bf16_matmul() and _pays_in_bf16(x, weight, bias):
+        return bf16_linear(x, weight, bias)
+    if not _pays_by_onednn(x, weight, bias):
         return F.linear(x, weight, bias)
     # A view of some columns would be multiplied by a kernel that is a hundred times as slow.
     rows, weight = _dense(x.reshape(-1, x.shape[-1])), _dense(weight)
@@ -208,8 +208,8 @@ def gradient_of_weight(
 ) -> Float[Tensor, "outputs inputs"]:
     """dW = gᵀ x, laid out as W is: fused optimisers go over both as over so many numbers."""
     # The wider side as columns is a quarter faster by oneDNN, copy and all.
-    wider = gradient.shape[1] > x.shape[1] and not halved()
-    if wider and _by_onednn(x.t(), gradient.t(), None):
+    wider = gradient.shape[1] > x.shape[1] and not is_bf16_matmul()
+    if wider and _pays_by_onednn(x.t(), gradient.t(), None):
         return linear(x.t(), gradient.t()).t().contiguous()
     return linear(gradient.t(), x.t())
 
@@ -219,23 +219,23 @@ def _product(rows: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
     return y
 
 
-def _by_onednn(x: Tensor, weight: Tensor, bias: Tensor | None) -> bool:
+def _pays_by_onednn(x: Tensor, weight: Tensor, bias: Tensor | None) -> bool:
     return (
         not torch.compiler.is_compiling()  # first: what follows is not for those who trace
-        and all(plain(tensor) for tensor in (x, weight, bias) if tensor is not None)
+        and all(is_plain_cpu_float32(tensor) for tensor in (x, weight, bias) if tensor is not None)
         and _enough(x, weight, _LEAST)
-        and leads()
+        and onednn_is_faster()
         and _fit(x, weight, bias)
         and bool(torch.backends.mkldnn.enabled)
         and not torch.is_autocast_enabled("cpu")
-        and not overseen()
+        and not is_traced_or_transformed()
     )
 
 
-def _halves(x: Tensor, weight: Tensor, bias: Tensor | None) -> bool:
-    return all(plain(one) for one in (x, weight, bias) if one is not None) and _enough(
-        x, weight, _LEAST_HALVES
-    )
+def _pays_in_bf16(x: Tensor, weight: Tensor, bias: Tensor | None) -> bool:
+    return all(
+        is_plain_cpu_float32(one) for one in (x, weight, bias) if one is not None
+    ) and _enough(x, weight, _LEAST_HALVES)
 
 
 def _enough(x: Tensor, weight: Tensor, least: int) -> bool:
@@ -253,7 +253,7 @@ def _fit(x: Tensor, weight: Tensor, bias: Tensor | None) -> bool:
     )
 
 
-def overseen() -> bool:
+def is_traced_or_transformed() -> bool:
     """Whether something else than these numbers is wanted: a trace, a derivative forwards, many
     at a time, or what a mode makes of each operator."""
     return (
@@ -270,7 +270,7 @@ def _dense(matrix: Tensor) -> Tensor:
     return matrix if dense else matrix.contiguous()
 
 
-def plain(tensor: Tensor) -> bool:
+def is_plain_cpu_float32(tensor: Tensor) -> bool:
     """Whether these are numbers in memory, and no stand-in for them (fake, sharded, subclassed)."""
     return (
         type(tensor) in (Tensor, nn.Parameter)
@@ -282,7 +282,7 @@ def plain(tensor: Tensor) -> bool:
 
 
 @cache
-def leads() -> bool:
+def onednn_is_faster() -> bool:
     """Whether oneDNN is the faster one here: beside MKL, on a processor of AMD with AVX-512."""
     return (
         torch.backends.mkl.is_available()  # type: ignore[no-untyped-call]

@@ -8,38 +8,40 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from attlas.ops.guards import hooked
-from attlas.ops.linear import overseen, plain
+from attlas.ops.guards import has_hooks
+from attlas.ops.linear import is_plain_cpu_float32, is_traced_or_transformed
 
 _SHUT = -1e4  # σ of it is 0, and so is its slope
 
 
-def faster_padded(
-    rnn: nn.LSTM, embedded: Float[Tensor, "batch slots width"], lengths: Int[Tensor, " batch"]
+def padded_lstm_is_faster(
+    rnn: nn.LSTM, embedded: Float[Tensor, "batch length dim"], lengths: Int[Tensor, " batch"]
 ) -> bool:
     """Whether `padded_lstm` can read this, and is faster: where torch gives an LSTM to oneDNN.
 
     oneDNN takes whole batches alone; packed ones go step by step through small products, in about
-    twice the time: worth it where at most a third of the slots is padding. On a GPU packing costs
-    nothing.
+    twice the time: worth it where at most a third of the positions is padding. On a GPU packing
+    costs nothing.
     """
     return (
         not torch.compiler.is_compiling()
-        and all(plain(tensor) for tensor in (embedded, *rnn.parameters()))
+        and all(is_plain_cpu_float32(tensor) for tensor in (embedded, *rnn.parameters()))
         and torch.backends.mkldnn.is_available()  # type: ignore[no-untyped-call]
         and bool(torch.backends.mkldnn.enabled)
         and not torch.is_autocast_enabled("cpu")
-        and not overseen()
-        and not hooked([rnn])
+        and not is_traced_or_transformed()
+        and not has_hooks([rnn])
         and 3 * int(lengths.sum()) >= 2 * lengths.numel() * embedded.shape[1]
     )
 
 
 def padded_lstm(
-    rnn: nn.LSTM, embedded: Float[Tensor, "batch slots width"], lengths: Int[Tensor, " batch"]
-) -> tuple[Float[Tensor, "batch slots outputs"], tuple[Float[Tensor, "each batch hidden"], ...]]:
-    """What `rnn` makes of packed rows, each its first `lengths` slots: outputs, zero behind them,
-    and the last h and c of each direction of each layer.
+    rnn: nn.LSTM, embedded: Float[Tensor, "batch length dim"], lengths: Int[Tensor, " batch"]
+) -> tuple[
+    Float[Tensor, "batch length outputs"], tuple[Float[Tensor, "each batch hidden_dim"], ...]
+]:
+    """What `rnn` makes of packed rows, each its first `lengths` positions: outputs, zero behind
+    them, and the last h and c of each direction of each layer.
 
     Each direction reads the padding first, the forward one of rows that are rolled to the right,
     the backward one as it lies. There an input of its own shuts the gate that lets something in:
@@ -47,12 +49,12 @@ def padded_lstm(
     is behind a row, if it is finite, then never touches it, nor its gradient, which i (1 − i) = 0
     stops.
     """
-    batch, slots = embedded.shape[:2]
-    slot = torch.arange(slots, device=embedded.device)
-    rows = torch.arange(batch, device=embedded.device).unsqueeze(1) * slots
-    gap = (slots - lengths).unsqueeze(1)
-    rolled = (rows + (slot - gap) % slots).flatten()
-    unrolled = (rows + (slot + gap) % slots).flatten()
+    batch, max_length = embedded.shape[:2]
+    slot = torch.arange(max_length, device=embedded.device)
+    rows = torch.arange(batch, device=embedded.device).unsqueeze(1) * max_length
+    gap = (max_length - lengths).unsqueeze(1)
+    rolled = (rows + (slot - gap) % max_length).flatten()
+    unrolled = (rows + (slot + gap) % max_length).flatten()
     absent = (slot < gap).to(embedded.dtype).unsqueeze(-1)
     nothing = embedded.new_zeros(1, batch, rnn.hidden_size)
     shut = embedded.new_zeros(4 * rnn.hidden_size, 1)
@@ -78,8 +80,8 @@ def padded_lstm(
 
 
 def _placed(
-    x: Float[Tensor, "batch slots width"], places: Int[Tensor, " every"]
-) -> Float[Tensor, "batch slots width"]:
+    x: Float[Tensor, "batch length dim"], places: Int[Tensor, " every"]
+) -> Float[Tensor, "batch length dim"]:
     return x.flatten(0, 1).index_select(0, places).view_as(x)
 
 
@@ -87,7 +89,7 @@ def _placed(
 
 
 @contextmanager
-def computable(inputs: Tensor) -> Iterator[Callable[[Tensor], Tensor]]:
+def supported_dtype(inputs: Tensor) -> Iterator[Callable[[Tensor], Tensor]]:
     """Within, an LSTM of float32 computes in float32 where autocast would ask too much of a CPU.
 
     What is yielded makes of a tensor one that it can be given: of float32 there, else as it is.

@@ -15,7 +15,7 @@ class Bound:
     """Only pairs with i − back ≤ j ≤ i + ahead, or with i or j among the marks, can be seen.
 
     A bound, not a description: what lies outside is hidden, and the pattern itself decides inside.
-    back, ahead: in slots, None = no bound on that side; the banded kernel needs both.
+    back, ahead: in keys, None = no bound on that side; the banded kernel needs both.
     """
 
     back: int | None = None
@@ -52,7 +52,7 @@ def _looser(one: int | None, other: int | None) -> int | None:
 
 @dataclass(frozen=True, slots=True)
 class Pattern(ABC):
-    """A question about positions: may the query at position i look at the slot at position j?
+    """A question about positions: may the query at position i look at the key at position j?
 
     A pattern is a value: it compares, hashes, prints as text (`window(3)`) and is read back from
     that text by `attlas.patterns.parse`. The dense mask, the banded kernel and the drawing of a
@@ -61,9 +61,9 @@ class Pattern(ABC):
 
     @abstractmethod
     def __call__(
-        self, query: Int[Tensor, "*#queries"], slot: Int[Tensor, "*#slots"]
+        self, query: Int[Tensor, "*#queries"], slot: Int[Tensor, "*#keys"]
     ) -> Bool[Tensor, "..."]:
-        """Broadcast integer positions to a bool tensor; True = this query may see that slot."""
+        """Broadcast integer positions to a bool tensor; True = this query may see that key."""
 
     @property
     def bound(self) -> Bound:
@@ -72,21 +72,26 @@ class Pattern(ABC):
 
     @property
     def sees_itself(self) -> bool:
-        """Whether every query sees the slot at its own position; no unless a pattern knows better.
+        """Whether every query sees the key at its own position; no unless a pattern knows better.
 
-        The newest query of a growing memory then sees at least one slot.
+        The newest query of a growing memory then sees at least one key.
         """
         return False
 
     def mask(
-        self, queries: int, slots: int, first: int | None = None, device: torch.device | None = None
-    ) -> Bool[Tensor, "queries slots"]:
+        self,
+        queries: int,
+        num_keys: int,
+        query_offset: int | None = None,
+        device: torch.device | None = None,
+    ) -> Bool[Tensor, "queries keys"]:
         """The dense mask of `queries` consecutive queries.
 
-        `first` is the position of the first query; None means that the queries are the newest of
-        the slots (slots − queries), which is right for self-attention with and without a cache.
+        `query_offset` is the position of the first query; None means that the queries are the
+        newest of the keys (keys − queries), which is right for self-attention with and without a
+        cache.
         """
-        start = slots - queries if first is None else first
+        start = num_keys - queries if query_offset is None else query_offset
         query = torch.arange(start, start + queries, device=device).unsqueeze(1)
-        slot = torch.arange(slots, device=device).unsqueeze(0)
-        return self(query, slot).expand(queries, slots)
+        slot = torch.arange(num_keys, device=device).unsqueeze(0)
+        return self(query, slot).expand(queries, num_keys)

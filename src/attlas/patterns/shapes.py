@@ -70,7 +70,7 @@ def either(first: Pattern, *others: Pattern) -> Pattern:
 
 @dataclass(frozen=True, slots=True)
 class Everywhere(Pattern):
-    """Every query sees every slot."""
+    """Every query sees every key."""
 
     def __call__(self, query: Int[Tensor, "..."], slot: Int[Tensor, "..."]) -> Bool[Tensor, "..."]:
         return torch.ones_like(query + slot, dtype=torch.bool)
@@ -128,7 +128,7 @@ class Window(Pattern):
 
 @dataclass(frozen=True, slots=True)
 class Strided(Pattern):
-    """(i − j) mod stride = 0: every stride-th slot, counted from the query.
+    """(i − j) mod stride = 0: every stride-th key, counted from the query.
 
     Child et al., Generating Long Sequences with Sparse Transformers, 2019, section 4.3.
     """

@@ -1,18 +1,18 @@
 """Recording: where a model looked, kept without changing how it computes."""
 
-from attlas.recording.hooks import Tap
+from attlas.recording.hooks import AttentionHook
 from attlas.recording.intervene import intervene, permuted, uniform, without
-from attlas.recording.maps.base import Reading
-from attlas.recording.maps.dense import DenseReading
-from attlas.recording.maps.factored import FactoredReading
+from attlas.recording.maps.base import AttentionMap
+from attlas.recording.maps.dense import DenseAttentionMap
+from attlas.recording.maps.factored import FactoredAttentionMap
 from attlas.recording.observe import observe
 from attlas.recording.trace import Trace
 
 __all__ = [
-    "DenseReading",
-    "FactoredReading",
-    "Reading",
-    "Tap",
+    "AttentionHook",
+    "AttentionMap",
+    "DenseAttentionMap",
+    "FactoredAttentionMap",
     "Trace",
     "intervene",
     "observe",

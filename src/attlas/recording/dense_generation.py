@@ -7,121 +7,125 @@ import torch
 from jaxtyping import Bool, Int
 from torch import Tensor
 
-from attlas.recording.generation import Growth, Rows, newest, parents_of
-from attlas.recording.maps.base import Reading
-from attlas.recording.maps.dense import DenseReading
+from attlas.recording.generation import MapGrowth, RowParents, parents_of, with_newest_queries
+from attlas.recording.maps.base import AttentionMap
+from attlas.recording.maps.dense import DenseAttentionMap
 
 
 class _Step(NamedTuple):
     """One call, and from which row of the step before each of its rows goes on; None = itself."""
 
-    call: DenseReading
+    call: DenseAttentionMap
     parents: Int[Tensor, " batch"] | None
 
 
-class StitchedWeights:
+class GrowingDenseMap:
     """A map that grows by the weights of each step, put together when somebody asks."""
 
-    def __init__(self, reading: DenseReading, heads: int | None = None) -> None:
-        self._steps = [_Step(reading, None)]
-        self._whole: DenseReading | None = reading
-        self._heads = reading.shape[1] if heads is None else heads  # of the layer, kept or not
-        self.queries, self.slots = reading.shape[2:]
+    def __init__(self, attention_map: DenseAttentionMap, heads: int | None = None) -> None:
+        self._steps = [_Step(attention_map, None)]
+        self._whole: DenseAttentionMap | None = attention_map
+        self._heads = (
+            attention_map.shape[1] if heads is None else heads
+        )  # of the layer, kept or not
+        self.queries, self.num_keys = attention_map.shape[2:]
 
-    def reading(self) -> DenseReading:
-        """What there is now, as one reading; it stays as it is when the map grows on."""
+    def attention_map(self) -> DenseAttentionMap:
+        """What there is now, as one attention map; it stays as it is when the map grows on."""
         if self._whole is None:
-            self._whole = _put_together(self._steps, self.queries, self.slots)
+            self._whole = _put_together(self._steps, self.queries, self.num_keys)
             self._steps = [_Step(self._whole, None)]
         return self._whole
 
     def followed(
-        self, step: DenseReading, growth: Growth | None, *, across: bool | None
-    ) -> Rows | None:
+        self, step: DenseAttentionMap, growth: MapGrowth | None, *, cross_attention: bool | None
+    ) -> RowParents | None:
         """From which rows those of a further call of the same cache go on; None where it does not.
 
         It goes on where its queries are the newest of its slots, behind all earlier ones, or where
-        the slots are as many as before, of another text. across: which of the two it is, None =
-        nobody knows. growth: what the same step has made of self-attention in other layers; no keys
-        tell whether rows have changed places, or slots were cropped. Of one row the former is
-        certain without.
+        the slots are as many as before, of another text. cross_attention: which of the two it is,
+        None = nobody knows. growth: what the same step has made of self-attention in other layers;
+        no keys tell whether rows have changed places, or slots were cropped. Of one row the former
+        is certain without.
         """
-        _, heads, queries, slots = step.shape
+        _, heads, queries, num_keys = step.shape
         last = self._steps[-1].call
         if heads != self._heads or step.values.dtype != last.values.dtype:
             return None
-        had = self.slots
-        if growth is not None and growth.before == self.queries and across is not True:
+        had = self.num_keys
+        if growth is not None and growth.before == self.queries and cross_attention is not True:
             had -= growth.before - growth.kept
-        grows = slots > had
-        if grows and across is not True:
-            step = newest(step)
-        if slots - had not in (0, queries) or across is grows:
+        grows = num_keys > had
+        if grows and cross_attention is not True:
+            step = with_newest_queries(step)
+        if num_keys - had not in (0, queries) or cross_attention is grows:
             return None
-        if grows and (self._position + self.queries != self.slots or step.position != had):
+        if grows and (self._position + self.queries != self.num_keys or step.position != had):
             return None
         batch = step.shape[0]
         if growth is not None and growth.alike is None:
-            return Rows(growth.parents)
+            return RowParents(growth.parents)
         if batch != last.shape[0]:
             return None
         if batch == 1:
-            return Rows(None)
+            return RowParents(None)
         if growth is None or growth.alike is None or bool((growth.alike.sum(1) != 1).any()):
             return None
-        return Rows.of(parents_of(growth.alike))
+        return RowParents.of(parents_of(growth.alike))
 
-    def grow(self, step: DenseReading, rows: Rows, before: int) -> None:
+    def grow(self, step: DenseAttentionMap, rows: RowParents, before: int) -> None:
         """One more call, which goes on from the first `before` queries of this."""
         if before < self.queries:  # cropped
-            whole = self.reading()
-            cropped = self.slots if step.shape[3] == self.slots else step.shape[3] - step.shape[2]
+            whole = self.attention_map()
+            cropped = (
+                self.num_keys if step.shape[3] == self.num_keys else step.shape[3] - step.shape[2]
+            )
             self._steps = [_Step(_cut(whole, before, cropped), None)]
         if step.shape[3] > self._steps[0].call.shape[3] and len(self._steps) == 1:
-            self._steps = [_Step(newest(self._steps[0].call), None)]
+            self._steps = [_Step(with_newest_queries(self._steps[0].call), None)]
         self._steps.append(_Step(step, rows.parents))
-        self.queries, self.slots = before + step.shape[2], step.shape[3]
+        self.queries, self.num_keys = before + step.shape[2], step.shape[3]
         self._whole = None
 
     def filled(self) -> None:
         """Drop the room that a cache has made and not filled yet, behind the only call so far."""
         if len(self._steps) == 1:
-            self._whole = filled(self.reading())
-            self._steps, self.slots = [_Step(self._whole, None)], self._whole.shape[3]
+            self._whole = filled(self.attention_map())
+            self._steps, self.num_keys = [_Step(self._whole, None)], self._whole.shape[3]
 
     @property
     def _position(self) -> int:
-        return newest(self._steps[0].call).position or 0
+        return with_newest_queries(self._steps[0].call).position or 0
 
 
 def followed(
-    earlier: Reading,
-    step: Reading,
+    earlier: AttentionMap,
+    step: AttentionMap,
     parents: Bool[Tensor, "batch before"] | None = None,
     *,
-    across: bool | None = None,
-) -> DenseReading | None:
+    cross_attention: bool | None = None,
+) -> DenseAttentionMap | None:
     """The weights of a layer after one more step of the same cache; None where they do not go on.
 
-    parents: from which row each row may have gone on, as other layers know; see `StitchedWeights`.
+    parents: from which row each row may have gone on, as other layers know; see `GrowingDenseMap`.
     """
-    if not isinstance(earlier, DenseReading) or not isinstance(step, DenseReading):
+    if not isinstance(earlier, DenseAttentionMap) or not isinstance(step, DenseAttentionMap):
         return None
-    together = StitchedWeights(earlier)
-    if across is False:
+    together = GrowingDenseMap(earlier)
+    if cross_attention is False:
         together.filled()
         step = filled(step)
     queries = together.queries
-    growth = parents if parents is None else Growth(queries, queries, queries, None, parents)
-    rows = together.followed(step, growth, across=across)
+    growth = parents if parents is None else MapGrowth(queries, queries, queries, None, parents)
+    rows = together.followed(step, growth, cross_attention=cross_attention)
     if rows is None:
         return None
     together.grow(step, rows, queries)
-    return together.reading()
+    return together.attention_map()
 
 
-def _put_together(steps: list[_Step], queries: int, slots: int) -> DenseReading:
-    """One reading of all steps, in the order of the rows of the last of them."""
+def _put_together(steps: list[_Step], queries: int, num_keys: int) -> DenseAttentionMap:
+    """One attention map of all steps, in the order of the rows of the last of them."""
     rows: Tensor | None = None
     ordered = [steps[-1].call]
     for place in range(len(steps) - 1, 0, -1):
@@ -133,11 +137,11 @@ def _put_together(steps: list[_Step], queries: int, slots: int) -> DenseReading:
     ordered.reverse()
     first = ordered[0]
     batch, heads = ordered[-1].shape[:2]
-    values = first.values.new_zeros(batch, heads, queries, slots)
-    said = any(one.allowed is not None for one in ordered) or first.shape[3] != slots
-    shown = [one.seen(0, one.shape[2]) for one in ordered] if said else []
+    values = first.values.new_zeros(batch, heads, queries, num_keys)
+    said = any(one.allowed is not None for one in ordered) or first.shape[3] != num_keys
+    shown = [one.allowed_rows(0, one.shape[2]) for one in ordered] if said else []
     sizes = [max((one.shape[axis] for one in shown), default=1) for axis in (0, 1)]
-    allowed = torch.zeros(*sizes, queries, slots, dtype=torch.bool, device=values.device)
+    allowed = torch.zeros(*sizes, queries, num_keys, dtype=torch.bool, device=values.device)
     at = 0
     for place, one in enumerate(ordered):
         count, width = one.shape[2:]
@@ -145,26 +149,36 @@ def _put_together(steps: list[_Step], queries: int, slots: int) -> DenseReading:
         if said:
             allowed[:, :, at : at + count, :width] = shown[place]
         at += count
-    return replace(first, values=values, allowed=allowed if said else None, first=first.position)
+    return replace(
+        first, values=values, allowed=allowed if said else None, query_offset=first.position
+    )
 
 
-def _cut(reading: DenseReading, queries: int, slots: int) -> DenseReading:
-    allowed = reading.allowed
+def _cut(attention_map: DenseAttentionMap, queries: int, num_keys: int) -> DenseAttentionMap:
+    allowed = attention_map.allowed
     if allowed is not None:
-        allowed = allowed.expand(-1, -1, *reading.shape[2:])[:, :, :queries, :slots]
-    values = reading.values[:, :, :queries, :slots]
-    return replace(reading, values=values, allowed=allowed, first=reading.position)
+        allowed = allowed.expand(-1, -1, *attention_map.shape[2:])[:, :, :queries, :num_keys]
+    values = attention_map.values[:, :, :queries, :num_keys]
+    return replace(
+        attention_map, values=values, allowed=allowed, query_offset=attention_map.position
+    )
 
 
-def filled(reading: DenseReading) -> DenseReading:
-    """The reading without the room that a cache has made and not filled yet, behind its queries."""
-    first = reading.position
-    if first is None:
-        return reading
-    end = first + reading.shape[2]
-    if end >= reading.shape[3] or bool(reading.values[..., end:].any()):
-        return reading
-    allowed = reading.allowed
+def filled(attention_map: DenseAttentionMap) -> DenseAttentionMap:
+    """The attention map without the room that a cache has made and not filled yet, behind its
+    queries."""
+    query_offset = attention_map.position
+    if query_offset is None:
+        return attention_map
+    end = query_offset + attention_map.shape[2]
+    if end >= attention_map.shape[3] or bool(attention_map.values[..., end:].any()):
+        return attention_map
+    allowed = attention_map.allowed
     if allowed is not None and allowed.shape[3] > 1:
         allowed = allowed[..., :end]
-    return replace(reading, values=reading.values[..., :end], allowed=allowed, first=first)
+    return replace(
+        attention_map,
+        values=attention_map.values[..., :end],
+        allowed=allowed,
+        query_offset=query_offset,
+    )

@@ -11,73 +11,85 @@ from torch import Tensor
 
 from attlas.patterns import Both, Causal, Everywhere, Pattern, Window, both, causal, everywhere
 from attlas.patterns import window as within
-from attlas.recording.hooks import Place
-from attlas.recording.maps.base import Reading
-from attlas.recording.maps.dense import DenseReading
-from attlas.recording.maps.factored import FactoredReading
+from attlas.recording.hooks import CallSite
+from attlas.recording.maps.base import AttentionMap
+from attlas.recording.maps.dense import DenseAttentionMap
+from attlas.recording.maps.factored import FactoredAttentionMap
 from attlas.recording.torch_functions.contents import Content
 
-# Where the queries of a reading stand that does not say it itself.
+# Where the queries of an attention map stand that does not say it itself.
 
 
-AnyReading = TypeVar("AnyReading", bound=Reading)
+AnyAttentionMap = TypeVar("AnyAttentionMap", bound=AttentionMap)
 
 
-def beside(reading: Reading) -> Reading:
-    """The reading of another text than one's own: its first query stands at the first slot, unless
-    it says where it stands."""
-    return reading if reading.position is not None else _from(reading, 0)
+def with_cross_position(attention_map: AttentionMap) -> AttentionMap:
+    """The attention map of another text than one's own: its first query stands at the first slot,
+    unless it says where it stands."""
+    return attention_map if attention_map.position is not None else _from(attention_map, 0)
 
 
-def standing(reading: Reading, place: Place) -> Reading:
-    """The reading of a call at this place, with the place of its first query where that is known.
+def with_position(attention_map: AttentionMap, site: CallSite) -> AttentionMap:
+    """The attention map of a call at this place, with the place of its first query where that is
+    known.
 
     It is known where a mask spells it out; where the slots are those of a text that looks at
     itself; where a cache has put the queries behind what came before; and of what looks at another
-    text, which begins at its first slot, as `beside` counts. Nobody knows it of learned queries, of
-    a single one that looks at another text, which may be one, of a class token, of some queries of
-    many, and of keys that were gathered.
+    text, which begins at its first slot, as `with_cross_position` counts. Nobody knows it of
+    learned queries, of a single one that looks at another text, which may be one, of a class token,
+    of some queries of many, and of keys that were gathered.
     """
-    if reading.position is not None or place.unplaced:
-        return reading
-    batch, _, queries, slots = reading.shape
-    if place.across:
-        return beside(reading) if queries > 1 or place.cache is not None else reading
-    if queries == slots:
-        return _from(reading, 0) if place.may_hold(batch, slots) else reading
-    appended = place.across is False and place.cache is not None
-    return newest(reading) if appended else reading
+    if attention_map.position is not None or site.position_unknown:
+        return attention_map
+    batch, _, queries, num_keys = attention_map.shape
+    if site.cross_attention:
+        return (
+            with_cross_position(attention_map)
+            if queries > 1 or site.cache is not None
+            else attention_map
+        )
+    if queries == num_keys:
+        return _from(attention_map, 0) if site.may_hold_text(batch, num_keys) else attention_map
+    appended = site.cross_attention is False and site.cache is not None
+    return with_newest_queries(attention_map) if appended else attention_map
 
 
-def newest(reading: AnyReading) -> AnyReading:
-    """The reading with its queries at the newest of the slots, if it does not say where they stand.
+def with_newest_queries(attention_map: AnyAttentionMap) -> AnyAttentionMap:
+    """The attention map with its queries at the newest of the slots, if it does not say where they
+    stand.
 
     The newest are those that any of them sees: behind these is room that a cache has not filled
     yet.
     """
-    if reading.position is not None:
-        return reading
-    queries, slots = reading.shape[2:]
-    end = slots
-    dense = isinstance(reading, DenseReading) and reading.allowed is not None
-    if dense or (isinstance(reading, FactoredReading) and reading.bias is not None):
-        see = reading.shown if isinstance(reading, FactoredReading) else reading.seen
-        seen = see(0, queries).flatten(0, 2).any(0).nonzero()
-        end = 1 + int(seen.max()) if len(seen) else slots
-    return _from(reading, max(end - queries, 0))
+    if attention_map.position is not None:
+        return attention_map
+    queries, num_keys = attention_map.shape[2:]
+    end = num_keys
+    dense = isinstance(attention_map, DenseAttentionMap) and attention_map.allowed is not None
+    if dense or (
+        isinstance(attention_map, FactoredAttentionMap) and attention_map.bias is not None
+    ):
+        see = (
+            attention_map.shown
+            if isinstance(attention_map, FactoredAttentionMap)
+            else attention_map.allowed_rows
+        )
+        allowed = see(0, queries).flatten(0, 2).any(0).nonzero()
+        end = 1 + int(allowed.max()) if len(allowed) else num_keys
+    return _from(attention_map, max(end - queries, 0))
 
 
-def _from(reading: AnyReading, first: int) -> AnyReading:
-    if not isinstance(reading, DenseReading | FactoredReading):
-        return reading
-    return cast(AnyReading, replace(reading, first=first))
+def _from(attention_map: AnyAttentionMap, query_offset: int) -> AnyAttentionMap:
+    if not isinstance(attention_map, DenseAttentionMap | FactoredAttentionMap):
+        return attention_map
+    return cast(AnyAttentionMap, replace(attention_map, query_offset=query_offset))
 
 
-Part = Callable[[FactoredReading, Tensor | None], tuple[FactoredReading, Tensor | None]]
+Part = Callable[[FactoredAttentionMap, Tensor | None], tuple[FactoredAttentionMap, Tensor | None]]
 """Gives of queries, keys and a bias those of the heads that are kept."""
 
 
-class Link(NamedTuple):
+class MapLink(NamedTuple):
     """How a call of self-attention goes on from a map.
 
     begin: where its first slot stands among those of the map; up to its own queries the slots of
@@ -90,13 +102,13 @@ class Link(NamedTuple):
     alike: Bool[Tensor, "batch before"] | None = None
 
 
-class Rows(NamedTuple):
+class RowParents(NamedTuple):
     """From which row of before each row goes on; None = each from itself."""
 
     parents: Int[Tensor, " batch"] | None
 
     @classmethod
-    def of(cls, parents: Int[Tensor, " batch"] | None) -> "Rows | None":
+    def of(cls, parents: Int[Tensor, " batch"] | None) -> "RowParents | None":
         """The same as short as it can be said; None where nobody knows."""
         if parents is None:
             return None
@@ -104,10 +116,10 @@ class Rows(NamedTuple):
         return cls(None if torch.equal(parents, own) else parents)
 
 
-class Growth(NamedTuple):
-    """What a step has made of a map of self-attention: of `before` queries it kept `kept`, and now
-    there are `after`. parents, alike: as in `Link`. branched: whether the map of before stays as it
-    was, because a whole call was taken back."""
+class MapGrowth(NamedTuple):
+    """What a step has made of a map of self-attention: of `before` queries it kept `detached_copy`,
+    and now there are `after`. parents, alike: as in `MapLink`. branched: whether the map of before
+    stays as it was, because a whole call was taken back."""
 
     before: int
     kept: int
@@ -117,43 +129,45 @@ class Growth(NamedTuple):
     branched: bool = False
 
 
-class Longer(NamedTuple):
-    """A reading after one more step, and from which rows of before each of its rows may have gone
-    on: those whose keys are just what the step brought."""
+class ExtendedMap(NamedTuple):
+    """An attention map after one more step, and from which rows of before each of its rows may have
+    gone on: those whose keys are just what the step brought."""
 
-    reading: FactoredReading
+    attention_map: FactoredAttentionMap
     parents: Bool[Tensor, "batch before"]
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class MapPart:
     """What one call has brought: its queries, the keys that are new, and what its queries see.
 
     begin: where the call's first slot stands in the map; slots: how many the call has. parents: of
     which row of the step before each of its rows is, None = of the same.
     """
 
-    query: Float[Tensor, "batch heads queries width"]
-    keys: Float[Tensor, "batch key_heads new width"]
+    query: Float[Tensor, "batch heads queries head_dim"]
+    keys: Float[Tensor, "batch kv_heads new head_dim"]
     pattern: Pattern
-    first: int | None
-    real: Bool[Tensor, "#batch slots"] | None
-    bias: Shaped[Tensor, "#batch #heads #queries #slots"] | None
-    slots: int
+    query_offset: int | None
+    token_mask: Bool[Tensor, "#batch keys"] | None
+    bias: Shaped[Tensor, "#batch #heads #queries #keys"] | None
+    num_keys: int
     begin: int = 0
     parents: Int[Tensor, " batch"] | None = None
 
     @classmethod
-    def of(cls, call: FactoredReading, new: int, part: Part | None = None) -> "Piece":
+    def of(cls, call: FactoredAttentionMap, new: int, part: Part | None = None) -> "MapPart":
         """What is to be kept of a call whose last `new` slots are new. part: gives its heads."""
-        slots = call.shape[3]
-        keys = call.keys[:, :, slots - new :]
-        bare = FactoredReading(call.query, keys, call.scale, everywhere, 0, None, None)
+        num_keys = call.shape[3]
+        keys = call.keys[:, :, num_keys - new :]
+        bare = FactoredAttentionMap(call.query, keys, call.scale, everywhere, 0, None, None)
         bias = call.bias
         if part is not None:
             bare, bias = part(bare, bias)
-        bare = bare.kept()
-        return cls(bare.query, bare.keys, call.pattern, call.first, call.real, bias, slots)
+        bare = bare.detached_copy()
+        return cls(
+            bare.query, bare.keys, call.pattern, call.query_offset, call.token_mask, bias, num_keys
+        )
 
     @property
     def queries(self) -> int:
@@ -163,83 +177,97 @@ class Piece:
     @property
     def position(self) -> int:
         """Where its first query stands in the map."""
-        return self.begin + (0 if self.first is None else self.first)
+        return self.begin + (0 if self.query_offset is None else self.query_offset)
 
-    def of_rows(self, rows: Int[Tensor, " chosen"] | None) -> "Piece":
+    def of_rows(self, rows: Int[Tensor, " chosen"] | None) -> "MapPart":
         """The same of these rows alone."""
         if rows is None:
             return self
-        real = self.real if self.real is None or len(self.real) == 1 else self.real[rows]
+        token_mask = (
+            self.token_mask
+            if self.token_mask is None or len(self.token_mask) == 1
+            else self.token_mask[rows]
+        )
         bias = self.bias if self.bias is None or len(self.bias) == 1 else self.bias[rows]
         query, keys = self.query[rows], self.keys[rows]
-        return replace(self, query=query, keys=keys, real=real, bias=bias, parents=None)
+        return replace(self, query=query, keys=keys, token_mask=token_mask, bias=bias, parents=None)
 
-    def asking(self, queries: int) -> "Piece":
+    def first_queries(self, queries: int) -> "MapPart":
         """The same of its first queries."""
         bias = self.bias
         bias = bias[:, :, :queries] if bias is not None and bias.shape[2] > 1 else bias
         return replace(self, query=self.query[:, :, :queries], bias=bias)
 
-    def cut(self, stop: int) -> "Piece":
+    def cut(self, stop: int) -> "MapPart":
         """The same without what stands from `stop` on."""
-        slots = max(0, min(self.slots, stop - self.begin))
+        num_keys = max(0, min(self.num_keys, stop - self.begin))
         queries = max(0, min(self.queries, stop - self.position))
-        keys = self.keys[:, :, : max(0, self.keys.shape[2] - (self.slots - slots))]
+        keys = self.keys[:, :, : max(0, self.keys.shape[2] - (self.num_keys - num_keys))]
         bias = self.bias
         if bias is not None:
             bias = bias[:, :, :queries] if bias.shape[2] > 1 else bias
-            bias = bias[..., :slots] if bias.shape[3] > 1 else bias
-        real = None if self.real is None else self.real[:, :slots]
+            bias = bias[..., :num_keys] if bias.shape[3] > 1 else bias
+        token_mask = None if self.token_mask is None else self.token_mask[:, :num_keys]
         query = self.query[:, :, :queries]
-        return replace(self, query=query, keys=keys, real=real, bias=bias, slots=slots)
+        return replace(
+            self, query=query, keys=keys, token_mask=token_mask, bias=bias, num_keys=num_keys
+        )
 
-    def whole(self) -> FactoredReading:
+    def whole(self) -> FactoredAttentionMap:
         """The call, with keys of which only the number is right."""
-        batch, heads, _, width = self.keys.shape
-        keys = self.query.new_zeros(()).expand(batch, heads, self.slots, width)
-        real = None if self.real is None else self.real.expand(batch, -1)
-        return FactoredReading(self.query, keys, 1.0, self.pattern, self.first, real, self.bias)
+        batch, heads, _, head_dim = self.keys.shape
+        keys = self.query.new_zeros(()).expand(batch, heads, self.num_keys, head_dim)
+        token_mask = None if self.token_mask is None else self.token_mask.expand(batch, -1)
+        return FactoredAttentionMap(
+            self.query, keys, 1.0, self.pattern, self.query_offset, token_mask, self.bias
+        )
 
 
-class Stitched:
+class GrowingFactoredMap:
     """A map that grows by the steps of a generation, which are kept one by one and put together
     when somebody asks: what a step costs does not depend on how many there were."""
 
     def __init__(
         self,
-        reading: FactoredReading,
+        attention_map: FactoredAttentionMap,
         content: Content | None = None,
-        like: FactoredReading | None = None,
+        like: FactoredAttentionMap | None = None,
     ) -> None:
-        like = reading if like is None else like  # the call with all of its heads
+        like = attention_map if like is None else like  # the call with all of its heads
         self.content = content  # of the keys of the last call
         self._origin = 0 if content is None else content.start
-        self._scale, self._softcap = reading.scale, reading.softcap
+        self._scale, self._softcap = attention_map.scale, attention_map.softcap
         self._heads = like.query.shape[1], like.keys.shape[1]
-        self._whole: FactoredReading | None = reading
-        self._beside: tuple[Stitched, int] | None = None  # what this map of a source goes with
+        self._whole: FactoredAttentionMap | None = attention_map
+        self._beside: tuple[GrowingFactoredMap, int] | None = (
+            None  # what this map of a source goes with
+        )
         self._keys: Tensor | None = None  # of a source, in the order of the last call
-        self._hold(reading)
-        self.asked = self.queries  # after the last call, before anything was cropped since
+        self._hold(attention_map)
+        self.queries_before_crop = (
+            self.queries
+        )  # after the last call, before anything was cropped since
 
-    def _hold(self, whole: FactoredReading) -> None:
+    def _hold(self, whole: FactoredAttentionMap) -> None:
         """From now on there is this one piece."""
-        query, keys, slots = whole.query, whole.keys, whole.shape[3]
-        one = Piece(query, keys, whole.pattern, whole.first, whole.real, whole.bias, slots)
+        query, keys, num_keys = whole.query, whole.keys, whole.shape[3]
+        one = MapPart(
+            query, keys, whole.pattern, whole.query_offset, whole.token_mask, whole.bias, num_keys
+        )
         self._whole, self._steps = whole, [one]
         self._count()
 
     def _count(self) -> None:
         self.queries = sum(step.queries for step in self._steps)
-        self.slots = max(step.begin + step.slots for step in self._steps)
+        self.num_keys = max(step.begin + step.num_keys for step in self._steps)
 
     @property
-    def is_placed(self) -> bool:
+    def has_position(self) -> bool:
         """Whether it is known where its first query stands."""
-        return self._steps[0].first is not None
+        return self._steps[0].query_offset is not None
 
     @property
-    def newest(self) -> int:
+    def newest_key(self) -> int:
         """How many slots there were before the last call."""
         return self._steps[-1].position
 
@@ -247,36 +275,40 @@ class Stitched:
     def stands_at_its_end(self) -> bool:
         """Whether its last queries are the newest of its slots."""
         last = self._steps[-1]
-        return last.position + last.queries == self.slots
+        return last.position + last.queries == self.num_keys
 
-    def reading(self) -> FactoredReading:
-        """What there is now, as one reading; it stays as it is when the map grows on."""
+    def attention_map(self) -> FactoredAttentionMap:
+        """What there is now, as one attention map; it stays as it is when the map grows on."""
         self._settle()
         if self._whole is None:
             pieces = _in_order(self._steps)
             query = torch.cat([piece.query for piece in pieces], 2)
             keys = torch.cat([piece.keys for piece in pieces], 2)
-            pattern, real, bias = _sight_of_all(pieces, keys.shape[2], len(query))
-            across = len(pieces) > 1 and not pieces[-1].keys.shape[2]
-            first = 0 if across and pieces[0].first is None else pieces[0].first
+            pattern, token_mask, bias = _mask_spec_of_all(pieces, keys.shape[2], len(query))
+            cross_attention = len(pieces) > 1 and not pieces[-1].keys.shape[2]
+            query_offset = (
+                0 if cross_attention and pieces[0].query_offset is None else pieces[0].query_offset
+            )
             self._hold(
-                FactoredReading(query, keys, self._scale, pattern, first, real, bias, self._softcap)
+                FactoredAttentionMap(
+                    query, keys, self._scale, pattern, query_offset, token_mask, bias, self._softcap
+                )
             )
         assert self._whole is not None
         return self._whole
 
-    def branch(self) -> "Stitched":
+    def branch(self) -> "GrowingFactoredMap":
         """Another map that begins as this one does."""
-        other = object.__new__(Stitched)
+        other = object.__new__(GrowingFactoredMap)
         other.content, other._origin = self.content, self._origin
         other._scale, other._softcap = self._scale, self._softcap
         other._steps, other._whole = list(self._steps), self._whole
         other._heads, other._keys, other._beside = self._heads, None, None
-        other.asked = self.asked
+        other.queries_before_crop = self.queries_before_crop
         other._count()
         return other
 
-    def fits(self, step: FactoredReading, *, batch: bool) -> bool:
+    def fits(self, step: FactoredAttentionMap, *, batch: bool) -> bool:
         """Whether a call is of the same heads, widths and numbers, and of as many texts."""
         mine = self._steps[-1]
         return (
@@ -290,17 +322,17 @@ class Stitched:
         )
 
     @contextmanager
-    def trying(self) -> Iterator[list[Any]]:
+    def as_cached_step(self) -> Iterator[list[Any]]:
         """For the length of a block, the only call so far is one whose queries are the newest of
         its slots, without room behind them that a cache has made and not filled yet. It stays so
         where the list that this gives is filled."""
         before = self._whole
         found: list[Any] = []
         if len(self._steps) == 1:
-            whole = self.reading()
-            filled = _filled(newest(whole))
+            whole = self.attention_map()
+            filled = _trim_unfilled(with_newest_queries(whole))
             if self.content is not None and whole.shape[2] == 1:  # of which room it may see nothing
-                filled = filled_up_to(filled, self.content.stop - self._origin)
+                filled = trim_keys_to(filled, self.content.stop - self._origin)
             if filled is not whole:
                 before = whole
                 self._hold(filled)
@@ -308,14 +340,14 @@ class Stitched:
         if not found and before is not None and self._whole is not before:
             self._hold(before)
 
-    def linked(
+    def find_link(
         self,
-        step: FactoredReading,
+        step: FactoredAttentionMap,
         content: Content | None,
-        chosen: Callable[[FactoredReading], FactoredReading] = lambda step: step,
+        chosen: Callable[[FactoredAttentionMap], FactoredAttentionMap] = lambda step: step,
         *,
         crops: bool = True,
-    ) -> Link | None:
+    ) -> MapLink | None:
         """How a call of self-attention goes on from here, by what its keys are known to hold; or
         else by their numbers. None where it does not. chosen: gives the heads that are kept; crops:
         whether there is a cache that may have been cropped."""
@@ -328,42 +360,44 @@ class Stitched:
         return self._by_numbers(chosen(step), crops) if self.fits(step, batch=True) else None
 
     def _by_content(
-        self, step: FactoredReading, content: Content, stop: int, rows: Tensor | None
-    ) -> Link | None:
+        self, step: FactoredAttentionMap, content: Content, stop: int, rows: Tensor | None
+    ) -> MapLink | None:
         brought = step.shape[3] - step.shape[2]
         begin = content.start - self._origin
-        shared = min(stop - self._origin, self.slots)
+        shared = min(stop - self._origin, self.num_keys)
         known = step.shape[3] <= content.stop - content.start  # the rest is room that is seen
         if self.content is not None:
-            known = known and self.slots <= self.content.stop - self._origin
+            known = known and self.num_keys <= self.content.stop - self._origin
         if not known or begin < 0 or not self.fits(step, batch=rows is None):
             return None
         if rows is not None and len(rows) != step.shape[0]:
             return None
-        return Link(begin, rows) if brought > 0 and shared == begin + brought else None
+        return MapLink(begin, rows) if brought > 0 and shared == begin + brought else None
 
-    def _by_numbers(self, step: FactoredReading, crops: bool) -> Link | None:
+    def _by_numbers(self, step: FactoredAttentionMap, crops: bool) -> MapLink | None:
         brought = step.shape[3] - step.shape[2]
-        if not 0 < brought <= self.slots:
+        if not 0 < brought <= self.num_keys:
             return None
-        keys = self.reading().keys
-        found: list[Link] = []
-        for begin in dict.fromkeys((self.slots - brought, 0) if crops else (self.slots - brought,)):
+        keys = self.attention_map().keys
+        found: list[MapLink] = []
+        for begin in dict.fromkeys(
+            (self.num_keys - brought, 0) if crops else (self.num_keys - brought,)
+        ):
             held = keys[:, :, begin : begin + brought]
             alike = _alike_rows(held, step.keys[:, :, :brought])
             parents = parents_of(alike)
             if parents is not None:
-                rows = Rows.of(parents)
-                found.append(Link(begin, rows and rows.parents, alike))
+                rows = RowParents.of(parents)
+                found.append(MapLink(begin, rows and rows.parents, alike))
         return found[0] if len(found) == 1 else None  # keys that repeat do not say where they are
 
-    def same_source(
+    def find_parents(
         self,
-        step: FactoredReading,
+        step: FactoredAttentionMap,
         content: Content | None,
-        growth: Growth | None,
-        chosen: Callable[[FactoredReading], FactoredReading] = lambda step: step,
-    ) -> Rows | None:
+        growth: MapGrowth | None,
+        chosen: Callable[[FactoredAttentionMap], FactoredAttentionMap] = lambda step: step,
+    ) -> RowParents | None:
         """From which rows those of a call go on that looks at the same slots with more queries;
         None where it does not, or where nobody knows.
 
@@ -371,7 +405,7 @@ class Stitched:
         """
         mine = self._steps[-1]
         both_see_all = isinstance(step.pattern, Everywhere) and isinstance(mine.pattern, Everywhere)
-        if not both_see_all or step.shape[3] != self.slots or not self.fits(step, batch=True):
+        if not both_see_all or step.shape[3] != self.num_keys or not self.fits(step, batch=True):
             return None
         batch, exact = step.shape[0], growth is not None and growth.alike is None
         common = None
@@ -379,34 +413,34 @@ class Stitched:
             common = content.common(self.content)
         if common is not None and content is not None and self.content is not None:
             whole = content.start == self.content.start and common.stop == content.stop
-            whole = whole and content.stop - content.start == self.slots
+            whole = whole and content.stop - content.start == self.num_keys
             if whole and growth is None and batch == 1:
-                return Rows(None)
+                return RowParents(None)
             if whole and growth is not None and exact and _equal(growth.parents, common.rows):
-                return Rows(common.rows)
+                return RowParents(common.rows)
         alike = _alike_rows(self._source_keys(), chosen(step).keys)
         if growth is not None and exact:
             own = torch.arange(batch, device=alike.device)
             parents = own if growth.parents is None else growth.parents
-            return Rows(growth.parents) if bool(alike[own, parents].all()) else None
+            return RowParents(growth.parents) if bool(alike[own, parents].all()) else None
         if growth is None and bool((alike.sum(1) > 1).any()):
             return None  # hypotheses of one text, of which nobody knows which went on
         fitting = alike if growth is None or growth.alike is None else alike & growth.alike
-        return Rows.of(parents_of(fitting))
+        return RowParents.of(parents_of(fitting))
 
     def _source_keys(self) -> Tensor:
         """The keys, in the order of the rows of the last call."""
         if self._keys is None:
-            self._keys = self.reading().keys
+            self._keys = self.attention_map().keys
         return self._keys
 
-    def drops(self, step: FactoredReading, link: Link) -> int:
+    def num_cropped(self, step: FactoredAttentionMap, link: MapLink) -> int:
         """How many slots of the map a call does not go on from, because they were cropped."""
-        return self.slots - (link.begin + step.shape[3] - step.shape[2])
+        return self.num_keys - (link.begin + step.shape[3] - step.shape[2])
 
-    def grow(self, piece: Piece, link: Link, content: Content | None) -> None:
+    def grow(self, piece: MapPart, link: MapLink, content: Content | None) -> None:
         """One more call, which goes on from here."""
-        self._crop(link.begin + piece.slots - piece.queries)
+        self._crop(link.begin + piece.num_keys - piece.queries)
         self._append(replace(piece, begin=link.begin, parents=link.parents), content)
 
     def _settle(self) -> None:
@@ -415,7 +449,7 @@ class Stitched:
         text = None if self.content is None or self._beside is not None else self.content.text
         if text is not None and text.cropped is not None:
             stop = text.cropped - self._origin
-            if self.newest < stop < self.slots:
+            if self.newest_key < stop < self.num_keys:
                 self._crop(stop)
         if self._beside is not None:
             other, there = self._beside
@@ -423,110 +457,112 @@ class Stitched:
             gone = there - other.queries
             if 0 < gone < self._steps[-1].queries:
                 self._beside = other, other.queries
-                self._ask_less(self.queries - gone)
+                self._crop_queries(self.queries - gone)
 
     def _crop(self, stop: int) -> None:
         """Keep what stands before `stop`."""
-        empty: list[Piece] = []
-        if stop >= self.slots:
+        empty: list[MapPart] = []
+        if stop >= self.num_keys:
             return
-        while stop < self.slots:
+        while stop < self.num_keys:
             last = self._steps.pop()
             cut = last.cut(stop)
             if cut.keys.shape[2] or not self._steps:
                 self._steps.append(cut)
                 break
-            self.slots -= last.keys.shape[2]
+            self.num_keys -= last.keys.shape[2]
             empty += [cut] if cut.parents is not None else []
         self._steps += reversed(empty)
         self._whole = None
         self._count()
 
-    def _ask_less(self, queries: int) -> None:
+    def _crop_queries(self, queries: int) -> None:
         """Keep so many queries of a source."""
         if queries < self.queries:
             last = self._steps[-1]
             rest = last.queries - (self.queries - queries)
             if rest > 0:
-                self._steps[-1] = last.asking(rest)
+                self._steps[-1] = last.first_queries(rest)
                 self._whole = None
                 self._count()
                 return
             self._beside = None
-            whole = self.reading()
+            whole = self.attention_map()
             bias = whole.bias
             bias = bias[:, :, :queries] if bias is not None and bias.shape[2] > 1 else bias
             self._hold(replace(whole, query=whole.query[:, :, :queries], bias=bias))
 
-    def ask_again(
+    def append_cross_queries(
         self,
-        piece: Piece,
+        piece: MapPart,
         parents: Int[Tensor, " batch"] | None,
         before: int,
         content: Content | None = None,
     ) -> None:
         """More queries of the same slots, behind the first `before` of those that are there."""
-        self._ask_less(before)
+        self._crop_queries(before)
         if self._keys is not None and parents is not None:
             self._keys = self._keys[parents]
         self._append(replace(piece, parents=parents), content or self.content)
 
-    def goes_with(self, other: "Stitched | None") -> None:
+    def follow_self_attention(self, other: "GrowingFactoredMap | None") -> None:
         """This map of a source grows with one of self-attention, which has come to its step."""
         self._beside = None if other is None else (other, other.queries)
 
-    def _append(self, piece: Piece, content: Content | None) -> None:
+    def _append(self, piece: MapPart, content: Content | None) -> None:
         self._steps.append(piece)
         self.queries += piece.queries
-        self.asked = self.queries
-        self.slots = piece.begin + piece.slots
+        self.queries_before_crop = self.queries
+        self.num_keys = piece.begin + piece.num_keys
         self._whole, self.content = None, content
 
 
-def grown(earlier: Reading, step: Reading) -> Longer | None:
-    """The reading of self-attention after one more step; None where it does not go on from there.
+def append_self_attention_step(earlier: AttentionMap, step: AttentionMap) -> ExtendedMap | None:
+    """The attention map of self-attention after one more step; None where it does not go on from
+    there.
 
     It goes on where its keys are the earlier ones, number for number, and those of its own queries
     behind them. A cache of a window may have dropped the oldest; one that was cropped may have
     dropped the newest. Batch rows may have changed places, as in a beam: then the earlier queries
     go with the keys from which a row went on.
     """
-    if not isinstance(earlier, FactoredReading) or not isinstance(step, FactoredReading):
+    if not isinstance(earlier, FactoredAttentionMap) or not isinstance(step, FactoredAttentionMap):
         return None
-    map_, asked = Stitched(earlier), newest(step)
-    with map_.trying() as found:
-        step = filled_up_to(asked, map_.slots + asked.shape[2])
-        found += [one for one in [map_.linked(step, None)] if one is not None]
+    map_, asked = GrowingFactoredMap(earlier), with_newest_queries(step)
+    with map_.as_cached_step() as found:
+        step = trim_keys_to(asked, map_.num_keys + asked.shape[2])
+        found += [one for one in [map_.find_link(step, None)] if one is not None]
     link = found[0] if found else None
     if link is None or link.alike is None:
         return None
-    map_.grow(Piece.of(step, step.shape[2]), link, None)
-    return Longer(map_.reading(), link.alike)
+    map_.grow(MapPart.of(step, step.shape[2]), link, None)
+    return ExtendedMap(map_.attention_map(), link.alike)
 
 
-def asked_again(
-    earlier: Reading, step: Reading, parents: Bool[Tensor, "batch before"] | None = None
-) -> FactoredReading | None:
-    """The reading of a decoder that looks at its source, after one more step; None as in `grown`.
+def append_cross_attention_step(
+    earlier: AttentionMap, step: AttentionMap, parents: Bool[Tensor, "batch before"] | None = None
+) -> FactoredAttentionMap | None:
+    """The attention map of a decoder that looks at its source, after one more step; None as in
+    `append_self_attention_step`.
 
     It goes on where its keys are just the earlier ones. Whether that is one generation, or a model
     called twice on the same source, is for the caller to know. parents: from which rows each row
     may have gone on, as self-attention knows it; without it, rows of the same source are not told
     apart, and such a step does not go on.
     """
-    if not isinstance(earlier, FactoredReading) or not isinstance(step, FactoredReading):
+    if not isinstance(earlier, FactoredAttentionMap) or not isinstance(step, FactoredAttentionMap):
         return None
-    map_ = Stitched(earlier)
+    map_ = GrowingFactoredMap(earlier)
     queries = map_.queries
-    growth = parents if parents is None else Growth(queries, queries, queries, None, parents)
-    rows = map_.same_source(step, None, growth)
+    growth = parents if parents is None else MapGrowth(queries, queries, queries, None, parents)
+    rows = map_.find_parents(step, None, growth)
     if rows is None:
         return None
-    map_.ask_again(Piece.of(step, 0), rows.parents, queries)
-    return map_.reading()
+    map_.append_cross_queries(MapPart.of(step, 0), rows.parents, queries)
+    return map_.attention_map()
 
 
-def _in_order(steps: list[Piece]) -> list[Piece]:
+def _in_order(steps: list[MapPart]) -> list[MapPart]:
     """All steps, with their rows in the order of those of the last."""
     rows: Tensor | None = None
     ordered = [steps[-1]]
@@ -538,34 +574,38 @@ def _in_order(steps: list[Piece]) -> list[Piece]:
     return ordered[::-1]
 
 
-def _sight_of_all(
-    steps: list[Piece], slots: int, batch: int
+def _mask_spec_of_all(
+    steps: list[MapPart], num_keys: int, batch: int
 ) -> tuple[Pattern, Tensor | None, Tensor | None]:
     """What the queries of all steps see: as a pattern and padding, or else spelled out."""
-    across = len(steps) > 1 and not steps[-1].keys.shape[2]
-    found = _as_pattern(steps, slots, batch, across)
-    return (*found, None) if found is not None else (everywhere, None, _spelled_out(steps, slots))
+    cross_attention = len(steps) > 1 and not steps[-1].keys.shape[2]
+    found = _as_pattern(steps, num_keys, batch, cross_attention)
+    return (
+        (*found, None) if found is not None else (everywhere, None, _spelled_out(steps, num_keys))
+    )
 
 
 def _as_pattern(
-    steps: list[Piece], slots: int, batch: int, across: bool
+    steps: list[MapPart], num_keys: int, batch: int, cross_attention: bool
 ) -> tuple[Pattern, Tensor | None] | None:
     if any(step.bias is not None for step in steps):
         return None
-    if across:
+    if cross_attention:
         one = steps[0]
-        alike = all(step.pattern == everywhere and _equal(step.real, one.real) for step in steps)
-        return (everywhere, one.real) if alike and one.pattern == everywhere else None
+        alike = all(
+            step.pattern == everywhere and _equal(step.token_mask, one.token_mask) for step in steps
+        )
+        return (everywhere, one.token_mask) if alike and one.pattern == everywhere else None
     if all(map(_sees_all_before, steps)):
         return causal, None
     device = steps[0].keys.device
-    real = torch.zeros(batch, slots, dtype=torch.bool, device=device)
+    token_mask = torch.zeros(batch, num_keys, dtype=torch.bool, device=device)
     for step in steps:
-        real[:, step.begin : step.begin + step.slots] |= _columns(step)
-    padding = None if bool(real.all()) else real
+        token_mask[:, step.begin : step.begin + step.num_keys] |= _columns(step)
+    padding = None if bool(token_mask.all()) else token_mask
     reach = max(_reach(step) for step in steps)
     for pattern in (causal, both(causal, within(reach))):
-        if all(_fits(pattern, step, real) for step in steps):
+        if all(_fits(pattern, step, token_mask) for step in steps):
             return pattern, padding
     return None
 
@@ -576,56 +616,61 @@ def _equal(one: Tensor | None, other: Tensor | None) -> bool:
     return torch.equal(one, other)
 
 
-def _sees_all_before(step: Piece) -> bool:
+def _sees_all_before(step: MapPart) -> bool:
     """Whether its queries see all slots of the map up to their own."""
-    at_its_end = step.position + step.queries == step.slots and not step.begin
+    at_its_end = step.position + step.queries == step.num_keys and not step.begin
     looks_back = isinstance(step.pattern, Causal) or step.queries == 1
-    return at_its_end and looks_back and step.real is None and _is_simple(step.pattern)
+    return at_its_end and looks_back and step.token_mask is None and _is_simple(step.pattern)
 
 
 def _is_simple(pattern: Pattern) -> bool:
     return isinstance(pattern, Causal | Everywhere)
 
 
-def _columns(step: Piece) -> Bool[Tensor, "#batch slots"]:
+def _columns(step: MapPart) -> Bool[Tensor, "#batch keys"]:
     """Which slots of its own any of its queries sees."""
     if _is_simple(step.pattern):
-        real = step.real
-        if real is None:
-            real = torch.ones(1, step.slots, dtype=torch.bool, device=step.keys.device)
-        return real & (
-            torch.arange(step.slots, device=real.device) < step.position - step.begin + step.queries
+        token_mask = step.token_mask
+        if token_mask is None:
+            token_mask = torch.ones(1, step.num_keys, dtype=torch.bool, device=step.keys.device)
+        return token_mask & (
+            torch.arange(step.num_keys, device=token_mask.device)
+            < step.position - step.begin + step.queries
         )
-    return step.whole().seen(0, step.queries).any(1).any(1)
+    return step.whole().allowed_rows(0, step.queries).any(1).any(1)
 
 
-def _reach(step: Piece) -> int:
+def _reach(step: MapPart) -> int:
     """How far back its queries look, at most."""
     windowed = step.pattern
     if isinstance(windowed, Both) and isinstance(windowed.right, Window):
         return windowed.right.radius
     queries = step.queries
-    if step.real is None or queries > 1:
+    if step.token_mask is None or queries > 1:
         return step.position - step.begin + queries - 1
-    oldest = step.real.any(0).nonzero()
+    oldest = step.token_mask.any(0).nonzero()
     return step.position - step.begin - int(oldest.min()) if len(oldest) else 0
 
 
-def _fits(pattern: Pattern, step: Piece, real: Bool[Tensor, "batch slots"]) -> bool:
+def _fits(pattern: Pattern, step: MapPart, token_mask: Bool[Tensor, "batch keys"]) -> bool:
     """Whether a step sees just what a pattern shows of the real slots."""
-    queries, slots = step.queries, real.shape[1]
+    queries, num_keys = step.queries, token_mask.shape[1]
     if not queries:
         return True
-    expected = pattern.mask(queries, slots, step.position, real.device) & real[:, None]
-    stop = step.begin + step.slots
+    expected = (
+        pattern.mask(queries, num_keys, step.position, token_mask.device) & token_mask[:, None]
+    )
+    stop = step.begin + step.num_keys
     if bool(expected[..., : step.begin].any()) or bool(expected[..., stop:].any()):
         return False
-    seen = step.whole().seen(0, queries)[:, 0]
+    allowed = step.whole().allowed_rows(0, queries)[:, 0]
     expected = expected[..., step.begin : stop]
-    return torch.equal(seen.expand_as(expected), expected)
+    return torch.equal(allowed.expand_as(expected), expected)
 
 
-def _spelled_out(steps: list[Piece], slots: int) -> Shaped[Tensor, "#batch #heads queries slots"]:
+def _spelled_out(
+    steps: list[MapPart], num_keys: int
+) -> Shaped[Tensor, "#batch #heads queries keys"]:
     """What is added to the scores of each pair, −∞ where a query does not see a slot; or, where
     nothing is added, which it sees."""
     masks = [_mask(step) for step in steps if step.queries]
@@ -635,7 +680,9 @@ def _spelled_out(steps: list[Piece], slots: int) -> Shaped[Tensor, "#batch #head
     kind = added[0] if added else torch.bool
     hidden = -torch.inf if added else False
     queries = sum(mask.shape[2] for mask in masks)
-    whole = torch.full((batch, heads, queries, slots), hidden, dtype=kind, device=masks[0].device)
+    whole = torch.full(
+        (batch, heads, queries, num_keys), hidden, dtype=kind, device=masks[0].device
+    )
     at = 0
     for mask, begin in zip(masks, begins, strict=True):
         if added and mask.dtype == torch.bool:
@@ -645,12 +692,12 @@ def _spelled_out(steps: list[Piece], slots: int) -> Shaped[Tensor, "#batch #head
     return whole
 
 
-def _mask(step: Piece) -> Shaped[Tensor, "#batch #heads queries slots"]:
+def _mask(step: MapPart) -> Shaped[Tensor, "#batch #heads queries keys"]:
     """What is added to the scores of each pair, or which are seen where nothing is added."""
     queries = step.queries
     bias = step.bias
-    allowed = replace(step.whole(), bias=None).seen(0, queries)
-    allowed = allowed.expand(-1, -1, queries, step.slots)
+    allowed = replace(step.whole(), bias=None).allowed_rows(0, queries)
+    allowed = allowed.expand(-1, -1, queries, step.num_keys)
     if bias is None:
         return allowed
     if bias.dtype == torch.bool:
@@ -658,53 +705,58 @@ def _mask(step: Piece) -> Shaped[Tensor, "#batch #heads queries slots"]:
     return torch.where(allowed, bias, -torch.inf)
 
 
-def _filled(reading: FactoredReading) -> FactoredReading:
-    """The reading without the room that a cache has made and not filled yet, behind its queries."""
-    end = reading.counted_from + reading.shape[2]
-    if end >= reading.shape[3]:
-        return reading
-    if reading.bias is None:
-        return _cut(reading, end) if reading.pattern.bound.ahead == 0 else reading
-    behind = reading.shown(0, reading.shape[2])[..., end:]
-    return reading if bool(behind.any()) else _cut(reading, end)
+def _trim_unfilled(attention_map: FactoredAttentionMap) -> FactoredAttentionMap:
+    """The attention map without the room that a cache has made and not filled yet, behind its
+    queries."""
+    end = attention_map.pattern_offset + attention_map.shape[2]
+    if end >= attention_map.shape[3]:
+        return attention_map
+    if attention_map.bias is None:
+        return _cut(attention_map, end) if attention_map.pattern.bound.ahead == 0 else attention_map
+    behind = attention_map.shown(0, attention_map.shape[2])[..., end:]
+    return attention_map if bool(behind.any()) else _cut(attention_map, end)
 
 
-def without_room(step: Reading) -> Reading:
+def trim_single_query(step: AttentionMap) -> AttentionMap:
     """A single query of self-attention, of all there is: the newest of its slots is its own.
 
     What lies behind that is room which a cache has made and not filled yet.
     """
-    if not isinstance(step, FactoredReading) or step.shape[2] != 1 or step.real is None:
+    if not isinstance(step, FactoredAttentionMap) or step.shape[2] != 1 or step.token_mask is None:
         return step
-    if step.pattern != everywhere or not bool(step.real.any()):
+    if step.pattern != everywhere or not bool(step.token_mask.any()):
         return step
-    slots = 1 + int(step.real.any(0).nonzero().max())
-    return filled_up_to(step, slots) if slots < step.shape[3] else step
+    num_keys = 1 + int(step.token_mask.any(0).nonzero().max())
+    return trim_keys_to(step, num_keys) if num_keys < step.shape[3] else step
 
 
-def filled_up_to(step: FactoredReading, slots: int) -> FactoredReading:
+def trim_keys_to(step: FactoredAttentionMap, num_keys: int) -> FactoredAttentionMap:
     """The same of one query that sees all there is, of which there should be so many slots."""
-    slots = min(slots, step.shape[3])  # a cache of a window has dropped the oldest
-    if step.shape[2] != 1 or step.real is None or bool(step.real[:, slots:].any()):
-        return _filled(step)
-    return replace(_cut(step, slots), first=slots - 1)
+    num_keys = min(num_keys, step.shape[3])  # a cache of a window has dropped the oldest
+    if step.shape[2] != 1 or step.token_mask is None or bool(step.token_mask[:, num_keys:].any()):
+        return _trim_unfilled(step)
+    return replace(_cut(step, num_keys), query_offset=num_keys - 1)
 
 
-def _cut(reading: FactoredReading, slots: int) -> FactoredReading:
-    real = None if reading.real is None else reading.real[:, :slots]
-    bias = reading.bias
-    bias = bias[..., :slots] if bias is not None and bias.shape[-1] > 1 else bias
-    return replace(reading, keys=reading.keys[:, :, :slots], real=real, bias=bias)
+def _cut(attention_map: FactoredAttentionMap, num_keys: int) -> FactoredAttentionMap:
+    token_mask = (
+        None if attention_map.token_mask is None else attention_map.token_mask[:, :num_keys]
+    )
+    bias = attention_map.bias
+    bias = bias[..., :num_keys] if bias is not None and bias.shape[-1] > 1 else bias
+    return replace(
+        attention_map, keys=attention_map.keys[:, :, :num_keys], token_mask=token_mask, bias=bias
+    )
 
 
-def stands_at_its_end(step: FactoredReading) -> bool:
+def stands_at_its_end(step: FactoredAttentionMap) -> bool:
     """Whether its queries are the newest of its slots."""
-    return step.first is not None and step.first + step.shape[2] == step.shape[3]
+    return step.query_offset is not None and step.query_offset + step.shape[2] == step.shape[3]
 
 
 def _alike_rows(
-    held: Float[Tensor, "batch key_heads slots width"],
-    brought: Float[Tensor, "batch key_heads slots width"],
+    held: Float[Tensor, "batch kv_heads keys head_dim"],
+    brought: Float[Tensor, "batch kv_heads keys head_dim"],
 ) -> Bool[Tensor, "batch before"]:
     """[i, j]: whether row i of a step brought, number for number, the keys of row j of before."""
     # Rows that share their last key may still differ before it: a word that two sentences end with.

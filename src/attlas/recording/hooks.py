@@ -13,48 +13,49 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from attlas.errors import AttlasError
-from attlas.recording.maps.base import Reading
+from attlas.recording.maps.base import AttentionMap
 
 # A module of a model, at work.
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class CallSite:
     """Where an attention happens that does not speak for itself.
 
     path: of the module in its model. cache: the memory of earlier steps that the module was given,
-    if any; across: whether it was given something else to look at than what asks (None = nobody
-    said, or both); settled: whether that is all that can be said of it. texts: the shapes of the
-    texts that it was given, or who holds it: vectors with a batch or without one, each memory once.
-    unplaced: whether its queries stand at no known slots, by what they and the keys were made of:
-    parameters alone, or one text of which the places were moved for the ones and not the others.
-    taken: says where the first query stands among the keys, if queries are a part of their text.
+    if any; cross_attention: whether it was given something else to look at than what asks (None =
+    nobody said, or both); is_final: whether that is all that can be said of it. texts: the shapes
+    of the texts that it was given, or who holds it: vectors with a batch or without one, each
+    memory once. position_unknown: whether its queries stand at no known slots, by what they and the
+    keys were made of: parameters alone, or one text of which the places were moved for the ones and
+    not the others. first_query_position: says where the first query stands among the keys, if
+    queries are a part of their text.
     """
 
     path: str
     module: nn.Module
     cache: Any = field(default=None, compare=False)
-    across: bool | None = None
+    cross_attention: bool | None = None
     texts: tuple[tuple[int, ...], ...] = ()
-    settled: bool = False
-    unplaced: bool = False
-    taken: Callable[[], Any] | None = field(default=None, compare=False)
+    is_final: bool = False
+    position_unknown: bool = False
+    first_query_position: Callable[[], Any] | None = field(default=None, compare=False)
 
-    def looks_across(self, batch: int, queries: int, slots: int) -> bool | None:
+    def is_cross_attention(self, batch: int, queries: int, num_keys: int) -> bool | None:
         """Whether so many queries look at something else than themselves; None = nobody knows.
 
         Where nobody says it, but one text alone was given that is as long as both, it is that text
         which asks and is looked at; where they are not of one length, and one of the texts is as
         long as the queries, another as the slots, the one looks at the other.
         """
-        if self.settled or self.across is not None:
-            return self.across
-        asking, asked = self._texts_of(batch, queries), self._texts_of(batch, slots)
-        if queries == slots:
+        if self.is_final or self.cross_attention is not None:
+            return self.cross_attention
+        asking, asked = self._texts_of(batch, queries), self._texts_of(batch, num_keys)
+        if queries == num_keys:
             return False if len(asked) == 1 else None
         return True if asking and asked and not set(asking) & set(asked) else None
 
-    def may_hold(self, batch: int, places: int) -> bool:
+    def may_hold_text(self, batch: int, places: int) -> bool:
         """Whether so many places in turn may be those of a text that was given, or of all of them
         one behind the other; of no text nobody can say that they are not.
 
@@ -73,7 +74,7 @@ class Place:
     def _texts_of(self, batch: int, places: int) -> list[tuple[int, ...]]:
         return [text for text in self.texts if not Counter((batch, places)) - Counter(text)]
 
-    def folds_no_heads(self, rows: int, places: int, heads: int) -> bool:
+    def has_unfolded_heads(self, rows: int, places: int, heads: int) -> bool:
         """Whether so many rows are as many texts as were given, each for one head alone, and not
         that many times fewer, each for all heads."""
         given = [Counter(text[:2]) for text in self.texts]
@@ -98,114 +99,126 @@ def _has_more(kind: Hashable, name: str) -> bool:
     return hasattr(kind, name) or getattr(kind, "__getattr__", None) is not nn.Module.__getattr__
 
 
-Weights = Float[Tensor, "batch heads queries slots"]
-Seen = Bool[Tensor, "#batch #heads queries slots"]
-Rewrite = Callable[[Weights, Seen, str], Weights]
+Weights = Float[Tensor, "batch heads queries keys"]
+Allowed = Bool[Tensor, "#batch #heads queries keys"]
+WeightPatch = Callable[[Weights, Allowed, str], Weights]
 
 
 @runtime_checkable
-class Journal(Protocol):
-    """Where attention without a tap is written down, and whether the model ran at all."""
+class RecorderProtocol(Protocol):
+    """Where attention without a hook is written down, and whether the model ran at all."""
 
-    ran: bool
+    has_run: bool
 
-    def wants(self, path: str) -> bool:
-        """Whether it is worth making a reading of a layer that looks."""
+    def is_selected(self, path: str) -> bool:
+        """Whether it is worth making an attention map of a layer that looks."""
 
-    def hear(self, place: Place, reading: Reading, content: Any = None) -> None:
-        """The reading of one call at this place; content: what its keys hold, where known."""
+    def record_call(self, site: CallSite, attention_map: AttentionMap, content: Any = None) -> None:
+        """The attention map of one call at this place; content: what its keys hold, where known."""
 
-    def expect(self, place: Place, surely: bool) -> None:
+    def expect_attention(self, site: CallSite, surely: bool) -> None:
         """A softmax was taken at this place, which may be attention, or surely is."""
 
-    def meet(self, place: Place, surely: bool) -> None:
+    def confirm_attention(self, site: CallSite, surely: bool) -> None:
         """It was: what was expected there has come."""
 
-    def miss(self, place: Place, why: str) -> None:
-        """Attention happened at this place of which no reading can be made, and why."""
+    def record_unreadable(self, site: CallSite, why: str) -> None:
+        """Attention happened at this place of which no attention map can be made, and why."""
 
 
 @dataclass(frozen=True, slots=True)
 class Listener:
-    """Someone who listens to some taps: `names` maps each tap's identity to its layer's path.
+    """Someone who listens to some attention hooks: `names` maps each hook's identity to its layer's
+    path.
 
-    modules: the same of modules, among which attention may happen that has no tap; it is written
-    down in the journal.
+    modules: the same of modules, among which attention may happen that has no hook; it is handed
+    to the recorder.
     """
 
     names: Mapping[int, str]
-    note: Callable[[str, Reading, bool | None], None] | None = None
-    rewrite: Rewrite | None = None
+    record: Callable[[str, AttentionMap, bool | None], None] | None = None
+    patch: WeightPatch | None = None
     modules: Mapping[int, str] = field(default_factory=dict)
-    journal: Journal | None = None
+    recorder: RecorderProtocol | None = None
 
 
-class _Listening:
+class _ActiveListeners:
     """The listeners of one thread."""
 
     def __init__(self) -> None:
         self.active: tuple[Listener, ...] = ()
 
 
-class _Here(threading.local):
+class _ThreadState(threading.local):
     """Those of this thread alone, so that two requests never see each other."""
 
     def __init__(self) -> None:
-        self.listening = _Listening()
+        self.active_listeners = _ActiveListeners()
 
 
-_here = _Here()
+_thread_state = _ThreadState()
 
 
-class Tap(nn.Module):
+class AttentionHook(nn.Module):
     """Held by a layer where attention happens; without a listener it keeps and costs nothing.
 
-    A layer asks `heard` before it builds a reading and `intervened` before it leaves its fused
-    kernel, so that the listener, not the layer, decides what is kept and what is computed:
+    A layer asks `is_recording` before it builds an attention map and `is_patched` before it leaves
+    its fused kernel, so that the listener, not the layer, decides what is kept and what is
+    computed:
 
-        if self.tap.intervened:
-            weights = self.tap.rewrite(weights, seen)  # seen: bool, which slots may be looked at
-        if self.tap.heard:
-            self.tap.note(DenseReading(weights.detach()))  # (batch, heads, queries, slots)
+        if self.hook.is_patched:
+            weights = self.hook.patch(weights, seen)  # seen: bool, which slots may be looked at
+        if self.hook.is_recording:
+            self.hook.record(DenseAttentionMap(weights.detach()))  # (batch, heads, queries, keys)
 
-    across: whether it looks at something else than what asks; a model that knows says so.
+    cross_attention: whether it looks at something else than what asks; a model that knows says so.
     """
 
     def __init__(self) -> None:
         super().__init__()
-        self.across: bool | None = None
+        self.cross_attention: bool | None = None
 
     @property
-    def heard(self) -> bool:
-        """Whether somebody in this thread observes this tap."""
-        return any(id(self) in who.names for who in _here.listening.active if who.note)
+    def is_recording(self) -> bool:
+        """Whether somebody in this thread observes this hook."""
+        return any(
+            id(self) in listener.names
+            for listener in _thread_state.active_listeners.active
+            if listener.record
+        )
 
     @property
-    def intervened(self) -> bool:
-        """Whether somebody in this thread replaces this tap's weights."""
-        return any(id(self) in who.names for who in _here.listening.active if who.rewrite)
+    def is_patched(self) -> bool:
+        """Whether somebody in this thread replaces this hook's weights."""
+        return any(
+            id(self) in listener.names
+            for listener in _thread_state.active_listeners.active
+            if listener.patch
+        )
 
-    def note(self, reading: Reading) -> None:
-        """Hand a reading to everyone who observes this tap."""
-        for who in _here.listening.active:
-            if who.note and id(self) in who.names:
-                who.note(who.names[id(self)], reading, self.across)
+    def record(self, attention_map: AttentionMap) -> None:
+        """Hand an attention map to everyone who observes this hook."""
+        for listener in _thread_state.active_listeners.active:
+            if listener.record and id(self) in listener.names:
+                listener.record(listener.names[id(self)], attention_map, self.cross_attention)
 
-    def rewrite(self, weights: Weights, seen: Seen) -> Weights:
+    def patch(self, weights: Weights, allowed: Allowed) -> Weights:
         """The weights after every intervention, in the order in which they were entered."""
-        for who in _here.listening.active:
-            if who.rewrite and id(self) in who.names:
-                weights = who.rewrite(weights, seen, who.names[id(self)])
+        for listener in _thread_state.active_listeners.active:
+            if listener.patch and id(self) in listener.names:
+                weights = listener.patch(weights, allowed, listener.names[id(self)])
         return weights
 
 
-def listened_to(model: nn.Module) -> bool:
+def is_observed(model: nn.Module) -> bool:
     """Whether somebody hears or changes where a layer of attlas in it looks, in this thread."""
-    return any(m.heard or m.intervened for m in model.modules() if isinstance(m, Tap))
+    return any(
+        m.is_recording or m.is_patched for m in model.modules() if isinstance(m, AttentionHook)
+    )
 
 
-def taps(model: nn.Module) -> dict[int, str]:
-    """Every tap inside `model`, with the path of its layer ("" = the model itself).
+def attention_hooks(model: nn.Module) -> dict[int, str]:
+    """Every attention hook inside `model`, with the path of its layer ("" = the model itself).
 
     Errors: `AttlasError` for what is no module.
     """
@@ -216,7 +229,7 @@ def taps(model: nn.Module) -> dict[int, str]:
     return {
         id(module): path.rpartition(".")[0]
         for path, module in model.named_modules()
-        if isinstance(module, Tap)
+        if isinstance(module, AttentionHook)
     }
 
 
@@ -227,20 +240,20 @@ def modules_of(model: nn.Module) -> dict[int, str]:
 
 def listeners() -> tuple[Listener, ...]:
     """Everyone who listens in this thread, in the order in which they began."""
-    return _here.listening.active
+    return _thread_state.active_listeners.active
 
 
 @contextmanager
-def unheard() -> Iterator[None]:
+def without_recording() -> Iterator[None]:
     """Calls of the block are noted by nobody who listens now, in this thread; who changes weights
     still does: what a program reads again for itself is no call of whoever observes it.
     """
-    here = _here.listening
+    here = _thread_state.active_listeners
     before = here.active
     here.active = tuple(
-        Listener(who.names, rewrite=who.rewrite, modules=who.modules)
-        for who in before
-        if who.rewrite
+        Listener(listener.names, patch=listener.patch, modules=listener.modules)
+        for listener in before
+        if listener.patch
     )
     try:
         yield
@@ -251,9 +264,9 @@ def unheard() -> Iterator[None]:
 @contextmanager
 def listening(listener: Listener) -> Iterator[None]:
     """Enter a listener for the length of a block, in this thread."""
-    here = _here.listening
+    here = _thread_state.active_listeners
     here.active = (*here.active, listener)
     try:
         yield
     finally:  # blocks of generators need not end in the order in which they began, nor where
-        here.active = tuple(who for who in here.active if who is not listener)
+        here.active = tuple(active for active in here.active if active is not listener)

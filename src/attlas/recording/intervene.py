@@ -7,19 +7,27 @@ import torch
 from torch import Tensor, nn
 
 from attlas.errors import AttlasError
-from attlas.recording.hooks import Listener, Rewrite, Seen, Weights, listening, modules_of, taps
+from attlas.recording.hooks import (
+    Allowed,
+    Listener,
+    WeightPatch,
+    Weights,
+    attention_hooks,
+    listening,
+    modules_of,
+)
 from attlas.recording.observe import check_not_compiled
-from attlas.recording.torch_functions.mode import watching
+from attlas.recording.torch_functions.mode import tracking_attention
 from attlas.recording.torch_functions.tensors import unreadable
-from attlas.recording.trace import is_whole
+from attlas.recording.trace import is_integer
 
 
 @contextmanager
-def intervene(model: nn.Module, change: Rewrite) -> Iterator[None]:
+def intervene(model: nn.Module, change: WeightPatch) -> Iterator[None]:
     """Replace attention weights for the length of the block, in this thread.
 
     `change(weights, seen, layer) → weights` gets the weights before dropout, shaped (batch, heads,
-    queries, slots), which slots each query may see, and the layer's path; what it returns is used
+    queries, keys), which slots each query may see, and the layer's path; what it returns is used
     as it is, negative weights too. The explicit form of each mechanism runs instead of its fused
     kernel. Layers are those that `observe` hears, with the same paths: of attlas, of PyTorch, of
     Hugging Face, one's own.
@@ -28,7 +36,7 @@ def intervene(model: nn.Module, change: Rewrite) -> Iterator[None]:
     with NaN or infinity, for a compiled model, and where nothing was replaced, unless the block
     itself raised first.
     """
-    names, modules = taps(model), modules_of(model)
+    names, modules = attention_hooks(model), modules_of(model)
     check_not_compiled(model)
     if not callable(change):
         raise AttlasError(
@@ -38,11 +46,11 @@ def intervene(model: nn.Module, change: Rewrite) -> Iterator[None]:
         )
     changed = False
 
-    def checked(weights: Weights, seen: Seen, layer: str) -> Weights:
+    def checked(weights: Weights, allowed: Allowed, layer: str) -> Weights:
         nonlocal changed
         changed = True
         were = weights.isfinite()  # before they are changed in their place, perhaps
-        new = change(weights, seen, layer)
+        new = change(weights, allowed, layer)
         if not isinstance(new, Tensor):
             raise AttlasError(
                 f"new weights for layer {layer!r}, a tensor",
@@ -74,7 +82,7 @@ def intervene(model: nn.Module, change: Rewrite) -> Iterator[None]:
             )
         return new
 
-    with listening(Listener(names, rewrite=checked, modules=modules)), watching(model):
+    with listening(Listener(names, patch=checked, modules=modules)), tracking_attention(model):
         yield
     if not changed:
         raise AttlasError(
@@ -85,45 +93,45 @@ def intervene(model: nn.Module, change: Rewrite) -> Iterator[None]:
         )
 
 
-def uniform(weights: Weights, seen: Seen, layer: str) -> Weights:
+def uniform(weights: Weights, allowed: Allowed, layer: str) -> Weights:
     """1 / n on each of the n slots that the query may see."""
-    allowed = seen.expand_as(weights).to(weights.dtype)
+    allowed = allowed.expand_as(weights).to(weights.dtype)
     return allowed / allowed.sum(-1, keepdim=True).clamp(min=1.0)
 
 
-def permuted(seed: int) -> Rewrite:
+def permuted(seed: int) -> WeightPatch:
     """Each query's weights shuffled among the slots it may see.
 
     Jain & Wallace, Attention is not Explanation, 2019, section 4.2.1.
     """
 
-    def change(weights: Weights, seen: Seen, layer: str) -> Weights:
+    def change(weights: Weights, allowed: Allowed, layer: str) -> Weights:
         generator = torch.Generator("cpu").manual_seed(seed)
         draw = torch.rand(weights.shape, generator=generator, device="cpu").to(weights.device)
         # Two orders of the seen slots, one by position and one by chance; hidden slots come last
         # in both and keep their zeros.
-        hidden = ~seen.expand_as(weights)
+        hidden = ~allowed.expand_as(weights)
         position = torch.arange(weights.shape[-1], device=weights.device).expand_as(weights)
-        slots = position.masked_fill(hidden, weights.shape[-1]).argsort(dim=-1, stable=True)
+        num_keys = position.masked_fill(hidden, weights.shape[-1]).argsort(dim=-1, stable=True)
         others = draw.masked_fill(hidden, 2.0).argsort(dim=-1, stable=True)
-        return torch.empty_like(weights).scatter(-1, slots, weights.gather(-1, others))
+        return torch.empty_like(weights).scatter(-1, num_keys, weights.gather(-1, others))
 
     return change
 
 
-def without(*heads: int) -> Rewrite:
+def without(*heads: int) -> WeightPatch:
     """These heads read nothing: their weights are zero.
 
     Errors: `AttlasError` for what is no whole number, here; for a head that a layer has not, there.
     """
-    if not all(map(is_whole, heads)):
+    if not all(map(is_integer, heads)):
         raise AttlasError(
             "heads by number, as whole numbers",
             f"without({', '.join(map(repr, heads)):.80})",
             "count them from 0, such as without(0, 3)",
         )
 
-    def change(weights: Weights, seen: Seen, layer: str) -> Weights:
+    def change(weights: Weights, allowed: Allowed, layer: str) -> Weights:
         wrong = [head for head in heads if not 0 <= head < weights.shape[1]]
         if wrong:
             raise AttlasError(

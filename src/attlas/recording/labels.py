@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from attlas.errors import AttlasError, quoted
-from attlas.recording.maps.base import Reading
+from attlas.recording.maps.base import AttentionMap
 
 Tokens = tuple[tuple[str, ...], ...]
 """One list of tokens per batch row; () where nobody named them."""
@@ -26,18 +26,21 @@ def rows_of(tokens: Any) -> Tokens:
     return rows
 
 
-def check_slots(what: str, rows: Tokens, readings: Sequence[Reading]) -> None:
-    """That these tokens name the slots of one of the readings; see `check_either`."""
-    _check(what, rows, readings, {reading.shape[3] for reading in readings})
+def check_slots(what: str, rows: Tokens, attention_maps: Sequence[AttentionMap]) -> None:
+    """That these tokens name the slots of one of the attention maps; see `check_either`."""
+    _check(what, rows, attention_maps, {attention_map.shape[3] for attention_map in attention_maps})
 
 
-def check_queries(what: str, rows: Tokens, readings: Sequence[Reading]) -> None:
-    """That these tokens name the queries of a layer with these readings; see `check_either`."""
-    lengths = {reading.shape[2] for reading in readings} | {_together(readings)}
-    _check(what, rows, readings, lengths, _steps(readings))
+def check_queries(what: str, rows: Tokens, attention_maps: Sequence[AttentionMap]) -> None:
+    """That these tokens name the queries of a layer with these attention maps; see
+    `check_either`."""
+    lengths = {attention_map.shape[2] for attention_map in attention_maps} | {
+        _together(attention_maps)
+    }
+    _check(what, rows, attention_maps, lengths, _steps(attention_maps))
 
 
-def check_either(what: str, rows: Tokens, layers: Sequence[Sequence[Reading]]) -> None:
+def check_either(what: str, rows: Tokens, layers: Sequence[Sequence[AttentionMap]]) -> None:
     """That these tokens name the slots or the queries of one of the layers.
 
     The longest row is as long as that axis, since shorter ones were padded to it, or as all calls
@@ -45,27 +48,35 @@ def check_either(what: str, rows: Tokens, layers: Sequence[Sequence[Reading]]) -
     token: the calls of its layer have at least so many queries together.
     Errors: `AttlasError` for tokens of another length, and for another number of rows.
     """
-    readings = [reading for calls in layers for reading in calls]
-    lengths = {length for reading in readings for length in reading.shape[2:]}
+    attention_maps = [attention_map for calls in layers for attention_map in calls]
+    lengths = {length for attention_map in attention_maps for length in attention_map.shape[2:]}
     lengths |= set(map(_together, layers))
-    _check(what, rows, readings, lengths, max(map(_steps, layers), default=0))
+    _check(what, rows, attention_maps, lengths, max(map(_steps, layers), default=0))
 
 
-def _steps(readings: Sequence[Reading]) -> int:
+def _steps(attention_maps: Sequence[AttentionMap]) -> int:
     """How many calls of one query each there are, where there are no others."""
-    return len(readings) if all(reading.shape[2] == 1 for reading in readings) else 0
+    return (
+        len(attention_maps)
+        if all(attention_map.shape[2] == 1 for attention_map in attention_maps)
+        else 0
+    )
 
 
-def _together(readings: Sequence[Reading]) -> int:
+def _together(attention_maps: Sequence[AttentionMap]) -> int:
     """The queries of all calls."""
-    return sum(reading.shape[2] for reading in readings)
+    return sum(attention_map.shape[2] for attention_map in attention_maps)
 
 
 def _check(
-    what: str, rows: Tokens, readings: Sequence[Reading], lengths: set[int], most: int = 0
+    what: str,
+    rows: Tokens,
+    attention_maps: Sequence[AttentionMap],
+    lengths: set[int],
+    most: int = 0,
 ) -> None:
     longest = max(map(len, rows), default=0)
-    batches = {reading.shape[0] for reading in readings}
+    batches = {attention_map.shape[0] for attention_map in attention_maps}
     advice = "label with the tokens of this very trace, special ones included"
     if longest and longest not in lengths and longest > most:
         axes = [f"{length:,}" for length in sorted(lengths)]

@@ -7,11 +7,11 @@ from contextlib import contextmanager
 import torch
 from torch import nn
 
-from attlas.errors import AttlasError, listed_paths
-from attlas.recording.hooks import Listener, listening, modules_of, taps
-from attlas.recording.recorder import Journal
-from attlas.recording.torch_functions.mode import watching
-from attlas.recording.trace import Selection, Trace, is_whole
+from attlas.errors import AttlasError, join_paths
+from attlas.recording.hooks import Listener, attention_hooks, listening, modules_of
+from attlas.recording.recorder import Recorder
+from attlas.recording.torch_functions.mode import tracking_attention
+from attlas.recording.trace import Selection, Trace, is_integer
 
 # Models that were compiled, in which nobody can listen.
 
@@ -48,17 +48,17 @@ def observe(
     *,
     layers: str | Sequence[str] | None = None,
     heads: int | Sequence[int] | None = None,
-    keep: int | None = None,
+    last_calls: int | None = None,
 ) -> Iterator[Trace]:
-    """Record a reading per attention call of `model` in this thread.
+    """Record an attention map per attention call of `model` in this thread.
 
     Heard are layers of attlas, and whatever calls `F.scaled_dot_product_attention`, is or holds an
     `nn.MultiheadAttention`, or multiplies a softmax with values: PyTorch's Transformers, those of
     Hugging Face with any kernel that runs in PyTorch, one's own. Layers go by the path of the
     module that computes them. The steps of a generation with a cache become one map.
 
-    The outputs, kernels and gradients of the model are the same with and without it; readings are
-    detached from the graph. Two ways are shorter while nobody looks: PyTorch's own Transformers
+    The outputs, kernels and gradients of the model are the same with and without it; attention maps
+    are detached from the graph. Two ways are shorter while nobody looks: PyTorch's own Transformers
     leave their inference fast path (outputs agree to 1e-6, but for padding, which that sets to 0),
     and a search of attlas's own models its short ways through steps and padding (log-probabilities
     differ by the rounding of float32, which may decide between equals). A trace that stayed empty
@@ -66,44 +66,48 @@ def observe(
     not be read is told in a warning: where, how often and why.
 
     layers: paths of the layers to keep, or patterns such as "encoder.*"; heads: of each of them, by
-    number; keep: so many calls of each layer, the newest. None = all. What is not kept costs no
-    memory.
+    number; last_calls: so many calls of each layer, the newest. None = all. What is not kept costs
+    no memory.
 
     Errors: `AttlasError` where nothing was heard or kept, for what is no path, number of a head or
     number of calls, and for a compiled model. A compiled function within one runs as it is written.
     """
-    names, modules = taps(model), modules_of(model)
+    names, modules = attention_hooks(model), modules_of(model)
     check_not_compiled(model)
-    if keep is not None and not (is_whole(keep) and keep > 0):
+    if last_calls is not None and not (is_integer(last_calls) and last_calls > 0):
         raise AttlasError(
             "a whole number of calls of each layer to keep, at least one",
-            f"keep={keep!r:.80}",
+            f"last_calls={last_calls!r:.80}",
             "leave it out for all",
         )
     trace = Trace()
     selection = Selection.of(layers, heads)
-    journal = Journal(trace, selection, keep)
-    with listening(Listener(names, journal.note, None, modules, journal)), watching(model):
+    recorder = Recorder(trace, selection, last_calls)
+    with (
+        listening(Listener(names, recorder.record, None, modules, recorder)),
+        tracking_attention(model),
+    ):
         yield trace
-    unmatched = selection.unmatched(journal.heard)
-    if journal.heard and not trace.layers:
+    unmatched = selection.unmatched(recorder.called_layers)
+    if recorder.called_layers and not trace.layers:
         raise AttlasError(
-            f"layers among those that were heard, {listed_paths(sorted(journal.heard))}",
+            f"layers among those that were heard, {join_paths(sorted(recorder.called_layers))}",
             f"layers={layers!r}, which none of them matches",
             "name them by their paths, or by a pattern with *",
         )
     if trace.layers and unmatched:
         warnings.warn(
             f"layers={unmatched} match none of those that were heard, "
-            f"{listed_paths(sorted(journal.heard))}",
+            f"{join_paths(sorted(recorder.called_layers))}",
             stacklevel=3,
         )
     if not trace.layers:
-        raise AttlasError("at least one attention call inside the block", *_why(model, journal))
-    missed = journal.missed()
-    if missed:
+        raise AttlasError("at least one attention call inside the block", *_why(model, recorder))
+    unreadable_calls = recorder.unreadable_calls()
+    if unreadable_calls:
         warnings.warn(
-            "attention that attlas cannot read, and that is not in the trace: " + "; ".join(missed),
+            "attention that attlas cannot read, and that is not in the trace: "
+            + "; ".join(unreadable_calls),
             stacklevel=3,
         )
 
@@ -116,21 +120,26 @@ _NO_SOFTMAX = (
 )
 
 
-def _why(model: nn.Module, journal: Journal) -> tuple[str, str]:
+def _why(model: nn.Module, recorder: Recorder) -> tuple[str, str]:
     """Why nothing was heard, and what to do."""
     name = type(model).__name__
-    if not journal.ran:
+    if not recorder.has_run:
         return f"none: {name} did not run", "call this very model inside the block, in this thread"
-    missed = journal.missed()
-    if missed:
-        told = "what attlas cannot read: " + "; ".join(missed)
-        return told, "record such a layer by a Tap of its own, see attlas.recording.Tap"
-    if journal.softmaxed:
+    unreadable_calls = recorder.unreadable_calls()
+    if unreadable_calls:
+        told = "what attlas cannot read: " + "; ".join(unreadable_calls)
         return (
-            f"a softmax in {listed_paths(sorted(journal.softmaxed))}, which no product with values "
+            told,
+            "record such a layer by an AttentionHook of its own, see "
+            "attlas.recording.AttentionHook",
+        )
+    if recorder.softmaxed:
+        return (
+            f"a softmax in {join_paths(sorted(recorder.softmaxed))}, which no product with "
+            "values "
             "followed",
             "heard is softmax(…) @ values, by matmul, bmm or einsum, with an axis of queries; for "
-            "what is written otherwise hold a Tap, see attlas.recording.Tap",
+            "what is written otherwise hold an AttentionHook, see attlas.recording.AttentionHook",
         )
     return (
         f"no attention by softmax in PyTorch's functions, although {name} ran",

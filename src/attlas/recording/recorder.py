@@ -1,4 +1,4 @@
-"""What is heard of attention without a tap, and what was to be heard and was not."""
+"""What is heard of attention without a hook, and what was to be heard and was not."""
 
 from collections import Counter
 from collections.abc import Callable
@@ -8,24 +8,24 @@ from weakref import ref
 
 from torch import Tensor
 
-from attlas.recording.dense_generation import StitchedWeights, filled
+from attlas.recording.dense_generation import GrowingDenseMap, filled
 from attlas.recording.generation import (
-    Growth,
-    Link,
-    Piece,
-    Stitched,
-    beside,
-    filled_up_to,
-    newest,
-    standing,
-    without_room,
+    GrowingFactoredMap,
+    MapGrowth,
+    MapLink,
+    MapPart,
+    trim_keys_to,
+    trim_single_query,
+    with_cross_position,
+    with_newest_queries,
+    with_position,
 )
-from attlas.recording.hooks import Place
-from attlas.recording.maps.base import Reading
-from attlas.recording.maps.dense import DenseReading
-from attlas.recording.maps.factored import FactoredReading
+from attlas.recording.hooks import CallSite
+from attlas.recording.maps.base import AttentionMap
+from attlas.recording.maps.dense import DenseAttentionMap
+from attlas.recording.maps.factored import FactoredAttentionMap
 from attlas.recording.torch_functions.contents import Content
-from attlas.recording.trace import Growing, Selection, Trace
+from attlas.recording.trace import GrowingMap, Selection, Trace
 
 _NOT_MULTIPLIED = (
     "a softmax that is not multiplied with values by a product over its slots; weights of sampled "
@@ -35,55 +35,63 @@ _NOT_FOLLOWED = "a softmax of the product of two tensors, which no product with 
 
 
 @dataclass(eq=False, slots=True)
-class Journal:
+class Recorder:
     """Fills a trace; a step that goes on from an earlier call joins it.
 
-    keep: so many calls of each layer, the newest; None = all. ran: whether a module of the model
-    was at work at all. heard: the paths of all layers that looked, wanted or not; softmaxed:
-    those of all modules that took a softmax.
+    last_calls: so many calls of each layer, the newest; None = all. has_run: whether a module of
+    the model was at work at all. called_layers: the paths of all layers that looked, wanted or not;
+    softmaxed: those of all modules that took a softmax.
     """
 
     trace: Trace
     selection: Selection = field(default_factory=Selection)
-    keep: int | None = None
-    ran: bool = False
-    heard: set[str] = field(default_factory=set)
+    last_calls: int | None = None
+    has_run: bool = False
+    called_layers: set[str] = field(default_factory=set)
     softmaxed: set[str] = field(default_factory=set)
     _calls: "dict[str, list[_Call]]" = field(default_factory=dict)
     _growth: "_Step | None" = None
-    _heard: int = 0
-    _missed: Counter[tuple[str, str]] = field(default_factory=Counter)  # by path and reason
+    _num_heard: int = 0
+    _unreadable: Counter[tuple[str, str]] = field(default_factory=Counter)  # by path and reason
 
-    def wants(self, path: str) -> bool:
-        """Whether the reading of a layer that looks is to be kept."""
-        self.heard.add(path)
-        return self.selection.wants(path)
+    def is_selected(self, path: str) -> bool:
+        """Whether the attention map of a layer that looks is to be kept."""
+        self.called_layers.add(path)
+        return self.selection.is_selected(path)
 
-    def hear(self, place: Place, reading: Reading, content: Content | None = None) -> None:
+    def record_call(
+        self, site: CallSite, attention_map: AttentionMap, content: Content | None = None
+    ) -> None:
         """One more call at this place; content: what its keys hold, where that is known."""
-        batch, _, queries, slots = reading.shape
-        place = replace(place, across=place.looks_across(batch, queries, slots))
-        path, cache = place.path, place.cache
-        if place.across is not None:
-            self.trace.relate(path, across=place.across)
-        reading = standing(reading, place)
-        if place.across is False and cache is not None:
-            reading = without_room(reading)
-        self._heard += 1
+        batch, _, queries, num_keys = attention_map.shape
+        site = replace(site, cross_attention=site.is_cross_attention(batch, queries, num_keys))
+        path, cache = site.path, site.cache
+        if site.cross_attention is not None:
+            self.trace.set_kind(path, cross_attention=site.cross_attention)
+        attention_map = with_position(attention_map, site)
+        if site.cross_attention is False and cache is not None:
+            attention_map = trim_single_query(attention_map)
+        self._num_heard += 1
         calls = self._calls.setdefault(path, [])
-        goes_on = reading.shape[2] < reading.shape[3] or cache is not None or self._is_growing()
-        if goes_on and calls and self._joins(place, reading, content):
+        goes_on = (
+            attention_map.shape[2] < attention_map.shape[3]
+            or cache is not None
+            or self._is_growing()
+        )
+        if goes_on and calls and self._extends_earlier_call(site, attention_map, content):
             return
-        whole = self.selection.part(reading, path).kept()
-        kept: Stitched | StitchedWeights | None = None
-        if isinstance(reading, FactoredReading) and isinstance(whole, FactoredReading):
-            kept = Stitched(whole, content, reading)
-        elif isinstance(whole, DenseReading):
-            kept = StitchedWeights(whole, reading.shape[1])
-        aside = _stands_aside(place, reading)
-        self._begin(path, cache, whole if kept is None else kept, aside=aside)
+        whole = self.selection.select_heads(attention_map, path).detached_copy()
+        kept: GrowingFactoredMap | GrowingDenseMap | None = None
+        if isinstance(attention_map, FactoredAttentionMap) and isinstance(
+            whole, FactoredAttentionMap
+        ):
+            kept = GrowingFactoredMap(whole, content, attention_map)
+        elif isinstance(whole, DenseAttentionMap):
+            kept = GrowingDenseMap(whole, attention_map.shape[1])
+        inner_part = _is_inner_part(site, attention_map)
+        self._begin(path, cache, whole if kept is None else kept, inner_part=inner_part)
         if len(calls) > 1:
-            self.trace.say_apart(path, _why_apart(place, reading))
+            self.trace.add_split_reason(path, _split_reason(site, attention_map))
 
     def _is_growing(self) -> bool:
         """Whether self-attention of another layer has just gone on, in the same step."""
@@ -93,92 +101,100 @@ class Journal:
         self,
         path: str,
         cache: Any,
-        kept: Stitched | StitchedWeights | Reading,
+        kept: GrowingFactoredMap | GrowingDenseMap | AttentionMap,
         *,
-        aside: bool = False,
+        inner_part: bool = False,
     ) -> None:
         calls = self._calls[path]
-        calls.append(_Call(_weakly(cache), kept, self._heard, aside))
+        calls.append(_Call(_weak_getter(cache), kept, self._num_heard, inner_part))
         self._keep(path, kept)
-        del calls[: len(calls) - len(self.trace.calls_so_far(path))]
+        del calls[: len(calls) - len(self.trace.growing_calls(path))]
 
-    def _joins(self, place: Place, reading: Reading, content: Content | None) -> bool:
+    def _extends_earlier_call(
+        self, site: CallSite, attention_map: AttentionMap, content: Content | None
+    ) -> bool:
         """Whether a call goes on from an earlier one, to which it is added then."""
-        cropped: list[tuple[_Call, FactoredReading, Link]] = []
-        for call in reversed(self._calls[place.path]):
-            same = place.cache is not None and call.cache() is place.cache
-            if isinstance(reading, FactoredReading) and isinstance(call.kept, Stitched):
-                if place.across is not True and not call.aside:
-                    step, link = self._linked(place, call.kept, reading, content)
-                    if link is not None and not call.kept.drops(step, link):
-                        self._grow(place, call, step, link, content)
+        cropped: list[tuple[_Call, FactoredAttentionMap, MapLink]] = []
+        for call in reversed(self._calls[site.path]):
+            same = site.cache is not None and call.cache() is site.cache
+            if isinstance(attention_map, FactoredAttentionMap) and isinstance(
+                call.kept, GrowingFactoredMap
+            ):
+                if site.cross_attention is not True and not call.inner_part:
+                    step, link = self._find_link(site, call.kept, attention_map, content)
+                    if link is not None and not call.kept.num_cropped(step, link):
+                        self._grow(site, call, step, link, content)
                         return True
                     if link is not None:
                         cropped.append((call, step, link))
-                asks = place.across is not False
-                if asks and self._asks_again(place, call, reading, content, same=same):
+                asks = site.cross_attention is not False
+                if asks and self._extends_cross_attention(
+                    site, call, attention_map, content, same=same
+                ):
                     return True
-            elif isinstance(reading, DenseReading) and self._follows(
-                place, call, reading, same=same
+            elif isinstance(attention_map, DenseAttentionMap) and self._extends_weights(
+                site, call, attention_map, same=same
             ):
                 return True
-        return bool(cropped) and self._goes_back(place, cropped, content)
+        return bool(cropped) and self._extends_cropped_call(site, cropped, content)
 
-    def _linked(
+    def _find_link(
         self,
-        place: Place,
-        kept: Stitched,
-        reading: FactoredReading,
+        site: CallSite,
+        kept: GrowingFactoredMap,
+        attention_map: FactoredAttentionMap,
         content: Content | None,
-    ) -> tuple[FactoredReading, Link | None]:
-        path, cache = place.path, place.cache
+    ) -> tuple[FactoredAttentionMap, MapLink | None]:
+        path, cache = site.path, site.cache
         # Where nobody knows where the queries of the first call stand, all may look ahead.
-        aside = not kept.is_placed and _stands_aside(place, reading)
-        reading = newest(reading)
-        with kept.trying() as found:
-            slots = kept.slots + reading.shape[2]
+        inner_part = not kept.has_position and _is_inner_part(site, attention_map)
+        attention_map = with_newest_queries(attention_map)
+        with kept.as_cached_step() as found:
+            num_keys = kept.num_keys + attention_map.shape[2]
             if content is not None:
-                slots = content.stop - content.start
-            step = filled_up_to(reading, slots)
+                num_keys = content.stop - content.start
+            step = trim_keys_to(attention_map, num_keys)
             crops = cache is not None
-            link = kept.linked(step, content, lambda one: self._part(one, path), crops=crops)
-            link = None if aside else link
+            link = kept.find_link(step, content, lambda one: self._part(one, path), crops=crops)
+            link = None if inner_part else link
             found += [] if link is None else [link]
         return step, link
 
-    def _part(self, reading: FactoredReading, path: str) -> FactoredReading:
-        chosen = self.selection.part(reading, path)
-        assert isinstance(chosen, FactoredReading)
+    def _part(self, attention_map: FactoredAttentionMap, path: str) -> FactoredAttentionMap:
+        chosen = self.selection.select_heads(attention_map, path)
+        assert isinstance(chosen, FactoredAttentionMap)
         return chosen
 
-    def _piece(self, path: str, call: FactoredReading, new: int) -> Piece:
+    def _piece(self, path: str, call: FactoredAttentionMap, new: int) -> MapPart:
         """What is kept of a call whose last `new` slots are new."""
 
-        def part(bare: FactoredReading, bias: Tensor | None) -> tuple[FactoredReading, Any]:
-            return self._part(bare, path), self.selection.part_of_bias(bias)
+        def part(
+            bare: FactoredAttentionMap, bias: Tensor | None
+        ) -> tuple[FactoredAttentionMap, Any]:
+            return self._part(bare, path), self.selection.select_bias_heads(bias)
 
-        return Piece.of(call, new, None if self.selection.heads is None else part)
+        return MapPart.of(call, new, None if self.selection.heads is None else part)
 
     def _grow(
         self,
-        place: Place,
+        site: CallSite,
         call: "_Call",
-        step: FactoredReading,
-        link: Link,
+        step: FactoredAttentionMap,
+        link: MapLink,
         content: Content | None,
     ) -> None:
         kept = call.kept
-        assert isinstance(kept, Stitched)
-        before, queries = kept.asked, step.shape[2]
-        kept.grow(self._piece(place.path, step, queries), link, content)
-        growth = Growth(before, kept.queries - queries, kept.queries, link.parents, link.alike)
-        call.heard = self._heard
-        self._growth = _Step(_weakly(place.cache), growth, self._heard, kept)
+        assert isinstance(kept, GrowingFactoredMap)
+        before, queries = kept.queries_before_crop, step.shape[2]
+        kept.grow(self._piece(site.path, step, queries), link, content)
+        growth = MapGrowth(before, kept.queries - queries, kept.queries, link.parents, link.alike)
+        call.last_heard = self._num_heard
+        self._growth = _Step(_weak_getter(site.cache), growth, self._num_heard, kept)
 
-    def _goes_back(
+    def _extends_cropped_call(
         self,
-        place: Place,
-        cropped: list[tuple["_Call", FactoredReading, Link]],
+        site: CallSite,
+        cropped: list[tuple["_Call", FactoredAttentionMap, MapLink]],
         content: Content | None,
     ) -> bool:
         """A call that goes on from a part of an earlier one, whose cache was cropped or copied.
@@ -189,129 +205,145 @@ class Journal:
         """
         for call, step, link in cropped:
             kept, cache = call.kept, call.cache()
-            assert isinstance(kept, Stitched)
-            newest = kept.slots - kept.drops(step, link) > kept.newest
-            if newest and (cache is place.cache or cache is None):
-                self._grow(place, call, step, link, content)
+            assert isinstance(kept, GrowingFactoredMap)
+            newest_key = kept.num_keys - kept.num_cropped(step, link) > kept.newest_key
+            if newest_key and (cache is site.cache or cache is None):
+                self._grow(site, call, step, link, content)
                 return True
         call, step, link = cropped[0]
         kept = call.kept
-        assert isinstance(kept, Stitched)
-        before, branch = kept.asked, _Call(_weakly(place.cache), kept.branch(), self._heard)
-        self._grow(place, branch, step, link, content)
+        assert isinstance(kept, GrowingFactoredMap)
+        before, branch = (
+            kept.queries_before_crop,
+            _Call(_weak_getter(site.cache), kept.branch(), self._num_heard),
+        )
+        self._grow(site, branch, step, link, content)
         assert self._growth is not None
         growth = self._growth.growth._replace(before=before, branched=True)
         self._growth = self._growth._replace(growth=growth)
-        self._begin(place.path, place.cache, branch.kept)
-        self.trace.say_apart(place.path, _BRANCHED)
+        self._begin(site.path, site.cache, branch.kept)
+        self.trace.add_split_reason(site.path, _BRANCHED)
         return True
 
-    def _asks_again(
+    def _extends_cross_attention(
         self,
-        place: Place,
+        site: CallSite,
         call: "_Call",
-        reading: FactoredReading,
+        attention_map: FactoredAttentionMap,
         content: Content | None,
         *,
         same: bool,
     ) -> bool:
         """Whether a call asks the source of an earlier one again, in the same generation."""
-        growth = self._growth_of(place, call, reading.shape[2])
+        growth = self._growth_of(site, call, attention_map.shape[2])
         kept = call.kept
-        if not isinstance(kept, Stitched) or not (same or growth is not None):
+        if not isinstance(kept, GrowingFactoredMap) or not (same or growth is not None):
             return False
-        path = place.path
-        rows = kept.same_source(reading, content, growth, lambda one: self._part(one, path))
+        path = site.path
+        rows = kept.find_parents(attention_map, content, growth, lambda one: self._part(one, path))
         if rows is None:
             return False
-        piece = self._piece(path, reading, 0)
+        piece = self._piece(path, attention_map, 0)
         before = kept.queries if growth is None else min(growth.kept, kept.queries)
         if growth is not None and growth.branched:
             kept = kept.branch()
-            self._begin(path, place.cache, kept)
-            self.trace.say_apart(path, _BRANCHED)
-        kept.ask_again(piece, rows.parents, before, content)
-        kept.goes_with(None if self._growth is None or growth is None else self._growth.kept)
-        call.heard = self._heard
+            self._begin(path, site.cache, kept)
+            self.trace.add_split_reason(path, _BRANCHED)
+        kept.append_cross_queries(piece, rows.parents, before, content)
+        kept.follow_self_attention(
+            None if self._growth is None or growth is None else self._growth.kept
+        )
+        call.last_heard = self._num_heard
         return True
 
-    def _follows(self, place: Place, call: "_Call", reading: DenseReading, *, same: bool) -> bool:
+    def _extends_weights(
+        self, site: CallSite, call: "_Call", attention_map: DenseAttentionMap, *, same: bool
+    ) -> bool:
         """Whether weights go on from those of an earlier call, in the same generation."""
-        growth = self._growth_of(place, call, reading.shape[2])
+        growth = self._growth_of(site, call, attention_map.shape[2])
         kept = call.kept
-        if not isinstance(kept, StitchedWeights) or not (same or growth is not None):
+        if not isinstance(kept, GrowingDenseMap) or not (same or growth is not None):
             return False
         if growth is not None and growth.branched:
             return False
-        if place.across is False:
+        if site.cross_attention is False:
             kept.filled()
-            reading = filled(reading)
-        rows = kept.followed(reading, growth, across=place.across)
+            attention_map = filled(attention_map)
+        rows = kept.followed(attention_map, growth, cross_attention=site.cross_attention)
         if rows is None:
             return False
         before = kept.queries if growth is None else min(growth.kept, kept.queries)
-        piece = self.selection.part(reading, place.path).kept()
-        assert isinstance(piece, DenseReading)
+        piece = self.selection.select_heads(attention_map, site.path).detached_copy()
+        assert isinstance(piece, DenseAttentionMap)
         kept.grow(piece, rows, before)
-        call.heard = self._heard
+        call.last_heard = self._num_heard
         return True
 
-    def _growth_of(self, place: Place, call: "_Call", queries: int) -> Growth | None:
+    def _growth_of(self, site: CallSite, call: "_Call", queries: int) -> MapGrowth | None:
         """What the step at hand has made of self-attention, where an earlier call has as many
         queries as that had; None = not known."""
         known = self._growth
-        if known is None or call.kept is None or isinstance(call.kept, Reading):
+        if known is None or call.kept is None or isinstance(call.kept, AttentionMap):
             return None
         cache = known.cache()
-        if place.cache is not None or cache is not None:
-            if cache is not place.cache:
+        if site.cache is not None or cache is not None:
+            if cache is not site.cache:
                 return None
-        elif known.heard < call.heard:
+        elif known.last_heard < call.last_heard:
             return None  # of a step before
         growth = known.growth
         fits = growth.after - growth.kept == queries
-        asked = call.kept.asked if isinstance(call.kept, Stitched) else call.kept.queries
+        asked = (
+            call.kept.queries_before_crop
+            if isinstance(call.kept, GrowingFactoredMap)
+            else call.kept.queries
+        )
         return growth if fits and asked in (growth.before, growth.kept) else None
 
-    def note(self, path: str, reading: Reading, across: bool | None) -> None:
+    def record(self, path: str, attention_map: AttentionMap, cross_attention: bool | None) -> None:
         """One more call of a layer that spoke for itself."""
-        if self.wants(path):
-            if across is not None:
-                self.trace.relate(path, across=across)
-            reading = self.selection.part(reading, path)
+        if self.is_selected(path):
+            if cross_attention is not None:
+                self.trace.set_kind(path, cross_attention=cross_attention)
+            attention_map = self.selection.select_heads(attention_map, path)
             # A single query may be a step of many, or a learned one, if it does not say its place.
-            self._keep(path, beside(reading) if across and reading.shape[2] > 1 else reading)
+            self._keep(
+                path,
+                with_cross_position(attention_map)
+                if cross_attention and attention_map.shape[2] > 1
+                else attention_map,
+            )
 
-    def _keep(self, path: str, reading: Reading | Growing) -> None:
-        self.trace.note(path, reading)
-        if self.keep is not None:
-            self.trace.forget(path, self.keep)
+    def _keep(self, path: str, attention_map: AttentionMap | GrowingMap) -> None:
+        self.trace.record(path, attention_map)
+        if self.last_calls is not None:
+            self.trace.keep_last(path, self.last_calls)
 
-    def expect(self, place: Place, surely: bool) -> None:
+    def expect_attention(self, site: CallSite, surely: bool) -> None:
         """A softmax was taken here: of queries and keys, or of a module whose name may say that it
         is about attention."""
-        self.softmaxed.add(place.path)
-        self._await(place, surely, 1)
+        self.softmaxed.add(site.path)
+        self._count_expected(site, surely, 1)
 
-    def meet(self, place: Place, surely: bool) -> None:
+    def confirm_attention(self, site: CallSite, surely: bool) -> None:
         """What was expected here has come."""
-        self._await(place, surely, -1)
+        self._count_expected(site, surely, -1)
 
-    def _await(self, place: Place, surely: bool, count: int) -> None:
-        if _by_name(place):
-            self._missed[place.path, _NOT_MULTIPLIED] += count
+    def _count_expected(self, site: CallSite, surely: bool, count: int) -> None:
+        if _by_name(site):
+            self._unreadable[site.path, _NOT_MULTIPLIED] += count
         elif surely:
-            self._missed[place.path, _NOT_FOLLOWED] += count
+            self._unreadable[site.path, _NOT_FOLLOWED] += count
 
-    def miss(self, place: Place, why: str) -> None:
-        """One more call of which no reading can be made."""
-        self._missed[place.path, why] += 1
+    def record_unreadable(self, site: CallSite, why: str) -> None:
+        """One more call of which no attention map can be made."""
+        self._unreadable[site.path, why] += 1
 
-    def missed(self) -> list[str]:
+    def unreadable_calls(self) -> list[str]:
         """What seems to have looked and is not in the trace: where, how often and why."""
         alike: dict[tuple[str, int], list[str]] = {}
-        for (path, why), count in sorted(self._missed.items()):
-            if count and self.selection.wants(path):
+        for (path, why), count in sorted(self._unreadable.items()):
+            if count and self.selection.is_selected(path):
                 alike.setdefault((why, count), []).append(path)
         return [f"{paths} ({count} × each): {why}" for (why, count), paths in alike.items()]
 
@@ -320,22 +352,22 @@ class Journal:
 class _Call:
     """One map of a layer: of which cache, what is kept of it, and when it was heard last.
 
-    aside: whether its queries are known not to be the newest of its slots.
+    inner_part: whether its queries are known not to be the newest of its slots.
     """
 
     cache: Callable[[], Any]
-    kept: Stitched | StitchedWeights | Reading
-    heard: int
-    aside: bool = False
+    kept: GrowingFactoredMap | GrowingDenseMap | AttentionMap
+    last_heard: int
+    inner_part: bool = False
 
 
 class _Step(NamedTuple):
     """What the newest step has made of self-attention: of which cache, and when."""
 
     cache: Callable[[], Any]
-    growth: Growth
-    heard: int
-    kept: Stitched
+    growth: MapGrowth
+    last_heard: int
+    kept: GrowingFactoredMap
 
 
 _BRANCHED = (
@@ -344,24 +376,28 @@ _BRANCHED = (
 )
 
 
-def _stands_aside(place: Place, reading: Reading) -> bool:
+def _is_inner_part(site: CallSite, attention_map: AttentionMap) -> bool:
     """Whether the queries are a part of the text of the keys, and not its end."""
-    if place.taken is None or place.cache is not None or reading.position is not None:
+    if (
+        site.first_query_position is None
+        or site.cache is not None
+        or attention_map.position is not None
+    ):
         return False
-    return place.taken() not in (None, newest(reading).position)
+    return site.first_query_position() not in (None, with_newest_queries(attention_map).position)
 
 
-def _why_apart(place: Place, reading: Reading) -> str:
+def _split_reason(site: CallSite, attention_map: AttentionMap) -> str:
     """Why a call does not go on from an earlier one."""
-    queries, slots = reading.shape[2:]
-    if place.across:
+    queries, num_keys = attention_map.shape[2:]
+    if site.cross_attention:
         return (
             "another source, or one that was asked again without a sign that it was in the same "
             "generation"
         )
-    if queries >= slots:
+    if queries >= num_keys:
         return "a call that brought a text of its own, without slots of before"
-    if isinstance(reading, DenseReading):
+    if isinstance(attention_map, DenseAttentionMap):
         return (
             "a step of which the weights alone are known, which do not say from which slots and "
             "rows of before it goes on"
@@ -372,7 +408,7 @@ def _why_apart(place: Place, reading: Reading) -> str:
     )
 
 
-def _weakly(cache: Any) -> Callable[[], Any]:
+def _weak_getter(cache: Any) -> Callable[[], Any]:
     """What gives it back while it lives: a trace does not keep the memory of a generation.
 
     Tuples, which cannot be referred to so, are others with each step.
@@ -383,6 +419,6 @@ def _weakly(cache: Any) -> Callable[[], Any]:
         return lambda: None
 
 
-def _by_name(place: Place) -> bool:
-    name = type(place.module).__name__.lower()
+def _by_name(site: CallSite) -> bool:
+    name = type(site.module).__name__.lower()
     return "attention" in name or "attn" in name

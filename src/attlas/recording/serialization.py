@@ -1,4 +1,5 @@
-"""A reading taken apart, into tensors and the facts that JSON can hold, and put together again."""
+"""An attention map taken apart, into tensors and the facts that JSON can hold, and put together
+again."""
 
 import hashlib
 import math
@@ -11,9 +12,9 @@ from torch import Tensor
 
 from attlas.errors import AttlasError, quoted
 from attlas.patterns import Pattern, everywhere, parse
-from attlas.recording.maps.base import Reading
-from attlas.recording.maps.dense import DenseReading
-from attlas.recording.maps.factored import FactoredReading
+from attlas.recording.maps.base import AttentionMap
+from attlas.recording.maps.dense import DenseAttentionMap
+from attlas.recording.maps.factored import FactoredAttentionMap
 
 _INTEGERS = {torch.bool, torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64}
 _NUMBERS = _INTEGERS | {torch.float16, torch.bfloat16, torch.float32, torch.float64}
@@ -22,39 +23,41 @@ _FAR = 2**31  # patterns reckon with positions of so many bits
 _AGAIN = "save the trace again"
 
 
-def taken_apart(reading: Reading) -> tuple[dict[str, Tensor], dict[str, Any]]:
+def to_tensors(attention_map: AttentionMap) -> tuple[dict[str, Tensor], dict[str, Any]]:
     """Its tensors and its facts.
 
-    Errors: `AttlasError` for a pattern of one's own, for a reading of another form, and for tensors
-    that do not fit each other, as in `put_together`.
+    Errors: `AttlasError` for a pattern of one's own, for an attention map of another form, and for
+    tensors that do not fit each other, as in `from_tensors`.
     """
-    if isinstance(reading, DenseReading):
-        fields = {"weights": reading.values}
-        if reading.allowed is not None:
-            fields["allowed"] = reading.allowed
+    if isinstance(attention_map, DenseAttentionMap):
+        fields = {"weights": attention_map.values}
+        if attention_map.allowed is not None:
+            fields["allowed"] = attention_map.allowed
         _check_weights(fields)
-        return fields, {"form": "dense", "first": reading.position}
-    if isinstance(reading, FactoredReading):
-        fields = {"query": reading.query, "keys": reading.keys}
-        if reading.real is not None:
-            fields["real"] = reading.real
-        if reading.bias is not None:
-            fields["bias"] = reading.bias
+        return fields, {"form": "dense", "query_offset": attention_map.position}
+    if isinstance(attention_map, FactoredAttentionMap):
+        fields = {"query": attention_map.query, "keys": attention_map.keys}
+        if attention_map.token_mask is not None:
+            fields["token_mask"] = attention_map.token_mask
+        if attention_map.bias is not None:
+            fields["bias"] = attention_map.bias
         facts = {
             "form": "factored",
-            "scale": reading.scale,
-            "pattern": _as_text(reading.pattern),
-            "first": reading.first,
+            "scale": attention_map.scale,
+            "pattern": _as_text(attention_map.pattern),
+            "query_offset": attention_map.query_offset,
         }
-        if reading.softcap is not None:
-            facts["softcap"] = reading.softcap
+        if attention_map.softcap is not None:
+            facts["softcap"] = attention_map.softcap
         _check_fit(fields, facts)
         return fields, facts
-    raise AttlasError("a dense or factored reading", type(reading).__name__, "convert it to one")
+    raise AttlasError(
+        "a dense or factored attention map", type(attention_map).__name__, "convert it to one"
+    )
 
 
-def put_together(fields: Mapping[str, Tensor], facts: Mapping[str, Any]) -> Reading:
-    """The reading again.
+def from_tensors(fields: Mapping[str, Tensor], facts: Mapping[str, Any]) -> AttentionMap:
+    """The attention map again.
 
     Errors: `AttlasError` for axes, widths, batches and heads that do not fit each other, and for
     facts of another kind; `KeyError` where something is missing.
@@ -63,28 +66,28 @@ def put_together(fields: Mapping[str, Tensor], facts: Mapping[str, Any]) -> Read
     if form == "dense":
         _check_weights(fields)
         # Older files leave out the place of queries that are the newest of the slots.
-        queries, slots = fields["weights"].shape[2:]
-        first = _first(facts) if "first" in facts else slots - queries
-        return DenseReading(fields["weights"], fields.get("allowed"), first)
+        queries, num_keys = fields["weights"].shape[2:]
+        query_offset = _first(facts) if "query_offset" in facts else num_keys - queries
+        return DenseAttentionMap(fields["weights"], fields.get("allowed"), query_offset)
     if form != "factored":
-        raise AttlasError("a reading of form 'dense' or 'factored'", quoted(form), _AGAIN)
-    scale, first = float(fact(facts, "scale", int, float)), _first(facts)
+        raise AttlasError("an attention map of form 'dense' or 'factored'", quoted(form), _AGAIN)
+    scale, query_offset = float(fact(facts, "scale", int, float)), _first(facts)
     pattern = parse(fact(facts, "pattern", str))
     softcap = float(fact(facts, "softcap", int, float)) if "softcap" in facts else None
     _check_fit(fields, {**facts, "scale": scale})
-    return FactoredReading(
+    return FactoredAttentionMap(
         query=fields["query"],
         keys=fields["keys"],
         scale=scale,
         pattern=pattern,
-        first=first,
-        real=fields.get("real"),
+        query_offset=query_offset,
+        token_mask=fields.get("token_mask"),
         bias=fields.get("bias"),
         softcap=softcap,
     )
 
 
-def checksum(tensors: Mapping[str, Tensor], text: str) -> str:
+def trace_checksum(tensors: Mapping[str, Tensor], text: str) -> str:
     """The SHA-256 of a text and of tensors on the CPU: their names, dtypes, shapes and bytes."""
     digest = hashlib.sha256(text.encode(errors="surrogatepass"))
     for name in sorted(tensors):
@@ -95,17 +98,17 @@ def checksum(tensors: Mapping[str, Tensor], text: str) -> str:
 
 
 def fact(facts: Mapping[str, Any], name: str, *kinds: type) -> Any:
-    """One fact of a reading. Errors: `AttlasError` where it is of none of these kinds."""
+    """One fact of an attention map. Errors: `AttlasError` where it is of none of these kinds."""
     value = facts[name]
     if not isinstance(value, kinds) or isinstance(value, bool):
         wanted = " or ".join(kind.__name__ for kind in kinds)
-        raise AttlasError(f"{name!r} of a reading as {wanted}", quoted(value), _AGAIN)
+        raise AttlasError(f"{name!r} of an attention map as {wanted}", quoted(value), _AGAIN)
     return value
 
 
 def _first(facts: Mapping[str, Any]) -> int | None:
     """Where the first query stands; None = nobody knows."""
-    return None if facts["first"] is None else int(fact(facts, "first", int))
+    return None if facts["query_offset"] is None else int(fact(facts, "query_offset", int))
 
 
 def _check_axes(what: str, axes: str, values: Tensor) -> None:
@@ -119,9 +122,9 @@ def _check_axes(what: str, axes: str, values: Tensor) -> None:
 
 def _check_weights(fields: Mapping[str, Tensor]) -> None:
     weights, allowed = fields["weights"], fields.get("allowed")
-    _check_axes("weights", "(batch, heads, queries, slots)", weights)
+    _check_axes("weights", "(batch, heads, queries, keys)", weights)
     if allowed is not None:
-        _check_axes("what is allowed", "(batch, heads, queries, slots), or 1 for each", allowed)
+        _check_axes("what is allowed", "(batch, heads, queries, keys), or 1 for each", allowed)
         _check_broadcast("allowed", allowed, tuple(weights.shape), torch.bool)
 
 
@@ -139,46 +142,52 @@ def _check_broadcast(
 
 
 def _check_fit(fields: Mapping[str, Tensor], facts: Mapping[str, Any]) -> None:
-    query, keys, real, bias = (
+    query, keys, token_mask, bias = (
         fields["query"],
         fields["keys"],
-        fields.get("real"),
+        fields.get("token_mask"),
         fields.get("bias"),
     )
-    scale, first, softcap = facts["scale"], facts["first"], facts.get("softcap")
-    _check_axes("queries", "(batch, heads, queries, width)", query)
-    _check_axes("keys", "(batch, key_heads, slots, width)", keys)
-    (batch, heads, _, width), (rows, key_heads, slots, key_width) = query.shape, keys.shape
-    if (rows, key_width) != (batch, width) or not key_heads or heads % key_heads:
+    scale, query_offset, softcap = facts["scale"], facts["query_offset"], facts.get("softcap")
+    _check_axes("queries", "(batch, heads, queries, dim)", query)
+    _check_axes("keys", "(batch, kv_heads, keys, dim)", keys)
+    (batch, heads, _, head_dim), (rows, num_kv_heads, num_keys, key_head_dim) = (
+        query.shape,
+        keys.shape,
+    )
+    if (rows, key_head_dim) != (batch, head_dim) or not num_kv_heads or heads % num_kv_heads:
         raise AttlasError(
             "queries and keys of one batch and one width, and a whole number of heads to a key "
             "head",
             f"queries of shape {tuple(query.shape)} and keys of shape {tuple(keys.shape)}",
             "note those of one call of one layer",
         )
-    if real is not None and (tuple(real.shape), real.dtype) != ((batch, slots), torch.bool):
+    if token_mask is not None and (tuple(token_mask.shape), token_mask.dtype) != (
+        (batch, num_keys),
+        torch.bool,
+    ):
         raise AttlasError(
-            f"`real` of shape {(batch, slots)} and torch.bool, one to each slot",
-            f"shape {tuple(real.shape)} of {real.dtype}",
+            f"`token_mask` of shape {(batch, num_keys)} and torch.bool, one to each slot",
+            f"shape {tuple(token_mask.shape)} of {token_mask.dtype}",
             "note True for a token and False for padding, or None",
         )
     if bias is not None:
-        _check_axes("a bias", "(batch, heads, queries, slots), or 1 for each", bias)
-        _check_broadcast("bias", bias, (batch, heads, query.shape[2], slots))
+        _check_axes("a bias", "(batch, heads, queries, keys), or 1 for each", bias)
+        _check_broadcast("bias", bias, (batch, heads, query.shape[2], num_keys))
     if softcap is not None and not (math.isfinite(softcap) and softcap > 0):
         raise AttlasError("a softcap above 0", str(softcap), "leave it out where there is none")
     if not math.isfinite(scale):
         raise AttlasError("a finite scale", str(scale), "note e.g. width ** -0.5")
-    if first is None and parse(facts["pattern"]) != everywhere:
+    if query_offset is None and parse(facts["pattern"]) != everywhere:
         raise AttlasError(
-            "`first`, the position of the first query, from which its pattern counts",
+            "`query_offset`, the position of the first query, from which its pattern counts",
             f"none beside the pattern {facts['pattern']}",
             "note where the first query stands",
         )
-    if first is not None and not -_FAR <= first < _FAR:
+    if query_offset is not None and not -_FAR <= query_offset < _FAR:
         raise AttlasError(
-            "`first`, the position of the first query, from −2³¹ to 2³¹ − 1",
-            str(first),
+            "`query_offset`, the position of the first query, from −2³¹ to 2³¹ − 1",
+            str(query_offset),
             "count positions in tokens",
         )
 
@@ -191,5 +200,6 @@ def _as_text(pattern: Pattern) -> str:
     raise AttlasError(
         "a pattern that can be read back from its text",
         text,
-        "compose it from attlas.patterns, or keep the weights: DenseReading(reading.weights())",
+        "compose it from attlas.patterns, or keep the weights: "
+        "DenseAttentionMap(attention_map.weights())",
     )

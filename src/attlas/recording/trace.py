@@ -1,4 +1,4 @@
-"""A trace: the readings of every attention layer while somebody observed."""
+"""A trace: the attention maps of every attention layer while somebody observed."""
 
 import json
 import os
@@ -19,10 +19,10 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from attlas._files import parse_json
-from attlas.errors import AttlasError, listed_paths, unwritable
+from attlas.errors import AttlasError, join_paths, unwritable
 from attlas.recording.labels import Tokens, check_either, check_queries, check_slots, rows_of
-from attlas.recording.maps.base import Reading
-from attlas.recording.serialization import checksum, fact, put_together, taken_apart
+from attlas.recording.maps.base import AttentionMap
+from attlas.recording.serialization import fact, from_tensors, to_tensors, trace_checksum
 
 # What of a model is kept by who observes it.
 
@@ -45,8 +45,8 @@ class Selection:
 
         Errors: `AttlasError` for none at all, and for what is no path and no number of a head.
         """
-        paths = None if layers is None else _several(layers)
-        numbers = None if heads is None else _several(heads)
+        paths = None if layers is None else _as_tuple(layers)
+        numbers = None if heads is None else _as_tuple(heads)
         if paths == () or numbers == ():
             raise AttlasError("at least one layer and one head", "none", "leave it out for all")
         if not all(isinstance(path, str) for path in paths or ()):
@@ -55,7 +55,7 @@ class Selection:
                 f"layers={layers!r:.80}",
                 'name them such as "encoder.*"; a trace lists those that it has as trace.layers',
             )
-        if not all(map(is_whole, numbers or ())):
+        if not all(map(is_integer, numbers or ())):
             raise AttlasError(
                 "heads by number, as whole numbers",
                 f"heads={heads!r:.80}",
@@ -63,55 +63,57 @@ class Selection:
             )
         return cls(paths, numbers)
 
-    def wants(self, layer: str) -> bool:
+    def is_selected(self, layer: str) -> bool:
         """Whether a layer of this path is kept."""
-        return self.layers is None or any(_is(layer, path) for path in self.layers)
+        return self.layers is None or any(_matches_layer(layer, path) for path in self.layers)
 
-    def among(self, layers: Iterable[str]) -> tuple[str, ...]:
+    def select_layers(self, layers: Iterable[str]) -> tuple[str, ...]:
         """Those of these layers that are kept, in the order in which they were chosen."""
         there = tuple(layers)
         paths = ("*",) if self.layers is None else self.layers
-        return tuple(dict.fromkeys(one for path in paths for one in there if _is(one, path)))
+        return tuple(
+            dict.fromkeys(one for path in paths for one in there if _matches_layer(one, path))
+        )
 
     def unmatched(self, layers: Iterable[str]) -> list[str]:
         """The paths and patterns that stand for none of these layers."""
         there = list(layers)
-        return [p for p in self.layers or () if not any(_is(one, p) for one in there)]
+        return [p for p in self.layers or () if not any(_matches_layer(one, p) for one in there)]
 
-    def part(self, reading: Reading, layer: str) -> Reading:
-        """The chosen heads of a reading.
+    def select_heads(self, attention_map: AttentionMap, layer: str) -> AttentionMap:
+        """The chosen heads of an attention map.
 
         Errors: `AttlasError` for heads that the layer has not.
         """
         if self.heads is None:
-            return reading
-        wrong = [head for head in self.heads if not 0 <= head < reading.shape[1]]
+            return attention_map
+        wrong = [head for head in self.heads if not 0 <= head < attention_map.shape[1]]
         if wrong:
             raise AttlasError(
-                f"heads from 0 to {reading.shape[1] - 1} in layer {layer!r}",
+                f"heads from 0 to {attention_map.shape[1] - 1} in layer {layer!r}",
                 str(wrong),
                 "name heads that every chosen layer has, or choose layers too",
             )
-        return reading.of_heads(torch.tensor(self.heads))
+        return attention_map.select_heads(torch.tensor(self.heads))
 
-    def part_of_bias(self, bias: Tensor | None) -> Tensor | None:
+    def select_bias_heads(self, bias: Tensor | None) -> Tensor | None:
         """The chosen heads of what is added to scores, which may be the same for all of them."""
         if self.heads is None or bias is None or bias.shape[1] == 1:
             return bias
         return bias[:, list(self.heads)]
 
 
-def is_whole(number: Any) -> bool:
+def is_integer(number: Any) -> bool:
     """Whether this is a whole number, Python's or NumPy's; True and False count nothing."""
     return isinstance(number, Integral) and not isinstance(number, bool)
 
 
-def _is(layer: str, path: str) -> bool:
+def _matches_layer(layer: str, path: str) -> bool:
     """Whether a path or pattern stands for this layer, whose own path may have brackets in it."""
     return layer == path or fnmatchcase(layer, path)
 
 
-def _several(given: Any) -> tuple[Any, ...]:
+def _as_tuple(given: Any) -> tuple[Any, ...]:
     """One or several of what Python knows: a text is one, NumPy's and torch's numbers are its."""
     one = isinstance(given, str) or not isinstance(given, Iterable) or _is_number(given)
     return tuple(map(_plain, (given,) if one else given))
@@ -125,75 +127,79 @@ def _plain(given: Any) -> Any:
     return given.tolist() if hasattr(given, "tolist") else given
 
 
-_FORMAT = "attlas trace 1"
+_FORMAT = "attlas trace 2"
 _SUM = "sha256"  # of all the rest of a file
 _ITSELF = '"" (the model itself)'  # a layer without a path
 
 
 @runtime_checkable
-class Growing(Protocol):
+class GrowingMap(Protocol):
     """A map that still grows, by the steps of a generation."""
 
-    def reading(self) -> Reading:
-        """What there is now, as one reading."""
+    def attention_map(self) -> AttentionMap:
+        """What there is now, as one attention map."""
 
 
 class Trace:
-    """Readings by layer path, in the order of the calls, and the tokens that label the axes.
+    """Attention maps by layer path, in the order of the calls, and the tokens that label the axes.
 
-    `source` (slots) and `target` (queries) hold one list of tokens per batch row, where known.
-    `attlas.figures.figure_of(trace)` draws it, `attlas figure` a saved one.
+    `source` (keys) and `target` (queries) hold one list of tokens per batch row, where known.
+    `attlas.figures.plot_trace(trace)` draws it, `attlas figure` a saved one.
     """
 
     def __init__(self) -> None:
-        self._calls: dict[str, list[Reading | Growing]] = {}
-        self._apart: dict[str, tuple[str, ...]] = {}
+        self._calls: dict[str, list[AttentionMap | GrowingMap]] = {}
+        self._split_reasons: dict[str, tuple[str, ...]] = {}
         self.source: Tokens = ()
         self.target: Tokens = ()
         self._axes: dict[str, tuple[Tokens, Tokens]] = {}
-        self._across: dict[str, bool | None] = {}
+        self._cross_attention: dict[str, bool | None] = {}
 
-    def note(self, layer: str, reading: Reading | Growing) -> None:
-        """Append the reading of one call, or what becomes one."""
-        self._calls.setdefault(layer, []).append(reading)
+    def record(self, layer: str, attention_map: AttentionMap | GrowingMap) -> None:
+        """Append the attention map of one call, or what becomes one."""
+        self._calls.setdefault(layer, []).append(attention_map)
 
-    def say_apart(self, layer: str, why: str) -> None:
+    def add_split_reason(self, layer: str, why: str) -> None:
         """Say why a call of a layer does not go on from an earlier one."""
-        known = self._apart.get(layer, ())
-        self._apart[layer] = known if why in known else (*known, why)
+        known = self._split_reasons.get(layer, ())
+        self._split_reasons[layer] = known if why in known else (*known, why)
 
-    def apart(self, layer: str) -> tuple[str, ...]:
+    def split_reasons(self, layer: str) -> tuple[str, ...]:
         """Why the calls of a layer are not one map; nothing where nobody said."""
         self.calls(layer)
-        return self._apart.get(layer, ())
+        return self._split_reasons.get(layer, ())
 
-    def forget(self, layer: str, keep: int) -> None:
-        """Drop all readings of a layer but the newest `keep`."""
-        del self._calls[layer][:-keep]
+    def keep_last(self, layer: str, count: int) -> None:
+        """Drop all attention maps of a layer but the newest `count`."""
+        del self._calls[layer][:-count]
 
-    def relate(self, layer: str, *, across: bool) -> None:
+    def set_kind(self, layer: str, *, cross_attention: bool) -> None:
         """Say of a call of a layer whether it looks at something else than what asks.
 
         Nothing can be said of a layer whose calls differ in that.
         """
-        self._across[layer] = across if self._across.get(layer, across) == across else None
+        self._cross_attention[layer] = (
+            cross_attention
+            if self._cross_attention.get(layer, cross_attention) == cross_attention
+            else None
+        )
 
-    def relation(self, layer: str) -> Literal["self", "cross"] | None:
+    def kind(self, layer: str) -> Literal["self", "cross"] | None:
         """What a layer relates: its queries to themselves or to another source; None = unknown, or
         now the one and now the other."""
         self.calls(layer)
-        across = self._across.get(layer)
-        return None if across is None else "cross" if across else "self"
+        cross_attention = self._cross_attention.get(layer)
+        return None if cross_attention is None else "cross" if cross_attention else "self"
 
     def causal(self, layer: str) -> bool | None:
         """Whether none of its queries looks at what comes after it; what looks across never is.
 
         None where nobody knows where the queries of a call stand, and no other looks ahead.
         """
-        readings = self.calls(layer)
-        if self._across.get(layer) is True:
+        attention_maps = self.calls(layer)
+        if self._cross_attention.get(layer) is True:
             return False
-        found = {one.causal for one in readings}
+        found = {one.causal for one in attention_maps}
         return False if False in found else None if None in found else True
 
     def label(
@@ -203,22 +209,22 @@ class Trace:
 
         Errors: `AttlasError` for anything but lists of strings; for another number of lists than of
         batch rows, and for more or fewer tokens in the longest than an axis has places (see
-        `attlas.recording.labels`). Of a trace without readings `save` finds the latter.
+        `attlas.recording.labels`). Of a trace without attention maps `save` finds the latter.
         """
-        slots, queries = rows_of(source), rows_of(target)
+        keys, queries = rows_of(source), rows_of(target)
         if self._calls:
-            self._check("source", slots)
+            self._check("source", keys)
             self._check("target", queries)
-        self.source, self.target = slots, queries
+        self.source, self.target = keys, queries
 
     def label_layer(
-        self, layer: str, slots: Sequence[Sequence[str]], queries: Sequence[Sequence[str]]
+        self, layer: str, keys: Sequence[Sequence[str]], queries: Sequence[Sequence[str]]
     ) -> None:
         """Name them for one layer whose axes are not source and target: self-attention.
 
         Errors: as `label`; and for a layer that the trace has not.
         """
-        named = rows_of(slots), rows_of(queries)
+        named = rows_of(keys), rows_of(queries)
         if self._calls:
             self._check_layer(layer, *named)
         self._axes[layer] = named
@@ -227,7 +233,7 @@ class Trace:
         """The slots and the queries of a layer: its own, or else source and target."""
         return self._axes.get(layer, (self.source, self.target))
 
-    def looks_across(self, layer: str) -> bool:
+    def is_cross_attention(self, layer: str) -> bool:
         """Whether the axes of a layer are the trace's target and source."""
         return layer not in self._axes
 
@@ -245,48 +251,50 @@ class Trace:
         unmatched = selection.unmatched(self._calls)
         if unmatched:
             raise AttlasError(
-                f"some of the layers {listed_paths(self._calls)}",
+                f"some of the layers {join_paths(self._calls)}",
                 ", ".join(map(repr, unmatched)),
                 "name layers of the trace, or a pattern of them such as 'encoder.*'",
             )
-        return selection.among(self._calls)
+        return selection.select_layers(self._calls)
 
-    def calls(self, layer: str) -> tuple[Reading, ...]:
-        """Every reading of this layer, one per call."""
-        return tuple(map(_as_reading, self.calls_so_far(layer)))
+    def calls(self, layer: str) -> tuple[AttentionMap, ...]:
+        """Every attention map of this layer, one per call."""
+        return tuple(map(_as_attention_map, self.growing_calls(layer)))
 
-    def calls_so_far(self, layer: str) -> tuple[Reading | Growing, ...]:
+    def growing_calls(self, layer: str) -> tuple[AttentionMap | GrowingMap, ...]:
         """The same, with maps that still grow as they are."""
         try:
             return tuple(self._calls[layer])
         except (KeyError, TypeError):  # the latter for what could name nothing, such as a list
             raise AttlasError(
-                f"one of the layers {listed_paths(self._calls)}",
+                f"one of the layers {join_paths(self._calls)}",
                 repr(layer),
                 "name a layer of the trace",
             ) from None
 
-    def __getitem__(self, layer: str) -> Reading:
-        """The reading of a layer that was called once."""
-        readings = self.calls(layer)
-        if len(readings) != 1:
-            why = "; ".join(self._apart.get(layer, ()))
+    def __getitem__(self, layer: str) -> AttentionMap:
+        """The attention map of a layer that was called once."""
+        attention_maps = self.calls(layer)
+        if len(attention_maps) != 1:
+            why = "; ".join(self._split_reasons.get(layer, ()))
             raise AttlasError(
                 f"a single call of layer {layer!r}",
-                f"{len(readings)} calls, {_why_apart(readings)}" + (f" ({why})" if why else ""),
+                f"{len(attention_maps)} calls, {_split_reason(attention_maps)}"
+                + (f" ({why})" if why else ""),
                 f"choose one of trace.calls({layer!r})",
             )
-        return readings[0]
+        return attention_maps[0]
 
     def __repr__(self) -> str:
-        """Each layer with the shape of each of its readings, and what is labelled with tokens."""
+        """Each layer with the shape of each of its attention maps, and what is labelled with
+        tokens."""
         shapes = {layer: [one.shape for one in self.calls(layer)] for layer in self._calls}
         layers = [
             f"  {layer or _ITSELF}: {', '.join(' × '.join(map(str, shape)) for shape in called)}"
             for layer, called in shapes.items()
         ]
         labelled = f"  tokens: {len(self.source)} source rows, {len(self.target)} target rows"
-        head = "Trace, layer: batch × heads × queries × slots of each call"
+        head = "Trace, layer: batch × heads × queries × keys of each call"
         return "\n".join([head, *layers, labelled])
 
     def save(self, path: Path | str) -> None:
@@ -299,20 +307,20 @@ class Trace:
         tensors: dict[str, Tensor] = {}
         described: list[dict[str, Any]] = []
         for layer in self._calls:
-            for reading in self.calls(layer):
+            for attention_map in self.calls(layer):
                 key = str(len(described))
-                fields, facts = taken_apart(reading)
+                fields, facts = to_tensors(attention_map)
                 tensors |= {f"{key}.{name}": value for name, value in fields.items()}
                 described.append({"layer": layer, **facts})
         labels = {"source": self.source, "target": self.target, "axes": self._axes}
-        labels |= {"across": self._across} if self._across else {}
-        labels |= {"apart": self._apart} if self._apart else {}
-        metadata = {"format": _FORMAT, "readings": _as_json(described)}
+        labels |= {"cross_attention": self._cross_attention} if self._cross_attention else {}
+        labels |= {"split_reasons": self._split_reasons} if self._split_reasons else {}
+        metadata = {"format": _FORMAT, "maps": _as_json(described)}
         metadata |= {name: _as_json(value) for name, value in labels.items()}
         self._check_labels()
         # Views of one storage are refused by safetensors; a trace owns its bytes.
         owned = {key: value.detach().cpu().contiguous().clone() for key, value in tensors.items()}
-        metadata[_SUM] = checksum(owned, _as_json(dict(sorted(metadata.items()))))
+        metadata[_SUM] = trace_checksum(owned, _as_json(dict(sorted(metadata.items()))))
         # Whole or absent: an older trace of that name stays until the new one is written.
         whole = Path(os.path.realpath(path))  # a link stays a link
         part = whole.with_name(f".attlas-{secrets.token_hex(8)}.tmp")
@@ -336,7 +344,7 @@ class Trace:
         """Read what `save` wrote; runs no code from the file.
 
         Errors: `AttlasError`, with the name of the file, where there is none, where it is none of
-        ours or damaged, and where its readings or labels do not fit each other.
+        ours or damaged, and where its attention maps or labels do not fit each other.
         """
         if os.path.exists(path) and not os.path.isfile(path) and not os.path.isdir(path):
             raise AttlasError(  # safetensors would wait for what comes through a pipe
@@ -346,7 +354,7 @@ class Trace:
             with safe_open(path, framework="pt") as file:
                 return cls._read(file)
         except AttlasError as error:
-            raise AttlasError(error.wanted, f"{error.came} in {path}", error.do) from None
+            raise AttlasError(error.expected, f"{error.got} in {path}", error.hint) from None
         except FileNotFoundError:
             if os.path.exists(path):  # safetensors says so of whatever it cannot open
                 raise AttlasError(
@@ -374,32 +382,34 @@ class Trace:
             raise AttlasError(
                 f"a file of format {_FORMAT!r}",
                 repr(metadata.get("format")),
-                "pass a file that Trace.save wrote",
+                "pass a file that Trace.save of this version wrote, or observe the model again",
             )
         tensors = {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118 (no dict)
         known = metadata.pop(_SUM, None)  # those of before it was written have none
         if (
             known is not None
-            and checksum(tensors, _as_json(dict(sorted(metadata.items())))) != known
+            and trace_checksum(tensors, _as_json(dict(sorted(metadata.items())))) != known
         ):
             raise ValueError("its bytes are not those that were saved")
         trace = cls()
-        for index, facts in enumerate(_from_json(metadata["readings"])):
+        for index, facts in enumerate(_from_json(metadata["maps"])):
             prefix = f"{index}."
             fields = {
                 key.removeprefix(prefix): tensor
                 for key, tensor in tensors.items()
                 if key.startswith(prefix)
             }
-            trace.note(fact(facts, "layer", str), put_together(fields, facts))
+            trace.record(fact(facts, "layer", str), from_tensors(fields, facts))
         trace.source = rows_of(_from_json(metadata["source"]))
         trace.target = rows_of(_from_json(metadata["target"]))
-        for layer, (slots, queries) in _from_json(metadata.get("axes", "{}")).items():
-            trace._axes[layer] = rows_of(slots), rows_of(queries)
-        for layer, across in _from_json(metadata.get("across", "{}")).items():
-            trace._across[layer] = None if across is None else bool(across)
-        for layer, why in _from_json(metadata.get("apart", "{}")).items():
-            trace._apart[layer] = tuple(map(str, why))
+        for layer, (keys, queries) in _from_json(metadata.get("axes", "{}")).items():
+            trace._axes[layer] = rows_of(keys), rows_of(queries)
+        for layer, cross_attention in _from_json(metadata.get("cross_attention", "{}")).items():
+            trace._cross_attention[layer] = (
+                None if cross_attention is None else bool(cross_attention)
+            )
+        for layer, why in _from_json(metadata.get("split_reasons", "{}")).items():
+            trace._split_reasons[layer] = tuple(map(str, why))
         trace._check_labels()
         return trace
 
@@ -407,35 +417,35 @@ class Trace:
         """Errors: `AttlasError` for labels that name no axis: nobody would ever see them."""
         self._check("source", self.source)
         self._check("target", self.target)
-        for layer, (slots, queries) in self._axes.items():
-            self._check_layer(layer, slots, queries)
+        for layer, (keys, queries) in self._axes.items():
+            self._check_layer(layer, keys, queries)
 
     def _check(self, side: str, tokens: Tokens) -> None:
         check_either(side, tokens, [self.calls(layer) for layer in self._calls])
 
-    def _check_layer(self, layer: str, slots: Tokens, queries: Tokens) -> None:
-        check_slots(f"slots of layer {layer!r}", slots, self.calls(layer))
+    def _check_layer(self, layer: str, keys: Tokens, queries: Tokens) -> None:
+        check_slots(f"slots of layer {layer!r}", keys, self.calls(layer))
         check_queries(f"queries of layer {layer!r}", queries, self.calls(layer))
 
 
-def _why_apart(readings: Sequence[Reading]) -> str:
+def _split_reason(attention_maps: Sequence[AttentionMap]) -> str:
     """Why calls of a layer are not one map, as far as their shapes say it."""
-    shapes = [reading.shape for reading in readings]
+    shapes = [attention_map.shape for attention_map in attention_maps]
     for first, second in pairwise(shapes):
         if first[:2] != second[:2]:
             sizes = f"{first[0]} × {first[1]} and {second[0]} × {second[1]}"
             return f"which do not go on from each other: of {sizes} texts and heads"
         if second[3] not in (first[3], first[3] + second[2]):
-            slots = f"of {first[3]} slots, then of {second[2]} queries and {second[3]} slots"
-            return f"which do not go on from each other: {slots}"
+            keys = f"of {first[3]} slots, then of {second[2]} queries and {second[3]} slots"
+            return f"which do not go on from each other: {keys}"
     return (
         "which did not go on from each other: a step joins what came before where its keys are the "
         "earlier ones and those of its own queries, in the same cache"
     )
 
 
-def _as_reading(call: Reading | Growing) -> Reading:
-    return call if isinstance(call, Reading) else call.reading()
+def _as_attention_map(call: AttentionMap | GrowingMap) -> AttentionMap:
+    return call if isinstance(call, AttentionMap) else call.attention_map()
 
 
 def _as_json(value: Any) -> str:
@@ -469,27 +479,27 @@ class Axes:
     """
 
     queries: tuple[str, ...]
-    slots: tuple[str, ...]
+    keys: tuple[str, ...]
     within: bool
 
 
-def axes_of(trace: Trace, layer: str, row: int, batch: int, queries: int, slots: int) -> Axes:
+def axes_of(trace: Trace, layer: str, row: int, batch: int, queries: int, num_keys: int) -> Axes:
     """The axes of a map of this many queries and slots that this layer has of this batch row.
 
     batch: how many rows it has; the tokens of as many name them. In a beam search a decoder has
     several rows of each text, and row n of an encoder is another text than its row n.
     """
     source, target = (rows[row] if len(rows) == batch else () for rows in trace.tokens(layer))
-    relation, named_itself = trace.relation(layer), not trace.looks_across(layer)
-    fit = queries == len(target) and slots == len(source) and source != target
-    if named_itself or relation == "cross" or (relation is None and fit):
-        within = named_itself and relation != "cross"
-        return Axes(_fitting(target, queries), _fitting(source, slots), within)
+    kind, named_itself = trace.kind(layer), not trace.is_cross_attention(layer)
+    fit = queries == len(target) and num_keys == len(source) and source != target
+    if named_itself or kind == "cross" or (kind is None and fit):
+        within = named_itself and kind != "cross"
+        return Axes(_fitting(target, queries), _fitting(source, num_keys), within)
     # One side looks at itself, or what has no names.
     sides = (source, target)
     if len(source) == len(target) and trace.causal(layer):
         sides = (target, source)  # it is the decoder that does not look ahead
-    own = next((own for own in sides if queries == slots == len(own)), ())
+    own = next((own for own in sides if queries == num_keys == len(own)), ())
     # A side whose row is padded to this very length may be the one that looks: name nothing then.
     padded = [
         0 < len(side) < queries == max(map(len, rows))
@@ -498,7 +508,7 @@ def axes_of(trace: Trace, layer: str, row: int, batch: int, queries: int, slots:
     ]
     if any(padded) and not (own == target and trace.causal(layer)):
         own = ()
-    return Axes(_fitting(own, queries), _fitting(own, slots), within=True)
+    return Axes(_fitting(own, queries), _fitting(own, num_keys), within=True)
 
 
 def _fitting(tokens: tuple[str, ...], count: int) -> tuple[str, ...]:

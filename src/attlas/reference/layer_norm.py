@@ -5,11 +5,11 @@ from jaxtyping import Float64
 
 
 def layer_norm(
-    a: Float64[np.ndarray, "positions width"],
-    g: Float64[np.ndarray, " width"],
-    b: Float64[np.ndarray, " width"],
+    a: Float64[np.ndarray, "positions embed_dim"],
+    g: Float64[np.ndarray, " embed_dim"],
+    b: Float64[np.ndarray, " embed_dim"],
     epsilon: float = 1e-5,
-) -> Float64[np.ndarray, "positions width"]:
+) -> Float64[np.ndarray, "positions embed_dim"]:
     """g ⊙ (a − μ) / σ + b    Ba, Kiros & Hinton, Layer Normalization, 2016, eq. 3 and 4.
 
     μ and σ² are the mean and the variance over the width of each position alone. ε, which the paper

@@ -11,37 +11,37 @@ from attlas.reference.softmax import softmax
 
 
 def dot(
-    h_t: Float64[np.ndarray, "queries width"], h_s: Float64[np.ndarray, "slots width"]
-) -> Float64[np.ndarray, "queries slots"]:
+    h_t: Float64[np.ndarray, "queries dim"], h_s: Float64[np.ndarray, "keys dim"]
+) -> Float64[np.ndarray, "queries keys"]:
     """score(h_t, h_s) = h_tᵀ h_s    section 3.1."""
     return h_t @ h_s.T
 
 
 def general(
-    h_t: Float64[np.ndarray, "queries query_width"],
-    h_s: Float64[np.ndarray, "slots source_width"],
-    W_a: Float64[np.ndarray, "query_width source_width"],
-) -> Float64[np.ndarray, "queries slots"]:
+    h_t: Float64[np.ndarray, "queries query_dim"],
+    h_s: Float64[np.ndarray, "keys key_dim"],
+    W_a: Float64[np.ndarray, "query_dim key_dim"],
+) -> Float64[np.ndarray, "queries keys"]:
     """score(h_t, h_s) = h_tᵀ W_a h_s    section 3.1."""
     return h_t @ W_a @ h_s.T
 
 
 def concat(
-    h_t: Float64[np.ndarray, "queries query_width"],
-    h_s: Float64[np.ndarray, "slots source_width"],
-    W_a: Float64[np.ndarray, "hidden both_widths"],
-    v_a: Float64[np.ndarray, " hidden"],
-) -> Float64[np.ndarray, "queries slots"]:
+    h_t: Float64[np.ndarray, "queries query_dim"],
+    h_s: Float64[np.ndarray, "keys key_dim"],
+    W_a: Float64[np.ndarray, "hidden_dim both_dims"],
+    v_a: Float64[np.ndarray, " hidden_dim"],
+) -> Float64[np.ndarray, "queries keys"]:
     """score(h_t, h_s) = v_aᵀ tanh(W_a [h_t; h_s])    section 3.1."""
     pairs = [[np.concatenate([state, annotation]) for annotation in h_s] for state in h_t]
     return np.tanh(np.array(pairs) @ W_a.T) @ v_a
 
 
 def global_attention(
-    score: Float64[np.ndarray, "queries slots"],
-    h_s: Float64[np.ndarray, "slots source_width"],
-    mask: Bool[np.ndarray, "queries slots"] | None = None,
-) -> tuple[Float64[np.ndarray, "queries source_width"], Float64[np.ndarray, "queries slots"]]:
+    score: Float64[np.ndarray, "queries keys"],
+    h_s: Float64[np.ndarray, "keys key_dim"],
+    mask: Bool[np.ndarray, "queries keys"] | None = None,
+) -> tuple[Float64[np.ndarray, "queries key_dim"], Float64[np.ndarray, "queries keys"]]:
     """a_t(s) = exp(score(h_t, h_s)) / Σ_s′ exp(score(h_t, h_s′)),  c_t = Σ_s a_t(s) h_s    eq. 7.
 
     Returns the contexts c and the alignments a, as the local forms below do.
@@ -51,37 +51,37 @@ def global_attention(
 
 
 def local_monotonic(
-    score: Float64[np.ndarray, "queries slots"],
-    h_s: Float64[np.ndarray, "slots source_width"],
+    score: Float64[np.ndarray, "queries keys"],
+    h_s: Float64[np.ndarray, "keys key_dim"],
     D: int,
-    first: int = 0,
-    mask: Bool[np.ndarray, "queries slots"] | None = None,
-) -> tuple[Float64[np.ndarray, "queries source_width"], Float64[np.ndarray, "queries slots"]]:
-    """Local-m: p_t = t; eq. 7 over the slots from p_t − D to p_t + D    section 3.2.
+    query_offset: int = 0,
+    mask: Bool[np.ndarray, "queries keys"] | None = None,
+) -> tuple[Float64[np.ndarray, "queries key_dim"], Float64[np.ndarray, "queries keys"]]:
+    """Local-m: p_t = t; eq. 7 over the positions from p_t − D to p_t + D    section 3.2.
 
-    Positions count from 0; `first` is the position of the first query.
+    Positions count from 0; `query_offset` is the position of the first query.
     """
-    p = first + np.arange(len(score), dtype=np.float64)
+    p = query_offset + np.arange(len(score), dtype=np.float64)
     return global_attention(score, h_s, _window(p, D, score, mask))
 
 
 def predicted_positions(
-    h_t: Float64[np.ndarray, "queries query_width"],
+    h_t: Float64[np.ndarray, "queries query_dim"],
     S: int,
-    W_p: Float64[np.ndarray, "hidden query_width"],
-    v_p: Float64[np.ndarray, " hidden"],
+    W_p: Float64[np.ndarray, "hidden_dim query_dim"],
+    v_p: Float64[np.ndarray, " hidden_dim"],
 ) -> Float64[np.ndarray, " queries"]:
     """p_t = S · sigmoid(v_pᵀ tanh(W_p h_t))    eq. 9; S is the length of the source."""
     return S / (1.0 + np.exp(-np.tanh(h_t @ W_p.T) @ v_p))
 
 
 def local_predictive(
-    score: Float64[np.ndarray, "queries slots"],
-    h_s: Float64[np.ndarray, "slots source_width"],
+    score: Float64[np.ndarray, "queries keys"],
+    h_s: Float64[np.ndarray, "keys key_dim"],
     D: int,
     p: Float64[np.ndarray, " queries"],
-    mask: Bool[np.ndarray, "queries slots"] | None = None,
-) -> tuple[Float64[np.ndarray, "queries source_width"], Float64[np.ndarray, "queries slots"]]:
+    mask: Bool[np.ndarray, "queries keys"] | None = None,
+) -> tuple[Float64[np.ndarray, "queries key_dim"], Float64[np.ndarray, "queries keys"]]:
     """Local-p: a_t(s) = align(h_t, h_s) · exp(−(s − p_t)² / (2σ²)),  σ = D / 2    eq. 10.
 
     align is eq. 7 over the window around p_t. As in the paper these alignments sum to less than 1;
@@ -94,10 +94,10 @@ def local_predictive(
 
 
 def attentional_state(
-    c: Float64[np.ndarray, "queries source_width"],
-    h_t: Float64[np.ndarray, "queries query_width"],
-    W_c: Float64[np.ndarray, "width both_widths"],
-) -> Float64[np.ndarray, "queries width"]:
+    c: Float64[np.ndarray, "queries key_dim"],
+    h_t: Float64[np.ndarray, "queries query_dim"],
+    W_c: Float64[np.ndarray, "dim both_dims"],
+) -> Float64[np.ndarray, "queries dim"]:
     """h̃_t = tanh(W_c [c_t; h_t])    eq. 5: what the decoder predicts from."""
     return np.tanh(np.concatenate([c, h_t], axis=-1) @ W_c.T)
 
@@ -105,9 +105,9 @@ def attentional_state(
 def _window(
     p: Float64[np.ndarray, " queries"],
     D: int,
-    score: Float64[np.ndarray, "queries slots"],
-    mask: Bool[np.ndarray, "queries slots"] | None,
-) -> Bool[np.ndarray, "queries slots"]:
-    """Which slots lie in [p_t − D, p_t + D] and may be seen."""
+    score: Float64[np.ndarray, "queries keys"],
+    mask: Bool[np.ndarray, "queries keys"] | None,
+) -> Bool[np.ndarray, "queries keys"]:
+    """Which positions lie in [p_t − D, p_t + D] and may be seen."""
     near = np.abs(np.arange(score.shape[-1]) - p[:, np.newaxis]) <= D
     return near if mask is None else near & mask

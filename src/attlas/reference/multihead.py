@@ -7,15 +7,15 @@ from attlas.reference.scaled_dot_product import scaled_dot_product
 
 
 def multi_head(
-    Q: Float64[np.ndarray, "queries width"],
-    K: Float64[np.ndarray, "slots source_width"],
-    V: Float64[np.ndarray, "slots source_width"],
-    W_Q: Float64[np.ndarray, "heads width d_k"],
-    W_K: Float64[np.ndarray, "key_heads source_width d_k"],
-    W_V: Float64[np.ndarray, "key_heads source_width d_v"],
-    W_O: Float64[np.ndarray, "heads_times_d_v out_width"],
-    mask: Bool[np.ndarray, "queries slots"] | None = None,
-) -> tuple[Float64[np.ndarray, "queries out_width"], Float64[np.ndarray, "heads queries slots"]]:
+    Q: Float64[np.ndarray, "queries embed_dim"],
+    K: Float64[np.ndarray, "keys key_dim"],
+    V: Float64[np.ndarray, "keys key_dim"],
+    W_Q: Float64[np.ndarray, "heads head_dim d_k"],
+    W_K: Float64[np.ndarray, "kv_heads key_dim d_k"],
+    W_V: Float64[np.ndarray, "kv_heads key_dim d_v"],
+    W_O: Float64[np.ndarray, "heads_times_d_v out_dim"],
+    mask: Bool[np.ndarray, "queries keys"] | None = None,
+) -> tuple[Float64[np.ndarray, "queries out_dim"], Float64[np.ndarray, "heads queries keys"]]:
     """MultiHead(Q, K, V) = Concat(head₁, …, head_h) W^O    Vaswani et al., 2017, section 3.2.2.
 
     head_i = Attention(Q W_i^Q, K W_i^K, V W_i^V); Q = K = V is self-attention. With fewer key heads

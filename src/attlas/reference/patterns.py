@@ -1,4 +1,4 @@
-"""Patterns: which slots j a query i may look at, pair by pair."""
+"""Patterns: which keys j a query i may look at, pair by pair."""
 
 from collections.abc import Callable
 
@@ -6,13 +6,15 @@ import numpy as np
 from jaxtyping import Bool
 
 Rule = Callable[[int, int], bool]
-"""Whether the query at position i sees the slot at position j, both counted from 0."""
+"""Whether the query at position i sees the key at position j, both counted from 0."""
 
 
-def mask(sees: Rule, queries: int, slots: int, first: int = 0) -> Bool[np.ndarray, "queries slots"]:
+def mask(
+    sees: Rule, queries: int, num_keys: int, query_offset: int = 0
+) -> Bool[np.ndarray, "queries keys"]:
     """M_ij = sees(i, j), of queries that stand at the positions first, first + 1, …"""
-    rows = [[sees(first + i, j) for j in range(slots)] for i in range(queries)]
-    return np.array(rows, dtype=bool).reshape(queries, slots)
+    rows = [[sees(query_offset + i, j) for j in range(num_keys)] for i in range(queries)]
+    return np.array(rows, dtype=bool).reshape(queries, num_keys)
 
 
 def causal(i: int, j: int) -> bool:

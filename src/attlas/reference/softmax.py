@@ -5,13 +5,13 @@ from jaxtyping import Bool, Float64
 
 
 def softmax(
-    scores: Float64[np.ndarray, "queries slots"],
-    mask: Bool[np.ndarray, "queries slots"] | None = None,
-) -> Float64[np.ndarray, "queries slots"]:
+    scores: Float64[np.ndarray, "queries keys"],
+    mask: Bool[np.ndarray, "queries keys"] | None = None,
+) -> Float64[np.ndarray, "queries keys"]:
     """α_ij = exp(e_ij) / Σ_k exp(e_ik)    Bahdanau, Cho & Bengio, 2015, eq. 6.
 
-    j and k run over the slots that query i may see; the other weights are 0, and so are all of a
-    query that sees nothing.
+    j and k run over the positions that query i may see; the other weights are 0, and so are all of
+    a query that sees nothing.
     """
     if mask is not None:
         scores = np.where(mask, scores, -np.inf)  # exp(−∞) = 0

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from attlas._files import TEMPORARY, explained, parse_json, stored_bytes, utf8_text, write_durably
 from attlas.errors import AttlasError, quoted
-from attlas.recording.serialization import checksum
+from attlas.recording.serialization import trace_checksum
 from attlas.runs.seal import CONFIG, PROVENANCE, mark
 
 _MODEL, _TRAINING = "model.", "training."
@@ -32,7 +32,7 @@ _OTHER_BYTES = "bytes that are not those that were saved"
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """`model`: the state dict. `training`: what an optimiser needs beside it. `facts`: JSON.
+    """`model`: the state dict. `training`: what an optimizer needs beside it. `facts`: JSON.
     `seal`: what its answers depend on outside of it, see `seal_of`; None = nobody knows.
 
     On disk: one safetensors file with tensors `model.*` and `training.*`, and in its metadata the
@@ -54,7 +54,7 @@ def write_checkpoint(path: Path, checkpoint: Checkpoint) -> None:
     tensors = {name: tensor.detach().cpu().clone() for name, tensor in tensors.items()}
     tensors = {name: tensor.contiguous() for name, tensor in tensors.items()}
     told = {"facts": json.dumps(dict(checkpoint.facts)), "seal": json.dumps(checkpoint.seal)}
-    sums = {"told_sha256": _of_told(told), "sha256": checksum(tensors, _joined(told))}
+    sums = {"told_sha256": _of_told(told), "sha256": trace_checksum(tensors, _joined(told))}
     metadata = json.dumps({**told, **sums})
     write_durably(path, safetensors.torch.save(tensors, {_METADATA: metadata}))
 
@@ -75,7 +75,7 @@ def _read(path: Path) -> Checkpoint:
     tensors = {name: t.clone() for name, t in safetensors.torch.load(content).items()}
     header = parse_json(content[8 : 8 + int.from_bytes(content[:8], "little")])
     metadata = _metadata(header)
-    if checksum(tensors, _joined(metadata)) != metadata["sha256"]:
+    if trace_checksum(tensors, _joined(metadata)) != metadata["sha256"]:
         raise ValueError(_OTHER_BYTES)
     return Checkpoint(under(_MODEL, tensors), under(_TRAINING, tensors), **_told(metadata))
 
@@ -119,7 +119,7 @@ def _joined(told: Mapping[str, str]) -> str:
 
 
 def _of_told(told: Mapping[str, str]) -> str:
-    return checksum({}, _joined(told))
+    return trace_checksum({}, _joined(told))
 
 
 @contextmanager
@@ -171,7 +171,7 @@ _SUFFIX = ".safetensors"
 _WRITTEN = (BEST, LAST, CONFIG, PROVENANCE)
 
 
-class Shelf:
+class CheckpointStore:
     """`checkpoints/NNNNNNNN.safetensors`, where N counts updates, and `averaged.safetensors`.
 
     The text files `best` and `last` in the run's folder name one of them each, and what they name
@@ -205,24 +205,24 @@ class Shelf:
         """Where the checkpoint of this name is or would be."""
         return self.folder / (name + _SUFFIX)
 
-    def named(self, which: str) -> str | None:
+    def named(self, pointer: str) -> str | None:
         """What `best` or `last` names; None where that file does not exist yet.
 
         Errors: `AttlasError` where it names none that is there, or another than attlas wrote there.
         """
         try:
-            text = utf8_text(stored_bytes(self.run / which)).strip()
+            text = utf8_text(stored_bytes(self.run / pointer)).strip()
         except FileNotFoundError:
             return None
         except (OSError, ValueError) as error:
             raise AttlasError(
-                f"the name of a checkpoint in {self.run / which}", str(error), "mend that file"
+                f"the name of a checkpoint in {self.run / pointer}", str(error), "mend that file"
             ) from None
         name, *marked = text.split(" ")
         name, known = name.removesuffix(_SUFFIX), self.names()
         if name not in known:
             raise AttlasError(
-                f"the name of a checkpoint of {self.folder} in {self.run / which}",
+                f"the name of a checkpoint of {self.folder} in {self.run / pointer}",
                 quoted(text if marked else name),
                 f"write one of these into it: {', '.join(known)}"
                 if known
@@ -230,28 +230,28 @@ class Shelf:
             )
         if marked and marked != [self._mark(name)]:
             raise AttlasError(
-                f"the checkpoint that attlas wrote into {self.run / which}",
+                f"the checkpoint that attlas wrote into {self.run / pointer}",
                 f"{quoted(text)}, which was damaged, or is of another run than that checkpoint",
                 f"write the name alone of the right one into it: {', '.join(known)}",
             )
         return name
 
-    def number_of(self, which: str) -> str:
+    def number_of(self, checkpoint: str) -> str:
         """The name of the checkpoint that `best` or `last` names now; any other name as it is."""
-        return (self.named(which) or which) if which in (BEST, LAST) else which
+        return (self.named(checkpoint) or checkpoint) if checkpoint in (BEST, LAST) else checkpoint
 
-    def read(self, which: str) -> Checkpoint:
+    def read(self, checkpoint: str) -> Checkpoint:
         """`best`, `last`, or the name of a checkpoint.
 
         Errors: `AttlasError` where there is none of that name, or where it is damaged.
         """
-        name: str | None = which
-        if which in (BEST, LAST):
-            name = self.named(which)
+        name: str | None = checkpoint
+        if checkpoint in (BEST, LAST):
+            name = self.named(checkpoint)
         if name is None or name not in self.names():
             there = [one for one in (BEST, LAST) if (self.run / one).exists()] + self.names()
             raise AttlasError(
-                f"a checkpoint {quoted(which)} of {self.run}",
+                f"a checkpoint {quoted(checkpoint)} of {self.run}",
                 f"a run that has {', '.join(there) or 'none yet'}",
                 "choose one of these"
                 if there
@@ -267,19 +267,19 @@ class Shelf:
         return read_seal(self.path(name)) is not None
 
     def write(self, name: str, checkpoint: Checkpoint) -> None:
-        """Put a checkpoint on the shelf; nothing points at it yet."""
+        """Put a checkpoint into the store; nothing points at it yet."""
         with explained(self.folder):
             self.folder.mkdir(exist_ok=True)
         write_checkpoint(self.path(name), checkpoint)
 
-    def point(self, which: str, name: str | None) -> None:
+    def point(self, pointer: str, name: str | None) -> None:
         """Make `best` or `last` name this checkpoint; None takes the pointer away."""
         if name is None:
-            self._remove(self.run / which)
+            self._remove(self.run / pointer)
         else:
             marked = self._mark(name)
             text = f"{name}{_SUFFIX}" if marked is None else f"{name}{_SUFFIX} {marked}"
-            write_durably(self.run / which, f"{text}\n".encode())
+            write_durably(self.run / pointer, f"{text}\n".encode())
 
     def prune(self, kept: Iterable[int]) -> None:
         """Remove all numbered checkpoints but those of these updates."""

@@ -26,7 +26,7 @@ from attlas.runs.seal import CONFIG
 
 
 @dataclass(frozen=True, slots=True)
-class Subject:
+class LoadedCheckpoint:
     """One checkpoint of a run, opened: its model (evaluation mode) and what belongs to it.
 
     checkpoint: its own name, also where "best" or "last" was asked for.
@@ -48,7 +48,7 @@ class Subject:
 
 
 @dataclass(frozen=True, slots=True)
-class TranslatorSubject(Subject):
+class LoadedTranslator(LoadedCheckpoint):
     """A model that translates; `search` says how, None = as the run's recipe does."""
 
     model: SequenceToSequence[Any]
@@ -57,12 +57,12 @@ class TranslatorSubject(Subject):
 
     @classmethod
     def of(
-        cls, run: Run | Path | str, which: str = BEST, search: DecodingConfig | None = None
-    ) -> "TranslatorSubject":
+        cls, run: Run | Path | str, checkpoint: str = BEST, search: DecodingConfig | None = None
+    ) -> "LoadedTranslator":
         """Open a checkpoint; `AttlasError` where there is none, or where it is damaged, and for a
         run that classifies.
         """
-        run, name = _named(run, which)
+        run, name = _named(run, checkpoint)
         return cls(run, name, run.model(name), run.vocabularies(), search)
 
     @property
@@ -81,16 +81,16 @@ class TranslatorSubject(Subject):
 
 
 @dataclass(frozen=True, slots=True)
-class ClassifierSubject(Subject):
+class LoadedClassifier(LoadedCheckpoint):
     """A model that classifies."""
 
     model: Classifier
     vocabularies: LabelledVocabularies
 
     @classmethod
-    def of(cls, run: Run | Path | str, which: str = BEST) -> "ClassifierSubject":
+    def of(cls, run: Run | Path | str, checkpoint: str = BEST) -> "LoadedClassifier":
         """Open a checkpoint; `AttlasError` as for a translator, the other way."""
-        run, name = _named(run, which)
+        run, name = _named(run, checkpoint)
         return cls(run, name, run.classifier(name), run.labelled_vocabularies())
 
     @property
@@ -99,32 +99,34 @@ class ClassifierSubject(Subject):
         return ClassifierConfig.read(self.run.table("model"), str(self.run.path / CONFIG))
 
 
-def subject_of(
-    run: Run | Path | str, which: str = BEST, search: DecodingConfig | None = None
-) -> TranslatorSubject | ClassifierSubject:
+def load_checkpoint(
+    run: Run | Path | str, checkpoint: str = BEST, search: DecodingConfig | None = None
+) -> LoadedTranslator | LoadedClassifier:
     """Open a checkpoint of any run; `AttlasError` where there is none, or where it is damaged, and
     for a search with a run that does not translate.
     """
     run = run if isinstance(run, Run) else Run(run)
     if not run.classifies:
-        return TranslatorSubject.of(run, which, search)
+        return LoadedTranslator.of(run, checkpoint, search)
     if search is not None:
         raise AttlasError(
             "settings of the search for a run that translates",
             f"them for the classifier at {run.path}",
             "leave them out",
         )
-    return ClassifierSubject.of(run, which)
+    return LoadedClassifier.of(run, checkpoint)
 
 
-def translating(subject: Subject, taker: str) -> TranslatorSubject:
+def require_translator(loaded: LoadedCheckpoint, taker: str) -> LoadedTranslator:
     """The subject, if it translates; `AttlasError` for another, which `taker` cannot hold."""
-    if not isinstance(subject, TranslatorSubject):
-        raise _no_transformer(taker, subject)
-    return subject
+    if not isinstance(loaded, LoadedTranslator):
+        raise _no_transformer(taker, loaded)
+    return loaded
 
 
-def unfit(taker: str, wanted: str, came: str, others: Sequence[str] = ("onnx",)) -> AttlasError:
+def unsupported(
+    taker: str, wanted: str, came: str, others: Sequence[str] = ("onnx",)
+) -> AttlasError:
     """The error for a model that a format cannot hold; others: formats that may."""
     named = [f"--to {other}" for other in others if other != taker.lower()]
     listed = f"{', '.join(named)}, or " if named else ""
@@ -139,19 +141,19 @@ def check_sees_all(taker: str, config: TransformerConfig) -> None:
     # A decoder sees no later token in any case.
     hiding += [one for one in config.decoder_patterns if parse(one) not in (everywhere, causal)]
     if hiding:
-        raise unfit(taker, "attention that may look everywhere", f"the pattern {hiding[0]}")
+        raise unsupported(taker, "attention that may look everywhere", f"the pattern {hiding[0]}")
 
 
-def _named(run: Run | Path | str, which: str) -> tuple[Run, str]:
+def _named(run: Run | Path | str, checkpoint: str) -> tuple[Run, str]:
     """The run, and the own name of its checkpoint."""
     run = run if isinstance(run, Run) else Run(run)
-    name = run.shelf.named(which) if which in (BEST, LAST) else which
-    return run, name or which  # where none is named yet, the run says it better
+    name = run.store.named(checkpoint) if checkpoint in (BEST, LAST) else checkpoint
+    return run, name or checkpoint  # where none is named yet, the run says it better
 
 
-def _no_transformer(taker: str, subject: Subject) -> AttlasError:
-    kind = subject.run.table("model").get("kind")
-    return unfit(taker, 'a model of kind "transformer"', repr(kind))
+def _no_transformer(taker: str, loaded: LoadedCheckpoint) -> AttlasError:
+    kind = loaded.run.table("model").get("kind")
+    return unsupported(taker, 'a model of kind "transformer"', repr(kind))
 
 
 # Checksums of what numbers depend on: long enough to tell things apart, short for a message.
@@ -160,18 +162,18 @@ def _no_transformer(taker: str, subject: Subject) -> AttlasError:
 _DIGITS = 16  # hexadecimal
 
 
-def short(digest: Any) -> str:
+def short_digest(digest: Any) -> str:
     """Of a digest from hashlib."""
     whole: str = digest.hexdigest()
     return whole[:_DIGITS]
 
 
-def of_text(text: str) -> str:
+def text_digest(text: str) -> str:
     """The SHA-256 of a text in UTF-8."""
-    return short(hashlib.sha256(text.encode()))
+    return short_digest(hashlib.sha256(text.encode()))
 
 
-def of_files(folder: Path) -> dict[str, str]:
+def file_digests(folder: Path) -> dict[str, str]:
     """The SHA-256 of each file in a folder, by its name."""
     return {
         path.relative_to(folder).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest()
@@ -180,7 +182,7 @@ def of_files(folder: Path) -> dict[str, str]:
     }
 
 
-def of_vocabularies(vocabularies: Vocabularies | LabelledVocabularies) -> str:
+def vocabularies_digest(vocabularies: Vocabularies | LabelledVocabularies) -> str:
     """Of the names and the bytes of the files that they are saved as."""
     digest = hashlib.sha256()
     with TemporaryDirectory() as folder:
@@ -188,18 +190,18 @@ def of_vocabularies(vocabularies: Vocabularies | LabelledVocabularies) -> str:
         for file in sorted(Path(folder).iterdir()):
             digest.update(f"{file.name}\n".encode())
             digest.update(file.read_bytes())
-    return short(digest)
+    return short_digest(digest)
 
 
-def of_settings(run: Run) -> str:
+def settings_digest(run: Run) -> str:
     """Of the settings of a run's model."""
-    return of_text(repr(sorted(run.table("model").items())))
+    return text_digest(repr(sorted(run.table("model").items())))
 
 
-def of_checkpoint(run: Run, which: str, model: Any, vocabularies: Any) -> str:
+def checkpoint_digest(run: Run, checkpoint: str, model: Any, vocabularies: Any) -> str:
     """The own name of a checkpoint, also where "best" or "last" was asked for, with a checksum of
     its weights.
     """
-    name = run.shelf.named(which) if which in (BEST, LAST) else which
-    subject = Subject(run, name or which, model, vocabularies)
-    return f"{subject.checkpoint} ({subject.weights[:_DIGITS]})"
+    name = run.store.named(checkpoint) if checkpoint in (BEST, LAST) else checkpoint
+    loaded = LoadedCheckpoint(run, name or checkpoint, model, vocabularies)
+    return f"{loaded.checkpoint} ({loaded.weights[:_DIGITS]})"

@@ -19,7 +19,7 @@ from attlas.models import (
     build,
     build_classifier,
 )
-from attlas.runs.checkpoints import BEST, Checkpoint, Shelf
+from attlas.runs.checkpoints import BEST, Checkpoint, CheckpointStore
 from attlas.runs.seal import CONFIG, PROVENANCE, check_sealed
 
 METRICS = "metrics.jsonl"
@@ -37,7 +37,7 @@ class Run:
 
     def __init__(self, path: Path | str) -> None:
         self.path = Path(path)
-        self.shelf = Shelf(self.path)
+        self.store = CheckpointStore(self.path)
         if not self.path.is_dir():
             raise AttlasError(
                 "the folder of a run",
@@ -85,23 +85,23 @@ class Run:
 
     def checkpoints(self) -> list[str]:
         """The names that `model` takes beside "best" and "last", oldest first."""
-        return self.shelf.names()
+        return self.store.names()
 
-    def model(self, which: str = BEST, device: str = "cpu") -> SequenceToSequence[Any]:
+    def model(self, checkpoint: str = BEST, device: str = "cpu") -> SequenceToSequence[Any]:
         """The model of a checkpoint, which translates, ready to be asked (evaluation mode).
 
-        which: "best", "last", or one of `checkpoints`. device: as torch names it, or "auto".
+        checkpoint: "best", "last", or one of `checkpoints`. device: as torch names it, or "auto".
         Errors: `AttlasError` where a file is missing or damaged, is another one than when the
         checkpoint was saved, or does not fit the others, and for a run that holds a classifier.
         """
         where, config = device_named(device), self._check_translates()
-        checkpoint = self._checked(which)
+        loaded = self._checked(checkpoint)
         vocabularies = self.vocabularies()
         model = build(config, len(vocabularies.source), len(vocabularies.target))
-        load_weights(model, checkpoint.model, self.path)
+        load_weights(model, loaded.model, self.path)
         return model.to(where).eval()
 
-    def classifier(self, which: str = BEST, device: str = "cpu") -> Classifier:
+    def classifier(self, checkpoint: str = BEST, device: str = "cpu") -> Classifier:
         """The classifier of a checkpoint, ready to be asked. Errors: as `model`, the other way."""
         where, config = device_named(device), self._model_config()
         if not isinstance(config, ClassifierConfig):
@@ -110,17 +110,17 @@ class Run:
                 f"one that translates, at {self.path}",
                 f"ask it for translations (attlas translate {self.path}), or name another run",
             )
-        checkpoint = self._checked(which)
+        loaded = self._checked(checkpoint)
         vocabularies = self.labelled_vocabularies()
         model = build_classifier(config, len(vocabularies.text), len(vocabularies.labels))
-        load_weights(model, checkpoint.model, self.path)
+        load_weights(model, loaded.model, self.path)
         return model.to(where).eval()
 
-    def _checked(self, which: str) -> Checkpoint:
+    def _checked(self, checkpoint: str) -> Checkpoint:
         """A checkpoint, beside whose folder's files it was saved."""
-        checkpoint = self.shelf.read(which)
-        check_sealed(self.path, self.shelf.number_of(which), checkpoint.seal)
-        return checkpoint
+        loaded = self.store.read(checkpoint)
+        check_sealed(self.path, self.store.number_of(checkpoint), loaded.seal)
+        return loaded
 
     def _check_translates(self) -> TranslatorConfig:
         config = self._model_config()

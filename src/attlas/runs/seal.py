@@ -21,10 +21,10 @@ CONFIG, PROVENANCE = "config.toml", "provenance.json"
 CHANGEABLE = {
     "data",
     "decoding",
-    "training.epochs",
-    "training.updates",
-    "training.minutes",
-    "training.keep",
+    "training.max_epochs",
+    "training.max_steps",
+    "training.max_minutes",
+    "training.keep_last",
     "training.save_every",
     "training.log_every",
     "training.device",
@@ -49,7 +49,7 @@ def seal_of(run: Path) -> dict[str, Any]:
     """Of the folder of a run as it stands, as JSON, for its checkpoints.
 
     files: the SHA-256 of each vocabulary and of the labels. recipe: the settings with which the run
-    began that no sitting may change; data: the SHA-256 of what it learns from. Both are those of
+    began that no session may change; data: the SHA-256 of what it learns from. Both are those of
     its provenance, of which versions and machine are no part.
     """
     began = _began(run) or {}
@@ -105,7 +105,7 @@ def mark(name: str, seal: Mapping[str, Any]) -> str:
 
 
 def unchangeable(recipe: Mapping[str, Any]) -> dict[str, Any]:
-    """The settings of a recipe that no sitting may change, by their dotted names."""
+    """The settings of a recipe that no session may change, by their dotted names."""
     return {name: value for name, value in flat(recipe).items() if not is_changeable(name)}
 
 

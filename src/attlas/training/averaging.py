@@ -62,7 +62,7 @@ def mean_weights(many: Iterable[Mapping[str, Tensor]]) -> dict[str, Tensor]:
 
 
 @torch.no_grad()
-def move(average: Mapping[str, Tensor], model: nn.Module, share: float) -> None:
+def update_average(average: Mapping[str, Tensor], model: nn.Module, share: float) -> None:
     """Move an average towards the weights of a model, in place."""
     for name, tensor in model.state_dict().items():
         if tensor.is_floating_point():

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from attlas.errors import AttlasError
-from attlas.runs import BEST, LAST, Checkpoint, Shelf, numbered
+from attlas.runs import BEST, LAST, Checkpoint, CheckpointStore, numbered
 from attlas.runs.checkpoints import under
 from attlas.runs.seal import check_sealed, seal_of
 from attlas.training.averaging import LastAveraging, MovingAveraging, mean_weights
@@ -17,7 +17,7 @@ from attlas.training.learner import AVERAGE, Learner
 
 
 @dataclass(frozen=True, slots=True)
-class Window:
+class RunningTotals:
     """What was seen since it was last told. weight: see `Update`."""
 
     loss: float = 0.0
@@ -30,13 +30,13 @@ class Window:
 class TrainingState:
     """A frozen value: `update` updates are done, `position` batches of epoch `epoch` are used.
 
-    seconds: of training over all sittings. best: (value of the criterion, loss) of the best
+    seconds: of training over all sessions. best: (value of the criterion, loss) of the best
     validation, made at `best_update` (None: its weights are gone); stale: how many validations
     came since. saved: the updates whose checkpoints are kept, newest last. journal: bytes of
     `metrics.jsonl`.
 
     Only what the recipe plans is entered. A validation or a checkpoint that is made because a
-    sitting ends is not, so that where one sitting ended never shows in the next.
+    session ends is not, so that where one session ended never shows in the next.
     """
 
     update: int = 0
@@ -48,7 +48,7 @@ class TrainingState:
     stale: int = 0
     validated: int = 0
     saved: tuple[int, ...] = ()
-    window: Window = Window()
+    window: RunningTotals = RunningTotals()
     journal: int = 0
 
     @property
@@ -71,7 +71,7 @@ class TrainingState:
             numbers = {name: facts[name] for name in cls.__dataclass_fields__}
             best = numbers["best"] and tuple(numbers["best"])
             # Checkpoints of before predictions had weights have none.
-            window = Window(**{"weight": numbers["window"]["tokens"], **numbers["window"]})
+            window = RunningTotals(**{"weight": numbers["window"]["tokens"], **numbers["window"]})
             saved = tuple(numbers["saved"])
         except (KeyError, TypeError) as error:
             raise AttlasError(
@@ -84,12 +84,13 @@ class TrainingState:
         return cls(**{**numbers, "best": best, "window": window, "saved": saved})
 
 
-class Saver:
-    """Puts a learner and its state on the shelf of a run, and takes them from there."""
+class CheckpointManager:
+    """Puts a learner and its state into the checkpoint store of a run, and takes them from
+    there."""
 
     def __init__(self, learner: Learner[Any, Any], settings: TrainingConfig, folder: Path) -> None:
         self.learner, self.settings, self.folder = learner, settings, folder
-        self.shelf = Shelf(folder)
+        self.store = CheckpointStore(folder)
         self._seal: Mapping[str, Any] | None = None
 
     def restore(self) -> TrainingState:
@@ -97,10 +98,10 @@ class Saver:
 
         Errors: `AttlasError` where there are checkpoints and nothing says which is the last.
         """
-        self.shelf.clean()
-        name = self.shelf.named(LAST)
-        if name is None and self.shelf.begun():
-            known = ", ".join(map(numbered, self.shelf.numbered()))
+        self.store.clean()
+        name = self.store.named(LAST)
+        if name is None and self.store.begun():
+            known = ", ".join(map(numbered, self.store.numbered()))
             raise AttlasError(
                 f"the file `last` in {self.folder}, beside its checkpoints",
                 "none",
@@ -114,10 +115,11 @@ class Saver:
                 f"{name!r} in {self.folder / LAST}",
                 "write the name of a numbered checkpoint into it",
             )
-        return self.restored(self.learner.fleet.agreed(0 if name is None else int(name)))
+        return self.restored(self.learner.process_group.broadcast(0 if name is None else int(name)))
 
     def restored(self, update: int) -> TrainingState:
-        """Take the checkpoint of this update, as all processes of a fleet do; 0: the beginning.
+        """Take the checkpoint of this update, as all processes of a process group do; 0: the
+        beginning.
 
         Of a checkpoint that somebody has gone back to, some that it knows may be gone.
         Errors: `AttlasError` also where the files beside it are other ones than when it was saved.
@@ -128,38 +130,38 @@ class Saver:
         checkpoint = self._read(update)
         self._seal = checkpoint.seal or self._seal
         self.learner.restore(checkpoint, self.folder)
-        state, there = TrainingState.of(checkpoint.facts), set(self.shelf.numbered())
+        state, there = TrainingState.of(checkpoint.facts), set(self.store.numbered())
         return replace(
             state,
             saved=tuple(one for one in state.saved if one in there),
             best_update=state.best_update if state.best_update in there else None,
         )
 
-    def put_back(self, state: TrainingState) -> None:
+    def roll_back(self, state: TrainingState) -> None:
         """Make the folder what it was at the checkpoint: what came after will come again."""
         best = state.best_update
-        self.shelf.point(BEST, None if best is None else numbered(best))
-        self.shelf.forget_after(state.update)
-        self.shelf.prune(state.kept)
+        self.store.point(BEST, None if best is None else numbered(best))
+        self.store.forget_after(state.update)
+        self.store.prune(state.kept)
 
     def save(self, state: TrainingState) -> None:
         """A checkpoint of this very moment: the file, then the pointers, then the tidying."""
         checkpoint = replace(self.learner.checkpoint(state.facts()), seal=self._seal)
-        self.shelf.write(numbered(state.update), checkpoint)
-        self.shelf.point(LAST, numbered(state.update))
+        self.store.write(numbered(state.update), checkpoint)
+        self.store.point(LAST, numbered(state.update))
         if state.best_update is not None:  # after the last: a best alone is somebody's, to be kept
-            self.shelf.point(BEST, numbered(state.best_update))
-        self.shelf.prune(state.kept)
+            self.store.point(BEST, numbered(state.best_update))
+        self.store.prune(state.kept)
 
     def _read(self, update: int) -> Checkpoint:
         """A checkpoint of this run, whose files are as they were when it was saved."""
-        checkpoint = self.shelf.read(numbered(update))
+        checkpoint = self.store.read(numbered(update))
         check_sealed(self.folder, numbered(update), checkpoint.seal)
         return checkpoint
 
     def listed(self, state: TrainingState) -> TrainingState:
         """The state in which this update is among those whose checkpoints the recipe keeps."""
-        return replace(state, saved=(*state.saved, state.update)[-self.settings.keep :])
+        return replace(state, saved=(*state.saved, state.update)[-self.settings.keep_last :])
 
     def averaged(self, state: TrainingState) -> Checkpoint | None:
         """The average that the recipe asks for, of what is saved; None: none, or there is only one

@@ -11,15 +11,15 @@ from attlas.decoding import DecodingConfig
 from attlas.errors import AttlasError
 from attlas.metrics import BleuTokenizer, check_tokenizer
 from attlas.training.averaging import AveragingConfig, LastAveraging, NoAveraging
-from attlas.training.optimizers import AdamConfig, OptimiserConfig
-from attlas.training.scheduled_sampling import ConstantFeeding, FeedingConfig
+from attlas.training.optimizers import AdamConfig, OptimizerConfig
+from attlas.training.scheduled_sampling import ConstantSampling, ScheduledSamplingConfig
 from attlas.training.schedules import ConstantSchedule, ScheduleConfig
 
 Distribution = Literal["ddp", "fsdp"]
-"""How the processes of a fleet share a model, see `Spread`."""
+"""How the processes of a process group share a model, see `Spread`."""
 
 
-def _greedy_unless_said(decoding: Any) -> Any:
+def _greedy_by_default(decoding: Any) -> Any:
     return {"method": "greedy", **decoding} if isinstance(decoding, Mapping) else decoding
 
 
@@ -61,7 +61,7 @@ class ValidationConfig(Config):
     translate: bool = True
     sentences: int | None = Field(default=None, ge=1)
     bleu_tokenizer: BleuTokenizer = "13a"
-    decoding: Annotated[DecodingConfig, BeforeValidator(_greedy_unless_said)] = DecodingConfig(
+    decoding: Annotated[DecodingConfig, BeforeValidator(_greedy_by_default)] = DecodingConfig(
         method="greedy"
     )
 
@@ -87,47 +87,48 @@ class ValidationConfig(Config):
 
 
 class TrainingConfig(Config):
-    """The training ends with the first of `epochs`, `updates` and `minutes` (of training, over all
-    sittings) to be reached; at least one is set. None of them changes the way there.
+    """The training ends with the first of `max_epochs`, `max_steps` and `max_minutes` (of training,
+    over all sessions) to be reached; at least one is set. None of them changes the way there.
 
     init_from: a run whose weights it begins with (its best checkpoint, or the file of one), and
     whose vocabulary it takes over; architecture and vocabulary have to be those of that run.
 
-    rate: of the optimiser, before the schedule. clip: the greatest norm of the gradient (0 = any).
-    smoothing: ε of the labels. class_weights: how much a text of each label counts for a
-    classifier, as `weight` of `nn.CrossEntropyLoss` does: "none" = all alike; "balanced" = texts /
-    (labels · texts of that label), so that a rare label counts as much as a common one; or a table
-    of weights, 1 for a label that it does not name. consistency: α of R-Drop (Liang et al., 2021),
-    by which each batch is read twice, under different dropout, and both readings are to predict the
-    same; 0 = it is read once. Both are rows of one pass, so a batch of batching.tokens slots then
-    takes the memory and the time of twice as many. consistency_after: the first so many updates
-    read each batch once, which is quicker and takes half of that memory; R-Drop begins after them,
-    and wants many more. accumulate: so many batches make one update, with the gradient that all of
-    them in one batch would give. keep: how many checkpoints stay beside the best. save_every counts
-    updates; every validation saves as well, and both count for `keep` and for the average of the
-    last. Left out, every hundredth update is saved too, against a kill: that checkpoint counts for
-    nothing and the next one takes its place. log_every: updates between two lines of metrics.jsonl.
-    autocast: half precision for the forward pass: bf16 anywhere (on a CPU in the linear maps alone,
-    with AVX-512 BF16 1.3 to 1.6 times as fast), fp16 on CUDA, auto = bf16 where the training begins
-    on a device that is known to have instructions for it; with models as narrow as `tiny` a GPU is
-    faster in float32. device: auto, cpu, cuda, …; threads: of the CPU; left out, torch decides. Up
-    to four of them share every update, each with a part of it; more go to the kernels of these.
-    distribution: how the processes that torchrun starts share a model, see `Spread`. tensorboard:
-    curves in the run's folder, too (the extra tensorboard).
+    learning_rate: of the optimizer, before the schedule. max_grad_norm: the greatest norm of the
+    gradient (0 = any). label_smoothing: ε of the labels. class_weights: how much a text of each
+    label counts for a classifier, as `weight` of `nn.CrossEntropyLoss` does: "none" = all alike;
+    "balanced" = texts / (labels · texts of that label), so that a rare label counts as much as a
+    common one; or a table of weights, 1 for a label that it does not name. rdrop_alpha: α of R-Drop
+    (Liang et al., 2021), by which each batch is read twice, under different dropout, and both
+    readings are to predict the same; 0 = it is read once. Both are rows of one pass, so a batch of
+    batching.max_tokens slots then takes the memory and the time of twice as many. rdrop_after: the
+    first so many updates read each batch once, which is quicker and takes half of that memory;
+    R-Drop begins after them, and wants many more. gradient_accumulation_steps: so many batches make
+    one update, with the gradient that all of them in one batch would give. keep_last: how many
+    checkpoints stay beside the best. save_every counts updates; every validation saves as well, and
+    both count for `keep_last` and for the average of the last. Left out, every hundredth update is
+    saved too, against a kill: that checkpoint counts for nothing and the next one takes its place.
+    log_every: updates between two lines of metrics.jsonl. autocast: half precision for the forward
+    pass: bf16 anywhere (on a CPU in the linear maps alone, with AVX-512 BF16 1.3 to 1.6 times as
+    fast), fp16 on CUDA, auto = bf16 where the training begins on a device that is known to have
+    instructions for it; with models as narrow as `tiny` a GPU is faster in float32. device: auto,
+    cpu, cuda, …; threads: of the CPU; left out, torch decides. Up to four of them share every
+    update, each with a part of it; more go to the kernels of these. distribution: how the processes
+    that torchrun starts share a model, see `Spread`. tensorboard: curves in the run's folder, too
+    (the extra tensorboard).
     """
 
-    epochs: int | None = Field(default=None, ge=1)
-    updates: int | None = Field(default=None, ge=1)
-    minutes: float | None = Field(default=None, gt=0.0)
+    max_epochs: int | None = Field(default=None, ge=1)
+    max_steps: int | None = Field(default=None, ge=1)
+    max_minutes: float | None = Field(default=None, gt=0.0)
     init_from: str = ""
-    rate: float = Field(default=1e-3, gt=0.0, allow_inf_nan=False)
-    clip: float = Field(default=1.0, ge=0.0)
-    smoothing: float = Field(default=0.0, ge=0.0, lt=1.0)
+    learning_rate: float = Field(default=1e-3, gt=0.0, allow_inf_nan=False)
+    max_grad_norm: float = Field(default=1.0, ge=0.0)
+    label_smoothing: float = Field(default=0.0, ge=0.0, lt=1.0)
     class_weights: ClassWeights = "none"
-    consistency: float = Field(default=0.0, ge=0.0, allow_inf_nan=False)
-    consistency_after: int = Field(default=0, ge=0)
-    accumulate: int = Field(default=1, ge=1)
-    keep: int = Field(default=3, ge=1)
+    rdrop_alpha: float = Field(default=0.0, ge=0.0, allow_inf_nan=False)
+    rdrop_after: int = Field(default=0, ge=0)
+    gradient_accumulation_steps: int = Field(default=1, ge=1)
+    keep_last: int = Field(default=3, ge=1)
     save_every: int | None = Field(default=None, ge=1)
     log_every: int = Field(default=10, ge=1)
     autocast: Literal["none", "auto", "bf16", "fp16"] = "none"
@@ -135,51 +136,56 @@ class TrainingConfig(Config):
     threads: int | None = Field(default=None, ge=1)
     distribution: Distribution = "ddp"
     tensorboard: bool = False
-    optimiser: OptimiserConfig = AdamConfig()
+    optimizer: OptimizerConfig = AdamConfig()
     schedule: ScheduleConfig = ConstantSchedule()
-    feeding: FeedingConfig = ConstantFeeding()
+    scheduled_sampling: ScheduledSamplingConfig = ConstantSampling()
     averaging: AveragingConfig = NoAveraging()
     validation: ValidationConfig = ValidationConfig()
 
     @model_validator(mode="after")
     def _fits_together(self) -> Self:
-        if self.epochs is None and self.updates is None and self.minutes is None:
+        if self.max_epochs is None and self.max_steps is None and self.max_minutes is None:
             raise AttlasError(
-                "an end of the training: epochs, updates or minutes",
+                "an end of the training: max_epochs, max_steps or max_minutes",
                 "none of them",
-                "set for example training.epochs = 10",
+                "set for example training.max_epochs = 10",
             )
-        if isinstance(self.averaging, LastAveraging) and self.averaging.count > self.keep:
+        if isinstance(self.averaging, LastAveraging) and self.averaging.count > self.keep_last:
             raise AttlasError(
-                f"training.keep of at least {self.averaging.count}, the checkpoints to average",
-                str(self.keep),
-                "raise training.keep",
+                f"training.keep_last of at least {self.averaging.count}, the checkpoints to "
+                "average",
+                str(self.keep_last),
+                "raise training.keep_last",
             )
-        if self.consistency_after and not self.consistency:
+        if self.rdrop_after and not self.rdrop_alpha:
             raise AttlasError(
-                "a training.consistency above 0 beside training.consistency_after",
+                "a training.rdrop_alpha above 0 beside training.rdrop_after",
                 "0, with which it has no effect",
-                "set training.consistency, or leave both out",
+                "set training.rdrop_alpha, or leave both out",
             )
-        teacher = isinstance(self.feeding, ConstantFeeding) and self.feeding.p == 1.0
-        if self.consistency and not teacher:
+        teacher = (
+            isinstance(self.scheduled_sampling, ConstantSampling)
+            and self.scheduled_sampling.p == 1.0
+        )
+        if self.rdrop_alpha and not teacher:
             raise AttlasError(
-                "the right tokens fed (training.feeding of p = 1) beside training.consistency",
-                f"another feeding and a consistency of {self.consistency:g}",
+                "the right tokens fed (training.scheduled_sampling of p = 1) beside "
+                "training.rdrop_alpha",
+                f"another scheduled_sampling and an rdrop_alpha of {self.rdrop_alpha:g}",
                 "leave one of the two out",
             )
         return self
 
     def too_late(self, planned: int | None) -> str | None:
         """What to say where the updates planned (None: no limit) end before R-Drop begins."""
-        if not self.consistency or planned is None or self.consistency_after < planned:
+        if not self.rdrop_alpha or planned is None or self.rdrop_after < planned:
             return None
         return (
-            f"WARNING: training.consistency begins after update {self.consistency_after:,} of "
-            f"about {planned:,}, so it has no effect: lower training.consistency_after, or leave "
+            f"WARNING: training.rdrop_alpha begins after update {self.rdrop_after:,} of "
+            f"about {planned:,}, so it has no effect: lower training.rdrop_after, or leave "
             "both out, in another folder"
         )
 
-    def consistency_at(self, number: int) -> float:
+    def rdrop_alpha_at(self, number: int) -> float:
         """The α of R-Drop in this update; the first is 1."""
-        return self.consistency if number > self.consistency_after else 0.0
+        return self.rdrop_alpha if number > self.rdrop_after else 0.0

@@ -14,14 +14,14 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
-from attlas._text import amount
+from attlas._text import count_noun
 from attlas.errors import AttlasError
 from attlas.training.config import Distribution
 
 _PATIENCE = timedelta(days=1)  # the others wait while the first one validates
 
 
-class Word(IntEnum):
+class Command(IntEnum):
     """What the first process tells the others to do next."""
 
     UPDATE = 0
@@ -31,7 +31,7 @@ class Word(IntEnum):
     INTERRUPTED = 4
 
 
-class Fleet:
+class ProcessGroup:
     """The processes that torchrun has started, seen from one of them; alone, one of one.
 
     The first one leads: it keeps the folder of the run, measures, tells and decides. The others
@@ -44,23 +44,23 @@ class Fleet:
         self._device = device or torch.device("cpu")
 
     @property
-    def leads(self) -> bool:
+    def is_main(self) -> bool:
         """Whether this is the first process."""
         return self.rank == 0
 
-    def say(self, word: Word) -> None:
-        """Tell all others, who `hear` it."""
-        self._shared(int(word))
+    def send(self, command: Command) -> None:
+        """Tell all others, who `receive` it."""
+        self._shared(int(command))
 
-    def hear(self) -> Word:
+    def receive(self) -> Command:
         """Wait for what the first process says."""
-        return Word(self._shared(0))
+        return Command(self._shared(0))
 
-    def agreed(self, number: int) -> int:
+    def broadcast(self, number: int) -> int:
         """The first process's number, in all of them."""
         return self._shared(number)
 
-    def total(self, value: float | int) -> float:
+    def all_reduce(self, value: float | int) -> float:
         """The sum over all processes, the same in each; whole numbers exactly."""
         if self.size == 1:
             return float(value)
@@ -76,24 +76,24 @@ class Fleet:
         return int(told.item())
 
 
-def launched() -> bool:
+def is_launched() -> bool:
     """Whether torchrun, or whoever sets the same variables, started this process with others."""
     return int(os.environ.get("WORLD_SIZE", "1")) > 1
 
 
-def leading() -> bool:
+def is_main_process() -> bool:
     """Whether this process is the first of those, or alone."""
-    return not launched() or os.environ.get("RANK") == "0"
+    return not is_launched() or os.environ.get("RANK") == "0"
 
 
 @contextmanager
-def fleet_of(device: torch.device) -> Iterator[Fleet]:
+def open_process_group(device: torch.device) -> Iterator[ProcessGroup]:
     """The processes that were started together: gloo between CPUs, NCCL between GPUs.
 
     Errors: `AttlasError` where this torch cannot do it, or the others cannot be reached.
     """
-    if not launched():
-        yield Fleet()
+    if not is_launched():
+        yield ProcessGroup()
         return
     try:
         # Not at the top: a torch that was built without them trains alone.
@@ -123,7 +123,7 @@ def fleet_of(device: torch.device) -> Iterator[Fleet]:
             "start them with torchrun, e.g. torchrun --nproc-per-node 2 -m attlas train …",
         ) from None
     try:
-        yield Fleet(rank, size, device)
+        yield ProcessGroup(rank, size, device)
     except RuntimeError as error:
         if not isinstance(error, dist.DistError) and backend not in str(error).lower():
             raise
@@ -161,7 +161,7 @@ def device_of_rank(device: torch.device) -> torch.device:
         raise AttlasError(
             "a GPU for each process on this machine",
             f"{os.environ.get('LOCAL_WORLD_SIZE', f'at least {rank + 1}')} processes and "
-            f"{amount(count, 'GPU')}",
+            f"{count_noun(count, 'GPU')}",
             f"start {count} of them on each machine (torchrun --nproc-per-node {count} …), or set "
             "training.device = 'cpu'",
         )
@@ -172,7 +172,7 @@ def device_of_rank(device: torch.device) -> torch.device:
 
 
 @runtime_checkable
-class Learnt(Protocol):
+class TrainingBatch(Protocol):
     """What a model trains on at once."""
 
     @property
@@ -184,7 +184,7 @@ class Learnt(Protocol):
 
 
 @runtime_checkable
-class Weighted(Protocol):
+class WeightedBatch(Protocol):
     """What is learnt from, where some predictions count more than others."""
 
     @property
@@ -192,16 +192,16 @@ class Weighted(Protocol):
         """The sum of the weights of its predictions, over which the loss is averaged."""
 
 
-def weight_of(batch: Learnt) -> float:
+def batch_weight(batch: TrainingBatch) -> float:
     """The weights of its predictions, summed: how many they are, where all weigh 1."""
-    return batch.weight if isinstance(batch, Weighted) else float(batch.tokens)
+    return batch.weight if isinstance(batch, WeightedBatch) else float(batch.tokens)
 
 
 # What a learner makes small, as a function and as a module.
 
 
 _M = TypeVar("_M", bound=nn.Module, contravariant=True)
-_B = TypeVar("_B", bound=Learnt, contravariant=True)
+_B = TypeVar("_B", bound=TrainingBatch, contravariant=True)
 
 
 @runtime_checkable
@@ -244,11 +244,11 @@ class Objective(nn.Module):
         return loss
 
 
-# How a model is spread over the processes of a fleet.
+# How a model is spread over the processes of a process group.
 
 
-class Spread:
-    """One model in all processes of a fleet, each of which has the loss of its own batches.
+class DistributedModel:
+    """One model in all processes of a process group, each of which has the loss of its own batches.
 
     "ddp": every process holds the model, and gradients are averaged on the way back
     (`DistributedDataParallel`; Li et al., 2020). "fsdp": every process holds its part of each
@@ -256,7 +256,9 @@ class Spread:
     backward pass alone (FSDP2's `fully_shard`; Zhao et al., 2023).
     """
 
-    def __init__(self, objective: Objective, how: Distribution, fleet: Fleet) -> None:
+    def __init__(
+        self, objective: Objective, how: Distribution, process_group: ProcessGroup
+    ) -> None:
         self.parted = how == "fsdp"
         self.objective: nn.Module = objective
         if not self.parted:
@@ -267,7 +269,7 @@ class Spread:
             from torch.distributed.fsdp import fully_shard
 
             device = next(objective.parameters()).device.type
-            fully_shard(objective, mesh=init_device_mesh(device, (fleet.size,)))
+            fully_shard(objective, mesh=init_device_mesh(device, (process_group.size,)))
 
     @contextmanager
     def joined(self, together: bool) -> Iterator[nn.Module]:

@@ -22,7 +22,7 @@ class Event:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Started(Event):
-    """A sitting begins: at update 0, or from a checkpoint. `notes` are for people to read.
+    """A session begins: at update 0, or from a checkpoint. `notes` are for people to read.
 
     pairs: how many examples there are to learn from; example, counted: what such a one is, and what
     the loss is averaged over, in words. numbers: in which most is computed.
@@ -52,15 +52,15 @@ class Trained(Event):
     """Since the last one: loss in nats per target token, target tokens a second; where no text is
     written, per text and texts a second (see `Started.counted`).
 
-    rate, norm of the gradient before clipping and teacher forcing (None: nothing is fed) are those
-    of the last update; done: the part of the way to the nearest limit, 0 … 1.
+    learning_rate, grad_norm (of the gradient before clipping) and teacher_forcing (None: nothing is
+    fed) are those of the last update; done: the part of the way to the nearest limit, 0 … 1.
     """
 
     kind: ClassVar[str] = "trained"
     loss: float
     tokens_per_second: float
-    rate: float
-    norm: float
+    learning_rate: float
+    grad_norm: float
     teacher_forcing: float | None
     done: float
 
@@ -95,8 +95,9 @@ class Interrupted(Event):
 class Outcome(Event):
     """The end: why, and which checkpoint is the best by which criterion (None: none was measured).
 
-    reason: the limit that was reached: "epochs", "updates", "minutes" or "patience"; planned: about
-    how many updates `epochs` and `updates` allow (None: any number); `notes`: for people to read.
+    reason: the limit that was reached: "max_epochs", "max_steps", "max_minutes" or "patience";
+    planned: about how many updates `max_epochs` and `max_steps` allow (None: any number); `notes`:
+    for people to read.
     """
 
     kind: ClassVar[str] = "finished"

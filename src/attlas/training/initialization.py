@@ -8,10 +8,10 @@ from typing import Any
 
 from torch import nn
 
-from attlas.errors import AttlasError, listed
+from attlas.errors import AttlasError, join_names
 from attlas.runs import BEST, CONFIG, PROVENANCE, Run, load_weights
 from attlas.training.events import Preparing, Report
-from attlas.training.recipe import Recipe, differing
+from attlas.training.recipe import Recipe, changed_settings
 
 INITIAL = "initial"  # where the provenance of a run says with which weights it began
 _CHECKPOINT = ".safetensors"
@@ -36,12 +36,12 @@ class InitialWeights:
         """
         if not recipe.training.init_from:
             return None
-        path, which = run_and_checkpoint(recipe.training.init_from)
+        path, name = run_and_checkpoint(recipe.training.init_from)
         run = Run(path)
         _check_same_model(recipe, run)
-        checkpoint = run.shelf.number_of(which)
+        checkpoint = run.store.number_of(name)
         if checkpoint not in run.checkpoints():
-            run.shelf.read(which)  # which says what there is
+            run.store.read(name)  # which says what there is
         return cls(run, checkpoint, _sha256(run, checkpoint))
 
     @classmethod
@@ -93,7 +93,7 @@ class InitialWeights:
         if others:
             raise AttlasError(
                 f"texts with the labels {names}, those of {self.run.path}",
-                f"texts of {splits.train.name} with {listed(map(repr, others), ', ')}",
+                f"texts of {splits.train.name} with {join_names(map(repr, others), ', ')}",
                 "train without --init-from, or correct these labels",
             )
 
@@ -134,7 +134,7 @@ def _check_same_model(recipe: Recipe, run: Run) -> None:
             f"{run.path}, which {kinds[1]}",
             "name another run with --init-from",
         )
-    changed = differing(_made_of(theirs), _made_of(recipe))
+    changed = changed_settings(_made_of(theirs), _made_of(recipe))
     if changed:
         raise AttlasError(
             f"the architecture and the vocabulary of {run.path} (--init-from)",
@@ -155,7 +155,7 @@ def _made_of(recipe: Recipe) -> Mapping[str, Any]:
 
 def _sha256(run: Run, checkpoint: str) -> str:
     try:
-        with run.shelf.path(checkpoint).open("rb") as file:
+        with run.store.path(checkpoint).open("rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()
     except OSError as error:
         raise AttlasError(

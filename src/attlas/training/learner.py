@@ -13,21 +13,29 @@ from typing import Any, Generic, TypeVar
 import torch
 from torch import Tensor, nn
 
-from attlas._parallel import Crew
+from attlas._parallel import ThreadGroup
 from attlas.errors import AttlasError
-from attlas.ops.dropout import dropping_by
+from attlas.ops.dropout import dropout_generator
 from attlas.runs import Checkpoint, load_weights
 from attlas.runs.checkpoints import under
-from attlas.training.averaging import MovingAveraging, move
+from attlas.training.averaging import MovingAveraging, update_average
 from attlas.training.config import TrainingConfig
-from attlas.training.distributed import Fleet, Learnt, Loss, Objective, Spread, Word, weight_of
-from attlas.training.optimizers import Sharing, moments, restore_moments
+from attlas.training.distributed import (
+    Command,
+    DistributedModel,
+    Loss,
+    Objective,
+    ProcessGroup,
+    TrainingBatch,
+    batch_weight,
+)
+from attlas.training.optimizers import Parallelism, load_optimizer_state, optimizer_state
 from attlas.training.precision import Precision
 
 # Seeds: every draw of a training is a function of (seed, purpose, number) alone.
 
 
-def seed_of(seed: int, purpose: str, number: int = 0) -> int:
+def derive_seed(seed: int, purpose: str, number: int = 0) -> int:
     """A seed of 63 bits for one purpose at one update: nearby inputs give unrelated seeds.
 
     Nothing random is carried from update to update, so a resumed run draws what an undisturbed
@@ -49,32 +57,33 @@ class Update:
     """The summed loss in nats, of so many target tokens.
 
     weight: what the loss is averaged over, the tokens where they all weigh 1.
-    norm: of the gradient before clipping; it may be infinite under float16, whose scaler then
+    grad_norm: of the gradient before clipping; it may be infinite under float16, whose scaler then
     skips the step.
     """
 
     loss: float
     tokens: int
-    rate: float
-    norm: float
+    learning_rate: float
+    grad_norm: float
     weight: float
 
 
-_OPTIMISER, AVERAGE = "optimiser/", "average/"
+_OPTIMIZER, AVERAGE = "optimizer/", "average/"
 
 M = TypeVar("M", bound=nn.Module)
-B = TypeVar("B", bound=Learnt)
+B = TypeVar("B", bound=TrainingBatch)
 
 Gradient = list[Tensor | None]
 """Of every parameter; None: it had no part."""
 
 
 class Learner(Generic[M, B]):
-    """Model, optimiser, and what else changes from update to update.
+    """Model, optimizer, and what else changes from update to update.
 
-    loss: of the task. crew: the threads that share an update; fleet: the processes that do. In a
-    fleet of several all processes `update` and `restore`; the first one makes a `checkpoint`, for
-    which the others `gather_all`, and is measured `as_whole`, for which they `gather_weights`.
+    loss: of the task. thread_group: the threads that share an update; process_group: the processes
+    that do. In a fleet of several all processes `update` and `restore`; the first one makes a
+    `checkpoint`, for which the others `gather_all`, and is measured `as_whole`, for which they
+    `gather_weights`.
     """
 
     def __init__(
@@ -84,20 +93,25 @@ class Learner(Generic[M, B]):
         seed: int,
         device: torch.device,
         loss: Loss[M, B],
-        crew: Crew | None = None,
-        fleet: Fleet | None = None,
+        thread_group: ThreadGroup | None = None,
+        process_group: ProcessGroup | None = None,
     ) -> None:
         self.model = model.to(device)
         self.settings, self.seed, self.device, self.loss = settings, seed, device, loss
-        self.crew, self.fleet = crew or Crew(), fleet or Fleet()
-        self.precision = Precision.settled(settings.autocast, device, self.fleet)
-        self._spread: Spread | None = None
-        if self.fleet.size > 1:
+        self.thread_group, self.process_group = (
+            thread_group or ThreadGroup(),
+            process_group or ProcessGroup(),
+        )
+        self.precision = Precision.settled(settings.autocast, device, self.process_group)
+        self._distributed: DistributedModel | None = None
+        if self.process_group.size > 1:
             objective = Objective(self.model, loss)
-            self._spread = Spread(objective, settings.distribution, self.fleet)
+            self._distributed = DistributedModel(
+                objective, settings.distribution, self.process_group
+            )
         self.parameters = [p for p in self.model.parameters() if p.requires_grad]
-        sharing = Sharing(self.crew.all_of, self._whole, self._part)
-        self.optimiser = settings.optimiser.build(self.model, settings.rate, sharing)
+        parallelism = Parallelism(self.thread_group.map, self._whole, self._part)
+        self.optimizer = settings.optimizer.build(self.model, settings.learning_rate, parallelism)
         self.average: dict[str, Tensor] | None = None
         if isinstance(settings.averaging, MovingAveraging):
             self.average = {n: t.detach().clone() for n, t in self.model.state_dict().items()}
@@ -105,47 +119,49 @@ class Learner(Generic[M, B]):
     def update(self, shares: Sequence[Sequence[B | None]], number: int) -> Update:
         """One step on the batches of all shares together; `number` counts updates from 1.
 
-        The crew works on the shares of this process side by side, the fleet on its own; None
-        stands for a batch that is too small for everybody to get a part. The gradient is that of
-        the mean loss over the tokens of all batches, each with its weight: the one that a single
-        big batch would give.
+        The thread group works on the shares of this process side by side, the process group on its
+        own; None stands for a batch that is too small for everybody to get a part. The gradient is
+        that of the mean loss over the tokens of all batches, each with its weight: the one that a
+        single big batch would give.
         Sums are made in the order of the shares, whoever is ready first.
         Errors: `AttlasError` where the loss or its gradient is not finite; the weights are then as
         they were.
         """
         settings, scaler = self.settings, self.precision.scaler
-        rate = settings.rate * settings.schedule.factor(number)
-        for group in self.optimiser.param_groups:
+        rate = settings.learning_rate * settings.schedule.factor(number)
+        for group in self.optimizer.param_groups:
             group["lr"] = rate
-        torch.manual_seed(seed_of(self.seed, f"update {self.fleet.rank}", number))
+        torch.manual_seed(derive_seed(self.seed, f"update {self.process_group.rank}", number))
         self.model.train()
-        self.optimiser.zero_grad(set_to_none=True)
+        self.optimizer.zero_grad(set_to_none=True)
         own = [batch for share in shares for batch in share if batch is not None]
-        tokens = int(self.fleet.total(sum(batch.tokens for batch in own)))
-        weight = self.fleet.total(sum(map(weight_of, own)))
-        if self._spread is not None:
-            loss = self._in_fleet(self._spread, shares[0], number, weight)
+        tokens = int(self.process_group.all_reduce(sum(batch.tokens for batch in own)))
+        weight = self.process_group.all_reduce(sum(map(batch_weight, own)))
+        if self._distributed is not None:
+            loss = self._in_processes(self._distributed, shares[0], number, weight)
         else:
-            loss = self._in_crew(shares, number, weight)
+            loss = self._in_threads(shares, number, weight)
         self._finite(loss, "loss", number)
-        scaler.unscale_(self.optimiser)
-        clipped = torch.nn.utils.clip_grad_norm_(self.parameters, settings.clip or float("inf"))
+        scaler.unscale_(self.optimizer)
+        clipped = torch.nn.utils.clip_grad_norm_(
+            self.parameters, settings.max_grad_norm or float("inf")
+        )
         norm = self._whole(clipped).item()
         if not scaler.is_enabled():  # the scaler skips such a step, and tries a smaller scale
             self._finite(norm, "gradient", number)
-        scaler.step(self.optimiser)
+        scaler.step(self.optimizer)
         scaler.update()
         if self.average is not None and isinstance(settings.averaging, MovingAveraging):
-            move(self.average, self.model, settings.averaging.share(number))
+            update_average(self.average, self.model, settings.averaging.share(number))
         return Update(loss, tokens, rate, norm, weight)
 
     def as_whole(self, fresh: Callable[[], M]) -> M:
         """The model, to be measured: itself where this process holds all of it, else a fresh one
         with its weights.
         """
-        if self._spread is None or not self._spread.parted:
+        if self._distributed is None or not self._distributed.parted:
             return self.model
-        self.fleet.say(Word.GATHER_WEIGHTS)
+        self.process_group.send(Command.GATHER_WEIGHTS)
         model = fresh()
         load_weights(model, self.gather_weights(), Path())
         return model.to(self.device)
@@ -156,11 +172,15 @@ class Learner(Generic[M, B]):
 
     def gather_all(self) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
         """The same, and what else changes from update to update."""
-        training = {f"{_OPTIMISER}{n}": t for n, t in moments(self.optimiser, self.model).items()}
+        training = {
+            f"{_OPTIMIZER}{n}": t for n, t in optimizer_state(self.optimizer, self.model).items()
+        }
         training |= {f"{AVERAGE}{n}": t for n, t in (self.average or {}).items()}
         return self.gather_weights(), self._wholes(training)
 
-    def _in_crew(self, shares: Sequence[Sequence[B | None]], number: int, weight: float) -> float:
+    def _in_threads(
+        self, shares: Sequence[Sequence[B | None]], number: int, weight: float
+    ) -> float:
         """The summed loss of this process's shares, whose gradient is now the parameters'."""
 
         def work(place: int) -> tuple[float, Gradient]:
@@ -186,46 +206,46 @@ class Learner(Generic[M, B]):
                     gradient = [_sum(pair) for pair in zip(gradient, new, strict=True)]
             return total, gradient
 
-        done = self.crew.all_of(work, range(len(shares)))
+        done = self.thread_group.map(work, range(len(shares)))
         taken: set[int] = set()
         for parameter, *parts in zip(self.parameters, *(of for _, of in done), strict=True):
             parameter.grad = _own(_sum(parts), parameter, taken)
         return sum(loss for loss, _ in done)
 
-    def _in_fleet(
-        self, spread: Spread, batches: Sequence[B | None], number: int, weight: float
+    def _in_processes(
+        self, distributed: DistributedModel, batches: Sequence[B | None], number: int, weight: float
     ) -> float:
         """The same of the shares of all processes, each of which has one."""
         total = 0.0
-        with self._chance(self.fleet.rank, number) as chance:
+        with self._chance(self.process_group.rank, number) as chance:
             for place, batch in enumerate(batches, 1):
-                with spread.joined(place == len(batches)) as objective:
+                with distributed.joined(place == len(batches)) as objective:
                     with self.precision.autocast():
                         there = None if batch is None else batch.to(self.device)
                         loss = objective(there, number, self._scale(weight), chance)
                     total += loss.item()
                     # What comes back is the mean over the processes.
-                    part = loss * (self.fleet.size / weight)
+                    part = loss * (self.process_group.size / weight)
                     torch.autograd.backward(self.precision.scaler.scale(part))
-        return self.fleet.total(total)
+        return self.process_group.all_reduce(total)
 
     def _wholes(self, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
         """One is put together at a time, and kept on the CPU of the first process alone."""
-        if self._spread is None or not self._spread.parted:
+        if self._distributed is None or not self._distributed.parted:
             return dict(tensors)
         kept: dict[str, Tensor] = {}
         for name in sorted(tensors):  # every process has to ask for the same one
-            whole = self._spread.whole(tensors[name])
-            if self.fleet.leads:
+            whole = self._distributed.whole(tensors[name])
+            if self.process_group.is_main:
                 kept[name] = whole.cpu()
             del whole  # before there is the next one
         return kept
 
     def _whole(self, tensor: Tensor) -> Tensor:
-        return tensor if self._spread is None else self._spread.whole(tensor)
+        return tensor if self._distributed is None else self._distributed.whole(tensor)
 
     def _part(self, tensor: Tensor, like: Tensor) -> Tensor:
-        return tensor if self._spread is None else self._spread.part(tensor, like)
+        return tensor if self._distributed is None else self._distributed.part(tensor, like)
 
     def _scale(self, weight: float) -> float:
         scaler = self.precision.scaler
@@ -236,17 +256,17 @@ class Learner(Generic[M, B]):
     def _chance(self, place: int, number: int) -> Iterator[torch.Generator]:
         """All that is drawn for one share of an update, in whichever thread or process."""
         device, host = (
-            torch.Generator(on).manual_seed(seed_of(self.seed, f"{purpose} {place}", number))
+            torch.Generator(on).manual_seed(derive_seed(self.seed, f"{purpose} {place}", number))
             for purpose, on in (("feeding", self.device), ("dropout", torch.device("cpu")))
         )
-        with torch.enable_grad(), dropping_by(host):
+        with torch.enable_grad(), dropout_generator(host):
             yield device
 
     def checkpoint(self, facts: Mapping[str, Any]) -> Checkpoint:
-        """Everything from which `restore` goes on, beside these facts; the others of a fleet, who
-        hear of it, `gather_all`.
+        """Everything from which `restore` goes on, beside these facts; the others of a process
+        group, who hear of it, `gather_all`.
         """
-        self.fleet.say(Word.GATHER_ALL)
+        self.process_group.send(Command.GATHER_ALL)
         scaler, numbers = self.precision.scaler.state_dict(), self.precision.numbers
         return Checkpoint(*self.gather_all(), {**facts, "scaler": scaler, "numbers": numbers})
 
@@ -255,8 +275,8 @@ class Learner(Generic[M, B]):
         own = self.model.state_dict()
         weights = {n: self._part(t, own[n]) if n in own else t for n, t in checkpoint.model.items()}
         load_weights(self.model, weights, where)
-        restore_moments(
-            self.optimiser, self.model, under(_OPTIMISER, checkpoint.training), self._part
+        load_optimizer_state(
+            self.optimizer, self.model, under(_OPTIMIZER, checkpoint.training), self._part
         )
         # Checkpoints of before they were noted have none of their own.
         numbers = checkpoint.facts.get("numbers", self.precision.numbers)
@@ -271,8 +291,9 @@ class Learner(Generic[M, B]):
             raise NotFiniteError(
                 f"a finite {name} at update {number}",
                 str(value),
-                "train anew in another folder (--out) with a lower training.rate, a longer "
-                "training.schedule.warmup or a smaller training.clip above 0",
+                "train anew in another folder (--out) with a lower training.learning_rate, a "
+                "longer "
+                "training.schedule.warmup or a smaller training.max_grad_norm above 0",
             )
         return value
 

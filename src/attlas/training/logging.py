@@ -18,7 +18,7 @@ from attlas.training.events import Event, Report, Trained, Validated
 _EVERY = 2**16  # bytes that are searched at a time
 
 
-class Journal:
+class MetricsFile:
     """Appends events. Opening cuts the file back to the first `size` bytes, or to the last whole
     line of fewer.
 
@@ -88,7 +88,7 @@ def summary_writer() -> Any:
 
 
 class TensorBoard:
-    """Writes `folder/tensorboard`; what an earlier sitting wrote after `update` is hidden.
+    """Writes `folder/tensorboard`; what an earlier session wrote after `update` is hidden.
 
     Errors: `AttlasError` where TensorBoard is not installed.
     """
@@ -115,7 +115,7 @@ class TensorBoard:
 
 
 class Clock:
-    """Seconds of training over all sittings; `before` are those of the earlier ones."""
+    """Seconds of training over all sessions; `before` are those of the earlier ones."""
 
     def __init__(self, before: float) -> None:
         self._begun = time.monotonic() - before
@@ -133,21 +133,21 @@ class Clock:
         }
 
 
-class Teller:
-    """`with Teller(…) as teller: teller.tell(event)`; what came after `state` is forgotten."""
+class EventLogger:
+    """`with EventLogger(…) as logger: logger.log(event)`; what came after `state` is forgotten."""
 
     def __init__(
         self, folder: Path, state: TrainingState, clock: Clock, report: Report, *, curves: bool
     ) -> None:
         self.clock, self._report = clock, report
         with ExitStack() as files:
-            self.journal = files.enter_context(Journal(folder / METRICS, state.journal))
+            self.journal = files.enter_context(MetricsFile(folder / METRICS, state.journal))
             self._boards = [
                 files.enter_context(TensorBoard(folder, state.update)) for _ in range(curves)
             ]
             self._files = files.pop_all()
 
-    def tell(self, event: Event) -> None:
+    def log(self, event: Event) -> None:
         """Tell everybody."""
         self.journal.write(event)
         for board in self._boards:

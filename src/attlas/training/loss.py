@@ -15,7 +15,7 @@ from attlas.errors import AttlasError
 # at once; and of so many rows at least, because every chunk adds a whole gradient of its layer.
 _ON_CPU, _ELSEWHERE, _ROWS = 2**22, 2**26, 512
 
-Logits = Callable[[Float[Tensor, "rows width"]], Float[Tensor, "rows vocabulary"]]
+Logits = Callable[[Float[Tensor, "rows dim"]], Float[Tensor, "rows vocabulary"]]
 Criterion = Callable[
     [Float[Tensor, "rows vocabulary"], Int[Tensor, " rows"]],
     tuple[Float[Tensor, ""], Float[Tensor, "rows vocabulary"]],
@@ -53,8 +53,8 @@ def cross_entropy_and_gradient(
     """
     z = logits.to(torch.promote_types(logits.dtype, torch.float32))
     p = torch.softmax(z, dim=-1)
-    loss = expected(z, log_partition(z, p), wanted, smoothing)
-    return loss, less_target(p, wanted, smoothing)
+    loss = expected_loss(z, log_partition(z, p), wanted, smoothing)
+    return loss, subtract_target(p, wanted, smoothing)
 
 
 def log_partition(
@@ -67,7 +67,7 @@ def log_partition(
     return z.amax(-1, keepdim=True) - p.amax(-1, keepdim=True).log()
 
 
-def expected(
+def expected_loss(
     z: Float[Tensor, "*tokens vocabulary"],
     log_sum: Float[Tensor, "*tokens 1"],
     wanted: Int[Tensor, "*tokens"],
@@ -79,7 +79,7 @@ def expected(
     return loss + smoothing * (log_sum.sum() - z.sum() / z.shape[-1]) if smoothing else loss
 
 
-def less_target(
+def subtract_target(
     x: Float[Tensor, "*tokens vocabulary"],
     wanted: Int[Tensor, "*tokens"],
     smoothing: float,
@@ -94,9 +94,9 @@ def less_target(
 
 def sequence_loss(
     vocabulary_layer: Logits,
-    features: Float[Tensor, "batch queries width"],
+    features: Float[Tensor, "batch queries dim"],
     wanted: Int[Tensor, "batch queries"],
-    real: Bool[Tensor, "batch queries"],
+    token_mask: Bool[Tensor, "batch queries"],
     smoothing: float,
     parameters: list[nn.Parameter],
     scale: float = 1.0,
@@ -111,7 +111,7 @@ def sequence_loss(
     that the gradients taken here are as large then as they will be, and keep out of the underflow
     of float16: a loss that is scaled afterwards would scale what is already zero.
     """
-    chosen, ids = features[real], wanted[real]
+    chosen, ids = features[token_mask], wanted[token_mask]
     if torch.is_grad_enabled():
         criterion = partial(cross_entropy_and_gradient, smoothing=smoothing)
         return chunked(vocabulary_layer, criterion, chosen, ids, parameters, scale)
@@ -125,7 +125,7 @@ def sequence_loss(
 def chunked(
     vocabulary_layer: Logits,
     criterion: Criterion,
-    rows: Float[Tensor, "rows width"],
+    rows: Float[Tensor, "rows dim"],
     ids: Int[Tensor, " rows"],
     parameters: list[nn.Parameter],
     scale: float = 1.0,
@@ -150,7 +150,7 @@ class _Chunked(torch.autograd.Function):
         criterion: Criterion,
         scale: float,
         ids: Int[Tensor, " rows"],
-        rows: Float[Tensor, "rows width"],
+        rows: Float[Tensor, "rows dim"],
         *parameters: Tensor,
     ) -> Float[Tensor, ""]:
         losses: list[Tensor] = []
@@ -192,8 +192,8 @@ class _Chunked(torch.autograd.Function):
 
 
 def _chunks(
-    vocabulary_layer: Logits, rows: Float[Tensor, "rows width"], ids: Int[Tensor, " rows"]
-) -> Iterator[tuple[Float[Tensor, "some width"], Int[Tensor, " some"]]]:
+    vocabulary_layer: Logits, rows: Float[Tensor, "rows dim"], ids: Int[Tensor, " rows"]
+) -> Iterator[tuple[Float[Tensor, "some dim"], Int[Tensor, " some"]]]:
     """An even number of rows at a time, see `_ROWS`."""
     with torch.enable_grad():  # or autocast may keep a copy of the weights that has no gradient
         vocabulary = vocabulary_layer(rows[:0]).shape[1]  # asked of no row: the layer alone knows
@@ -208,7 +208,7 @@ def _chunks(
 _BLOCK = 2**19  # logits that a CPU goes over at a time, and several times: they fit a cache
 
 
-def consistent_cross_entropy(
+def rdrop_cross_entropy(
     logits: Float[Tensor, "predictions 2 classes"],
     wanted: Int[Tensor, " predictions"],
     smoothing: float,
@@ -230,7 +230,7 @@ def consistent_cross_entropy(
 
 
 @torch.no_grad()
-def consistent_cross_entropy_and_gradient(
+def rdrop_cross_entropy_and_gradient(
     logits: Float[Tensor, "predictions 2 classes"],
     wanted: Int[Tensor, " predictions"],
     smoothing: float,
@@ -263,7 +263,7 @@ def _differentiated(
     both, quarter = wanted.unsqueeze(1).expand(-1, 2), 0.25 * alpha
     probabilities = torch.softmax(z, dim=-1)
     log_sum = log_partition(z, probabilities)
-    loss = 0.5 * expected(z, log_sum, both, smoothing)
+    loss = 0.5 * expected_loss(z, log_sum, both, smoothing)
     # d = log p − log q = (z_p − z_q) + further, which is a number for each prediction
     apart, further = z[:, 0] - z[:, 1], log_sum[:, 1] - log_sum[:, 0]
     p, q = probabilities.unbind(1)
@@ -276,31 +276,31 @@ def _differentiated(
         torch.add(0.5 + quarter - turn * mean, apart, alpha=turn, out=found)
         found.mul_(own).sub_(other, alpha=quarter)
         loss += turn * (mean + further).sum()  # α/4 KL(own ‖ other)
-    less_target(gradient, both, smoothing, 0.5)
+    subtract_target(gradient, both, smoothing, 0.5)
     return loss
 
 
-def consistent_sequence_loss(
+def rdrop_sequence_loss(
     vocabulary_layer: Logits,
-    features: Float[Tensor, "two_batch queries width"],
+    features: Float[Tensor, "two_batch queries dim"],
     wanted: Int[Tensor, "batch queries"],
-    real: Bool[Tensor, "batch queries"],
+    token_mask: Bool[Tensor, "batch queries"],
     smoothing: float,
     alpha: float,
     parameters: list[nn.Parameter],
     scale: float = 1.0,
 ) -> Float[Tensor, ""]:
-    """The sum over the real positions of `consistent_cross_entropy`, as `sequence_loss` sums.
+    """The sum over the real positions of `rdrop_cross_entropy`, as `sequence_loss` sums.
 
     `features` are those of one reading of all rows, then those of the other.
     """
 
     def criterion(logits: Tensor, ids: Tensor) -> tuple[Tensor, Tensor]:
         pairs = logits.view(-1, 2, logits.shape[1])
-        loss, gradient = consistent_cross_entropy_and_gradient(pairs, ids[::2], smoothing, alpha)
+        loss, gradient = rdrop_cross_entropy_and_gradient(pairs, ids[::2], smoothing, alpha)
         return loss, gradient.flatten(0, 1)
 
-    readings = features.view(2, *real.shape, -1)[:, real]
+    readings = features.view(2, *token_mask.shape, -1)[:, token_mask]
     beside = readings.transpose(0, 1).flatten(0, 1)  # so that no chunk comes between the two
-    ids = wanted[real].repeat_interleave(2)
+    ids = wanted[token_mask].repeat_interleave(2)
     return chunked(vocabulary_layer, criterion, beside, ids, parameters, scale)

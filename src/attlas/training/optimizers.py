@@ -10,12 +10,12 @@ from pydantic import BeforeValidator, Field
 from torch import Tensor, nn
 from torch.optim.adam import adam
 
-from attlas._parallel import Crew
+from attlas._parallel import ThreadGroup
 from attlas.config import Config
 from attlas.errors import AttlasError
 from attlas.ops.linear import linear
 
-# How the work of an optimiser's step is shared.
+# How the work of an optimizer's step is shared.
 
 
 def _itself(tensor: Tensor, like: Tensor | None = None) -> Tensor:
@@ -23,15 +23,17 @@ def _itself(tensor: Tensor, like: Tensor | None = None) -> Tensor:
 
 
 @dataclass(frozen=True)
-class Sharing:
-    """Among the threads of a crew, and the processes of a fleet that holds a model in parts.
+class Parallelism:
+    """Among the threads of a thread group, and the processes of a process group that holds a model
+    in parts.
 
-    all_of: does one thing for each of many, side by side where it can (`Crew.all_of`). whole, part:
-    of a tensor of which this process may hold a part alone (`Spread`). By default nobody shares.
+    map: does one thing for each of many, side by side where it can (`ThreadGroup.all_of`). whole,
+    part: of a tensor of which this process may hold a part alone (`Spread`). By default nobody
+    shares.
     """
 
-    all_of: Callable[[Callable[[Tensor], None], Sequence[Tensor]], Any] = field(
-        default_factory=lambda: Crew().all_of
+    map: Callable[[Callable[[Tensor], None], Sequence[Tensor]], Any] = field(
+        default_factory=lambda: ThreadGroup().map
     )
     whole: Callable[[Tensor], Tensor] = _itself
     part: Callable[[Tensor, Tensor], Tensor] = _itself
@@ -51,7 +53,7 @@ class _Adam(Config):
     weight_decay: float = Field(default=0.0, ge=0.0)
 
     def _settings(self, model: nn.Module) -> dict[str, Any]:
-        return {**self.model_dump(exclude={"kind"}), "fused": fused(model)}
+        return {**self.model_dump(exclude={"kind"}), "fused": has_fused_adam(model)}
 
 
 class AdamConfig(_Adam):
@@ -60,9 +62,9 @@ class AdamConfig(_Adam):
     kind: Literal["adam"] = "adam"
 
     def build(
-        self, model: nn.Module, rate: float, sharing: Sharing | None = None
+        self, model: nn.Module, rate: float, parallelism: Parallelism | None = None
     ) -> torch.optim.Optimizer:
-        """The optimiser of all parameters of a model that is already on its device.
+        """The optimizer of all parameters of a model that is already on its device.
 
         sharing: Adam, which steps every number by itself, has no need of it.
         """
@@ -75,13 +77,13 @@ class AdamWConfig(_Adam):
     kind: Literal["adamw"] = "adamw"
 
     def build(
-        self, model: nn.Module, rate: float, sharing: Sharing | None = None
+        self, model: nn.Module, rate: float, parallelism: Parallelism | None = None
     ) -> torch.optim.Optimizer:
         """As of Adam."""
         return torch.optim.AdamW(model.parameters(), lr=rate, **self._settings(model))
 
 
-def fused(model: nn.Module) -> bool:
+def has_fused_adam(model: nn.Module) -> bool:
     """Whether torch has a fused step of Adam where this model is."""
     return next(model.parameters()).device.type in _FUSED
 
@@ -111,10 +113,10 @@ class MuonConfig(Config):
     weight_decay: float = Field(default=0.0, ge=0.0)
 
     def build(
-        self, model: nn.Module, rate: float, sharing: Sharing | None = None
+        self, model: nn.Module, rate: float, parallelism: Parallelism | None = None
     ) -> torch.optim.Optimizer:
-        """The optimiser of all parameters of a model that is already on its device."""
-        return Muon(model, rate, self, sharing or Sharing())
+        """The optimizer of all parameters of a model that is already on its device."""
+        return Muon(model, rate, self, parallelism or Parallelism())
 
 
 class Muon(torch.optim.Optimizer):
@@ -130,22 +132,23 @@ class Muon(torch.optim.Optimizer):
     What is left, which is embeddings, the map to the vocabulary or the labels, norms and biases,
     is stepped by AdamW.
 
-    sharing: the matrices are shared by a crew, and put together where a process holds parts.
+    sharing: the matrices are shared by a thread group, and put together where a process holds
+    parts.
     """
 
     def __init__(
-        self, model: nn.Module, rate: float, settings: MuonConfig, sharing: Sharing
+        self, model: nn.Module, rate: float, settings: MuonConfig, parallelism: Parallelism
     ) -> None:
-        matrices = hidden_matrices(model)
+        matrices = hidden_weights(model)
         known = set(map(id, matrices))
         others = [p for p in model.parameters() if id(p) not in known]
         groups = [
-            {"params": others, "turned": False, "fused": fused(model)},
+            {"params": others, "turned": False, "fused": has_fused_adam(model)},
             {"params": matrices, "turned": True},
         ]
         defaults = {"lr": rate, "weight_decay": settings.weight_decay}
         super().__init__([group for group in groups if group["params"]], defaults)
-        self._settings, self._sharing = settings, sharing
+        self._settings, self._sharing = settings, parallelism
 
     @torch.no_grad()
     def step(self) -> None:  # type: ignore[override]
@@ -169,13 +172,13 @@ class Muon(torch.optim.Optimizer):
             average = self.state[matrix]["momentum"].lerp_(gradient, 1.0 - self._settings.momentum)
             towards = self._sharing.whole(gradient.lerp(average, self._settings.momentum))
             direction = self._sharing.part(
-                orthogonalised(towards, self._settings.iterations), matrix
+                orthogonalize(towards, self._settings.iterations), matrix
             )
             if decay:
                 matrix.mul_(1.0 - rate * decay)
             matrix.add_(direction, alpha=-rate * _LIKE_ADAM * max(towards.shape) ** 0.5)
 
-        self._sharing.all_of(turned, matrices)
+        self._sharing.map(turned, matrices)
 
     def _adam(self, parameters: list[Tensor], rate: float, decay: float, fused: bool) -> None:
         for parameter in parameters:
@@ -204,7 +207,7 @@ class Muon(torch.optim.Optimizer):
         )
 
 
-def orthogonalised(
+def orthogonalize(
     matrix: Float[Tensor, "rows columns"], iterations: int = 5
 ) -> Float[Tensor, "rows columns"]:
     """About U Vᵀ of matrix = U Σ Vᵀ: the same directions, all about as long.
@@ -223,7 +226,7 @@ def orthogonalised(
     return x if rows <= columns else x.mT
 
 
-def hidden_matrices(model: nn.Module) -> list[nn.Parameter]:
+def hidden_weights(model: nn.Module) -> list[nn.Parameter]:
     """The parameters with rows and columns that are no embedding, and not the model's last map.
 
     That is what a model calls `output`: its rows are words or labels, as those of an embedding
@@ -239,40 +242,41 @@ def hidden_matrices(model: nn.Module) -> list[nn.Parameter]:
     ]
 
 
-# The optimiser, and its state by the names of the parameters.
+# The optimizer, and its state by the names of the parameters.
 
 
-def _adam_unless_said(optimiser: Any) -> Any:
-    return {"kind": "adam", **optimiser} if isinstance(optimiser, Mapping) else optimiser
+def _adam_by_default(optimizer: Any) -> Any:
+    return {"kind": "adam", **optimizer} if isinstance(optimizer, Mapping) else optimizer
 
 
-OptimiserConfig = Annotated[
+OptimizerConfig = Annotated[
     AdamConfig | AdamWConfig | MuonConfig,
     Field(discriminator="kind"),
-    BeforeValidator(_adam_unless_said),
+    BeforeValidator(_adam_by_default),
 ]
 
 
-def moments(optimiser: torch.optim.Optimizer, model: nn.Module) -> dict[str, Tensor]:
+def optimizer_state(optimizer: torch.optim.Optimizer, model: nn.Module) -> dict[str, Tensor]:
     """The state of every parameter as `parameter/key` → tensor: steps and moments."""
     return {
         f"{name}/{key}": value
         for name, parameter in model.named_parameters()
-        for key, value in optimiser.state.get(parameter, {}).items()
+        for key, value in optimizer.state.get(parameter, {}).items()
     }
 
 
-def restore_moments(
-    optimiser: torch.optim.Optimizer,
+def load_optimizer_state(
+    optimizer: torch.optim.Optimizer,
     model: nn.Module,
     saved: Mapping[str, Tensor],
     part: Callable[[Tensor, Tensor], Tensor] = lambda tensor, like: tensor,
 ) -> None:
-    """Put back what `moments` gave; `part` takes from a moment what belongs to a parameter here.
+    """Put back what `optimizer_state` gave; `part` takes from a moment what belongs to a parameter
+    here.
 
     Errors: `AttlasError` for the state of a parameter that the model does not have.
     """
-    ordered = (id(p) for group in optimiser.param_groups for p in group["params"])
+    ordered = (id(p) for group in optimizer.param_groups for p in group["params"])
     order = {known: place for place, known in enumerate(ordered)}
     places = {name: order[id(p)] for name, p in model.named_parameters()}
     state: dict[int, dict[str, Tensor]] = {}
@@ -280,11 +284,11 @@ def restore_moments(
         parameter, _, key = name.rpartition("/")
         if parameter not in places:
             raise AttlasError(
-                "the optimiser's state of a parameter of this model",
+                "the optimizer's state of a parameter of this model",
                 repr(parameter),
                 "resume with the recipe that the run began with",
             )
         own = model.get_parameter(parameter)
         mine = part(value, own) if value.shape == own.shape else value  # `step` is one number
         state.setdefault(places[parameter], {})[key] = mine.clone()
-    optimiser.load_state_dict({**optimiser.state_dict(), "state": state})
+    optimizer.load_state_dict({**optimizer.state_dict(), "state": state})

@@ -6,8 +6,8 @@ from typing import Literal, get_args
 import torch
 
 from attlas.errors import AttlasError
-from attlas.ops.linear import NUMBERS, Autocast, autocast, check_autocast, halves_time
-from attlas.training.distributed import Fleet
+from attlas.ops.linear import NUMBERS, Autocast, autocast, check_autocast, has_bf16_instructions
+from attlas.training.distributed import ProcessGroup
 
 
 class Precision:
@@ -23,13 +23,13 @@ class Precision:
 
     @classmethod
     def settled(
-        cls, name: Autocast | Literal["auto"], device: torch.device, fleet: Fleet
+        cls, name: Autocast | Literal["auto"], device: torch.device, process_group: ProcessGroup
     ) -> "Precision":
         """For a training that begins: "auto" is "bf16" where the first process's device is known
         to have instructions for it, and "none" elsewhere, in all processes alike.
         """
         if name == "auto":
-            name = "bf16" if fleet.agreed(_quicker(device)) else "none"
+            name = "bf16" if process_group.broadcast(_quicker(device)) else "none"
         return cls(name, device)
 
     def of(self, numbers: str) -> "Precision":
@@ -57,7 +57,7 @@ class Precision:
     @property
     def slower(self) -> str | None:
         """What to say where bfloat16 gains nothing."""
-        if self.name != "bf16" or self.device.type != "cpu" or halves_time() is not False:
+        if self.name != "bf16" or self.device.type != "cpu" or has_bf16_instructions() is not False:
             return None
         return (
             "WARNING: this processor has no instructions for bfloat16, in which this training "
@@ -77,4 +77,4 @@ def _told(name: Autocast) -> str:
 def _quicker(device: torch.device) -> bool:
     if device.type == "cuda":
         return bool(torch.cuda.is_bf16_supported(False))
-    return device.type == "cpu" and halves_time() is True
+    return device.type == "cpu" and has_bf16_instructions() is True

@@ -7,7 +7,7 @@ from rich.console import Console
 from rich.progress import BarColumn, TaskID, TextColumn
 from rich.progress import Progress as Bar
 
-from attlas._text import amount
+from attlas._text import count_noun
 from attlas.training.events import (
     Event,
     Interrupted,
@@ -74,8 +74,9 @@ class Progress:
             self._line(note)
         numbers = "" if event.numbers == "float32" else f" in {event.numbers}"
         self._line(
-            f"{amount(event.parameters, 'parameter')} on {event.device}{numbers}; "
-            f"{amount(event.pairs, event.example)} in {amount(event.batches, 'batch', 'batches')}"
+            f"{count_noun(event.parameters, 'parameter')} on {event.device}{numbers}; "
+            f"{count_noun(event.pairs, event.example)} in "
+            f"{count_noun(event.batches, 'batch', 'batches')}"
             + (f"; going on after update {event.update:,}" if event.update else "")
         )
         if self.console.is_terminal:
@@ -122,22 +123,22 @@ def _finished(event: Outcome) -> str:
     if event.best is not None:
         best = f"; best {event.criterion} {event.best:.4g} in checkpoint {event.checkpoint}"
     return (
-        f"finished after {amount(event.update, 'update')} in {duration(event.seconds)} "
+        f"finished after {count_noun(event.update, 'update')} in {duration(event.seconds)} "
         f"({_reason(event)}){best}"
     )
 
 
 def _reason(event: Outcome) -> str:
-    if event.reason != "minutes":
+    if event.reason != "max_minutes":
         return _REASONS.get(event.reason, event.reason)
     made = ""
     if event.planned is not None:
-        made = f": {event.update:,} of {amount(event.planned, 'planned update')} made"
-    return f"the time is over{made}; to go on, raise training.minutes"
+        made = f": {event.update:,} of {count_noun(event.planned, 'planned update')} made"
+    return f"the time is over{made}; to go on, raise training.max_minutes"
 
 
 _REASONS = {
-    "epochs": "all epochs are done",
-    "updates": "all updates are done",
+    "max_epochs": "all epochs are done",
+    "max_steps": "all updates are done",
     "patience": "no better validation for some time",
 }

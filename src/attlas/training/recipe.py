@@ -8,10 +8,10 @@ from typing import Any, Self
 
 from pydantic import Field, model_validator
 
-from attlas.config import Config, overridden, read_toml, regrouped
+from attlas.config import Config, drop_idle_settings, overridden, read_toml
 from attlas.data import BatchingConfig, DataConfig, LabelledData, VocabularyConfig
 from attlas.data.base import resolved_name
-from attlas.data.tables import suffix_of
+from attlas.data.tables import data_suffix
 from attlas.decoding import DecodingConfig
 from attlas.errors import AttlasError, quoted
 from attlas.models import ClassifierConfig, ModelConfig, TransformerConfig
@@ -23,8 +23,8 @@ from attlas.training.config import TrainingConfig
 # What a classifier does without: it writes no text. By the tables in which they stand.
 _OF_TRANSLATION = {
     "": {"decoding"},
-    "vocabulary": {"joint"},
-    "training": {"feeding"},
+    "vocabulary": {"shared"},
+    "training": {"scheduled_sampling"},
     "training.validation": {"translate", "sentences", "bleu_tokenizer", "decoding"},
 }
 
@@ -37,7 +37,7 @@ class Recipe(Config):
     A model of kind "classifier" learns from labelled texts, every other from sentence pairs; what
     a classifier does without, such as [decoding], is then left out. Two settings that are left out
     go by the rest: batching.max_length of a classifier is what one batch can hold, so that its
-    texts are read whole, and model.tied_source of a Transformer is what vocabulary.joint is.
+    texts are read whole, and model.tie_source of a Transformer is what vocabulary.shared is.
     """
 
     seed: int = Field(default=1, ge=0)
@@ -52,9 +52,9 @@ class Recipe(Config):
     def _by_the_rest(self) -> Self:
         batching, model = self.batching, self.model
         if self.classifies and "max_length" not in batching.model_fields_set:
-            batching = batching.model_copy(update={"max_length": batching.tokens - 2})
-        if isinstance(model, TransformerConfig) and "tied_source" not in model.model_fields_set:
-            model = model.model_copy(update={"tied_source": self.vocabulary.joint})
+            batching = batching.model_copy(update={"max_length": batching.max_tokens - 2})
+        if isinstance(model, TransformerConfig) and "tie_source" not in model.model_fields_set:
+            model = model.model_copy(update={"tie_source": self.vocabulary.shared})
         batching.check_room()
         # A frozen model has no other way to fill itself in.
         object.__setattr__(self, "batching", batching)
@@ -98,13 +98,13 @@ class Recipe(Config):
         return self
 
     @model_validator(mode="after")
-    def _readings_differ(self) -> Self:
+    def _check_rdrop(self) -> Self:
         drops = {name: p for name, p in self.model.model_dump().items() if name.endswith("dropout")}
-        if self.training.consistency and not any(map(dropped_steps, drops.values())):
+        if self.training.rdrop_alpha and not any(map(dropped_steps, drops.values())):
             raise AttlasError(
-                "a dropout beside training.consistency, or both readings of a batch are the same",
+                "a dropout beside training.rdrop_alpha, or both readings of a batch are the same",
                 ", ".join(f"model.{name} = {p:g}" for name, p in drops.items()),
-                "raise one of them, or set training.consistency = 0",
+                "raise one of them, or set training.rdrop_alpha = 0",
             )
         return self
 
@@ -128,11 +128,11 @@ class Recipe(Config):
 
     @model_validator(mode="after")
     def _one_embedding_one_vocabulary(self) -> Self:
-        if getattr(self.model, "tied_source", False) and not self.vocabulary.joint:
+        if getattr(self.model, "tie_source", False) and not self.vocabulary.shared:
             raise AttlasError(
-                "vocabulary.joint = true beside model.tied_source = true, or one row would stand "
+                "vocabulary.shared = true beside model.tie_source = true, or one row would stand "
                 "for two tokens",
-                "vocabulary.joint = false",
+                "vocabulary.shared = false",
                 "change one of them",
             )
         return self
@@ -142,7 +142,7 @@ class Recipe(Config):
         """Whether it trains a classifier."""
         return isinstance(self.model, ClassifierConfig)
 
-    def beginning_with(self, run: str) -> Self:
+    def with_init_from(self, run: str) -> Self:
         """The same with the weights of another run to begin with."""
         training = self.training.model_copy(update={"init_from": run})
         return self.model_copy(update={"training": training})
@@ -167,7 +167,7 @@ def read_recipe(
     name: Path | str, assignments: Iterable[str] = (), tell: Callable[[str], None] | None = None
 ) -> Recipe:
     """A recipe file, or one that comes with attlas ("demo", "multi30k.toml"), with assignments
-    (`training.rate=1e-3`) put in.
+    (`training.learning_rate=1e-3`) put in.
 
     A file of that name goes before a shipped recipe. Relative paths of data are taken from the
     folder of the recipe file; in a shipped recipe, from the current folder. Those in assignments
@@ -191,7 +191,7 @@ def read_recipe(
             )
         with as_file(_SHIPPED / f"{stem}.toml") as file:
             table, base, where = read_toml(file), Path(), f"the shipped recipe {stem}.toml"
-    changed, left_out = regrouped(Recipe, overridden(table, assignments))
+    changed, left_out = drop_idle_settings(Recipe, overridden(table, assignments))
     if tell is not None:
         for told in left_out:
             tell(told)
@@ -201,7 +201,7 @@ def read_recipe(
     recipe = Recipe.read(changed, where)
     here = base.resolve()
     if recipe.training.init_from:
-        recipe = recipe.beginning_with(resolved_name(here, recipe.training.init_from))
+        recipe = recipe.with_init_from(resolved_name(here, recipe.training.init_from))
     return recipe.model_copy(update={"data": recipe.data.resolved(here)})
 
 
@@ -216,7 +216,7 @@ _SAME = {".json": ".jsonl", ".ndjson": ".jsonl"}
 
 def _check_recipe(path: Path) -> None:
     """That a file is not data, by its name, or because it is no TOML and is not called so."""
-    suffix = suffix_of(path)
+    suffix = data_suffix(path)
     kind, came = _SAME.get(suffix, suffix), f"{path}, which is data"
     if kind not in _DATA:
         if suffix == ".toml":
@@ -224,7 +224,7 @@ def _check_recipe(path: Path) -> None:
         try:
             read_toml(path)
         except AttlasError as error:
-            kind, came = ".tsv", f"{path}, which is no TOML ({error.came})"
+            kind, came = ".tsv", f"{path}, which is no TOML ({error.got})"
         else:
             return
     advice = f"where it is data, train a recipe on it: attlas train {_on_data(kind, path)}"
@@ -255,8 +255,8 @@ def check_same(begun: Recipe, wanted: Recipe, folder: Path) -> None:
         )
 
 
-def check_led(leading: Recipe, own: Recipe) -> None:
-    """That a process of a fleet trains by the recipe of the first one.
+def check_same_as_main(leading: Recipe, own: Recipe) -> None:
+    """That a process of a process group trains by the recipe of the first one.
 
     Errors: `AttlasError` that names the settings which differ and may not.
     """
@@ -274,11 +274,11 @@ def check_led(leading: Recipe, own: Recipe) -> None:
 
 def _changed(before: Recipe, now: Recipe) -> list[str]:
     """The settings that differ and may not."""
-    return differing(unchangeable(before.tables()), unchangeable(now.tables()))
+    return changed_settings(unchangeable(before.tables()), unchangeable(now.tables()))
 
 
-def differing(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
-    """The settings of these tables that differ, "model.width = 64 instead of 32"."""
+def changed_settings(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
+    """The settings of these tables that differ, "model.embed_dim = 64 instead of 32"."""
     was, is_ = flat(before), flat(now)
     return [
         f"{key} = {quoted(is_.get(key))} instead of {quoted(was.get(key))}"

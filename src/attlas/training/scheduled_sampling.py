@@ -14,7 +14,7 @@ from attlas.data import Batch
 from attlas.models import SequenceToSequence
 
 
-class Feeding(Config, ABC):
+class ScheduledSampling(Config, ABC):
     """The probability with which each token fed at update i is the right one.
 
     Scheduled sampling, Bengio et al., 2015, section 2.4; i counts from 0 (the first update). With
@@ -29,7 +29,7 @@ class Feeding(Config, ABC):
         """Of the right token at update i."""
 
 
-class ConstantFeeding(Feeding):
+class ConstantSampling(ScheduledSampling):
     """p; 1 is teacher forcing, 0 free running."""
 
     kind: Literal["constant"] = "constant"
@@ -39,7 +39,7 @@ class ConstantFeeding(Feeding):
         return self.p
 
 
-class LinearFeeding(Feeding):
+class LinearSampling(ScheduledSampling):
     """max(floor, start − slope · i)."""
 
     kind: Literal["linear"] = "linear"
@@ -51,7 +51,7 @@ class LinearFeeding(Feeding):
         return max(self.floor, self.start - self.slope * i)
 
 
-class ExponentialFeeding(Feeding):
+class ExponentialSampling(ScheduledSampling):
     """kⁱ, k < 1."""
 
     kind: Literal["exponential"] = "exponential"
@@ -61,7 +61,7 @@ class ExponentialFeeding(Feeding):
         return float(self.k**i)
 
 
-class InverseSigmoidFeeding(Feeding):
+class InverseSigmoidSampling(ScheduledSampling):
     """k / (k + exp(i / k)), k ≥ 1: about ½ at i = k ln k."""
 
     kind: Literal["inverse-sigmoid"] = "inverse-sigmoid"
@@ -73,20 +73,20 @@ class InverseSigmoidFeeding(Feeding):
         return math.exp(-z) / (1.0 + math.exp(-z)) if z > 0 else 1.0 / (1.0 + math.exp(z))
 
 
-FeedingConfig = Annotated[
-    ConstantFeeding | LinearFeeding | ExponentialFeeding | InverseSigmoidFeeding,
+ScheduledSamplingConfig = Annotated[
+    ConstantSampling | LinearSampling | ExponentialSampling | InverseSigmoidSampling,
     Field(discriminator="kind"),
 ]
 
 
 def teacher_forced(
     model: SequenceToSequence[Any], batch: Batch
-) -> Float[Tensor, "batch queries width"]:
+) -> Float[Tensor, "batch queries dim"]:
     """The features of each position when every token before it is the right one."""
-    return model.features(batch.asked, model.encode(batch.source, batch.source_real))
+    return model.decode(batch.asked, model.encode(batch.source, batch.source_mask))
 
 
-def sampled(
+def scheduled_sampling_logits(
     model: SequenceToSequence[Any],
     batch: Batch,
     probability: float,
@@ -101,7 +101,7 @@ def sampled(
     asked = batch.asked
     drawn = torch.rand(asked.shape, generator=generator, device=asked.device)
     right = drawn < probability
-    state = model.encode(batch.source, batch.source_real)
+    state = model.encode(batch.source, batch.source_mask)
     fed = asked[:, 0]
     logits: list[Tensor] = []
     for position in range(asked.shape[1]):

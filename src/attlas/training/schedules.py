@@ -14,7 +14,7 @@ _NOTHING = 1e-3  # a final factor up to which the rate is as good as 0
 
 
 class Schedule(Config, ABC):
-    """The rate of update u (the first is 1) is `training.rate` · factor(u).
+    """The rate of update u (the first is 1) is `training.learning_rate` · factor(u).
 
     During the first `warmup` updates the factor rises in a straight line to 1: u / warmup.
     """
@@ -70,46 +70,46 @@ class InverseSquareRootSchedule(Schedule):
 
 
 class _Falling(Schedule, ABC):
-    """From 1 at u = warmup to `final` at u = `updates`, and `final` from then on.
+    """From 1 at u = warmup to `final` at u = `total_steps`, and `final` from then on.
 
-    `updates` is a number of its own and not the limit of the training: a run whose limit is raised
-    goes on as if it had been so from the start.
+    `total_steps` is a number of its own and not the limit of the training: a run whose limit is
+    raised goes on as if it had been so from the start.
     """
 
-    updates: int = Field(ge=1)
+    total_steps: int = Field(ge=1)
     final: float = Field(default=0.0, ge=0.0, le=1.0)
 
     @model_validator(mode="after")
     def _falls_after_the_warmup(self) -> Self:
-        if self.updates <= self.warmup:
+        if self.total_steps <= self.warmup:
             raise AttlasError(
-                f"training.schedule.updates above training.schedule.warmup = {self.warmup}",
-                str(self.updates),
+                f"training.schedule.total_steps above training.schedule.warmup = {self.warmup}",
+                str(self.total_steps),
                 "set it to about the number of updates of the whole training",
             )
         return self
 
     @property
     def length(self) -> tuple[str, int]:
-        return "updates", self.updates
+        return "total_steps", self.total_steps
 
     def misfit(self, planned: int | None) -> str | None:
         """As of every schedule, and where it comes to nothing before the training ends.
 
         A twentieth is let pass: not all epochs have as many updates.
         """
-        idle = 0 if planned is None or self.final > _NOTHING else planned - self.updates
+        idle = 0 if planned is None or self.final > _NOTHING else planned - self.total_steps
         if planned is None or idle <= 0.05 * planned:
             return super().misfit(planned)
         return (
-            f"WARNING: after update {self.updates:,} the rate is about 0, so {idle:,} of about "
-            f"{planned:,} updates teach nothing: set training.schedule.updates, or a "
+            f"WARNING: after update {self.total_steps:,} the rate is about 0, so {idle:,} of about "
+            f"{planned:,} updates teach nothing: set training.schedule.total_steps, or a "
             f"training.schedule.final above 0; {_KEEPS}"
         )
 
     def passed(self, update: int) -> float:
         """How much of the fall is over, 0 … 1."""
-        return min(1.0, (update - self.warmup) / (self.updates - self.warmup))
+        return min(1.0, (update - self.warmup) / (self.total_steps - self.warmup))
 
 
 class LinearSchedule(_Falling):

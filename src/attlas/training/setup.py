@@ -13,16 +13,16 @@ import torch
 import attlas
 from attlas._files import LOCK, TEMPORARY, explained, sync, write_durably
 from attlas._hardware import processor_name
-from attlas._text import amount
+from attlas._text import count_noun
 from attlas.config import read_toml, write_toml
 from attlas.data.lines import check_given_again
 from attlas.errors import AttlasError
-from attlas.runs import CONFIG, LAST, PROVENANCE, Run, Shelf
+from attlas.runs import CONFIG, LAST, PROVENANCE, CheckpointStore, Run
 from attlas.runs.checkpoints import read_seal
 from attlas.runs.seal import check_sealed
 from attlas.training.events import Preparing, Report, silent
 from attlas.training.initialization import INITIAL, InitialWeights
-from attlas.training.recipe import Recipe, check_led, check_same
+from attlas.training.recipe import Recipe, check_same, check_same_as_main
 from attlas.training.tasks import task_of
 from attlas.training.tasks.base import AnyTask, SplitsLike
 
@@ -32,7 +32,7 @@ from attlas.training.tasks.base import AnyTask, SplitsLike
 def provenance(splits: SplitsLike, example: str, seed: int) -> dict[str, Any]:
     """Versions, machine, commit, seed, and the checksum of each split."""
     return {
-        **this_attlas(),
+        **code_version(),
         "python": platform.python_version(),
         "torch": torch.__version__,
         "machine": platform.platform(),
@@ -42,7 +42,7 @@ def provenance(splits: SplitsLike, example: str, seed: int) -> dict[str, Any]:
     }
 
 
-def this_attlas() -> dict[str, str | None]:
+def code_version() -> dict[str, str | None]:
     """The code that is running: its version, and its commit (None outside a checkout)."""
     return {"attlas": _version("attlas"), "commit": _commit()}
 
@@ -85,7 +85,7 @@ def _commit() -> str | None:
 _VOCABULARIES = {"tokenizer", "source", "target", "labels"}  # the stems of their files
 
 
-def prepared(
+def prepare_run(
     recipe: Recipe, folder: Path, report: Report = silent, splits: SplitsLike | None = None
 ) -> AnyTask:
     """Load the data, and begin the folder or check that it was begun with the same recipe and data.
@@ -95,9 +95,9 @@ def prepared(
     `splits`: the data where it is loaded already.
     Errors: `AttlasError` where recipe or data are not those it began with.
     """
-    begun = Shelf(folder).begun()
+    begun = CheckpointStore(folder).begun()
     if begun:
-        _check_sealed(Shelf(folder))
+        _check_sealed(CheckpointStore(folder))
         check_same(_began_with(folder), recipe, folder)
     if (folder / CONFIG).is_file():
         if recipe.data.passing:
@@ -105,7 +105,7 @@ def prepared(
         if not begun:
             report(_news(f"no checkpoint yet in {folder}: starting over"))
     splits, kind = splits or recipe.data.load(), task_of(recipe)
-    some = f"the {amount(len(splits.train), f'training {kind.example}')}"
+    some = f"the {count_noun(len(splits.train), f'training {kind.example}')}"
     there = begun or recipe.training.init_from
     report(_news(f"encoding {some}" if there else f"building vocabularies from {some}, encoding"))
     if begun:
@@ -136,23 +136,23 @@ def prepared(
     return kind(recipe, splits, vocabularies)
 
 
-def _check_sealed(shelf: Shelf) -> None:
+def _check_sealed(store: CheckpointStore) -> None:
     """That nothing else of the folder has changed since its last checkpoint: first, because damage
     to a file looks like another recipe, or like other data."""
-    if name := shelf.named(LAST):
-        check_sealed(shelf.run, name, read_seal(shelf.path(name)))
+    if name := store.named(LAST):
+        check_sealed(store.run, name, read_seal(store.path(name)))
 
 
 def _began_with(folder: Path) -> Recipe:
-    """The recipe of the first sitting: somebody may have edited `config.toml` since."""
+    """The recipe of the first session: somebody may have edited `config.toml` since."""
     known = Run(folder).provenance().get("recipe")
     if known is None:  # begun before attlas noted it there
         return Recipe.read(read_toml(folder / CONFIG), str(folder / CONFIG))
     return Recipe.read(known, str(folder / PROVENANCE))
 
 
-def joined(recipe: Recipe, folder: Path) -> AnyTask:
-    """What `prepared` gave the first process of a fleet, in another one.
+def join_run(recipe: Recipe, folder: Path) -> AnyTask:
+    """What `prepare_run` gave the first process of a process group, in another one.
 
     Errors: `AttlasError` where this process has another recipe than the first, finds other data, or
     no such folder.
@@ -164,7 +164,7 @@ def joined(recipe: Recipe, folder: Path) -> AnyTask:
             "no such run",
             "train in a folder that every machine sees under the same name",
         )
-    check_led(Recipe.read(read_toml(folder / CONFIG), str(folder / CONFIG)), recipe)
+    check_same_as_main(Recipe.read(read_toml(folder / CONFIG), str(folder / CONFIG)), recipe)
     splits = recipe.data.load()
     _check_data(Run(folder), recipe, splits, kind.example)
     return kind(recipe, splits, kind.vocabularies_in(folder))
@@ -210,7 +210,7 @@ def _check_data(run: Run, recipe: Recipe, splits: SplitsLike, example: str) -> N
         if was.get("sha256") != is_["sha256"]:
             raise AttlasError(
                 f"the {name} data with which {run.path} began "
-                f"({amount(was.get(f'{example}s', 0), example)} of {was.get('name')})",
-                f"other {example}s ({amount(is_[f'{example}s'], example)} of {is_['name']})",
+                f"({count_noun(was.get(f'{example}s', 0), example)} of {was.get('name')})",
+                f"other {example}s ({count_noun(is_[f'{example}s'], example)} of {is_['name']})",
                 f"{again} to go on with that run, or choose another folder for a new one",
             )

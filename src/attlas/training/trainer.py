@@ -13,121 +13,134 @@ from pydantic import TypeAdapter, ValidationError
 
 from attlas._files import explained, locked
 from attlas._hardware import device_called, usable
-from attlas._parallel import crew_of, kernels_of
+from attlas._parallel import kernel_threads, open_thread_group
 from attlas._signals import Interrupts
 from attlas.data import Bucketed
 from attlas.errors import AttlasError
 from attlas.ops.linear import check_autocast
-from attlas.runs import AVERAGED, BEST, LAST, Run, Shelf, load_weights, numbered
-from attlas.training.checkpointing import Saver, TrainingState, Window
+from attlas.runs import AVERAGED, BEST, LAST, CheckpointStore, Run, load_weights, numbered
+from attlas.training.checkpointing import CheckpointManager, RunningTotals, TrainingState
 from attlas.training.config import TrainingConfig
-from attlas.training.distributed import Fleet, Word, device_of_rank, fleet_of, launched
+from attlas.training.distributed import (
+    Command,
+    ProcessGroup,
+    device_of_rank,
+    is_launched,
+    open_process_group,
+)
 from attlas.training.events import Interrupted, Outcome, Report, Started, Trained, silent
 from attlas.training.initialization import begin_with
-from attlas.training.learner import Learner, NotFiniteError, Update, seed_of
-from attlas.training.logging import Clock, Teller, summary_writer
+from attlas.training.learner import Learner, NotFiniteError, Update, derive_seed
+from attlas.training.logging import Clock, EventLogger, summary_writer
 from attlas.training.recipe import Recipe
-from attlas.training.setup import check_folder, joined, prepared
+from attlas.training.setup import check_folder, join_run, prepare_run
 from attlas.training.tasks.base import AnyTask
-from attlas.training.validation import Judge
+from attlas.training.validation import Validator
 
 # The end of a training.
 
 
 def finish(
-    state: TrainingState, reason: str, saver: Saver, judge: Judge, planned: int | None
+    state: TrainingState,
+    reason: str,
+    manager: CheckpointManager,
+    validator: Validator,
+    planned: int | None,
 ) -> Outcome:
     """Measure what was not yet measured, the average too; point `best` at the best of all.
 
     `state` is saved. None of this is entered in it: a training that goes on knows nothing of it.
     """
-    learner, shelf, teller = saver.learner, saver.shelf, judge.teller
+    learner, store, logger = manager.learner, manager.store, validator.logger
     best: tuple[float, float] | None = None
     name: str | None = None
     if state.best_update is not None:  # or nothing was measured, or its weights are gone
         best, name = state.best, numbered(state.best_update)
     if name is None or state.validated != state.update:
-        value, better = judge.judged(
-            learner.as_whole(judge.task.build), numbered(state.update), state, best
+        value, better = validator.validate(
+            learner.as_whole(validator.task.build), numbered(state.update), state, best
         )
         if better:
             best, name = value, numbered(state.update)
-    average = saver.averaged(state)
+    average = manager.averaged(state)
     if average is not None:
-        shelf.write(AVERAGED, average)
-        model = judge.task.build().to(learner.device)
-        load_weights(model, average.model, saver.folder)
-        value, better = judge.judged(model, AVERAGED, state, best)
+        store.write(AVERAGED, average)
+        model = validator.task.build().to(learner.device)
+        load_weights(model, average.model, manager.folder)
+        value, better = validator.validate(model, AVERAGED, state, best)
         if better:
             best, name = value, AVERAGED
     if name is not None:
-        shelf.point(BEST, name)
-    note = saver.too_few(state)
+        store.point(BEST, name)
+    note = manager.too_few(state)
     outcome = Outcome(
-        **teller.clock.moment(state),
+        **logger.clock.moment(state),
         reason=reason,
         planned=planned,
-        criterion=judge.criterion.criterion,
+        criterion=validator.criterion.criterion,
         best=None if best is None else best[0],
         checkpoint=name,
-        folder=str(saver.folder),
+        folder=str(manager.folder),
         notes=(note,) if note else (),
     )
-    teller.tell(outcome)
-    teller.journal.sync()
+    logger.log(outcome)
+    logger.journal.sync()
     return outcome
 
 
 # When a training ends.
 
 
-def reached(settings: TrainingConfig, state: TrainingState, seconds: float) -> str | None:
+def limit_reached(settings: TrainingConfig, state: TrainingState, seconds: float) -> str | None:
     """Which limit is reached, `seconds` into the training; None: go on."""
     patience = settings.validation.patience
-    if settings.epochs is not None and state.epoch >= settings.epochs:
-        return "epochs"
-    if settings.updates is not None and state.update >= settings.updates:
-        return "updates"
+    if settings.max_epochs is not None and state.epoch >= settings.max_epochs:
+        return "max_epochs"
+    if settings.max_steps is not None and state.update >= settings.max_steps:
+        return "max_steps"
     if patience is not None and state.stale >= patience:
         return "patience"
-    if settings.minutes is not None and seconds >= 60 * settings.minutes:
-        return "minutes"
+    if settings.max_minutes is not None and seconds >= 60 * settings.max_minutes:
+        return "max_minutes"
     return None
 
 
-def planned(settings: TrainingConfig, batches: int) -> int | None:
-    """How many updates `epochs` and `updates` allow, with so many batches an epoch; None: any."""
+def planned_updates(settings: TrainingConfig, batches: int) -> int | None:
+    """How many updates `max_epochs` and `max_steps` allow, with so many batches an epoch; None:
+    any."""
     limits = []
-    if settings.epochs is not None:
-        limits.append(settings.epochs * math.ceil(batches / settings.accumulate))
-    if settings.updates is not None:
-        limits.append(settings.updates)
+    if settings.max_epochs is not None:
+        limits.append(
+            settings.max_epochs * math.ceil(batches / settings.gradient_accumulation_steps)
+        )
+    if settings.max_steps is not None:
+        limits.append(settings.max_steps)
     return min(limits, default=None)
 
 
-def part_done(
+def fraction_done(
     settings: TrainingConfig, state: TrainingState, seconds: float, batches: int
 ) -> float:
     """The part of the way to the nearest limit, 0 … 1; `batches` are those of this epoch."""
     parts = []
-    if settings.epochs is not None:
-        parts.append((state.epoch + state.position / batches) / settings.epochs)
-    if settings.updates is not None:
-        parts.append(state.update / settings.updates)
-    if settings.minutes is not None:
-        parts.append(seconds / (60 * settings.minutes))
+    if settings.max_epochs is not None:
+        parts.append((state.epoch + state.position / batches) / settings.max_epochs)
+    if settings.max_steps is not None:
+        parts.append(state.update / settings.max_steps)
+    if settings.max_minutes is not None:
+        parts.append(seconds / (60 * settings.max_minutes))
     return min(1.0, max(parts))
 
 
 # The course of a training: which examples each update learns from, and where it is then.
 
 
-class Course:
-    """The updates of a training, one after another, the same in every process of a fleet.
+class EpochLoop:
+    """The updates of a training, one after another, the same in every process of a process group.
 
-    An update's batches are dealt out row by row to all who share it, the threads of a crew or the
-    processes of a fleet: what an update learns from does not depend on how many they are, nor what
-    it comes to beyond the rounding of sums, and the masks of dropout.
+    An update's batches are dealt out row by row to all who share it, the threads of a thread group
+    or the processes of a process_group: what an update learns from does not depend on how many they
+    are, nor what it comes to beyond the rounding of sums, and the masks of dropout.
     """
 
     def __init__(self, task: AnyTask, learner: Learner[Any, Any]) -> None:
@@ -138,12 +151,12 @@ class Course:
         """The next update, made, and the state after it."""
         start = time.monotonic()
         batches, order = self.epoch(state.epoch)
-        accumulate = self.task.recipe.training.accumulate
+        accumulate = self.task.recipe.training.gradient_accumulation_steps
         group = order[state.position : state.position + accumulate]
         update = self.learner.update(self._shares(batches, group), state.update + 1)
         position = state.position + len(group)
         ended = position == len(order)
-        window = Window(
+        window = RunningTotals(
             state.window.loss + update.loss,
             state.window.tokens + update.tokens,
             state.window.seconds + time.monotonic() - start,
@@ -170,137 +183,142 @@ class Course:
         As if all epochs had as many batches as the one at hand: with subword sampling, about so.
         """
         _, _, order = self._batches or (state.epoch, *self.epoch(state.epoch))
-        return planned(self.task.recipe.training, len(order))
+        return planned_updates(self.task.recipe.training, len(order))
 
     def _shares(self, batches: Bucketed[Any], group: Sequence[Sequence[int]]) -> list[list[Any]]:
         """The batches of each share that is computed in this process; None: no row was left."""
-        crew, fleet = self.learner.crew, self.learner.fleet
-        parts = crew.size * fleet.size
-        places = range(fleet.rank * crew.size, (fleet.rank + 1) * crew.size)
+        thread_group, process_group = self.learner.thread_group, self.learner.process_group
+        parts = thread_group.size * process_group.size
+        places = range(
+            process_group.rank * thread_group.size, (process_group.rank + 1) * thread_group.size
+        )
         dealt = ([rows[place::parts] for rows in group] for place in places)
         return [[batches.batch(rows) if rows else None for rows in share] for share in dealt]
 
 
-# A sitting: what one process does of a training.
+# A session: what one process does of a training.
 
 
 SAFETY = 100  # updates that a kill costs at most, where the recipe says nothing of saving
 
 
-def sit(task: AnyTask, learner: Learner[Any, Any], folder: Path, report: Report) -> Outcome:
+def run_session(task: AnyTask, learner: Learner[Any, Any], folder: Path, report: Report) -> Outcome:
     """Restore, train, finish."""
     settings = task.recipe.training
     if settings.validation.translate and not task.recipe.classifies:  # now, not after hours
         searched, setting = settings.validation.decoding, "training.validation.decoding.autocast"
         check_autocast(searched.autocast, learner.device, setting)
-    saver = Saver(learner, settings, folder)
-    state = saver.restore()
+    manager = CheckpointManager(learner, settings, folder)
+    state = manager.restore()
     clock = Clock(state.seconds)
-    ended = reached(settings, state, clock.seconds())
+    ended = limit_reached(settings, state, clock.seconds())
     if ended is not None:
         done = outcome_at(folder, state.update)
         if done is not None and done.reason == ended:  # else another limit ends it now
             report(done)
-            learner.fleet.say(Word.FINISHED)
+            learner.process_group.send(Command.FINISHED)
             return done
-    saver.put_back(state)
-    with Teller(folder, state, clock, report, curves=settings.tensorboard) as teller:
-        sitting = Sitting(task, learner, saver, teller, state)
-        teller.tell(sitting.started())
+    manager.roll_back(state)
+    with EventLogger(folder, state, clock, report, curves=settings.tensorboard) as logger:
+        session = TrainingSession(task, learner, manager, logger, state)
+        logger.log(session.started())
 
         def interrupted() -> None:
-            report(Interrupted(**clock.moment(sitting.state)))
+            report(Interrupted(**clock.moment(session.state)))
 
-        alone = learner.fleet.size == 1
-        with told_of_checkpoints(saver.shelf), Interrupts(interrupted, alone=alone) as interrupts:
-            while (reason := reached(settings, sitting.state, clock.seconds())) is None:
+        alone = learner.process_group.size == 1
+        with (
+            explain_with_checkpoints(manager.store),
+            Interrupts(interrupted, alone=alone) as interrupts,
+        ):
+            while (reason := limit_reached(settings, session.state, clock.seconds())) is None:
                 if interrupts.asked:
-                    sitting.save()
-                    learner.fleet.say(Word.INTERRUPTED)
+                    session.save()
+                    learner.process_group.send(Command.INTERRUPTED)
                     raise KeyboardInterrupt
-                sitting.advance()
-            saved = saver.shelf.named(LAST) == numbered(sitting.state.update)
-            if not saved or reached(settings, sitting.state, sitting.state.seconds) is None:
-                sitting.save()  # also where the time ran out while the checkpoint was written
-            with learner.crew.resting():
-                planned = sitting.course.planned(sitting.state)
-                outcome = finish(sitting.state, reason, saver, sitting.judge, planned)
-    learner.fleet.say(Word.FINISHED)
+                session.advance()
+            saved = manager.store.named(LAST) == numbered(session.state.update)
+            if not saved or limit_reached(settings, session.state, session.state.seconds) is None:
+                session.save()  # also where the time ran out while the checkpoint was written
+            with learner.thread_group.resting():
+                planned = session.loop.planned(session.state)
+                outcome = finish(session.state, reason, manager, session.validator, planned)
+    learner.process_group.send(Command.FINISHED)
     return outcome
 
 
 @contextmanager
-def told_of_checkpoints(shelf: Shelf) -> Iterator[None]:
+def explain_with_checkpoints(store: CheckpointStore) -> Iterator[None]:
     """Of what is not finite in the block, say whether there is a checkpoint of before it."""
     try:
         yield
     except NotFiniteError as error:
-        last = shelf.named(LAST)
+        last = store.named(LAST)
         there = "no checkpoint was saved" if last is None else f"checkpoint {last} is from"
-        advice = f"{error.do}; {there} before it"
-        raise NotFiniteError(error.wanted, error.came, advice) from None
+        advice = f"{error.hint}; {there} before it"
+        raise NotFiniteError(error.expected, error.got, advice) from None
 
 
-class Sitting:
+class TrainingSession:
     """`state` and the learner move on together, update by update."""
 
     def __init__(
         self,
         task: AnyTask,
         learner: Learner[Any, Any],
-        saver: Saver,
-        teller: Teller,
+        manager: CheckpointManager,
+        logger: EventLogger,
         state: TrainingState,
     ) -> None:
-        self.task, self.learner, self.saver, self.teller = task, learner, saver, teller
+        self.task, self.learner, self.manager, self.logger = task, learner, manager, logger
         self.settings = task.recipe.training
-        self.judge = Judge(task, teller)
+        self.validator = Validator(task, logger)
         self.state = state
-        self.course = Course(task, learner)
+        self.loop = EpochLoop(task, learner)
 
     def advance(self) -> None:
         """One update, and what the recipe plans after it."""
         before = self.state
-        self.learner.fleet.say(Word.UPDATE)
-        self.state, update = self.course.advance(before)
-        window, batches = self.state.window, len(self.course.epoch(before.epoch)[1])
+        self.learner.process_group.send(Command.UPDATE)
+        self.state, update = self.loop.advance(before)
+        window, batches = self.state.window, len(self.loop.epoch(before.epoch)[1])
         every = self.settings.validation.every
         ended = self.state.epoch > before.epoch
         if self._every(self.settings.log_every):
-            self.state = replace(self.state, window=Window())
-            clock = self.teller.clock
-            self.teller.tell(
+            self.state = replace(self.state, window=RunningTotals())
+            clock = self.logger.clock
+            self.logger.log(
                 Trained(
                     # The epoch that this update was made in, also where it is now over.
                     **{**clock.moment(self.state), "epoch": before.epoch},
                     loss=window.loss / window.weight,
                     tokens_per_second=window.tokens / max(window.seconds, 1e-9),
-                    rate=update.rate,
-                    norm=update.norm,
+                    learning_rate=update.learning_rate,
+                    grad_norm=update.grad_norm,
                     teacher_forcing=self.task.teacher_forcing(self.state.update),
-                    done=part_done(self.settings, self.state, clock.seconds(), batches),
+                    done=fraction_done(self.settings, self.state, clock.seconds(), batches),
                 )
             )
         validate = ended if every is None else self._every(every)
         if validate:
             self._validate()
         if validate or self._every(self.settings.save_every):
-            self.state = self.saver.listed(self.state)
+            self.state = self.manager.listed(self.state)
             self.save()
         elif self.settings.save_every is None and self._every(SAFETY):
             self.save()
 
     def save(self) -> None:
         """A checkpoint of this very moment."""
-        self.state = self.teller.stamped(self.state)
-        self.saver.save(self.state)
+        self.state = self.logger.stamped(self.state)
+        self.manager.save(self.state)
 
     def started(self) -> Started:
-        """What this sitting begins with."""
-        task, journal, settings = self.task, self.teller.journal, self.settings
-        batches, order = self.course.epoch(self.state.epoch)
+        """What this session begins with."""
+        task, journal, settings = self.task, self.logger.journal, self.settings
+        batches, order = self.loop.epoch(self.state.epoch)
         notes = task.notes(batches)
-        planned = self.course.planned(self.state)
+        planned = self.loop.planned(self.state)
         misfits = (
             settings.schedule.misfit(planned),
             settings.too_late(planned),
@@ -313,7 +331,7 @@ class Sitting:
                 "told is gone, the training is not affected"
             )
         return Started(
-            **self.teller.clock.moment(self.state),
+            **self.logger.clock.moment(self.state),
             parameters=sum(p.numel() for p in self.learner.parameters),
             pairs=batches.report.kept,
             batches=len(order),
@@ -329,8 +347,8 @@ class Sitting:
         state = self.state
         name = numbered(state.update)
         model = self.learner.as_whole(self.task.build)
-        with self.learner.crew.resting():
-            value, better = self.judge.judged(model, name, state, state.best)
+        with self.learner.thread_group.resting():
+            value, better = self.validator.validate(model, name, state, state.best)
         self.state = replace(
             state,
             validated=state.update,
@@ -357,27 +375,29 @@ def outcome_at(folder: Path, update: int) -> Outcome | None:
         return None
 
 
-# What the processes of a fleet do that do not lead it.
+# What the processes of a process group do that do not lead it.
 
 
-def follow(task: AnyTask, learner: Learner[Any, Any], folder: Path) -> Outcome:
+def follow_main_process(task: AnyTask, learner: Learner[Any, Any], folder: Path) -> Outcome:
     """Take the checkpoint that the first process has taken, and do what it says until the end.
 
     The outcome is the one that the first process wrote down. `KeyboardInterrupt` where it was
     interrupted: Ctrl-C reaches every process, and the first one decides when they stop.
     """
-    state = Saver(learner, task.recipe.training, folder).restored(learner.fleet.agreed(0))
-    course = Course(task, learner)
+    state = CheckpointManager(learner, task.recipe.training, folder).restored(
+        learner.process_group.broadcast(0)
+    )
+    loop = EpochLoop(task, learner)
     with Interrupts(lambda: None):
-        while (word := learner.fleet.hear()) is not Word.FINISHED:
-            match word:
-                case Word.UPDATE:
-                    state, _ = course.advance(state)
-                case Word.GATHER_WEIGHTS:
+        while (command := learner.process_group.receive()) is not Command.FINISHED:
+            match command:
+                case Command.UPDATE:
+                    state, _ = loop.advance(state)
+                case Command.GATHER_WEIGHTS:
                     learner.gather_weights()
-                case Word.GATHER_ALL:
+                case Command.GATHER_ALL:
                     learner.gather_all()
-                case Word.INTERRUPTED:
+                case Command.INTERRUPTED:
                     raise KeyboardInterrupt
     outcome = outcome_at(folder, state.update)
     assert outcome is not None  # it was written down before the word was said
@@ -385,7 +405,7 @@ def follow(task: AnyTask, learner: Learner[Any, Any], folder: Path) -> Outcome:
 
 
 def train(recipe: Recipe, folder: Path | str, *, report: Report = silent) -> Outcome:
-    """Train until a limit of the recipe is reached; go on where an earlier sitting ended.
+    """Train until a limit of the recipe is reached; go on where an earlier session ended.
 
     A run that was stopped or killed at any moment and goes on ends with the weights, to the bit,
     of one that was never disturbed: on the CPU with the same number of threads; on a GPU as far as
@@ -402,44 +422,48 @@ def train(recipe: Recipe, folder: Path | str, *, report: Report = silent) -> Out
     where one process trains.
     """
     folder = Path(folder)
-    if launched() and recipe.data.passing:
+    if is_launched() and recipe.data.passing:
         raise AttlasError(
             "data that every process of this training can read",
             "the standard input, which comes once",
             "name files instead",
         )
     device = usable(device_of_rank(device_called(recipe.training.device)))
-    with fleet_of(device) as fleet:
-        return _trained(recipe, folder, report, device, fleet)
+    with open_process_group(device) as process_group:
+        return _trained(recipe, folder, report, device, process_group)
 
 
 def _trained(
-    recipe: Recipe, folder: Path, report: Report, device: torch.device, fleet: Fleet
+    recipe: Recipe, folder: Path, report: Report, device: torch.device, process_group: ProcessGroup
 ) -> Outcome:
-    """The same, in a frame whose learner is gone before the fleet is."""
+    """The same, in a frame whose learner is gone before the process group is."""
     graphics = [device] if device.type == "cuda" else []
     with ExitStack() as held:
-        if fleet.leads:
-            if recipe.training.tensorboard and not Shelf(folder).begun():
+        if process_group.is_main:
+            if recipe.training.tensorboard and not CheckpointStore(folder).begun():
                 summary_writer()  # before hours of reading, not after
             splits = None if folder.exists() else recipe.data.load()  # if that fails, no new folder
             with explained(folder):
                 folder.mkdir(parents=True, exist_ok=True)
             check_folder(folder)
             held.enter_context(locked(folder))
-            task = prepared(recipe, folder, report, splits)
-        fleet.agreed(0)  # the folder is there
-        if not fleet.leads:
-            task = joined(recipe, folder)
+            task = prepare_run(recipe, folder, report, splits)
+        process_group.broadcast(0)  # the folder is there
+        if not process_group.is_main:
+            task = join_run(recipe, folder)
         held.enter_context(torch.random.fork_rng(graphics))
-        torch.manual_seed(seed_of(recipe.seed, "weights"))
-        with kernels_of(1):  # orthogonal matrices are rounded differently by two
+        torch.manual_seed(derive_seed(recipe.seed, "weights"))
+        with kernel_threads(1):  # orthogonal matrices are rounded differently by two
             model = task.build()
-        if not Shelf(folder).begun():
+        if not CheckpointStore(folder).begun():
             begin_with(model, folder, report)
         threads = recipe.training.threads
-        crew = held.enter_context(crew_of(threads, device, model, alone=fleet.size > 1))
-        learner = Learner(model, recipe.training, recipe.seed, device, task.loss, crew, fleet)
-        if fleet.leads:
-            return sit(task, learner, folder, report)
-        return follow(task, learner, folder)
+        thread_group = held.enter_context(
+            open_thread_group(threads, device, model, alone=process_group.size > 1)
+        )
+        learner = Learner(
+            model, recipe.training, recipe.seed, device, task.loss, thread_group, process_group
+        )
+        if process_group.is_main:
+            return run_session(task, learner, folder, report)
+        return follow_main_process(task, learner, folder)

@@ -14,7 +14,7 @@ from attlas.inference import Translation, Translator
 from attlas.metrics import BleuTokenizer, Score, corpus_bleu
 from attlas.models import SequenceToSequence
 from attlas.training.checkpointing import TrainingState
-from attlas.training.logging import Teller
+from attlas.training.logging import EventLogger
 from attlas.training.loss import sequence_loss
 from attlas.training.scheduled_sampling import teacher_forced
 from attlas.training.tasks.base import AnyTask
@@ -41,7 +41,7 @@ def validation_loss(model: SequenceToSequence[Any], batches: Batches) -> float:
     for indices in batches.epoch(0):
         batch = batches.batch(indices).to(device)
         features = teacher_forced(model, batch)
-        loss = sequence_loss(model.logits, features, batch.wanted, batch.wanted_real, 0.0, [])
+        loss = sequence_loss(model.logits, features, batch.wanted, batch.wanted_mask, 0.0, [])
         total += loss.item()
         tokens += batch.tokens
     model.train(was_training)
@@ -59,7 +59,7 @@ def evaluate(
     `corpus_bleu` does.
     """
     was_training = model.training
-    found = list(Translator.of(model, vocabularies, decoding).many(corpus.sources))
+    found = list(Translator.of(model, vocabularies, decoding).stream(corpus.sources))
     model.train(was_training)
     texts = tuple(translation.text for translation in found)
     bleu = corpus_bleu(texts, corpus.targets, bleu_tokenizer)
@@ -88,14 +88,14 @@ def exactly_right(
 # Who measures a model on the validation set, and says whether it is the best so far.
 
 
-class Judge:
+class Validator:
     """Measures by the criterion of the recipe, and tells what came out."""
 
-    def __init__(self, task: AnyTask, teller: Teller) -> None:
-        self.task, self.teller = task, teller
+    def __init__(self, task: AnyTask, logger: EventLogger) -> None:
+        self.task, self.logger = task, logger
         self.criterion = task.recipe.training.validation
 
-    def judged(
+    def validate(
         self,
         model: nn.Module,
         checkpoint: str,
@@ -104,8 +104,8 @@ class Judge:
     ) -> tuple[tuple[float, float], bool]:
         """The value of the criterion, and whether it beats the best; both are told."""
         found = self.task.measure(model)
-        value = found.judged(self.criterion.criterion)
+        value = found.criterion_value(self.criterion.criterion)
         better = self.criterion.better(value, best)
-        moment = self.teller.clock.moment(state)
-        self.teller.tell(found.event(**moment, checkpoint=checkpoint, best=better, **asdict(found)))
+        moment = self.logger.clock.moment(state)
+        self.logger.log(found.event(**moment, checkpoint=checkpoint, best=better, **asdict(found)))
         return value, better

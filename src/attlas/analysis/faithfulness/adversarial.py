@@ -9,12 +9,12 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from attlas.analysis.faithfulness.experiment import (
-    Focus,
-    Rows,
-    differentiable,
+    AttentionRows,
+    AttentionTarget,
+    gradients_enabled,
     jensen_shannon,
-    slope,
     total_variation,
+    weight_gradient,
 )
 from attlas.errors import AttlasError
 from attlas.ops.attention import masked_softmax
@@ -30,24 +30,24 @@ _FLOOR = -12.0  # of a logit below the greatest of its row: a weight of 6e-6
 _RIDGE = 1e-6
 _HALVINGS = 12
 
-_Weights = Float[Tensor, "batch rows slots"]
+_Weights = Float[Tensor, "batch rows keys"]
 _Batch = Float[Tensor, " batch"]
 
 
 @dataclass(frozen=True, slots=True)
-class Adversary:
+class AdversarialWeights:
     """The most different weights found of each example, and what they do.
 
-    divergence: mean_r JSD(α_r, α̃_r) in nats, 0 … ln 2, over the rows of tokens (`Rows`) that see
-    two slots at least; rows of padding keep their weights. distance: of the outputs in total
-    variation, at most ε. Both are measured on `weights`. Where nothing was found, the weights are
-    the model's own, at divergence 0.
+    divergence: mean_r JSD(α_r, α̃_r) in nats, 0 … ln 2, over the rows of tokens (`AttentionRows`)
+    that see two slots at least; rows of padding keep their weights. distance: of the outputs in
+    total variation, at most ε. Both are measured on `weights`. Where nothing was found, the weights
+    are the model's own, at divergence 0.
 
     at_most: mean_r max_j JSD(α_r, e_j), where e_j has all weight on slot j. No weights diverge
     more, whatever they do to the output. The optimum lies between `divergence` and `at_most`.
     """
 
-    weights: Float[Tensor, "batch rows slots"]
+    weights: Float[Tensor, "batch rows keys"]
     divergence: Float[Tensor, " batch"]
     distance: Float[Tensor, " batch"]
     at_most: Float[Tensor, " batch"]
@@ -58,16 +58,16 @@ class Adversary:
         return self.at_most - self.divergence
 
 
-def adversary(
+def adversarial_weights(
     model: nn.Module,
     call: Callable[[], Tensor],
-    focus: Focus | None = None,
+    target: AttentionTarget | None = None,
     *,
     seed: int,
     within: float = 0.01,
     starts: int = 30,
     steps: int = 42,
-) -> Adversary:
+) -> AdversarialWeights:
     """argmax_α̃ mean_r JSD(α_r, α̃_r)  such that  ½ Σ_y |p(y | α) − p(y | α̃)| ≤ ε = within.
 
     Jain & Wallace, Attention is not Explanation, 2019, section 4.2.2: ε = 0.01 for texts and 0.05
@@ -89,16 +89,17 @@ def adversary(
     starts × (steps + 14) times, steps of them with a gradient, in eval mode. It returns the logits
     of each example, (batch, labels).
 
-    focus: which rows are changed, all at once; None = all of the model's only layer.
-    Errors: `AttlasError` for more than 4 million weights in focus; as of `Rows` and `slope` too.
+    target: which rows are changed, all at once; None = all of the model's only layer.
+    Errors: `AttlasError` for more than 4 million weights in the target; as of `AttentionRows` and
+    `weight_gradient` too.
     """
     _check(within, starts, steps)
-    rows = Rows.of(model, call, focus or Focus())
+    rows = AttentionRows.of(model, call, target or AttentionTarget())
     if rows.weights.numel() > _AT_MOST:
         raise AttlasError(
             f"at most {_AT_MOST:,} weights to search among",
             f"{' × '.join(f'{size:,}' for size in rows.weights.shape)} of layer {rows.layer!r}",
-            "choose heads and queries by Focus(…), or a shorter or smaller batch",
+            "choose heads and queries by AttentionTarget(…), or a shorter or smaller batch",
         )
     rows.gradients()  # where there are none, that is told before the search
     return _Search(rows, within).run(torch.Generator().manual_seed(seed), starts, steps)
@@ -128,30 +129,30 @@ class _Search:
     Rows are distributions q here. Weights are q times what the row sums to: 1, but beside a sink.
     """
 
-    def __init__(self, rows: Rows, within: float) -> None:
+    def __init__(self, rows: AttentionRows, within: float) -> None:
         self.rows, self.within = rows, within
         total = rows.weights.sum(-1, keepdim=True)
         self.own = rows.weights / torch.where(total > 0, total, 1.0)
-        self.counted = rows.asked & (rows.seen.sum(-1) > 1) & (total[..., 0] > 0)
+        self.counted = rows.asked & (rows.allowed.sum(-1) > 1) & (total[..., 0] > 0)
         self.count = self.counted.sum(-1).clamp(min=1)
-        self.slots = rows.seen.sum(-1, keepdim=True).clamp(min=1)
-        self.order = self.own.masked_fill(~rows.seen, torch.inf).argsort(dim=-1, stable=True)
+        self.num_keys = rows.allowed.sum(-1, keepdim=True).clamp(min=1)
+        self.order = self.own.masked_fill(~rows.allowed, torch.inf).argsort(dim=-1, stable=True)
         with torch.no_grad():
             self.best = self.near = self.measured(self.own)
 
-    def run(self, generator: torch.Generator, starts: int, steps: int) -> Adversary:
+    def run(self, generator: torch.Generator, starts: int, steps: int) -> AdversarialWeights:
         bounds = _BOUNDS[: 1 + sum(bound < self.within for bound in _BOUNDS)]
         for bound in bounds:
             with torch.no_grad():
-                for number in range(int(self.slots.max())):
+                for number in range(int(self.num_keys.max())):
                     self.keep(self.measured(self.vertex(number)), bound)
             for start in range(starts):
                 logits, objective = self.start(start, generator)
                 self.climb(logits, objective, bound, steps)
         best = self.best
-        at_most = self.mean(_vertices(self.own).masked_fill(~self.rows.seen, 0.0).amax(-1))
+        at_most = self.mean(_vertices(self.own).masked_fill(~self.rows.allowed, 0.0).amax(-1))
         at_most = torch.maximum(at_most, best.divergence)  # equal at a vertex, but for rounding
-        return Adversary(self.weights_of(best.q), best.divergence, best.distance, at_most)
+        return AdversarialWeights(self.weights_of(best.q), best.divergence, best.distance, at_most)
 
     def start(self, number: int, generator: torch.Generator) -> tuple[_Weights, _Weights | None]:
         """The logits to begin with, and the coefficients of a linear objective.
@@ -164,15 +165,15 @@ class _Search:
             return torch.zeros_like(noise), _vertices(self.own) + _NOISE * noise * (number > 0)
         if number == 1:
             return self.near.q.clamp(min=1e-4).log() + noise / 10, None
-        if number // 2 <= int(self.slots.max()):
+        if number // 2 <= int(self.num_keys.max()):
             # 95 % of the weight, however many slots there are to see.
-            return self.vertex(number // 2 - 1) * (3.0 + self.slots.to(noise).log()), None
+            return self.vertex(number // 2 - 1) * (3.0 + self.num_keys.to(noise).log()), None
         return self.own.clamp(min=1e-4).log() + noise, None
 
     def vertex(self, number: int) -> _Weights:
         """All weight of each row on the slot that has the least of its own but for so many."""
-        slot = self.order.gather(-1, (self.slots - 1).clamp(max=number))
-        return torch.zeros_like(self.own).scatter(-1, slot, 1.0) * self.rows.seen
+        slot = self.order.gather(-1, (self.num_keys - 1).clamp(max=number))
+        return torch.zeros_like(self.own).scatter(-1, slot, 1.0) * self.rows.allowed
 
     def climb(self, logits: _Weights, objective: _Weights | None, bound: float, steps: int) -> None:
         """Ascend along the bound, and go on from α through where it ended, as far as ε allows."""
@@ -184,10 +185,10 @@ class _Search:
             found, move, last = self.step(logits, objective, last, bound, size)
             self.keep(found, bound)
             logits = logits + move
-            top = logits.masked_fill(~self.rows.seen, -torch.inf).amax(-1, keepdim=True)
+            top = logits.masked_fill(~self.rows.allowed, -torch.inf).amax(-1, keepdim=True)
             logits = (logits - torch.where(top.isfinite(), top, 0.0)).clamp(min=_FLOOR)
         with torch.no_grad():
-            target = self.measured(masked_softmax(logits, self.rows.seen))
+            target = self.measured(masked_softmax(logits, self.rows.allowed))
             self.keep(target, bound)
             self.extend(target)
 
@@ -208,13 +209,13 @@ class _Search:
         this step and of the last one, because the distance has kinks, between which f alone would
         go to and fro. Where the step c stays within the bound, it is c.
         """
-        with differentiable():
-            q = masked_softmax(logits, self.rows.seen).detach().requires_grad_()
+        with gradients_enabled():
+            q = masked_softmax(logits, self.rows.allowed).detach().requires_grad_()
             found = self.measured(q)
-            f = slope(found.distance.sum(), q)
-            c = slope(found.divergence.sum(), q) * self.count[:, None, None]
+            f = weight_gradient(found.distance.sum(), q)
+            c = weight_gradient(found.divergence.sum(), q) * self.count[:, None, None]
         found = _Found(q.detach(), found.divergence.detach(), found.distance.detach())
-        q, free = found.q, self.counted[..., None] & self.rows.seen
+        q, free = found.q, self.counted[..., None] & self.rows.allowed
         c = (c if objective is None else objective).masked_fill(~free, 0.0)
         f = f.masked_fill(~free, 0.0)
 
@@ -240,7 +241,7 @@ class _Search:
             return x * (most / x.abs().flatten(1).amax(-1).clamp(min=most + least))[:, None, None]
 
         alone = at_most(_GAIN * c, size)
-        moved = (f * (masked_softmax(logits + alone, self.rows.seen) - q)).flatten(1).sum(-1)
+        moved = (f * (masked_softmax(logits + alone, self.rows.allowed) - q)).flatten(1).sum(-1)
         move = at_most(_GAIN * onwards, size) + at_most(back, _BACK)
         return found, torch.where((moved <= short)[:, None, None], alone, move), f
 

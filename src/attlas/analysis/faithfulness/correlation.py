@@ -10,7 +10,7 @@ from jaxtyping import Bool, Float, Int
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from attlas.analysis.faithfulness.experiment import Focus, Rows, total_variation
+from attlas.analysis.faithfulness.experiment import AttentionRows, AttentionTarget, total_variation
 from attlas.errors import AttlasError
 
 # Kendall's rank correlation.
@@ -95,13 +95,13 @@ class Correlation:
     """
 
     tau: Float[Tensor, " batch"]
-    weights: Float[Tensor, "batch slots"]
-    importance: Float[Tensor, "batch slots"]
-    visible: Bool[Tensor, "batch slots"]
+    weights: Float[Tensor, "batch keys"]
+    importance: Float[Tensor, "batch keys"]
+    visible: Bool[Tensor, "batch keys"]
 
 
 def gradient_correlation(
-    model: nn.Module, call: Callable[[], Tensor], focus: Focus | None = None
+    model: nn.Module, call: Callable[[], Tensor], target: AttentionTarget | None = None
 ) -> Correlation:
     """τ_b(a, g),  g_j = |Σ_r ∂p(ŷ) / ∂α_rj|, ŷ the label that is decided for.
 
@@ -110,27 +110,27 @@ def gradient_correlation(
     section 5.2, do: each by itself, without the rest giving way.
 
     call: runs the model on a batch and returns the logits of each example, (batch, labels); it
-    runs four times, in eval mode. focus: which rows; of several, a slot's weight a is its mean.
-    Errors: `AttlasError` as of `Rows` and `slope`.
+    runs four times, in eval mode. target: which rows; of several, a slot's weight a is its mean.
+    Errors: `AttlasError` as of `AttentionRows` and `weight_gradient`.
     """
-    rows = Rows.of(model, call, focus or Focus())
+    rows = AttentionRows.of(model, call, target or AttentionTarget())
     return _correlation(rows, rows.gradients().sum(1).abs())
 
 
 def product_correlation(
-    model: nn.Module, call: Callable[[], Tensor], focus: Focus | None = None
+    model: nn.Module, call: Callable[[], Tensor], target: AttentionTarget | None = None
 ) -> Correlation:
     """τ_b(a, g),  g_j = |Σ_r α_rj ∂p(ŷ) / ∂α_rj|: what the output would lose with the slot's
     weight, to first order    Serrano & Smith, 2019, section 5.2.
 
     Otherwise as `gradient_correlation`.
     """
-    rows = Rows.of(model, call, focus or Focus())
+    rows = AttentionRows.of(model, call, target or AttentionTarget())
     return _correlation(rows, (rows.gradients() * rows.weights).sum(1).abs())
 
 
 def leave_one_out_correlation(
-    model: nn.Module, call: Callable[[], Tensor], focus: Focus | None = None
+    model: nn.Module, call: Callable[[], Tensor], target: AttentionTarget | None = None
 ) -> Correlation:
     """τ_b(a, d),  d_j = ½ Σ_y |p(y) − p(y without slot j)|: its weight is 0, and the others
     are made to sum to what they all did.
@@ -138,7 +138,7 @@ def leave_one_out_correlation(
     After Jain & Wallace, 2019, section 4.1, who take the token out of the text; here it stays, and
     is not looked at. The call runs once for each slot; otherwise as `gradient_correlation`.
     """
-    rows = Rows.of(model, call, focus or Focus())
+    rows = AttentionRows.of(model, call, target or AttentionTarget())
     moved = torch.zeros_like(rows.vector)
     with torch.no_grad():
         for slot in range(moved.shape[1]):
@@ -148,7 +148,7 @@ def leave_one_out_correlation(
     return _correlation(rows, moved)
 
 
-def _correlation(rows: Rows, importance: Float[Tensor, "batch slots"]) -> Correlation:
+def _correlation(rows: AttentionRows, importance: Float[Tensor, "batch keys"]) -> Correlation:
     taus = [
         kendall_tau(weights[visible], matters[visible])
         for weights, matters, visible in zip(rows.vector, importance, rows.visible, strict=True)

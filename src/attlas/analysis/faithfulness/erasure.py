@@ -8,12 +8,12 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
-from attlas.analysis.faithfulness.experiment import Focus, Rows, jensen_shannon
+from attlas.analysis.faithfulness.experiment import AttentionRows, AttentionTarget, jensen_shannon
 from attlas.errors import AttlasError
 
 
 @dataclass(frozen=True, slots=True)
-class Erased:
+class ErasedKey:
     """A slot that was erased, and what that did.
 
     slot: which, −1 = none, because there was none to choose. weight: what it had. flipped: whether
@@ -30,8 +30,8 @@ class Erased:
 class SingleErasure:
     """Erasing the slot of the greatest weight, and random others; of the latter, draw by draw."""
 
-    greatest: Erased
-    random: Erased
+    greatest: ErasedKey
+    random: ErasedKey
 
     @property
     def gap(self) -> Float[Tensor, "draws batch"]:
@@ -42,7 +42,7 @@ class SingleErasure:
 
 
 @dataclass(frozen=True, slots=True)
-class Flips:
+class DecisionFlips:
     """When the decision of each example flipped as slots were erased in some order.
 
     count: slots erased by then, 0 = it never flipped; fraction: the same of those that could be
@@ -56,7 +56,7 @@ class Flips:
 def single_erasure(
     model: nn.Module,
     call: Callable[[], Tensor],
-    focus: Focus | None = None,
+    target: AttentionTarget | None = None,
     *,
     seed: int,
     draws: int = 1,
@@ -68,12 +68,12 @@ def single_erasure(
     is its mean, and it is erased in each of them.
 
     call: runs the model on a batch and returns the logits of each example, (batch, labels); it
-    runs draws + 4 times, in eval mode. focus: which rows; None = all of the model's only layer.
-    Errors: `AttlasError` as of `Rows`.
+    runs draws + 4 times, in eval mode. target: which rows; None = all of the model's only layer.
+    Errors: `AttlasError` as of `AttentionRows`.
     """
     if draws < 1:
         raise AttlasError("at least one draw", str(draws), "use e.g. 1")
-    rows = Rows.of(model, call, focus or Focus())
+    rows = AttentionRows.of(model, call, target or AttentionTarget())
     generator = torch.Generator().manual_seed(seed)
     with torch.no_grad():
         greatest = _erased(rows, rows.vector, rows.visible)
@@ -82,7 +82,7 @@ def single_erasure(
         drawn = [_erased(rows, _noise(others, generator), others) for _ in range(draws)]
     return SingleErasure(
         greatest,
-        Erased(
+        ErasedKey(
             torch.stack([one.slot for one in drawn]),
             torch.stack([one.weight for one in drawn]),
             torch.stack([one.flipped for one in drawn]),
@@ -92,17 +92,22 @@ def single_erasure(
 
 
 def multi_erasure(
-    model: nn.Module, call: Callable[[], Tensor], focus: Focus | None = None, *, seed: int
-) -> dict[str, Flips]:
+    model: nn.Module,
+    call: Callable[[], Tensor],
+    target: AttentionTarget | None = None,
+    *,
+    seed: int,
+) -> dict[str, DecisionFlips]:
     """min k such that the decision flips without the k first slots of an order; 1 … n − 1.
 
     Orders: "weight", descending a_j; "gradient", descending Σ_r ∂p(ŷ)/∂α_rj; "weight × gradient",
     descending Σ_r α_rj ∂p(ŷ)/∂α_rj; "random". A good order is one that flips soon. Serrano & Smith,
     2019, sections 5.1 and 5.2. At least one slot of n stays: of nothing no weights could be made.
 
-    call: as of `single_erasure`; it runs up to 4 n times. Errors: `AttlasError` as of `Rows`.
+    call: as of `single_erasure`; it runs up to 4 n times. Errors: `AttlasError` as of
+    `AttentionRows`.
     """
-    rows = Rows.of(model, call, focus or Focus())
+    rows = AttentionRows.of(model, call, target or AttentionTarget())
     slopes = rows.gradients()
     noise = _noise(rows.visible, torch.Generator().manual_seed(seed))
     scores = {
@@ -114,13 +119,15 @@ def multi_erasure(
     return flips(rows, scores)
 
 
-def flips(rows: Rows, scores: Mapping[str, Float[Tensor, "batch slots"]]) -> dict[str, Flips]:
+def flips(
+    rows: AttentionRows, scores: Mapping[str, Float[Tensor, "batch keys"]]
+) -> dict[str, DecisionFlips]:
     """When the decision flips as slots are erased by descending score; among equals, the first."""
     with torch.no_grad():
         return {name: _flips(rows, score) for name, score in scores.items()}
 
 
-def _flips(rows: Rows, score: Float[Tensor, "batch slots"]) -> Flips:
+def _flips(rows: AttentionRows, score: Float[Tensor, "batch keys"]) -> DecisionFlips:
     hidden = score.masked_fill(~rows.visible, -torch.inf)
     # Hidden slots come last, also after visible ones of score −∞.
     order = hidden.argsort(dim=-1, descending=True, stable=True)
@@ -135,19 +142,19 @@ def _flips(rows: Rows, score: Float[Tensor, "batch slots"]) -> Flips:
         flipped = rows.flipped(rows.output_of(rows.without(place < number)))
         count = torch.where(asked & flipped, number, count)
     fraction = count / total
-    return Flips(count, fraction.masked_fill(count == 0, torch.nan))
+    return DecisionFlips(count, fraction.masked_fill(count == 0, torch.nan))
 
 
 def _erased(
-    rows: Rows, score: Float[Tensor, "batch slots"], among: Bool[Tensor, "batch slots"]
-) -> Erased:
+    rows: AttentionRows, score: Float[Tensor, "batch keys"], among: Bool[Tensor, "batch keys"]
+) -> ErasedKey:
     """Erase the slot with the greatest score among these, where there is one."""
     some = among.any(-1)
     slot = score.masked_fill(~among, -torch.inf).argmax(-1)
     gone = F.one_hot(slot, among.shape[1]).bool() & some[:, None]
     output = rows.output_of(rows.without(gone))
     weight = rows.vector.gather(1, slot[:, None]).squeeze(1)
-    return Erased(
+    return ErasedKey(
         torch.where(some, slot, -1),
         torch.where(some, weight, 0.0),
         rows.flipped(output) & some,
@@ -155,5 +162,5 @@ def _erased(
     )
 
 
-def _noise(like: Bool[Tensor, "batch slots"], generator: torch.Generator) -> Tensor:
+def _noise(like: Bool[Tensor, "batch keys"], generator: torch.Generator) -> Tensor:
     return torch.rand(like.shape, generator=generator).to(like.device)

@@ -1,4 +1,4 @@
-"""An experiment: the same call of a model, again and again, with other weights."""
+"""An intervention: the same call of a model, again and again, with other weights."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -12,14 +12,14 @@ from torch import Tensor, nn
 from attlas._hardware import without_cudnn
 from attlas.errors import AttlasError
 from attlas.recording import intervene
-from attlas.recording.hooks import Rewrite, Seen, Weights
+from attlas.recording.hooks import Allowed, WeightPatch, Weights
 from attlas.recording.trace import Selection
 
 Result = TypeVar("Result")
 
 
 @dataclass(frozen=True, slots=True)
-class Experiment(Generic[Result]):
+class Intervention(Generic[Result]):
     """`call()` runs the model and returns what is to be known of it, such as its logits.
 
     chosen: of which layers and heads the weights are changed; None of either = all. Every run is
@@ -31,11 +31,11 @@ class Experiment(Generic[Result]):
     call: Callable[[], Result]
     chosen: Selection = field(default_factory=Selection)
 
-    def plain(self) -> Result:
+    def baseline(self) -> Result:
         """What the call returns with the weights that the model computes."""
-        return self.under(lambda weights, seen, layer: weights)
+        return self.with_change(lambda weights, allowed, layer: weights)
 
-    def under(self, change: Rewrite) -> Result:
+    def with_change(self, change: WeightPatch) -> Result:
         """What the call returns while `change` rewrites the weights of the chosen heads.
 
         Errors: `AttlasError` for a model without attention, for layers or heads that it has not,
@@ -43,15 +43,15 @@ class Experiment(Generic[Result]):
         """
         heard: dict[str, bool] = {}
 
-        def chosen(weights: Weights, seen: Seen, layer: str) -> Weights:
-            heard[layer] = self.chosen.wants(layer)
+        def chosen(weights: Weights, allowed: Allowed, layer: str) -> Weights:
+            heard[layer] = self.chosen.is_selected(layer)
             if not heard[layer]:
                 return weights
             heads = self._heads(weights, layer)
-            new = change(weights, seen, layer).to(weights.dtype)
+            new = change(weights, allowed, layer).to(weights.dtype)
             return new if self.chosen.heads is None else torch.where(heads, new, weights)
 
-        with intervene(self.model, chosen), settled(self.model):
+        with intervene(self.model, chosen), eval_mode(self.model):
             result = self.call()
         unmatched = self.chosen.unmatched(heard)
         if unmatched:
@@ -84,7 +84,7 @@ def check_heads(heads: range | tuple[int, ...], count: int, layer: str) -> None:
 
 
 @contextmanager
-def settled(model: nn.Module) -> Iterator[None]:
+def eval_mode(model: nn.Module) -> Iterator[None]:
     """The model in eval mode for the length of a block: dropout would hide what weights do.
 
     Afterwards the flag of every module is as it was, also when the block raises.
@@ -105,7 +105,7 @@ def settled(model: nn.Module) -> Iterator[None]:
 
 
 @contextmanager
-def differentiable() -> Iterator[None]:
+def gradients_enabled() -> Iterator[None]:
     """Gradients are on, whatever is around; the model's own `.grad` is left alone by its users.
 
     Without cuDNN, whose recurrent layers have no gradient in eval mode.
@@ -114,17 +114,18 @@ def differentiable() -> Iterator[None]:
         yield
 
 
-# A focus: which of a model's attention is meant.
+# A target: which of a model's attention is meant.
 
 
 @dataclass(frozen=True, slots=True)
-class Focus:
+class AttentionTarget:
     """Rows of one layer's map: those of these heads and queries.
 
     layer: its path; None = the only one that the model has. heads, queries: by number, None = all;
     a query may be counted from the end, −1 = the last. call: which of the layer's calls, from 0,
-    where it is called more than once; None = the only one. across: whether the map relates two
-    texts; None = it does unless it is square. Where it does not, queries of padding do not count.
+    where it is called more than once; None = the only one. cross_attention: whether the map relates
+    two texts; None = it does unless it is square. Where it does not, queries of padding do not
+    count.
 
     A model that pools by attention has one row per example. One that classifies by its first token
     looks there with the query 0, one that goes on writing with the query −1.
@@ -134,7 +135,7 @@ class Focus:
     heads: int | Sequence[int] | None = None
     queries: int | Sequence[int] | None = None
     call: int | None = None
-    across: bool | None = None
+    cross_attention: bool | None = None
 
     def rows(self, heads: int, queries: int, layer: str) -> Bool[Tensor, "heads queries"]:
         """Which rows are meant of a map with so many heads and queries.
@@ -198,18 +199,20 @@ def distribution(logits: object) -> Float[Tensor, "*examples labels"]:
     return found
 
 
-def output_under(experiment: Experiment[Tensor], change: Rewrite) -> Float[Tensor, "..."]:
+def output_with_change(
+    intervention: Intervention[Tensor], change: WeightPatch
+) -> Float[Tensor, "..."]:
     """The output distribution with other weights."""
-    return distribution(experiment.under(change))
+    return distribution(intervention.with_change(change))
 
 
-def plain_output(experiment: Experiment[Tensor]) -> Float[Tensor, "..."]:
+def baseline_output(intervention: Intervention[Tensor]) -> Float[Tensor, "..."]:
     """The output distribution with the weights of the model.
 
     Errors: `AttlasError` where a second run gives another one: what other weights do could not be
     told from that.
     """
-    first, second = (distribution(experiment.plain()) for _ in range(2))
+    first, second = (distribution(intervention.baseline()) for _ in range(2))
     if first.shape != second.shape or bool((total_variation(first, second) > _STEADY).any()):
         raise AttlasError(
             "a call that gives the same output each time",
@@ -262,55 +265,57 @@ def _check(first: Tensor, second: Tensor) -> None:
         )
 
 
-# Rows of attention in focus, and the output that they lead to.
+# Rows of attention in the target, and the output that they lead to.
 
 
 @dataclass(frozen=True, slots=True)
-class Rows:
-    """The weights of the rows in focus, what they may see, and the output of each example.
+class AttentionRows:
+    """The weights of the rows in the target, what they may see, and the output of each example.
 
-    rows: every head and query in focus. asked: which of them a token asks, and not padding: in a
-    map that looks at itself, a slot that no query sees is padding, and so is its query. Those rows
-    alone count and are changed, so that a text is told the same in any company. The examples of a
-    batch do not see each other.
+    rows: every head and query in the target. asked: which of them a token asks, and not padding: in
+    a map that looks at itself, a slot that no query sees is padding, and so is its query. Those
+    rows alone count and are changed, so that a text is told the same in any company. The examples
+    of a batch do not see each other.
     """
 
-    experiment: Experiment[Tensor]
+    intervention: Intervention[Tensor]
     layer: str
     call: int
     chosen: Bool[Tensor, "heads queries"]
-    weights: Float[Tensor, "batch rows slots"]
-    seen: Bool[Tensor, "batch rows slots"]
+    weights: Float[Tensor, "batch rows keys"]
+    allowed: Bool[Tensor, "batch rows keys"]
     asked: Bool[Tensor, "batch rows"]
     output: Float[Tensor, "batch labels"]
 
     @classmethod
     @torch.inference_mode(False)  # gradients are taken through what is kept here
-    def of(cls, model: nn.Module, call: Callable[[], Tensor], focus: Focus) -> "Rows":
+    def of(
+        cls, model: nn.Module, call: Callable[[], Tensor], target: AttentionTarget
+    ) -> "AttentionRows":
         """Run the call three times, and keep what it says.
 
-        Errors: `AttlasError` where the focus does not fit the model, or is on padding alone in some
-        text, and where the logits are not one distribution for each row of the batch; as of
-        `Experiment` and `distribution` too.
+        Errors: `AttlasError` where the target does not fit the model, or is on padding alone in
+        some text, and where the logits are not one distribution for each row of the batch; as of
+        `Intervention` and `distribution` too.
         """
-        experiment = Experiment(model, call)
-        heard: dict[str, list[tuple[Weights, Seen] | None]] = {}
+        intervention = Intervention(model, call)
+        heard: dict[str, list[tuple[Weights, Allowed] | None]] = {}
 
-        def keep(weights: Weights, seen: Seen, layer: str) -> Weights:
+        def keep(weights: Weights, allowed: Allowed, layer: str) -> Weights:
             calls = heard.setdefault(layer, [])
-            wanted = focus.layer in (None, layer) and focus.call in (None, len(calls))
-            calls.append((weights, seen) if wanted else None)
+            wanted = target.layer in (None, layer) and target.call in (None, len(calls))
+            calls.append((weights, allowed) if wanted else None)
             return weights
 
         with torch.no_grad():
-            output = plain_output(experiment)
-            output_under(experiment, keep)
-        layer = _layer(focus, list(heard))
-        number = _call(focus, len(heard[layer]), layer)
+            output = baseline_output(intervention)
+            output_with_change(intervention, keep)
+        layer = _layer(target, list(heard))
+        number = _call(target, len(heard[layer]), layer)
         found = heard[layer][number]
-        assert found is not None  # `_layer` and `_call` chose what the focus wanted
-        weights, seen = found
-        chosen = focus.rows(weights.shape[1], weights.shape[2], layer)
+        assert found is not None  # `_layer` and `_call` chose what the target wanted
+        weights, allowed = found
+        chosen = target.rows(weights.shape[1], weights.shape[2], layer)
         if output.ndim != 2 or len(output) != len(weights):
             raise AttlasError(
                 f"logits of shape (batch, labels), batch = {len(weights)}",
@@ -318,22 +323,22 @@ class Rows:
                 "return those of one position of each text, such as model(**batch).logits[:, -1]",
             )
         precise = torch.promote_types(weights.dtype, torch.float32)
-        seen = seen.expand_as(weights)
-        asked = _asked(seen, focus)[:, chosen]
-        _check_asked(asked, seen, layer)
+        allowed = allowed.expand_as(weights)
+        asked = _asked(allowed, target)[:, chosen]
+        _check_asked(asked, allowed, layer)
         rows = weights[:, chosen].to(precise)
-        return cls(experiment, layer, number, chosen, rows, seen[:, chosen], asked, output)
+        return cls(intervention, layer, number, chosen, rows, allowed[:, chosen], asked, output)
 
     @property
-    def vector(self) -> Float[Tensor, "batch slots"]:
+    def vector(self) -> Float[Tensor, "batch keys"]:
         """a_j = mean_r α_rj over the rows that are asked: the weight of a slot."""
         count = self.asked.sum(1, keepdim=True).clamp(min=1)
         return (self.weights * self.asked[..., None]).sum(1) / count
 
     @property
-    def visible(self) -> Bool[Tensor, "batch slots"]:
+    def visible(self) -> Bool[Tensor, "batch keys"]:
         """Which slots any of the rows that are asked may see."""
-        return (self.seen & self.asked[..., None]).any(1)
+        return (self.allowed & self.asked[..., None]).any(1)
 
     @property
     def decision(self) -> Float[Tensor, "batch labels"]:
@@ -341,13 +346,11 @@ class Rows:
         decided = torch.zeros_like(self.output)
         return decided.scatter(-1, self.output.argmax(-1, keepdim=True), 1.0)
 
-    def output_of(
-        self, weights: Float[Tensor, "batch rows slots"]
-    ) -> Float[Tensor, "batch labels"]:
+    def output_of(self, weights: Float[Tensor, "batch rows keys"]) -> Float[Tensor, "batch labels"]:
         """The output with these weights in place of the rows'; gradients flow back to them."""
         calls = 0
 
-        def put(own: Weights, seen: Seen, layer: str) -> Weights:
+        def put(own: Weights, allowed: Allowed, layer: str) -> Weights:
             nonlocal calls
             if layer != self.layer:
                 return own
@@ -358,13 +361,13 @@ class Rows:
             changed[:, self.chosen] = weights.to(own.dtype)
             return changed
 
-        return output_under(self.experiment, put)
+        return output_with_change(self.intervention, put)
 
     def flipped(self, output: Float[Tensor, "batch labels"]) -> Bool[Tensor, " batch"]:
         """Whether this output decides for another label."""
         return output.argmax(-1) != self.output.argmax(-1)
 
-    def without(self, gone: Bool[Tensor, "batch slots"]) -> Float[Tensor, "batch rows slots"]:
+    def without(self, gone: Bool[Tensor, "batch keys"]) -> Float[Tensor, "batch rows keys"]:
         """α_rj / Σ_kept α_rk · Σ α_rk on the slots that are kept, 0 on those that are gone.
 
         A row of which nothing is kept reads nothing; one of padding stays as it is.
@@ -375,20 +378,22 @@ class Rows:
         changed = torch.where(left > 0, kept / left, 0.0) * total
         return torch.where(self.asked[..., None], changed, self.weights)
 
-    def gradients(self) -> Float[Tensor, "batch rows slots"]:
+    def gradients(self) -> Float[Tensor, "batch rows keys"]:
         """∂ p(ŷ) / ∂ α_rj, ŷ the label that is decided for.
 
         The other weights of the map stay as they are; those of later layers move with what they
         read. 0 on slots that the row does not see, which can get no weight, and in rows of padding.
         """
-        with differentiable():
+        with gradients_enabled():
             weights = self.weights.clone().requires_grad_()
             decided = (self.output_of(weights) * self.decision).sum()
-            counts = self.seen & self.asked[..., None]
-            return slope(decided, weights).masked_fill(~counts, 0.0)
+            counts = self.allowed & self.asked[..., None]
+            return weight_gradient(decided, weights).masked_fill(~counts, 0.0)
 
 
-def slope(value: Float[Tensor, ""], weights: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
+def weight_gradient(
+    value: Float[Tensor, ""], weights: Float[Tensor, "..."]
+) -> Float[Tensor, "..."]:
     """∂ value / ∂ weights; no other gradient is touched.
 
     Errors: `AttlasError` where the value does not come from the weights by steps with a gradient.
@@ -405,49 +410,50 @@ def slope(value: Float[Tensor, ""], weights: Float[Tensor, "..."]) -> Float[Tens
     return found
 
 
-def _layer(focus: Focus, layers: list[str]) -> str:
-    if focus.layer is None and len(layers) == 1:
+def _layer(target: AttentionTarget, layers: list[str]) -> str:
+    if target.layer is None and len(layers) == 1:
         return layers[0]
-    if focus.layer is None or focus.layer not in layers:
+    if target.layer is None or target.layer not in layers:
         raise AttlasError(
             f"one of the layers {layers}",
-            "none" if focus.layer is None else repr(focus.layer),
-            "name it: Focus(layer=…)",
+            "none" if target.layer is None else repr(target.layer),
+            "name it: AttentionTarget(layer=…)",
         )
-    return focus.layer
+    return target.layer
 
 
-def _call(focus: Focus, calls: int, layer: str) -> int:
-    if focus.call is None and calls == 1:
+def _call(target: AttentionTarget, calls: int, layer: str) -> int:
+    if target.call is None and calls == 1:
         return 0
-    if focus.call is None or not 0 <= focus.call < calls:
+    if target.call is None or not 0 <= target.call < calls:
         raise AttlasError(
             f"one of the {calls} calls of layer {layer!r}, from 0",
-            "none" if focus.call is None else str(focus.call),
-            "choose it: Focus(call=…)",
+            "none" if target.call is None else str(target.call),
+            "choose it: AttentionTarget(call=…)",
         )
-    return focus.call
+    return target.call
 
 
 def _asked(
-    seen: Bool[Tensor, "batch heads queries slots"], focus: Focus
+    allowed: Bool[Tensor, "batch heads queries keys"], target: AttentionTarget
 ) -> Bool[Tensor, "batch heads queries"]:
     """Which queries stand at a slot that some query sees; all of them, of a map that is across."""
-    queries, slots = seen.shape[2:]
-    if focus.across or queries != slots:
-        return torch.ones_like(seen[..., 0])
-    return seen.flatten(1, 2).any(1)[:, None].expand(seen.shape[:3])
+    queries, num_keys = allowed.shape[2:]
+    if target.cross_attention or queries != num_keys:
+        return torch.ones_like(allowed[..., 0])
+    return allowed.flatten(1, 2).any(1)[:, None].expand(allowed.shape[:3])
 
 
 def _check_asked(
-    asked: Bool[Tensor, "batch rows"], seen: Bool[Tensor, "batch heads queries slots"], layer: str
+    asked: Bool[Tensor, "batch rows"], allowed: Bool[Tensor, "batch heads queries keys"], layer: str
 ) -> None:
-    """Errors: `AttlasError` for a text that has tokens, and none of them in focus."""
-    silent = seen.flatten(1).any(1) & ~asked.any(1)
+    """Errors: `AttlasError` for a text that has tokens, and none of them in the target."""
+    silent = allowed.flatten(1).any(1) & ~asked.any(1)
     if bool(silent.any()):
         raise AttlasError(
             f"a query of a token in every text, in layer {layer!r}",
             f"padding alone in text {int(silent.int().argmax())}",
-            "choose other queries, pad on the other side, or say Focus(across=True) where the map "
+            "choose other queries, pad on the other side, or say "
+            "AttentionTarget(cross_attention=True) where the map "
             "does not look at itself",
         )

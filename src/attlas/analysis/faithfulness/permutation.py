@@ -8,14 +8,14 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from attlas.analysis.faithfulness.experiment import (
-    Experiment,
-    output_under,
-    plain_output,
+    Intervention,
+    baseline_output,
+    output_with_change,
     total_variation,
 )
 from attlas.errors import AttlasError
 from attlas.recording import permuted, uniform
-from attlas.recording.hooks import Seen, Weights
+from attlas.recording.hooks import Allowed, Weights
 from attlas.recording.trace import Selection
 
 
@@ -49,21 +49,24 @@ def permutation_distance(
 
     call: runs the model on a batch and returns its logits, (*examples, labels); it runs draws + 2
     times, in eval mode and without gradients. Memory: that of explicit attention.
-    Errors: `AttlasError` as of `Experiment` and `distribution`.
+    Errors: `AttlasError` as of `Intervention` and `distribution`.
     """
     if draws < 1:
         raise AttlasError("at least one draw", str(draws), "use e.g. 100")
-    experiment = Experiment(model, call, Selection.of(layers, heads))
+    intervention = Intervention(model, call, Selection.of(layers, heads))
     generator = torch.Generator().manual_seed(seed)
 
-    def shuffle(weights: Weights, seen: Seen, layer: str) -> Weights:
+    def shuffle(weights: Weights, allowed: Allowed, layer: str) -> Weights:
         # A seed for each layer and call: layers of one shape would else share their order.
         own = int(torch.randint(2**62, (), generator=generator))
-        return permuted(own)(weights, seen, layer)
+        return permuted(own)(weights, allowed, layer)
 
     with torch.no_grad():
-        plain = plain_output(experiment)
-        found = [total_variation(plain, output_under(experiment, shuffle)) for _ in range(draws)]
+        baseline = baseline_output(intervention)
+        found = [
+            total_variation(baseline, output_with_change(intervention, shuffle))
+            for _ in range(draws)
+        ]
     return PermutationDistance(torch.stack(found))
 
 
@@ -84,8 +87,10 @@ def uniform_distance(
 
     call: runs the model on a batch and returns its logits, (*examples, labels); it runs three
     times, in eval mode and without gradients.
-    Errors: `AttlasError` as of `Experiment` and `distribution`.
+    Errors: `AttlasError` as of `Intervention` and `distribution`.
     """
-    experiment = Experiment(model, call, Selection.of(layers, heads))
+    intervention = Intervention(model, call, Selection.of(layers, heads))
     with torch.no_grad():
-        return total_variation(plain_output(experiment), output_under(experiment, uniform))
+        return total_variation(
+            baseline_output(intervention), output_with_change(intervention, uniform)
+        )

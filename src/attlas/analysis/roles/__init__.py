@@ -5,21 +5,21 @@ from collections.abc import Mapping, Sequence
 from jaxtyping import Bool, Int, Shaped
 from torch import Tensor
 
-from attlas.analysis._padding import counted, device_of, fitted, real_of
+from attlas.analysis._padding import checked_values, device_of, query_mask, token_mask_of
 from attlas.analysis.roles.scores import (
-    Aim,
-    Following,
-    Marked,
-    Near,
-    Offset,
-    firsts,
-    rarest,
-    tallied,
+    InductionTarget,
+    MarkedTarget,
+    NearTarget,
+    OffsetTarget,
+    RoleTarget,
+    count_roles,
+    first_tokens,
+    rarest_tokens,
 )
-from attlas.analysis.roles.table import Role, RoleTable, Tally, empty_tally
+from attlas.analysis.roles.table import Role, RoleTable, Tally, zero_tally
 from attlas.errors import AttlasError
-from attlas.recording import Reading, Trace
-from attlas.recording.generation import beside
+from attlas.recording import AttentionMap, Trace
+from attlas.recording.generation import with_cross_position
 
 RADIUS = 2
 """How far `local` looks, in slots, where nobody says otherwise."""
@@ -29,12 +29,12 @@ def roles(
     trace: Trace,
     *,
     layers: str | Sequence[str] | None = None,
-    real: Shaped[Tensor, "batch slots"] | None = None,
+    token_mask: Shaped[Tensor, "batch keys"] | None = None,
     queries: Shaped[Tensor, "batch queries"] | None = None,
-    target_real: Shaped[Tensor, "batch target"] | None = None,
-    separators: Bool[Tensor, "batch slots"] | None = None,
-    counts: Shaped[Tensor, "batch slots"] | None = None,
-    tokens: Int[Tensor, "batch slots"] | None = None,
+    target_mask: Shaped[Tensor, "batch target"] | None = None,
+    separators: Bool[Tensor, "batch keys"] | None = None,
+    counts: Shaped[Tensor, "batch keys"] | None = None,
+    tokens: Int[Tensor, "batch keys"] | None = None,
     radius: int = RADIUS,
 ) -> RoleTable:
     """The score of every head in every role, the mean over all queries i that could show it:
@@ -62,38 +62,38 @@ def roles(
     the sum of its tables: `roles(one) + roles(other)`. The map is never held.
 
     layers: paths, or patterns such as "encoder.*"; None = all. A layer called several times has a
-    row for each call, `layer[0]`, `layer[1]` and so on. real: which slots are tokens, None = as the
-    trace says. queries: which queries are, of every layer; None = those that stand at a real slot.
-    Of cross-attention no slot tells it: there, those of `target_real`, the tokens of the target;
-    None = all, padding too. counts: how often a token occurs in a corpus, infinity for those that
-    are not to be looked for.
+    row for each call, `layer[0]`, `layer[1]` and so on. token_mask: which slots are tokens, None =
+    as the trace says. queries: which queries are, of every layer; None = those that stand at a real
+    slot. Of cross-attention no slot tells it: there, those of `target_mask`, the tokens of the
+    target; None = all, padding too. counts: how often a token occurs in a corpus, infinity for
+    those that are not to be looked for.
     Errors: `AttlasError` for a layer that is not there, for what has not the shape of its axis, and
-    for a `target_real` beside `queries`, or without any cross-attention.
+    for a `target_mask` beside `queries`, or without any cross-attention.
     """
     if radius < 0:
         raise AttlasError("a radius from 0", str(radius), "count slots to either side")
     chosen = trace.chosen(layers)
-    if queries is not None and target_real is not None:
-        raise AttlasError("queries or target_real", "both", "queries are those of every layer")
-    known = {"real": real, "separators": separators, "counts": counts, "tokens": tokens}
+    if queries is not None and target_mask is not None:
+        raise AttlasError("queries or target_mask", "both", "queries are those of every layer")
+    known = {"token_mask": token_mask, "separators": separators, "counts": counts, "tokens": tokens}
     tallies: dict[str, Tally] = {}
     looking = False
     for layer in chosen:
-        calls, relation = trace.calls(layer), trace.relation(layer)
-        across = None if relation is None else relation == "cross"
-        for call, reading in enumerate(calls):
+        calls, relation = trace.calls(layer), trace.kind(layer)
+        cross_attention = None if relation is None else relation == "cross"
+        for call, attention_map in enumerate(calls):
             name = layer if len(calls) == 1 else f"{layer}[{call}]"
-            beyond = _looks_across(reading, across)
-            asked = target_real if beyond else None
+            beyond = _is_cross_attention(attention_map, cross_attention)
+            asked = target_mask if beyond else None
             asked = queries if asked is None else asked
-            looking = looking or asked is target_real
-            own = beside(reading) if across else reading
-            tallies[name] = _of_reading(own, beyond, known, asked, radius, name)
-    if target_real is not None and not looking:
+            looking = looking or asked is target_mask
+            own = with_cross_position(attention_map) if cross_attention else attention_map
+            tallies[name] = _of_map(own, beyond, known, asked, radius, name)
+    if target_mask is not None and not looking:
         raise AttlasError(
             "cross-attention, which the tokens of the target are for",
             f"none of it among {list(chosen)}",
-            "leave target_real out",
+            "leave target_mask out",
         )
     return RoleTable(tallies)
 
@@ -107,42 +107,52 @@ def role_of(table: RoleTable, layer: str, head: int) -> tuple[Role, ...]:
     return tuple(sorted(held, key=lambda role: -role.score))
 
 
-def _looks_across(reading: Reading, across: bool | None) -> bool:
-    return reading.shape[2] != reading.shape[3] if across is None else across
+def _is_cross_attention(attention_map: AttentionMap, cross_attention: bool | None) -> bool:
+    return (
+        attention_map.shape[2] != attention_map.shape[3]
+        if cross_attention is None
+        else cross_attention
+    )
 
 
-def _of_reading(
-    reading: Reading,
-    across: bool,
+def _of_map(
+    attention_map: AttentionMap,
+    cross_attention: bool,
     known: Mapping[str, Tensor | None],
     queries: Tensor | None,
     radius: int,
     name: str,
 ) -> Tally:
-    batch, heads, asked, slots = reading.shape
-    if not slots or not asked:
-        return empty_tally(heads)
-    device = device_of(reading)
+    batch, heads, asked, num_keys = attention_map.shape
+    if not num_keys or not asked:
+        return zero_tally(heads)
+    device = device_of(attention_map)
     given = {
-        what: fitted(f"{what} for layer {name!r}", values, (batch, slots), device)
+        what: checked_values(f"{what} for layer {name!r}", values, (batch, num_keys), device)
         for what, values in known.items()
         if values is not None
     }
-    real = given["real"].bool() if "real" in given else real_of(reading).to(device)
-    asking = (
-        counted(reading, real, across=across)
-        if queries is None
-        else fitted(f"queries for layer {name!r}", queries, (batch, asked), device).bool()
+    token_mask = (
+        given["token_mask"].bool()
+        if "token_mask" in given
+        else token_mask_of(attention_map).to(device)
     )
-    aims: dict[str, Aim] = {"first": Marked(firsts(real))}
-    if not across and reading.position is not None:
-        offsets = {"previous": -1, "next": 1, "itself": 0}
-        aims |= {role: Offset(by, real) for role, by in offsets.items()}
-        aims["local"] = Near(radius)
+    asking = (
+        query_mask(attention_map, token_mask, cross_attention=cross_attention)
+        if queries is None
+        else checked_values(f"queries for layer {name!r}", queries, (batch, asked), device).bool()
+    )
+    targets: dict[str, RoleTarget] = {"first": MarkedTarget(first_tokens(token_mask))}
+    if not cross_attention and attention_map.position is not None:
+        offsets = {"previous": -1, "next": 1, "self": 0}
+        targets |= {role: OffsetTarget(by, token_mask) for role, by in offsets.items()}
+        targets["local"] = NearTarget(radius)
         if "tokens" in given:
-            aims["induction"] = Following(given["tokens"], real)
+            targets["induction"] = InductionTarget(given["tokens"], token_mask)
     if "separators" in given:
-        aims["separator"] = Marked(given["separators"].bool() & real)
+        targets["separator"] = MarkedTarget(given["separators"].bool() & token_mask)
     if "counts" in given:
-        aims["rare"] = Marked(rarest(given["counts"], real), by_peak=True)
-    return tallied(reading, aims, asking, diagonals=across)
+        targets["rare"] = MarkedTarget(
+            rarest_tokens(given["counts"], token_mask), by_max_weight=True
+        )
+    return count_roles(attention_map, targets, asking, diagonals=cross_attention)

@@ -1,4 +1,4 @@
-"""What is counted of the heads of one reading, in one pass over its blocks."""
+"""What is counted of the heads of one attention map, in one pass over its blocks."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
@@ -9,23 +9,24 @@ import torch
 from jaxtyping import Bool, Float, Int, Shaped
 from torch import Tensor
 
-from attlas.analysis.roles.table import ROLES, Tally, empty_tally
+from attlas.analysis.roles.table import ROLES, Tally, zero_tally
 from attlas.errors import AttlasError
-from attlas.recording import Reading
+from attlas.recording import AttentionMap
 from attlas.recording.maps.blocks import Block
-from attlas.recording.maps.reductions import Gathering, argmax, gather
+from attlas.recording.maps.reductions import Reduction, argmax, reduce_map
 
-# Aims: which slots a query would look at, if its head had a certain role.
+# Targets: which slots a query would look at, if its head had a certain role.
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Aim(ABC):
+class RoleTarget(ABC):
     """A set of slots for each query, told by positions and by what is known of the texts.
 
-    by_peak: whether it counts where the greatest weight is, instead of how much weight is there.
+    by_max_weight: whether it counts where the greatest weight is, instead of how much weight is
+    there.
     """
 
-    by_peak: bool = field(default=False, kw_only=True)
+    by_max_weight: bool = field(default=False, kw_only=True)
 
     @abstractmethod
     def exists(self, row: int, query: Int[Tensor, " rows"]) -> Bool[Tensor, "#rows"]:
@@ -33,31 +34,33 @@ class Aim(ABC):
 
     @abstractmethod
     def __call__(
-        self, row: int, query: Int[Tensor, " rows"], slot: Int[Tensor, " slots"]
-    ) -> Bool[Tensor, "#rows slots"]:
+        self, row: int, query: Int[Tensor, " rows"], slot: Int[Tensor, " keys"]
+    ) -> Bool[Tensor, "#rows keys"]:
         """Which of these slots it is."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Offset(Aim):
+class OffsetTarget(RoleTarget):
     """The slot i + by, where it is real."""
 
     by: int
-    real: Bool[Tensor, "batch slots"]
+    token_mask: Bool[Tensor, "batch keys"]
 
     def exists(self, row: int, query: Int[Tensor, " rows"]) -> Bool[Tensor, "#rows"]:
-        slots = self.real.shape[1]
+        num_keys = self.token_mask.shape[1]
         place = query + self.by
-        return (place >= 0) & (place < slots) & self.real[row, place.clamp(0, slots - 1)]
+        return (
+            (place >= 0) & (place < num_keys) & self.token_mask[row, place.clamp(0, num_keys - 1)]
+        )
 
     def __call__(
-        self, row: int, query: Int[Tensor, " rows"], slot: Int[Tensor, " slots"]
-    ) -> Bool[Tensor, "#rows slots"]:
+        self, row: int, query: Int[Tensor, " rows"], slot: Int[Tensor, " keys"]
+    ) -> Bool[Tensor, "#rows keys"]:
         return slot == (query + self.by).unsqueeze(-1)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Near(Aim):
+class NearTarget(RoleTarget):
     """The slots with |i − j| ≤ radius."""
 
     radius: int
@@ -66,75 +69,75 @@ class Near(Aim):
         return torch.ones_like(query, dtype=torch.bool)
 
     def __call__(
-        self, row: int, query: Int[Tensor, " rows"], slot: Int[Tensor, " slots"]
-    ) -> Bool[Tensor, "#rows slots"]:
+        self, row: int, query: Int[Tensor, " rows"], slot: Int[Tensor, " keys"]
+    ) -> Bool[Tensor, "#rows keys"]:
         return (query.unsqueeze(-1) - slot).abs() <= self.radius
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Marked(Aim):
+class MarkedTarget(RoleTarget):
     """The same slots of a text for every query: its first one, its separators, its rarest token."""
 
-    marks: Bool[Tensor, "batch slots"]
+    marks: Bool[Tensor, "batch keys"]
 
     def exists(self, row: int, query: Int[Tensor, " rows"]) -> Bool[Tensor, "#rows"]:
         return self.marks[row].any().expand(query.shape)
 
     def __call__(
-        self, row: int, query: Int[Tensor, " rows"], slot: Int[Tensor, " slots"]
-    ) -> Bool[Tensor, "#rows slots"]:
+        self, row: int, query: Int[Tensor, " rows"], slot: Int[Tensor, " keys"]
+    ) -> Bool[Tensor, "#rows keys"]:
         return self.marks[row, slot].unsqueeze(0)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Following(Aim):
+class InductionTarget(RoleTarget):
     """The slots behind earlier occurrences of the query's own token: t_(j−1) = t_i, j ≤ i."""
 
-    tokens: Int[Tensor, "batch slots"]
-    real: Bool[Tensor, "batch slots"]
-    again: Bool[Tensor, "batch slots"] = field(init=False)
+    tokens: Int[Tensor, "batch keys"]
+    token_mask: Bool[Tensor, "batch keys"]
+    again: Bool[Tensor, "batch keys"] = field(init=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "again", _again(self.tokens, self.real))
+        object.__setattr__(self, "again", _again(self.tokens, self.token_mask))
 
     def exists(self, row: int, query: Int[Tensor, " rows"]) -> Bool[Tensor, "#rows"]:
-        slots = self.tokens.shape[1]
-        inside = (query >= 0) & (query < slots)
-        return inside & self.again[row, query.clamp(0, slots - 1)]
+        num_keys = self.tokens.shape[1]
+        inside = (query >= 0) & (query < num_keys)
+        return inside & self.again[row, query.clamp(0, num_keys - 1)]
 
     def __call__(
-        self, row: int, query: Int[Tensor, " rows"], slot: Int[Tensor, " slots"]
-    ) -> Bool[Tensor, "#rows slots"]:
+        self, row: int, query: Int[Tensor, " rows"], slot: Int[Tensor, " keys"]
+    ) -> Bool[Tensor, "#rows keys"]:
         asked = self.tokens[row, query.clamp(0, self.tokens.shape[1] - 1)].unsqueeze(-1)
         before = (slot - 1).clamp(min=0)
-        behind = (slot > 0) & self.real[row, before] & (slot <= query.unsqueeze(-1))
+        behind = (slot > 0) & self.token_mask[row, before] & (slot <= query.unsqueeze(-1))
         return behind & (self.tokens[row, before] == asked)
 
 
-def firsts(real: Bool[Tensor, "batch slots"]) -> Bool[Tensor, "batch slots"]:
+def first_tokens(token_mask: Bool[Tensor, "batch keys"]) -> Bool[Tensor, "batch keys"]:
     """The first real slot of each text."""
-    return real & (real.cumsum(1) == 1)
+    return token_mask & (token_mask.cumsum(1) == 1)
 
 
-def rarest(
-    counts: Shaped[Tensor, "batch slots"], real: Bool[Tensor, "batch slots"]
-) -> Bool[Tensor, "batch slots"]:
+def rarest_tokens(
+    counts: Shaped[Tensor, "batch keys"], token_mask: Bool[Tensor, "batch keys"]
+) -> Bool[Tensor, "batch keys"]:
     """The real slots of the least count in each text, but for counts of infinity."""
-    numbers = counts.to(torch.float64).masked_fill(~real, torch.inf)
+    numbers = counts.to(torch.float64).masked_fill(~token_mask, torch.inf)
     return (numbers == numbers.amin(1, keepdim=True)) & (numbers < torch.inf)
 
 
 def _again(
-    tokens: Int[Tensor, "batch slots"], real: Bool[Tensor, "batch slots"]
-) -> Bool[Tensor, "batch slots"]:
+    tokens: Int[Tensor, "batch keys"], token_mask: Bool[Tensor, "batch keys"]
+) -> Bool[Tensor, "batch keys"]:
     """Whether the same token stood at an earlier real slot of the text."""
     # Real tokens first, then equal ones side by side in the order of the text.
     order = torch.argsort(tokens, dim=1, stable=True)
-    order = order.gather(1, torch.argsort(~real.gather(1, order), dim=1, stable=True))
-    ordered, there = tokens.gather(1, order), real.gather(1, order)
-    same = torch.zeros_like(real)
+    order = order.gather(1, torch.argsort(~token_mask.gather(1, order), dim=1, stable=True))
+    ordered, there = tokens.gather(1, order), token_mask.gather(1, order)
+    same = torch.zeros_like(token_mask)
     same[:, 1:] = (ordered[:, 1:] == ordered[:, :-1]) & there[:, 1:] & there[:, :-1]
-    return torch.zeros_like(real).scatter(1, order, same)
+    return torch.zeros_like(token_mask).scatter(1, order, same)
 
 
 # A random text that says everything several times: what shows an induction head.
@@ -172,29 +175,29 @@ def repeated(
 _ONE_PLACE = 1e-6  # a variance: a thousandth of the axis, and what float32 makes of none
 
 
-def tallied(
-    reading: Reading,
-    aims: Mapping[str, Aim],
+def count_roles(
+    attention_map: AttentionMap,
+    targets: Mapping[str, RoleTarget],
     asking: Bool[Tensor, "batch queries"],
     *,
     diagonals: bool,
 ) -> Tally:
-    """The sums of one reading over the queries that count.
+    """The sums of one attention map over the queries that count.
 
-    aims: by the names of their roles; asking: the queries of real tokens; diagonals: whether to ask
-    for the direction of the whole map, too.
+    targets: by the names of their roles; asking: the queries of real tokens; diagonals: whether to
+    ask for the direction of the whole map, too.
     """
-    gatherings: dict[str, Gathering] = {"aimed": _Aimed(reading, aims, asking)}
-    first = reading.position
-    if first is not None:
-        gatherings["offsets"] = _Offsets(reading, asking, first)
+    reductions: dict[str, Reduction] = {"target": _TargetSums(attention_map, targets, asking)}
+    query_offset = attention_map.position
+    if query_offset is not None:
+        reductions["offsets"] = _OffsetReduction(attention_map, asking, query_offset)
     if diagonals:
-        gatherings["diagonal"] = Slope(reading, asking)
-    found: dict[str, Any] = gather(reading, gatherings)
-    sums = empty_tally(reading.shape[1]).sums
-    sums[..., [ROLES.index(name) for name in aims]] = found["aimed"]
-    offsets, low = empty_tally(reading.shape[1]).offsets, 0
-    if first is not None:
+        reductions["diagonal"] = SlopeReduction(attention_map, asking)
+    found: dict[str, Any] = reduce_map(attention_map, reductions)
+    sums = zero_tally(attention_map.shape[1]).sums
+    sums[..., [ROLES.index(name) for name in targets]] = found["target"]
+    offsets, low = zero_tally(attention_map.shape[1]).offsets, 0
+    if query_offset is not None:
         offsets, low, even = found["offsets"]
         sums[1, :, ROLES.index("positional")] = even
         sums[2, :, ROLES.index("positional")] = offsets.sum(-1)
@@ -207,68 +210,75 @@ def tallied(
     return Tally(sums, offsets, low)
 
 
-def choosing(block: Block, asking: Bool[Tensor, "batch queries"]) -> Bool[Tensor, "heads rows"]:
+def has_choice(block: Block, asking: Bool[Tensor, "batch queries"]) -> Bool[Tensor, "heads rows"]:
     """The queries of a block that count: of a real token, and with more than one slot to choose of.
 
     Who sees a single slot gives it everything, whatever the head has learnt.
     """
     here = asking[block.batch, block.start : block.stop]
-    return here & (block.visible > 1) & block.sees
+    return here & (block.num_visible > 1) & block.has_visible
 
 
-class _Aimed(Gathering):
-    """Sums for each head and aim: of the score, of its chance, and of the queries that count."""
+class _TargetSums(Reduction):
+    """Sums for each head and target: of the score, of its chance, and of the queries that count."""
 
     def __init__(
-        self, reading: Reading, aims: Mapping[str, Aim], asking: Bool[Tensor, "batch queries"]
+        self,
+        attention_map: AttentionMap,
+        targets: Mapping[str, RoleTarget],
+        asking: Bool[Tensor, "batch queries"],
     ) -> None:
-        self._aims, self._asking = tuple(aims.values()), asking
-        self._sums = torch.zeros((3, reading.shape[1], len(aims)), dtype=torch.float64)
+        self._targets, self._asking = tuple(targets.values()), asking
+        self._sums = torch.zeros((3, attention_map.shape[1], len(targets)), dtype=torch.float64)
 
-    def take(self, block: Block) -> None:
+    def update(self, block: Block) -> None:
         if block.high == block.low:
             return  # no slot is seen by any of these queries
         device = block.weights.device
-        first = 0 if block.first is None else block.first  # where aims ask nothing of places
-        query = first + torch.arange(block.stop - block.start, device=device)
+        query_offset = (
+            0 if block.query_offset is None else block.query_offset
+        )  # where targets ask nothing of places
+        query = query_offset + torch.arange(block.stop - block.start, device=device)
         slot = torch.arange(block.low, block.high, device=device)
-        choice, seen = choosing(block, self._asking), block.seen
+        choice, allowed = has_choice(block, self._asking), block.allowed
         shape = block.weights.shape
-        for place, aim in enumerate(self._aims):
-            here = choice & aim.exists(block.batch, query)
-            aimed = aim(block.batch, query, slot).expand(shape[1:])
-            even = (aimed & seen).sum(-1) / block.visible.clamp(min=1)
-            if aim.by_peak:
+        for place, target in enumerate(self._targets):
+            here = choice & target.exists(block.batch, query)
+            on_target = target(block.batch, query, slot).expand(shape[1:])
+            even = (on_target & allowed).sum(-1) / block.num_visible.clamp(min=1)
+            if target.by_max_weight:
                 best = block.greatest.unsqueeze(-1)
-                score = aimed.expand(shape).gather(-1, best).squeeze(-1).to(even.dtype)
+                score = on_target.expand(shape).gather(-1, best).squeeze(-1).to(even.dtype)
             else:
-                weights = aimed.to(block.weights.dtype)
+                weights = on_target.to(block.weights.dtype)
                 score = torch.linalg.vecdot(block.weights, weights)
             sums = torch.stack([(part * here).sum(-1) for part in (score, even, here.to(even))])
             self._sums[:, block.heads, place] += sums.cpu().to(torch.float64)
 
     @property
-    def result(self) -> Float[Tensor, "3 heads aims"]:
+    def result(self) -> Float[Tensor, "3 heads targets"]:
         return self._sums
 
 
-class _Offsets(Gathering):
+class _OffsetReduction(Reduction):
     """How many queries have their greatest weight at each offset, and the sum of their chances."""
 
-    def __init__(self, reading: Reading, asking: Bool[Tensor, "batch queries"], first: int) -> None:
-        _, heads, queries, slots = reading.shape
-        self._low, self._asking = -(first + queries - 1), asking
-        span = max(0, slots - first - self._low)
+    def __init__(
+        self, attention_map: AttentionMap, asking: Bool[Tensor, "batch queries"], query_offset: int
+    ) -> None:
+        _, heads, queries, num_keys = attention_map.shape
+        self._low, self._asking = -(query_offset + queries - 1), asking
+        span = max(0, num_keys - query_offset - self._low)
         self._counts = torch.zeros((heads, span), dtype=torch.long)
         self._even = torch.zeros(heads, dtype=torch.float64)
 
-    def take(self, block: Block) -> None:
-        choice, best = choosing(block, self._asking), argmax(block)
+    def update(self, block: Block) -> None:
+        choice, best = has_choice(block, self._asking), argmax(block)
         place = block.position + torch.arange(block.stop - block.start, device=best.device)
         column = (best - place - self._low).clamp(min=0)
         counts = self._counts[block.heads]  # a view
         counts.scatter_add_(1, column.cpu(), choice.to(torch.long).cpu())
-        even = (choice / block.visible.clamp(min=1)).sum(-1)
+        even = (choice / block.num_visible.clamp(min=1)).sum(-1)
         self._even[block.heads] += even.cpu().to(torch.float64)
 
     @property
@@ -276,7 +286,7 @@ class _Offsets(Gathering):
         return self._counts, self._low, self._even
 
 
-class Slope(Gathering):
+class SlopeReduction(Reduction):
     """Pearson's ρ of query and slot, the map taken as what is probable of both together.
 
     ρ = (Σ w ij − n ī j̄) / (n σ_i σ_j) over the n queries that count, each with weights that are
@@ -286,21 +296,21 @@ class Slope(Gathering):
     0 where that moves from query to query, as under a causal mask.
     """
 
-    def __init__(self, reading: Reading, asking: Bool[Tensor, "batch queries"]) -> None:
-        batch, heads, self._queries, self._slots = reading.shape
+    def __init__(self, attention_map: AttentionMap, asking: Bool[Tensor, "batch queries"]) -> None:
+        batch, heads, self._queries, self._slots = attention_map.shape
         self._asking = asking
         self._sums = torch.zeros((9, batch, heads), dtype=torch.float64)
 
-    def take(self, block: Block) -> None:
+    def update(self, block: Block) -> None:
         if block.high == block.low:
             return
         device = block.weights.device
-        choice = choosing(block, self._asking).to(torch.float64).cpu()
+        choice = has_choice(block, self._asking).to(torch.float64).cpu()
         slot = torch.arange(block.low, block.high, device=device) / self._slots
         moments = torch.stack((slot, slot * slot, torch.ones_like(slot)), -1)
         moments = moments.to(block.weights.dtype)
-        visible = block.visible.clamp(min=1).unsqueeze(-1)
-        even = block.seen.to(moments.dtype) @ moments[:, :2] / visible
+        num_visible = block.num_visible.clamp(min=1).unsqueeze(-1)
+        even = block.allowed.to(moments.dtype) @ moments[:, :2] / num_visible
         own = block.weights @ moments
         whole = own[..., 2:]
         own = own[..., :2] / torch.where(whole == 0, 1.0, whole)
@@ -320,8 +330,8 @@ class Slope(Gathering):
     ]:
         """ρ of each map, ρ of an even gaze there, and how many queries it is of."""
         count, *sums = self._sums
-        query, query_2, *slots = (part / count.clamp(min=1) for part in sums)
-        slope, even = (_slope(query, query_2, *slots[k : k + 3]) for k in (0, 3))
+        query, query_2, *keys = (part / count.clamp(min=1) for part in sums)
+        slope, even = (_slope(query, query_2, *keys[k : k + 3]) for k in (0, 3))
         return slope, even, torch.where(count > 1, count, 0.0)
 
 

@@ -21,7 +21,7 @@ THRESHOLDS: Mapping[str, float] = MappingProxyType(
     {
         "previous": 0.5,  # Clark et al., 2019, section 3.1: more than half of the attention
         "next": 0.5,  # the same
-        "itself": 0.5,  # measured beside them there
+        "self": 0.5,  # measured beside them there
         "first": 0.3,  # Gu et al., 2025: ε of the sink metric
         "separator": 0.5,  # Clark et al., 2019, section 3.2: more than half of the attention
         "local": HALF,
@@ -204,7 +204,7 @@ class RoleTable:
             ) from None
 
 
-def empty_tally(heads: int) -> Tally:
+def zero_tally(heads: int) -> Tally:
     """Nothing counted yet."""
     sums = torch.zeros((3, heads, len(ROLES)), dtype=torch.float64)
     return Tally(sums, torch.zeros((heads, 0), dtype=torch.long), 0)

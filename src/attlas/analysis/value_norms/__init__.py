@@ -7,33 +7,33 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from attlas.analysis.value_norms.inputs import Source
+from attlas.analysis.value_norms.inputs import ValueInputs
 from attlas.analysis.value_norms.projections import ValueMap
 from attlas.errors import AttlasError
-from attlas.recording import FactoredReading, Reading
+from attlas.recording import AttentionMap, FactoredAttentionMap
 
 _ASKED = 16  # queries
 _NEAR = 1e-3
 
 
 def values_of_call(
-    reading: Reading, values: ValueMap, source: Source
-) -> Float[Tensor, "batch value_heads slots value_width"]:
+    attention_map: AttentionMap, values: ValueMap, source: ValueInputs
+) -> Float[Tensor, "batch value_heads keys value_dim"]:
     """x_j V_h + c_h of one call of a layer, whose source has texts first or places first.
 
     Errors: `AttlasError` where these are not of one call, and where the heads read something else
     than the weights take of them.
     """
-    batch, heads, _, slots = reading.shape
-    wanted = (batch, slots - values.added) if heads == len(values.output) else None
+    batch, heads, _, num_keys = attention_map.shape
+    wanted = (batch, num_keys - values.added) if heads == len(values.output) else None
     far: float | None = None
     for turned in (False, True):
-        first, second = source.slots.shape[:2]
+        first, second = source.vectors.shape[:2]
         if ((second, first) if turned else (first, second)) != wanted:
             continue
         way = source.turned() if turned else source
-        made = values.values(_without_junk(reading, way.slots))
-        off = _distance(reading, values, made, way.read)
+        made = values.values(_zero_padding(attention_map, way.vectors))
+        off = _distance(attention_map, values, made, way.read)
         if off is None:
             return made
         far = off if far is None else far
@@ -42,44 +42,47 @@ def values_of_call(
             "heads that read what the weights and the values say",
             f"heads that read something else, by up to {far:.2g} of the greatest number",
             "of a layer that does more with them than project, or whose weights were changed, ask "
-            "for weights, not for norms; take reading and source of one call, and of a generation "
+            "for weights, not for norms; take attention map and source of one call, and of a "
+            "generation "
             "in which no hypotheses change places, as those of a beam do",
         )
     raise AttlasError(
-        f"values of {batch} × {slots:,} slots for {heads} heads",
-        f"those of {len(source.slots)} × {source.slots.shape[1] + values.added:,} slots for "
+        f"values of {batch} × {num_keys:,} slots for {heads} heads",
+        f"those of {len(source.vectors)} × {source.vectors.shape[1] + values.added:,} slots for "
         f"{len(values.output)}",
         "take the source of the same call and the map of the same layer",
     )
 
 
-def _without_junk(
-    reading: Reading, slots: Float[Tensor, "batch slots source_width"]
-) -> Float[Tensor, "batch slots source_width"]:
+def _zero_padding(
+    attention_map: AttentionMap, vectors: Float[Tensor, "batch keys key_dim"]
+) -> Float[Tensor, "batch keys key_dim"]:
     """What is in padding has no weight, but 0 · NaN is NaN."""
-    real = reading.real if isinstance(reading, FactoredReading) else None
-    whole = None if real is None else real[:, : slots.shape[1]]
-    if whole is None or whole.shape != slots.shape[:2]:
-        return slots
-    return slots.masked_fill(~whole.unsqueeze(-1).to(slots.device), 0.0)
+    token_mask = (
+        attention_map.token_mask if isinstance(attention_map, FactoredAttentionMap) else None
+    )
+    whole = None if token_mask is None else token_mask[:, : vectors.shape[1]]
+    if whole is None or whole.shape != vectors.shape[:2]:
+        return vectors
+    return vectors.masked_fill(~whole.unsqueeze(-1).to(vectors.device), 0.0)
 
 
 def _distance(
-    reading: Reading,
+    attention_map: AttentionMap,
     values: ValueMap,
-    made: Float[Tensor, "batch value_heads slots value_width"],
+    made: Float[Tensor, "batch value_heads keys value_dim"],
     read: Float[Tensor, "batch queries all_heads"] | None,
 ) -> float | None:
     """How far what heads read is from Σ_j α_hij v_hj, in some queries, beside the greatest number;
     None where it is near, or where nothing can be said."""
-    batch, heads, queries, _ = reading.shape
+    batch, heads, queries, _ = attention_map.shape
     if read is None or read.shape[:2] != (batch, queries) or not queries:
         return None
     shared = heads // made.shape[1]
     beside = made.repeat_interleave(shared, 1) if shared > 1 else made
     off, greatest = 0.0, 0.0
     for query in sorted({query * (queries - 1) // max(1, _ASKED - 1) for query in range(_ASKED)}):
-        weights = reading.rows(query, query + 1)
+        weights = attention_map.rows(query, query + 1)
         sees = (weights.sum((1, 2, 3)) > 0).nonzero().flatten()  # nothing is said of the others
         said = (weights.to(beside) @ beside)[:, :, 0].flatten(1)
         heard = read[:, query].to(said)
@@ -105,53 +108,53 @@ class ValueNorms:
     A great weight on a short vector brings little: the weights alone do not say what a query gets.
     The vectors f_h(x_j) are made once and not kept; of them remain
 
-    lengths: ‖f_h(x_j)‖, (batch, heads, slots); products: ⟨f_h(x_j), f_g(x_j)⟩ in float64, of which
-    the length of any sum over heads can be had: (batch, slots, heads, heads).
+    lengths: ‖f_h(x_j)‖, (batch, heads, keys); products: ⟨f_h(x_j), f_g(x_j)⟩ in float64, of which
+    the length of any sum over heads can be had: (batch, keys, heads, heads).
     """
 
-    reading: Reading
-    lengths: Float[Tensor, "batch heads slots"]
-    products: Float[Tensor, "batch slots heads heads"]
+    attention_map: AttentionMap
+    lengths: Float[Tensor, "batch heads keys"]
+    products: Float[Tensor, "batch keys heads heads"]
 
     @classmethod
-    def of(cls, reading: Reading, values: ValueMap, source: Source) -> "ValueNorms":
+    def of(cls, attention_map: AttentionMap, values: ValueMap, source: ValueInputs) -> "ValueNorms":
         """Those of one call of a layer: its weights, its f, and what its values were made of.
 
-        Time O(slots × heads × width × (value_width + heads)), memory O(slots × (width + heads²)).
+        Time O(keys × heads × width × (value_dim + heads)), memory O(slots × (width + heads²)).
         Errors: `AttlasError` where the three are not of one call, and where the source knows what
         the heads read and that is not Σ_j α_hij (x_j V_h + c_h): such a layer does more than
         project, or its weights were changed.
         """
-        batch, heads, _, slots = reading.shape
-        made = values_of_call(reading, values, source)
+        batch, heads, _, num_keys = attention_map.shape
+        made = values_of_call(attention_map, values, source)
         lengths, products = [], []
         size = max(1, _AT_ONCE // max(1, batch * heads * values.output.shape[2]))
-        for start in range(0, slots, size):
+        for start in range(0, num_keys, size):
             carried = values.carried(made[:, :, start : start + size]).to(torch.float64)
             lengths.append(carried.norm(dim=-1).to(made.dtype))
-            beside = carried.transpose(1, 2)  # (batch, slots, heads, width)
+            beside = carried.transpose(1, 2)  # (batch, keys, heads, dim)
             products.append(beside @ beside.mT)
-        return cls(reading, torch.cat(lengths, 2), torch.cat(products, 1))
+        return cls(attention_map, torch.cat(lengths, 2), torch.cat(products, 1))
 
-    def rows(self, start: int, stop: int) -> Float[Tensor, "batch heads rows slots"]:
+    def rows(self, start: int, stop: int) -> Float[Tensor, "batch heads rows keys"]:
         """α_hij ‖f_h(x_j)‖ of queries start … stop − 1, for each head."""
-        return self.reading.rows(start, stop) * self.lengths.unsqueeze(2)
+        return self.attention_map.rows(start, stop) * self.lengths.unsqueeze(2)
 
-    def summed_rows(self, start: int, stop: int) -> Float[Tensor, "batch rows slots"]:
+    def summed_rows(self, start: int, stop: int) -> Float[Tensor, "batch rows keys"]:
         """‖Σ_h α_hij f_h(x_j)‖ = √(αᵀ G_j α) of these queries, in float64: of the whole layer.
 
         It is at most the sum of `rows` over the heads, and less where heads undo each other.
         """
-        weights = self.reading.rows(start, stop).to(torch.float64).permute(0, 3, 2, 1)
+        weights = self.attention_map.rows(start, stop).to(torch.float64).permute(0, 3, 2, 1)
         squares: Tensor = torch.linalg.vecdot(weights @ self.products, weights)
         return squares.clamp(min=0.0).sqrt().mT
 
-    def blocks(self, size: int) -> Iterator[Float[Tensor, "batch heads rows slots"]]:
+    def blocks(self, size: int) -> Iterator[Float[Tensor, "batch heads rows keys"]]:
         """All `rows` in order, at most `size` of them held at a time."""
         for start, stop in self._cuts(size):
             yield self.rows(start, stop)
 
-    def summed_blocks(self, size: int) -> Iterator[Float[Tensor, "batch rows slots"]]:
+    def summed_blocks(self, size: int) -> Iterator[Float[Tensor, "batch rows keys"]]:
         """All `summed_rows` in order, at most `size` of them held at a time."""
         for start, stop in self._cuts(size):
             yield self.summed_rows(start, stop)
@@ -159,6 +162,6 @@ class ValueNorms:
     def _cuts(self, size: int) -> Iterator[tuple[int, int]]:
         if size < 1:
             raise AttlasError("a block size of at least one row", str(size), "pass e.g. 256")
-        queries = self.reading.shape[2]
+        queries = self.attention_map.shape[2]
         for start in range(0, queries, size):
             yield start, min(start + size, queries)

@@ -9,14 +9,14 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from attlas.analysis.value_norms.projections import found_in
+from attlas.analysis.value_norms.projections import find_projections
 from attlas.errors import AttlasError
 
 # What the values of one call of a layer were made of.
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class ValueInputs:
     """The vectors that were projected to values, a slot for each; and what came of it.
 
     Texts are first, and their places second; or the other way round, where a layer has them so.
@@ -25,36 +25,36 @@ class Source:
     not known. By it `ValueNorms` sees whether the layer does more than project.
     """
 
-    slots: Float[Tensor, "batch slots source_width"]
+    vectors: Float[Tensor, "batch keys key_dim"]
     read: Float[Tensor, "_ _ all_heads"] | None = None  # batch, queries
 
     @classmethod
-    def joined(cls, steps: Sequence["Source"]) -> "Source":
+    def joined(cls, steps: Sequence["ValueInputs"]) -> "ValueInputs":
         """That of a cached generation, which is heard step by step: the source of the whole map."""
         read = [step.read for step in steps if step.read is not None]
-        axis = 1 if len({len(step.slots) for step in steps}) == 1 else 0  # places first
+        axis = 1 if len({len(step.vectors) for step in steps}) == 1 else 0  # places first
         whole = torch.cat(read, axis) if len(read) == len(steps) else None
-        return cls(torch.cat([step.slots for step in steps], axis), whole)
+        return cls(torch.cat([step.vectors for step in steps], axis), whole)
 
-    def turned(self) -> "Source":
+    def turned(self) -> "ValueInputs":
         """The same of a layer that has places first and texts second."""
-        return Source(
-            self.slots.transpose(0, 1), None if self.read is None else self.read.transpose(0, 1)
+        return ValueInputs(
+            self.vectors.transpose(0, 1), None if self.read is None else self.read.transpose(0, 1)
         )
 
 
-Heard = dict[str, list[Source]]
+RecordedInputs = dict[str, list[ValueInputs]]
 
 _AXES = 3  # texts, places, width
 
 
 @contextmanager
-def hearing_sources(model: nn.Module) -> Iterator[Heard]:
-    """`with observe(model) as trace, hearing_sources(model) as sources: model(...)`
+def record_value_inputs(model: nn.Module) -> Iterator[RecordedInputs]:
+    """`with observe(model) as trace, record_value_inputs(model) as sources: model(...)`
 
     Of each layer, by the path that it has in a trace, what every call made its values of, and what
-    its heads read. A cached generation makes them step by step, new slots in each: `Source.joined`
-    has them together.
+    its heads read. A cached generation makes them step by step, new slots in each:
+    `ValueInputs.joined` has them together.
 
     Heard by hooks on the model, which are taken off at the end of the block: other threads that run
     it meanwhile are heard too, and PyTorch's Transformers leave their inference fast path.
@@ -62,11 +62,11 @@ def hearing_sources(model: nn.Module) -> Iterator[Heard]:
     Errors: `AttlasError` for a model none of whose layers `value_map` knows, and where none of
     those ran, unless the block itself raised first.
     """
-    heard: Heard = {}
+    heard: RecordedInputs = {}
     with ExitStack() as stack:
         known = False
         for path, _ in model.named_modules(remove_duplicate=False):
-            found = found_in(model, path)
+            found = find_projections(model, path)
             if found is None:
                 continue
             known = True
@@ -100,31 +100,31 @@ def hearing_sources(model: nn.Module) -> Iterator[Heard]:
 class _Given:
     """A hook that writes down what PyTorch's layer is given to make values of."""
 
-    calls: list[Source]
+    calls: list[ValueInputs]
 
     def __call__(self, module: nn.Module, args: tuple[Any, ...], named: dict[str, Any]) -> None:
         given = named["value"] if "value" in named else args[2]
         source = _kept(given)
         if given.ndim == _AXES and not getattr(module, "batch_first", False):
             source = source.transpose(0, 1)
-        self.calls.append(Source(source))
+        self.calls.append(ValueInputs(source))
 
 
 @dataclass(frozen=True, slots=True)
 class _Made:
     """A hook that writes down what a linear map is given to make values of."""
 
-    calls: list[Source]
+    calls: list[ValueInputs]
 
     def __call__(self, module: nn.Module, args: tuple[Any, ...], named: dict[str, Any]) -> None:
-        self.calls.append(Source(_kept(args[0] if args else named["input"])))
+        self.calls.append(ValueInputs(_kept(args[0] if args else named["input"])))
 
 
 @dataclass(frozen=True, slots=True)
 class _Read:
     """A hook that adds to it what the heads read, unless the layer drops some of its weights."""
 
-    calls: list[Source]
+    calls: list[ValueInputs]
     layer: nn.Module
 
     def __call__(self, module: nn.Module, args: tuple[Any, ...], named: dict[str, Any]) -> None:

@@ -13,9 +13,8 @@ from attlas.recording.torch_functions.heads import heads_named
 Layout = Literal["values", "blocks", "last", "heads"]
 
 _KNOWN: tuple[tuple[str, str, Layout], ...] = (
-    ("of_value", "of_heads", "values"),  # attlas
     ("v_proj", "o_proj", "values"),  # Llama, Mistral, Gemma, Qwen, ViT
-    ("v_proj", "out_proj", "values"),  # BART, Marian, M2M100, OPT, CLIP, Whisper
+    ("v_proj", "out_proj", "values"),  # attlas, BART, Marian, M2M100, OPT, CLIP, Whisper
     ("v_proj", "dense", "values"),  # Phi
     ("v_lin", "out_lin", "values"),  # DistilBERT, XLM
     ("v", "o", "values"),  # T5, MPNet
@@ -38,7 +37,7 @@ _CHANGING = (
     "g_proj",  # Laguna, a gate
 )
 _QUERIES = (
-    *(("of_query", "of_key"), ("q_proj", "k_proj"), ("q_lin", "k_lin")),
+    *(("q_proj", "k_proj"), ("q_lin", "k_lin")),
     *(("q", "k"), ("query", "key"), ("query_proj", "key_proj")),
 )
 
@@ -48,7 +47,7 @@ class Projections:
     """The two linear maps around the weights of an attention, and how the first is laid out.
 
     Found are modules that have one of these pairs of attributes (^ = of the module that they are
-    in): of_value, of_heads; v_proj with o_proj, out_proj or dense; v_lin, out_lin; v, o; value with
+    in): v_proj with o_proj, out_proj or dense; v_lin, out_lin; v, o; value with
     dense or ^output.dense; value_proj, ^output.dense; and, where queries, keys and values are made
     at once: qkv_proj, o_proj; Wqkv with out_proj or Wo; c_attn, c_proj; query_key_value, dense.
 
@@ -92,7 +91,7 @@ def projections_of(model: nn.Module, layer: str) -> Projections | nn.MultiheadAt
             repr(layer),
             "name a layer of a trace of this very model",
         ) from None
-    found = found_in(model, layer)
+    found = find_projections(model, layer)
     if found is None:
         names = sorted({name for name, _, _ in _KNOWN})
         raise AttlasError(
@@ -111,7 +110,7 @@ def projections_of(model: nn.Module, layer: str) -> Projections | nn.MultiheadAt
     return found
 
 
-def found_in(model: nn.Module, layer: str) -> Projections | nn.MultiheadAttention | None:
+def find_projections(model: nn.Module, layer: str) -> Projections | nn.MultiheadAttention | None:
     """The same, or None where there are none that we know."""
     module, parent = model.get_submodule(layer), model.get_submodule(layer.rpartition(".")[0])
     if isinstance(module, nn.MultiheadAttention):
@@ -200,11 +199,11 @@ class ValueMap:
     (`add_bias_kv`) or zero (`add_zero_attn`).
     """
 
-    value: Float[Tensor, "value_heads source_width value_width"]
-    value_bias: Float[Tensor, "value_heads value_width"] | None
-    output: Float[Tensor, "heads value_width width"]
-    bias: Float[Tensor, " width"] | None = None
-    extra: Float[Tensor, "value_heads more value_width"] | None = None
+    value: Float[Tensor, "value_heads key_dim value_dim"]
+    value_bias: Float[Tensor, "value_heads value_dim"] | None
+    output: Float[Tensor, "heads value_dim embed_dim"]
+    bias: Float[Tensor, " embed_dim"] | None = None
+    extra: Float[Tensor, "value_heads more value_dim"] | None = None
 
     @property
     def added(self) -> int:
@@ -212,14 +211,14 @@ class ValueMap:
         return 0 if self.extra is None else self.extra.shape[1]
 
     def values(
-        self, source: Float[Tensor, "batch slots source_width"]
-    ) -> Float[Tensor, "batch value_heads all_slots value_width"]:
+        self, source: Float[Tensor, "batch keys key_dim"]
+    ) -> Float[Tensor, "batch value_heads all_keys value_dim"]:
         """x V_h + c_h of each slot, and what is extra. Errors: `AttlasError` for another width."""
         if source.shape[-1] != self.value.shape[1]:
             raise AttlasError(
                 f"what the values are made of, of width {self.value.shape[1]}",
                 f"width {source.shape[-1]}",
-                "take it from `hearing_sources`",
+                "take it from `record_value_inputs`",
             )
         values = source.detach().to(self.value).unsqueeze(1) @ self.value
         if self.value_bias is not None:
@@ -229,15 +228,15 @@ class ValueMap:
         return torch.cat((values, self.extra.expand(len(values), -1, -1, -1)), 2)
 
     def carried(
-        self, values: Float[Tensor, "batch value_heads slots value_width"]
-    ) -> Float[Tensor, "batch heads slots width"]:
-        """What each head makes of these values: f_h(x_j), O(heads × slots × width) memory."""
+        self, values: Float[Tensor, "batch value_heads keys value_dim"]
+    ) -> Float[Tensor, "batch heads keys embed_dim"]:
+        """What each head makes of these values: f_h(x_j), O(heads × keys × width) memory."""
         shared = self.output.shape[0] // self.value.shape[0]
         return values.repeat_interleave(shared, 1) @ self.output
 
     def __call__(
-        self, source: Float[Tensor, "batch slots source_width"]
-    ) -> Float[Tensor, "batch heads all_slots width"]:
+        self, source: Float[Tensor, "batch keys key_dim"]
+    ) -> Float[Tensor, "batch heads all_keys embed_dim"]:
         """f_h(x_j) of every head and slot."""
         return self.carried(self.values(source))
 
@@ -246,8 +245,8 @@ def value_map(model: nn.Module, layer: str, heads: int) -> ValueMap:
     """The f of one attention layer of a model, by its path in a trace.
 
     heads: how many the layer has, which `trace[layer].shape[1]` says. Known are attlas's
-    `MultiHead`, PyTorch's `nn.MultiheadAttention`, and modules that name their projections as those
-    of Hugging Face do, see `Projections`. In float32 or better, out of any graph.
+    `MultiheadAttention`, PyTorch's `nn.MultiheadAttention`, and modules that name their projections
+    as those of Hugging Face do, see `Projections`. In float32 or better, out of any graph.
 
     Errors: `AttlasError` where the projections cannot be found, do more than project, or do not
     fit so many heads; where the layer says that it has another number of them.
@@ -267,7 +266,7 @@ def value_map(model: nn.Module, layer: str, heads: int) -> ValueMap:
     width, rest = divmod(output.shape[0], heads) if heads > 0 else (0, 1)
     columns = None if rest else found.columns(value.shape[1], heads, width)
     if columns is None or len(columns) % width or heads % (len(columns) // width):
-        raise _unfit(found, layer, heads)
+        raise _unsupported(found, layer, heads)
     columns = columns.to(value.device)
     value_bias = None if value_bias is None else value_bias[columns]
     return _apart(value[:, columns], value_bias, output, bias, width)
@@ -289,10 +288,10 @@ def _of_torch(module: nn.MultiheadAttention) -> ValueMap:
 
 
 def _apart(
-    value: Float[Tensor, "source_width all_values"],
+    value: Float[Tensor, "key_dim all_values"],
     value_bias: Float[Tensor, " all_values"] | None,
-    output: Float[Tensor, "all_heads width"],
-    bias: Float[Tensor, " width"] | None,
+    output: Float[Tensor, "all_heads embed_dim"],
+    bias: Float[Tensor, " embed_dim"] | None,
     width: int,
 ) -> ValueMap:
     """The maps of each head, of which each is so wide."""
@@ -304,7 +303,7 @@ def _apart(
     )
 
 
-def _unfit(found: Projections, layer: str, heads: int) -> AttlasError:
+def _unsupported(found: Projections, layer: str, heads: int) -> AttlasError:
     made, taken = matrix_of(found.value)[0].shape[1], matrix_of(found.output)[0].shape[0]
     return AttlasError(
         f"projections of the values of {heads} heads in layer {layer!r}",

@@ -14,18 +14,18 @@ from attlas.export.onnx.models import (
     transformer_encoder,
 )
 from attlas.models import RecurrentModel
-from attlas.runs.loaded import TranslatorSubject
+from attlas.runs.loaded import LoadedTranslator
 
 ENCODER, DECODER, EXAMPLE = "encoder.onnx", "decoder.onnx", "translate.py"
 
 _TAKER = "ONNX"
 
 
-def write_onnx(subject: TranslatorSubject, folder: Path) -> list[str]:
+def write_onnx(loaded: LoadedTranslator, folder: Path) -> list[str]:
     """`encoder.onnx`, `decoder.onnx`, the vocabularies, and `translate.py`, which uses them without
     attlas; the same logits up to rounding.
 
-    encoder: source (batch, slots) int64, real (batch, slots) bool → what the decoder keeps of the
+    encoder: source (batch, keys) int64, real (batch, keys) bool → what the decoder keeps of the
     source; of a recurrent model also past_NAME of the first step. decoder: tokens (batch,) int64,
     that, and past_NAME for each NAME of its state → logits (batch, vocabulary), and each NAME: the
     past of the next step. Names and shapes are in the remarks.
@@ -37,19 +37,19 @@ def write_onnx(subject: TranslatorSubject, folder: Path) -> list[str]:
         import onnx  # noqa: F401
     except ImportError:
         raise missing_extra("the export to ONNX", "onnx") from None
-    if isinstance(subject.model, RecurrentModel):
-        encoder = recurrent_encoder(subject.model)
-        decoder = recurrent_decoder(subject.model)
+    if isinstance(loaded.model, RecurrentModel):
+        encoder = recurrent_encoder(loaded.model)
+        decoder = recurrent_decoder(loaded.model)
         remarks = _of_recurrent(encoder, decoder)
     else:
-        model, config = subject.transformer(_TAKER)
+        model, config = loaded.transformer(_TAKER)
         encoder, decoder = transformer_encoder(model, config), transformer_decoder(model, config)
         remarks = _OF_TRANSFORMER
-    longest, decoding = subject.model.longest, subject.decoding
+    longest, decoding = loaded.model.max_positions, loaded.decoding
     positions = {} if longest is None else {"longest": longest}
     encoder.save(folder / ENCODER, positions)
     decoder.save(folder / DECODER, {**positions, **_limits(decoding)})
-    subject.vocabularies.save(folder)
+    loaded.vocabularies.save(folder)
     example = files("attlas.export.onnx").joinpath("templates", "translate.py")
     (folder / EXAMPLE).write_bytes(example.read_bytes())
     return [
@@ -57,7 +57,7 @@ def write_onnx(subject: TranslatorSubject, folder: Path) -> list[str]:
         *([] if longest is None else [of_longest(longest, "reads and writes")]),
         "The ids 0 to 3 are padding, unknown, begin and end; a source ends with end, the first "
         f"token of a target is begin; attlas never writes {_never(decoding)}.",
-        of_vocabulary(subject.vocabularies.source),
+        of_vocabulary(loaded.vocabularies.source),
         *_of_search(decoding),
     ]
 
@@ -68,8 +68,8 @@ def _never(decoding: DecodingConfig) -> str:
 
 def _limits(decoding: DecodingConfig) -> dict[str, int | float | str]:
     """What `translate.py` heeds."""
-    names = ["max_length_factor", "max_length_constant", "min_length"]
-    cut = ["longest_source"] if decoding.longest_source else []
+    names = ["max_len_a", "max_len_b", "min_length"]
+    cut = ["max_source_length"] if decoding.max_source_length else []
     forbid = ["unknown"] if decoding.unknown == "forbid" else []
     return {name: getattr(decoding, name) for name in (*names, *cut, *forbid)}
 
@@ -78,7 +78,7 @@ def _of_search(decoding: DecodingConfig) -> list[str]:
     told = [
         f"python {EXAMPLE} < source > target translates lines by greedy search with numpy, "
         "onnxruntime and sentencepiece alone; a source of n tokens, its end included, gets at most "
-        f"⌊{decoding.max_length_factor} · n⌋ + {decoding.max_length_constant} tokens. What is cut "
+        f"⌊{decoding.max_len_a} · n⌋ + {decoding.max_len_b} tokens. What is cut "
         "or does not end is told on the standard error.",
     ]
     if decoding.method != "greedy":
@@ -97,7 +97,7 @@ def _of_search(decoding: DecodingConfig) -> list[str]:
 
 
 _OF_TRANSFORMER = [
-    "encoder.onnx: source (batch, slots) int64 and real (batch, slots) bool, true = a token, "
+    "encoder.onnx: source (batch, keys) int64 and real (batch, keys) bool, true = a token, "
     "one at least in each row → source_keys.N, source_values.N.",
     "decoder.onnx, one step: tokens (batch,) int64, real, source_keys.N, source_values.N, "
     "past_keys.N, past_values.N → logits (batch, vocabulary), keys.N, values.N. The past of "

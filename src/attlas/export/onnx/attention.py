@@ -8,13 +8,13 @@ from torch import nn
 from attlas.errors import AttlasError
 from attlas.export.onnx.builder import Graph, GraphNumbers
 from attlas.layers import (
-    Additive,
-    Concat,
-    Dot,
-    General,
-    Local,
-    LocalMonotonic,
-    LocalPredictive,
+    AdditiveAttention,
+    ConcatAttention,
+    DotAttention,
+    GeneralAttention,
+    LocalAttention,
+    LocalMonotonicAttention,
+    LocalPredictiveAttention,
     ScoredAttention,
 )
 from attlas.patterns import Pattern
@@ -28,21 +28,21 @@ from attlas.patterns.shapes import (
     Strided,
     Window,
 )
-from attlas.runs.loaded import unfit
+from attlas.runs.loaded import unsupported
 
 _FLOAT = 1  # the number that onnx.TensorProto gives this type
 _HIDDEN = float(np.finfo(np.float32).min)  # a score that the softmax makes 0 of
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
-    """The names of what is kept of a source: keys and values (batch, slots, width), and which
-    slots are real (batch, slots).
+class SourceInputs:
+    """The names of what is kept of a source: keys and values (batch, keys, dim), and which
+    slots are real (batch, keys).
     """
 
     keys: str
     values: str
-    real: str
+    token_mask: str
 
 
 class GraphAttention:
@@ -54,64 +54,64 @@ class GraphAttention:
     def __init__(self, graph: Graph, attention: ScoredAttention) -> None:
         self.graph = graph
         self.attention = attention
-        self.scored = attention.inner if isinstance(attention, Local) else attention
+        self.scored = attention.inner if isinstance(attention, LocalAttention) else attention
 
-    def key_width(self, source_width: int) -> int:
+    def key_dim(self, key_dim: int) -> int:
         """How wide the keys of a source are."""
         match self.scored:
-            case Dot():
-                return source_width
-            case Additive() | General():
-                return self.scored.of_key.out_features
-            case Concat():
-                return self.scored.of_pair.out_features
+            case DotAttention():
+                return key_dim
+            case AdditiveAttention() | GeneralAttention():
+                return self.scored.k_proj.out_features
+            case ConcatAttention():
+                return self.scored.pair_proj.out_features
             case _:
                 raise self._unknown()
 
     def keys(self, source: str) -> str:
         """What the queries ask of the source (batch, slots, source width)."""
         match self.scored:
-            case Dot():
+            case DotAttention():
                 return source
-            case Additive() | General():
-                return self.graph.mapped(source, self.scored.of_key.weight)
-            case Concat():
-                after_query = self.scored.of_pair.weight[:, self.scored.query_width :]
+            case AdditiveAttention() | GeneralAttention():
+                return self.graph.mapped(source, self.scored.k_proj.weight)
+            case ConcatAttention():
+                after_query = self.scored.pair_proj.weight[:, self.scored.query_dim :]
                 return self.graph.mapped(source, after_query)
             case _:
                 raise self._unknown()
 
-    def look(self, query: str, source: Source, position: str | None) -> tuple[str, str]:
-        """The context (batch, width) and the weights (batch, slots) of the query (batch, hidden).
+    def look(self, query: str, source: SourceInputs, position: str | None) -> tuple[str, str]:
+        """The context (batch, dim) and the weights (batch, keys) of the query (batch, hidden_dim).
 
         position (batch,): which query of its target each is; asked by local-m alone. A query that
         sees nothing reads zeros.
         """
         graph = self.graph
-        scores, seen = self._score(query, source.keys), source.real
-        if isinstance(self.attention, Local):
-            scores, inside = self._windowed(scores, query, source.real, position)
-            seen = graph.node("And", seen, inside)
-        scores = graph.node("Where", seen, scores, graph.number(_HIDDEN))
+        scores, mask = self._score(query, source.keys), source.token_mask
+        if isinstance(self.attention, LocalAttention):
+            scores, inside = self._windowed(scores, query, source.token_mask, position)
+            mask = graph.node("And", mask, inside)
+        scores = graph.node("Where", mask, scores, graph.number(_HIDDEN))
         weights = graph.node("Softmax", scores, axis=-1)
-        weights = graph.node("Where", seen, weights, graph.number(0.0))
+        weights = graph.node("Where", mask, weights, graph.number(0.0))
         row = graph.node("Unsqueeze", weights, graph.integers(1))
         context = graph.node("MatMul", row, source.values)
         return graph.node("Squeeze", context, graph.integers(1)), weights
 
     def _score(self, query: str, keys: str) -> str:
-        """(batch, slots)."""
+        """(batch, keys)."""
         match self.scored:
-            case Dot() | General():
+            case DotAttention() | GeneralAttention():
                 column = self.graph.node("Unsqueeze", query, self.graph.integers(2))
                 return self._flat(self.graph.node("MatMul", keys, column))
-            case Additive():
-                asked = self.graph.mapped(query, self.scored.of_query.weight)
-                return self._energies(asked, keys, self.scored.energy)
-            case Concat():
-                of_query = self.scored.of_pair.weight[:, : self.scored.query_width]
+            case AdditiveAttention():
+                asked = self.graph.mapped(query, self.scored.q_proj.weight)
+                return self._energies(asked, keys, self.scored.score_proj)
+            case ConcatAttention():
+                of_query = self.scored.pair_proj.weight[:, : self.scored.query_dim]
                 asked = self.graph.mapped(query, of_query)
-                return self._energies(asked, keys, self.scored.energy)
+                return self._energies(asked, keys, self.scored.score_proj)
             case _:
                 raise self._unknown()
 
@@ -122,18 +122,18 @@ class GraphAttention:
         return self._flat(self.graph.mapped(bent, energy.weight))
 
     def _windowed(
-        self, scores: str, query: str, real: str, position: str | None
+        self, scores: str, query: str, token_mask: str, position: str | None
     ) -> tuple[str, str]:
         """The scores as the window wants them, and which slots are in it."""
         graph, attention = self.graph, self.attention
-        assert isinstance(attention, Local)
+        assert isinstance(attention, LocalAttention)
         match attention:
-            case LocalMonotonic():
+            case LocalMonotonicAttention():
                 assert position is not None
                 centre = graph.node("Cast", position, to=_FLOAT)
-                distance = self._distance(centre, real)
-            case LocalPredictive():
-                distance = self._distance(self._predicted(attention, query, real), real)
+                distance = self._distance(centre, token_mask)
+            case LocalPredictiveAttention():
+                distance = self._distance(self._predicted(attention, query, token_mask), token_mask)
                 sigmas = graph.node("Div", distance, graph.number(attention.radius / 2))
                 square = graph.node("Mul", sigmas, sigmas)
                 exponent = graph.node("Mul", square, graph.number(0.5))
@@ -143,29 +143,31 @@ class GraphAttention:
         far = graph.node("Abs", distance)
         return scores, graph.node("LessOrEqual", far, graph.number(float(attention.radius)))
 
-    def _predicted(self, attention: LocalPredictive, query: str, real: str) -> str:
+    def _predicted(self, attention: LocalPredictiveAttention, query: str, token_mask: str) -> str:
         """S · sigmoid(v · tanh(W q)), (batch,)."""
         graph = self.graph
-        bent = graph.node("Tanh", graph.mapped(query, attention.of_query.weight))
-        share = graph.node("Sigmoid", self._flat(graph.mapped(bent, attention.of_position.weight)))
-        ones = graph.node("Cast", real, to=_FLOAT)
+        bent = graph.node("Tanh", graph.mapped(query, attention.q_proj.weight))
+        share = graph.node(
+            "Sigmoid", self._flat(graph.mapped(bent, attention.position_proj.weight))
+        )
+        ones = graph.node("Cast", token_mask, to=_FLOAT)
         count = graph.node("ReduceSum", ones, graph.integers(1), keepdims=0)
         return graph.node("Mul", share, count)
 
-    def _distance(self, centre: str, real: str) -> str:
-        """s − p, (batch, slots): slots are counted from 0, as the real ones come first."""
+    def _distance(self, centre: str, token_mask: str) -> str:
+        """s − p, (batch, keys): slots are counted from 0, as the real ones come first."""
         graph = self.graph
-        count = graph.node("Squeeze", graph.node("Shape", real, start=1, end=2))
+        count = graph.node("Squeeze", graph.node("Shape", token_mask, start=1, end=2))
         zero, one = graph.number(0, np.int64), graph.number(1, np.int64)
-        slots = graph.node("Cast", graph.node("Range", zero, count, one), to=_FLOAT)
-        return graph.node("Sub", slots, graph.node("Unsqueeze", centre, graph.integers(1)))
+        positions = graph.node("Cast", graph.node("Range", zero, count, one), to=_FLOAT)
+        return graph.node("Sub", positions, graph.node("Unsqueeze", centre, graph.integers(1)))
 
     def _flat(self, column: str) -> str:
         return self.graph.node("Squeeze", column, self.graph.integers(-1))
 
     def _unknown(self) -> AttlasError:
         wanted = "additive, dot, general, concat, local-m or local-p attention"
-        return unfit("ONNX", wanted, type(self.attention).__name__)
+        return unsupported("ONNX", wanted, type(self.attention).__name__)
 
 
 # What heads remember and read, as nodes of a graph.
@@ -179,19 +181,19 @@ class Heads:
     values: str
 
 
-def attended(graph: Graph, asked: str, kept: Heads, seen: str | None, axes: int = 4) -> str:
-    """softmax(q kᵀ) v over the seen slots, of queries (…, queries, width) with so many axes.
+def attended(graph: Graph, asked: str, kept: Heads, mask: str | None, axes: int = 4) -> str:
+    """softmax(q kᵀ) v over the seen slots, of queries (…, queries, dim) with so many axes.
 
-    seen, broadcast to (…, queries, slots): None = every slot; a query that sees none reads zeros.
+    seen, broadcast to (…, queries, keys): None = every slot; a query that sees none reads zeros.
     """
     swapped = [*range(axes - 2), axes - 1, axes - 2]
     scores = graph.node("MatMul", asked, graph.node("Transpose", kept.keys, perm=swapped))
-    if seen is None:
+    if mask is None:
         weights = graph.node("Softmax", scores, axis=-1)
     else:
-        hidden = graph.node("Where", seen, scores, graph.number(_HIDDEN))
+        hidden = graph.node("Where", mask, scores, graph.number(_HIDDEN))
         weights = graph.node("Softmax", hidden, axis=-1)
-        weights = graph.node("Where", seen, weights, graph.number(0.0))
+        weights = graph.node("Where", mask, weights, graph.number(0.0))
     return graph.node("MatMul", weights, kept.values)
 
 
@@ -222,7 +224,7 @@ def allowed(n: GraphNumbers, pattern: Pattern, query: str, slot: str) -> str:
         case Either(left, right):
             return n.of("Or", allowed(n, left, query, slot), allowed(n, right, query, slot))
         case _:
-            raise unfit("ONNX", "a pattern of attlas.patterns", str(pattern))
+            raise unsupported("ONNX", "a pattern of attlas.patterns", str(pattern))
 
 
 def _mixed(n: GraphNumbers, query: str, slot: str, seed: int) -> str:
@@ -242,23 +244,23 @@ def _mixed(n: GraphNumbers, query: str, slot: str, seed: int) -> str:
 _SMALLEST_BLOCK = 32  # queries, as in `banded_attention`
 
 
-class GraphLooking:
+class GraphPatternAttention:
     """softmax(q kᵀ) v over the slots that the pattern lets a query see and that are real (batch,
-    slots); a query that sees nothing reads zeros. There are as many queries as slots.
+    keys); a query that sees nothing reads zeros. There are as many queries as slots.
 
     Where the pattern has a bound, blocks of B queries meet strips of slots, as `banded_attention`
     cuts them: time and memory grow with length × window, else with length². Every size is found in
     the graph, because the length is free.
     """
 
-    def __init__(self, graph: Graph, pattern: Pattern, real: str) -> None:
-        self.graph, self.pattern, self.real = graph, pattern, real
+    def __init__(self, graph: Graph, pattern: Pattern, token_mask: str) -> None:
+        self.graph, self.pattern, self.token_mask = graph, pattern, token_mask
         self.n = GraphNumbers(graph)
-        self.count = self.n.size(real, 1)
+        self.count = self.n.size(token_mask, 1)
         self.marks = tuple(sorted(pattern.bound.marks))
 
     def read(self, asked: str, kept: Heads) -> str:
-        """Of queries (batch, heads, slots, width) the contexts, in the same shape."""
+        """Of queries (batch, heads, keys, dim) the contexts, in the same shape."""
         bound = self.pattern.bound
         if bound.back is None or bound.ahead is None:
             return self._of_all(asked, kept, self.n.up_to(self.count))
@@ -269,8 +271,8 @@ class GraphLooking:
         """What queries at these places (queries,) read of all slots."""
         n = self.n
         query, slot = n.apart(places, 1), n.apart(n.up_to(self.count), 0)
-        seen = n.of("And", allowed(n, self.pattern, query, slot), n.apart(self.real, 1, 2))
-        return attended(self.graph, asked, kept, seen)
+        mask = n.of("And", allowed(n, self.pattern, query, slot), n.apart(self.token_mask, 1, 2))
+        return attended(self.graph, asked, kept, mask)
 
     def _of_blocks(self, asked: str, kept: Heads, back: int, ahead: int) -> str:
         """What all queries read of the strips and the marks."""
@@ -284,14 +286,14 @@ class GraphLooking:
         around = n.up_to(n.of("Add", block, behind), n.of("Neg", before))
         slot, exists = self._with_mark_slots(n.of("Add", starts, n.apart(around, 0)))
         place = n.of("Max", n.of("Min", slot, last), 0)  # what does not exist is hidden
-        seen = allowed(n, self.pattern, n.apart(query, 2), n.apart(slot, 1))
-        seen = n.of("And", seen, n.apart(exists, 1))
-        real = graph.node("Gather", self.real, place, axis=1)
+        mask = allowed(n, self.pattern, n.apart(query, 2), n.apart(slot, 1))
+        mask = n.of("And", mask, n.apart(exists, 1))
+        token_mask = graph.node("Gather", self.token_mask, place, axis=1)
         context = attended(
             graph,
             graph.node("Gather", asked, n.of("Min", query, last), axis=2),
             Heads(*(graph.node("Gather", one, place, axis=2) for one in (kept.keys, kept.values))),
-            n.of("And", seen, n.apart(real, 1, 3)),
+            n.of("And", mask, n.apart(token_mask, 1, 3)),
             axes=5,  # (batch, heads, blocks, queries or slots, width)
         )
         outer, width = (
@@ -303,7 +305,7 @@ class GraphLooking:
         return graph.node("Slice", joined, graph.integers(0), stop, graph.integers(2))
 
     def _with_mark_slots(self, strips: str) -> tuple[str, str]:
-        """Each block's slots (blocks, slots), the marks behind its strip; and which of them exist
+        """Each block's slots (blocks, keys), the marks behind its strip; and which of them exist
         and are not there twice.
         """
         graph, n = self.graph, self.n
@@ -326,7 +328,7 @@ class GraphLooking:
         places = n.of("Min", graph.integers(*self.marks), n.of("Sub", self.count, 1))
         rows = graph.node("Gather", asked, places, axis=2)
         both = graph.node("Concat", context, self._of_all(rows, kept, places), axis=2)
-        slots = n.up_to(self.count)
-        behind = n.of("Add", self.count, n.place(slots, self.marks))
-        chosen = n.of("Where", n.among(slots, self.marks), behind, slots)
+        positions = n.up_to(self.count)
+        behind = n.of("Add", self.count, n.place(positions, self.marks))
+        chosen = n.of("Where", n.among(positions, self.marks), behind, positions)
         return graph.node("Gather", both, chosen, axis=2)

@@ -6,17 +6,17 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from attlas._text import amount
+from attlas._text import count_noun
 from attlas.errors import missing_extra
 from attlas.export.base import OF_LABELS, of_longest, of_vocabulary
 from attlas.export.onnx.builder import Graph
-from attlas.export.onnx.layers import GraphLayers, encoded, pooled
+from attlas.export.onnx.layers import GraphLayers, encoded, pool_graph
 from attlas.models import Classifier, ClassifierConfig
-from attlas.models.classifier import needed
-from attlas.models.transformer.config import patterns_of
+from attlas.models.classifier import required_lengths
+from attlas.models.transformer.config import parse_patterns
 from attlas.patterns import Pattern, everywhere
 from attlas.patterns.shapes import Both, Either, Landmarks, Strided, Window
-from attlas.runs.loaded import ClassifierSubject
+from attlas.runs.loaded import LoadedClassifier
 
 # How long a text may be that a classifier sees as a whole.
 
@@ -32,17 +32,17 @@ def seen_whole(model: Classifier, config: ClassifierConfig) -> int | None:
     Only where the first token alone is pooled can it be otherwise. Beyond `_MOST` tokens nobody has
     looked: where the patterns name such numbers, no more than these are known to be seen.
     """
-    patterns = patterns_of(config.patterns, config.layers)
+    patterns = parse_patterns(config.patterns, config.layers)
     if config.pooling != "first" or all(pattern == everywhere for pattern in patterns):
         return None
     most = min(_MOST, _BEYOND + config.layers * max(map(_greatest, patterns)))
-    if model.longest is not None:
-        most = min(most, model.longest - 1)  # and END
+    if model.max_positions is not None:
+        most = min(most, model.max_positions - 1)  # and END
     tokens = 1
     while tokens < most:
         tokens = min(2 * tokens, most)
         # By n: how long a text has to be, its END included, for its first n tokens to be seen.
-        whole = needed(patterns, tokens + 1)[:-1].cummax(0).values
+        whole = required_lengths(patterns, tokens + 1)[:-1].cummax(0).values
         unseen = torch.nonzero(whole > torch.arange(2, tokens + 2))
         if len(unseen):
             return int(unseen[0])
@@ -65,11 +65,11 @@ def _greatest(pattern: Pattern) -> int:
 CLASSIFIER, EXAMPLE = "classifier.onnx", "classify.py"
 
 
-def write_onnx_classifier(subject: ClassifierSubject, folder: Path) -> list[str]:
+def write_onnx_classifier(loaded: LoadedClassifier, folder: Path) -> list[str]:
     """`classifier.onnx`, the vocabulary, the labels, and `classify.py`, which uses them without
     attlas; the same logits up to rounding.
 
-    source (batch, slots) int64, real (batch, slots) bool → logits and probabilities (batch,
+    source (batch, keys) int64, real (batch, keys) bool → logits and probabilities (batch,
     labels).
 
     Gives back what a reader of the folder has to know.
@@ -79,17 +79,17 @@ def write_onnx_classifier(subject: ClassifierSubject, folder: Path) -> list[str]
         import onnx  # noqa: F401
     except ImportError:
         raise missing_extra("the export to ONNX", "onnx") from None
-    graph = classifier_graph(subject.model, subject.config)
-    longest, seen = subject.model.longest, seen_whole(subject.model, subject.config)
+    graph = classifier_graph(loaded.model, loaded.config)
+    longest, seen = loaded.model.max_positions, seen_whole(loaded.model, loaded.config)
     facts = {"longest": longest, "seen": seen}
     graph.save(folder / CLASSIFIER, {name: n for name, n in facts.items() if n is not None})
-    subject.vocabularies.save(folder)
+    loaded.vocabularies.save(folder)
     example = files("attlas.export.onnx").joinpath("templates", "classify.py")
     (folder / EXAMPLE).write_bytes(example.read_bytes())
     return [
         f"{CLASSIFIER}: {graph.signature}. In real true = a token; padding may stand anywhere.",
         *OF_LABELS,
-        of_vocabulary(subject.vocabularies.text),
+        of_vocabulary(loaded.vocabularies.text),
         *([] if longest is None else [of_longest(longest, "reads")]),
         *([] if seen is None else [_of_seen(seen)]),
         f"python {EXAMPLE} < texts > labels writes the label of each line and its probability, by "
@@ -101,19 +101,20 @@ def write_onnx_classifier(subject: ClassifierSubject, folder: Path) -> list[str]
 def _of_seen(seen: int) -> str:
     return (
         "The label comes from what the first token sees, which of a text of more than "
-        f"{amount(seen, 'token')} may not be all: {EXAMPLE} says so, and Classification.unread of "
+        f"{count_noun(seen, 'token')} may not be all: {EXAMPLE} says so, and Classification.unread "
+        "of "
         "attlas counts what is not."
     )
 
 
 def classifier_graph(model: Classifier, config: ClassifierConfig) -> Graph:
-    """Source (batch, slots) and which slots are real → logits and probabilities (batch, labels)."""
+    """Source (batch, keys) and which slots are real → logits and probabilities (batch, labels)."""
     graph = Graph("classifier")
-    source = graph.input("source", np.int64, ("batch", "slots"))
-    real = graph.input("real", np.bool_, ("batch", "slots"))
+    source = graph.input("source", np.int64, ("batch", "keys"))
+    token_mask = graph.input("token_mask", np.bool_, ("batch", "keys"))
     layers = GraphLayers(graph, config)
-    x = encoded(layers, source, real, model.embedding, model.positions, model.encoder)
-    pooling = pooled(graph, x, real, model.pooling)
+    x = encoded(layers, source, token_mask, model.embedding, model.positions, model.encoder)
+    pooling = pool_graph(graph, x, token_mask, model.pooling)
     logits = graph.mapped(pooling, model.output.weight, model.output.bias)
     shape = ("batch", model.output.out_features)
     graph.output(logits, "logits", np.float32, shape)

@@ -11,9 +11,15 @@ import torch
 from torch import Tensor, nn
 
 from attlas.export.base import Linear, all_heads
-from attlas.export.onnx.attention import GraphAttention, GraphLooking, Heads, Source, attended
+from attlas.export.onnx.attention import (
+    GraphAttention,
+    GraphPatternAttention,
+    Heads,
+    SourceInputs,
+    attended,
+)
 from attlas.export.onnx.builder import Graph, GraphNumbers
-from attlas.layers import LearnedPositions, MultiHead, Positions, SinusoidalPositions
+from attlas.layers import LearnedPositions, MultiheadAttention, Positions, SinusoidalPositions
 from attlas.models.classifier import (
     AttentivePooling,
     FirstPooling,
@@ -22,10 +28,10 @@ from attlas.models.classifier import (
     Pooling,
 )
 from attlas.models.embedding import Embedding, Output
-from attlas.models.transformer.block import Encoder
+from attlas.models.transformer.block import TransformerEncoder
 from attlas.models.transformer.config import BlockConfig
 from attlas.patterns import everywhere
-from attlas.runs.loaded import unfit
+from attlas.runs.loaded import unsupported
 
 # From one vector for each token to one for the whole text, as nodes of a graph.
 
@@ -34,36 +40,40 @@ _FLOAT_OF_GRAPH_POOLING, _INT32 = 1, 6  # the numbers that onnx.TensorProto give
 _LEAST = float(np.finfo(np.float32).min)
 
 
-def pooled(graph: Graph, vectors: str, real: str, pooling: Pooling) -> str:
-    """(batch, slots, width) → (batch, width); a text without a token pools to 0."""
-    slots = graph.node("Unsqueeze", real, graph.integers(2))
+def pool_graph(graph: Graph, vectors: str, token_mask: str, pooling: Pooling) -> str:
+    """(batch, keys, dim) → (batch, dim); a text without a token pools to 0."""
+    mask = graph.node("Unsqueeze", token_mask, graph.integers(2))
     match pooling:
         case MeanPooling():
-            kept = graph.node("Where", slots, vectors, graph.number(0.0))
+            kept = graph.node("Where", mask, vectors, graph.number(0.0))
             total = graph.node("ReduceSum", kept, graph.integers(1), keepdims=0)
-            ones = graph.node("Cast", real, to=_FLOAT_OF_GRAPH_POOLING)
+            ones = graph.node("Cast", token_mask, to=_FLOAT_OF_GRAPH_POOLING)
             count = graph.node("ReduceSum", ones, graph.integers(1), keepdims=1)
             return graph.node("Div", total, graph.node("Max", count, graph.number(1.0)))
         case MaxPooling():
-            kept = graph.node("Where", slots, vectors, graph.number(_LEAST))
+            kept = graph.node("Where", mask, vectors, graph.number(_LEAST))
             greatest = graph.node("ReduceMax", kept, graph.integers(1), keepdims=0)
-            return _of_texts(graph, greatest, real)
+            return _of_texts(graph, greatest, token_mask)
         case FirstPooling():
-            ones = graph.node("Cast", real, to=_INT32)
+            ones = graph.node("Cast", token_mask, to=_INT32)
             first = graph.node("ArgMax", ones, axis=1, keepdims=1)
-            return _of_texts(graph, graph.node("GatherND", vectors, first, batch_dims=1), real)
+            return _of_texts(
+                graph, graph.node("GatherND", vectors, first, batch_dims=1), token_mask
+            )
         case AttentivePooling():
             attention = GraphAttention(graph, pooling.attention)
-            source = Source(attention.keys(vectors), vectors, real)
+            source = SourceInputs(attention.keys(vectors), vectors, token_mask)
             query = graph.constant(pooling.query.unsqueeze(0))  # the same for every text
             return attention.look(query, source, None)[0]
         case _:
-            raise unfit("ONNX", "mean, max, first or attentive pooling", type(pooling).__name__)
+            raise unsupported(
+                "ONNX", "mean, max, first or attentive pooling", type(pooling).__name__
+            )
 
 
-def _of_texts(graph: Graph, vectors: str, real: str) -> str:
+def _of_texts(graph: Graph, vectors: str, token_mask: str) -> str:
     """The vectors of texts that have a token, and zeros."""
-    ones = graph.node("Cast", real, to=_INT32)
+    ones = graph.node("Cast", token_mask, to=_INT32)
     any_ = graph.node("ReduceMax", ones, graph.integers(1), keepdims=1)
     known = graph.node("Cast", any_, to=9)
     return graph.node("Where", known, vectors, graph.number(0.0))
@@ -90,8 +100,8 @@ class GraphRecurrence:
         self.parts = 2 if rnn.mode == "LSTM" else 1
 
     def read(self, x: str, lengths: str) -> tuple[str, list[list[str]]]:
-        """(batch, slots, width) → outputs (batch, slots, directions · hidden), and of each part
-        each layer's last state (directions, batch, hidden).
+        """(batch, keys, dim) → outputs (batch, slots, directions · hidden_dim), and of each part
+        each layer's last state (directions, batch, hidden_dim).
 
         lengths (batch,) int32: where each row ends; the backward direction begins there.
         """
@@ -107,8 +117,8 @@ class GraphRecurrence:
         return graph.node("Transpose", x, perm=[1, 0, 2]), final
 
     def step(self, entering: str, before: list[str]) -> tuple[str, list[str]]:
-        """(batch, width), and of each part what was before (batch, layers, hidden) → the top
-        layer's h (batch, hidden), and what is after.
+        """(batch, dim), and of each part what was before (batch, layers, hidden_dim) → the top
+        layer's h (batch, hidden_dim), and what is after.
         """
         graph = self.graph
         x = graph.node("Unsqueeze", entering, graph.integers(0))
@@ -128,11 +138,11 @@ class GraphRecurrence:
         return graph.node("Squeeze", x, graph.integers(0)), after
 
     def of(self, part: str, layer: int) -> str:
-        """One layer (batch, hidden) of a part (batch, layers, hidden)."""
+        """One layer (batch, hidden_dim) of a part (batch, layers, hidden_dim)."""
         return self.graph.node("Gather", part, self.graph.number(layer, np.int64), axis=1)
 
     def _layer(self, layer: int, x: str, lengths: str, *states: str) -> list[str]:
-        """(slots, batch, width) → (slots, directions, batch, hidden), and the last state."""
+        """(keys, batch, dim) → (keys, directions, batch, hidden_dim), and the last state."""
         first = layer * self.directions
         of_input, of_state, *biases = (
             torch.stack([self._ordered(part) for part in parts])
@@ -159,12 +169,12 @@ class GraphRecurrence:
 
 
 def embedded(graph: Graph, ids: str, embedding: Embedding) -> str:
-    """The vectors of these ids (…,): (…, width)."""
+    """The vectors of these ids (…,): (…, dim)."""
     return graph.node("Gather", _rows(graph, embedding), ids)
 
 
 def logits(graph: Graph, features: str, output: Output, embedding: Embedding) -> str:
-    """W f + b of features (batch, width); tied, W is the embedding, behind a bottleneck or not."""
+    """W f + b of features (batch, dim); tied, W is the embedding, behind a bottleneck or not."""
     if output.bottleneck is not None:
         features = graph.mapped(features, output.bottleneck.weight)
     own = output.weight
@@ -180,7 +190,7 @@ _FLOAT_OF_GRAPH_LAYERS, _DOUBLE = 1, 11  # the numbers that onnx.TensorProto giv
 
 
 @dataclass(frozen=True, slots=True)
-class Turns:
+class RotaryAngles:
     """Positions (count,), and sines and cosines of their angles (count, half a width)."""
 
     positions: str
@@ -192,26 +202,26 @@ class GraphLayers:
     """What `attlas.layers` and the Transformer compute, in the words of ONNX.
 
     Every method takes names of values and gives back the name of another; x is (batch, positions,
-    width).
+    dim).
     """
 
     def __init__(self, graph: Graph, config: BlockConfig) -> None:
         self.graph = graph
-        self.heads = config.heads
-        self.width = config.width
+        self.num_heads = config.num_heads
+        self.embed_dim = config.embed_dim
         self.rotary = config.positions == "rotary"
         self.activation = config.activation
-        self.pre = config.placement == "pre"
+        self.pre = config.norm == "pre"
 
     def embedded(self, ids: str, embedding: Embedding) -> str:
         """Their vectors, times √width."""
         vectors = embedded(self.graph, ids, embedding)
-        return self.graph.node("Mul", vectors, self.graph.number(math.sqrt(self.width)))
+        return self.graph.node("Mul", vectors, self.graph.number(math.sqrt(self.embed_dim)))
 
-    def positions(self, places: str) -> Turns:
+    def positions(self, places: str) -> RotaryAngles:
         """p · 10000^(−2i/d), in double precision as in `attlas.layers.positional`."""
         graph = self.graph
-        width = self.width // self.heads if self.rotary else self.width
+        width = self.embed_dim // self.num_heads if self.rotary else self.embed_dim
         frequencies = np.exp(np.arange(0, width, 2) * (-math.log(10_000.0) / width))
         exact = graph.node("Cast", places, to=_DOUBLE)
         angles = graph.node(
@@ -223,9 +233,9 @@ class GraphLayers:
             graph.node("Cast", graph.node(operator, angles), to=_FLOAT_OF_GRAPH_LAYERS)
             for operator in ("Sin", "Cos")
         )
-        return Turns(places, sine, cosine)
+        return RotaryAngles(places, sine, cosine)
 
-    def placed(self, x: str, positions: Positions, turns: Turns) -> str:
+    def placed(self, x: str, positions: Positions, turns: RotaryAngles) -> str:
         """The embeddings with their positions."""
         graph = self.graph
         if isinstance(positions, LearnedPositions):
@@ -233,12 +243,12 @@ class GraphLayers:
             return graph.node("Add", x, graph.node("Gather", table, turns.positions))
         if isinstance(positions, SinusoidalPositions):
             pairs = self._paired(turns.sine, turns.cosine)
-            return graph.node("Add", x, graph.reshaped(pairs, -1, self.width))
+            return graph.node("Add", x, graph.reshaped(pairs, -1, self.embed_dim))
         return x
 
-    def seen(self, real: str) -> str:
+    def key_mask(self, token_mask: str) -> str:
         """Which slots may be looked at, for every head and query."""
-        return self.graph.node("Unsqueeze", real, self.graph.integers(1, 2))
+        return self.graph.node("Unsqueeze", token_mask, self.graph.integers(1, 2))
 
     def around(self, x: str, residual: Any, sublayer: Callable[[str], str]) -> str:
         """A sublayer with add & norm."""
@@ -262,9 +272,11 @@ class GraphLayers:
 
     def thought(self, x: str, layer: Any) -> str:
         """The feed-forward."""
-        return self.around(x, layer.around_feedforward, lambda y: self._fed(y, layer.feedforward))
+        return self.around(x, layer.around_feed_forward, lambda y: self._fed(y, layer.feed_forward))
 
-    def remembered(self, x: str, attention: MultiHead, turns: Turns | None) -> Heads:
+    def remembered(
+        self, x: str, attention: MultiheadAttention, turns: RotaryAngles | None
+    ) -> Heads:
         """Keys and values; turns: where these positions are."""
         _, key, value = all_heads(attention)
         keys = self._turned(self._apart(self._mapped(x, key)), turns)
@@ -277,38 +289,45 @@ class GraphLayers:
             self.graph.node("Concat", past.values, new.values, axis=2),
         )
 
-    def asked(self, x: str, attention: MultiHead, turns: Turns | None) -> str:
+    def asked(self, x: str, attention: MultiheadAttention, turns: RotaryAngles | None) -> str:
         """q / √d of each head, (batch, heads, queries, width of a head)."""
         query, _, _ = all_heads(attention)
         asked = self._turned(self._apart(self._mapped(x, query)), turns)
-        return self.graph.node("Mul", asked, self.graph.number((self.width // self.heads) ** -0.5))
+        return self.graph.node(
+            "Mul", asked, self.graph.number((self.embed_dim // self.num_heads) ** -0.5)
+        )
 
-    def merged(self, context: str, attention: MultiHead) -> str:
+    def merged(self, context: str, attention: MultiheadAttention) -> str:
         """What the heads read, as one context."""
         merged = self.graph.node("Transpose", context, perm=[0, 2, 1, 3])
-        return self._of(self.graph.reshaped(merged, 0, 0, self.width), attention.of_heads)
+        return self._of(self.graph.reshaped(merged, 0, 0, self.embed_dim), attention.out_proj)
 
     def read(
-        self, x: str, kept: Heads, attention: MultiHead, seen: str | None, turns: Turns | None
+        self,
+        x: str,
+        kept: Heads,
+        attention: MultiheadAttention,
+        mask: str | None,
+        turns: RotaryAngles | None,
     ) -> str:
         """softmax(q kᵀ / √d) v per head, over the seen slots, merged."""
         asked = self.asked(x, attention, turns)
-        return self.merged(attended(self.graph, asked, kept, seen), attention)
+        return self.merged(attended(self.graph, asked, kept, mask), attention)
 
-    def _fed(self, x: str, feedforward: Any) -> str:
+    def _fed(self, x: str, feed_forward: Any) -> str:
         graph = self.graph
-        inner = self._of(x, feedforward.inner)
+        inner = self._of(x, feed_forward.inner)
         match self.activation:
             case "swiglu":
                 silu = graph.node("Mul", inner, graph.node("Sigmoid", inner))
-                inner = graph.node("Mul", silu, self._of(x, feedforward.gate))
+                inner = graph.node("Mul", silu, self._of(x, feed_forward.gate))
             case "gelu":
                 error = graph.node("Erf", graph.node("Mul", inner, graph.number(math.sqrt(0.5))))
                 half = graph.node("Mul", inner, graph.number(0.5))
                 inner = graph.node("Mul", half, graph.node("Add", error, graph.number(1.0)))
             case _:
                 inner = graph.node("Relu", inner)
-        return self._of(inner, feedforward.outer)
+        return self._of(inner, feed_forward.outer)
 
     def _of(self, x: str, linear: nn.Linear) -> str:
         return self._mapped(x, (linear.weight, linear.bias))
@@ -317,16 +336,16 @@ class GraphLayers:
         return self.graph.mapped(x, *linear)
 
     def _apart(self, x: str) -> str:
-        """(batch, positions, width) as (batch, heads, positions, width of a head)."""
-        split = self.graph.reshaped(x, 0, 0, self.heads, self.width // self.heads)
+        """(batch, positions, dim) as (batch, heads, positions, width of a head)."""
+        split = self.graph.reshaped(x, 0, 0, self.num_heads, self.embed_dim // self.num_heads)
         return self.graph.node("Transpose", split, perm=[0, 2, 1, 3])
 
-    def _turned(self, vectors: str, turns: Turns | None) -> str:
+    def _turned(self, vectors: str, turns: RotaryAngles | None) -> str:
         """Rotary positions, where the model has them and a position is given."""
         if turns is None or not self.rotary:
             return vectors
         graph = self.graph
-        width = self.width // self.heads
+        width = self.embed_dim // self.num_heads
         pairs = graph.reshaped(vectors, 0, 0, 0, width // 2, 2)
         even = graph.node("Gather", pairs, graph.number(0, np.int64), axis=-1)
         odd = graph.node("Gather", pairs, graph.number(1, np.int64), axis=-1)
@@ -353,27 +372,27 @@ class GraphLayers:
 def encoded(
     layers: GraphLayers,
     source: str,
-    real: str,
+    token_mask: str,
     embedding: Embedding,
     positions: Positions,
-    encoder: Encoder,
+    encoder: TransformerEncoder,
 ) -> str:
-    """One vector for each id of a source (batch, slots): (batch, slots, width).
+    """One vector for each id of a source (batch, keys): (batch, keys, dim).
 
-    real (batch, slots): which slots are; what stands in the others is not read.
+    real (batch, keys): which slots are; what stands in the others is not read.
     """
     graph = layers.graph
     n = GraphNumbers(graph)
-    source = graph.node("Where", real, source, graph.number(0, np.int64))  # junk is no id
+    source = graph.node("Where", token_mask, source, graph.number(0, np.int64))  # junk is no id
     turns = layers.positions(n.up_to(n.size(source, 1)))
     x = layers.placed(layers.embedded(source, embedding), positions, turns)
-    seen = layers.seen(real)
+    mask = layers.key_mask(token_mask)
 
-    def look(attention: MultiHead, y: str) -> str:
+    def look(attention: MultiheadAttention, y: str) -> str:
         kept = layers.remembered(y, attention, turns)
         if attention.pattern == everywhere:
-            return layers.read(y, kept, attention, seen, turns)
-        looking = GraphLooking(graph, attention.pattern, real)
+            return layers.read(y, kept, attention, mask, turns)
+        looking = GraphPatternAttention(graph, attention.pattern, token_mask)
         return layers.merged(looking.read(layers.asked(y, attention, turns), kept), attention)
 
     each: Any = encoder.layers

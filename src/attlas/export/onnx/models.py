@@ -5,17 +5,17 @@ from typing import Any
 import numpy as np
 from torch import nn
 
-from attlas.export.onnx.attention import GraphAttention, Heads, Source, allowed
+from attlas.export.onnx.attention import GraphAttention, Heads, SourceInputs, allowed
 from attlas.export.onnx.builder import Graph, GraphNumbers, Shape
 from attlas.export.onnx.layers import GraphLayers, GraphRecurrence, embedded, encoded, logits
-from attlas.layers import LocalMonotonic
+from attlas.layers import LocalMonotonicAttention
 from attlas.models import RecurrentModel, Transformer, TransformerConfig
 from attlas.models.rnn.bahdanau import BahdanauDecoder, Readout
-from attlas.models.rnn.decoder import LookingDecoder, PlainDecoder
+from attlas.models.rnn.decoder import AttentionDecoder, PlainDecoder
 from attlas.models.rnn.encoder import Bridge
 from attlas.models.rnn.luong import InputFeedingDecoder, LuongDecoder
 from attlas.patterns import causal
-from attlas.runs.loaded import unfit
+from attlas.runs.loaded import unsupported
 
 _INT32 = 6  # the number that onnx.TensorProto gives this type
 
@@ -24,20 +24,20 @@ States = dict[str, tuple[type[np.generic], Shape]]
 
 
 def recurrent_encoder(model: RecurrentModel) -> Graph:
-    """Source (batch, slots) and which slots are real → the state before the first step, and where
+    """Source (batch, keys) and which slots are real → the state before the first step, and where
     the decoder looks, what it looks at.
     """
     graph = Graph("encoder")
-    source = graph.input("source", np.int64, ("batch", "slots"))
-    real = graph.input("real", np.bool_, ("batch", "slots"))
-    source = graph.node("Where", real, source, graph.number(0, np.int64))  # junk is no id
+    source = graph.input("source", np.int64, ("batch", "keys"))
+    token_mask = graph.input("token_mask", np.bool_, ("batch", "keys"))
+    source = graph.node("Where", token_mask, source, graph.number(0, np.int64))  # junk is no id
     own = model.source_embedding
     x = embedded(graph, source, model.target_embedding if own is None else own)
-    ones = graph.node("Cast", real, to=_INT32)
+    ones = graph.node("Cast", token_mask, to=_INT32)
     lengths = graph.node("ReduceSum", ones, graph.integers(1), keepdims=0)
     outputs, final = GraphRecurrence(graph, model.encoder.rnn).read(x, lengths)
     decoder = model.decoder
-    if isinstance(decoder, LookingDecoder):
+    if isinstance(decoder, AttentionDecoder):
         attention = GraphAttention(graph, decoder.attention)
         keys, values = _source_shapes(graph, model, decoder)
         graph.output(attention.keys(outputs), "source_keys", np.float32, keys)
@@ -65,19 +65,19 @@ def recurrent_decoder(model: RecurrentModel) -> Graph:
     for name, state in states.items():
         graph.output(step.now[name], name, *state)
     if step.weights is not None:
-        graph.output(step.weights, "weights", np.float32, ("batch", "slots"))
+        graph.output(step.weights, "weights", np.float32, ("batch", "keys"))
     return graph
 
 
 class _Step:
     """One step of any of the decoders, as `attlas.models.rnn` takes it.
 
-    now: the state after it. weights: where it looked, (batch, slots); None before, and where the
+    now: the state after it. weights: where it looked, (batch, keys); None before, and where the
     decoder does not look.
     """
 
     def __init__(
-        self, graph: Graph, model: RecurrentModel, source: Source | None, past: dict[str, str]
+        self, graph: Graph, model: RecurrentModel, source: SourceInputs | None, past: dict[str, str]
     ) -> None:
         self.graph, self.decoder, self.source, self.past = graph, model.decoder, source, past
         self.recurrence = GraphRecurrence(graph, model.decoder.recurrence.rnn)
@@ -99,7 +99,7 @@ class _Step:
                 state = self._advanced(entering)
                 context = self._looked(self.decoder, state)
                 both = self._joined(context, state)
-                mixed = self.graph.mapped(both, self.decoder.of_both.weight)
+                mixed = self.graph.mapped(both, self.decoder.concat_proj.weight)
                 attended = self.graph.node("Tanh", mixed)
                 if feeding:
                     self.now["attended"] = attended
@@ -107,23 +107,23 @@ class _Step:
             case PlainDecoder():
                 return self._advanced(token)
             case _:
-                raise unfit("ONNX", "a decoder that is known", type(self.decoder).__name__)
+                raise unsupported("ONNX", "a decoder that is known", type(self.decoder).__name__)
 
     def _advanced(self, entering: str) -> str:
         top, after = self.recurrence.step(entering, [self.past[name] for name in self.parts])
         self.now.update(zip(self.parts, after, strict=True))
         return top
 
-    def _looked(self, decoder: LookingDecoder, query: str) -> str:
+    def _looked(self, decoder: AttentionDecoder, query: str) -> str:
         """The context of the query."""
         graph, source = self.graph, self.source
         assert source is not None
         position, coverage = self.past.get("position"), self.past.get("coverage")
         if decoder.coverage is not None and coverage is not None:
             column = graph.node("Unsqueeze", coverage, graph.integers(2))
-            added = graph.mapped(column, decoder.coverage.of_coverage.weight)
+            added = graph.mapped(column, decoder.coverage.coverage_proj.weight)
             keys = graph.node("Add", source.keys, added)
-            source = Source(keys, source.values, source.real)
+            source = SourceInputs(keys, source.values, source.token_mask)
         attention = GraphAttention(graph, decoder.attention)
         context, self.weights = attention.look(query, source, position)
         if coverage is not None:
@@ -133,10 +133,10 @@ class _Step:
         return context
 
     def _read_out(self, readout: Readout, x: str) -> str:
-        mixed = self.graph.mapped(x, readout.of_all.weight, readout.of_all.bias)
+        mixed = self.graph.mapped(x, readout.proj.weight, readout.proj.bias)
         if readout.pieces == 1:
             return self.graph.node("Tanh", mixed)
-        sizes = self.graph.integers(readout.width, readout.width)
+        sizes = self.graph.integers(readout.feature_dim, readout.feature_dim)
         return self.graph.node("Max", *self.graph.several(2, "Split", mixed, sizes, axis=-1))
 
     def _joined(self, *vectors: str) -> str:
@@ -149,10 +149,12 @@ def _states(model: RecurrentModel) -> States:
     shape = ("batch", rnn.num_layers, rnn.hidden_size)
     states: States = dict.fromkeys(_parts(model), (np.float32, shape))
     if isinstance(decoder, InputFeedingDecoder):
-        states["attended"] = (np.float32, ("batch", decoder.width))
-    if isinstance(decoder, LookingDecoder) and decoder.coverage is not None:
-        states["coverage"] = (np.float32, ("batch", "slots"))
-    if isinstance(decoder, LookingDecoder) and isinstance(decoder.attention, LocalMonotonic):
+        states["attended"] = (np.float32, ("batch", decoder.feature_dim))
+    if isinstance(decoder, AttentionDecoder) and decoder.coverage is not None:
+        states["coverage"] = (np.float32, ("batch", "keys"))
+    if isinstance(decoder, AttentionDecoder) and isinstance(
+        decoder.attention, LocalMonotonicAttention
+    ):
         states["position"] = (np.int64, ("batch",))
     return states
 
@@ -164,7 +166,7 @@ def _parts(model: RecurrentModel) -> tuple[str, ...]:
 
 
 def _bridged(graph: Graph, bridge: Bridge, final: list[list[str]]) -> list[str]:
-    """Each part of the initial state (batch, layers, hidden), of the encoder's last one."""
+    """Each part of the initial state (batch, layers, hidden_dim), of the encoder's last one."""
     ends = [_read_by(graph, bridge, end) for part in final for end in part]
     made = []
     for matrix, end in zip(bridge.matrices, ends, strict=True):
@@ -177,7 +179,7 @@ def _bridged(graph: Graph, bridge: Bridge, final: list[list[str]]) -> list[str]:
 
 
 def _read_by(graph: Graph, bridge: Bridge, end: str) -> str:
-    """Of a layer's end (directions, batch, width) the last directions, side by side."""
+    """Of a layer's end (directions, batch, dim) the last directions, side by side."""
     places = range(-bridge.directions, 0)
     each = [graph.node("Gather", end, graph.number(place, np.int64), axis=0) for place in places]
     return graph.node("Concat", *each, axis=-1)
@@ -185,7 +187,7 @@ def _read_by(graph: Graph, bridge: Bridge, end: str) -> str:
 
 def _zeros(graph: Graph, source: str, dtype: type[np.generic], shape: Shape) -> str:
     """Zeros of this shape, in which "batch" and "slots" are as in the source."""
-    axes = {"batch": 0, "slots": 1}
+    axes = {"batch": 0, "keys": 1}
     sizes = [
         graph.integers(size)
         if isinstance(size, int)
@@ -196,42 +198,42 @@ def _zeros(graph: Graph, source: str, dtype: type[np.generic], shape: Shape) -> 
     return graph.node("Expand", graph.number(0, dtype), whole)
 
 
-def _source(graph: Graph, model: RecurrentModel) -> Source | None:
+def _source(graph: Graph, model: RecurrentModel) -> SourceInputs | None:
     """What the decoder looks at, as inputs; None where it cannot look."""
     decoder = model.decoder
-    if not isinstance(decoder, LookingDecoder):
+    if not isinstance(decoder, AttentionDecoder):
         return None
     keys, values = _source_shapes(graph, model, decoder)
-    return Source(
-        real=graph.input("real", np.bool_, ("batch", "slots")),
+    return SourceInputs(
+        token_mask=graph.input("token_mask", np.bool_, ("batch", "keys")),
         keys=graph.input("source_keys", np.float32, keys),
         values=graph.input("source_values", np.float32, values),
     )
 
 
-def _source_shapes(graph: Graph, model: RecurrentModel, decoder: LookingDecoder) -> list[Shape]:
+def _source_shapes(graph: Graph, model: RecurrentModel, decoder: AttentionDecoder) -> list[Shape]:
     """Of keys and values."""
     rnn = model.encoder.rnn
     width = rnn.hidden_size * (2 if rnn.bidirectional else 1)
-    widths = GraphAttention(graph, decoder.attention).key_width(width), width
-    return [("batch", "slots", width) for width in widths]
+    widths = GraphAttention(graph, decoder.attention).key_dim(width), width
+    return [("batch", "keys", width) for width in widths]
 
 
 # The two graphs of a Transformer: its encoder, and one step of its decoder.
 
 
 def transformer_encoder(model: Transformer, config: TransformerConfig) -> Graph:
-    """Source (batch, slots) and which slots are real → keys and values for each decoder layer."""
+    """Source (batch, keys) and which slots are real → keys and values for each decoder layer."""
     graph = Graph("encoder")
-    source = graph.input("source", np.int64, ("batch", "slots"))
-    real = graph.input("real", np.bool_, ("batch", "slots"))
+    source = graph.input("source", np.int64, ("batch", "keys"))
+    token_mask = graph.input("token_mask", np.bool_, ("batch", "keys"))
     layers = GraphLayers(graph, config)
     own = model.source_embedding
     embedding = model.target_embedding if own is None else own
-    x = encoded(layers, source, real, embedding, model.source_positions, model.encoder)
+    x = encoded(layers, source, token_mask, embedding, model.source_positions, model.encoder)
     for number, layer in enumerate(_each(model.decoder)):
         kept = layers.remembered(x, layer.cross_attention, None)
-        shape = ("batch", config.heads, "slots", config.width // config.heads)
+        shape = ("batch", config.num_heads, "keys", config.embed_dim // config.num_heads)
         graph.output(kept.keys, f"source_keys.{number}", np.float32, shape)
         graph.output(kept.values, f"source_values.{number}", np.float32, shape)
     return graph
@@ -243,8 +245,8 @@ def transformer_decoder(model: Transformer, config: TransformerConfig) -> Graph:
     """
     graph = Graph("decoder")
     tokens = graph.input("tokens", np.int64, ("batch",))
-    real = graph.input("real", np.bool_, ("batch", "slots"))
-    sources = _kept(graph, config, "source_", "slots")
+    token_mask = graph.input("token_mask", np.bool_, ("batch", "keys"))
+    sources = _kept(graph, config, "source_", "keys")
     pasts = _kept(graph, config, "past_", "steps")
     layers = GraphLayers(graph, config)
     steps = graph.node("Shape", pasts[0].keys, start=2, end=3)
@@ -254,8 +256,8 @@ def transformer_decoder(model: Transformer, config: TransformerConfig) -> Graph:
     token = graph.node("Unsqueeze", tokens, graph.integers(1))
     x = layers.embedded(token, model.target_embedding)
     x = layers.placed(x, model.target_positions, positions)
-    seen = layers.seen(real)
-    shape = ("batch", config.heads, "steps + 1", config.width // config.heads)
+    mask = layers.key_mask(token_mask)
+    shape = ("batch", config.num_heads, "steps + 1", config.embed_dim // config.num_heads)
     present: list[Heads] = []
     for layer, source, past in zip(_each(model.decoder), sources, pasts, strict=True):
 
@@ -267,7 +269,7 @@ def transformer_decoder(model: Transformer, config: TransformerConfig) -> Graph:
             return layers.read(y, present[-1], layer.self_attention, before, positions)
 
         def across(y: str, layer: Any = layer, source: Heads = source) -> str:
-            return layers.read(y, source, layer.cross_attention, seen, None)
+            return layers.read(y, source, layer.cross_attention, mask, None)
 
         x = layers.around(x, layer.around_self_attention, back)
         x = layers.around(x, layer.around_cross_attention, across)
@@ -287,7 +289,7 @@ def _each(side: Any) -> list[Any]:
 
 def _kept(graph: Graph, config: TransformerConfig, prefix: str, axis: str) -> list[Heads]:
     """Keys and values of each layer, as inputs."""
-    shape = ("batch", config.heads, axis, config.width // config.heads)
+    shape = ("batch", config.num_heads, axis, config.embed_dim // config.num_heads)
     return [
         Heads(
             graph.input(f"{prefix}keys.{number}", np.float32, shape),

@@ -7,19 +7,19 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from attlas.models.cache import SourceMemory
-from attlas.models.encoder_decoder import check_positions, of_both
-from attlas.ops.cache import stacked
+from attlas.models.cache import SourceCache
+from attlas.models.encoder_decoder import check_positions, join_optional
+from attlas.ops.cache import pad_and_concat
 from attlas.ops.deferred_linear import DeferredLinear
 from attlas.ops.dropout import Dropout
 from attlas.ops.linear import linear
-from attlas.ops.lstm import computable
+from attlas.ops.lstm import supported_dtype
 
 # What a recurrent decoder carries from token to token.
 
 
-Hidden = tuple[Float[Tensor, "batch layers hidden"], ...]
-"""The recurrent state, rows first: (h,) of a GRU, (h, c) of an LSTM."""
+Hidden = tuple[Float[Tensor, "batch layers hidden_dim"], ...]
+"""The recurrent state, rows query_offset: (h,) of a GRU, (h, c) of an LSTM."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,14 +27,14 @@ class RecurrentState:
     """One row per hypothesis; frozen, so that a step leaves the state before it as it was.
 
     source: what the attention keeps of the source, held once per source. coverage: Σ of the weights
-    each slot was read with so far. attended: Luong's last attentional vector, where it is fed back.
-    None where the model has no such thing. position: how many target tokens have been read.
+    each position was read with so far. attended: Luong's last attentional vector, where it is fed
+    back. None where the model has no such thing. position: how many target tokens have been read.
     """
 
     hidden: Hidden
-    source: SourceMemory | None = None
-    coverage: Float[Tensor, "batch slots"] | None = None
-    attended: Float[Tensor, "batch width"] | None = None
+    source: SourceCache | None = None
+    coverage: Float[Tensor, "batch keys"] | None = None
+    attended: Float[Tensor, "batch dim"] | None = None
     position: int = 0
 
     @property
@@ -42,20 +42,20 @@ class RecurrentState:
         """How many hypotheses there are."""
         return self.hidden[0].shape[0]
 
-    def covered(self) -> "RecurrentState":
+    def with_coverage(self) -> "RecurrentState":
         """The same: a decoder that looks counts in any case."""
         return self
 
-    def followed_by(self, other: "RecurrentState") -> "RecurrentState":
+    def concat(self, other: "RecurrentState") -> "RecurrentState":
         """These rows and then those of another state, which has read as many target tokens."""
         check_positions(self.position, other.position)
         hidden = zip(self.hidden, other.hidden, strict=True)
         return replace(
             self,
-            hidden=tuple(stacked(*parts) for parts in hidden),
-            source=of_both(self.source, other.source, SourceMemory.followed_by),
-            coverage=of_both(self.coverage, other.coverage, stacked),
-            attended=of_both(self.attended, other.attended, stacked),
+            hidden=tuple(pad_and_concat(*parts) for parts in hidden),
+            source=join_optional(self.source, other.source, SourceCache.concat),
+            coverage=join_optional(self.coverage, other.coverage, pad_and_concat),
+            attended=join_optional(self.attended, other.attended, pad_and_concat),
         )
 
     def select(self, rows: Int[Tensor, " chosen"]) -> "RecurrentState":
@@ -70,7 +70,7 @@ class RecurrentState:
 
 
 Gates = Float[Tensor, "batch gates"]
-Cell = tuple[Float[Tensor, "batch hidden"], ...]
+Cell = tuple[Float[Tensor, "batch hidden_dim"], ...]
 """The state of one layer: (h,) of a GRU, (h, c) of an LSTM."""
 
 
@@ -85,37 +85,35 @@ class Recurrence(nn.Module):
     def __init__(
         self,
         cell: Literal["gru", "lstm"],
-        width: int,
-        hidden: int,
+        input_dim: int,
+        hidden_dim: int,
         layers: int,
         dropout: float,
     ) -> None:
         super().__init__()
         kind = nn.GRU if cell == "gru" else nn.LSTM
         between = dropout if layers > 1 else 0.0
-        self.rnn = kind(width, hidden, layers, batch_first=True, dropout=between)
+        self.rnn = kind(input_dim, hidden_dim, layers, batch_first=True, dropout=between)
 
     def forward(
-        self, inputs: Float[Tensor, "batch steps width"], hidden: Hidden
-    ) -> Float[Tensor, "batch steps hidden"]:
+        self, inputs: Float[Tensor, "batch steps dim"], hidden: Hidden
+    ) -> Float[Tensor, "batch steps hidden_dim"]:
         """The top layer's state after every step."""
         before = tuple(part.transpose(0, 1).contiguous() for part in hidden)
-        with computable(inputs) as fit:
+        with supported_dtype(inputs) as fit:
             start = tuple(map(fit, before))
             outputs: Tensor = self.rnn(fit(inputs), start if len(start) > 1 else start[0])[0]
         return outputs
 
     def step(
-        self, entering: Float[Tensor, "batch width"], hidden: Hidden
-    ) -> tuple[Float[Tensor, "batch hidden"], Hidden]:
+        self, entering: Float[Tensor, "batch dim"], hidden: Hidden
+    ) -> tuple[Float[Tensor, "batch hidden_dim"], Hidden]:
         """The top layer's state after one step, and every layer's."""
         # Not PyTorch's RNN: on a CPU its LSTM rearranges all weights with every call.
         cells = self.unrolled(entering.unsqueeze(1), hidden)
         return cells.step(), cells.hidden
 
-    def unrolled(
-        self, known: Float[Tensor, "batch steps known_width"], hidden: Hidden
-    ) -> "Unrolled":
+    def unrolled(self, known: Float[Tensor, "batch steps known_dim"], hidden: Hidden) -> "Unrolled":
         """The same, one step at a time: x_t = [known_t; fed_t]."""
         return Unrolled(self.rnn, known, hidden)
 
@@ -124,14 +122,14 @@ class Unrolled:
     """A recurrence under way. All that does not depend on what is fed is computed beforehand."""
 
     def __init__(
-        self, rnn: nn.GRU | nn.LSTM, known: Float[Tensor, "batch steps known_width"], hidden: Hidden
+        self, rnn: nn.GRU | nn.LSTM, known: Float[Tensor, "batch steps known_dim"], hidden: Hidden
     ) -> None:
         self._advance = _gru if isinstance(rnn, nn.GRU) else _lstm
         self._dropout = Dropout(rnn.dropout).train(rnn.training)
         self._weights = rnn.all_weights  # per layer: of the input, of the state; their biases
         of_input, _, bias, _ = self._weights[0]
-        width = known.shape[-1]
-        of_known, of_fed = of_input[:, :width], of_input[:, width:]
+        input_dim = known.shape[-1]
+        of_known, of_fed = of_input[:, :input_dim], of_input[:, input_dim:]
         if known.shape[1] > 1:  # some columns of a matrix are multiplied slowly, see `linear`
             of_known, of_fed = of_known.contiguous(), of_fed.contiguous()
         self._of_fed = DeferredLinear(of_fed)
@@ -144,7 +142,7 @@ class Unrolled:
         ]
 
     @property
-    def top(self) -> Float[Tensor, "batch hidden"]:
+    def top(self) -> Float[Tensor, "batch hidden_dim"]:
         """The top layer's state."""
         return self._cells[-1][0]
 
@@ -154,8 +152,8 @@ class Unrolled:
         return tuple(torch.stack(part, dim=1) for part in zip(*self._cells, strict=True))
 
     def step(
-        self, fed: Float[Tensor, "batch fed_width"] | None = None
-    ) -> Float[Tensor, "batch hidden"]:
+        self, fed: Float[Tensor, "batch fed_dim"] | None = None
+    ) -> Float[Tensor, "batch hidden_dim"]:
         """Take the next step, None = all of its input was known; the top layer's state after it."""
         gates = next(self._known)
         if fed is not None:

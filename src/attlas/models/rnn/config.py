@@ -10,10 +10,10 @@ from attlas.models.config import Count, Share, refuse_idle
 
 
 class LocalConfig(Config):
-    """Luong's local attention: a window of 2 · radius + 1 slots around one position per query.
+    """Luong's local attention: a window of 2 · radius + 1 positions around one position per query.
 
     centre: "monotonic" (local-m, the query's own position) or "predictive" (local-p, predicted
-    from the query). score: how the slots in the window are scored.
+    from the query). score: how the positions in the window are scored.
     """
 
     centre: Literal["monotonic", "predictive"] = "predictive"
@@ -25,73 +25,74 @@ class RecurrentConfig(Config):
     """A recurrent encoder–decoder; a setting that would have no effect is an error that says so.
 
     cell, layers: of the encoder and of the decoder. Widths: embedding (both languages), hidden
-    (decoder), encoder_hidden (per direction of the encoder). The source the decoder looks at is
-    encoder_hidden wide, or twice that where the encoder is bidirectional.
+    (decoder), encoder_hidden_dim (per direction of the encoder). The source the decoder looks at is
+    encoder_hidden_dim wide, or twice that where the encoder is bidirectional.
 
     attention: the score function; "none" is the plain encoder–decoder, whose decoder gets nothing
-    but its initial state. attention_hidden: the width inside tanh(…) of additive and concat
+    but its initial state. attention_hidden_dim: the width inside tanh(…) of additive and concat
     attention and of local-p's prediction (left out = as hidden). local: window and score of
     attention = "local" (left out = its defaults). coverage: the attention sees where it has looked
     so far; see `Coverage`.
 
-    wiring: "bahdanau" (the previous state asks) or "luong" (the current state asks);
-    input_feeding: Luong's attentional vector enters the next step. readout, readout_hidden: the
+    decoder: "bahdanau" (the previous state asks) or "luong" (the current state asks);
+    input_feeding: Luong's attentional vector enters the next step. readout, readout_dim: the
     output layer of Bahdanau's wiring, see `Readout` (left out = as embedding).
 
     dropout: of embeddings, between layers and of the features; attention_dropout: of the weights.
-    tied_output: the output layer's matrix is the target embedding, behind a bottleneck where their
-    widths differ. tied_source: both languages share one embedding; needs a joint vocabulary.
+    tie_output: the output layer's matrix is the target embedding, behind a bottleneck where their
+    widths differ. tie_source: both languages share one embedding; needs a shared vocabulary.
     """
 
     kind: Literal["recurrent"] = "recurrent"
     cell: Literal["gru", "lstm"] = "gru"
     layers: Count = 1
-    embedding: Count = 256
-    hidden: Count = 512
-    encoder_hidden: Count = 256
+    embed_dim: Count = 256
+    hidden_dim: Count = 512
+    encoder_hidden_dim: Count = 256
     bidirectional: bool = True
     attention: Literal["none", "additive", "dot", "general", "concat", "local"] = "additive"
-    attention_hidden: Count | None = None
+    attention_hidden_dim: Count | None = None
     local: LocalConfig | None = None
     coverage: bool = False
-    wiring: Literal["bahdanau", "luong"] = "bahdanau"
+    decoder: Literal["bahdanau", "luong"] = "bahdanau"
     input_feeding: bool = False
     readout: Literal["maxout", "tanh"] = "maxout"
-    readout_hidden: Count | None = None
+    readout_dim: Count | None = None
     dropout: Share = 0.2
     attention_dropout: Share = 0.0
-    tied_output: bool = False
-    tied_source: bool = False
+    tie_output: bool = False
+    tie_source: bool = False
 
     @property
-    def source_width(self) -> int:
+    def source_dim(self) -> int:
         """The width of what the encoder gives for each source token."""
-        return self.encoder_hidden * (2 if self.bidirectional else 1)
+        return self.encoder_hidden_dim * (2 if self.bidirectional else 1)
 
     @model_validator(mode="after")
     def _fits_together(self) -> Self:
         looks = self.attention != "none"
         local = self._local if self.attention == "local" else None
         score = local.score if local else self.attention
-        if score == "dot" and self.hidden != self.source_width:
+        if score == "dot" and self.hidden_dim != self.source_dim:
             raise AttlasError(
-                f"hidden = {self.source_width} for dot attention: the decoder as wide as the source"
-                f" ({'2 · ' if self.bidirectional else ''}encoder_hidden)",
-                f"hidden = {self.hidden}",
-                f"set hidden = {self.source_width}, or use general attention",
+                f"hidden_dim = {self.source_dim} for dot attention: the decoder as wide as the "
+                f"source"
+                f" ({'2 · ' if self.bidirectional else ''}encoder_hidden_dim)",
+                f"hidden_dim = {self.hidden_dim}",
+                f"set hidden_dim = {self.source_dim}, or use general attention",
             )
         self._no_idle(
             f"attention = {self.attention!r}",
-            *(() if looks else ("wiring", "attention_dropout")),
+            *(() if looks else ("decoder", "attention_dropout")),
             *(() if local else ("local",)),
             *(() if score in ("additive", "concat") else ("coverage",)),
-            *(() if self._has_attention_hidden(score, local) else ("attention_hidden",)),
+            *(() if self._has_attention_hidden(score, local) else ("attention_hidden_dim",)),
         )
-        wiring = f"wiring = {self.wiring!r}" if looks else "attention = 'none'"
+        decoder = f"decoder = {self.decoder!r}" if looks else "attention = 'none'"
         self._no_idle(
-            wiring,
-            *(() if looks and self.wiring == "luong" else ("input_feeding",)),
-            *(() if looks and self.wiring == "bahdanau" else ("readout", "readout_hidden")),
+            decoder,
+            *(() if looks and self.decoder == "luong" else ("input_feeding",)),
+            *(() if looks and self.decoder == "bahdanau" else ("readout", "readout_dim")),
         )
         return self
 
@@ -110,12 +111,12 @@ class RecurrentConfig(Config):
 
 
 _CURES = {
-    "wiring": "choose an attention",
+    "decoder": "choose an attention",
     "attention_dropout": "choose an attention",
     "local": "set attention = 'local'",
     "coverage": "set attention = 'additive' or 'concat'",
-    "attention_hidden": "set attention = 'additive' or 'concat'",
-    "input_feeding": "set wiring = 'luong' and choose an attention",
-    "readout": "set wiring = 'bahdanau' and choose an attention",
-    "readout_hidden": "set wiring = 'bahdanau' and choose an attention",
+    "attention_hidden_dim": "set attention = 'additive' or 'concat'",
+    "input_feeding": "set decoder = 'luong' and choose an attention",
+    "readout": "set decoder = 'bahdanau' and choose an attention",
+    "readout_dim": "set decoder = 'bahdanau' and choose an attention",
 }

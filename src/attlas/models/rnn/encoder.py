@@ -9,11 +9,11 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from attlas.errors import AttlasError
-from attlas.layers.base import without_junk
+from attlas.layers.base import zero_padding
 from attlas.models.embedding import Output
 from attlas.models.encoder_decoder import check_source
 from attlas.ops.linear import Linear
-from attlas.ops.lstm import computable, faster_padded, padded_lstm
+from attlas.ops.lstm import padded_lstm, padded_lstm_is_faster, supported_dtype
 
 # From the encoder to the decoder's initial state.
 
@@ -21,7 +21,7 @@ from attlas.ops.lstm import computable, faster_padded, padded_lstm
 class Bridge(nn.Module):
     """s_0 = tanh(W_s ←h_1)    Bahdanau, Cho & Bengio, 2015, appendix A.2.2, for every layer.
 
-    With an LSTM a second matrix makes the memory cell from the encoder's. directions = 1: W_s reads
+    With an LSTM a second matrix makes the cache cell from the encoder's. directions = 1: W_s reads
     the backward direction's state, or the last state of a unidirectional encoder; 2: the forward
     direction's last state beside it, for a decoder that has nothing else of the source.
     """
@@ -29,8 +29,8 @@ class Bridge(nn.Module):
     def __init__(
         self,
         cell: Literal["gru", "lstm"],
-        width: int,
-        hidden: int,
+        input_dim: int,
+        hidden_dim: int,
         layers: int,
         directions: int,
     ) -> None:
@@ -38,12 +38,12 @@ class Bridge(nn.Module):
         self.directions = directions
         parts = 1 if cell == "gru" else 2  # matrices of h for every layer, then of c
         self.matrices = nn.ModuleList(
-            Linear(directions * width, hidden) for _ in range(parts * layers)
+            Linear(directions * input_dim, hidden_dim) for _ in range(parts * layers)
         )
 
     def forward(
-        self, final: tuple[Float[Tensor, "batch layers directions width"], ...]
-    ) -> tuple[Float[Tensor, "batch layers hidden"], ...]:
+        self, final: tuple[Float[Tensor, "batch layers directions dim"], ...]
+    ) -> tuple[Float[Tensor, "batch layers hidden_dim"], ...]:
         """The decoder's initial state."""
         read = torch.cat(final, dim=1)[:, :, -self.directions :].flatten(2).unbind(1)
         made = [torch.tanh(of(x)) for of, x in zip(self.matrices, read, strict=True)]
@@ -54,16 +54,16 @@ class Bridge(nn.Module):
 class Encoded:
     """What an encoder makes of a source.
 
-    outputs: one vector per slot, forward and backward side by side, zero in padding. final: the
+    outputs: one vector per position, forward and backward side by side, zero in padding. final: the
     state in which each direction of each layer ended (h of a GRU; h and c of an LSTM); the
     backward direction ends at the first token.
     """
 
-    outputs: Float[Tensor, "batch slots width"]
-    final: tuple[Float[Tensor, "batch layers directions hidden"], ...]
+    outputs: Float[Tensor, "batch keys dim"]
+    final: tuple[Float[Tensor, "batch layers directions hidden_dim"], ...]
 
 
-class Encoder(nn.Module):
+class RecurrentEncoder(nn.Module):
     """h_j = [→h_j; ←h_j]    Bahdanau, Cho & Bengio, 2015, section 3.2; n layers of GRU or LSTM.
 
     Padding changes nothing: batches are packed, or read by `padded_lstm` where that is faster. A
@@ -73,8 +73,8 @@ class Encoder(nn.Module):
     def __init__(
         self,
         cell: Literal["gru", "lstm"],
-        width: int,
-        hidden: int,
+        input_dim: int,
+        hidden_dim: int,
         layers: int,
         bidirectional: bool,
         dropout: float,
@@ -83,32 +83,37 @@ class Encoder(nn.Module):
         kind = nn.GRU if cell == "gru" else nn.LSTM
         between = dropout if layers > 1 else 0.0
         self.rnn = kind(
-            width, hidden, layers, batch_first=True, dropout=between, bidirectional=bidirectional
+            input_dim,
+            hidden_dim,
+            layers,
+            batch_first=True,
+            dropout=between,
+            bidirectional=bidirectional,
         )
 
     def forward(
         self,
-        embedded: Float[Tensor, "batch slots width"],
-        real: Bool[Tensor, "batch slots"] | None = None,
+        embedded: Float[Tensor, "batch keys dim"],
+        token_mask: Bool[Tensor, "batch keys"] | None = None,
     ) -> Encoded:
         """Read every row from its first to its last real token; padding is on the right."""
         check_source(embedded)
-        if real is None or real.all():
-            with computable(embedded) as fit:
+        if token_mask is None or token_mask.all():
+            with supported_dtype(embedded) as fit:
                 outputs, final = self.rnn(fit(embedded))
             return Encoded(outputs, self._apart(final))
-        if (real[:, 1:] & ~real[:, :-1]).any():
+        if (token_mask[:, 1:] & ~token_mask[:, :-1]).any():
             raise AttlasError(
                 "padding on the right of every source",
                 "a real token after padding",
                 "put the tokens of each row first",
             )
-        lengths = real.sum(1)
-        if isinstance(self.rnn, nn.LSTM) and faster_padded(self.rnn, embedded, lengths):
-            outputs, final = padded_lstm(self.rnn, without_junk(embedded, real), lengths)
+        lengths = token_mask.sum(1)
+        if isinstance(self.rnn, nn.LSTM) and padded_lstm_is_faster(self.rnn, embedded, lengths):
+            outputs, final = padded_lstm(self.rnn, zero_padding(embedded, token_mask), lengths)
             return Encoded(outputs, self._apart(final))
-        # Packing refuses empty rows: they read one slot of padding, and it is wiped out after.
-        with computable(embedded) as fit:
+        # Packing refuses empty rows: they read one position of padding, and it is wiped out after.
+        with supported_dtype(embedded) as fit:
             packed = pack_padded_sequence(
                 fit(embedded), lengths.clamp(min=1).cpu(), batch_first=True, enforce_sorted=False
             )
@@ -120,7 +125,7 @@ class Encoder(nn.Module):
 
     def _apart(
         self, final: Tensor | tuple[Tensor, ...]
-    ) -> tuple[Float[Tensor, "batch layers directions hidden"], ...]:
+    ) -> tuple[Float[Tensor, "batch layers directions hidden_dim"], ...]:
         parts = final if isinstance(final, tuple) else (final,)
         layers = self.rnn.num_layers
         return tuple(

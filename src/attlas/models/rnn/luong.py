@@ -9,12 +9,12 @@ from torch import Tensor
 from attlas.errors import AttlasError
 from attlas.layers import ScoredAttention
 from attlas.models.rnn.cells import Recurrence, RecurrentState
-from attlas.models.rnn.decoder import Coverage, LookingDecoder
+from attlas.models.rnn.decoder import AttentionDecoder, Coverage
 from attlas.models.rnn.encoder import Bridge, Encoded
 from attlas.ops.linear import Linear
 
 
-class LuongDecoder(LookingDecoder):
+class LuongDecoder(AttentionDecoder):
     """s_t = RNN(E y_{t−1}, s_{t−1});  c_t = attend(s_t, h);  h̃_t = tanh(W_c [c_t; s_t]).
 
     Luong, Pham & Manning, 2015, section 3. A whole target is one RNN call and one batched read.
@@ -27,81 +27,83 @@ class LuongDecoder(LookingDecoder):
         recurrence: Recurrence,
         attention: ScoredAttention,
         coverage: Coverage | None,
-        source_width: int,
+        source_dim: int,
     ) -> None:
         super().__init__(bridge, recurrence, attention, coverage)
-        self.width = recurrence.rnn.hidden_size
-        self.of_both = Linear(source_width + self.width, self.width, bias=False)
+        self.feature_dim = recurrence.rnn.hidden_size
+        self.concat_proj = Linear(source_dim + self.feature_dim, self.feature_dim, bias=False)
 
     def attentional(
         self,
-        context: Float[Tensor, "*rows source_width"],
-        state: Float[Tensor, "*rows hidden"],
-    ) -> Float[Tensor, "*rows width"]:
+        context: Float[Tensor, "*rows source_dim"],
+        state: Float[Tensor, "*rows hidden_dim"],
+    ) -> Float[Tensor, "*rows dim"]:
         """h̃ = tanh(W_c [c; s])."""
-        return torch.tanh(self.of_both(torch.cat([context, state], dim=-1)))
+        return torch.tanh(self.concat_proj(torch.cat([context, state], dim=-1)))
 
     def step(
-        self, embedded: Float[Tensor, "batch embedding"], state: RecurrentState
-    ) -> tuple[Float[Tensor, "batch width"], RecurrentState]:
+        self, embedded: Float[Tensor, "batch embed_dim"], state: RecurrentState
+    ) -> tuple[Float[Tensor, "batch dim"], RecurrentState]:
         top, hidden = self.recurrence.step(embedded, state.hidden)
-        context, state = self.glance(top, state)
+        context, state = self.attend_step(top, state)
         after = replace(state, hidden=hidden, position=state.position + 1)
         return self.attentional(context, top), after
 
-    def features(
-        self, embedded: Float[Tensor, "batch queries embedding"], state: RecurrentState
-    ) -> Float[Tensor, "batch queries width"]:
-        memory, coverage = self.remembered(state)
+    def decode(
+        self, embedded: Float[Tensor, "batch queries embed_dim"], state: RecurrentState
+    ) -> Float[Tensor, "batch queries dim"]:
+        cache, coverage = self.expanded_cache(state)
         outputs = self.recurrence(embedded, state.hidden)
         if self.coverage is None:
-            look = self.look(outputs, memory, coverage, state.position)
-            self.note([look.weights], memory, state.position)
-            return self.attentional(look.context, outputs)
+            output = self.attend(outputs, cache, coverage, state.position)
+            self.record([output.weights], cache, state.position)
+            return self.attentional(output.context, outputs)
         contexts, weights = [], []
         for position, query in enumerate(outputs.split(1, dim=1), start=state.position):
-            look = self.look(query, memory, coverage, position)
-            coverage = coverage + look.used[:, 0, 0]
-            contexts.append(look.context)
-            weights.append(look.weights)
-        self.note(weights, memory, state.position)
+            output = self.attend(query, cache, coverage, position)
+            coverage = coverage + output.applied[:, 0, 0]
+            contexts.append(output.context)
+            weights.append(output.weights)
+        self.record(weights, cache, state.position)
         return self.attentional(torch.cat(contexts, dim=1), outputs)
 
 
 class InputFeedingDecoder(LuongDecoder):
     """s_t = RNN([E y_{t−1}; h̃_{t−1}], s_{t−1}), h̃_0 = 0    Luong et al., 2015, section 3.3."""
 
-    def start(self, encoded: Encoded, real: Bool[Tensor, "batch slots"] | None) -> RecurrentState:
-        state = super().start(encoded, real)
-        nothing = state.hidden[0].new_zeros(len(encoded.outputs), self.width)
+    def start(
+        self, encoded: Encoded, token_mask: Bool[Tensor, "batch keys"] | None
+    ) -> RecurrentState:
+        state = super().start(encoded, token_mask)
+        nothing = state.hidden[0].new_zeros(len(encoded.outputs), self.feature_dim)
         return replace(state, attended=nothing)
 
     def step(
-        self, embedded: Float[Tensor, "batch embedding"], state: RecurrentState
-    ) -> tuple[Float[Tensor, "batch width"], RecurrentState]:
-        fed = torch.cat([embedded, self.fed(state)], dim=1)
+        self, embedded: Float[Tensor, "batch embed_dim"], state: RecurrentState
+    ) -> tuple[Float[Tensor, "batch dim"], RecurrentState]:
+        fed = torch.cat([embedded, self.last_attentional(state)], dim=1)
         attended, after = super().step(fed, state)
         return attended, replace(after, attended=attended)
 
-    def features(
-        self, embedded: Float[Tensor, "batch queries embedding"], state: RecurrentState
-    ) -> Float[Tensor, "batch queries width"]:
-        memory, coverage = self.remembered(state)
+    def decode(
+        self, embedded: Float[Tensor, "batch queries embed_dim"], state: RecurrentState
+    ) -> Float[Tensor, "batch queries dim"]:
+        cache, coverage = self.expanded_cache(state)
         cells = self.recurrence.unrolled(embedded, state.hidden)
-        attended = self.fed(state)
+        attended = self.last_attentional(state)
         features, weights = [], []
         for position in range(state.position, state.position + embedded.shape[1]):
             top = cells.step(attended)
-            look = self.look(top.unsqueeze(1), memory, coverage, position)
-            attended = self.attentional(look.context.squeeze(1), top)
-            coverage = coverage + look.used[:, 0, 0]
+            output = self.attend(top.unsqueeze(1), cache, coverage, position)
+            attended = self.attentional(output.context.squeeze(1), top)
+            coverage = coverage + output.applied[:, 0, 0]
             features.append(attended)
-            weights.append(look.weights)
-        self.note(weights, memory, state.position)
+            weights.append(output.weights)
+        self.record(weights, cache, state.position)
         return torch.stack(features, dim=1)
 
     @staticmethod
-    def fed(state: RecurrentState) -> Float[Tensor, "batch width"]:
+    def last_attentional(state: RecurrentState) -> Float[Tensor, "batch dim"]:
         """h̃_{t−1}."""
         if state.attended is None:
             raise AttlasError(

@@ -7,21 +7,21 @@ from torch import Tensor
 
 from attlas.errors import AttlasError
 from attlas.layers import (
-    Additive,
-    Concat,
-    Dot,
-    General,
-    LocalMonotonic,
-    LocalPredictive,
+    AdditiveAttention,
+    ConcatAttention,
+    DotAttention,
+    GeneralAttention,
+    LocalMonotonicAttention,
+    LocalPredictiveAttention,
     ScoredAttention,
 )
 from attlas.models.embedding import Embedding, Output
-from attlas.models.encoder_decoder import SequenceToSequence, check_rows, ids_of
+from attlas.models.encoder_decoder import SequenceToSequence, check_rows, zero_padding_ids
 from attlas.models.rnn.bahdanau import BahdanauDecoder, Readout
 from attlas.models.rnn.cells import Recurrence, RecurrentState
 from attlas.models.rnn.config import LocalConfig, RecurrentConfig
-from attlas.models.rnn.decoder import Coverage, Decoder, PlainDecoder
-from attlas.models.rnn.encoder import Bridge, Encoder, initialise
+from attlas.models.rnn.decoder import Coverage, PlainDecoder, RecurrentDecoder
+from attlas.models.rnn.encoder import Bridge, RecurrentEncoder, initialise
 from attlas.models.rnn.luong import InputFeedingDecoder, LuongDecoder
 from attlas.ops.dropout import Dropout
 
@@ -29,17 +29,17 @@ from attlas.ops.dropout import Dropout
 class RecurrentModel(SequenceToSequence[RecurrentState]):
     """Embeddings, an encoder, a decoder with or without attention, and the vocabulary layer.
 
-    Dropout falls on both embeddings and on the features; `Encoder` and `Recurrence` have their own
-    between layers. The attention, where there is one, is the layer "decoder.attention". Without a
-    source embedding the languages share the target's.
+    Dropout falls on both embeddings and on the features; `RecurrentEncoder` and `Recurrence` have
+    their own between layers. The attention, where there is one, is the layer "decoder.attention".
+    Without a source embedding the languages share the target's.
     """
 
     def __init__(
         self,
         source_embedding: Embedding | None,
         target_embedding: Embedding,
-        encoder: Encoder,
-        decoder: Decoder,
+        encoder: RecurrentEncoder,
+        decoder: RecurrentDecoder,
         output: Output,
         dropout: float,
     ) -> None:
@@ -53,14 +53,14 @@ class RecurrentModel(SequenceToSequence[RecurrentState]):
 
     def encode(
         self,
-        source: Int[Tensor, "batch slots"],
-        real: Bool[Tensor, "batch slots"] | None = None,
+        source: Int[Tensor, "batch keys"],
+        token_mask: Bool[Tensor, "batch keys"] | None = None,
     ) -> RecurrentState:
-        source = ids_of(source, real)
+        source = zero_padding_ids(source, token_mask)
         own = self.source_embedding
         embedding = self.target_embedding if own is None else own
         embedded = self.dropout(embedding(source))
-        return self.decoder.start(self.encoder(embedded, real), real)
+        return self.decoder.start(self.encoder(embedded, token_mask), token_mask)
 
     def step(
         self, tokens: Int[Tensor, " batch"], state: RecurrentState
@@ -69,27 +69,27 @@ class RecurrentModel(SequenceToSequence[RecurrentState]):
         features, after = self.decoder.step(self._target(tokens), state)
         return self.logits(self.dropout(features)), after
 
-    def features(
+    def decode(
         self, target: Int[Tensor, "batch queries"], state: RecurrentState
-    ) -> Float[Tensor, "batch queries width"]:
+    ) -> Float[Tensor, "batch queries dim"]:
         if target.shape[1] == 0:
             raise AttlasError(
                 "a target of at least one token", "an empty one", "begin it with the begin token"
             )
         check_rows("target", state.rows, len(target))
-        features: Tensor = self.dropout(self.decoder.features(self._target(target), state))
+        features: Tensor = self.dropout(self.decoder.decode(self._target(target), state))
         return features
 
     def logits(
-        self, features: Float[Tensor, "*positions width"]
+        self, features: Float[Tensor, "*positions dim"]
     ) -> Float[Tensor, "*positions vocabulary"]:
         logits: Tensor = self.output(features, self.target_embedding.weight)
         return logits
 
-    def between(self, layer: str) -> Literal["source", "target", "across"]:
+    def attention_kind(self, layer: str) -> Literal["source", "target", "across"]:
         return "across"
 
-    def _target(self, tokens: Int[Tensor, "*positions"]) -> Float[Tensor, "*positions embedding"]:
+    def _target(self, tokens: Int[Tensor, "*positions"]) -> Float[Tensor, "*positions embed_dim"]:
         embedded: Tensor = self.dropout(self.target_embedding(tokens))
         return embedded
 
@@ -102,58 +102,60 @@ def build_recurrent(config: RecurrentConfig, source_size: int, target_size: int)
 
     Sizes: how many ids each vocabulary has.
     """
-    encoder = Encoder(
+    encoder = RecurrentEncoder(
         config.cell,
-        config.embedding,
-        config.encoder_hidden,
+        config.embed_dim,
+        config.encoder_hidden_dim,
         config.layers,
         config.bidirectional,
         config.dropout,
     )
     decoder = _decoder(config)
     model = RecurrentModel(
-        None if config.tied_source else Embedding(source_size, config.embedding, "source"),
-        Embedding(target_size, config.embedding, "target"),
+        None if config.tie_source else Embedding(source_size, config.embed_dim, "source"),
+        Embedding(target_size, config.embed_dim, "target"),
         encoder,
         decoder,
-        Output(decoder.width, config.embedding, target_size, tied=config.tied_output),
+        Output(decoder.feature_dim, config.embed_dim, target_size, tie=config.tie_output),
         config.dropout,
     )
     initialise(model)
     return model
 
 
-def _decoder(config: RecurrentConfig) -> Decoder:
+def _decoder(config: RecurrentConfig) -> RecurrentDecoder:
     if config.attention == "none":
         return PlainDecoder(_bridge(config), _recurrence(config, fed=0))
     attention = _attention(config)
-    coverage = Coverage(_attention_hidden(config)) if config.coverage else None
+    coverage = Coverage(_attention_hidden_dim(config)) if config.coverage else None
     bridge = _bridge(config)
-    if config.wiring == "bahdanau":
-        width = config.readout_hidden or config.embedding
-        widths = (config.hidden, config.embedding, config.source_width)
-        readout = Readout(widths, width, config.readout)
-        recurrence = _recurrence(config, fed=config.source_width)
+    if config.decoder == "bahdanau":
+        readout_dim = config.readout_dim or config.embed_dim
+        widths = (config.hidden_dim, config.embed_dim, config.source_dim)
+        readout = Readout(widths, readout_dim, config.readout)
+        recurrence = _recurrence(config, fed=config.source_dim)
         return BahdanauDecoder(bridge, recurrence, attention, coverage, readout)
     if config.input_feeding:
-        recurrence = _recurrence(config, fed=config.hidden)
-        return InputFeedingDecoder(bridge, recurrence, attention, coverage, config.source_width)
+        recurrence = _recurrence(config, fed=config.hidden_dim)
+        return InputFeedingDecoder(bridge, recurrence, attention, coverage, config.source_dim)
     recurrence = _recurrence(config, fed=0)
-    return LuongDecoder(bridge, recurrence, attention, coverage, config.source_width)
+    return LuongDecoder(bridge, recurrence, attention, coverage, config.source_dim)
 
 
 def _recurrence(config: RecurrentConfig, fed: int) -> Recurrence:
-    width = config.embedding + fed
-    return Recurrence(config.cell, width, config.hidden, config.layers, config.dropout)
+    input_dim = config.embed_dim + fed
+    return Recurrence(config.cell, input_dim, config.hidden_dim, config.layers, config.dropout)
 
 
 def _bridge(config: RecurrentConfig) -> Bridge:
     directions = 2 if config.bidirectional and config.attention == "none" else 1
-    return Bridge(config.cell, config.encoder_hidden, config.hidden, config.layers, directions)
+    return Bridge(
+        config.cell, config.encoder_hidden_dim, config.hidden_dim, config.layers, directions
+    )
 
 
-def _attention_hidden(config: RecurrentConfig) -> int:
-    return config.attention_hidden or config.hidden
+def _attention_hidden_dim(config: RecurrentConfig) -> int:
+    return config.attention_hidden_dim or config.hidden_dim
 
 
 def _attention(config: RecurrentConfig) -> ScoredAttention:
@@ -163,19 +165,21 @@ def _attention(config: RecurrentConfig) -> ScoredAttention:
 
 
 def _scored(score: str, config: RecurrentConfig) -> ScoredAttention:
-    query, source, dropout = config.hidden, config.source_width, config.attention_dropout
-    hidden = _attention_hidden(config)
+    query, source, dropout = config.hidden_dim, config.source_dim, config.attention_dropout
+    hidden_dim = _attention_hidden_dim(config)
     if score == "additive":
-        return Additive(query, source, hidden, dropout=dropout)
+        return AdditiveAttention(query, source, hidden_dim, dropout=dropout)
     if score == "concat":
-        return Concat(query, source, hidden, dropout=dropout)
+        return ConcatAttention(query, source, hidden_dim, dropout=dropout)
     if score == "general":
-        return General(query, source, dropout=dropout)
-    return Dot(dropout=dropout)
+        return GeneralAttention(query, source, dropout=dropout)
+    return DotAttention(dropout=dropout)
 
 
 def _local(config: RecurrentConfig, local: LocalConfig) -> ScoredAttention:
     inner = _scored(local.score, config)
     if local.centre == "monotonic":
-        return LocalMonotonic(inner, local.radius)
-    return LocalPredictive(inner, local.radius, config.hidden, _attention_hidden(config))
+        return LocalMonotonicAttention(inner, local.radius)
+    return LocalPredictiveAttention(
+        inner, local.radius, config.hidden_dim, _attention_hidden_dim(config)
+    )

@@ -8,42 +8,42 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
-from attlas.layers import MultiHead
+from attlas.layers import MultiheadAttention
 from attlas.ops.dropout import Dropout
-from attlas.ops.guards import hooked
-from attlas.ops.linear import Linear, overseen
-from attlas.recording.hooks import listened_to
+from attlas.ops.guards import has_hooks
+from attlas.ops.linear import Linear, is_traced_or_transformed
+from attlas.recording.hooks import is_observed
 
 # Texts of like length, encoded together.
 
 
 _ROWS = 128  # texts that are encoded together: fewer are padded less, and take more calls
-_SPARED = 0.1  # of all slots; less padding is not worth the calls
+_SPARED = 0.1  # of all positions; less padding is not worth the calls
 
-Encode = Callable[[Float[Tensor, "batch slots width"], Bool[Tensor, "batch slots"]], Tensor]
+Encode = Callable[[Float[Tensor, "batch keys embed_dim"], Bool[Tensor, "batch keys"]], Tensor]
 
 
-def by_length(
-    encode: Encode, x: Float[Tensor, "batch slots width"], real: Bool[Tensor, "batch slots"]
-) -> Float[Tensor, "batch slots width"]:
-    """encode(x, real), without most of the padding: it is made of parts of the batch in turn, each
-    as wide as its longest text. Behind that there are zeros.
+def encode_by_length(
+    encode: Encode, x: Float[Tensor, "batch keys embed_dim"], token_mask: Bool[Tensor, "batch keys"]
+) -> Float[Tensor, "batch keys embed_dim"]:
+    """encode(x, token_mask), without most of the padding: it is made of parts of the batch in turn,
+    each as wide as its longest text. Behind that there are zeros.
 
     As a whole where that spares little, or where padding does not come behind the texts.
     """
-    if real.shape != x.shape[:2] or not real.numel():
-        return encode(x, real)  # which knows what is wrong with it, if anything is
-    lengths = real.sum(1)
+    if token_mask.shape != x.shape[:2] or not token_mask.numel():
+        return encode(x, token_mask)  # which knows what is wrong with it, if anything is
+    lengths = token_mask.sum(1)
     order = lengths.argsort()
     parts = torch.split(order, _ROWS)
     widest = [int(lengths[part[-1]]) for part in parts]
-    needed = sum(len(part) * width for part, width in zip(parts, widest, strict=True))
-    behind = torch.arange(real.shape[1], device=real.device) < lengths.unsqueeze(1)
-    if needed > (1 - _SPARED) * real.numel() or not torch.equal(behind, real):
-        return encode(x, real)
+    needed = sum(len(part) * length for part, length in zip(parts, widest, strict=True))
+    behind = torch.arange(token_mask.shape[1], device=token_mask.device) < lengths.unsqueeze(1)
+    if needed > (1 - _SPARED) * token_mask.numel() or not torch.equal(behind, token_mask):
+        return encode(x, token_mask)
     encoded = x.new_zeros(x.shape)
-    for part, width in zip(parts, widest, strict=True):
-        encoded[part, :width] = encode(x[part, :width], real[part, :width])
+    for part, length in zip(parts, widest, strict=True):
+        encoded[part, :length] = encode(x[part, :length], token_mask[part, :length])
     return encoded
 
 
@@ -59,8 +59,8 @@ class FeedForward(nn.Module):
 
     def __init__(
         self,
-        width: int,
-        hidden: int,
+        embed_dim: int,
+        ffn_dim: int,
         *,
         activation: Literal["relu", "gelu", "swiglu"] = "relu",
         bias: bool = True,
@@ -68,9 +68,9 @@ class FeedForward(nn.Module):
     ) -> None:
         super().__init__()
         self.activation = activation
-        self.inner = Linear(width, hidden, bias=bias)
-        self.gate = Linear(width, hidden, bias=bias) if activation == "swiglu" else None
-        self.outer = Linear(hidden, width, bias=bias)
+        self.inner = Linear(embed_dim, ffn_dim, bias=bias)
+        self.gate = Linear(embed_dim, ffn_dim, bias=bias) if activation == "swiglu" else None
+        self.outer = Linear(ffn_dim, embed_dim, bias=bias)
         self.dropout = Dropout(dropout)
         for linear in (self.inner, self.gate, self.outer):
             if linear is not None:
@@ -78,7 +78,9 @@ class FeedForward(nn.Module):
                 if bias:
                     nn.init.zeros_(linear.bias)
 
-    def forward(self, x: Float[Tensor, "*positions width"]) -> Float[Tensor, "*positions width"]:
+    def forward(
+        self, x: Float[Tensor, "*positions embed_dim"]
+    ) -> Float[Tensor, "*positions embed_dim"]:
         """The same at every position."""
         inner = self.inner(x)
         if self.gate is not None:
@@ -95,7 +97,7 @@ class FeedForward(nn.Module):
 # What is around every sublayer.
 
 
-Vectors = Float[Tensor, "*positions width"]
+Vectors = Float[Tensor, "*positions embed_dim"]
 
 
 class Residual(nn.Module):
@@ -107,15 +109,15 @@ class Residual(nn.Module):
 
     def __init__(
         self,
-        width: int,
+        embed_dim: int,
         *,
-        norm: Literal["layer", "rms"],
-        placement: Literal["pre", "post"],
+        norm_type: Literal["layer", "rms"],
+        norm: Literal["pre", "post"],
         dropout: float,
     ) -> None:
         super().__init__()
-        self.norm = normalisation(norm, width)
-        self.before = placement == "pre"
+        self.norm = make_norm(norm_type, embed_dim)
+        self.before = norm == "pre"
         self.dropout = Dropout(dropout)
 
     def enter(self, x: Vectors) -> Vectors:
@@ -128,9 +130,9 @@ class Residual(nn.Module):
         return x if self.before else self.norm(x)
 
 
-def normalisation(kind: Literal["layer", "rms"], width: int) -> nn.Module:
+def make_norm(norm_type: Literal["layer", "rms"], embed_dim: int) -> nn.Module:
     """LayerNorm (Ba et al., 2016) or RMSNorm (Zhang & Sennrich, 2019), with a learned scale."""
-    return nn.LayerNorm(width) if kind == "layer" else nn.RMSNorm(width, eps=1e-6)
+    return nn.LayerNorm(embed_dim) if norm_type == "layer" else nn.RMSNorm(embed_dim, eps=1e-6)
 
 
 class EncoderLayer(nn.Module):
@@ -138,32 +140,32 @@ class EncoderLayer(nn.Module):
 
     def __init__(
         self,
-        self_attention: MultiHead,
+        self_attention: MultiheadAttention,
         around_self_attention: Residual,
-        feedforward: FeedForward,
-        around_feedforward: Residual,
+        feed_forward: FeedForward,
+        around_feed_forward: Residual,
     ) -> None:
         super().__init__()
         self.self_attention = self_attention
-        self.self_attention.tap.across = False
+        self.self_attention.hook.cross_attention = False
         self.around_self_attention = around_self_attention
-        self.feedforward = feedforward
-        self.around_feedforward = around_feedforward
+        self.feed_forward = feed_forward
+        self.around_feed_forward = around_feed_forward
 
     def forward(
         self,
-        x: Float[Tensor, "batch slots width"],
-        real: Bool[Tensor, "batch slots"] | None,
-    ) -> Float[Tensor, "batch slots width"]:
+        x: Float[Tensor, "batch keys embed_dim"],
+        token_mask: Bool[Tensor, "batch keys"] | None,
+    ) -> Float[Tensor, "batch keys embed_dim"]:
         """One vector per source token in, one out."""
         y = self.around_self_attention.enter(x)
-        read = self.self_attention(y, self.self_attention.remember(y, real))
+        read = self.self_attention(y, self.self_attention.project_kv(y, token_mask))
         x = self.around_self_attention.leave(x, read)
-        added = self.feedforward(self.around_feedforward.enter(x))
-        return self.around_feedforward.leave(x, added)
+        added = self.feed_forward(self.around_feed_forward.enter(x))
+        return self.around_feed_forward.leave(x, added)
 
 
-class Encoder(nn.Module):
+class TransformerEncoder(nn.Module):
     """N layers, and behind pre-normed ones a last norm."""
 
     def __init__(self, layers: list[EncoderLayer], norm: nn.Module | None) -> None:
@@ -173,25 +175,29 @@ class Encoder(nn.Module):
 
     def forward(
         self,
-        x: Float[Tensor, "batch slots width"],
-        real: Bool[Tensor, "batch slots"] | None,
-    ) -> Float[Tensor, "batch slots width"]:
+        x: Float[Tensor, "batch keys embed_dim"],
+        token_mask: Bool[Tensor, "batch keys"] | None,
+    ) -> Float[Tensor, "batch keys embed_dim"]:
         """What the decoder looks at."""
         for layer in self.layers:
-            x = layer(x, real)
+            x = layer(x, token_mask)
         return x if self.norm is None else self.norm(x)
 
-    def in_parts(
+    def forward_by_length(
         self,
-        x: Float[Tensor, "batch slots width"],
-        real: Bool[Tensor, "batch slots"] | None,
-    ) -> Float[Tensor, "batch slots width"]:
+        x: Float[Tensor, "batch keys embed_dim"],
+        token_mask: Bool[Tensor, "batch keys"] | None,
+    ) -> Float[Tensor, "batch keys embed_dim"]:
         """`forward` without most of the padding, but for the rounding of floats, and for what
         comes of padding; as a whole where that would be noticed, or is of no use.
         """
-        return self(x, real) if real is None or self._noticed(x) else by_length(self, x, real)
+        return (
+            self(x, token_mask)
+            if token_mask is None or self._is_observed(x)
+            else encode_by_length(self, x, token_mask)
+        )
 
-    def _noticed(self, x: Float[Tensor, "batch slots width"]) -> bool:
+    def _is_observed(self, x: Float[Tensor, "batch keys embed_dim"]) -> bool:
         """Whether somebody compiles or traces this, wants a gradient, or listens to what a layer
         gets, gives or looks at; or a GPU would have to wait for lengths.
         """
@@ -200,7 +206,7 @@ class Encoder(nn.Module):
             or type(x) is not Tensor
             or self.training
             or torch.is_grad_enabled()
-            or overseen()
-            or listened_to(self)
-            or hooked(self.modules())
+            or is_traced_or_transformed()
+            or is_observed(self)
+            or has_hooks(self.modules())
         )

@@ -14,66 +14,66 @@ class BlockConfig(Config):
     """What every layer of a Transformer is like; a setting that would have no effect is an error
     that says so.
 
-    width: of embeddings and of what every layer passes on. heads: of every attention; key_heads:
-    how many of them have keys and values of their own (left out = all; see `MultiHead`).
-    feedforward: the width inside the position-wise feed-forward.
+    embed_dim: of embeddings and of what every layer passes on. num_heads: of every attention;
+    num_kv_heads: how many of them have keys and values of their own (left out = all; see
+    `MultiheadAttention`). ffn_dim: the width inside the position-wise feed-forward.
 
-    positions: how the order of tokens is known; longest: how many learned positions there are.
-    norm, placement: LayerNorm or RMSNorm, behind the sum ("post", Vaswani et al., 2017) or before
+    positions: how the order of tokens is known; max_positions: how many learned positions there
+    are. norm, norm: LayerNorm or RMSNorm, behind the sum ("post", Vaswani et al., 2017) or before
     the sublayer ("pre", Xiong et al., 2020). activation: of the feed-forward; see `FeedForward`.
     bias: whether the linear maps of attentions and feed-forwards have one; LayerNorm and the last
     layer, which makes the logits, always do.
 
     dropout: of embeddings and of what each sublayer adds; attention_dropout: of the weights;
-    feedforward_dropout: inside the feed-forward. word_dropout: the probability that a token is left
+    ffn_dropout: inside the feed-forward. word_dropout: the probability that a token is left
     out whole in training (its embedding is zero; see `WordDropout`), so that no single word
     decides.
     """
 
-    width: Count = 256
-    heads: Count = 4
-    key_heads: Count | None = None
-    feedforward: Count = 1024
+    embed_dim: Count = 256
+    num_heads: Count = 4
+    num_kv_heads: Count | None = None
+    ffn_dim: Count = 1024
     positions: Literal["sinusoidal", "learned", "rotary", "none"] = "sinusoidal"
-    longest: Annotated[int, Field(ge=2)] = 1024  # the least: of a token and the end
-    norm: Literal["layer", "rms"] = "layer"
-    placement: Literal["pre", "post"] = "pre"
+    max_positions: Annotated[int, Field(ge=2)] = 1024  # the least: of a token and the end
+    norm_type: Literal["layer", "rms"] = "layer"
+    norm: Literal["pre", "post"] = "pre"
     activation: Literal["relu", "gelu", "swiglu"] = "relu"
     bias: bool = True
     dropout: Share = 0.1
     attention_dropout: Share = 0.0
-    feedforward_dropout: Share = 0.0
+    ffn_dropout: Share = 0.0
     word_dropout: Share = 0.0
 
     @model_validator(mode="after")
     def _shared_evenly(self) -> Self:
-        if self.width % self.heads:
+        if self.embed_dim % self.num_heads:
             raise AttlasError(
-                "a width that the heads share evenly",
-                f"width = {self.width} for heads = {self.heads}",
-                "choose heads that divide the width",
+                "an embed_dim that num_heads divides",
+                f"embed_dim = {self.embed_dim} for num_heads = {self.num_heads}",
+                "choose num_heads that divides embed_dim",
             )
-        if self.key_heads is not None and self.heads % self.key_heads:
+        if self.num_kv_heads is not None and self.num_heads % self.num_kv_heads:
             raise AttlasError(
-                "heads that share key_heads evenly",
-                f"heads = {self.heads} for key_heads = {self.key_heads}",
-                "choose key_heads that divide the heads",
+                "a num_heads that num_kv_heads divides",
+                f"num_heads = {self.num_heads} for num_kv_heads = {self.num_kv_heads}",
+                "choose num_kv_heads that divides num_heads",
             )
         return self
 
     @model_validator(mode="after")
     def _positions_fit(self) -> Self:
-        turned = {"sinusoidal": self.width, "rotary": self.width // self.heads}
+        turned = {"sinusoidal": self.embed_dim, "rotary": self.embed_dim // self.num_heads}
         if turned.get(self.positions, 0) % 2:
-            of = "width" if self.positions == "sinusoidal" else "width / heads"
+            of = "embed_dim" if self.positions == "sinusoidal" else "embed_dim / num_heads"
             raise AttlasError(
                 f"an even {of} for positions = {self.positions!r}",
-                f"width = {self.width} for heads = {self.heads}",
+                f"embed_dim = {self.embed_dim} for num_heads = {self.num_heads}",
                 f"make {of} even: these positions fill pairs of numbers",
             )
         if self.positions != "learned":
             beside = f"positions = {self.positions!r}"
-            refuse_idle(self, beside, {"longest": "set positions = 'learned'"})
+            refuse_idle(self, beside, {"max_positions": "set positions = 'learned'"})
         return self
 
 
@@ -99,7 +99,7 @@ def check_patterns(prefix: str, patterns: Patterns, layers: int) -> None:
         )
 
 
-def patterns_of(patterns: Patterns, layers: int) -> list[Pattern]:
+def parse_patterns(patterns: Patterns, layers: int) -> list[Pattern]:
     """One pattern per layer."""
     parsed = [parse(pattern) for pattern in patterns]
     return parsed * layers if len(parsed) == 1 else parsed

@@ -7,15 +7,15 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
-from attlas.layers import MultiHead
-from attlas.models.cache import SourceMemory
+from attlas.layers import MultiheadAttention
+from attlas.models.cache import SourceCache
 from attlas.models.transformer.block import FeedForward, Residual, Vectors
-from attlas.models.transformer.state import TargetMemory, TransformerState
-from attlas.ops.cache import Memory
-from attlas.ops.guards import hooked
+from attlas.models.transformer.state import TargetCache, TransformerState
+from attlas.ops.cache import KeyValueCache
+from attlas.ops.guards import has_hooks
 from attlas.patterns import Everywhere
 
-Rows = Float[Tensor, "rows width"]
+Rows = Float[Tensor, "rows embed_dim"]
 
 
 class DecoderLayer(nn.Module):
@@ -25,24 +25,27 @@ class DecoderLayer(nn.Module):
 
     def __init__(
         self,
-        self_attention: MultiHead,
+        self_attention: MultiheadAttention,
         around_self_attention: Residual,
-        cross_attention: MultiHead,
+        cross_attention: MultiheadAttention,
         around_cross_attention: Residual,
-        feedforward: FeedForward,
-        around_feedforward: Residual,
+        feed_forward: FeedForward,
+        around_feed_forward: Residual,
     ) -> None:
         super().__init__()
         self.self_attention = self_attention
         self.around_self_attention = around_self_attention
         self.cross_attention = cross_attention
-        self.self_attention.tap.across, self.cross_attention.tap.across = False, True
+        self.self_attention.hook.cross_attention, self.cross_attention.hook.cross_attention = (
+            False,
+            True,
+        )
         self.around_cross_attention = around_cross_attention
-        self.feedforward = feedforward
-        self.around_feedforward = around_feedforward
+        self.feed_forward = feed_forward
+        self.around_feed_forward = around_feed_forward
 
     @property
-    def plain(self) -> bool:
+    def can_step_fast(self) -> bool:
         """Whether a newest position sees itself and all of the source, nobody observes or changes
         what it sees or what an attention reads, and no weight is dropped.
         """
@@ -50,74 +53,90 @@ class DecoderLayer(nn.Module):
         return (
             back.pattern.sees_itself
             and isinstance(across.pattern, Everywhere)
-            and not any(a.tap.heard or a.tap.intervened or a.dropout.rate for a in (back, across))
-            and not hooked((back, across))
+            and not any(
+                a.hook.is_recording or a.hook.is_patched or a.dropout.active_p
+                for a in (back, across)
+            )
+            and not has_hooks((back, across))
         )
 
-    def look_back(self, x: Vectors, past: Memory | None) -> tuple[Vectors, Memory]:
+    def self_attention_block(
+        self, x: Vectors, past: KeyValueCache | None
+    ) -> tuple[Vectors, KeyValueCache]:
         """Self-attention over the past and these newest positions; the past of the next ones."""
         y = self.around_self_attention.enter(x)
-        memory = self.self_attention.remember(y, first=0 if past is None else past.slots)
+        cache = self.self_attention.project_kv(y, key_offset=0 if past is None else past.num_keys)
         if past is not None:
-            memory = past.extend(memory)
-        read = self.self_attention(y, memory)
-        return self.around_self_attention.leave(x, read), memory
+            cache = past.append(cache)
+        read = self.self_attention(y, cache)
+        return self.around_self_attention.leave(x, read), cache
 
-    def look_across(self, x: Vectors, source: Memory) -> Vectors:
+    def cross_attention_block(self, x: Vectors, source: KeyValueCache) -> Vectors:
         """Cross-attention to the source; rows may be several to a source, side by side."""
         y = self.around_cross_attention.enter(x)
         asked = y.reshape(source.keys.shape[0], -1, y.shape[-1])
         read = self.cross_attention(asked, source).view_as(y)
         return self.around_cross_attention.leave(x, read)
 
-    def count_across(
-        self, x: Vectors, source: Memory
-    ) -> tuple[Vectors, Float[Tensor, "rows heads queries slots"]]:
-        """`look_across` with a source for each row, and the weights with which it read."""
-        look = self.cross_attention.look(self.around_cross_attention.enter(x), source)
-        return self.around_cross_attention.leave(x, look.context), look.used
+    def cross_attention_block_with_weights(
+        self, x: Vectors, source: KeyValueCache
+    ) -> tuple[Vectors, Float[Tensor, "rows heads queries keys"]]:
+        """`cross_attention_block` with a source for each row, and the weights with which it
+        read.
+        """
+        output = self.cross_attention.forward_with_weights(
+            self.around_cross_attention.enter(x), source
+        )
+        return self.around_cross_attention.leave(x, output.context), output.applied
 
-    def glance_back(
+    def self_attention_step(
         self,
         x: Rows,
-        past: Memory | None,
-        own: Float[Tensor, "#memories 1 each slots"] | None,
-        memories: int,
+        past: KeyValueCache | None,
+        own: Float[Tensor, "#caches 1 each keys"] | None,
+        caches: int,
         position: int,
-    ) -> tuple[Rows, Memory]:
-        """`look_back` for one newest position of each row; rows may share their memories.
+    ) -> tuple[Rows, KeyValueCache]:
+        """`self_attention_block` for one newest position of each row; rows may share their
+        memories.
 
-        own: what is added to the scores: 0, or −∞ where a row has to look past a slot; None =
+        own: what is added to the scores: 0, or −∞ where a row has to look past a position; None =
         nowhere. memories: how many there are, or begin here.
         """
         y = self.around_self_attention.enter(x)
-        memory = self.self_attention.remember(y.unsqueeze(1), first=position).joined(memories)
-        memory = memory if past is None else past.extend(memory)
-        read = self.self_attention.glance(y, memory, position, own)
-        return self.around_self_attention.leave(x, read), memory
+        cache = self.self_attention.project_kv(y.unsqueeze(1), key_offset=position).merge_rows(
+            caches
+        )
+        cache = cache if past is None else past.append(cache)
+        read = self.self_attention.decode_step(y, cache, position, own)
+        return self.around_self_attention.leave(x, read), cache
 
-    def glance_across(
-        self, x: Rows, source: Memory, real: Float[Tensor, "sources 1 1 slots"] | None
+    def cross_attention_step(
+        self, x: Rows, source: KeyValueCache, token_mask: Float[Tensor, "sources 1 1 keys"] | None
     ) -> Rows:
-        """`look_across` for one position of each row; `real` as `own` of `glance_back`."""
+        """`cross_attention_block` for one position of each row; `token_mask` as `own_keys` of
+        `self_attention_step`.
+        """
         y = self.around_cross_attention.enter(x)
-        return self.around_cross_attention.leave(x, self.cross_attention.glance(y, source, 0, real))
+        return self.around_cross_attention.leave(
+            x, self.cross_attention.decode_step(y, source, 0, token_mask)
+        )
 
-    def glanced(
-        self, x: Rows, source: Memory, real: Float[Tensor, "sources 1 1 slots"] | None
-    ) -> Float[Tensor, "rows slots"]:
-        """The weights of `glance_across`, the mean over its heads."""
+    def cross_attention_step_weights(
+        self, x: Rows, source: KeyValueCache, token_mask: Float[Tensor, "sources 1 1 keys"] | None
+    ) -> Float[Tensor, "rows keys"]:
+        """The weights of `cross_attention_step`, the mean over its heads."""
         y = self.around_cross_attention.enter(x)
-        weights = self.cross_attention.glance_weights(y, source, 0, real)
+        weights = self.cross_attention.decode_step_weights(y, source, 0, token_mask)
         return weights.mean(1).flatten(0, 1)
 
-    def think(self, x: Vectors) -> Vectors:
+    def feed_forward_block(self, x: Vectors) -> Vectors:
         """The feed-forward."""
-        added = self.feedforward(self.around_feedforward.enter(x))
-        return self.around_feedforward.leave(x, added)
+        added = self.feed_forward(self.around_feed_forward.enter(x))
+        return self.around_feed_forward.leave(x, added)
 
 
-class Decoder(nn.Module):
+class TransformerDecoder(nn.Module):
     """N layers, and behind pre-normed ones a last norm."""
 
     def __init__(self, layers: list[DecoderLayer], norm: nn.Module | None) -> None:
@@ -126,34 +145,40 @@ class Decoder(nn.Module):
         self.norm = norm
 
     def start(
-        self, encoded: Float[Tensor, "batch slots width"], real: Bool[Tensor, "batch slots"] | None
+        self,
+        encoded: Float[Tensor, "batch keys embed_dim"],
+        token_mask: Bool[Tensor, "batch keys"] | None,
     ) -> TransformerState:
         """The state before the first target token."""
-        memories = tuple(layer.cross_attention.remember(encoded, real) for layer in self._layers)
+        caches = tuple(
+            layer.cross_attention.project_kv(encoded, token_mask) for layer in self._layers
+        )
         if not torch.is_grad_enabled():  # steps will follow, and read them many times
-            memories = tuple(memory.contiguous() for memory in memories)
-        return TransformerState(SourceMemory(memories))
+            caches = tuple(cache.contiguous() for cache in caches)
+        return TransformerState(SourceCache(caches))
 
     def forward(self, x: Vectors, state: TransformerState) -> tuple[Vectors, TransformerState]:
         """The features of the next positions, one or many, and the state after them."""
-        past: tuple[Memory | None, ...] = state.past.spread().layers or (None,) * len(self.layers)
+        past: tuple[KeyValueCache | None, ...] = state.past.expand_rows().layers or (None,) * len(
+            self.layers
+        )
         after, coverage = [], state.coverage
         for number, (layer, behind) in enumerate(zip(self._layers, past, strict=True)):
-            x, memory = layer.look_back(x, behind)
-            after.append(memory)
+            x, cache = layer.self_attention_block(x, behind)
+            after.append(cache)
             counted = coverage is not None and number == len(past) - 1
-            tap = layer.cross_attention.tap
+            hook = layer.cross_attention.hook
             # Who listens or counts wants one batch row for each row, whoever shares a source.
-            alone = counted or tap.heard or tap.intervened
-            source = state.source.spread(number) if alone else state.source.layers[number]
+            alone = counted or hook.is_recording or hook.is_patched
+            source = state.source.expand_rows(number) if alone else state.source.layers[number]
             if coverage is not None and counted:
-                x, used = layer.count_across(x, source)
+                x, used = layer.cross_attention_block_with_weights(x, source)
                 coverage = coverage + used.mean(1).sum(1)
             else:
-                x = layer.look_across(x, source)
-            x = layer.think(x)
+                x = layer.cross_attention_block(x, source)
+            x = layer.feed_forward_block(x)
         features = x if self.norm is None else self.norm(x)
-        now = TargetMemory(tuple(after), state.position + x.shape[1])
+        now = TargetCache(tuple(after), state.position + x.shape[1])
         return features, replace(state, past=now, coverage=coverage)
 
     def step(self, x: Rows, state: TransformerState) -> tuple[Rows, TransformerState]:
@@ -161,34 +186,38 @@ class Decoder(nn.Module):
         where no gradient is wanted, nobody listens and no weight is to be dropped.
         """
         sources = state.source.layers[0]
-        if not self._plain(state):
+        if not self._can_step_fast(state):
             features, longer = self(x.unsqueeze(1), state)
             return features.squeeze(1), longer
-        past = state.past.parted().longer(len(x), sources.keys.shape[0], x.device)
+        past = state.past.expand_if_sparse().with_next_keys(len(x), sources.keys.shape[0], x.device)
         patterns = {layer.self_attention.pattern for layer in self._layers}
-        own = {pattern: _bias(past.seen(pattern, x.device)) for pattern in patterns}
-        real = None if sources.real is None else _bias(sources.real.unsqueeze(1))
-        before: tuple[Memory | None, ...] = past.layers or (None,) * len(self.layers)
-        after: list[Memory] = []
+        own = {pattern: _bias(past.allowed(pattern, x.device)) for pattern in patterns}
+        token_mask = None if sources.token_mask is None else _bias(sources.token_mask.unsqueeze(1))
+        before: tuple[KeyValueCache | None, ...] = past.layers or (None,) * len(self.layers)
+        after: list[KeyValueCache] = []
         coverage = state.coverage
         for layer, behind, source in zip(self._layers, before, state.source.layers, strict=True):
-            seen = own[layer.self_attention.pattern]
-            x, memory = layer.glance_back(x, behind, seen, len(x) // past.each, state.position)
-            after.append(memory)
+            allowed = own[layer.self_attention.pattern]
+            x, cache = layer.self_attention_step(
+                x, behind, allowed, len(x) // past.rows_per_cache, state.position
+            )
+            after.append(cache)
             if coverage is not None and len(after) == len(before):  # the last layer's counts
-                coverage = coverage + layer.glanced(x, source, real)
-            x = layer.think(layer.glance_across(x, source, real))
+                coverage = coverage + layer.cross_attention_step_weights(x, source, token_mask)
+            x = layer.feed_forward_block(layer.cross_attention_step(x, source, token_mask))
         features = x if self.norm is None else self.norm(x)
         past = replace(past, layers=tuple(after))
         return features, replace(state, past=past, coverage=coverage)
 
-    def _plain(self, state: TransformerState) -> bool:
+    def _can_step_fast(self, state: TransformerState) -> bool:
         """Whether a step may take the short way."""
-        real = state.source.layers[0].real
+        token_mask = state.source.layers[0].token_mask
         return not (
             torch.is_grad_enabled()
-            or any(not layer.plain for layer in self._layers)
-            or (real is not None and not bool(real.any(1).all()))  # a query that sees nothing
+            or any(not layer.can_step_fast for layer in self._layers)
+            or (
+                token_mask is not None and not bool(token_mask.any(1).all())
+            )  # a query that sees nothing
         )
 
     @property
@@ -197,8 +226,12 @@ class Decoder(nn.Module):
 
 
 def _bias(
-    seen: Bool[Tensor, "sources each slots"] | None,
-) -> Float[Tensor, "sources 1 each slots"] | None:
-    if seen is None:
+    allowed: Bool[Tensor, "sources each keys"] | None,
+) -> Float[Tensor, "sources 1 each keys"] | None:
+    if allowed is None:
         return None
-    return torch.zeros(seen.shape, device=seen.device).masked_fill_(~seen, -torch.inf).unsqueeze(1)
+    return (
+        torch.zeros(allowed.shape, device=allowed.device)
+        .masked_fill_(~allowed, -torch.inf)
+        .unsqueeze(1)
+    )

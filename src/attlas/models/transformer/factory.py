@@ -4,63 +4,63 @@ from torch import nn
 
 from attlas.layers import (
     LearnedPositions,
-    MultiHead,
+    MultiheadAttention,
     NoPositions,
     Positions,
     RotaryPositions,
     SinusoidalPositions,
 )
 from attlas.models.transformer.block import (
-    Encoder,
     EncoderLayer,
     FeedForward,
     Residual,
-    normalisation,
+    TransformerEncoder,
+    make_norm,
 )
 from attlas.models.transformer.config import BlockConfig
 from attlas.patterns import Pattern
 
 
-def encoder_of(config: BlockConfig, patterns: list[Pattern]) -> Encoder:
+def build_encoder(config: BlockConfig, patterns: list[Pattern]) -> TransformerEncoder:
     """An encoder with one layer for each pattern."""
     layers = [
         EncoderLayer(
-            self_attention_of(config, pattern),
-            residual_of(config),
-            feedforward_of(config),
-            residual_of(config),
+            build_self_attention(config, pattern),
+            build_residual(config),
+            build_feed_forward(config),
+            build_residual(config),
         )
         for pattern in patterns
     ]
-    return Encoder(layers, last_norm_of(config))
+    return TransformerEncoder(layers, build_last_norm(config))
 
 
-def positions_of(config: BlockConfig) -> Positions:
+def build_positions(config: BlockConfig) -> Positions:
     """What is added to embeddings; rotary positions act elsewhere."""
     match config.positions:
         case "sinusoidal":
-            return SinusoidalPositions(config.width)
+            return SinusoidalPositions(config.embed_dim)
         case "learned":
-            return LearnedPositions(config.width, config.longest)
+            return LearnedPositions(config.embed_dim, config.max_positions)
         case _:
             return NoPositions()
 
 
-def self_attention_of(config: BlockConfig, pattern: Pattern) -> MultiHead:
+def build_self_attention(config: BlockConfig, pattern: Pattern) -> MultiheadAttention:
     """Between the positions of one sequence, rotary ones among them."""
     rotary = config.positions == "rotary"
-    positions = RotaryPositions(config.width // config.heads) if rotary else None
-    return attention_of(config, pattern, positions)
+    positions = RotaryPositions(config.embed_dim // config.num_heads) if rotary else None
+    return build_attention(config, pattern, positions)
 
 
-def attention_of(
+def build_attention(
     config: BlockConfig, pattern: Pattern, positions: RotaryPositions | None = None
-) -> MultiHead:
+) -> MultiheadAttention:
     """Between two sequences, or within one."""
-    return MultiHead(
-        config.width,
-        config.heads,
-        key_heads=config.key_heads,
+    return MultiheadAttention(
+        config.embed_dim,
+        config.num_heads,
+        num_kv_heads=config.num_kv_heads,
         bias=config.bias,
         pattern=pattern,
         dropout=config.attention_dropout,
@@ -68,24 +68,24 @@ def attention_of(
     )
 
 
-def feedforward_of(config: BlockConfig) -> FeedForward:
+def build_feed_forward(config: BlockConfig) -> FeedForward:
     """What follows every attention."""
     return FeedForward(
-        config.width,
-        config.feedforward,
+        config.embed_dim,
+        config.ffn_dim,
         activation=config.activation,
         bias=config.bias,
-        dropout=config.feedforward_dropout,
+        dropout=config.ffn_dropout,
     )
 
 
-def residual_of(config: BlockConfig) -> Residual:
+def build_residual(config: BlockConfig) -> Residual:
     """What is around every sublayer."""
     return Residual(
-        config.width, norm=config.norm, placement=config.placement, dropout=config.dropout
+        config.embed_dim, norm_type=config.norm_type, norm=config.norm, dropout=config.dropout
     )
 
 
-def last_norm_of(config: BlockConfig) -> nn.Module | None:
+def build_last_norm(config: BlockConfig) -> nn.Module | None:
     """What stands behind all layers, where they are pre-normed."""
-    return normalisation(config.norm, config.width) if config.placement == "pre" else None
+    return make_norm(config.norm_type, config.embed_dim) if config.norm == "pre" else None

@@ -10,18 +10,23 @@ from torch import Tensor
 from attlas.errors import AttlasError
 from attlas.layers import LearnedPositions, Positions
 from attlas.models.embedding import Embedding, Output
-from attlas.models.encoder_decoder import SequenceToSequence, check_rows, check_source, ids_of
-from attlas.models.transformer.block import Encoder
-from attlas.models.transformer.config import patterns_of
-from attlas.models.transformer.decoder import Decoder, DecoderLayer
+from attlas.models.encoder_decoder import (
+    SequenceToSequence,
+    check_rows,
+    check_source,
+    zero_padding_ids,
+)
+from attlas.models.transformer.block import TransformerEncoder
+from attlas.models.transformer.config import parse_patterns
+from attlas.models.transformer.decoder import DecoderLayer, TransformerDecoder
 from attlas.models.transformer.factory import (
-    attention_of,
-    encoder_of,
-    feedforward_of,
-    last_norm_of,
-    positions_of,
-    residual_of,
-    self_attention_of,
+    build_attention,
+    build_encoder,
+    build_feed_forward,
+    build_last_norm,
+    build_positions,
+    build_residual,
+    build_self_attention,
 )
 from attlas.models.transformer.model_config import TransformerConfig
 from attlas.models.transformer.state import TransformerState
@@ -43,8 +48,8 @@ class Transformer(SequenceToSequence[TransformerState]):
         source_embedding: Embedding | None,
         target_embedding: Embedding,
         positions: tuple[Positions, Positions],
-        encoder: Encoder,
-        decoder: Decoder,
+        encoder: TransformerEncoder,
+        decoder: TransformerDecoder,
         output: Output,
         dropout: float,
         word_dropout: float = 0.0,
@@ -61,40 +66,44 @@ class Transformer(SequenceToSequence[TransformerState]):
         self.scale = math.sqrt(target_embedding.embedding_dim)
 
     @property
-    def longest(self) -> int | None:
+    def max_positions(self) -> int | None:
         positions = self.target_positions
-        return positions.longest if isinstance(positions, LearnedPositions) else None
+        return positions.max_positions if isinstance(positions, LearnedPositions) else None
 
     def encode(
         self,
-        source: Int[Tensor, "batch slots"],
-        real: Bool[Tensor, "batch slots"] | None = None,
+        source: Int[Tensor, "batch keys"],
+        token_mask: Bool[Tensor, "batch keys"] | None = None,
     ) -> TransformerState:
-        return self._encoded(source, real, self.encoder)
+        return self._encoded(source, token_mask, self.encoder)
 
-    def begin(
-        self, source: Int[Tensor, "batch slots"], real: Bool[Tensor, "batch slots"] | None = None
+    def encode_for_search(
+        self,
+        source: Int[Tensor, "batch keys"],
+        token_mask: Bool[Tensor, "batch keys"] | None = None,
     ) -> TransformerState:
         replaced = type(self).encode is not Transformer.encode
-        if replaced or not isinstance(self.encoder, Encoder):  # by somebody's own, or compiled
-            return self.encode(source, real)
-        return self._encoded(source, real, self.encoder.in_parts)
+        if replaced or not isinstance(
+            self.encoder, TransformerEncoder
+        ):  # by somebody's own, or compiled
+            return self.encode(source, token_mask)
+        return self._encoded(source, token_mask, self.encoder.forward_by_length)
 
     def _encoded(
         self,
         source: Tensor,
-        real: Tensor | None,
+        token_mask: Tensor | None,
         encoder: Callable[[Tensor, Tensor | None], Tensor],
     ) -> TransformerState:
         check_source(source)
-        source = ids_of(source, real)
-        if real is not None and bool(real.all()):
-            real = None  # a mask costs more than to ask
+        source = zero_padding_ids(source, token_mask)
+        if token_mask is not None and bool(token_mask.all()):
+            token_mask = None  # a mask costs more than to ask
         own = self.source_embedding
         embedding = self.target_embedding if own is None else own
         embedded = self.word_dropout(embedding(source) * self.scale)
         x = self.dropout(self.source_positions(embedded))
-        return self.decoder.start(encoder(x, real), real)
+        return self.decoder.start(encoder(x, token_mask), token_mask)
 
     def step(
         self, tokens: Int[Tensor, " batch"], state: TransformerState
@@ -103,9 +112,9 @@ class Transformer(SequenceToSequence[TransformerState]):
         features, after = self.decoder.step(self._entering(tokens.unsqueeze(1), state)[:, 0], state)
         return self.logits(features), after
 
-    def features(
+    def decode(
         self, target: Int[Tensor, "batch queries"], state: TransformerState
-    ) -> Float[Tensor, "batch queries width"]:
+    ) -> Float[Tensor, "batch queries embed_dim"]:
         if target.shape[1] == 0:
             raise AttlasError(
                 "a target of at least one token", "an empty one", "begin it with the begin token"
@@ -115,19 +124,19 @@ class Transformer(SequenceToSequence[TransformerState]):
         return cast("Tensor", features)
 
     def logits(
-        self, features: Float[Tensor, "*positions width"]
+        self, features: Float[Tensor, "*positions embed_dim"]
     ) -> Float[Tensor, "*positions vocabulary"]:
         logits: Tensor = self.output(features, self.target_embedding.weight)
         return logits
 
-    def between(self, layer: str) -> Literal["source", "target", "across"]:
+    def attention_kind(self, layer: str) -> Literal["source", "target", "across"]:
         if layer.startswith("encoder."):
             return "source"
         return "across" if layer.endswith(".cross_attention") else "target"
 
     def _entering(
         self, target: Int[Tensor, "batch queries"], state: TransformerState
-    ) -> Float[Tensor, "batch queries width"]:
+    ) -> Float[Tensor, "batch queries embed_dim"]:
         embedded = self.word_dropout(self.target_embedding(target) * self.scale)
         entering: Tensor = self.dropout(self.target_positions(embedded, state.position))
         return entering
@@ -142,30 +151,32 @@ def build_transformer(config: TransformerConfig, source_size: int, target_size: 
 
     Sizes: how many ids each vocabulary has.
     """
-    width = config.width
+    embed_dim = config.embed_dim
     return Transformer(
-        None if config.tied_source else Embedding(source_size, width, "source"),
-        Embedding(target_size, width, "target"),
-        (positions_of(config), positions_of(config)),
-        encoder_of(config, patterns_of(config.encoder_patterns, config.encoder_layers)),
+        None if config.tie_source else Embedding(source_size, embed_dim, "source"),
+        Embedding(target_size, embed_dim, "target"),
+        (build_positions(config), build_positions(config)),
+        build_encoder(config, parse_patterns(config.encoder_patterns, config.encoder_layers)),
         _decoder(config),
-        Output(width, width, target_size, tied=config.tied_output),
+        Output(embed_dim, embed_dim, target_size, tie=config.tie_output),
         config.dropout,
         config.word_dropout,
     )
 
 
-def _decoder(config: TransformerConfig) -> Decoder:
+def _decoder(config: TransformerConfig) -> TransformerDecoder:
     layers = [
         DecoderLayer(
             # Causal alone has kernels of its own, so it is not to be hidden in a composition.
-            self_attention_of(config, causal if own in (everywhere, causal) else both(causal, own)),
-            residual_of(config),
-            attention_of(config, everywhere),
-            residual_of(config),
-            feedforward_of(config),
-            residual_of(config),
+            build_self_attention(
+                config, causal if own in (everywhere, causal) else both(causal, own)
+            ),
+            build_residual(config),
+            build_attention(config, everywhere),
+            build_residual(config),
+            build_feed_forward(config),
+            build_residual(config),
         )
-        for own in patterns_of(config.decoder_patterns, config.decoder_layers)
+        for own in parse_patterns(config.decoder_patterns, config.decoder_layers)
     ]
-    return Decoder(layers, last_norm_of(config))
+    return TransformerDecoder(layers, build_last_norm(config))

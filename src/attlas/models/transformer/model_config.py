@@ -13,8 +13,8 @@ class TransformerConfig(BlockConfig):
 
     encoder_layers, decoder_layers: how many. encoder_patterns: where the encoder's layers may look;
     decoder_patterns: the same for the decoder's self-attention, which besides sees no later token.
-    tied_output: the output layer's matrix is the target embedding. tied_source: both languages
-    share one embedding; needs a joint vocabulary.
+    tie_output: the output layer's matrix is the target embedding. tie_source: both languages
+    share one embedding; needs a shared vocabulary.
     """
 
     kind: Literal["transformer"] = "transformer"
@@ -22,8 +22,8 @@ class TransformerConfig(BlockConfig):
     decoder_layers: Count = 3
     encoder_patterns: Patterns = ("everywhere",)
     decoder_patterns: Patterns = ("everywhere",)
-    tied_output: bool = True
-    tied_source: bool = False
+    tie_output: bool = True
+    tie_source: bool = False
 
     @model_validator(mode="after")
     def _patterns_fit(self) -> Self:

@@ -6,135 +6,153 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from attlas.models.cache import SourceMemory, shared
-from attlas.models.encoder_decoder import check_positions, of_both
-from attlas.ops.cache import Memory, stacked
+from attlas.models.cache import SourceCache, shared_rows
+from attlas.models.encoder_decoder import check_positions, join_optional
+from attlas.ops.cache import KeyValueCache, pad_and_concat
 from attlas.patterns import Causal, Everywhere, Pattern
 
 # What the decoder's layers keep of the target so far.
 
 
-_FEW = 32  # slots: of so few, those that are nobody's do not matter
-_MANY = 16  # rows: so few may share a memory, even if each reads mostly what others wrote
+_FEW = 32  # positions: of so few, those that are nobody's do not matter
+_MANY = 16  # rows: so few may share a cache, even if each reads mostly what others wrote
 
 
 @dataclass(frozen=True, slots=True)
-class TargetMemory:
-    """One memory per layer, shared by `each` neighbouring rows, each of which sees its own slots.
+class TargetCache:
+    """One cache per layer, shared by `each` neighbouring rows, each of which sees its own
+    positions.
 
     The hypotheses of a beam are such neighbours, and have most of their past in common. Where one
-    goes on from another, it takes over which slots are its `own`, and no memory is copied; slots
-    that are nobody's any more are cleared away when they have become too many.
+    goes on from another, it takes over which positions are its `own_keys`, and no cache is copied;
+    positions that are nobody's any more are cleared away when they have become too many.
 
     layers: () before the first token. length: how many tokens each row has read, which is how many
-    slots are its own. own: None = all.
+    positions are its own. own: None = all.
     """
 
-    layers: tuple[Memory, ...] = ()
+    layers: tuple[KeyValueCache, ...] = ()
     length: int = 0
-    each: int = 1
-    own: Bool[Tensor, "rows slots"] | None = None
+    rows_per_cache: int = 1
+    own_keys: Bool[Tensor, "rows keys"] | None = None
 
-    def select(self, rows: Int[Tensor, " chosen"]) -> "TargetMemory":
+    def select(self, rows: Int[Tensor, " chosen"]) -> "TargetCache":
         """These rows, in this order, repeats allowed."""
         if not self.layers:
             return self
-        memories, each = shared(rows, self.each, self.layers[0].keys.shape[0])
-        own = None if self.own is None else self.own.index_select(0, rows)
+        caches, rows_per_cache = shared_rows(
+            rows, self.rows_per_cache, self.layers[0].keys.shape[0]
+        )
+        own_keys = None if self.own_keys is None else self.own_keys.index_select(0, rows)
         layers = self.layers
-        if memories is not None:
-            layers = tuple(memory.select(memories) for memory in layers)
-        return replace(self, layers=layers, each=each, own=own)._cleared()
+        if caches is not None:
+            layers = tuple(cache.select(caches) for cache in layers)
+        return replace(
+            self, layers=layers, rows_per_cache=rows_per_cache, own_keys=own_keys
+        )._compact()
 
-    def followed_by(self, other: "TargetMemory") -> "TargetMemory":
+    def concat(self, other: "TargetCache") -> "TargetCache":
         """These rows and then those of another, which have read as many tokens."""
-        if self.each != other.each:
-            return self.spread().followed_by(other.spread())
+        if self.rows_per_cache != other.rows_per_cache:
+            return self.expand_rows().concat(other.expand_rows())
         pairs = zip(self.layers, other.layers, strict=True)
-        layers = tuple(one.followed_by(two) for one, two in pairs)
-        if self.own is None and other.own is None:
+        layers = tuple(one.concat(two) for one, two in pairs)
+        if self.own_keys is None and other.own_keys is None:
             return replace(self, layers=layers)
-        own = stacked(self._owned(), other._owned())
-        # `own` tells which slots are nobody's, filled ones too; to say it twice would be slower.
-        return replace(self, layers=tuple(replace(m, real=None) for m in layers), own=own)
+        own_keys = pad_and_concat(self._own_or_all(), other._own_or_all())
+        # `own_keys` tells which positions are nobody's, filled ones too; to say it twice would be
+        # slower.
+        return replace(
+            self, layers=tuple(replace(m, token_mask=None) for m in layers), own_keys=own_keys
+        )
 
-    def _owned(self) -> Bool[Tensor, "rows slots"]:
-        if self.own is not None:
-            return self.own
-        memory = self.layers[0]
-        rows = memory.keys.shape[0] * self.each
-        return torch.ones(rows, memory.slots, dtype=torch.bool, device=memory.keys.device)
+    def _own_or_all(self) -> Bool[Tensor, "rows keys"]:
+        if self.own_keys is not None:
+            return self.own_keys
+        cache = self.layers[0]
+        rows = cache.keys.shape[0] * self.rows_per_cache
+        return torch.ones(rows, cache.num_keys, dtype=torch.bool, device=cache.keys.device)
 
-    def spread(self) -> "TargetMemory":
-        """The same with one memory for each row, every slot of which is its own."""
-        if self.each == 1 and self.own is None:
+    def expand_rows(self) -> "TargetCache":
+        """The same with one cache for each row, every position of which is its own."""
+        if self.rows_per_cache == 1 and self.own_keys is None:
             return self
-        memories = self.layers[0].keys.shape[0]
-        if self.own is None:
-            kept = torch.arange(memories, device=self.layers[0].keys.device)
-            kept = kept.repeat_interleave(self.each)
-            return TargetMemory(tuple(one.select(kept) for one in self.layers), self.length)
-        slots = self.own.nonzero()[:, 1].view(memories, -1)  # of all its rows, one after the other
-        layers = tuple(memory.choose(slots).apart(self.each) for memory in self.layers)
-        return TargetMemory(layers, self.length)
+        caches = self.layers[0].keys.shape[0]
+        if self.own_keys is None:
+            kept = torch.arange(caches, device=self.layers[0].keys.device)
+            kept = kept.repeat_interleave(self.rows_per_cache)
+            return TargetCache(tuple(one.select(kept) for one in self.layers), self.length)
+        kept_keys = self.own_keys.nonzero()[:, 1].view(
+            caches, -1
+        )  # of all its rows, one after the other
+        layers = tuple(
+            cache.gather_keys(kept_keys).split_rows(self.rows_per_cache) for cache in self.layers
+        )
+        return TargetCache(layers, self.length)
 
-    def parted(self) -> "TargetMemory":
-        """The same, or with one memory for each row where what rows have in common is little, as
+    def expand_if_sparse(self) -> "TargetCache":
+        """The same, or with one cache for each row where what rows have in common is little, as
         in a wide beam may be."""
-        if self.own is None or self.each <= _MANY:
+        if self.own_keys is None or self.rows_per_cache <= _MANY:
             return self
-        apart = self.own.shape[1] > 4 * (self.length + self.each)
-        return self.spread() if apart else self
+        apart = self.own_keys.shape[1] > 4 * (self.length + self.rows_per_cache)
+        return self.expand_rows() if apart else self
 
-    def longer(self, rows: int, sources: int, device: torch.device) -> "TargetMemory":
+    def with_next_keys(self, rows: int, sources: int, device: torch.device) -> "TargetCache":
         """With one more token of each of so many rows; the layers are those before it.
 
-        sources: how many memories begin here if there are none yet. A memory gets one new slot for
-        each of the rows that share it.
+        sources: how many memories begin here if there are none yet. A cache gets one new position
+        for each of the rows that share it.
 
         Many rows that begin together begin apart: they are draws, which never come together again,
         and n of them would read n times what is their own. Those of a beam begin as one.
         """
-        memories, slots = sources if rows <= _MANY * sources else rows, 0
+        caches, num_keys = sources if rows <= _MANY * sources else rows, 0
         if self.layers:
-            memories, slots = self.layers[0].keys.shape[0], self.layers[0].slots
-        each, own = rows // memories, self.own
-        if each > 1 or own is not None:
-            if own is None:
-                own = torch.ones(rows, slots, dtype=torch.bool, device=device)
-            newest = torch.eye(each, dtype=torch.bool, device=device)
-            own = torch.cat([own, newest.repeat(memories, 1)], dim=1)
-        return TargetMemory(self.layers, self.length + 1, each, own)
+            caches, num_keys = self.layers[0].keys.shape[0], self.layers[0].num_keys
+        rows_per_cache, own_keys = rows // caches, self.own_keys
+        if rows_per_cache > 1 or own_keys is not None:
+            if own_keys is None:
+                own_keys = torch.ones(rows, num_keys, dtype=torch.bool, device=device)
+            newest = torch.eye(rows_per_cache, dtype=torch.bool, device=device)
+            own_keys = torch.cat([own_keys, newest.repeat(caches, 1)], dim=1)
+        return TargetCache(self.layers, self.length + 1, rows_per_cache, own_keys)
 
-    def seen(
+    def allowed(
         self, pattern: Pattern, device: torch.device
-    ) -> Bool[Tensor, "#memories each slots"] | None:
-        """Which slots the newest token of each row sees: its own, in the pattern; None = all.
+    ) -> Bool[Tensor, "#caches each keys"] | None:
+        """Which positions the newest token of each row sees: its own, in the pattern; None = all.
 
-        A row's own slots are in the order of its tokens, so that their number is their position.
+        A row's own positions are in the order of its tokens, so that their number is their
+        position.
         """
-        own = self.own
+        own_keys = self.own_keys
         if not isinstance(pattern, Causal | Everywhere):
-            if own is None:
+            if own_keys is None:
                 places = torch.arange(self.length, device=device).unsqueeze(0)
             else:
-                places = own.cumsum(1) - 1
-            seen = pattern(places.new_tensor(self.length - 1), places)
-            own = seen if own is None else own & seen
-        return None if own is None else own.view(-1, self.each, own.shape[1])
+                places = own_keys.cumsum(1) - 1
+            allowed = pattern(places.new_tensor(self.length - 1), places)
+            own_keys = allowed if own_keys is None else own_keys & allowed
+        return (
+            None if own_keys is None else own_keys.view(-1, self.rows_per_cache, own_keys.shape[1])
+        )
 
-    def _cleared(self) -> "TargetMemory":
-        """Without the slots that are nobody's, where they are as many as those that are not."""
-        if self.own is None or self.own.shape[1] < _FEW:
+    def _compact(self) -> "TargetCache":
+        """Without the positions that are nobody's, where they are as many as those that are not."""
+        if self.own_keys is None or self.own_keys.shape[1] < _FEW:
             return self
-        used = self.own.view(-1, self.each, self.own.shape[1]).any(1)
+        used = self.own_keys.view(-1, self.rows_per_cache, self.own_keys.shape[1]).any(1)
         most = int(used.sum(1).max())
         if 2 * most > used.shape[1]:
             return self
-        # What is used comes first; a memory that uses fewer slots than another keeps some unused.
-        slots = used.to(torch.int8).argsort(dim=1, descending=True, stable=True)[:, :most]
-        own = self.own.gather(1, slots.repeat_interleave(self.each, dim=0))
-        return replace(self, layers=tuple(m.choose(slots) for m in self.layers), own=own)
+        # What is used comes first; a cache that uses fewer positions than another keeps some
+        # unused.
+        kept_keys = used.to(torch.int8).argsort(dim=1, descending=True, stable=True)[:, :most]
+        own_keys = self.own_keys.gather(1, kept_keys.repeat_interleave(self.rows_per_cache, dim=0))
+        return replace(
+            self, layers=tuple(m.gather_keys(kept_keys) for m in self.layers), own_keys=own_keys
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,12 +161,12 @@ class TransformerState:
 
     source: what each layer keeps of the source. past: what each layer keeps of the target so far.
     coverage: Σ over the steps of the last layer's cross-attention, mean over heads; None until
-    `covered` asks for it, because it costs the weights of every step.
+    `with_coverage` asks for it, because it costs the weights of every step.
     """
 
-    source: SourceMemory
-    past: TargetMemory = field(default_factory=TargetMemory)
-    coverage: Float[Tensor, "batch slots"] | None = None
+    source: SourceCache
+    past: TargetCache = field(default_factory=TargetCache)
+    coverage: Float[Tensor, "batch keys"] | None = None
 
     @property
     def position(self) -> int:
@@ -158,23 +176,23 @@ class TransformerState:
     @property
     def rows(self) -> int:
         """How many hypotheses there are."""
-        return self.source.layers[0].keys.shape[0] * self.source.each
+        return self.source.layers[0].keys.shape[0] * self.source.rows_per_cache
 
-    def covered(self) -> "TransformerState":
+    def with_coverage(self) -> "TransformerState":
         """The same, and from here on the steps count where they look."""
         keys = self.source.layers[-1].keys
         precise = torch.promote_types(keys.dtype, torch.float32)
         nothing = torch.zeros(self.rows, keys.shape[-2], dtype=precise, device=keys.device)
         return replace(self, coverage=nothing)
 
-    def followed_by(self, other: "TransformerState") -> "TransformerState":
+    def concat(self, other: "TransformerState") -> "TransformerState":
         """These rows and then those of another state, which has read as many target tokens."""
         check_positions(self.position, other.position)
         return replace(
             self,
-            source=self.source.followed_by(other.source),
-            past=self.past.followed_by(other.past),
-            coverage=of_both(self.coverage, other.coverage, stacked),
+            source=self.source.concat(other.source),
+            past=self.past.concat(other.past),
+            coverage=join_optional(self.coverage, other.coverage, pad_and_concat),
         )
 
     def select(self, rows: Int[Tensor, " chosen"]) -> "TransformerState":

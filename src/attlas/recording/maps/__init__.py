@@ -1,1 +1,2 @@
-"""What a reading says, found out block by block: no more of a map than a few rows is ever held."""
+"""What an attention map says, found out block by block: no more of a map than a few rows is ever
+held."""

@@ -1,4 +1,4 @@
-"""A reading that holds the weights."""
+"""An attention map that holds the weights."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
@@ -9,12 +9,12 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from attlas.errors import AttlasError
-from attlas.recording.maps.base import Reading
+from attlas.recording.maps.base import AttentionMap
 from attlas.recording.maps.blocks import Block, Cut, blocks_of_weights
 
 
 @dataclass(frozen=True, slots=True, repr=False, eq=False)
-class DenseReading(Reading):
+class DenseAttentionMap(AttentionMap):
     """The weights themselves: recurrent attention, or arrays that a user brings.
 
     allowed: which slots each query may look at; None = all of them, as far as anybody knows. first:
@@ -22,36 +22,36 @@ class DenseReading(Reading):
     as many queries as slots, each stands at its own; of other maps nobody knows.
     """
 
-    values: Float[Tensor, "batch heads queries slots"]
-    allowed: Bool[Tensor, "#batch #heads #queries #slots"] | None = None
-    first: int | Literal["own"] | None = "own"
+    values: Float[Tensor, "batch heads queries keys"]
+    allowed: Bool[Tensor, "#batch #heads #queries #keys"] | None = None
+    query_offset: int | Literal["own"] | None = "own"
 
     def __post_init__(self) -> None:
         if not isinstance(self.values, Tensor) or self.values.ndim != 4:
             shape = getattr(self.values, "shape", None)
             raise AttlasError(
-                "weights as a tensor (batch, heads, queries, slots)",
+                "weights as a tensor (batch, heads, queries, keys)",
                 f"a {type(self.values).__name__}"
                 + ("" if shape is None else f" of shape {tuple(shape)}"),
-                "torch.as_tensor(weights).reshape(batch, heads, queries, slots)",
+                "torch.as_tensor(weights).reshape(batch, heads, queries, keys)",
             )
 
     @property
     def shape(self) -> tuple[int, int, int, int]:
-        batch, heads, queries, slots = self.values.shape
-        return batch, heads, queries, slots
+        batch, heads, queries, num_keys = self.values.shape
+        return batch, heads, queries, num_keys
 
     @property
     def position(self) -> int | None:
-        if self.first != "own":
-            return self.first
+        if self.query_offset != "own":
+            return self.query_offset
         return 0 if self.shape[2] == self.shape[3] else None
 
-    def rows(self, start: int, stop: int) -> Float[Tensor, "batch heads rows slots"]:
+    def rows(self, start: int, stop: int) -> Float[Tensor, "batch heads rows keys"]:
         self._checked(start, stop)
         return self.values[:, :, start:stop]
 
-    def seen(self, start: int, stop: int) -> Bool[Tensor, "#batch #heads rows slots"]:
+    def allowed_rows(self, start: int, stop: int) -> Bool[Tensor, "#batch #heads rows keys"]:
         self._checked(start, stop)
         if self.allowed is None:
             shape = (1, 1, stop - start, self.shape[3])
@@ -64,13 +64,13 @@ class DenseReading(Reading):
             return None
         return not bool(self.values.triu(self.position + 1).any())
 
-    def select(self, rows: Int[Tensor, " chosen"]) -> "DenseReading":
+    def select(self, rows: Int[Tensor, " chosen"]) -> "DenseAttentionMap":
         allowed = self.allowed
         if allowed is not None and allowed.shape[0] > 1:
             allowed = allowed[rows]
         return replace(self, values=self.values[rows], allowed=allowed)
 
-    def of_heads(self, heads: Int[Tensor, " chosen"]) -> "DenseReading":
+    def select_heads(self, heads: Int[Tensor, " chosen"]) -> "DenseAttentionMap":
         # One alone is a view: a map may be large.
         chosen = slice(int(heads[0]), int(heads[0]) + 1) if len(heads) == 1 else heads
         allowed = self.allowed
@@ -78,13 +78,13 @@ class DenseReading(Reading):
             allowed = allowed[:, chosen]
         return replace(self, values=self.values[:, chosen], allowed=allowed)
 
-    def at(self, row: int) -> "DenseReading":
+    def at(self, row: int) -> "DenseAttentionMap":
         allowed = self.allowed
         if allowed is not None and allowed.shape[0] > 1:
             allowed = allowed[row : row + 1]
         return replace(self, values=self.values[row : row + 1], allowed=allowed)
 
-    def kept(self) -> "DenseReading":
+    def detached_copy(self) -> "DenseAttentionMap":
         allowed = None if self.allowed is None else self.allowed.clone()
         return replace(self, values=self.values.detach().clone(), allowed=allowed)
 
@@ -97,5 +97,5 @@ class DenseReading(Reading):
         return True
 
     def iter_blocks(self, batch: int, cuts: Iterable[Cut]) -> Iterator[Block]:
-        seen = None if self.allowed is None else self.seen
-        return blocks_of_weights(self, self.rows, seen, batch, cuts)
+        allowed = None if self.allowed is None else self.allowed_rows
+        return blocks_of_weights(self, self.rows, allowed, batch, cuts)

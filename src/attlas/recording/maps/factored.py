@@ -1,4 +1,4 @@
-"""A reading that holds what the weights are made of."""
+"""An attention map that holds what the weights are made of."""
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
@@ -10,8 +10,8 @@ from jaxtyping import Bool, Float, Int, Shaped
 from torch import Tensor
 
 from attlas.patterns import Both, Causal, Everywhere, Pattern, Window, everywhere
-from attlas.recording.maps.base import Reading
-from attlas.recording.maps.blocks import Block, Cut, Fringe, ends_of
+from attlas.recording.maps.base import AttentionMap
+from attlas.recording.maps.blocks import Block, Cut, PartialMask, ends_of
 
 NOTHING = 800.0
 """Of a slot whose score is so much below another nothing is left: e⁻⁸⁰⁰ is 0 in every precision."""
@@ -22,28 +22,28 @@ _FAR = 9e3  # beyond any bias that is meant to weigh
 
 
 @dataclass(frozen=True, slots=True, repr=False, eq=False)
-class FactoredReading(Reading):
+class FactoredAttentionMap(AttentionMap):
     """softmax(cap(scale · q kᵀ) + bias) over the slots that are real and in the pattern.
 
     Never held whole: memory O((queries + slots) × width), and any block of weights is computed on
     demand, in float32 or better also where the model computed in half precision. Heads that share
-    keys (grouped-query attention) are heads // key_heads to a key head, in order.
+    keys (grouped-query attention) are heads // num_kv_heads to a key head, in order.
 
-    first: where the first query stands, counted as slots are; None = nobody knows, which a pattern
-    that looks everywhere allows. bias: what is added to the scores (float; Shaw et al., 2018; T5;
-    ALiBi), or which slots may be looked at where no pattern says it (bool; True = may). softcap:
-    cap(s) = c · tanh(s / c), Gemma 2, 2024; None = no cap. A query that sees nothing has zeros for
-    weights; where a bias hides all slots by a finite number, such as float32's least, it looks at
-    all of them, as the model does.
+    query_offset: where the first query stands, counted as slots are; None = nobody knows, which a
+    pattern that looks everywhere allows. bias: what is added to the scores (float; Shaw et al.,
+    2018; T5; ALiBi), or which slots may be looked at where no pattern says it (bool; True = may).
+    softcap: cap(s) = c · tanh(s / c), Gemma 2, 2024; None = no cap. A query that sees nothing has
+    zeros for weights; where a bias hides all slots by a finite number, such as float32's least, it
+    looks at all of them, as the model does.
     """
 
-    query: Float[Tensor, "batch heads queries width"]
-    keys: Float[Tensor, "batch key_heads slots width"]
+    query: Float[Tensor, "batch heads queries head_dim"]
+    keys: Float[Tensor, "batch kv_heads keys head_dim"]
     scale: float
     pattern: Pattern
-    first: int | None
-    real: Bool[Tensor, "batch slots"] | None = None
-    bias: Shaped[Tensor, "#batch #heads #queries #slots"] | None = None
+    query_offset: int | None
+    token_mask: Bool[Tensor, "batch keys"] | None = None
+    bias: Shaped[Tensor, "#batch #heads #queries #keys"] | None = None
     softcap: float | None = None
 
     @property
@@ -53,36 +53,36 @@ class FactoredReading(Reading):
 
     @property
     def position(self) -> int | None:
-        return self.first
+        return self.query_offset
 
     @property
-    def counted_from(self) -> int:
+    def pattern_offset(self) -> int:
         """Where the pattern counts queries from: anywhere, if it asks nothing of their places."""
-        return 0 if self.first is None else self.first
+        return 0 if self.query_offset is None else self.query_offset
 
-    def rows(self, start: int, stop: int) -> Float[Tensor, "batch heads rows slots"]:
+    def rows(self, start: int, stop: int) -> Float[Tensor, "batch heads rows keys"]:
         self._checked(start, stop)
         hidden = ~self._allowed(start, stop)
         scores = self.scores(start, stop).masked_fill(hidden, -torch.inf)
         empty = (scores == -torch.inf).all(-1, keepdim=True)
         return torch.softmax(scores.masked_fill(empty, 0.0), -1).masked_fill(hidden | empty, 0.0)
 
-    def scores(self, start: int, stop: int) -> Float[Tensor, "batch heads rows slots"]:
+    def scores(self, start: int, stop: int) -> Float[Tensor, "batch heads rows keys"]:
         """What the softmax is taken of, in float32 or better, of hidden slots too."""
-        batch, heads, _, slots = self.shape
-        key_heads, width = self.keys.shape[1], self.keys.shape[3]
-        rows = heads // key_heads * (stop - start)
-        asked = self.query[:, :, start:stop].reshape(batch, key_heads, rows, width)
+        batch, heads, _, num_keys = self.shape
+        num_kv_heads, head_dim = self.keys.shape[1], self.keys.shape[3]
+        rows = heads // num_kv_heads * (stop - start)
+        asked = self.query[:, :, start:stop].reshape(batch, num_kv_heads, rows, head_dim)
         precise = torch.promote_types(asked.dtype, torch.float32)
         with torch.autocast(asked.device.type, enabled=False):
             scores = asked.to(precise) @ self.keys.to(precise).transpose(-1, -2)
-        scores = scores.reshape(batch, heads, stop - start, slots) * self.scale
+        scores = scores.reshape(batch, heads, stop - start, num_keys) * self.scale
         if self.softcap is not None:
             scores = torch.tanh(scores / self.softcap) * self.softcap
         bias = self._bias_of(start, stop)
         return scores if bias is None or bias.dtype == torch.bool else scores + bias
 
-    def seen(self, start: int, stop: int) -> Bool[Tensor, "#batch #heads rows slots"]:
+    def allowed_rows(self, start: int, stop: int) -> Bool[Tensor, "#batch #heads rows keys"]:
         self._checked(start, stop)
         shown = self.shown(start, stop)
         bias = self._bias_of(start, stop)
@@ -91,7 +91,7 @@ class FactoredReading(Reading):
         drowned = ~shown.any(-1, keepdim=True) & (bias > -torch.inf)
         return shown | (self._allowed(start, stop) & drowned)
 
-    def shown(self, start: int, stop: int) -> Bool[Tensor, "#batch #heads rows slots"]:
+    def shown(self, start: int, stop: int) -> Bool[Tensor, "#batch #heads rows keys"]:
         """What is seen, but for rows that a bias hides whole by the least number of its type: they
         look at all slots alike, as rows of padding do.
 
@@ -108,21 +108,21 @@ class FactoredReading(Reading):
         low = greatest - numbers > _FAR
         if not bool((shown & low).any()):
             return shown
-        reach = apart(self.query, self.keys, self.scale, self.softcap) + NOTHING
+        reach = max_score_gap(self.query, self.keys, self.scale, self.softcap) + NOTHING
         return shown & ~(low & (greatest - numbers > reach))
 
     @property
     def causal(self) -> bool | None:
-        if self.first is None:
+        if self.query_offset is None:
             return None
         bound = self.pattern.bound
         if bound.ahead == 0 and not bound.marks:
             return True
-        queries, slots = self.shape[2:]
-        step = max(1, _AT_ONCE // max(1, slots))
+        queries, num_keys = self.shape[2:]
+        step = max(1, _AT_ONCE // max(1, num_keys))
         for start in range(0, queries, step):
             stop = min(start + step, queries)
-            later = self.shown(start, stop).triu(self.first + start + 1)
+            later = self.shown(start, stop).triu(self.query_offset + start + 1)
             if not bool(later.any()):
                 continue
             # What a bias has put low, but not below the reach of all scores, may be nothing here.
@@ -130,29 +130,33 @@ class FactoredReading(Reading):
                 return False
         return True
 
-    def select(self, rows: Int[Tensor, " chosen"]) -> "FactoredReading":
+    def select(self, rows: Int[Tensor, " chosen"]) -> "FactoredAttentionMap":
         bias = self.bias
         if bias is not None and bias.shape[0] > 1:
             bias = bias[rows]
-        real = None if self.real is None else self.real[rows]
-        return replace(self, query=self.query[rows], keys=self.keys[rows], real=real, bias=bias)
+        token_mask = None if self.token_mask is None else self.token_mask[rows]
+        return replace(
+            self, query=self.query[rows], keys=self.keys[rows], token_mask=token_mask, bias=bias
+        )
 
-    def of_heads(self, heads: Int[Tensor, " chosen"]) -> "FactoredReading":
+    def select_heads(self, heads: Int[Tensor, " chosen"]) -> "FactoredAttentionMap":
         bias = self.bias
         if bias is not None and bias.shape[1] > 1:
             bias = bias[:, heads]
         keys = self.keys[:, heads // (self.shape[1] // self.keys.shape[1])]
         return replace(self, query=self.query[:, heads], keys=keys, bias=bias)
 
-    def at(self, row: int) -> "FactoredReading":
+    def at(self, row: int) -> "FactoredAttentionMap":
         one = slice(row, row + 1)
         bias = self.bias
         if bias is not None and bias.shape[0] > 1:
             bias = bias[one]
-        real = None if self.real is None else self.real[one]
-        return replace(self, query=self.query[one], keys=self.keys[one], real=real, bias=bias)
+        token_mask = None if self.token_mask is None else self.token_mask[one]
+        return replace(
+            self, query=self.query[one], keys=self.keys[one], token_mask=token_mask, bias=bias
+        )
 
-    def kept(self) -> "FactoredReading":
+    def detached_copy(self) -> "FactoredAttentionMap":
         query, keys = self.query.detach().clone(), self.keys.detach().clone()
         return replace(self, query=query, keys=keys)
 
@@ -171,34 +175,36 @@ class FactoredReading(Reading):
     def iter_blocks(self, batch: int, cuts: Iterable[Cut]) -> Iterator[Block]:
         return _of_factored(self, batch, list(cuts))
 
-    def _allowed(self, start: int, stop: int) -> Bool[Tensor, "#batch #heads rows slots"]:
-        queries, slots = stop - start, self.shape[3]
-        allowed = self.pattern.mask(queries, slots, self.counted_from + start, self.query.device)
+    def _allowed(self, start: int, stop: int) -> Bool[Tensor, "#batch #heads rows keys"]:
+        queries, num_keys = stop - start, self.shape[3]
+        allowed = self.pattern.mask(
+            queries, num_keys, self.pattern_offset + start, self.query.device
+        )
         allowed = allowed[None, None]
-        if self.real is not None:
-            allowed = allowed & self.real[:, None, None, :]
+        if self.token_mask is not None:
+            allowed = allowed & self.token_mask[:, None, None, :]
         bias = self._bias_of(start, stop)
         return allowed & bias if bias is not None and bias.dtype == torch.bool else allowed
 
-    def _bias_of(
-        self, start: int, stop: int
-    ) -> Shaped[Tensor, "#batch #heads #rows #slots"] | None:
+    def _bias_of(self, start: int, stop: int) -> Shaped[Tensor, "#batch #heads #rows #keys"] | None:
         if self.bias is None or self.bias.shape[2] == 1:
             return self.bias
         return self.bias[:, :, start:stop]
 
 
-def without_place(reading: Reading) -> Reading:
+def without_position(attention_map: AttentionMap) -> AttentionMap:
     """The same, of which nobody knows where its queries stand: with its pattern as a mask."""
-    if not isinstance(reading, FactoredReading) or reading.first is None:
-        return reading
-    queries, slots = reading.shape[2:]
-    shown = reading.pattern.mask(queries, slots, reading.first, reading.device)[None, None]
-    bias = reading.bias
+    if not isinstance(attention_map, FactoredAttentionMap) or attention_map.query_offset is None:
+        return attention_map
+    queries, num_keys = attention_map.shape[2:]
+    shown = attention_map.pattern.mask(
+        queries, num_keys, attention_map.query_offset, attention_map.device
+    )[None, None]
+    bias = attention_map.bias
     if bias is not None:
         kept = bias.dtype == torch.bool
         shown = shown & bias if kept else torch.where(shown, bias, -torch.inf)
-    return replace(reading, pattern=everywhere, first=None, bias=shown)
+    return replace(attention_map, pattern=everywhere, query_offset=None, bias=shown)
 
 
 def _hidden_whole(dtype: torch.dtype) -> float:
@@ -208,9 +214,9 @@ def _hidden_whole(dtype: torch.dtype) -> float:
     return torch.finfo(dtype).min / (2 if dtype == torch.float16 else 64)
 
 
-def apart(
-    query: Float[Tensor, "batch heads queries width"],
-    keys: Float[Tensor, "batch key_heads slots width"],
+def max_score_gap(
+    query: Float[Tensor, "batch heads queries head_dim"],
+    keys: Float[Tensor, "batch kv_heads keys head_dim"],
     scale: float,
     softcap: float | None = None,
 ) -> float:
@@ -218,16 +224,16 @@ def apart(
     differ by no more, however they are rounded; nor by more than 2 · softcap."""
     if not query.numel() or not keys.numel():
         return 0.0
-    batch, key_heads = keys.shape[:2]
-    longest = _longest(query).reshape(batch, key_heads, -1).amax(-1) * _longest(keys)
+    batch, num_kv_heads = keys.shape[:2]
+    longest = _longest(query).reshape(batch, num_kv_heads, -1).amax(-1) * _longest(keys)
     most = float(longest.max()) * abs(scale) * _ROUNDED
     return 2 * (most if softcap is None or not most > softcap else softcap)
 
 
 def may_differ_by(
     gap: float,
-    query: Float[Tensor, "batch heads queries width"],
-    keys: Float[Tensor, "batch key_heads slots width"],
+    query: Float[Tensor, "batch heads queries head_dim"],
+    keys: Float[Tensor, "batch kv_heads keys head_dim"],
     scale: float,
     softcap: float | None = None,
 ) -> bool:
@@ -239,20 +245,20 @@ def may_differ_by(
             float(torch.linalg.vector_norm(one.detach(), torch.inf)) for one in (query, keys)
         )
         loose -= 2 * math.prod(greatest) * query.shape[-1] * abs(scale) * _ROUNDED
-    return not loose > 0 and not gap - NOTHING > apart(query, keys, scale, softcap)
+    return not loose > 0 and not gap - NOTHING > max_score_gap(query, keys, scale, softcap)
 
 
-def _longest(vectors: Float[Tensor, "batch heads places width"]) -> Float[Tensor, "batch heads"]:
+def _longest(vectors: Float[Tensor, "batch heads places head_dim"]) -> Float[Tensor, "batch heads"]:
     precise = torch.promote_types(vectors.dtype, torch.float32)
     lengths: Tensor = torch.linalg.vector_norm(vectors.detach(), dim=-1, dtype=precise)
     return lengths.amax(-1)
 
 
-def _stretch_of(row: FactoredReading) -> tuple[int, int, bool]:
+def _stretch_of(row: FactoredAttentionMap) -> tuple[int, int, bool]:
     """The first real slot, the one after the last, and whether there is padding in between."""
-    if row.real is None:
+    if row.token_mask is None:
         return 0, row.shape[3], False
-    places = row.real[0].nonzero().flatten()
+    places = row.token_mask[0].nonzero().flatten()
     if not len(places):
         return 0, 0, False
     low, high = int(places[0]), int(places[-1]) + 1
@@ -271,32 +277,34 @@ def _reach_of(pattern: Pattern, first: int, last: int, low: int, high: int) -> t
     return low, high
 
 
-def _fringes_of(
-    row: FactoredReading,
+def _partial_masks_of(
+    row: FactoredAttentionMap,
     heads: slice,
     rows: tuple[int, int],
-    slots: tuple[int, int],
+    key_range: tuple[int, int],
     *,
     holes: bool,
-) -> tuple[Fringe, ...]:
+) -> tuple[PartialMask, ...]:
     """Where not every query of one batch row sees every slot.
 
     holes: whether there is padding among these slots.
     """
-    (start, stop), (low, high) = rows, slots
+    (start, stop), (low, high) = rows, key_range
     from_here = up_to = low
     if row.bias is None and not holes:
-        from_here, up_to = _seen_by_all(
-            row.pattern, row.counted_from + start, row.counted_from + stop - 1
+        from_here, up_to = _allowed_by_all(
+            row.pattern, row.pattern_offset + start, row.pattern_offset + stop - 1
         )
         from_here, up_to = max(low, min(from_here, high)), max(low, min(up_to, high))
     sides = ((low, from_here), (up_to, high)) if from_here < up_to else ((low, high),)
     return tuple(
-        Fringe(*side, _seen(row, heads, rows, side)) for side in sides if side[0] < side[1]
+        PartialMask(*side, _allowed_in(row, heads, rows, side))
+        for side in sides
+        if side[0] < side[1]
     )
 
 
-def _seen_by_all(pattern: Pattern, first: int, last: int) -> tuple[int, int]:
+def _allowed_by_all(pattern: Pattern, first: int, last: int) -> tuple[int, int]:
     """A stretch of slots that every query at first … last sees, empty where nobody knows one."""
     whole = -(1 << 62), 1 << 62
     if isinstance(pattern, Everywhere):
@@ -306,35 +314,35 @@ def _seen_by_all(pattern: Pattern, first: int, last: int) -> tuple[int, int]:
     if isinstance(pattern, Window):
         return last - pattern.radius, first + pattern.radius + 1
     if isinstance(pattern, Both):
-        left = _seen_by_all(pattern.left, first, last)
-        right = _seen_by_all(pattern.right, first, last)
+        left = _allowed_by_all(pattern.left, first, last)
+        right = _allowed_by_all(pattern.right, first, last)
         return max(left[0], right[0]), min(left[1], right[1])
     return 0, 0
 
 
-def _seen(
-    row: FactoredReading, heads: slice, rows: tuple[int, int], slots: tuple[int, int]
-) -> Bool[Tensor, "#heads rows slots"]:
+def _allowed_in(
+    row: FactoredAttentionMap, heads: slice, rows: tuple[int, int], key_range: tuple[int, int]
+) -> Bool[Tensor, "#heads rows keys"]:
     if row.bias is not None:
-        seen = row.seen(*rows)[0]
-        return (seen[heads] if seen.shape[0] > 1 else seen)[..., slice(*slots)]
+        allowed = row.allowed_rows(*rows)[0]
+        return (allowed[heads] if allowed.shape[0] > 1 else allowed)[..., slice(*key_range)]
     device = row.query.device
-    slot = torch.arange(*slots, device=device)
-    query = row.counted_from + torch.arange(*rows, device=device).unsqueeze(-1)
-    seen = row.pattern(query, slot).expand(len(query), len(slot)).unsqueeze(0)
-    return seen if row.real is None else seen & row.real[0, slice(*slots)]
+    slot = torch.arange(*key_range, device=device)
+    query = row.pattern_offset + torch.arange(*rows, device=device).unsqueeze(-1)
+    allowed = row.pattern(query, slot).expand(len(query), len(slot)).unsqueeze(0)
+    return allowed if row.token_mask is None else allowed & row.token_mask[0, slice(*key_range)]
 
 
-def _of_factored(row: FactoredReading, batch: int, cuts: Sequence[Cut]) -> Iterator[Block]:
+def _of_factored(row: FactoredAttentionMap, batch: int, cuts: Sequence[Cut]) -> Iterator[Block]:
     """softmax(q kᵀ), only where the pattern may look."""
     precise = torch.promote_types(row.query.dtype, torch.float32)
     left, right, holes = _stretch_of(row)
-    origin = row.counted_from
+    origin = row.pattern_offset
     _, last = _reach_of(row.pattern, origin, origin + row.shape[2] - 1, left, right)
     # Rows of padding may be hidden whole by a finite number, and then look at all slots alike: they
     # do not count, unless there are no others.
-    shown = partial(ends_of, row, row.shown, row.seen)
-    known = shown if row.bias is not None else partial(_real_ends, row, left, last)
+    shown = partial(ends_of, row, row.shown, row.allowed_rows)
+    known = shown if row.bias is not None else partial(_token_ends, row, left, last)
     ends = cache(known)
     # Three rooms for all blocks: what has just been freed is slow to be had again.
     largest = max((_pairs(*cut) * row.shape[3] for cut in cuts), default=0)
@@ -349,54 +357,57 @@ def _of_factored(row: FactoredReading, batch: int, cuts: Sequence[Cut]) -> Itera
         size = _pairs(heads, start, stop) * (high - low)
         scores, weights, scratch = room[:, :size].view(3, *shape)
         _score(row, heads, query, keys[..., low:high], (start, stop), (low, high), scores)
-        fringes = _fringes_of(row, heads, (start, stop), (low, high), holes=holes)
-        _hide(scores, fringes, low, -torch.inf)
-        sees = _seeing(scores, fringes)
+        partial_masks = _partial_masks_of(row, heads, (start, stop), (low, high), holes=holes)
+        _hide(scores, partial_masks, low, -torch.inf)
+        sees = _seeing(scores, partial_masks)
         if high > low:
             torch.softmax(scores, -1, out=weights)
         if not bool(sees.all()):
             weights.masked_fill_(~sees.unsqueeze(-1), 0.0)
-        _hide(scores, fringes, low, 0.0)  # 0 · −∞ is no number
-        first = None if row.first is None else row.first + start
-        place = batch, heads, start, stop, low, high, first
-        yield Block(*place, scores, weights, scratch, fringes, sees, ends)
+        _hide(scores, partial_masks, low, 0.0)  # 0 · −∞ is no number
+        query_offset = None if row.query_offset is None else row.query_offset + start
+        place = batch, heads, start, stop, low, high, query_offset
+        yield Block(*place, scores, weights, scratch, partial_masks, sees, ends)
 
 
-def _real_ends(row: FactoredReading, left: int, last: int) -> tuple[int, int]:
+def _token_ends(row: FactoredAttentionMap, left: int, last: int) -> tuple[int, int]:
     """The same where the pattern alone hides: the real slots among `left` … `last` − 1."""
-    if row.real is None:
+    if row.token_mask is None:
         return left, last - 1
-    places = row.real[0, left:last].nonzero().flatten()
+    places = row.token_mask[0, left:last].nonzero().flatten()
     return (left + int(places[0]), left + int(places[-1])) if len(places) else (left, left - 1)
 
 
 def _hide(
-    scores: Float[Tensor, "heads rows slots"], fringes: Sequence[Fringe], low: int, value: float
+    scores: Float[Tensor, "heads rows keys"],
+    partial_masks: Sequence[PartialMask],
+    low: int,
+    value: float,
 ) -> None:
-    for fringe in fringes:
-        scores[..., fringe.low - low : fringe.high - low].masked_fill_(~fringe.seen, value)
+    for fringe in partial_masks:
+        scores[..., fringe.low - low : fringe.high - low].masked_fill_(~fringe.allowed, value)
 
 
 def _seeing(
-    scores: Float[Tensor, "heads rows slots"], fringes: Sequence[Fringe]
+    scores: Float[Tensor, "heads rows keys"], partial_masks: Sequence[PartialMask]
 ) -> Bool[Tensor, "heads rows"]:
     """Which rows see a slot at all: every one, where there are slots that all of them see."""
-    heads, rows, slots = scores.shape
-    by_all = slots > sum(fringe.high - fringe.low for fringe in fringes)
+    heads, rows, num_keys = scores.shape
+    by_all = num_keys > sum(fringe.high - fringe.low for fringe in partial_masks)
     sees = torch.full((1, rows), by_all, device=scores.device)
-    for fringe in () if by_all else fringes:
-        sees = sees | fringe.seen.any(-1)
+    for fringe in () if by_all else partial_masks:
+        sees = sees | fringe.allowed.any(-1)
     return sees.expand(heads, rows)
 
 
 def _score(
-    row: FactoredReading,
+    row: FactoredAttentionMap,
     heads: slice,
-    query: Float[Tensor, "heads rows width"],
-    keys: Float[Tensor, "heads width slots"],
+    query: Float[Tensor, "heads rows head_dim"],
+    keys: Float[Tensor, "heads head_dim keys"],
     rows: tuple[int, int],
-    slots: tuple[int, int],
-    out: Float[Tensor, "heads rows slots"],
+    num_keys: tuple[int, int],
+    out: Float[Tensor, "heads rows keys"],
 ) -> None:
     """cap(q kᵀ) + bias, written into `out`."""
     with torch.autocast(query.device.type, enabled=False):
@@ -410,10 +421,10 @@ def _score(
         bias = row.bias[0]
         bias = bias[heads] if bias.shape[0] > 1 else bias
         bias = bias[:, slice(*rows)] if bias.shape[1] > 1 else bias
-        out.add_(bias[..., slice(*slots)] if bias.shape[2] > 1 else bias)
+        out.add_(bias[..., slice(*num_keys)] if bias.shape[2] > 1 else bias)
 
 
-def _keys_of(row: FactoredReading, heads: slice) -> Float[Tensor, "heads slots width"]:
+def _keys_of(row: FactoredAttentionMap, heads: slice) -> Float[Tensor, "heads keys head_dim"]:
     shared = row.shape[1] // row.keys.shape[1]
     if shared == 1:
         return row.keys[0, heads]

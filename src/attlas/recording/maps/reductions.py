@@ -1,4 +1,4 @@
-"""What is gathered from the blocks of a reading, in one pass."""
+"""What is gathered from the blocks of an attention map, in one pass."""
 
 import math
 import threading
@@ -14,14 +14,14 @@ from jaxtyping import Float, Int, Shaped
 from torch import Tensor
 from torch.nn.functional import linear
 
-from attlas._parallel import side_by_side
+from attlas._parallel import run_threads
 from attlas.errors import AttlasError
 from attlas.recording.maps.blocks import AT_ONCE, Block, BlockSource, blocks_of
 
 # What can be said of each query: one number for a row of weights w over the slots that it sees.
 
 
-OfRow = Callable[[Block], Tensor]
+RowStatistic = Callable[[Block], Tensor]
 """A number for each row of a block: (heads, rows)."""
 
 
@@ -30,35 +30,35 @@ def entropy(block: Block) -> Float[Tensor, "heads rows"]:
     return block.entropy
 
 
-def evenness(block: Block) -> Float[Tensor, "heads rows"]:
+def normalized_entropy(block: Block) -> Float[Tensor, "heads rows"]:
     """Entropy / log n of the n slots that the query may see, from 0 to 1; 0 where n < 2."""
-    most = block.visible.clamp(min=1).log()
+    most = block.num_visible.clamp(min=1).log()
     return torch.where(most > 0, block.entropy / most.clamp(min=1e-30), 0.0)
 
 
-def effective(block: Block) -> Float[Tensor, "heads rows"]:
+def effective_keys(block: Block) -> Float[Tensor, "heads rows"]:
     """exp(entropy): so many slots, looked at evenly, would be as uncertain; 0 for none."""
-    return torch.where(block.sees, block.entropy.exp(), 0.0)
+    return torch.where(block.has_visible, block.entropy.exp(), 0.0)
 
 
-def visible(block: Block) -> Float[Tensor, "heads rows"]:
+def num_visible(block: Block) -> Float[Tensor, "heads rows"]:
     """How many slots the query may see."""
-    return block.visible.expand(block.weights.shape[:2])
+    return block.num_visible.expand(block.weights.shape[:2])
 
 
-def peak(block: Block) -> Float[Tensor, "heads rows"]:
+def max_weight(block: Block) -> Float[Tensor, "heads rows"]:
     """max w."""
-    return _nothing(block) if block.high == block.low else block.peak
+    return _nothing(block) if block.high == block.low else block.max_weight
 
 
 def argmax(block: Block) -> Int[Tensor, "heads rows"]:
     """The slot of the greatest weight, the first of equals; −1 where none is seen."""
     if block.high == block.low:
         return torch.full(block.weights.shape[:2], -1, device=block.weights.device)
-    return torch.where(block.sees, block.greatest + block.low, -1)
+    return torch.where(block.has_visible, block.greatest + block.low, -1)
 
 
-def above(threshold: float) -> OfRow:
+def count_above(threshold: float) -> RowStatistic:
     """How many weights are greater than `threshold`."""
 
     def of_row(block: Block) -> Float[Tensor, "heads rows"]:
@@ -71,23 +71,23 @@ def above(threshold: float) -> OfRow:
 def distance(block: Block) -> Float[Tensor, "heads rows"]:
     """Σ_j w_j |i − j|, in slots: how far the query at position i looks."""
     first, rows = block.position, block.stop - block.start
-    slots = torch.arange(block.low, block.high, device=block.weights.device)
-    before = min(max(first - block.low, 0), len(slots))
-    behind = min(max(first + rows - block.low, 0), len(slots))
+    positions = torch.arange(block.low, block.high, device=block.weights.device)
+    before = min(max(first - block.low, 0), len(positions))
+    behind = min(max(first + rows - block.low, 0), len(positions))
     row = torch.arange(rows, device=block.weights.device)
     # Slots before and behind all of the rows are as far from each of them as from the nearest one,
     # and from that one to them; sums of such terms lose no digits, as Σ w j − i would.
     left, right = block.weights[..., :before], block.weights[..., behind:]
-    total = _far(left, first - slots[:before], row)
-    total += _far(right, slots[behind:] - (first + rows - 1), rows - 1 - row)
-    inside = (first + row.unsqueeze(-1) - slots[before:behind]).abs().to(block.weights.dtype)
+    total = _far(left, first - positions[:before], row)
+    total += _far(right, positions[behind:] - (first + rows - 1), rows - 1 - row)
+    inside = (first + row.unsqueeze(-1) - positions[before:behind]).abs().to(block.weights.dtype)
     total += torch.linalg.vecdot(block.weights[..., before:behind], inside)
     return total
 
 
 def _far(
-    weights: Float[Tensor, "heads rows slots"],
-    to_nearest: Int[Tensor, " slots"],
+    weights: Float[Tensor, "heads rows keys"],
+    to_nearest: Int[Tensor, " keys"],
     from_nearest: Int[Tensor, " rows"],
 ) -> Float[Tensor, "heads rows"]:
     both = torch.stack((to_nearest, torch.ones_like(to_nearest))).to(weights.dtype)
@@ -95,32 +95,32 @@ def _far(
     return sums[..., 0] + sums[..., 1] * from_nearest
 
 
-def concentration(block: Block) -> Float[Tensor, "heads rows"]:
+def gini(block: Block) -> Float[Tensor, "heads rows"]:
     """Gini's coefficient Σ_k (2k − n − 1) w_(k) / (n Σ w) of the n weights in ascending order.
 
     0: all are equal; (n − 1) / n: one has everything. 0 where nothing is seen. It is of what the
     slots have: beside a sink, which takes a part away, their weights sum to less than 1.
     """
     ascending = block.weights.sort(-1).values
-    count = block.visible.unsqueeze(-1)
+    count = block.num_visible.unsqueeze(-1)
     places = torch.arange(1, block.high - block.low + 1, device=block.weights.device)
     rank = places - (block.high - block.low - count)  # hidden slots have zeros, which come first
     total = (ascending * (2 * rank - count - 1)).sum(-1)
     whole = ascending.sum(-1)
-    return total / torch.where(whole == 0, 1.0, whole * block.visible.clamp(min=1))
+    return total / torch.where(whole == 0, 1.0, whole * block.num_visible.clamp(min=1))
 
 
-def on_first(block: Block) -> Float[Tensor, "heads rows"]:
+def first_weight(block: Block) -> Float[Tensor, "heads rows"]:
     """The weight of the first real slot: an attention sink (Xiao et al., 2024)."""
     return _on(block, block.ends()[0])
 
 
-def on_last(block: Block) -> Float[Tensor, "heads rows"]:
+def last_weight(block: Block) -> Float[Tensor, "heads rows"]:
     """The weight of the last real slot."""
     return _on(block, block.ends()[1])
 
 
-def on_offset(offset: int) -> OfRow:
+def weight_at_offset(offset: int) -> RowStatistic:
     """The weight of the slot at i + offset: 0 is the query's own, −1 the one before."""
 
     def of_row(block: Block) -> Float[Tensor, "heads rows"]:
@@ -145,19 +145,19 @@ def _nothing(block: Block) -> Float[Tensor, "heads rows"]:
     return block.weights.new_zeros(block.weights.shape[:2])
 
 
-class Gathering(ABC):
+class Reduction(ABC):
     """Takes every block once, and has a result in the end.
 
-    shared: whether several threads may bring blocks, each to what is `apart` for it.
+    shared: whether several threads may bring blocks, each to what is `for_thread` for it.
     """
 
     shared: ClassVar[bool] = False
 
     @abstractmethod
-    def take(self, block: Block) -> None:
+    def update(self, block: Block) -> None:
         """One more block."""
 
-    def apart(self, number: int) -> "Gathering":
+    def for_thread(self, number: int) -> "Reduction":
         """What the thread of this number gives its blocks to, so that they count here."""
         return self
 
@@ -167,21 +167,21 @@ class Gathering(ABC):
         """What all of them came to."""
 
 
-class Rows(Gathering):
+class RowReduction(Reduction):
     """A number for each query: (batch, heads, queries)."""
 
     shared = True
 
     def __init__(
-        self, reading: BlockSource, of_row: OfRow, like: torch.dtype = torch.float32
+        self, attention_map: BlockSource, of_row: RowStatistic, like: torch.dtype = torch.float32
     ) -> None:
-        self._shape = reading.shape[:3]
+        self._shape = attention_map.shape[:3]
         self._of_row = of_row
-        self._like = like  # of a reading without a block
+        self._like = like  # of an attention map without a block
         self._numbers: Tensor | None = None
         self._lock = threading.Lock()
 
-    def take(self, block: Block) -> None:
+    def update(self, block: Block) -> None:
         numbers = self._of_row(block)
         with self._lock:
             if self._numbers is None:
@@ -195,28 +195,28 @@ class Rows(Gathering):
         return self._numbers
 
 
-class Received(Gathering):
-    """Σ_i w_ij: how much each slot is looked at by all queries together, (batch, heads, slots)."""
+class ReceivedReduction(Reduction):
+    """Σ_i w_ij: how much each slot is looked at by all queries together, (batch, heads, keys)."""
 
     shared = True
 
-    def __init__(self, reading: BlockSource) -> None:
-        batch, heads, _, slots = reading.shape
-        self._sums = _room((batch, heads, slots), torch.float64)
+    def __init__(self, attention_map: BlockSource) -> None:
+        batch, heads, _, num_keys = attention_map.shape
+        self._sums = _room((batch, heads, num_keys), torch.float64)
         self._like = torch.float32
-        self._reading = reading
-        self._apart: dict[int, Received] = {}
+        self._map = attention_map
+        self._apart: dict[int, ReceivedReduction] = {}
 
-    def apart(self, number: int) -> "Received":
-        return self._apart.setdefault(number, Received(self._reading))
+    def for_thread(self, number: int) -> "ReceivedReduction":
+        return self._apart.setdefault(number, ReceivedReduction(self._map))
 
-    def take(self, block: Block) -> None:
+    def update(self, block: Block) -> None:
         self._like = block.weights.dtype
         sums = block.weights.sum(1)
         self._sums[block.batch, block.heads, block.low : block.high] += sums.cpu()
 
     @property
-    def result(self) -> Float[Tensor, "batch heads slots"]:
+    def result(self) -> Float[Tensor, "batch heads keys"]:
         for _, other in sorted(self._apart.items()):  # sums depend on their order
             self._sums += other._sums
             self._like = torch.promote_types(self._like, other._like)
@@ -224,60 +224,60 @@ class Received(Gathering):
         return self._sums.to(self._like)
 
 
-class Top(Gathering):
+class TopKReduction(Reduction):
     """The k greatest weights of each query and their slots; 0 and −1 where it sees fewer."""
 
     shared = True
 
-    def __init__(self, reading: BlockSource, k: int) -> None:
-        shape = (*reading.shape[:3], k)
+    def __init__(self, attention_map: BlockSource, k: int) -> None:
+        shape = (*attention_map.shape[:3], k)
         self._weights, self._slots = _room(shape), _room(shape, torch.int64, -1)
-        self._of_softmax = reading.of_softmax
+        self._of_softmax = attention_map.of_softmax
         self._lock = threading.Lock()
 
-    def take(self, block: Block) -> None:
+    def update(self, block: Block) -> None:
         count = min(self._weights.shape[-1], block.high - block.low)
-        weights, slots = block.weights.topk(count, -1)
+        weights, indices = block.weights.topk(count, -1)
         # Weights above 0 are seen. To look for the others takes as long as `topk`, and is needed
         # where some that are seen are nothing, or below it.
         there = weights > 0
-        if bool((there.sum(-1) < block.visible.clamp(max=count)).any()):
+        if bool((there.sum(-1) < block.num_visible.clamp(max=count)).any()):
             order = block.weights
             if self._of_softmax:  # what is nothing comes in the order of its scores
                 below = block.scores - block.scores.amax(-1, keepdim=True) - 1
                 order = torch.where(order > 0, order, below)
-            slots = order.masked_fill(~block.seen, -torch.inf).topk(count, -1).indices
-            weights = block.weights.gather(-1, slots)
-            there = block.seen.expand_as(block.weights).gather(-1, slots)
+            indices = order.masked_fill(~block.allowed, -torch.inf).topk(count, -1).indices
+            weights = block.weights.gather(-1, indices)
+            there = block.allowed.expand_as(block.weights).gather(-1, indices)
         weights = weights.where(there, 0.0)
         with self._lock:
             if self._weights.dtype != weights.dtype:
                 self._weights = self._weights.to(weights.dtype)
         rows = block.batch, block.heads, slice(block.start, block.stop), slice(count)
         self._weights[rows] = weights.cpu()
-        self._slots[rows] = torch.where(there, slots + block.low, -1).cpu()
+        self._slots[rows] = torch.where(there, indices + block.low, -1).cpu()
 
     @property
     def result(self) -> tuple[Float[Tensor, "b h q k"], Int[Tensor, "b h q k"]]:
         return self._weights, self._slots
 
 
-class Mass(Gathering):
+class MassReduction(Reduction):
     """Σ_j∈g w_j for each group g of slots: (batch, heads, queries, groups).
 
-    groups: the number of the group of each slot, (slots,) or (batch, slots); below 0 = of none.
+    groups: the number of the group of each slot, (keys,) or (batch, keys); below 0 = of none.
     """
 
     shared = True
 
     def __init__(
-        self, reading: BlockSource, groups: Int[Tensor, "#batch slots"], count: int
+        self, attention_map: BlockSource, groups: Int[Tensor, "#batch keys"], count: int
     ) -> None:
-        self._groups = groups.expand(reading.shape[0], -1)
-        self._masses = _room((*reading.shape[:3], count))
+        self._groups = groups.expand(attention_map.shape[0], -1)
+        self._masses = _room((*attention_map.shape[:3], count))
         self._lock = threading.Lock()
 
-    def take(self, block: Block) -> None:
+    def update(self, block: Block) -> None:
         mine = self._groups[block.batch, block.low : block.high].to(block.weights.device)
         numbers = torch.arange(self._masses.shape[-1], device=mine.device)
         member = (numbers.unsqueeze(-1) == mine).to(block.weights.dtype)
@@ -299,9 +299,9 @@ def _room(shape: Sequence[int], dtype: torch.dtype = torch.float32, number: int 
     return torch.full(tuple(shape), number, dtype=dtype, device="cpu")
 
 
-def gather(
-    reading: BlockSource,
-    gatherings: Mapping[str, Gathering],
+def reduce_map(
+    attention_map: BlockSource,
+    reductions: Mapping[str, Reduction],
     *,
     within: tuple[int, int] | None = None,
 ) -> dict[str, Any]:
@@ -310,62 +310,62 @@ def gather(
     Numbers without a graph, in full precision, whatever autocast and grad mode say here. within:
     the rows that matter, as of `blocks_of`.
     """
-    with torch.no_grad(), torch.autocast(reading.device.type, enabled=False):
-        return _gathered(reading, gatherings, within)
+    with torch.no_grad(), torch.autocast(attention_map.device.type, enabled=False):
+        return _reduce_map(attention_map, reductions, within)
 
 
-def _gathered(
-    reading: BlockSource, gatherings: Mapping[str, Gathering], within: tuple[int, int] | None
+def _reduce_map(
+    attention_map: BlockSource, reductions: Mapping[str, Reduction], within: tuple[int, int] | None
 ) -> dict[str, Any]:
-    every = list(gatherings.values())
-    if all(one.shared for one in every) and _may_be_shared(reading):
+    every = list(reductions.values())
+    if all(one.shared for one in every) and _runs_in_threads(attention_map):
 
         def work(number: int, count: int, stop: threading.Event) -> None:
             with lock:
-                own = [one.apart(number) for one in every]
+                own = [one.for_thread(number) for one in every]
             share = number, count
             torch.set_grad_enabled(False)  # of this thread, which ends here
-            blocks = blocks_of(reading, within=within, at_once=AT_ONCE // count, share=share)
-            _take(takewhile(lambda _: not stop.is_set(), blocks), own)
+            blocks = blocks_of(attention_map, within=within, at_once=AT_ONCE // count, share=share)
+            _update_all(takewhile(lambda _: not stop.is_set(), blocks), own)
 
         lock = threading.Lock()
-        side_by_side(work)
+        run_threads(work)
     else:
-        _take(blocks_of(reading, within=within), every)
-    return {name: one.result for name, one in gatherings.items()}
+        _update_all(blocks_of(attention_map, within=within), every)
+    return {name: one.result for name, one in reductions.items()}
 
 
-def _may_be_shared(reading: BlockSource) -> bool:
+def _runs_in_threads(attention_map: BlockSource) -> bool:
     """Whether it is of a kind that threads may ask at the same time, on a CPU, and large enough."""
-    large = math.prod(reading.shape) > AT_ONCE
-    several = reading.device.type == "cpu" and torch.get_num_threads() > 1
-    return reading.thread_safe and large and several
+    large = math.prod(attention_map.shape) > AT_ONCE
+    several = attention_map.device.type == "cpu" and torch.get_num_threads() > 1
+    return attention_map.thread_safe and large and several
 
 
-def _take(blocks: Iterable[Block], gatherings: Sequence[Gathering]) -> None:
+def _update_all(blocks: Iterable[Block], reductions: Sequence[Reduction]) -> None:
     for block in blocks:
-        for gathering in gatherings:
-            gathering.take(block)
+        for reduction in reductions:
+            reduction.update(block)
 
 
 # Giving up a pass over a long map that nobody waits for any more.
 
 
-class AbandonedError(Exception):
+class PassCancelledError(Exception):
     """The pass was given up: it has no result."""
 
 
-class Abandoning(Gathering):
-    """Ends the pass with `AbandonedError` at the first block after `stop` was set."""
+class CancelCheck(Reduction):
+    """Ends the pass with `PassCancelledError` at the first block after `stop` was set."""
 
     shared: ClassVar[bool] = True
 
     def __init__(self, stop: threading.Event) -> None:
         self._stop = stop
 
-    def take(self, block: Block) -> None:
+    def update(self, block: Block) -> None:
         if self._stop.is_set():
-            raise AbandonedError
+            raise PassCancelledError
 
     @property
     def result(self) -> None:
@@ -375,7 +375,7 @@ class Abandoning(Gathering):
 # A window of a map, pooled to the size of a picture.
 
 
-class Pooled(Gathering):
+class PoolReduction(Reduction):
     """The sum, mean or greatest of the weights in each cell of a grid over a window of every map.
 
     rows, slots: the window, first and one past the last; shape: of the grid, in cells. Cell (r, s)
@@ -386,18 +386,18 @@ class Pooled(Gathering):
 
     def __init__(
         self,
-        reading: BlockSource,
+        attention_map: BlockSource,
         rows: tuple[int, int],
-        slots: tuple[int, int],
+        key_range: tuple[int, int],
         shape: tuple[int, int],
         how: str,
     ) -> None:
-        batch, heads, *axes = reading.shape
+        batch, heads, *axes = attention_map.shape
         if how not in ("sum", "mean", "max"):
             raise AttlasError("how as 'sum', 'mean' or 'max'", repr(how), "choose one of them")
-        self._rows, self._slots, self._how = rows, slots, how
+        self._rows, self._slots, self._how = rows, key_range, how
         for name, (low, high), cells, most in zip(
-            ("rows", "slots"), (rows, slots), shape, axes, strict=True
+            ("rows", "slots"), (rows, key_range), shape, axes, strict=True
         ):
             if not 0 <= low < high <= most or not 1 <= cells <= high - low:
                 raise AttlasError(
@@ -407,18 +407,18 @@ class Pooled(Gathering):
                 )
         self._row_edges, self._slot_edges = (
             np.arange(cells + 1, dtype=np.int64) * (high - low) // cells + low
-            for (low, high), cells in zip((rows, slots), shape, strict=True)
+            for (low, high), cells in zip((rows, key_range), shape, strict=True)
         )
         self._join = np.maximum if how == "max" else np.add
         self._cells = np.full((batch, heads, *shape), -np.inf if how == "max" else 0.0)
-        self._apart: dict[int, Pooled] = {}
+        self._apart: dict[int, PoolReduction] = {}
 
-    def apart(self, number: int) -> "Pooled":
+    def for_thread(self, number: int) -> "PoolReduction":
         other = copy(self)
         other._cells, other._apart = self._cells.copy(), {}  # nothing is in them yet
         return self._apart.setdefault(number, other)
 
-    def take(self, block: Block) -> None:
+    def update(self, block: Block) -> None:
         first, last = max(block.start, self._rows[0]), min(block.stop, self._rows[1])
         low, high = max(block.low, self._slots[0]), min(block.high, self._slots[1])
         if first >= last or low >= high:
@@ -437,11 +437,11 @@ class Pooled(Gathering):
         cells = self._cells[block.batch, block.heads, top:bottom, left:right]
         self._join(cells, found, out=cells)
 
-    def _of_rows(self, weights: Float[Tensor, "heads rows slots"]) -> Float[Tensor, "heads slots"]:
+    def _of_rows(self, weights: Float[Tensor, "heads rows keys"]) -> Float[Tensor, "heads keys"]:
         return weights.amax(1) if self._how == "max" else weights.sum(1)
 
     @property
-    def result(self) -> Float[Tensor, "batch heads rows slots"]:
+    def result(self) -> Float[Tensor, "batch heads rows keys"]:
         cells = self._cells
         for _, other in sorted(self._apart.items()):  # sums depend on their order
             cells = self._join(cells, other._cells)

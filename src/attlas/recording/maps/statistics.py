@@ -9,145 +9,151 @@ from jaxtyping import Float, Int, Shaped
 from torch import Tensor
 
 from attlas.errors import AttlasError
-from attlas.recording.maps.blocks import BlockSource, unplaced
+from attlas.recording.maps.blocks import BlockSource, position_error
 from attlas.recording.maps.reductions import (
-    Abandoning,
-    Gathering,
-    Mass,
-    OfRow,
-    Pooled,
-    Received,
-    Rows,
-    Top,
-    above,
+    CancelCheck,
+    MassReduction,
+    PoolReduction,
+    ReceivedReduction,
+    Reduction,
+    RowReduction,
+    RowStatistic,
+    TopKReduction,
     argmax,
-    concentration,
+    count_above,
     distance,
-    effective,
+    effective_keys,
     entropy,
-    evenness,
-    gather,
-    on_first,
-    on_last,
-    on_offset,
-    peak,
-    visible,
+    first_weight,
+    gini,
+    last_weight,
+    max_weight,
+    normalized_entropy,
+    num_visible,
+    reduce_map,
+    weight_at_offset,
 )
 
 _CELLS = 1024
 
 
-def top(
-    reading: BlockSource, k: int
+def topk(
+    attention_map: BlockSource, k: int
 ) -> tuple[Float[Tensor, "batch heads queries k"], Int[Tensor, "batch heads queries k"]]:
-    """See `Reading.top`."""
+    """See `AttentionMap.topk`."""
     if k < 1:
-        raise AttlasError("at least one greatest weight", str(k), "ask e.g. for top(5)")
-    found: tuple[Tensor, Tensor] = gather(reading, {"top": Top(reading, k)})["top"]
+        raise AttlasError("at least one greatest weight", str(k), "ask e.g. for topk(5)")
+    found: tuple[Tensor, Tensor] = reduce_map(
+        attention_map, {"top": TopKReduction(attention_map, k)}
+    )["top"]
     return found
 
 
 def mass(
-    reading: BlockSource, groups: Shaped[Tensor, "..."] | Sequence[int]
+    attention_map: BlockSource, groups: Shaped[Tensor, "..."] | Sequence[int]
 ) -> Float[Tensor, "batch heads queries groups"]:
-    """See `Reading.mass`."""
+    """See `AttentionMap.mass`."""
     numbers = groups if isinstance(groups, Tensor) else torch.tensor(groups, device="cpu")
     numbers = numbers.unsqueeze(0) if numbers.ndim == 1 else numbers
-    batch, _, _, slots = reading.shape
+    batch, _, _, num_keys = attention_map.shape
     whole = not (numbers.is_floating_point() or numbers.is_complex())
     if (
         not whole
         or numbers.ndim != 2
-        or numbers.shape[1] != slots
+        or numbers.shape[1] != num_keys
         or numbers.shape[0] not in (1, batch)
     ):
         raise AttlasError(
-            f"the number of a group for each of {slots:,} slots",
+            f"the number of a group for each of {num_keys:,} slots",
             f"{numbers.dtype} of shape {tuple(numbers.shape)}",
-            "give one list for all batch rows, or a tensor (batch, slots)",
+            "give one list for all batch rows, or a tensor (batch, keys)",
         )
     count = int(numbers.max()) + 1 if numbers.numel() else 0
     if count < 1:
         raise AttlasError("at least one group", "none", "number the groups from 0")
-    found: Tensor = gather(reading, {"mass": Mass(reading, numbers, count)})["mass"]
+    found: Tensor = reduce_map(
+        attention_map, {"mass": MassReduction(attention_map, numbers, count)}
+    )["mass"]
     return found
 
 
-def pooled(
-    reading: BlockSource,
+def pool_map(
+    attention_map: BlockSource,
     rows: tuple[int, int] | None,
-    slots: tuple[int, int] | None,
+    key_range: tuple[int, int] | None,
     shape: tuple[int, int] | None,
     how: str,
     stop: threading.Event | None = None,
 ) -> Float[Tensor, "batch heads cell_rows cell_slots"]:
-    """See `Reading.pooled`. stop: once it is set, `AbandonedError` is raised soon."""
-    rows = (0, reading.shape[2]) if rows is None else rows
-    slots = (0, reading.shape[3]) if slots is None else slots
+    """See `AttentionMap.pool`. stop: once it is set, `PassCancelledError` is raised soon."""
+    rows = (0, attention_map.shape[2]) if rows is None else rows
+    key_range = (0, attention_map.shape[3]) if key_range is None else key_range
     if shape is None:
-        shape = min(_CELLS, rows[1] - rows[0]), min(_CELLS, slots[1] - slots[0])
-    gatherings: dict[str, Gathering] = {"pooled": Pooled(reading, rows, slots, shape, how)}
+        shape = min(_CELLS, rows[1] - rows[0]), min(_CELLS, key_range[1] - key_range[0])
+    reductions: dict[str, Reduction] = {
+        "pooled": PoolReduction(attention_map, rows, key_range, shape, how)
+    }
     if stop is not None:
-        gatherings["stop"] = Abandoning(stop)
-    found: Tensor = gather(reading, gatherings, within=rows)["pooled"]
+        reductions["stop"] = CancelCheck(stop)
+    found: Tensor = reduce_map(attention_map, reductions, within=rows)["pooled"]
     return found
 
 
-# What a reading says, in numbers.
+# What an attention map says, in numbers.
 
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """What a reading says, (batch, heads, queries) each but for `received`; None = not asked for,
-    or of queries of which nobody knows where they stand.
+    """What an attention map says, (batch, heads, queries) each but for `received`; None = not asked
+    for, or of queries of which nobody knows where they stand.
 
-    Formulas and units are those of the methods of `Reading` with these names.
+    Formulas and units are those of the methods of `AttentionMap` with these names.
     """
 
     entropy: Float[Tensor, "batch heads queries"] | None = None
-    evenness: Float[Tensor, "batch heads queries"] | None = None
-    effective: Float[Tensor, "batch heads queries"] | None = None
-    visible: Float[Tensor, "batch heads queries"] | None = None
-    above: Float[Tensor, "batch heads queries"] | None = None
-    peak: Float[Tensor, "batch heads queries"] | None = None
+    normalized_entropy: Float[Tensor, "batch heads queries"] | None = None
+    effective_keys: Float[Tensor, "batch heads queries"] | None = None
+    num_visible: Float[Tensor, "batch heads queries"] | None = None
+    count_above: Float[Tensor, "batch heads queries"] | None = None
+    max_weight: Float[Tensor, "batch heads queries"] | None = None
     argmax: Int[Tensor, "batch heads queries"] | None = None
     distance: Float[Tensor, "batch heads queries"] | None = None
-    on_first: Float[Tensor, "batch heads queries"] | None = None
-    on_last: Float[Tensor, "batch heads queries"] | None = None
-    on_itself: Float[Tensor, "batch heads queries"] | None = None
-    on_previous: Float[Tensor, "batch heads queries"] | None = None
-    on_next: Float[Tensor, "batch heads queries"] | None = None
-    concentration: Float[Tensor, "batch heads queries"] | None = None
-    received: Float[Tensor, "batch heads slots"] | None = None
+    first_weight: Float[Tensor, "batch heads queries"] | None = None
+    last_weight: Float[Tensor, "batch heads queries"] | None = None
+    self_weight: Float[Tensor, "batch heads queries"] | None = None
+    previous_weight: Float[Tensor, "batch heads queries"] | None = None
+    next_weight: Float[Tensor, "batch heads queries"] | None = None
+    gini: Float[Tensor, "batch heads queries"] | None = None
+    received: Float[Tensor, "batch heads keys"] | None = None
 
 
-# Several statistics of a reading, from one pass over it.
+# Several statistics of an attention map, from one pass over it.
 
 
-_OF_ROWS: Mapping[str, OfRow] = {
+_OF_ROWS: Mapping[str, RowStatistic] = {
     "entropy": entropy,
-    "evenness": evenness,
-    "effective": effective,
-    "visible": visible,
-    "peak": peak,
+    "normalized_entropy": normalized_entropy,
+    "effective_keys": effective_keys,
+    "num_visible": num_visible,
+    "max_weight": max_weight,
     "argmax": argmax,
     "distance": distance,
-    "on_first": on_first,
-    "on_last": on_last,
-    "on_itself": on_offset(0),
-    "on_previous": on_offset(-1),
-    "on_next": on_offset(1),
-    "concentration": concentration,
+    "first_weight": first_weight,
+    "last_weight": last_weight,
+    "self_weight": weight_at_offset(0),
+    "previous_weight": weight_at_offset(-1),
+    "next_weight": weight_at_offset(1),
+    "gini": gini,
 }
-PLACED = ("distance", "on_itself", "on_previous", "on_next")
+PLACED = ("distance", "self_weight", "previous_weight", "next_weight")
 """What needs to know where the queries stand."""
 
-NAMES = (*_OF_ROWS, "above", "received")
-QUICK = tuple(name for name in NAMES if name != "concentration")
+NAMES = (*_OF_ROWS, "count_above", "received")
+QUICK = tuple(name for name in NAMES if name != "gini")
 """All but what has to sort every row."""
 
 
-def summarise(reading: BlockSource, names: tuple[str, ...], threshold: float) -> Summary:
+def summarize(attention_map: BlockSource, names: tuple[str, ...], threshold: float) -> Summary:
     """These statistics, or all the quick ones where none is named.
 
     Where the queries stand at places that nobody knows, all the quick ones that need none.
@@ -159,20 +165,24 @@ def summarise(reading: BlockSource, names: tuple[str, ...], threshold: float) ->
         raise AttlasError(
             f"statistics among {list(NAMES)}",
             str(unknown),
-            "name some of these, or none for all but concentration",
+            "name some of these, or none for all but gini",
         )
     if not 0 <= threshold <= 1:
         raise AttlasError("a threshold from 0 to 1", str(threshold), "weights are at most 1")
-    without = PLACED if reading.position is None else ()
+    without = PLACED if attention_map.position is None else ()
     refused = [name for name in names if name in without]
     if refused:
-        raise unplaced(" and ".join(refused), *reading.shape[2:])
+        raise position_error(" and ".join(refused), *attention_map.shape[2:])
     chosen = names or [name for name in QUICK if name not in without]
-    return Summary(**gather(reading, {n: _gathering(reading, n, threshold) for n in chosen}))
+    return Summary(
+        **reduce_map(attention_map, {n: _reduction(attention_map, n, threshold) for n in chosen})
+    )
 
 
-def _gathering(reading: BlockSource, name: str, threshold: float) -> Gathering:
+def _reduction(attention_map: BlockSource, name: str, threshold: float) -> Reduction:
     if name == "received":
-        return Received(reading)
-    of_row: Callable[..., Tensor] = above(threshold) if name == "above" else _OF_ROWS[name]
-    return Rows(reading, of_row, torch.int64 if name == "argmax" else torch.float32)
+        return ReceivedReduction(attention_map)
+    of_row: Callable[..., Tensor] = (
+        count_above(threshold) if name == "count_above" else _OF_ROWS[name]
+    )
+    return RowReduction(attention_map, of_row, torch.int64 if name == "argmax" else torch.float32)

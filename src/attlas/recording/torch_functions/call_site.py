@@ -9,7 +9,7 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from attlas.recording.hooks import Place, attribute
+from attlas.recording.hooks import CallSite, attribute
 from attlas.recording.torch_functions.origins import Inputs, inputs_of
 from attlas.recording.torch_functions.tensors import overlap, share_memory, unreadable
 
@@ -48,27 +48,27 @@ class _Walk:
             place += 1
 
 
-class _Here(threading.local):
+class _ThreadState(threading.local):
     """The walk of the function of torch that is heard in this thread, if somebody has begun it."""
 
     walk: _Walk | None = None
 
 
-_here = _Here()
+_thread_state = _ThreadState()
 
 
 @contextmanager
 def one_function() -> Iterator[None]:
     """For the length of a block, in which one function of torch is heard and no module is called,
     who is at work is looked up once, however many ask."""
-    before, _here.walk = _here.walk, _Walk()
+    before, _thread_state.walk = _thread_state.walk, _Walk()
     try:
         yield
     finally:
-        _here.walk = before
+        _thread_state.walk = before
 
 
-def place_of_call(names: Mapping[int, str]) -> Place | None:
+def find_call_site(names: Mapping[int, str]) -> CallSite | None:
     """The innermost module among `names` (identity → path) whose method is running, in this thread.
 
     Found by looking at who called, so that no module needs a hook: hooks would be seen by other
@@ -79,7 +79,7 @@ def place_of_call(names: Mapping[int, str]) -> Place | None:
     locally: dict[str, Any] = {}
     texts: tuple[tuple[int, ...], ...] = ()
     left = strange = False
-    for who, frame, known in _at_work():
+    for who, frame, known in _running_modules():
         if isinstance(who, nn.Softmax):
             continue  # whoever holds it looks
         if module is None and id(who) in names:
@@ -102,10 +102,10 @@ def place_of_call(names: Mapping[int, str]) -> Place | None:
     cache = _cache(locally)
     if cache is not None and _has_two(module):
         cache = _both(cache)
-    return Place(names[id(module)], module, cache, _across(module, given), texts)
+    return CallSite(names[id(module)], module, cache, _finds_cross_attention(module, given), texts)
 
 
-def inputs_at_work(module: nn.Module) -> Iterator[Inputs]:
+def running_inputs(module: nn.Module) -> Iterator[Inputs]:
     """The tensors that this module was given, which is at work, then those that the one was given
     that called it, and so on outwards.
 
@@ -115,7 +115,7 @@ def inputs_at_work(module: nn.Module) -> Iterator[Inputs]:
     current: nn.Module | None = None
     given: tuple[Any, ...] = ()
     called = False
-    for who, frame, known in _at_work():
+    for who, frame, known in _running_modules():
         if current is None and who is not module:
             continue
         if current is not None and who is not current:
@@ -130,7 +130,7 @@ def inputs_at_work(module: nn.Module) -> Iterator[Inputs]:
         yield inputs_of(*given)
 
 
-def call_at_work() -> tuple[object, Callable[[], Inputs]]:
+def outermost_call() -> tuple[object, Callable[[], Inputs]]:
     """The outermost call of a module that is at work, and what it was given; None where it is a
     method alone that runs. While it runs it is the same object, and no other call's.
 
@@ -183,10 +183,10 @@ def _texts(given: Mapping[str, Any]) -> tuple[tuple[int, ...], ...]:
     return tuple(tuple(text.shape) for text in texts)
 
 
-def _at_work() -> Iterable[AtWork]:
+def _running_modules() -> Iterable[AtWork]:
     """The modules whose methods are running, the innermost first, in which frames, and with which
     variables."""
-    return _look_up() if _here.walk is None else _here.walk
+    return _look_up() if _thread_state.walk is None else _thread_state.walk
 
 
 def _look_up() -> Iterator[AtWork]:
@@ -256,13 +256,13 @@ def _both(cache: Any) -> Any:
     return cache
 
 
-def _across(module: nn.Module, given: Mapping[str, Any]) -> bool | None:
+def _finds_cross_attention(module: nn.Module, given: Mapping[str, Any]) -> bool | None:
     for asking, asked in ((given.get(one), given.get(other)) for one, other in _PAIRS):
         if isinstance(asking, Tensor) and isinstance(asked, Tensor):
             if _same(asked, asking):
                 return False
             if isinstance(module, nn.MultiheadAttention):
-                return _across_places(asking, asked, given.get("value"))
+                return _finds_other_text(asking, asked, given.get("value"))
     asking = next((given[name] for name in _QUERIES if name in given), None)
     sources = [given[name] for name in _SOURCES if name in given]
     if not sources and isinstance(asking, Tensor):
@@ -280,7 +280,7 @@ def _across(module: nn.Module, given: Mapping[str, Any]) -> bool | None:
     return next((one for one in told if isinstance(one, bool)), None)
 
 
-def _across_places(query: Tensor, key: Tensor, value: Any) -> bool | None:
+def _finds_other_text(query: Tensor, key: Tensor, value: Any) -> bool | None:
     """Whether a query of other memory than its key is of another text; None = nobody can know.
 
     attn(norm(x), norm(x), norm(x)), attn(x + positions, x + positions, x) and attn(x[:, -1:], x, x)

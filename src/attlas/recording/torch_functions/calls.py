@@ -14,7 +14,7 @@ T = torch.Tensor
 Function = Callable[..., Any]
 
 
-class Made(NamedTuple):
+class TensorVersion(NamedTuple):
     """A tensor: its identity, and the number of the call that has made it or changed it last; -1
     where nobody knows that call."""
 
@@ -22,7 +22,7 @@ class Made(NamedTuple):
     number: int
 
 
-class Call(NamedTuple):
+class RecordedCall(NamedTuple):
     """A call of a function: the tensors that it was given, the identity of one that it made, and
     the number of the call that had made this identity before.
 
@@ -32,11 +32,11 @@ class Call(NamedTuple):
     """
 
     function: Function
-    given: tuple[Made, ...]
+    given: tuple[TensorVersion, ...]
     made: int
     earlier: int
-    view: "tuple[Lie, Lie] | None"
-    content: tuple[Made, ...]
+    view: "tuple[MemoryLayout, MemoryLayout] | None"
+    content: tuple[TensorVersion, ...]
 
     @property
     def is_in_place(self) -> bool:
@@ -44,7 +44,7 @@ class Call(NamedTuple):
         return any(one == self.made for one, _ in self.given)
 
     @property
-    def cut(self) -> "Cut | None":
+    def cut(self) -> "AxisSlice | None":
         """Which part of an axis was taken, or, of a join, all places of the axis of which there are
         more now; None where nobody knows."""
         if self.view is None:
@@ -52,7 +52,7 @@ class Call(NamedTuple):
         return _joined(*self.view) if self.function in JOINING else _taken(*self.view)
 
 
-class Lie(NamedTuple):
+class MemoryLayout(NamedTuple):
     """How a tensor lies in memory."""
 
     shape: tuple[int, ...]
@@ -60,7 +60,7 @@ class Lie(NamedTuple):
     offset: int
 
 
-class Cut(NamedTuple):
+class AxisSlice(NamedTuple):
     """Places of one axis: so many, from the first of them on, each so many behind the one before.
 
     alone: whether no other axis has as many.
@@ -72,8 +72,8 @@ class Cut(NamedTuple):
     alone: bool
 
 
-def _as_made(pair: tuple[int, int]) -> Made:
-    return tuple.__new__(Made, pair)
+def _as_made(pair: tuple[int, int]) -> TensorVersion:
+    return tuple.__new__(TensorVersion, pair)
 
 
 class RecentCalls:
@@ -92,7 +92,7 @@ class RecentCalls:
         self._newest: dict[int, int] = {}
         self.count = self.start = 0
 
-    def note(
+    def record(
         self, function: Function, args: Sequence[Any], kwargs: Mapping[str, Any], result: Any
     ) -> None:
         """One more call; one that made no tensor and changed none is of no interest."""
@@ -109,9 +109,9 @@ class RecentCalls:
             if not self.count % MOST_KEPT:
                 self._forget()
         else:
-            self._note_parts(function, args, kwargs, result)
+            self._record_parts(function, args, kwargs, result)
 
-    def _note_parts(
+    def _record_parts(
         self, function: Function, args: Sequence[Any], kwargs: Mapping[str, Any], result: Any
     ) -> None:
         """The same of a function that takes or gives several tensors, or takes parts."""
@@ -148,23 +148,23 @@ class RecentCalls:
         kept = self._newest.items()
         self._newest = {one: newest for one, newest in kept if self.keeps(newest)}
 
-    def at(self, number: int) -> Call:
+    def at(self, number: int) -> RecordedCall:
         """The call of this number, which is kept."""
         found = self._ring[number % MOST_KEPT]
-        if type(found) is Call:
+        if type(found) is RecordedCall:
             return found
         function, known, made, earlier, view = found
         given = tuple(_as_made(one) for one in known)
-        call = Call(function, given, made, earlier, view, _content(function, given))
+        call = RecordedCall(function, given, made, earlier, view, _content(function, given))
         self._ring[number % MOST_KEPT] = call  # whoever asks once asks again
         return call
 
-    def made(self, identity: int, before: int | None = None) -> Made:
+    def made(self, identity: int, before: int | None = None) -> TensorVersion:
         """The tensor that has this identity now, or had it before the call of this number."""
         number = self._newest.get(identity, -1)
         while before is not None and number >= max(before, self.oldest):
             number = self.at(number).earlier
-        return Made(identity, number)
+        return TensorVersion(identity, number)
 
     def born(self, identity: int) -> int:
         """The number of the call that has made the tensor of this identity, in no place of another;
@@ -194,7 +194,7 @@ class RecentCalls:
 Note = TypeVar("Note")
 
 
-class Following(Generic[Note]):
+class CallWalk(Generic[Note]):
     """Calls to be followed, the newest first, with what is known of each of them."""
 
     def __init__(self, calls: RecentCalls, oldest: int = 0) -> None:
@@ -212,13 +212,13 @@ class Following(Generic[Note]):
         self.notes[number] = note
         return True
 
-    def __iter__(self) -> Iterator[tuple[int, Call, Note]]:
+    def __iter__(self) -> Iterator[tuple[int, RecordedCall, Note]]:
         while self._heap:
             number = -heappop(self._heap)
             yield number, self._at(number), self.notes.pop(number)
 
 
-def _content(function: Function, given: tuple[Made, ...]) -> tuple[Made, ...]:
+def _content(function: Function, given: tuple[TensorVersion, ...]) -> tuple[TensorVersion, ...]:
     """Those of the tensors given to a function that say what it has made."""
     if function in _SETTING:
         return (*given[:1], *given[1:][-1:])
@@ -231,29 +231,32 @@ def _chosen(tensor: Tensor, index: Any) -> Tensor:
     return tensor[index]
 
 
-def _view(args: Sequence[Any], result: Any) -> tuple[Lie, Lie] | None:
+def _view(args: Sequence[Any], result: Any) -> tuple[MemoryLayout, MemoryLayout] | None:
     given = args[0] if args else None
     if isinstance(given, tuple | list) and given:
         given = given[0]
     if not isinstance(given, Tensor) or not isinstance(result, Tensor):
         return None
     try:
-        lies = [Lie(one.shape, one.stride(), int(one.storage_offset())) for one in (given, result)]
+        lies = [
+            MemoryLayout(one.shape, one.stride(), int(one.storage_offset()))
+            for one in (given, result)
+        ]
     except (RuntimeError, NotImplementedError):  # nested and sparse tensors lie in other ways
         return None
     return lies[0], lies[1]
 
 
-def _joined(piece: Lie, whole: Lie) -> Cut | None:
+def _joined(piece: MemoryLayout, whole: MemoryLayout) -> AxisSlice | None:
     if len(piece.shape) != len(whole.shape):
         return None
     pairs = zip(piece.shape, whole.shape, strict=True)
     longer = [after for before, after in pairs if before != after]
     alone = len(longer) == 1 and list(whole.shape).count(longer[0]) == 1
-    return Cut(longer[0], 0, 1, alone) if len(longer) == 1 else None
+    return AxisSlice(longer[0], 0, 1, alone) if len(longer) == 1 else None
 
 
-def _taken(whole: Lie, part: Lie) -> Cut | None:
+def _taken(whole: MemoryLayout, part: MemoryLayout) -> AxisSlice | None:
     sizes = {
         axis: size for axis, size in enumerate(whole.shape) if size > 1 and whole.stride[axis] > 0
     }
@@ -282,7 +285,7 @@ def _taken(whole: Lie, part: Lie) -> Cut | None:
     if len(cuts) != 1:
         return None
     size, first, step = cuts[0]
-    return Cut(size, first, step, list(part.shape).count(size) == 1)
+    return AxisSlice(size, first, step, list(part.shape).count(size) == 1)
 
 
 def _chooses(index: Any) -> bool:

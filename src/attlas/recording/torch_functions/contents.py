@@ -16,7 +16,7 @@ from attlas.recording.torch_functions.tensors import Versions, WhileAlive, unrea
 _MOST_PLACES = 1 << 16  # of an index that is read
 
 
-class Text:
+class KeyText:
     """Slots that were written one after another; a text that was cropped and goes on is another.
 
     cropped: up to where a cache has kept it that has let go of the rest, None = all of it. parent,
@@ -29,7 +29,7 @@ class Text:
     def __init__(
         self,
         written: int,
-        parent: "Text | None" = None,
+        parent: "KeyText | None" = None,
         shared: int = 0,
         rows: Int[Tensor, " batch"] | None = None,
     ) -> None:
@@ -52,7 +52,7 @@ class Content:
     batch: how many rows the text has.
     """
 
-    text: Text
+    text: KeyText
     start: int
     stop: int
     axis: int
@@ -73,7 +73,7 @@ class Content:
         if self.made != earlier.made:
             return None
         older: dict[int, int] = {}
-        text: Text | None = earlier.text
+        text: KeyText | None = earlier.text
         stop = earlier.stop
         while text is not None:
             older[id(text)] = stop
@@ -96,7 +96,7 @@ class _Cropping(NamedTuple):
     owner: Callable[[], Any]
     name: str
     first: Callable[[], Any]
-    text: Text
+    text: KeyText
     stop: int
 
     def happened(self) -> bool:
@@ -181,7 +181,7 @@ class Contents:
             return
         whole = content.batch == tensor.shape[0] and rows.ndim == 1 and not content.made
         if whole and rows.dtype in (torch.int64, torch.int32) and isinstance(result, Tensor):
-            text = Text(content.stop, content.text, content.stop, rows.clone())
+            text = KeyText(content.stop, content.text, content.stop, rows.clone())
             self._learn(result, replace(content, text=text, batch=len(rows)))
 
     def copied(self, tensor: Any, result: Any) -> None:
@@ -198,15 +198,15 @@ class Contents:
         content = self.of(tensor)
         if content is None or not isinstance(result, Tensor) or result is tensor:
             return
-        before, slots = tensor.shape[: content.axis].numel(), tensor.shape[content.axis]
+        before, num_keys = tensor.shape[: content.axis].numel(), tensor.shape[content.axis]
         if result.numel() != tensor.numel():  # expanded
-            if result.ndim == tensor.ndim and result.shape[content.axis] == slots:
+            if result.ndim == tensor.ndim and result.shape[content.axis] == num_keys:
                 shape = (*result.shape[: content.axis], -1, *result.shape[content.axis + 1 :])
                 self._learn(result, replace(content, made=(*content.made, ("expand", shape))))
             return
         count = 1
         for axis, size in enumerate(result.shape):
-            if count == before and size == slots and (slots > 1 or axis >= result.ndim - 2):
+            if count == before and size == num_keys and (num_keys > 1 or axis >= result.ndim - 2):
                 shape = (*result.shape[:axis], -1, *result.shape[axis + 1 :])
                 made = _with_view(content.made, shape)
                 self._learn(result, replace(content, axis=axis, made=made))
@@ -276,7 +276,7 @@ class Contents:
         if axis > 0:
             self.written(tensor, axis, one)
 
-    def _may_be_cropped(self, tensor: Tensor, result: Tensor, text: Text, stop: int) -> None:
+    def _may_be_cropped(self, tensor: Tensor, result: Tensor, text: KeyText, stop: int) -> None:
         """The first slots were taken of what somebody holds: who holds them instead from now on has
         cropped the text, which shows as soon as another function is called."""
         frame: FrameType | None = sys._getframe(1)
@@ -305,8 +305,8 @@ class Contents:
 
 
 def _new(tensor: Tensor, axis: int) -> Content:
-    slots = tensor.shape[axis]
-    return Content(Text(slots), 0, slots, axis, tensor.shape[0])
+    num_keys = tensor.shape[axis]
+    return Content(KeyText(num_keys), 0, num_keys, axis, tensor.shape[0])
 
 
 def _longer(content: Content, begin: int, more: int) -> Content:
@@ -315,7 +315,7 @@ def _longer(content: Content, begin: int, more: int) -> Content:
     if content.stop == begin == text.written:
         text.written, text.cropped = stop, None
     else:  # somebody has written there before, or not up to there
-        text = Text(stop, text, min(begin, content.stop))
+        text = KeyText(stop, text, min(begin, content.stop))
     return replace(content, text=text, stop=stop)
 
 

@@ -10,141 +10,160 @@ import torch
 from torch import Tensor, nn
 
 from attlas.errors import AttlasError
-from attlas.recording.hooks import Listener, Place, Tap, listeners
-from attlas.recording.maps.base import Reading
-from attlas.recording.maps.factored import FactoredReading, without_place
-from attlas.recording.torch_functions.call_site import call_at_work, inputs_at_work, place_of_call
+from attlas.recording.hooks import AttentionHook, CallSite, Listener, listeners
+from attlas.recording.maps.base import AttentionMap
+from attlas.recording.maps.factored import FactoredAttentionMap, without_position
+from attlas.recording.torch_functions.call_site import (
+    find_call_site,
+    outermost_call,
+    running_inputs,
+)
 from attlas.recording.torch_functions.contents import Content, Contents
 from attlas.recording.torch_functions.heads import Folds, heads_named
-from attlas.recording.torch_functions.masks import Sights, without_last
+from attlas.recording.torch_functions.masks import MaskSpecCache, drop_last_keys
 from attlas.recording.torch_functions.origins import Origins
-from attlas.recording.torch_functions.provenance import Lineage, Loose, News, Scored, Weighed
+from attlas.recording.torch_functions.provenance import (
+    PendingMap,
+    ProductInfo,
+    Provenance,
+    ScoreInfo,
+    WeightInfo,
+)
 from attlas.recording.torch_functions.tensors import memory
 
-Concerned = Sequence[tuple[Listener, Place]]
-Handler = Callable[["Hearing", Callable[..., Any], tuple[Any, ...], dict[str, Any]], Any]
+ListenerSites = Sequence[tuple[Listener, CallSite]]
+Handler = Callable[["TrackingContext", Callable[..., Any], tuple[Any, ...], dict[str, Any]], Any]
 """Runs a function of torch with its arguments, and makes something of it."""
 
 
-class Hearing:
+class TrackingContext:
     """The listeners of this thread, and what is known of the tensors at hand."""
 
     def __init__(self) -> None:
-        self.lineage = Lineage()
+        self.provenance = Provenance()
         self.origins = Origins()
-        self.sights = Sights(self.lineage.versions)
+        self.mask_specs = MaskSpecCache(self.provenance.versions)
         self.folds = Folds()
-        self.contents = Contents(self.lineage.versions)
+        self.contents = Contents(self.provenance.versions)
         self.seen = 0  # how often attention was come upon, whoever wanted it
-        self.unslotted = 0  # how many keys are no slots of the text, in the call at hand
-        self.unnoticed = True  # whether somebody may not know yet that a model runs
+        self.extra_keys = 0  # how many keys are no slots of the text, in the call at hand
+        self.unconfirmed = True  # whether somebody may not know yet that a model runs
         self.in_kernel = False  # whether a kernel that transformers calls by name is at work
 
-    def places(self) -> Concerned:
+    def call_sites(self) -> ListenerSites:
         """Who listens to the module that is at work, and where it is for them.
 
         Layers of attlas speak for themselves; what they call is theirs.
         """
         found = [
-            (who, place)
-            for who in listeners()
-            if who.modules and (place := place_of_call(who.modules)) is not None
+            (listener, site)
+            for listener in listeners()
+            if listener.modules and (site := find_call_site(listener.modules)) is not None
         ]
-        return [pair for pair in found if not _ours(pair[1].module)]
+        return [pair for pair in found if not _is_attlas_layer(pair[1].module)]
 
     def heads_named(self) -> int | None:
         """How many heads the module that is at work says that it has."""
-        places = self.places()
-        return heads_named(places[0][1].module) if places else None
+        call_sites = self.call_sites()
+        return heads_named(call_sites[0][1].module) if call_sites else None
 
-    def concerned(self, refused: Callable[[Place], str | None] | None = None) -> Concerned:
+    def interested(self, refused: Callable[[CallSite], str | None] | None = None) -> ListenerSites:
         """The same of those who want the attention that happens there, or to change it.
 
-        refused: why no reading is made of what happens at a place; everyone is told so.
+        refused: why no attention map is made of what happens at a place; everyone is told so.
         """
         self.seen += 1
-        places = self.places()
-        why = refused(places[0][1]) if refused is not None and places else None
+        call_sites = self.call_sites()
+        why = refused(call_sites[0][1]) if refused is not None and call_sites else None
         if why is not None:
-            self._miss(places, why)
+            self._record_unreadable(call_sites, why)
             return []
-        self.origins.begin(*call_at_work())
+        self.origins.begin(*outermost_call())
         return [
-            (who, place)
-            for who, place in places
-            if who.rewrite or (who.journal and not _again() and who.journal.wants(place.path))
+            (listener, site)
+            for listener, site in call_sites
+            if listener.patch
+            or (
+                listener.recorder
+                and not _is_recomputation()
+                and listener.recorder.is_selected(site.path)
+            )
         ]
 
-    def tell(
+    def deliver(
         self,
-        concerned: Concerned,
-        reading: Reading,
+        interested: ListenerSites,
+        attention_map: AttentionMap,
         made_of: tuple[int, int, int] | None,
         before: int | None = None,
         content: Content | None = None,
     ) -> None:
-        """Hand a reading to everyone who observes, without keys that are no slots.
+        """Hand an attention map to everyone who observes, without keys that are no slots.
 
         made_of: the identities of queries, keys and values, at the call before which they were
         these; None = not known. content: what the keys hold, where that is known.
         """
-        if self.unslotted and any(who.journal for who, _ in concerned):
-            reading, content = without_last(reading, self.unslotted), None
-        if content is not None and isinstance(reading, FactoredReading):
-            heads, key_heads = reading.query.shape[1], reading.keys.shape[1]
-            content = content.once() if key_heads * content.repeats == heads else content
-        for who, place in concerned:
-            if who.journal and not _again():
-                doubted = self._doubts(place, reading, made_of, before)
-                told = without_place(reading) if doubted else reading
-                related = self._related(place, made_of, before)
-                placed = self._placed(related, told, made_of, before)
-                who.journal.hear(placed, told, content)
+        if self.extra_keys and any(listener.recorder for listener, _ in interested):
+            attention_map, content = drop_last_keys(attention_map, self.extra_keys), None
+        if content is not None and isinstance(attention_map, FactoredAttentionMap):
+            heads, num_kv_heads = attention_map.query.shape[1], attention_map.keys.shape[1]
+            content = content.once() if num_kv_heads * content.repeats == heads else content
+        for listener, site in interested:
+            if listener.recorder and not _is_recomputation():
+                doubted = self._doubts(site, attention_map, made_of, before)
+                told = without_position(attention_map) if doubted else attention_map
+                related = self._with_kind(site, made_of, before)
+                placed = self._with_position(related, told, made_of, before)
+                listener.recorder.record_call(placed, told, content)
 
-    def _related(
-        self, place: Place, made_of: tuple[int, int, int] | None, before: int | None
-    ) -> Place:
+    def _with_kind(
+        self, site: CallSite, made_of: tuple[int, int, int] | None, before: int | None
+    ) -> CallSite:
         """The same place, with what the origin of queries and keys says of their relation."""
         if made_of is None:
-            return place
+            return site
         verdict = self.origins.relation(
             *made_of,
-            inputs_at_work(place.module),
+            running_inputs(site.module),
             before=before,
-            cached=place.cache is not None,
-            told=place.across,
+            cached=site.cache is not None,
+            told=site.cross_attention,
         )
         if verdict == "unknown":
-            return place
-        across = None if verdict == "neither" else verdict == "cross"
-        return replace(place, across=across, settled=True)
+            return site
+        cross_attention = None if verdict == "neither" else verdict == "cross"
+        return replace(site, cross_attention=cross_attention, is_final=True)
 
-    def _placed(
+    def _with_position(
         self,
-        place: Place,
-        reading: Reading,
+        site: CallSite,
+        attention_map: AttentionMap,
         made_of: tuple[int, int, int] | None,
         before: int | None,
-    ) -> Place:
+    ) -> CallSite:
         """The same place, with what the origin of queries and keys says of where queries stand."""
-        if reading.position is not None or place.cache is not None:
-            return place
-        batch, _, queries, slots = reading.shape
-        across = place.looks_across(batch, queries, slots)
+        if attention_map.position is not None or site.cache is not None:
+            return site
+        batch, _, queries, num_keys = attention_map.shape
+        cross_attention = site.is_cross_attention(batch, queries, num_keys)
         if made_of is None:  # a product of learned queries, which is taken for a projection, say
-            return replace(place, unplaced=bool(across))
+            return replace(site, position_unknown=bool(cross_attention))
         query, key, _ = made_of
-        if across:
-            return replace(place, unplaced=self.origins.is_learned(query, before))
-        if queries != slots:
-            taken = partial(self.origins.first_of, query, key, (queries, slots), before)
-            return replace(place, taken=cache(taken))  # each earlier call may ask it
-        return replace(place, unplaced=not self.origins.in_order(query, key, queries, before))
+        if cross_attention:
+            return replace(site, position_unknown=self.origins.is_learned(query, before))
+        if queries != num_keys:
+            find_position = partial(self.origins.first_of, query, key, (queries, num_keys), before)
+            return replace(
+                site, first_query_position=cache(find_position)
+            )  # each earlier call may ask it
+        return replace(
+            site, position_unknown=not self.origins.in_order(query, key, queries, before)
+        )
 
     def _doubts(
         self,
-        place: Place,
-        reading: Reading,
+        site: CallSite,
+        attention_map: AttentionMap,
         made_of: tuple[int, int, int] | None,
         before: int | None,
     ) -> bool:
@@ -153,23 +172,25 @@ class Hearing:
         Some rows of a window that looks ahead, without the ends of the text, look as those of later
         queries that look back do.
         """
-        queries, slots = reading.shape[2:]
-        known = reading.position is None or place.cache is not None
-        if known or made_of is None or queries == slots:
+        queries, num_keys = attention_map.shape[2:]
+        known = attention_map.position is None or site.cache is not None
+        if known or made_of is None or queries == num_keys:
             return False
-        first = self.origins.first_of(*made_of[:2], (queries, slots), before)
-        return first is not None and first != reading.position
+        first = self.origins.first_of(*made_of[:2], (queries, num_keys), before)
+        return first is not None and first != attention_map.position
 
     @contextmanager
-    def beside_slots(self, keys: int) -> Iterator[None]:
+    def with_extra_keys(self, keys: int) -> Iterator[None]:
         """For the length of a block, so many keys behind the slots are none."""
-        before, self.unslotted = self.unslotted, keys
+        before, self.extra_keys = self.extra_keys, keys
         try:
             yield
         finally:
-            self.unslotted = before
+            self.extra_keys = before
 
-    def expect(self, scores: Scored | None, loose: Loose | None = None) -> News:
+    def expect_attention(
+        self, scores: ScoreInfo | None, loose: ProductInfo | None = None
+    ) -> PendingMap:
         """A softmax was taken, which may be attention: who is told so waits until it is heard.
 
         scores, loose: of what, where that is known; of two tensors that are no parameters it surely
@@ -178,15 +199,15 @@ class Hearing:
         factors = loose.factors if loose is not None else ()
         if scores is not None:
             factors = (memory(scores.right),)
-        news = News(factors=factors)
-        for who, place in [] if _again() else self.places():
-            if who.journal:
-                surely = bool(factors) and not _has_parameters_at(factors, place.module)
-                who.journal.expect(place, surely)
-                news.waiting.append(partial(who.journal.meet, place, surely))
-        return news
+        pending = PendingMap(factors=factors)
+        for listener, site in [] if _is_recomputation() else self.call_sites():
+            if listener.recorder:
+                surely = bool(factors) and not _has_parameters_at(factors, site.module)
+                listener.recorder.expect_attention(site, surely)
+                pending.callbacks.append(partial(listener.recorder.confirm_attention, site, surely))
+        return pending
 
-    def reads(self, known: Weighed, weights: Tensor, values: Tensor) -> bool:
+    def reads_values(self, known: WeightInfo, weights: Tensor, values: Tensor) -> bool:
         """Whether these are the values of weights, and not rows that are the same for every text.
 
         Such tables have fewer axes than the weights, or are learnt; where the weights are surely of
@@ -195,75 +216,77 @@ class Hearing:
         learnt = isinstance(values, nn.Parameter)
         if not learnt and (values.ndim > 2 or values.ndim == weights.ndim):
             return True
-        places = self.places()
-        if not places:
+        call_sites = self.call_sites()
+        if not call_sites:
             return False
-        module, where = places[0][1].module, memory(values)
+        module, where = call_sites[0][1].module, memory(values)
         own = (*module.parameters(), *module.buffers())
         learnt = learnt or (where != 0 and any(memory(one) == where for one in own))
         if not learnt and values.ndim == 2:
             return True
-        sources = known.news.sources or (known.news,)
+        sources = known.pending.sources or (known.pending,)
         told = (one.factors for one in sources if one.factors)
         return any(not _has_parameters_at(factors, module) for factors in told)
 
-    def miss(self, why: str) -> None:
-        """Attention happened of which no reading can be made: tell everyone who observes.
+    def record_unreadable(self, why: str) -> None:
+        """Attention happened of which no attention map can be made: tell everyone who observes.
 
         Errors: `AttlasError` where somebody wants to change it.
         """
         self.seen += 1
-        self._miss(self.places(), why)
+        self._record_unreadable(self.call_sites(), why)
 
-    def _miss(self, places: Concerned, why: str) -> None:
-        for who, place in places:
-            if who.rewrite:
+    def _record_unreadable(self, call_sites: ListenerSites, why: str) -> None:
+        for listener, site in call_sites:
+            if listener.patch:
                 raise AttlasError(
-                    f"attention that can be changed, in layer {place.path!r}",
+                    f"attention that can be changed, in layer {site.path!r}",
                     why,
                     "intervene where attlas can read",
                 )
-            if who.journal and not _again():
-                who.journal.miss(place, why)
+            if listener.recorder and not _is_recomputation():
+                listener.recorder.record_unreadable(site, why)
 
-    def change(self, concerned: Concerned) -> Callable[[Tensor, Tensor], Tensor] | None:
+    def patch_function(
+        self, interested: ListenerSites
+    ) -> Callable[[Tensor, Tensor], Tensor] | None:
         """Every intervention in turn, as one function of weights and what is seen; None = none."""
-        asked = [(who.rewrite, place) for who, place in concerned if who.rewrite]
+        asked = [(listener.patch, site) for listener, site in interested if listener.patch]
         if not asked:
             return None
 
-        def change(weights: Tensor, seen: Tensor) -> Tensor:
-            for rewrite, place in asked:
-                weights = rewrite(weights, seen, place.path)
+        def patch_function(weights: Tensor, allowed: Tensor) -> Tensor:
+            for patch, site in asked:
+                weights = patch(weights, allowed, site.path)
             return weights
 
-        return change
+        return patch_function
 
-    def notice(self) -> None:
+    def mark_running(self) -> None:
         """Note that a model runs, until that is known of all that are listened to."""
-        self.unnoticed = False
-        for who in listeners():
-            if who.journal and not who.journal.ran:
-                who.journal.ran = place_of_call(who.modules) is not None
-                self.unnoticed |= not who.journal.ran
+        self.unconfirmed = False
+        for listener in listeners():
+            if listener.recorder and not listener.recorder.has_run:
+                listener.recorder.has_run = find_call_site(listener.modules) is not None
+                self.unconfirmed |= not listener.recorder.has_run
 
 
-def _again() -> bool:
+def _is_recomputation() -> bool:
     """Whether a backward pass computes anew what gradient checkpointing has let go."""
     return torch._C._current_graph_task_id() != -1
 
 
 def _has_parameters_at(factors: tuple[int, ...], module: nn.Module) -> bool:
     """Whether the numbers of a parameter of the module, such as a table of words, lie there."""
-    waiting = [module]
-    while waiting:
-        one = waiting.pop()
+    callbacks = [module]
+    while callbacks:
+        one = callbacks.pop()
         held = one._parameters.values()
         if any(own is not None and memory(own) in factors for own in held):
             return True
-        waiting += [child for child in one._modules.values() if child is not None]
+        callbacks += [child for child in one._modules.values() if child is not None]
     return False
 
 
-def _ours(module: nn.Module) -> bool:
-    return any(isinstance(child, Tap) for child in module.children())
+def _is_attlas_layer(module: nn.Module) -> bool:
+    return any(isinstance(child, AttentionHook) for child in module.children())

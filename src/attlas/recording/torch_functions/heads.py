@@ -11,7 +11,7 @@ import torch
 from jaxtyping import Float, Shaped
 from torch import Tensor, nn
 
-from attlas.recording.hooks import Place, attribute
+from attlas.recording.hooks import CallSite, attribute
 from attlas.recording.torch_functions.tensors import WhileAlive
 
 # Which of the axes before places are heads, also where they are folded into one with others.
@@ -24,7 +24,7 @@ STACKED = -1
 """For the stride of an axis along which tensors were stacked, of which each was a head."""
 
 Factors = tuple[tuple[int, int], ...]
-"""Of what an axis is folded, the outermost first: how many, and how far apart in memory."""
+"""Of what an axis is folded, the outermost query_offset: how many, and how far apart in memory."""
 
 Layout = tuple[Factors, ...]
 """The factors of every axis of a tensor."""
@@ -197,7 +197,7 @@ class Folds:
             return
         if known is not None and tuple(map(_size, known)) != mine:
             known = None  # of more than this part
-        layout = _regrouped(known or _plain(before), new)
+        layout = _reshaped_layout(known or _plain(before), new)
         if layout is not None and layout != _plain(result):
             self._learn(result, layout)
 
@@ -228,7 +228,7 @@ def _plain(tensor: Tensor) -> Layout:
 
 
 @lru_cache(4096)  # a model takes the same axes apart in each of its layers
-def _regrouped(layout: Layout, shape: tuple[int, ...]) -> Layout | None:
+def _reshaped_layout(layout: Layout, shape: tuple[int, ...]) -> Layout | None:
     """The layout of the same numbers in another shape; None where a factor is cut in an odd way."""
     left = [factor for factors in layout for factor in factors if factor[0] != 1]
     found: list[Factors] = []
@@ -267,7 +267,7 @@ _CONVOLUTIONS = (nn.Conv1d, nn.Conv2d, nn.Conv3d)
 def heads_of(
     rows: Sequence[int],
     evidence: Sequence[Tensor],
-    place: Place,
+    site: CallSite,
     folds: Folds,
     queries: int | None = None,
 ) -> Fold:
@@ -281,7 +281,7 @@ def heads_of(
     them if there are two. A module that goes through its heads one by one does so for as many rows
     as it was given texts. queries: how many there are, where these are not they.
     """
-    module, default = place.module, in_order(rows)
+    module, default = site.module, in_order(rows)
     numbers = dict.fromkeys(number for name in _HEADS if (number := _number(module, name)))
     if not numbers or not rows or not evidence:
         return default
@@ -298,7 +298,7 @@ def heads_of(
         fits = partial(_fits, module, heads, tensor.shape[-1])
         if len(rows) == 1:
             whole = rows[0] % heads == 0 and fits()
-            if not whole or place.folds_no_heads(rows[0], places, heads):
+            if not whole or site.has_unfolded_heads(rows[0], places, heads):
                 continue
         elif max(map(len, factors)) == 1 and _are_key_heads(rows, heads, places, module):
             return default
@@ -408,7 +408,7 @@ def _widths(module: nn.Module) -> list[int]:
     return widths
 
 
-def of_channels(values: Tensor, queries: int, heads: int, place: Place) -> str | None:
+def of_channels(values: Tensor, queries: int, heads: int, site: CallSite) -> str | None:
     """Why no map of tokens is made of weights that are multiplied with these values: they are of
     channels, the numbers of a vector, of which each looks at all; None where they are of tokens.
 
@@ -418,11 +418,11 @@ def of_channels(values: Tensor, queries: int, heads: int, place: Place) -> str |
     """
     if values.ndim <= _MATRIX or values.shape[-2] != queries:
         return None
-    slots, width = values.shape[-2:]
-    if any(slots in text[:2] and width not in text[:2] for text in place.texts):
+    num_keys, width = values.shape[-2:]
+    if any(num_keys in text[:2] and width not in text[:2] for text in site.texts):
         return None
-    module = place.module
-    if slots * heads not in _widths(module):
+    module = site.module
+    if num_keys * heads not in _widths(module):
         return None
     if _fits(module, heads, width):
         turned = values.stride(-1) > values.stride(-2)
@@ -434,7 +434,7 @@ def of_channels(values: Tensor, queries: int, heads: int, place: Place) -> str |
         if kinds != {not turned}:
             return None
     return (
-        f"attention of channels: its {slots} rows and columns are numbers of a vector and no "
+        f"attention of channels: its {num_keys} rows and columns are numbers of a vector and no "
         "tokens, as in XCiT and DaViT"
     )
 
@@ -460,9 +460,9 @@ def _are_key_heads(rows: Sequence[int], heads: int, places: int, module: nn.Modu
 
 
 def shared_keys(
-    query: Float[Tensor, "batch heads queries width"],
-    keys: Float[Tensor, "batch key_heads slots width"],
-    mask: Shaped[Tensor, "#batch #heads #queries #slots"] | None,
+    query: Float[Tensor, "batch heads queries head_dim"],
+    keys: Float[Tensor, "batch kv_heads keys head_dim"],
+    mask: Shaped[Tensor, "#batch #heads #queries #keys"] | None,
     module: nn.Module,
     repeats: int = 1,
 ) -> tuple[Tensor, Tensor, Tensor | None]:
@@ -481,8 +481,8 @@ def shared_keys(
         if mask is not None and mask.shape[2] == groups:
             mask = mask.expand(-1, heads, -1, -1).flatten(1, 2).unsqueeze(2)
     elif heads == keys.shape[1] and heads % groups == 0:
-        batch, _, slots, width = keys.shape
-        apart = keys.reshape(batch, heads // groups, groups, slots, width)
+        batch, _, num_keys, width = keys.shape
+        apart = keys.reshape(batch, heads // groups, groups, num_keys, width)
         if repeats == groups or torch.equal(apart, apart[:, :, :1].expand_as(apart)):
             return query, apart[:, :, 0], mask
     return query, keys, mask

@@ -1,4 +1,4 @@
-"""A call of `torch.nn.attention.flex_attention`: its reading, and its explicit twin."""
+"""A call of `torch.nn.attention.flex_attention`: its attention map, and its explicit twin."""
 
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -13,11 +13,11 @@ from torch._higher_order_ops.flex_attention import flex_attention
 from torch.nn.attention import flex_attention as flex
 
 from attlas.errors import AttlasError
-from attlas.recording.hooks import Place
-from attlas.recording.maps.base import Reading
-from attlas.recording.maps.dense import DenseReading
-from attlas.recording.maps.factored import FactoredReading, may_differ_by
-from attlas.recording.torch_functions.context import Hearing
+from attlas.recording.hooks import CallSite
+from attlas.recording.maps.base import AttentionMap
+from attlas.recording.maps.dense import DenseAttentionMap
+from attlas.recording.maps.factored import FactoredAttentionMap, may_differ_by
+from attlas.recording.torch_functions.context import TrackingContext
 from attlas.recording.torch_functions.heads import (
     Fold,
     Folds,
@@ -26,10 +26,10 @@ from attlas.recording.torch_functions.heads import (
     of_channels,
     shared_keys,
 )
-from attlas.recording.torch_functions.masks import Sight, looking_back, sight_of
+from attlas.recording.torch_functions.masks import MaskSpec, mask_spec_of, with_causal_pattern
 from attlas.recording.torch_functions.tensors import unreadable
 
-# A call of `F.scaled_dot_product_attention`: its reading, and its explicit twin.
+# A call of `F.scaled_dot_product_attention`: its attention map, and its explicit twin.
 
 
 _AXES = 4  # of what has heads
@@ -45,56 +45,56 @@ class FusedCall:
     some kernels allow, it hides what is left.
     """
 
-    query: Float[Tensor, "... queries width"]
-    key: Float[Tensor, "... slots width"]
-    value: Float[Tensor, "... slots value_width"]
-    attn_mask: Shaped[Tensor, "... #queries #slots"] | None = None
+    query: Float[Tensor, "... queries dim"]
+    key: Float[Tensor, "... keys dim"]
+    value: Float[Tensor, "... keys value_dim"]
+    attn_mask: Shaped[Tensor, "... #queries #keys"] | None = None
     dropout_p: float = 0.0
     is_causal: bool = False
     scale: float | None = None
     enable_gqa: bool = False
 
-    def reading(
+    def attention_map(
         self,
-        place: Place,
+        site: CallSite,
         folds: Folds,
-        sight: Callable[..., Sight] = sight_of,
+        parse_mask: Callable[..., MaskSpec] = mask_spec_of,
         repeats: int = 1,
-    ) -> FactoredReading:
-        """The weights before dropout, of these very tensors; the call was made at `place`."""
-        fold, key_fold = self._folds(place, folds)
+    ) -> FactoredAttentionMap:
+        """The weights before dropout, of these very tensors; the call was made at `site`."""
+        fold, key_fold = self._folds(site, folds)
         mask = self.attn_mask
-        first = 0 if self.is_causal else _first_of(mask)
-        if first is not None:
-            sight = looking_back(sight, first)
+        query_offset = 0 if self.is_causal else _first_of(mask)
+        if query_offset is not None:
+            parse_mask = with_causal_pattern(parse_mask, query_offset)
             mask = mask if self.is_causal else None
         mask = None if mask is None else fold.open(mask)
         scale = float(self.query.shape[-1] ** -0.5) if self.scale is None else float(self.scale)
         query, keys = fold.open(self.query), key_fold.open(self.key, shared=True)
-        return factored(query, keys, scale, mask, place.module, sight, repeats=repeats)
+        return factored_map(query, keys, scale, mask, site.module, parse_mask, repeats=repeats)
 
     def changed(
-        self, place: Place, folds: Folds, change: Change
-    ) -> Float[Tensor, "... queries value_width"]:
+        self, site: CallSite, folds: Folds, change: Change
+    ) -> Float[Tensor, "... queries value_dim"]:
         """The same call with other weights: `change(weights, seen) → weights`, before dropout."""
-        reading = self.reading(place, folds)
-        queries, slots = reading.shape[2:]
-        weights = reading.rows(0, queries).to(self.query.dtype)
-        weights = change(weights, reading.seen(0, queries)).to(self.query.dtype)
-        fold, key_fold = self._folds(place, folds)
-        values = key_fold.open(self.value)[:, :, :slots]
+        attention_map = self.attention_map(site, folds)
+        queries, num_keys = attention_map.shape[2:]
+        weights = attention_map.rows(0, queries).to(self.query.dtype)
+        weights = change(weights, attention_map.allowed_rows(0, queries)).to(self.query.dtype)
+        fold, key_fold = self._folds(site, folds)
+        values = key_fold.open(self.value)[:, :, :num_keys]
         if self.enable_gqa:
             values = values.repeat_interleave(weights.shape[1] // values.shape[1], dim=1)
         context = fold.close(F.dropout(weights, self.dropout_p) @ values)
         rows = self.query.shape[:-2] if self.enable_gqa else self._rows
         context = context.expand(*rows, -1, -1) if context.ndim == len(rows) + 2 else context
         context = context.reshape(*rows, *context.shape[-2:])
-        return laid_out_as(self.query, context)
+        return like_kernel_layout(self.query, context)
 
-    def refused(self, place: Place, folds: Folds) -> str | None:
-        """Why no reading is made of this call, where none is."""
-        fold, _ = self._folds(place, folds)
-        return of_channels(self.value, self.query.shape[-2], fold.count, place)
+    def refused(self, site: CallSite, folds: Folds) -> str | None:
+        """Why no attention map is made of this call, where none is."""
+        fold, _ = self._folds(site, folds)
+        return of_channels(self.value, self.query.shape[-2], fold.count, site)
 
     @property
     def _rows(self) -> torch.Size:
@@ -105,7 +105,7 @@ class FusedCall:
         rows: torch.Size = torch.broadcast_shapes(query, keys, values)  # type: ignore[no-untyped-call]
         return rows
 
-    def _folds(self, place: Place, folds: Folds) -> tuple[Fold, Fold]:
+    def _folds(self, site: CallSite, folds: Folds) -> tuple[Fold, Fold]:
         """Where heads are in the queries, and in keys and values."""
         if self.enable_gqa:  # the last axis before places, says torch
             query, keys = (
@@ -113,7 +113,7 @@ class FusedCall:
             )
             return in_order(query), in_order(keys)
         given = self.query, self.key, self.value
-        fold = heads_of(self._rows, given, place, folds)
+        fold = heads_of(self._rows, given, site, folds)
         return fold, fold
 
 
@@ -131,17 +131,17 @@ def _first_of(mask: Tensor | None) -> int | None:
     return 0 if upper_left else int(mask.seq_len_kv - mask.seq_len_q)
 
 
-def factored(
-    query: Float[Tensor, "#batch heads queries width"],
-    keys: Float[Tensor, "#batch key_heads slots width"],
+def factored_map(
+    query: Float[Tensor, "#batch heads queries head_dim"],
+    keys: Float[Tensor, "#batch kv_heads keys head_dim"],
     scale: float,
-    mask: Shaped[Tensor, "#batch #heads #queries #slots"] | None,
+    mask: Shaped[Tensor, "#batch #heads #queries #keys"] | None,
     module: nn.Module,
-    sight: Callable[..., Sight] = sight_of,
+    parse_mask: Callable[..., MaskSpec] = mask_spec_of,
     softcap: float | None = None,
     repeats: int = 1,
-) -> FactoredReading:
-    """softmax(cap(scale · q kᵀ) + mask) as a reading, with the heads that the module has."""
+) -> FactoredAttentionMap:
+    """softmax(cap(scale · q kᵀ) + mask) as an attention map, with the heads that the module has."""
     batch = max(query.shape[0], keys.shape[0])
     heads = max(query.shape[1], keys.shape[1])
     query, keys = as_multiplied(query), as_multiplied(keys)
@@ -151,13 +151,22 @@ def factored(
     def reached(gap: float) -> bool:
         return may_differ_by(gap, query, keys, scale, softcap)
 
-    seen = sight(mask, batch, query.shape[2], keys.shape[2], reached)
-    return FactoredReading(
-        query, keys, scale, seen.pattern, seen.first, seen.real, seen.bias, softcap
+    mask_spec = parse_mask(mask, batch, query.shape[2], keys.shape[2], reached)
+    return FactoredAttentionMap(
+        query,
+        keys,
+        scale,
+        mask_spec.pattern,
+        mask_spec.query_offset,
+        mask_spec.token_mask,
+        mask_spec.bias,
+        softcap,
     )
 
 
-def laid_out_as(query: Float[Tensor, "..."], context: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
+def like_kernel_layout(
+    query: Float[Tensor, "..."], context: Float[Tensor, "..."]
+) -> Float[Tensor, "..."]:
     """The same in memory as kernels lay it out, place by place where the queries are: models count
     on it when they bring heads together by `transpose(1, 2).view(...)`."""
     if context.ndim != _AXES or query.stride(1) >= query.stride(2):
@@ -185,9 +194,9 @@ class FlexCall:
     the call itself, of queries, keys and other values.
     """
 
-    query: Float[Tensor, "batch heads queries width"]
-    key: Float[Tensor, "#batch key_heads slots width"]
-    value: Float[Tensor, "#batch key_heads slots value_width"]
+    query: Float[Tensor, "batch heads queries head_dim"]
+    key: Float[Tensor, "#batch kv_heads keys head_dim"]
+    value: Float[Tensor, "#batch kv_heads keys value_dim"]
     modify: Callable[..., Tensor]
     blocks: tuple[Any, ...]
     scale: float
@@ -210,7 +219,9 @@ class FlexCall:
 
         return cls(query, key, value, modify, blocks, scale, run)
 
-    def reading(self, module: nn.Module, sight: Callable[..., Sight] = sight_of) -> Reading:
+    def attention_map(
+        self, module: nn.Module, parse_mask: Callable[..., MaskSpec] = mask_spec_of
+    ) -> AttentionMap:
         """The weights: queries and keys where scores are as they come, else the weights themselves.
 
         These are read by values of which each is 1 in a slot of its own.
@@ -219,38 +230,40 @@ class FlexCall:
         shown = self._shown()
         self._check_blocks(shown)
         if self.modify is flex._identity:
-            return factored(self.query, self.key, self.scale, shown, module, sight)
-        batch, heads, slots, _ = self.key.shape
-        single = torch.eye(slots, dtype=self.value.dtype, device=self.value.device)
+            return factored_map(self.query, self.key, self.scale, shown, module, parse_mask)
+        batch, heads, num_keys, _ = self.key.shape
+        single = torch.eye(num_keys, dtype=self.value.dtype, device=self.value.device)
         with torch.no_grad():
             weights = self.run(self.query, self.key, single.expand(batch, heads, -1, -1))[0]
         unhidden = self._unhidden() | (weights > 0)  # which round their scores in their own way
-        seen = unhidden if shown is None else shown & unhidden
-        return DenseReading(weights, None if bool(seen.all()) else seen, None)
+        mask_spec = unhidden if shown is None else shown & unhidden
+        return DenseAttentionMap(weights, None if bool(mask_spec.all()) else mask_spec, None)
 
     def changed(
-        self, reading: Reading, change: Callable[[Tensor, Tensor], Tensor]
-    ) -> Float[Tensor, "batch heads queries value_width"]:
+        self, attention_map: AttentionMap, change: Callable[[Tensor, Tensor], Tensor]
+    ) -> Float[Tensor, "batch heads queries value_dim"]:
         """What comes of it with other weights: `change(weights, seen) → weights`."""
-        queries = reading.shape[2]
-        weights = reading.rows(0, queries).to(self.query.dtype)
-        weights = change(weights, reading.seen(0, queries)).to(as_multiplied(self.query).dtype)
+        queries = attention_map.shape[2]
+        weights = attention_map.rows(0, queries).to(self.query.dtype)
+        weights = change(weights, attention_map.allowed_rows(0, queries)).to(
+            as_multiplied(self.query).dtype
+        )
         shared = weights.shape[1] // self.value.shape[1]
         context = weights @ as_multiplied(self.value).repeat_interleave(shared, 1)
-        return laid_out_as(self.query, context)
+        return like_kernel_layout(self.query, context)
 
-    def _shown(self) -> Bool[Tensor, "#batch #heads queries slots"] | None:
+    def _shown(self) -> Bool[Tensor, "#batch #heads queries keys"] | None:
         """The pairs that the rule shows; None where it shows all."""
         rule = self.blocks[-1]
         return None if rule is flex.noop_mask else self._pairs_of(rule)
 
-    def _pairs_of(self, rule: Callable[..., Tensor]) -> Bool[Tensor, "batch heads queries slots"]:
+    def _pairs_of(self, rule: Callable[..., Tensor]) -> Bool[Tensor, "batch heads queries keys"]:
         """The pairs that a rule shows."""
-        (batch, heads, queries, _), slots = self.query.shape, self.key.shape[2]
-        sizes = (batch, heads, queries, slots)
+        (batch, heads, queries, _), num_keys = self.query.shape, self.key.shape[2]
+        sizes = (batch, heads, queries, num_keys)
         return flex.create_mask(rule, *sizes, device=self.query.device).expand(sizes)
 
-    def _unhidden(self) -> Bool[Tensor, "batch heads queries slots"]:
+    def _unhidden(self) -> Bool[Tensor, "batch heads queries keys"]:
         """The pairs whose score is not made −∞, which may depend on the score."""
         # torch's compiler, which comes with it, is at work already.
         from torch._dynamo._trace_wrapped_higher_order_op import TransformGetItemToIndex
@@ -265,17 +278,17 @@ class FlexCall:
                 modified = flex._vmap_for_bhqkv(self.modify, prefix=(0,))(scores, *places)
         return modified > -torch.inf
 
-    def _check_blocks(self, shown: Bool[Tensor, "batch heads queries slots"] | None) -> None:
+    def _check_blocks(self, shown: Bool[Tensor, "batch heads queries keys"] | None) -> None:
         """Compiled, the function skips what the blocks leave out, and asks no rule within whole
         ones; as it is written it asks the rule alone."""
         _, _, counts, indices, whole_counts, whole_indices, *_, height, width, _ = self.blocks
-        queries, slots = self.query.shape[2], self.key.shape[2]
-        if min(height, width) >= max(queries, slots):
+        queries, num_keys = self.query.shape[2], self.key.shape[2]
+        if min(height, width) >= max(queries, num_keys):
             return  # one block
-        within = [_blocks(counts, indices, height, width)[..., :queries, :slots]]
+        within = [_blocks(counts, indices, height, width)[..., :queries, :num_keys]]
         if whole_counts is not None:
             within.append(
-                _blocks(whole_counts, whole_indices, height, width)[..., :queries, :slots]
+                _blocks(whole_counts, whole_indices, height, width)[..., :queries, :num_keys]
             )
         skipped = ~(within[0] | within[-1])
         hidden = skipped.new_zeros(()) if shown is None else ~shown
@@ -295,26 +308,29 @@ def _blocks(
     indices: Int[Tensor, "batch heads rows columns"],
     height: int,
     width: int,
-) -> Bool[Tensor, "batch heads queries slots"]:
+) -> Bool[Tensor, "batch heads queries keys"]:
     """The pairs in the blocks of each row, of which there are so many, in these columns."""
     listed = torch.arange(indices.shape[-1], device=indices.device) < counts[..., None]
     shown = torch.zeros_like(listed).scatter_reduce_(-1, indices.long(), listed, "amax")
     return shown.repeat_interleave(height, -2).repeat_interleave(width, -1)
 
 
-def flexible(
-    hearing: Hearing, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+def handle_flex_attention(
+    tracking: TrackingContext,
+    func: Callable[..., Any],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
 ) -> Any:
     """The operator, wherever it was called."""
     call = FlexCall.of(func, args, kwargs)
     why = unreadable(call.query, call.key, call.value)
     if why is not None:
-        hearing.miss(why)
-    concerned = hearing.concerned() if why is None else ()
-    if not concerned:
+        tracking.record_unreadable(why)
+    interested = tracking.interested() if why is None else ()
+    if not interested:
         return func(*args, **kwargs)
-    reading = call.reading(concerned[0][1].module, hearing.sights)
-    hearing.tell(concerned, reading, (id(call.query), id(call.key), id(call.value)))
+    attention_map = call.attention_map(interested[0][1].module, tracking.mask_specs)
+    tracking.deliver(interested, attention_map, (id(call.query), id(call.key), id(call.value)))
     result = func(*args, **kwargs)
-    change = hearing.change(concerned)
-    return result if change is None else (call.changed(reading, change), *result[1:])
+    change = tracking.patch_function(interested)
+    return result if change is None else (call.changed(attention_map, change), *result[1:])

@@ -12,8 +12,8 @@ from jaxtyping import Bool, Int, Shaped
 from torch import Tensor
 
 from attlas.patterns import Pattern, both, causal, everywhere, window
-from attlas.recording.maps.base import Reading
-from attlas.recording.maps.dense import DenseReading
+from attlas.recording.maps.base import AttentionMap
+from attlas.recording.maps.dense import DenseAttentionMap
 from attlas.recording.maps.factored import NOTHING
 from attlas.recording.torch_functions.tensors import Versions
 
@@ -27,16 +27,17 @@ the scores at hand may differ by so much."""
 
 
 @dataclass(frozen=True, slots=True)
-class Sight:
-    """Which slots each query may see, in the words of a `FactoredReading`.
+class MaskSpec:
+    """Which slots each query may see, in the words of a `FactoredAttentionMap`.
 
-    first: where the first query stands, where that is spelt out; None = by its mask nobody knows.
+    query_offset: where the first query stands, where that is spelt out; None = by its mask nobody
+    knows.
     """
 
     pattern: Pattern = everywhere
-    first: int | None = None
-    real: Bool[Tensor, "batch slots"] | None = None
-    bias: Shaped[Tensor, "#batch #heads #queries #slots"] | None = None
+    query_offset: int | None = None
+    token_mask: Bool[Tensor, "batch keys"] | None = None
+    bias: Shaped[Tensor, "#batch #heads #queries #keys"] | None = None
 
 
 def by_any_scores(gap: float) -> bool:
@@ -44,14 +45,14 @@ def by_any_scores(gap: float) -> bool:
     return not gap > _BEYOND
 
 
-def sight_of(
-    mask: Shaped[Tensor, "#batch #heads #queries #slots"] | None,
+def mask_spec_of(
+    mask: Shaped[Tensor, "#batch #heads #queries #keys"] | None,
     batch: int,
     queries: int,
-    slots: int,
+    num_keys: int,
     reached: Reached = by_any_scores,
-) -> Sight:
-    """The sight that a mask spells out, exactly: as a pattern and padding, or else as it is.
+) -> MaskSpec:
+    """The spec that a mask spells out, exactly: as a pattern and padding, or else as it is.
 
     mask: bool (True = may see) or float (added to the scores). Without one the queries see all
     slots, wherever they stand. A pattern costs no memory, where a mask has queries ×
@@ -61,69 +62,76 @@ def sight_of(
     they may, the mask is kept as a bias.
     """
     if mask is None:
-        return Sight()
-    found, gap = spelled_out(mask, batch, queries, slots)
-    return found if gap == torch.inf or not reached(gap) else as_it_is(mask)
+        return MaskSpec()
+    found, gap = parse_mask_with_gap(mask, batch, queries, num_keys)
+    return found if gap == torch.inf or not reached(gap) else as_bias(mask)
 
 
-def looking_back(sight: Callable[..., Sight], first: int) -> Callable[..., Sight]:
-    """The sights of calls that also hide what comes after a query; the first stands at `first`."""
+def with_causal_pattern(
+    parse_mask: Callable[..., MaskSpec], query_offset: int
+) -> Callable[..., MaskSpec]:
+    """The specs of calls that also hide what comes after a query; the first stands at `first`."""
 
-    def of_call(mask: Any, batch: int, queries: int, slots: int, reached: Reached) -> Sight:
+    def of_call(mask: Any, batch: int, queries: int, num_keys: int, reached: Reached) -> MaskSpec:
         if mask is None:
-            return Sight(causal, first)
-        found = sight(mask, batch, queries, slots, reached)
+            return MaskSpec(causal, query_offset)
+        found = parse_mask(mask, batch, queries, num_keys, reached)
         if found.pattern != everywhere:
-            found = as_it_is(mask.detach().clone())
-        return replace(found, pattern=causal, first=first)
+            found = as_bias(mask.detach().clone())
+        return replace(found, pattern=causal, query_offset=query_offset)
 
     return of_call
 
 
-def as_it_is(mask: Shaped[Tensor, "#batch #heads #queries #slots"]) -> Sight:
-    """The sight of a mask that is kept, once where it is the same for all heads."""
-    return Sight(bias=mask[:, :1] if mask.shape[1] > 1 and _same_for_heads(mask) else mask)
+def as_bias(mask: Shaped[Tensor, "#batch #heads #queries #keys"]) -> MaskSpec:
+    """The spec of a mask that is kept, once where it is the same for all heads."""
+    return MaskSpec(bias=mask[:, :1] if mask.shape[1] > 1 and _same_for_heads(mask) else mask)
 
 
-def spelled_out(
-    mask: Shaped[Tensor, "#batch #heads #queries #slots"], batch: int, queries: int, slots: int
-) -> tuple[Sight, float]:
-    """The sight of a mask, and how far below the others it puts whatever it hides.
+def parse_mask_with_gap(
+    mask: Shaped[Tensor, "#batch #heads #queries #keys"], batch: int, queries: int, num_keys: int
+) -> tuple[MaskSpec, float]:
+    """The spec of a mask, and how far below the others it puts whatever it hides.
 
-    The sight is right for scores that do not differ by so much.
+    The spec is right for scores that do not differ by so much.
     """
-    kept = as_it_is(mask), torch.inf
-    if not batch or not queries or not slots or (mask.shape[1] > 1 and not _same_for_heads(mask)):
+    kept = as_bias(mask), torch.inf
+    if (
+        not batch
+        or not queries
+        or not num_keys
+        or (mask.shape[1] > 1 and not _same_for_heads(mask))
+    ):
         return kept
     mask = mask[:, :1]
     allowed, gap = _allowed(mask)
     if allowed is None:
         return kept
-    allowed = allowed[:, 0].expand(-1, queries, slots)
-    real = allowed.any(1)
-    found = _pattern_of(allowed, real)
+    allowed = allowed[:, 0].expand(-1, queries, num_keys)
+    token_mask = allowed.any(1)
+    found = _pattern_of(allowed, token_mask)
     if found is None:
         return kept
-    pattern, first = found
-    padded = None if bool(real.all()) else real.expand(batch, slots).clone()
+    pattern, query_offset = found
+    padded = None if bool(token_mask.all()) else token_mask.expand(batch, num_keys).clone()
     if pattern == everywhere:
-        return Sight(real=padded), gap
-    newest = first + queries
-    if pattern.bound.ahead == 0 and 0 < newest < slots:
+        return MaskSpec(token_mask=padded), gap
+    newest = query_offset + queries
+    if pattern.bound.ahead == 0 and 0 < newest < num_keys:
         # Slots beyond the newest query are room that a cache has not filled yet; a pattern that
         # looks back alone hides them, so they need not count as padding.
-        filled = real[:, :newest]
+        filled = token_mask[:, :newest]
         padded = None if bool(filled.all()) else padded
-    return Sight(pattern, first, padded), gap
+    return MaskSpec(pattern, query_offset, padded), gap
 
 
-def _same_for_heads(mask: Shaped[Tensor, "#batch heads #queries #slots"]) -> bool:
+def _same_for_heads(mask: Shaped[Tensor, "#batch heads #queries #keys"]) -> bool:
     return not mask.stride(1) or torch.equal(mask, mask[:, :1].expand_as(mask))
 
 
 def _above_the_least(
-    mask: Shaped[Tensor, "#batch #heads #queries #slots"],
-) -> Bool[Tensor, "#batch #heads #queries #slots"]:
+    mask: Shaped[Tensor, "#batch #heads #queries #keys"],
+) -> Bool[Tensor, "#batch #heads #queries #keys"]:
     """The pairs that a mask does not hide by −∞ or the least number of its type.
 
     A row that has nothing else, of padding, is meant to see nothing. A row of which all is hidden
@@ -133,8 +141,8 @@ def _above_the_least(
 
 
 def _allowed(
-    mask: Shaped[Tensor, "#batch #heads #queries #slots"],
-) -> tuple[Bool[Tensor, "#batch #heads #queries #slots"] | None, float]:
+    mask: Shaped[Tensor, "#batch #heads #queries #keys"],
+) -> tuple[Bool[Tensor, "#batch #heads #queries #keys"] | None, float]:
     """A mask as truth values, and how far the false ones are below the others at the least; None
     where it says something else than that, whatever the scores are."""
     if mask.dtype == torch.bool:
@@ -149,34 +157,34 @@ def _allowed(
 
 
 def _pattern_of(
-    allowed: Bool[Tensor, "batch queries slots"], real: Bool[Tensor, "batch slots"]
+    allowed: Bool[Tensor, "batch queries keys"], token_mask: Bool[Tensor, "batch keys"]
 ) -> tuple[Pattern, int] | None:
     """The pattern that allows these pairs among the real slots, and where its queries begin."""
-    queries, slots = allowed.shape[1:]
-    newest = max(slots - queries, 0)
-    if _fits(everywhere, newest, allowed, real):
+    queries, num_keys = allowed.shape[1:]
+    newest = max(num_keys - queries, 0)
+    if _fits(everywhere, newest, allowed, token_mask):
         return everywhere, newest
-    places = torch.arange(slots, device=allowed.device)
-    last = int(torch.where(real, places, -1).max())
-    earliest = min(0, slots - queries)  # padding on the right would have queries begin before it
-    for first in dict.fromkeys((last - queries + 1, newest, 0)):
-        if first < earliest:
+    places = torch.arange(num_keys, device=allowed.device)
+    last = int(torch.where(token_mask, places, -1).max())
+    earliest = min(0, num_keys - queries)  # padding on the right would have queries begin before it
+    for query_offset in dict.fromkeys((last - queries + 1, newest, 0)):
+        if query_offset < earliest:
             continue
-        for pattern in _candidates(allowed, first, places):
-            if _fits(pattern, first, allowed, real):
-                return pattern, first
+        for pattern in _candidates(allowed, query_offset, places):
+            if _fits(pattern, query_offset, allowed, token_mask):
+                return pattern, query_offset
     return None
 
 
 def _candidates(
-    allowed: Bool[Tensor, "batch queries slots"], first: int, places: Int[Tensor, " slots"]
+    allowed: Bool[Tensor, "batch queries keys"], query_offset: int, places: Int[Tensor, " keys"]
 ) -> list[Pattern]:
     """Patterns with queries from `first` on that reach as far back and ahead as these pairs do."""
-    queries, slots = allowed.shape[1:]
-    asking = first + torch.arange(queries, device=allowed.device)
+    queries, num_keys = allowed.shape[1:]
+    asking = query_offset + torch.arange(queries, device=allowed.device)
     some = allowed.any(-1)
     earliest = torch.where(some, allowed.view(torch.uint8).argmax(-1), asking)
-    latest = torch.where(some, slots - 1 - allowed.flip(-1).view(torch.uint8).argmax(-1), asking)
+    latest = torch.where(some, num_keys - 1 - allowed.flip(-1).view(torch.uint8).argmax(-1), asking)
     back, ahead = int((asking - earliest).max()), int((latest - asking).max())
     if ahead <= 0:
         return [causal, both(causal, window(max(back, 0)))]
@@ -185,45 +193,46 @@ def _candidates(
 
 def _fits(
     pattern: Pattern,
-    first: int,
-    allowed: Bool[Tensor, "batch queries slots"],
-    real: Bool[Tensor, "batch slots"],
+    query_offset: int,
+    allowed: Bool[Tensor, "batch queries keys"],
+    token_mask: Bool[Tensor, "batch keys"],
 ) -> bool:
-    batch, queries, slots = allowed.shape
-    rows = max(1, _AT_ONCE // (batch * slots))
+    batch, queries, num_keys = allowed.shape
+    rows = max(1, _AT_ONCE // (batch * num_keys))
     for start in range(0, queries, rows):
         stop = min(start + rows, queries)
-        expected = pattern.mask(stop - start, slots, first + start, allowed.device)
-        if not torch.equal(expected & real[:, None], allowed[:, start:stop]):
+        expected = pattern.mask(stop - start, num_keys, query_offset + start, allowed.device)
+        if not torch.equal(expected & token_mask[:, None], allowed[:, start:stop]):
             return False
     return True
 
 
-# The sights of a model's masks, each looked at once.
+# The specs of a model's masks, each looked at once.
 
 
 _KEPT = 8
 _FEWEST, _LARGE = 2, 1 << 26  # of larger masks, in bytes all together, no more than these are kept
 
 
-class Sights:
-    """`sight_of`, which remembers the last few masks: a model gives the same one to many layers."""
+class MaskSpecCache:
+    """`mask_spec_of`, which remembers the last few masks: a model gives the same one to many
+    layers."""
 
     def __init__(self, versions: Versions) -> None:
         self._versions = versions
-        self._known: OrderedDict[Any, tuple[Tensor, Sight, float]] = OrderedDict()
+        self._known: OrderedDict[Any, tuple[Tensor, MaskSpec, float]] = OrderedDict()
 
     def __call__(
         self,
-        mask: Shaped[Tensor, "#batch #heads #queries #slots"] | None,
+        mask: Shaped[Tensor, "#batch #heads #queries #keys"] | None,
         batch: int,
         queries: int,
-        slots: int,
+        num_keys: int,
         reached: Reached = by_any_scores,
-    ) -> Sight:
-        """As `sight_of`; what it keeps of a mask is a copy, one for all layers."""
+    ) -> MaskSpec:
+        """As `mask_spec_of`; what it keeps of a mask is a copy, one for all layers."""
         if mask is None:
-            return sight_of(None, batch, queries, slots)
+            return mask_spec_of(None, batch, queries, num_keys)
         for axis in (0, 1):
             if mask.stride(axis) == 0:  # the same again and again; a copy would spell it out
                 mask = mask.narrow(axis, 0, 1)
@@ -231,24 +240,24 @@ class Sights:
         # Such a tensor does not tell that it was changed, or where it is; nor does an array, whose
         # memory torch may not resize.
         if quiet or not mask.untyped_storage().resizable():
-            return sight_of(mask.detach().clone(), batch, queries, slots, reached)
+            return mask_spec_of(mask.detach().clone(), batch, queries, num_keys, reached)
         # A tensor that is kept here keeps its memory, so that nobody else can have its address.
         alike = mask.data_ptr(), self._versions(mask), mask.shape, mask.stride(), mask.dtype
-        key: Any = (*alike, batch, queries, slots)
+        key: Any = (*alike, batch, queries, num_keys)
         if key not in self._known:
-            self._remember(key, mask, *spelled_out(_copy(mask), batch, queries, slots))
+            self._remember(key, mask, *parse_mask_with_gap(_copy(mask), batch, queries, num_keys))
         self._known.move_to_end(key)
         _, found, gap = self._known[key]
         if gap == torch.inf or not reached(gap):
             return found
         key = (*key, "as it is")
         if key not in self._known:
-            self._remember(key, mask, as_it_is(_copy(mask)), gap)
+            self._remember(key, mask, as_bias(_copy(mask)), gap)
         self._known.move_to_end(key)
         return self._known[key][1]
 
-    def _remember(self, key: Any, mask: Tensor, sight: Sight, gap: float) -> None:
-        self._known[key] = mask, sight, gap
+    def _remember(self, key: Any, mask: Tensor, spec: MaskSpec, gap: float) -> None:
+        self._known[key] = mask, spec, gap
         while len(self._known) > (_FEWEST if self._bytes() > _LARGE else _KEPT):
             self._known.popitem(last=False)
 
@@ -267,15 +276,17 @@ def _copy(mask: Shaped[Tensor, "..."]) -> Shaped[Tensor, "..."]:
 _SIGNATURE = inspect.signature(F.multi_head_attention_forward)
 
 
-def unslotted(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> int:
+def count_extra_keys(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> int:
     """How many keys a call of `F.multi_head_attention_forward` puts behind those of its text."""
     given = _SIGNATURE.bind(*args, **kwargs).arguments
     return (given.get("bias_k") is not None) + bool(given.get("add_zero_attn"))
 
 
-def without_last(reading: Reading, count: int) -> DenseReading:
+def drop_last_keys(attention_map: AttentionMap, count: int) -> DenseAttentionMap:
     """The weights of all slots but the last, which take their share of a softmax all the same."""
-    queries, slots = reading.shape[2:]
-    seen = reading.seen(0, queries)[..., : slots - count]
-    weights = reading.rows(0, queries)[..., : slots - count]
-    return DenseReading(weights, None if bool(seen.all()) else seen, reading.position)
+    queries, num_keys = attention_map.shape[2:]
+    allowed = attention_map.allowed_rows(0, queries)[..., : num_keys - count]
+    weights = attention_map.rows(0, queries)[..., : num_keys - count]
+    return DenseAttentionMap(
+        weights, None if bool(allowed.all()) else allowed, attention_map.position
+    )

@@ -14,34 +14,34 @@ from torch import nn
 from torch.overrides import TorchFunctionMode
 
 from attlas.errors import AttlasError
-from attlas.recording.hooks import Place
+from attlas.recording.hooks import CallSite
 from attlas.recording.torch_functions.call_site import one_function
 from attlas.recording.torch_functions.calls import KERNELS
-from attlas.recording.torch_functions.context import Handler, Hearing
-from attlas.recording.torch_functions.kernels import OPERATOR, FusedCall, flexible
-from attlas.recording.torch_functions.masks import unslotted
+from attlas.recording.torch_functions.context import Handler, TrackingContext
+from attlas.recording.torch_functions.kernels import OPERATOR, FusedCall, handle_flex_attention
+from attlas.recording.torch_functions.masks import count_extra_keys
 from attlas.recording.torch_functions.scores import (
-    adding,
-    assigning,
-    capping,
-    choosing,
-    filling,
-    flooring,
-    product_onto,
-    scaling,
+    handle_add,
+    handle_baddbmm,
+    handle_clamp_min,
+    handle_masked_fill,
+    handle_scale,
+    handle_setitem,
+    handle_tanh,
+    handle_where,
 )
 from attlas.recording.torch_functions.softmax import (
-    dotted,
-    drawn,
-    einsum,
-    exponential,
-    linear,
-    log_softmax,
-    logarithms_or,
-    onto_or,
-    product,
-    softmax,
-    softmin,
+    handle_addmm_or,
+    handle_einsum,
+    handle_exp,
+    handle_gumbel_softmax,
+    handle_linear,
+    handle_log_softmax,
+    handle_log_weights_or,
+    handle_matmul,
+    handle_softmax,
+    handle_softmin,
+    handle_tensordot,
 )
 from attlas.recording.torch_functions.tensors import (
     OPERATORS,
@@ -50,7 +50,7 @@ from attlas.recording.torch_functions.tensors import (
     python_name,
     unreadable,
 )
-from attlas.recording.torch_functions.transformers import heard_interfaces
+from attlas.recording.torch_functions.transformers import observed_interfaces
 from attlas.recording.torch_functions.weights import (
     CASTS,
     CONVOLUTIONS,
@@ -58,20 +58,20 @@ from attlas.recording.torch_functions.weights import (
     PARTS,
     REDUCTIONS,
     SHAPES,
-    anything,
-    choosing_rows,
-    gate_or,
-    joining,
-    keeping,
-    laying_out,
-    moving,
-    numbering,
-    part,
-    reducing,
-    shaping,
-    step,
-    step_or,
-    writing,
+    handle_cat,
+    handle_convolution,
+    handle_copy,
+    handle_gate_or,
+    handle_index,
+    handle_index_select,
+    handle_nan_to_num,
+    handle_other,
+    handle_permute,
+    handle_reduction,
+    handle_reshape,
+    handle_step_or,
+    handle_weight_step,
+    handle_write_or,
 )
 
 # Functions that torch.compile has taken over run as they are written while somebody looks.
@@ -81,15 +81,15 @@ _lock = threading.Lock()
 _blocks = 0
 
 
-class _Stance:
+class _EagerStance:
     """How torch takes what is to be compiled: in a thread in which somebody listens it runs as it
     is written, as `torch.compiler.set_stance("force_eager")` has it for all; elsewhere as before.
 
     A kernel of transformers runs compiled: it is told of by its name.
     """
 
-    def __init__(self, others: Any, hearing: Callable[[], Hearing | None]) -> None:
-        self.others, self._hearing = others, hearing
+    def __init__(self, others: Any, tracking: Callable[[], TrackingContext | None]) -> None:
+        self.others, self._hearing = others, tracking
 
     @property
     def stance(self) -> Any:
@@ -101,12 +101,12 @@ class _Stance:
 
 
 @contextmanager
-def as_written(hearing: Callable[[], Hearing | None]) -> Iterator[None]:
+def without_compile(tracking: Callable[[], TrackingContext | None]) -> Iterator[None]:
     """For the length of a block, compile nothing and run nothing compiled where somebody listens.
 
     torch keeps one stance for all threads. The last block to end puts it back.
     """
-    _enter(hearing)
+    _enter(tracking)
     try:
         yield
     finally:
@@ -118,14 +118,14 @@ def _compiler() -> Any:
     return sys.modules.get("torch._dynamo.eval_frame")
 
 
-def _enter(hearing: Callable[[], Hearing | None]) -> None:
+def _enter(tracking: Callable[[], TrackingContext | None]) -> None:
     global _blocks
     with _lock:
         _blocks += 1
         compiler = _compiler()
         stance = getattr(compiler, "_stance", None)
-        if stance is not None and not isinstance(stance, _Stance):
-            compiler._stance = _Stance(stance, hearing)
+        if stance is not None and not isinstance(stance, _EagerStance):
+            compiler._stance = _EagerStance(stance, tracking)
 
 
 def _leave() -> None:
@@ -133,7 +133,7 @@ def _leave() -> None:
     with _lock:
         _blocks -= 1
         stance = getattr(_compiler(), "_stance", None)
-        if not _blocks and isinstance(stance, _Stance):
+        if not _blocks and isinstance(stance, _EagerStance):
             _compiler()._stance = stance.others
 
 
@@ -147,7 +147,7 @@ def _nobody(*_: Any) -> bool:
     return False
 
 
-def opened(function: Any) -> Any:
+def without_override(function: Any) -> Any:
     """The same code, which does not hand itself over to whoever overrides torch's functions.
 
     What its module names is asked for now: a kernel may have been put there since.
@@ -165,13 +165,13 @@ def opened(function: Any) -> Any:
 
 def multi_head_attention_forward(*args: Any, **kwargs: Any) -> Any:
     """`F.multi_head_attention_forward`, opened; torch's own, whatever has been put around it."""
-    return opened(_WHOLE)(*args, **kwargs)
+    return without_override(_WHOLE)(*args, **kwargs)
 
 
 Kernel = TypeVar("Kernel", bound=Callable[..., Any])
 
 
-class Watch(TorchFunctionMode):
+class AttentionMode(TorchFunctionMode):
     """Sees every function of torch that this thread calls from Python, and stops at a few of them.
 
     Tensors pass through unchanged, and every function runs as it would without: what is read is
@@ -181,7 +181,7 @@ class Watch(TorchFunctionMode):
 
     def __init__(self, kept: Callable[[], bool]) -> None:
         super().__init__()
-        self.hearing, self._kept = Hearing(), kept
+        self.tracking, self._kept = TrackingContext(), kept
 
     def __torch_function__(
         self,
@@ -196,35 +196,35 @@ class Watch(TorchFunctionMode):
             return func(*args, **kwargs)
         if torch.compiler.is_compiling():  # of flex_attention, say: nothing is computed yet
             return func(*args, **kwargs)
-        hearing, name = self.hearing, func
+        tracking, name = self.tracking, func
         if type(func) in OPERATORS:
             name = python_name(func)
-        lineage = hearing.lineage
+        provenance = tracking.provenance
         opens = func is F.multi_head_attention_forward  # which somebody may have put another into
-        counts = lineage.versions.counts
-        if lineage.knows or opens:
-            handler: Handler | None = _HANDLERS.get(name, anything)
+        counts = provenance.versions.counts
+        if provenance.knows or opens:
+            handler: Handler | None = _HANDLERS.get(name, handle_other)
         else:  # most of what a model calls
-            handler = _AT_REST.get(name)
+            handler = _IDLE_HANDLERS.get(name)
             if counts and handler is None and _changes(func, kwargs):
-                handler = anything
-        if hearing.unnoticed:
-            hearing.notice()
+                handler = handle_other
+        if tracking.unconfirmed:
+            tracking.mark_running()
         if handler is None:
             result = func(*args, **kwargs)
-            hearing.origins.calls.note(name, args, kwargs, result)
+            tracking.origins.calls.record(name, args, kwargs, result)
             return result
         if not self._kept():  # nobody listens any more
             return func(*args, **kwargs)
         if opens:
-            with self, hearing.beside_slots(unslotted(args, kwargs)):
+            with self, tracking.with_extra_keys(count_extra_keys(args, kwargs)):
                 return multi_head_attention_forward(*args, **kwargs)  # which calls what we hear
         if counts or name in _TAKING:
-            func = lineage.versions.counting(func, args, kwargs)
-        result = handler(hearing, func, args, kwargs)
+            func = provenance.versions.counting(func, args, kwargs)
+        result = handler(tracking, func, args, kwargs)
         if handler in _PASSING:
-            lineage.pass_on(args, result)
-        hearing.origins.calls.note(name, args, kwargs, result)
+            provenance.pass_on(args, result)
+        tracking.origins.calls.record(name, args, kwargs, result)
         return result
 
 
@@ -233,36 +233,42 @@ def _changes(func: Callable[..., Any], kwargs: dict[str, Any]) -> bool:
     return in_place(func) or "out" in kwargs or "inplace" in kwargs
 
 
-def _fused(
-    hearing: Hearing, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+def _handle_sdpa(
+    tracking: TrackingContext,
+    func: Callable[..., Any],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
 ) -> Any:
     call = FusedCall(*args, **kwargs)
     why = unreadable(call.query, call.key, call.attn_mask)
     if why is not None:
-        hearing.miss(why)
+        tracking.record_unreadable(why)
 
-    def refused(place: Place) -> str | None:
-        return call.refused(place, hearing.folds)
+    def refused(site: CallSite) -> str | None:
+        return call.refused(site, tracking.folds)
 
     with one_function():
-        concerned = hearing.concerned(refused) if why is None else ()
-        if concerned:
-            place = concerned[0][1]
+        interested = tracking.interested(refused) if why is None else ()
+        if interested:
+            site = interested[0][1]
             made_of = id(call.query), id(call.key), id(call.value)
-            content = hearing.contents.heard(call.key, -2)
+            content = tracking.contents.heard(call.key, -2)
             repeats = 1 if content is None else content.repeats
-            reading = call.reading(place, hearing.folds, hearing.sights, repeats)
-            hearing.tell(concerned, reading, made_of, content=content)
-    if not concerned:
+            attention_map = call.attention_map(site, tracking.folds, tracking.mask_specs, repeats)
+            tracking.deliver(interested, attention_map, made_of, content=content)
+    if not interested:
         return func(*args, **kwargs)
-    change = hearing.change(concerned)
-    return func(*args, **kwargs) if change is None else call.changed(place, hearing.folds, change)
+    change = tracking.patch_function(interested)
+    return func(*args, **kwargs) if change is None else call.changed(site, tracking.folds, change)
 
 
-def _kernel(
-    hearing: Hearing, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+def _handle_raw_kernel(
+    tracking: TrackingContext,
+    func: Callable[..., Any],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
 ) -> Any:
-    hearing.miss(
+    tracking.record_unreadable(
         f"a call of {func.__name__}, a kernel of torch, which models call when an exported program "
         "is decomposed; observe it as it was before, or let it call "
         "torch.nn.functional.scaled_dot_product_attention"
@@ -270,15 +276,18 @@ def _kernel(
     return func(*args, **kwargs)
 
 
-def _nested(
-    hearing: Hearing, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+def _handle_nested(
+    tracking: TrackingContext,
+    func: Callable[..., Any],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
 ) -> Any:
     """Nested tensors in `nn.MultiheadAttention`, which takes them on its fast path alone."""
     nested = func(*args, **kwargs)
-    for _, place in hearing.places() if nested else ():
-        if type(place.module).forward is nn.MultiheadAttention.forward:
+    for _, site in tracking.call_sites() if nested else ():
+        if type(site.module).forward is nn.MultiheadAttention.forward:
             raise AttlasError(
-                f"padded tensors in layer {place.path!r}",
+                f"padded tensors in layer {site.path!r}",
                 "nested tensors, which nn.MultiheadAttention takes only while nobody looks",
                 "pad them, and pass src_key_padding_mask or key_padding_mask",
             )
@@ -307,58 +316,70 @@ _KERNELS = {
     and callable(found := getattr(torch, name))
 }
 _HANDLERS: dict[Any, Handler] = {
-    F.scaled_dot_product_attention: _fused,
-    OPERATOR: flexible,
-    **dict.fromkeys(_KERNELS, _kernel),
-    **dict.fromkeys((torch.baddbmm, T.baddbmm, T.baddbmm_), onto_or(step_or(product_onto))),
-    **dict.fromkeys((torch.addmm, T.addmm, T.addmm_, torch.addbmm, T.addbmm), onto_or(anything)),
-    **dict.fromkeys((T.addbmm_, torch.addmv, T.addmv, T.addmv_), onto_or(anything)),
-    vars(torch._C.TensorBase)["is_nested"].__get__: _nested,
-    torch.einsum: einsum,
-    T.__setitem__: writing(step_or(assigning)),
-    **dict.fromkeys((T.index_copy_, T.copy_), writing(anything)),
-    **dict.fromkeys((T.index_select, torch.index_select), choosing_rows),
-    **dict.fromkeys((T.repeat_interleave, torch.repeat_interleave), choosing_rows),
-    T.__deepcopy__: laying_out,
-    F.gumbel_softmax: drawn,
-    **dict.fromkeys((torch.cat, torch.concat, torch.concatenate, torch.stack), joining),
+    F.scaled_dot_product_attention: _handle_sdpa,
+    OPERATOR: handle_flex_attention,
+    **dict.fromkeys(_KERNELS, _handle_raw_kernel),
     **dict.fromkeys(
-        (T.masked_fill, torch.masked_fill, T.masked_fill_), logarithms_or(gate_or(filling))
+        (torch.baddbmm, T.baddbmm, T.baddbmm_), handle_addmm_or(handle_step_or(handle_baddbmm))
     ),
-    **dict.fromkeys((torch.where, T.where), logarithms_or(gate_or(choosing))),
     **dict.fromkeys(
-        (torch.max, T.max, torch.maximum, T.maximum, torch.clamp, T.clamp), step_or(flooring)
+        (torch.addmm, T.addmm, T.addmm_, torch.addbmm, T.addbmm), handle_addmm_or(handle_other)
     ),
-    **dict.fromkeys((torch.tanh, T.tanh, T.tanh_, F.tanh), step_or(capping)),
-    **dict.fromkeys((F.softmax, torch.softmax, T.softmax, torch.special.softmax), softmax),
-    **dict.fromkeys((torch._softmax, torch._safe_softmax), softmax),  # of decomposed programs
-    F.softmin: softmin,
+    **dict.fromkeys((T.addbmm_, torch.addmv, T.addmv, T.addmv_), handle_addmm_or(handle_other)),
+    vars(torch._C.TensorBase)["is_nested"].__get__: _handle_nested,
+    torch.einsum: handle_einsum,
+    T.__setitem__: handle_write_or(handle_step_or(handle_setitem)),
+    **dict.fromkeys((T.index_copy_, T.copy_), handle_write_or(handle_other)),
+    **dict.fromkeys((T.index_select, torch.index_select), handle_index_select),
+    **dict.fromkeys((T.repeat_interleave, torch.repeat_interleave), handle_index_select),
+    T.__deepcopy__: handle_copy,
+    F.gumbel_softmax: handle_gumbel_softmax,
+    **dict.fromkeys((torch.cat, torch.concat, torch.concatenate, torch.stack), handle_cat),
     **dict.fromkeys(
-        (F.log_softmax, torch.log_softmax, T.log_softmax, torch.special.log_softmax), log_softmax
+        (T.masked_fill, torch.masked_fill, T.masked_fill_),
+        handle_log_weights_or(handle_gate_or(handle_masked_fill)),
     ),
-    torch._log_softmax: log_softmax,
-    **dict.fromkeys((torch.exp, T.exp, torch.exp_, T.exp_), step_or(exponential)),
-    **dict.fromkeys((torch.matmul, T.matmul, T.__matmul__, torch.bmm, T.bmm), product),
-    **dict.fromkeys((torch.mm, T.mm, torch.mv, T.mv, torch.linalg.matmul), product),
-    F.linear: linear,
-    **dict.fromkeys((torch.tensordot, torch.inner, T.inner), dotted),
+    **dict.fromkeys((torch.where, T.where), handle_log_weights_or(handle_gate_or(handle_where))),
     **dict.fromkeys(
-        (T.mul, torch.mul, T.__mul__, T.__rmul__, T.mul_, T.__imul__), gate_or(scaling(lambda x: x))
+        (torch.max, T.max, torch.maximum, T.maximum, torch.clamp, T.clamp),
+        handle_step_or(handle_clamp_min),
+    ),
+    **dict.fromkeys((torch.tanh, T.tanh, T.tanh_, F.tanh), handle_step_or(handle_tanh)),
+    **dict.fromkeys((F.softmax, torch.softmax, T.softmax, torch.special.softmax), handle_softmax),
+    **dict.fromkeys(
+        (torch._softmax, torch._safe_softmax), handle_softmax
+    ),  # of decomposed programs
+    F.softmin: handle_softmin,
+    **dict.fromkeys(
+        (F.log_softmax, torch.log_softmax, T.log_softmax, torch.special.log_softmax),
+        handle_log_softmax,
+    ),
+    torch._log_softmax: handle_log_softmax,
+    **dict.fromkeys((torch.exp, T.exp, torch.exp_, T.exp_), handle_step_or(handle_exp)),
+    **dict.fromkeys((torch.matmul, T.matmul, T.__matmul__, torch.bmm, T.bmm), handle_matmul),
+    **dict.fromkeys((torch.mm, T.mm, torch.mv, T.mv, torch.linalg.matmul), handle_matmul),
+    F.linear: handle_linear,
+    **dict.fromkeys((torch.tensordot, torch.inner, T.inner), handle_tensordot),
+    **dict.fromkeys(
+        (T.mul, torch.mul, T.__mul__, T.__rmul__, T.mul_, T.__imul__),
+        handle_gate_or(handle_scale(lambda x: x)),
     ),
     **dict.fromkeys(
         (T.div, torch.div, T.__truediv__, T.true_divide, T.div_, T.__itruediv__),
-        gate_or(scaling(lambda x: 1 / x)),
+        handle_gate_or(handle_scale(lambda x: 1 / x)),
     ),
     **dict.fromkeys(
-        (T.add, torch.add, T.__add__, T.__radd__, T.__iadd__, T.add_), step_or(adding(1))
+        (T.add, torch.add, T.__add__, T.__radd__, T.__iadd__, T.add_), handle_step_or(handle_add(1))
     ),
-    **dict.fromkeys((T.sub, torch.sub, T.__sub__, T.__isub__, T.sub_), step_or(adding(-1))),
-    **dict.fromkeys(CASTS | SHAPES | _DROPS, logarithms_or(step)),
-    **dict.fromkeys((torch.nan_to_num, T.nan_to_num), numbering),
-    **dict.fromkeys(MOVES, moving),
-    **dict.fromkeys(REDUCTIONS, reducing),
-    **dict.fromkeys(CONVOLUTIONS, keeping),
-    **dict.fromkeys(PARTS, part),
+    **dict.fromkeys(
+        (T.sub, torch.sub, T.__sub__, T.__isub__, T.sub_), handle_step_or(handle_add(-1))
+    ),
+    **dict.fromkeys(CASTS | SHAPES | _DROPS, handle_log_weights_or(handle_weight_step)),
+    **dict.fromkeys((torch.nan_to_num, T.nan_to_num), handle_nan_to_num),
+    **dict.fromkeys(MOVES, handle_permute),
+    **dict.fromkeys(REDUCTIONS, handle_reduction),
+    **dict.fromkeys(CONVOLUTIONS, handle_convolution),
+    **dict.fromkeys(PARTS, handle_index),
 }
 
 
@@ -366,29 +387,42 @@ KERNELS.add(OPERATOR)
 
 # What matters while nothing is known of any tensor: what looks, what may become scores or weights,
 # and what tells how heads are folded.
-_AT_REST: dict[Any, Handler] = {
+_IDLE_HANDLERS: dict[Any, Handler] = {
     name: handler
     for name, handler in _HANDLERS.items()
-    if handler in (_fused, flexible, _kernel, _nested, einsum, joining, drawn, softmax, softmin)
-    or handler in (log_softmax, product, dotted)
+    if handler
+    in (
+        _handle_sdpa,
+        handle_flex_attention,
+        _handle_raw_kernel,
+        _handle_nested,
+        handle_einsum,
+        handle_cat,
+        handle_gumbel_softmax,
+        handle_softmax,
+        handle_softmin,
+    )
+    or handler in (handle_log_softmax, handle_matmul, handle_tensordot)
 }
-_AT_REST |= dict.fromkeys((torch.baddbmm, T.baddbmm), product_onto)
-_AT_REST |= dict.fromkeys(TAKING, anything)
-_AT_REST |= dict.fromkeys(SHAPES, shaping) | dict.fromkeys(CASTS, laying_out)
-_AT_REST |= dict.fromkeys(MOVES, moving) | dict.fromkeys((T.__getitem__, T.expand), part)
-_AT_REST |= dict.fromkeys((T.split, torch.split, T.chunk, torch.chunk), part)
-_AT_REST |= {
+_IDLE_HANDLERS |= dict.fromkeys((torch.baddbmm, T.baddbmm), handle_baddbmm)
+_IDLE_HANDLERS |= dict.fromkeys(TAKING, handle_other)
+_IDLE_HANDLERS |= dict.fromkeys(SHAPES, handle_reshape) | dict.fromkeys(CASTS, handle_copy)
+_IDLE_HANDLERS |= dict.fromkeys(MOVES, handle_permute) | dict.fromkeys(
+    (T.__getitem__, T.expand), handle_index
+)
+_IDLE_HANDLERS |= dict.fromkeys((T.split, torch.split, T.chunk, torch.chunk), handle_index)
+_IDLE_HANDLERS |= {
     name: _HANDLERS[name]
     for name in (T.__setitem__, T.index_copy_, T.copy_, T.index_select, torch.index_select)
 }
-_AT_REST |= dict.fromkeys((T.repeat_interleave, torch.repeat_interleave), choosing_rows)
-_AT_REST[T.__deepcopy__] = laying_out
+_IDLE_HANDLERS |= dict.fromkeys((T.repeat_interleave, torch.repeat_interleave), handle_index_select)
+_IDLE_HANDLERS[T.__deepcopy__] = handle_copy
 
 
-def heard_as_kernel(function: Kernel) -> Kernel:
+def register_sdpa_equivalent(function: Kernel) -> Kernel:
     """Decorates a function that takes what `F.scaled_dot_product_attention` takes, in its place:
     whoever watches hears it as that."""
-    _HANDLERS[function] = _AT_REST[function] = _fused
+    _HANDLERS[function] = _IDLE_HANDLERS[function] = _handle_sdpa
     KERNELS.add(function)
     return function
 
@@ -401,10 +435,10 @@ _PASSING = {
 
 
 @dataclass
-class _Vigil:
+class _ModeState:
     """A thread's watch, and for how many blocks it is kept."""
 
-    watch: Watch | None = None
+    mode: AttentionMode | None = None
     blocks: int = 0
     lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -412,10 +446,10 @@ class _Vigil:
         """One block more."""
         with self.lock:
             self.blocks += 1
-        if self.watch is None:
-            self.watch = Watch(self.kept)
-            self.watch.__enter__()  # type: ignore[no-untyped-call]
-        self.watch.hearing.unnoticed = True
+        if self.mode is None:
+            self.mode = AttentionMode(self.kept)
+            self.mode.__enter__()  # type: ignore[no-untyped-call]
+        self.mode.tracking.unconfirmed = True
 
     def end(self) -> None:
         """One block less; after the last of them, whichever that is, nobody watches.
@@ -426,46 +460,46 @@ class _Vigil:
         """
         with self.lock:
             self.blocks -= 1
-            over = not self.blocks and self.watch is not None
-        if over and self.watch is not None and _here.vigil is self:
-            self.watch.__exit__(None, None, None)  # type: ignore[no-untyped-call]
-            self.watch = None
-        elif over and self.watch is not None:
-            self.watch.hearing = Hearing()  # and keeps nothing alive
+            over = not self.blocks and self.mode is not None
+        if over and self.mode is not None and _thread_state.state is self:
+            self.mode.__exit__(None, None, None)  # type: ignore[no-untyped-call]
+            self.mode = None
+        elif over and self.mode is not None:
+            self.mode.tracking = TrackingContext()  # and keeps nothing alive
 
     def kept(self) -> bool:
         """Whether there is a block."""
         return self.blocks > 0
 
 
-class _Here(threading.local):
+class _ThreadState(threading.local):
     """What this thread watches."""
 
     def __init__(self) -> None:
-        self.vigil = _Vigil()
+        self.state = _ModeState()
 
 
-_here = _Here()
+_thread_state = _ThreadState()
 _NONE = {id(None)}
 
 
-def _listening() -> Hearing | None:
-    vigil = _here.vigil
-    return vigil.watch.hearing if vigil.watch is not None and vigil.blocks else None
+def _active_tracking() -> TrackingContext | None:
+    state = _thread_state.state
+    return state.mode.tracking if state.mode is not None and state.blocks else None
 
 
 @contextmanager
-def watching(model: nn.Module) -> Iterator[None]:
+def tracking_attention(model: nn.Module) -> Iterator[None]:
     """Watch for the length of a block, once however many blocks there are in this thread."""
-    vigil = _here.vigil  # of the thread in which the block begins, wherever it ends
-    vigil.begin()
+    state = _thread_state.state  # of the thread in which the block begins, wherever it ends
+    state.begin()
     try:
         modules = list(model.modules())
-        hearing = _listening()
-        if hearing is not None:
+        tracking = _active_tracking()
+        if tracking is not None:
             held = (one for each in modules for one in (each._parameters, each._buffers))
-            hearing.origins.learned |= {id(one) for each in held for one in each.values()} - _NONE
-        with as_written(_listening), heard_interfaces(modules, _listening):
+            tracking.origins.learned |= {id(one) for each in held for one in each.values()} - _NONE
+        with without_compile(_active_tracking), observed_interfaces(modules, _active_tracking):
             yield
     finally:
-        vigil.end()
+        state.end()

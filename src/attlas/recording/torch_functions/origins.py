@@ -18,11 +18,11 @@ from attlas.recording.torch_functions.calls import (
     PARTS,
     PRODUCTS,
     SOFTMAXES,
-    Call,
-    Cut,
-    Following,
-    Made,
+    AxisSlice,
+    CallWalk,
     RecentCalls,
+    RecordedCall,
+    TensorVersion,
     tensors_in,
 )
 from attlas.recording.torch_functions.tensors import overlap
@@ -36,7 +36,7 @@ Inputs = Mapping[int, Tensor]
 
 
 @dataclass(slots=True)
-class Found:
+class SideOrigins:
     """What a tensor was made of: of which inputs; of what else, numbers below 0 being results of
     an attention, what both sides were made of, and numbers that were drawn; of which parameters.
 
@@ -61,9 +61,9 @@ class Found:
         return self.inputs | self.others
 
     @property
-    def made(self) -> list[Made]:
+    def made(self) -> list[TensorVersion]:
         """The same, with the calls that have made it."""
-        return [Made(one, self.numbers.get(one, -1)) for one in self.texts]
+        return [TensorVersion(one, self.numbers.get(one, -1)) for one in self.texts]
 
 
 class Origins:
@@ -101,7 +101,7 @@ class Origins:
 
         Heads may have been mixed before the softmax and after it.
         """
-        calls: Following[None] = Following(self.calls, self.calls.count - _NEAR)
+        calls: CallWalk[None] = CallWalk(self.calls, self.calls.count - _NEAR)
         calls.want(self.calls.made(id(weights)).number, None)
         for _, call, _ in calls:
             if call.function in SOFTMAXES:
@@ -175,13 +175,13 @@ class Origins:
     def in_order(self, query: int, key: int, places: int, before: int | None = None) -> bool:
         """Whether so many places lie in queries as they do in keys: nothing has moved or chosen
         those of the one, since what both were made of, that has not those of the other."""
-        lines: Following[set[int]] = Following(self.calls)
+        lines: CallWalk[set[int]] = CallWalk(self.calls)
         for side, one in enumerate((query, key)):
             number = self.calls.made(one, before).number
             lines.want(number, lines.notes.get(number, set()) | {side})
         moved: tuple[list[Any], list[Any]] = [], []
-        for _, call, who in lines:
-            if len(who) > 1:
+        for _, call, sides_of_call in lines:
+            if len(sides_of_call) > 1:
                 break
             factors = self._factors(call)
             content = call.content if factors is None else factors or call.given[:1]
@@ -192,10 +192,10 @@ class Origins:
             cut = call.cut
             if cut is not None and cut.size == places and cut.alone:
                 moves, what = True, (cut if call.function in PARTS else what)
-            for side in who:
+            for side in sides_of_call:
                 moved[side].extend([what] if moves else ())
             for _, number in content[:1]:
-                lines.want(number, lines.notes.get(number, set()) | who)
+                lines.want(number, lines.notes.get(number, set()) | sides_of_call)
         return sorted(map(str, moved[0])) == sorted(map(str, moved[1]))
 
     def first_of(
@@ -206,29 +206,29 @@ class Origins:
 
         sizes: how many queries and keys there are.
         """
-        lines: Following[set[int]] = Following(self.calls, self.calls.count - _NEAR)
+        lines: CallWalk[set[int]] = CallWalk(self.calls, self.calls.count - _NEAR)
         ends: dict[int, set[int]] = {}  # what is followed no further, and of which side it is
-        cuts: tuple[list[Cut], list[Cut]] = [], []
+        cuts: tuple[list[AxisSlice], list[AxisSlice]] = [], []
 
-        def want(made: Made, sides: set[int]) -> None:
+        def want(made: TensorVersion, sides: set[int]) -> None:
             if not lines.want(made.number, lines.notes.get(made.number, set()) | sides):
                 ends.setdefault(made.identity, set()).update(sides)
 
         for side, one in enumerate((query, key)):
             want(self.calls.made(one, before), {side})
         met = False
-        for _, call, who in lines:
-            met = len(who) > 1
+        for _, call, sides_of_call in lines:
+            met = len(sides_of_call) > 1
             if met:
                 break
             factors = self._factors(call)
             content = call.content if factors is None else factors or call.given[:1]
             cut = call.cut if call.function in PARTS else None
-            for side in who if cut is not None else ():
+            for side in sides_of_call if cut is not None else ():
                 cuts[side].extend([cut] if cut is not None and cut.size == sizes[side] else ())
             for made in content[:1]:
-                want(made, who)
-        met = met or not ends or any(len(who) > 1 for who in ends.values())
+                want(made, sides_of_call)
+        met = met or not ends or any(len(sides_of_call) > 1 for sides_of_call in ends.values())
         asking, asked = cuts
         if not met or not asking:
             return None
@@ -240,15 +240,15 @@ class Origins:
         """Whether it was made of parameters alone, by calls before this one; None = by all."""
         return self._is_learned(self.calls.made(tensor, before))
 
-    def _found(self, sides: Sequence[Iterable[Made]], inputs: Inputs) -> list[Found]:
+    def _found(self, sides: Sequence[Iterable[TensorVersion]], inputs: Inputs) -> list[SideOrigins]:
         """What the tensors of each side were made of, up to the inputs and to what both of the
         first two sides were made of. What is older than the newest of the inputs is not followed:
         it was made before the module began."""
-        found = [Found(first={one for one, _ in side}) for side in sides]
+        found = [SideOrigins(first={one for one, _ in side}) for side in sides]
         newest = max(map(self.calls.born, inputs), default=-1)
-        calls: Following[set[int]] = Following(self.calls, newest + 1)
+        calls: CallWalk[set[int]] = CallWalk(self.calls, newest + 1)
 
-        def want(made: Made, sides: Iterable[int]) -> None:
+        def want(made: TensorVersion, sides: Iterable[int]) -> None:
             one, number = made
             is_end = one in inputs or one in self.learned or one < 0
             if not is_end and calls.want(number, calls.notes.get(number, set()).union(sides)):
@@ -265,18 +265,18 @@ class Origins:
         for side, given in enumerate(sides):
             for one in given:
                 want(one, (side,))
-        for number, call, who in calls:
+        for number, call, sides_of_call in calls:
             factors = self._factors(call, inputs)
             is_mixed = call.function in KERNELS or (factors is not None and len(factors) > 1)
             content = call.content if factors is None else factors or call.given[:1]
-            ends = is_mixed or {0, 1} <= who or not (content or call.function in BLANK)
+            ends = is_mixed or {0, 1} <= sides_of_call or not (content or call.function in BLANK)
             joins = call.function in JOINING and len(set(content)) > 1
-            for side in who:
+            for side in sides_of_call:
                 first = call.made in found[side].first
                 found[side].first.discard(call.made)
                 if factors is not None:
                     found[side].cut = False
-                elif first and call.function in PARTS and not {0, 1} <= who:
+                elif first and call.function in PARTS and not {0, 1} <= sides_of_call:
                     found[side].cut = True
                 if ends:
                     found[side].others.add(-1 - number)
@@ -288,10 +288,10 @@ class Origins:
                 came_first = content if joins else content[:1]
                 found[side].first.update(one for one, _ in (came_first if first else ()))
             for made in () if ends else content:
-                want(made, who)
+                want(made, sides_of_call)
         return found
 
-    def _of_no_input(self, asking: Found, asked: Found, alone: bool) -> Verdict:
+    def _of_no_input(self, asking: SideOrigins, asked: SideOrigins, alone: bool) -> Verdict:
         """The same of keys that were made of nothing that the module was given: those of a cache,
         of another layer, of a text that is kept elsewhere. alone: whether it was given no other
         text, or a cache."""
@@ -299,12 +299,12 @@ class Origins:
             return "cross"
         return "self" if alone else "neither"
 
-    def _reached(self, found: Found) -> set[int]:
+    def _reached(self, found: SideOrigins) -> set[int]:
         """All that these were made of: numbers of calls, below 0, and what came of none that is
         followed. What an attention gives is of the text that asks."""
-        calls: Following[None] = Following(self.calls)
+        calls: CallWalk[None] = CallWalk(self.calls)
         reached: set[int] = set()
-        wanted: Iterable[Made] = found.made
+        wanted: Iterable[TensorVersion] = found.made
         while wanted is not None:
             for one, number in wanted:
                 followed = one not in self.learned and calls.want(number, None)
@@ -316,14 +316,16 @@ class Origins:
             wanted = call.given[:1] if mixes else call.content
         return reached.difference(self.learned)
 
-    def _factors(self, call: Call, inputs: Collection[int] = ()) -> tuple[Made, ...] | None:
+    def _factors(
+        self, call: RecordedCall, inputs: Collection[int] = ()
+    ) -> tuple[TensorVersion, ...] | None:
         """Those factors of a product that are not learned; None where it is no product."""
         if call.function not in PRODUCTS:
             return None
         factors = call.given[:2] if call.function in LINEAR else call.given[-2:]
         return tuple(one for one in factors if one.identity in inputs or not self._is_learned(one))
 
-    def _is_learned(self, tensor: Made) -> bool:
+    def _is_learned(self, tensor: TensorVersion) -> bool:
         """Whether it was made of parameters alone, and of nothing that the model was given."""
         found = self._whether_learned(tensor)
         if found is not None:
@@ -344,7 +346,7 @@ class Origins:
             waiting.pop()
         return bool(self._whether_learned(tensor))
 
-    def _whether_learned(self, tensor: Made) -> bool | None:
+    def _whether_learned(self, tensor: TensorVersion) -> bool | None:
         """The same where it is known; None where its call has to be asked."""
         one, number = tensor
         if one in self.learned:
@@ -354,11 +356,11 @@ class Origins:
         return self._verdicts.get(number)
 
     def _product(
-        self, of: Iterable[Made], projections: int
-    ) -> tuple[tuple[Made, Made], int] | None:
+        self, of: Iterable[TensorVersion], projections: int
+    ) -> tuple[tuple[TensorVersion, TensorVersion], int] | None:
         """The two factors of the newest product of two tensors that are not learned, of which these
         were made with so many products by a parameter at most; and the number of its call."""
-        calls: Following[int] = Following(self.calls, self.calls.count - _NEAR)
+        calls: CallWalk[int] = CallWalk(self.calls, self.calls.count - _NEAR)
         for one in of:
             calls.want(one.number, projections)
         for number, call, allowed in calls:
@@ -372,9 +374,9 @@ class Origins:
                     calls.want(one.number, allowed - (factors is not None))
         return None
 
-    def _is_of_softmax(self, tensor: Made) -> bool:
+    def _is_of_softmax(self, tensor: TensorVersion) -> bool:
         """Whether it is a softmax, or was made of one by other functions than products."""
-        calls: Following[None] = Following(self.calls, self.calls.count - _NEAR)
+        calls: CallWalk[None] = CallWalk(self.calls, self.calls.count - _NEAR)
         calls.want(tensor.number, None)
         for _, call, _ in calls:
             if call.function in SOFTMAXES:
@@ -385,7 +387,7 @@ class Origins:
         return False
 
 
-def _verdict(asking: Found, asked: Found, inputs: Inputs, cached: bool) -> Verdict:
+def _verdict(asking: SideOrigins, asked: SideOrigins, inputs: Inputs, cached: bool) -> Verdict:
     """What queries and keys have in common. Keys that are theirs and others' beside are neither."""
     queries, keys = _places(asking, inputs), _places(asked, inputs)
     if not queries and not keys:
@@ -409,13 +411,15 @@ def _verdict(asking: Found, asked: Found, inputs: Inputs, cached: bool) -> Verdi
     return "neither" if results and not cached else "self"
 
 
-def _places(found: Found, inputs: Inputs) -> set[int]:
+def _places(found: SideOrigins, inputs: Inputs) -> set[int]:
     """The same without conditions: vectors, one for a text, beside texts that have places."""
     texts = {one for one in found.inputs if inputs[one].ndim > 2}
     return (texts or found.inputs) | found.others
 
 
-def _are_two_texts(asking: Found, asked: Found, read: Found, inputs: Inputs) -> bool:
+def _are_two_texts(
+    asking: SideOrigins, asked: SideOrigins, read: SideOrigins, inputs: Inputs
+) -> bool:
     """Whether queries are of one text that was given and keys of another, as the values are; two
     tensors that share their memory may be of one."""
     if asked.texts != read.texts or asking.others or asked.others:

@@ -9,7 +9,7 @@ import torch
 from jaxtyping import Bool, Float, Shaped
 from torch import Tensor
 
-from attlas.recording.hooks import Journal, Listener, Place
+from attlas.recording.hooks import CallSite, Listener, RecorderProtocol
 from attlas.recording.torch_functions.contents import Content
 from attlas.recording.torch_functions.tensors import Versions, WhileAlive, memory
 
@@ -17,39 +17,39 @@ from attlas.recording.torch_functions.tensors import Versions, WhileAlive, memor
 
 
 @dataclass(eq=False, slots=True)
-class News:
+class PendingMap:
     """One softmax is one map at each place, however many values its weights are multiplied with.
 
-    waiting: what ends the wait of everyone who was told that the softmax was taken. factors: where
-    the numbers lie of what was multiplied to scores, where that is known. sources: the news of the
-    softmaxes that the map was made of; () = it is one itself.
+    callbacks: what ends the wait of everyone who was told that the softmax was taken. factors:
+    where the numbers lie of what was multiplied to scores, where that is known. sources: the news
+    of the softmaxes that the map was made of; () = it is one itself.
     """
 
-    waiting: list[Callable[[], None]] = field(default_factory=list)
+    callbacks: list[Callable[[], None]] = field(default_factory=list)
     factors: tuple[int, ...] = ()
-    sources: tuple["News", ...] = ()
-    _heard: list[tuple[Journal | None, str, int]] = field(default_factory=list)
+    sources: tuple["PendingMap", ...] = ()
+    _heard: list[tuple[RecorderProtocol | None, str, int]] = field(default_factory=list)
 
-    def of_another(self, *others: "News") -> "News":
+    def combined_with(self, *others: "PendingMap") -> "PendingMap":
         """Those of a map that was made of this one, and of others: whoever waits, waits for any."""
         sources = [source for one in (self, *others) for source in one.sources or (one,)]
-        return News(sources=tuple(dict.fromkeys(sources)))
+        return PendingMap(sources=tuple(dict.fromkeys(sources)))
 
-    def arrive(self) -> None:
+    def confirm(self) -> None:
         """The softmax turned out to be attention: nobody waits any more."""
         for source in self.sources or (self,):
-            while source.waiting:
-                source.waiting.pop()()
+            while source.callbacks:
+                source.callbacks.pop()()
 
-    def first_for(self, who: Listener, place: Place, query: int) -> bool:
+    def is_new_for(self, listener: Listener, site: CallSite, query: int) -> bool:
         """Whether this one has not heard yet of the map, with queries on that axis, there."""
-        journal = who.journal
+        recorder = listener.recorder
         if any(
-            other is journal and (path, axis) == (place.path, query)
+            other is recorder and (path, axis) == (site.path, query)
             for other, path, axis in self._heard
         ):
             return False
-        self._heard.append((journal, place.path, query))
+        self._heard.append((recorder, site.path, query))
         return True
 
 
@@ -57,7 +57,7 @@ NOTHING = 800.0  # e⁻⁸⁰⁰ is 0 in every precision that there is
 
 
 @dataclass(frozen=True, slots=True)
-class Scored:
+class ScoreInfo:
     """cap(scale · left right) + Σ masks: a product, and what has been done to it since.
 
     softcap: cap(s) = softcap · tanh(s / softcap), None = no cap. masks: float tensors that were
@@ -66,8 +66,8 @@ class Scored:
     lowest seen, where they hold a number. content: what the keys on the right hold, if known.
     """
 
-    left: Float[Tensor, "*#batch queries width"]
-    right: Float[Tensor, "*#batch width slots"]
+    left: Float[Tensor, "*#batch queries dim"]
+    right: Float[Tensor, "*#batch dim keys"]
     scale: float = 1.0
     softcap: float | None = None
     masks: tuple[Shaped[Tensor, "..."], ...] = ()
@@ -80,7 +80,7 @@ class Scored:
         """The tensors of which this holds true for as long as nobody changes them."""
         return self.left, self.right, *self.masks
 
-    def scaled(self, factor: float) -> "Scored | None":
+    def scaled(self, factor: float) -> "ScoreInfo | None":
         """These scores times a number; None where that would show what a mask has hidden."""
         margin = self.margin * abs(factor)
         if (self.masks and factor < 0) or margin < NOTHING:
@@ -89,12 +89,12 @@ class Scored:
         masks = tuple(mask if mask.dtype == torch.bool else mask * factor for mask in self.masks)
         return replace(self, scale=self.scale * factor, softcap=cap, masks=masks, margin=margin)
 
-    def capped(self) -> "Scored | None":
+    def capped(self) -> "ScoreInfo | None":
         """tanh of these scores; None where something was done before that it does not go with."""
         fits = not self.masks and self.softcap is None and not self.shifted
         return replace(self, softcap=1.0) if fits else None
 
-    def masked(self, mask: Shaped[Tensor, "..."]) -> "Scored | None":
+    def masked(self, mask: Shaped[Tensor, "..."]) -> "ScoreInfo | None":
         """These scores with one more mask; None where that may show what another has hidden."""
         margin = self.margin
         if margin < torch.inf and mask.dtype != torch.bool:
@@ -114,12 +114,12 @@ class Scored:
         hidden = float(torch.where(shown, -torch.inf, mask).max())
         return max(0.0, hidden - float(seen.min())) if len(seen) else 0.0
 
-    def floored(self, lowest: float) -> "Scored":
+    def floored(self, lowest: float) -> "ScoreInfo":
         """These scores, none of which is below a number so low that it hides a slot."""
         masks = tuple(m if m.dtype == torch.bool else m.clamp(min=lowest) for m in self.masks)
         return replace(self, masks=masks)
 
-    def regrouped(self, before: torch.Size, after: torch.Size) -> "Scored | None":
+    def reshaped_axes(self, before: torch.Size, after: torch.Size) -> "ScoreInfo | None":
         """The same of scores whose axes before queries and slots were folded or taken apart, from
         one shape to the other; None where it was not that."""
         if len(after) < 2 or before[-2:] != after[-2:]:
@@ -133,11 +133,11 @@ class Scored:
         masks = tuple(part(mask) for mask in self.masks)
         return replace(self, left=part(self.left), right=part(self.right), masks=masks)
 
-    def loosely(self) -> "Loose":
+    def loosely(self) -> "ProductInfo":
         """What is left to say when nobody knows any more what was done to it."""
-        return Loose((-2, -1), (memory(self.right),))
+        return ProductInfo((-2, -1), (memory(self.right),))
 
-    def turned(self) -> "Scored | None":
+    def turned(self) -> "ScoreInfo | None":
         """The same of scores of two axes that changed places; None where a mask is in them."""
         return (
             None
@@ -147,25 +147,25 @@ class Scored:
 
     def shown(self) -> Bool[Tensor, "..."] | None:
         """All masks that hide in one; None = no such mask."""
-        seen: Tensor | None = None
+        allowed: Tensor | None = None
         for mask in self.masks:
             if mask.dtype == torch.bool:
-                seen = mask if seen is None else seen & mask
-        return seen
+                allowed = mask if allowed is None else allowed & mask
+        return allowed
 
     def mask(self) -> Shaped[Tensor, "..."] | None:
         """All masks in one: bool where none of them is added, float otherwise; None = no mask."""
-        seen, added = self.shown(), [mask for mask in self.masks if mask.dtype != torch.bool]
+        allowed, added = self.shown(), [mask for mask in self.masks if mask.dtype != torch.bool]
         if not added:
-            return seen
+            return allowed
         total = added[0]
         for mask in added[1:]:
             total = total + mask
-        return total if seen is None else torch.where(seen, total, -torch.inf)
+        return total if allowed is None else torch.where(allowed, total, -torch.inf)
 
 
 @dataclass(frozen=True, slots=True)
-class Loose:
+class ProductInfo:
     """Two axes, counted from the last, of which one has the queries of a product and one its slots.
 
     It is a product whose axes lie in another order than a matrix product has them, or whose queries
@@ -181,25 +181,25 @@ class Loose:
     folded: bool = False
     pair: tuple[int, int] | None = None
 
-    def regrouped(self, before: torch.Size, after: torch.Size) -> "Loose | None":
+    def reshaped_axes(self, before: torch.Size, after: torch.Size) -> "ProductInfo | None":
         """The same where texts, heads and queries were folded or taken apart; None where not."""
-        found = regrouped(self.axes, self.pair, before, after)
+        found = reshaped_axes(self.axes, self.pair, before, after)
         if found is not None:
             return replace(self, axes=found[0], pair=found[1])
         whole = len(after) > 1 and before[-1:] == after[-1:] and self.axes == (-2, -1)
         return replace(self, folded=len(after) == 2) if whole else None
 
-    def moved(self, places: Sequence[int | None]) -> "Loose | None":
+    def moved(self, places: Sequence[int | None]) -> "ProductInfo | None":
         """The same with its two axes in these places, counted from the last; None = gone."""
         first, second = places
         return None if first is None or second is None else replace(self, axes=(first, second))
 
-    def beside(self, slots: int) -> int | None:
+    def beside(self, keys: int) -> int | None:
         """Where the queries are if the slots are here; None if they are not."""
-        return sum(self.axes) - slots if slots in self.axes and self.pair is None else None
+        return sum(self.axes) - keys if keys in self.axes and self.pair is None else None
 
 
-def regrouped(
+def reshaped_axes(
     axes: tuple[int, int],
     pair: tuple[int, int] | None,
     before: Sequence[int],
@@ -241,21 +241,21 @@ Step = tuple[Callable[..., Tensor], tuple[Any, ...], Mapping[str, Any]]
 
 
 @dataclass(frozen=True, slots=True)
-class Weighed:
+class WeightInfo:
     """A softmax over slots, and what has been done to it since.
 
     scores: of what, where that is known. origin: what the softmax gave, None = the tensor itself;
-    steps: what was done to it since, dropout and changes of type or shape. news: who is to hear
+    steps: what was done to it since, dropout and changes of type or shape. pending: who is to hear
     of it. slots: which axis has the slots, counted from the last; queries: which has the queries,
     None = nobody knows. folded: whether texts, or heads, and queries are still one axis. pair: how
     many queries and slots there are where both are one axis.
     """
 
-    scores: Scored | None
+    scores: ScoreInfo | None
     origin: Float[Tensor, "..."] | None = None
     steps: tuple[Step, ...] = ()
-    news: News = field(default_factory=News)
-    slots: int = -1
+    pending: PendingMap = field(default_factory=PendingMap)
+    keys: int = -1
     queries: int | None = None
     folded: bool = False
     pair: tuple[int, int] | None = None
@@ -263,41 +263,41 @@ class Weighed:
     @property
     def has_rows(self) -> bool:
         """Whether the last two axes may be queries and slots, as a matrix product takes them."""
-        return not self.folded and self.slots == -1 and self.queries in (None, -2)
+        return not self.folded and self.keys == -1 and self.queries in (None, -2)
 
-    def after(self, origin: Tensor, step: Step) -> "Weighed":
+    def after(self, origin: Tensor, step: Step) -> "WeightInfo":
         """What one more step makes of it; `origin` is the tensor of which this is said."""
         kept = origin if self.origin is None else self.origin
         return replace(self, origin=kept, steps=(*self.steps, step))
 
-    def altered(self, *others: News) -> "Weighed":
+    def altered(self, *others: PendingMap) -> "WeightInfo":
         """What is known of other weights that were made of these, and of those with such news."""
-        return self.elsewhere(self.slots, self.queries, *others)
+        return self.elsewhere(self.keys, self.queries, *others)
 
-    def unfolded(self, weights: Tensor, result: Tensor) -> "Weighed | None":
+    def unfolded(self, weights: Tensor, result: Tensor) -> "WeightInfo | None":
         """The same of folded weights whose texts and queries were told apart; None where not."""
         if result.ndim < 3 or result.shape[-1] != weights.shape[-1]:
             return None
         origin = None if self.origin is None else self.origin.reshape(result.shape)
         return replace(self, origin=origin, folded=False)
 
-    def elsewhere(self, slots: int, queries: int | None, *others: News) -> "Weighed":
+    def elsewhere(self, keys: int, queries: int | None, *others: PendingMap) -> "WeightInfo":
         """The same of weights that have their slots and queries in these axes."""
-        news = self.news.of_another(*others)
-        return Weighed(None, news=news, slots=slots, queries=queries, pair=self.pair)
+        pending = self.pending.combined_with(*others)
+        return WeightInfo(None, pending=pending, keys=keys, queries=queries, pair=self.pair)
 
-    def regrouped(self, before: torch.Size, after: torch.Size) -> "Weighed | None":
+    def reshaped_axes(self, before: torch.Size, after: torch.Size) -> "WeightInfo | None":
         """The same where other axes than those of queries and slots, or the two of them, were
         folded or taken apart; None where it was not that, or nobody knows the queries."""
         if self.queries is None:
             return None
-        found = regrouped((self.queries, self.slots), self.pair, before, after)
+        found = reshaped_axes((self.queries, self.keys), self.pair, before, after)
         if found is None:
             return None
-        (queries, slots), pair = found
-        return replace(self.elsewhere(slots, queries), pair=pair)
+        (queries, keys), pair = found
+        return replace(self.elsewhere(keys, queries), pair=pair)
 
-    def moved(self, weights: Tensor, order: Sequence[int]) -> "Weighed":
+    def moved(self, weights: Tensor, order: Sequence[int]) -> "WeightInfo":
         """The same where the axes of these weights were put into another order, as `permute` does.
 
         Where a step has made their shape, what the softmax gave has no such axes.
@@ -310,9 +310,9 @@ class Weighed:
         if self.origin is not None and self.origin.shape == weights.shape:
             origin = self.origin.permute(*order)
             steps = tuple((_moved(each, order), rest, named) for each, rest, named in self.steps)
-        slots = order.index(self.slots % axes) - axes
+        keys = order.index(self.keys % axes) - axes
         queries = None if self.queries is None else order.index(self.queries % axes) - axes
-        return Weighed(None, origin, steps, self.news, slots, queries, pair=self.pair)
+        return WeightInfo(None, origin, steps, self.pending, keys, queries, pair=self.pair)
 
     def again(self, weights: Float[Tensor, "..."]) -> Tensor:
         """Other weights after the same steps."""
@@ -322,14 +322,14 @@ class Weighed:
 
 
 @dataclass(eq=False, slots=True)
-class Logarithms:
+class LogWeightInfo:
     """The logarithm of a softmax over an axis: of what scores or loose product, None = nobody
     knows; and who is to hear of the weights that its exponential is, once it was taken."""
 
     axis: int | None
-    scores: Scored | None
-    loose: Loose | None = None
-    news: News | None = None
+    scores: ScoreInfo | None
+    loose: ProductInfo | None = None
+    pending: PendingMap | None = None
 
 
 def back(order: Sequence[int]) -> list[int]:
@@ -347,7 +347,7 @@ def _moved(function: Callable[..., Tensor], order: Sequence[int]) -> Callable[..
 # Where a tensor comes from, as far as that makes it scores or weights of an attention.
 
 
-class Lineage:
+class Provenance:
     """What is known of tensors that are still alive; it keeps none of them alive itself.
 
     Of scores that were changed in their place, or whose queries and keys were, by whomever, nothing
@@ -355,9 +355,9 @@ class Lineage:
     """
 
     def __init__(self) -> None:
-        self._known: WhileAlive[tuple[Scored | Weighed, tuple[Any, ...]]] = WhileAlive()
-        self._logarithms: WhileAlive[tuple[Any, Logarithms]] = WhileAlive()
-        self._loose: WhileAlive[Loose] = WhileAlive()
+        self._known: WhileAlive[tuple[ScoreInfo | WeightInfo, tuple[Any, ...]]] = WhileAlive()
+        self._logarithms: WhileAlive[tuple[Any, LogWeightInfo]] = WhileAlive()
+        self._loose: WhileAlive[ProductInfo] = WhileAlive()
         self.versions = Versions()
 
     @property
@@ -370,7 +370,7 @@ class Lineage:
         """Whether any tensor is known to be a logarithm of weights."""
         return bool(self._logarithms)
 
-    def first(self, given: Iterable[Any]) -> tuple[Any, Scored | Weighed | None]:
+    def first(self, given: Iterable[Any]) -> tuple[Any, ScoreInfo | WeightInfo | None]:
         """The first of these, of lists of them too, of which something is known, and what."""
         if not self._known:
             return None, None
@@ -383,7 +383,7 @@ class Lineage:
                 return one, fact
         return None, None
 
-    def of(self, tensor: Any) -> Scored | Weighed | None:
+    def of(self, tensor: Any) -> ScoreInfo | WeightInfo | None:
         """What is known of this tensor."""
         known = self._known.of(tensor)
         if known is None:
@@ -392,7 +392,7 @@ class Lineage:
         now = self._versions_of(tensor, fact)
         if now == before:
             return fact
-        if isinstance(fact, Scored):
+        if isinstance(fact, ScoreInfo):
             self.learn(tensor, None)
             self.learn_loose(tensor, fact.loosely())  # a product it was all the same
             return None
@@ -403,26 +403,26 @@ class Lineage:
         self.learn(tensor, left)
         return left
 
-    def learn(self, tensor: Any, fact: Scored | Weighed | None) -> None:
+    def learn(self, tensor: Any, fact: ScoreInfo | WeightInfo | None) -> None:
         """From now on this is known of it; None = nothing."""
         if fact is not None:
             self._known.learn(tensor, (fact, self._versions_of(tensor, fact)))
         elif isinstance(tensor, Tensor):
             self._known.forget(tensor)
 
-    def learn_loose(self, tensor: Any, loose: Loose | None) -> None:
+    def learn_loose(self, tensor: Any, loose: ProductInfo | None) -> None:
         """From now on this is known of it; None = nothing new."""
         if loose is not None and isinstance(tensor, Tensor) and tensor.is_floating_point():
             self._loose.learn(tensor, loose)
 
-    def loose(self, tensor: Any) -> Loose | None:
+    def loose(self, tensor: Any) -> ProductInfo | None:
         """What is known of this tensor as a product."""
         return self._loose.of(tensor)
 
-    def as_loose(self, tensor: Any) -> Loose | None:
+    def as_loose(self, tensor: Any) -> ProductInfo | None:
         """What is known of this tensor as a product, whatever else is known of it."""
         known = self.of(tensor)
-        return known.loosely() if isinstance(known, Scored) else self.loose(tensor)
+        return known.loosely() if isinstance(known, ScoreInfo) else self.loose(tensor)
 
     def follow_loose(
         self, given: Iterable[Tensor], facts: Iterable[tuple[Tensor, Any]], result: Any
@@ -434,7 +434,7 @@ class Lineage:
         """
         if not isinstance(result, Tensor) or self.of(result) is not None:
             return
-        known = [(one, fact.loosely()) for one, fact in facts if isinstance(fact, Scored)]
+        known = [(one, fact.loosely()) for one, fact in facts if isinstance(fact, ScoreInfo)]
         known += [(one, loose) for one in given if (loose := self.loose(one)) is not None]
         for one, loose in known:
             alike = one.ndim == result.ndim
@@ -456,13 +456,13 @@ class Lineage:
             if loose is not None and result is not one and result.shape == one.shape:
                 self.learn_loose(result, loose)
 
-    def learn_logarithms(self, tensor: Tensor, logarithms: Logarithms) -> None:
+    def learn_logarithms(self, tensor: Tensor, logarithms: LogWeightInfo) -> None:
         """From now on this is known of it."""
         scores = logarithms.scores
         versions = self.versions(tensor), scores and self._versions_of(tensor, scores)
         self._logarithms.learn(tensor, (versions, logarithms))
 
-    def logarithms(self, tensor: Any) -> Logarithms | None:
+    def logarithms(self, tensor: Any) -> LogWeightInfo | None:
         """What is known of this tensor as a logarithm; None where it is none, or was changed."""
         known = self._logarithms.of(tensor)
         if known is None:
@@ -470,13 +470,13 @@ class Lineage:
         (itself, parts), logarithms = known
         if itself != self.versions(tensor):
             return None
-        scores: Scored | None = logarithms.scores
+        scores: ScoreInfo | None = logarithms.scores
         if scores is not None and parts != self._versions_of(tensor, scores):
             logarithms.scores = None
-        found: Logarithms = logarithms
+        found: LogWeightInfo = logarithms
         return found
 
-    def follow(self, known: Weighed, weights: Tensor, result: Any, *others: Weighed) -> None:
+    def follow(self, known: WeightInfo, weights: Tensor, result: Any, *others: WeightInfo) -> None:
         """What a function has made of these weights are other weights, if it has as many slots.
 
         others: what is known of other weights that it was given. Of what it has changed in its
@@ -486,13 +486,13 @@ class Lineage:
             return
         if result is weights and not others:
             return
-        if result.is_floating_point() and result.shape[known.slots] == weights.shape[known.slots]:
-            self.learn(result, known.altered(*(other.news for other in others)))
+        if result.is_floating_point() and result.shape[known.keys] == weights.shape[known.keys]:
+            self.learn(result, known.altered(*(other.pending for other in others)))
 
-    def _versions_of(self, tensor: Tensor, fact: Scored | Weighed) -> tuple[Any, ...]:
+    def _versions_of(self, tensor: Tensor, fact: ScoreInfo | WeightInfo) -> tuple[Any, ...]:
         """Those of the tensor itself, of what its scores are made of, and of its origin."""
-        scores = fact if isinstance(fact, Scored) else fact.scores
-        origin = None if isinstance(fact, Scored) else fact.origin
+        scores = fact if isinstance(fact, ScoreInfo) else fact.scores
+        origin = None if isinstance(fact, ScoreInfo) else fact.origin
         return (
             self.versions(tensor),
             () if scores is None else tuple(map(self.versions, scores.parts)),

@@ -8,16 +8,16 @@ import torch
 from torch import Tensor, nn
 
 from attlas.recording.torch_functions.contents import Content, Contents
-from attlas.recording.torch_functions.context import Handler, Hearing
-from attlas.recording.torch_functions.provenance import NOTHING, Scored
+from attlas.recording.torch_functions.context import Handler, TrackingContext
+from attlas.recording.torch_functions.provenance import NOTHING, ScoreInfo
 from attlas.recording.torch_functions.tensors import in_place, unreadable
 
 
-def product_of(left: Any, right: Any, result: Any, contents: Contents) -> Scored | None:
+def product_of(left: Any, right: Any, result: Any, contents: Contents) -> ScoreInfo | None:
     """What is known of a product: that it may be scores."""
     if not _may_be_scores(left, right, result):
         return None
-    return Scored(left.detach(), right.detach(), content=_content(right, contents))
+    return ScoreInfo(left.detach(), right.detach(), content=_content(right, contents))
 
 
 def _content(right: Tensor, contents: Contents) -> Content | None:
@@ -26,8 +26,11 @@ def _content(right: Tensor, contents: Contents) -> Content | None:
     return content if content is not None and content.axis == right.ndim - 1 else None
 
 
-def product_onto(
-    hearing: Hearing, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+def handle_baddbmm(
+    tracking: TrackingContext,
+    func: Callable[..., Any],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
 ) -> Any:
     """torch.baddbmm: a product that is added to a mask."""
     result = func(*args, **kwargs)
@@ -36,47 +39,56 @@ def product_onto(
     if len(given) == 3 and _may_be_scores(given[1], given[2], result):
         mask, left, right = given
         alpha = float(kwargs.get("alpha", 1))
-        content = _content(right, hearing.contents)
-        scored = Scored(left.detach(), right.detach(), alpha, content=content)
+        content = _content(right, tracking.contents)
+        scored = ScoreInfo(left.detach(), right.detach(), alpha, content=content)
         beta = kwargs.get("beta", 1)
         mask = mask.detach() * beta if beta not in (0, 1) else mask.detach()
-        hearing.lineage.learn(result, scored.masked(mask) if beta else scored)
+        tracking.provenance.learn(result, scored.masked(mask) if beta else scored)
     return result
 
 
-def scaling(factor_of: Callable[[float], float]) -> Handler:
+def handle_scale(factor_of: Callable[[float], float]) -> Handler:
     """Scores times a number."""
 
     def handler(
-        hearing: Hearing, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+        tracking: TrackingContext,
+        func: Callable[..., Any],
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
     ) -> Any:
-        known = hearing.lineage.of(args[0]) if len(args) == 2 else None
+        known = tracking.provenance.of(args[0]) if len(args) == 2 else None
         result = func(*args, **kwargs)
-        if isinstance(known, Scored):
+        if isinstance(known, ScoreInfo):
             factor = None if kwargs else _as_number(args[1])
             fact = None if not factor else known.scaled(factor_of(factor))
-            hearing.lineage.learn(result, fact)
+            tracking.provenance.learn(result, fact)
         return result
 
     return handler
 
 
-def capping(
-    hearing: Hearing, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+def handle_tanh(
+    tracking: TrackingContext,
+    func: Callable[..., Any],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
 ) -> Any:
     """tanh of scores: between a division and a multiplication it is a soft cap (Gemma 2, 2024)."""
-    known = hearing.lineage.of(args[0]) if args else None
+    known = tracking.provenance.of(args[0]) if args else None
     result = func(*args, **kwargs)
     if known is not None:
-        hearing.lineage.learn(result, known.capped() if isinstance(known, Scored) else None)
+        tracking.provenance.learn(result, known.capped() if isinstance(known, ScoreInfo) else None)
     return result
 
 
-def adding(sign: int) -> Handler:
+def handle_add(sign: int) -> Handler:
     """Scores plus a mask, from either side, or minus one; a number changes no softmax."""
 
     def handler(
-        hearing: Hearing, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+        tracking: TrackingContext,
+        func: Callable[..., Any],
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
     ) -> Any:
         # What is changed in its place is no mask any more when it has become the sum.
         either = sign > 0 and not in_place(func)
@@ -84,18 +96,18 @@ def adding(sign: int) -> Handler:
         found = [
             (known, mine, other)
             for mine, other, *_ in sides
-            if isinstance(known := hearing.lineage.of(mine), Scored)
+            if isinstance(known := tracking.provenance.of(mine), ScoreInfo)
         ]
         result = func(*args, **kwargs)
         if found:
             alone = len(args) == 2 and not kwargs
-            hearing.lineage.learn(result, _plus(*found[0], sign) if alone else None)
+            tracking.provenance.learn(result, _plus(*found[0], sign) if alone else None)
         return result
 
     return handler
 
 
-def _plus(known: Scored, scores: Tensor, other: Any, sign: int) -> Scored | None:
+def _plus(known: ScoreInfo, scores: Tensor, other: Any, sign: int) -> ScoreInfo | None:
     number = _as_number(other)
     if number is not None:
         return replace(known, shifted=known.shifted or number != 0)
@@ -106,61 +118,75 @@ def _plus(known: Scored, scores: Tensor, other: Any, sign: int) -> Scored | None
     return known.masked(mask if sign > 0 else -mask)
 
 
-def filling(
-    hearing: Hearing, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+def handle_masked_fill(
+    tracking: TrackingContext,
+    func: Callable[..., Any],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
 ) -> Any:
     """Scores with −∞ where a mask is True."""
-    known = hearing.lineage.of(args[0]) if args else None
+    known = tracking.provenance.of(args[0]) if args else None
     fact = None
-    if isinstance(known, Scored):
+    if isinstance(known, ScoreInfo):
         told = [*args[1:], *(kwargs[name] for name in ("mask", "value") if name in kwargs)]
         if len(told) == 2:
             fact = _hidden(known, args[0], *told, hides=True)
     result = func(*args, **kwargs)
-    if isinstance(known, Scored):
-        hearing.lineage.learn(result, fact)
+    if isinstance(known, ScoreInfo):
+        tracking.provenance.learn(result, fact)
     return result
 
 
-def flooring(
-    hearing: Hearing, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+def handle_clamp_min(
+    tracking: TrackingContext,
+    func: Callable[..., Any],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
 ) -> Any:
     """Scores of which none is below a number; what is hidden alone where that is very low."""
-    known = hearing.lineage.of(args[0]) if args else None
+    known = tracking.provenance.of(args[0]) if args else None
     result = func(*args, **kwargs)
-    if isinstance(known, Scored) and isinstance(result, Tensor):
+    if isinstance(known, ScoreInfo) and isinstance(result, Tensor):
         told = [*args[1:], *(kwargs[name] for name in ("min", "other") if name in kwargs)]
         lowest = _as_number(told[0]) if len(told) == 1 == len(args) + len(kwargs) - 1 else None
         hidden = lowest is not None and lowest <= torch.finfo(result.dtype).min / 2
-        hearing.lineage.learn(result, known.floored(lowest) if hidden and lowest else None)
+        tracking.provenance.learn(result, known.floored(lowest) if hidden and lowest else None)
     return result
 
 
-def assigning(
-    hearing: Hearing, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+def handle_setitem(
+    tracking: TrackingContext,
+    func: Callable[..., Any],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
 ) -> None:
     """`scores[mask] = −∞`."""
-    known, fact = hearing.lineage.of(args[0]), None
+    known, fact = tracking.provenance.of(args[0]), None
     # An index is aligned from the first axis on, a mask from the last.
     of_all = isinstance(args[1], Tensor) and args[1].shape == args[0].shape
-    if isinstance(known, Scored) and of_all:
+    if isinstance(known, ScoreInfo) and of_all:
         fact = _hidden(known, args[0], args[1], args[2], hides=True)
     func(*args, **kwargs)
     if known is not None:
-        hearing.lineage.learn(args[0], fact)
+        tracking.provenance.learn(args[0], fact)
 
 
-def choosing(
-    hearing: Hearing, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+def handle_where(
+    tracking: TrackingContext,
+    func: Callable[..., Any],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
 ) -> Any:
     """torch.where(mask, scores, −∞)."""
     result = func(*args, **kwargs)
-    if len(args) == 3 and isinstance(known := hearing.lineage.of(args[1]), Scored):
-        hearing.lineage.learn(result, _hidden(known, args[1], args[0], args[2], hides=False))
+    if len(args) == 3 and isinstance(known := tracking.provenance.of(args[1]), ScoreInfo):
+        tracking.provenance.learn(result, _hidden(known, args[1], args[0], args[2], hides=False))
     return result
 
 
-def _hidden(known: Scored, scores: Tensor, mask: Any, value: Any, *, hides: bool) -> Scored | None:
+def _hidden(
+    known: ScoreInfo, scores: Tensor, mask: Any, value: Any, *, hides: bool
+) -> ScoreInfo | None:
     """Scores of which some were replaced by a number, which is as good as −∞; None where it isn't.
 
     A number hides as −∞ does where it is so low that nothing is left of it beside a seen slot, and
@@ -171,19 +197,19 @@ def _hidden(known: Scored, scores: Tensor, mask: Any, value: Any, *, hides: bool
         return None
     if unreadable(scores, mask):
         return None
-    seen = ~mask if hides else mask
+    allowed = ~mask if hides else mask
     if mask.ndim > scores.ndim:
         return None
     if number != -torch.inf and scores.numel():
         # What was hidden before is no measure of what is seen.
         before = known.shown()
         left = scores.detach() > torch.finfo(scores.dtype).min / 2
-        left = seen & left if before is None else seen & left & before
+        left = allowed & left if before is None else allowed & left & before
         lowest = float(torch.where(left, scores.detach(), torch.inf).min())
-        if number > lowest - NOTHING or not bool(seen.any(-1).all()):
+        if number > lowest - NOTHING or not bool(allowed.any(-1).all()):
             return None
         known = replace(known, margin=min(known.margin, lowest - number))
-    return known.masked(seen)
+    return known.masked(allowed)
 
 
 def _as_number(value: Any) -> float | None:

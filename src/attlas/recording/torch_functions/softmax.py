@@ -10,26 +10,26 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from attlas.recording.hooks import Place
-from attlas.recording.maps.base import Reading
-from attlas.recording.maps.dense import DenseReading
-from attlas.recording.maps.factored import FactoredReading
+from attlas.recording.hooks import CallSite
+from attlas.recording.maps.base import AttentionMap
+from attlas.recording.maps.dense import DenseAttentionMap
+from attlas.recording.maps.factored import FactoredAttentionMap
 from attlas.recording.torch_functions.call_site import one_function
-from attlas.recording.torch_functions.context import Handler, Hearing
+from attlas.recording.torch_functions.context import Handler, TrackingContext
 from attlas.recording.torch_functions.heads import Fold, Folds, heads_of, of_channels
-from attlas.recording.torch_functions.kernels import factored
-from attlas.recording.torch_functions.masks import Sight, sight_of
+from attlas.recording.torch_functions.kernels import factored_map
+from attlas.recording.torch_functions.masks import MaskSpec, mask_spec_of
 from attlas.recording.torch_functions.provenance import (
-    Logarithms,
-    Loose,
-    News,
-    Scored,
-    Weighed,
+    LogWeightInfo,
+    PendingMap,
+    ProductInfo,
+    ScoreInfo,
+    WeightInfo,
     back,
 )
 from attlas.recording.torch_functions.scores import product_of
 from attlas.recording.torch_functions.tensors import memory, python_name, unreadable
-from attlas.recording.torch_functions.weights import anything
+from attlas.recording.torch_functions.weights import handle_other
 
 # An Einstein sum of two tensors: which of its axes are queries and slots.
 
@@ -101,7 +101,7 @@ class Contraction:
         return cls(f"{first},{second}->{out}", (left, right), (first, second), out)
 
     def query_axis(
-        self, mine: int, slots: int, queries: int | None, heads: Callable[[], int | None]
+        self, mine: int, keys: int, queries: int | None, heads: Callable[[], int | None]
     ) -> int | None:
         """Which axis of these weights has queries, counted from the last; None where none has.
 
@@ -111,7 +111,7 @@ class Contraction:
         is known.
         """
         letters, values = self.terms[mine], self.terms[1 - mine]
-        slot = letters[slots]
+        slot = letters[keys]
         if slot in self.out or slot not in values:
             return None
         others = letters.replace(slot, "")
@@ -172,7 +172,7 @@ class Contraction:
             right.permute([theirs.index(letter) for letter in wanted[1]]),
         )
 
-    def loose(self) -> Loose | None:
+    def loose(self) -> ProductInfo | None:
         """The axes of queries and slots of a product, in whatever order; None where it is none."""
         mine, theirs = self.terms
         summed = [letter for letter in mine if letter in theirs and letter not in self.out]
@@ -183,7 +183,7 @@ class Contraction:
         if unreadable(*self.tensors):
             return None
         first, second = (self.out.index(one) - len(self.out) for one in (asking[0], asked[0]))
-        return Loose((first, second), tuple(map(memory, self.tensors)))
+        return ProductInfo((first, second), tuple(map(memory, self.tensors)))
 
 
 _DOTS = "..."
@@ -227,13 +227,13 @@ def _behind_dots(term: str, tensor: Tensor) -> tuple[int, ...]:
 _MATRIX = 2  # axes
 
 
-def explicit_reading(
-    known: Weighed,
-    weights: Float[Tensor, "*batch queries slots"],
+def explicit_attention_map(
+    known: WeightInfo,
+    weights: Float[Tensor, "*batch queries keys"],
     fold: Fold,
     module: nn.Module,
-    sight: Callable[..., Sight] = sight_of,
-) -> Reading:
+    parse_mask: Callable[..., MaskSpec] = mask_spec_of,
+) -> AttentionMap:
     """What is read of `weights @ values`, where the weights are known to come from a softmax.
 
     Queries and keys where the scores are a product, times a number, plus masks; the weights
@@ -244,23 +244,23 @@ def explicit_reading(
     if scores is None or not _makes(scores, origin):
         return _held(fold.open(origin))
     mask = scores.mask()
-    return factored(
+    return factored_map(
         fold.open(scores.left),
         fold.open(scores.right.transpose(-1, -2), shared=True),
         scores.scale,
         None if mask is None else fold.open(mask),
         module,
-        sight,
+        parse_mask,
         scores.softcap,
         1 if scores.content is None else scores.content.repeats,
     )
 
 
 def fold_of(
-    known: Weighed,
-    weights: Float[Tensor, "*batch queries slots"],
+    known: WeightInfo,
+    weights: Float[Tensor, "*batch queries keys"],
     values: Float[Tensor, "..."],
-    place: Place,
+    site: CallSite,
     folds: Folds,
 ) -> Fold:
     """Where the heads of these weights are, which are multiplied with values that may have more
@@ -273,10 +273,10 @@ def fold_of(
     if origin.shape == weights.shape and values.ndim > _MATRIX and values.ndim >= weights.ndim:
         rows = torch.broadcast_shapes(rows, values.shape[:-2])  # type: ignore[no-untyped-call]
     evidence = [one for one in evidence if one.ndim >= _MATRIX]
-    return heads_of(rows, evidence, place, folds, queries)
+    return heads_of(rows, evidence, site, folds, queries)
 
 
-def _makes(scores: Scored, weights: Tensor) -> bool:
+def _makes(scores: ScoreInfo, weights: Tensor) -> bool:
     """Whether these scores have a row for each row of the weights."""
     left, right = scores.left.shape[:-2], scores.right.shape[:-2]
     one_each = len(left) == weights.ndim - 2 == len(right)
@@ -284,28 +284,28 @@ def _makes(scores: Scored, weights: Tensor) -> bool:
     return one_each and (*map(max, left, right), *rows) == weights.shape
 
 
-def _held(weights: Float[Tensor, "batch heads queries slots"]) -> DenseReading:
+def _held(weights: Float[Tensor, "batch heads queries keys"]) -> DenseAttentionMap:
     """The map itself: a slot that no head looks at, exactly 0 after a softmax, was hidden."""
     shown = (weights != 0).any(1, keepdim=True)
-    return DenseReading(weights, None if bool(shown.all()) else shown, None)
+    return DenseAttentionMap(weights, None if bool(shown.all()) else shown, None)
 
 
 def rewritten(
-    known: Weighed,
-    weights: Float[Tensor, "*batch queries slots"],
-    reading: Reading,
+    known: WeightInfo,
+    weights: Float[Tensor, "*batch queries keys"],
+    attention_map: AttentionMap,
     fold: Fold,
     change: Callable[[Tensor, Tensor], Tensor],
-) -> Float[Tensor, "*batch queries slots"]:
+) -> Float[Tensor, "*batch queries keys"]:
     """Other weights in place of these: `change(weights, seen) → weights`, before dropout."""
     origin = weights if known.origin is None else known.origin
-    seen = reading.seen(0, reading.shape[2])
-    changed = fold.close(change(fold.open(origin), seen))
+    allowed = attention_map.allowed_rows(0, attention_map.shape[2])
+    changed = fold.close(change(fold.open(origin), allowed))
     changed = changed.reshape(origin.shape) if changed.numel() == origin.numel() else changed
     return known.again(changed.to(origin.dtype))
 
 
-def is_softmax_of_rows(result: Tensor, dim: int | None, scores: Scored | None) -> bool:
+def is_softmax_of_rows(result: Tensor, dim: int | None, scores: ScoreInfo | None) -> bool:
     """Whether a softmax over this axis may be one over slots: of two axes only where it is known
     to be of queries and keys."""
     last = dim in (-1, result.ndim - 1)
@@ -313,117 +313,138 @@ def is_softmax_of_rows(result: Tensor, dim: int | None, scores: Scored | None) -
     return last and axes and result.is_floating_point()
 
 
-def softmax(
-    hearing: Hearing, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+def handle_softmax(
+    tracking: TrackingContext,
+    func: Callable[..., Any],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
 ) -> Any:
     """A softmax over the last axis, which may be weights; at a place that is about attention."""
     result = func(*args, **kwargs)
-    dim, scores, loose = _asked(hearing, args, kwargs)
-    _weigh(hearing, result, dim, scores, loose=loose)
+    dim, scores, loose = _asked(tracking, args, kwargs)
+    _learn_weights(tracking, result, dim, scores, loose=loose)
     return result
 
 
-def softmin(
-    hearing: Hearing, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+def handle_softmin(
+    tracking: TrackingContext,
+    func: Callable[..., Any],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
 ) -> Any:
     """A softmax of distances."""
-    dim, _, _ = _asked(hearing, args, kwargs)
+    dim, _, _ = _asked(tracking, args, kwargs)
     result = func(*args, **kwargs)
-    _weigh(hearing, result, dim, None)
+    _learn_weights(tracking, result, dim, None)
     return result
 
 
-def log_softmax(
-    hearing: Hearing, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+def handle_log_softmax(
+    tracking: TrackingContext,
+    func: Callable[..., Any],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
 ) -> Any:
     """Logarithms of what may be weights."""
-    asked = _asked(hearing, args, kwargs)
+    asked = _asked(tracking, args, kwargs)
     result = func(*args, **kwargs)
-    hearing.lineage.learn_logarithms(result, Logarithms(*asked))
+    tracking.provenance.learn_logarithms(result, LogWeightInfo(*asked))
     return result
 
 
-def exponential(
-    hearing: Hearing, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+def handle_exp(
+    tracking: TrackingContext,
+    func: Callable[..., Any],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
 ) -> Any:
     """exp, by which logarithms become weights."""
-    known = hearing.lineage.logarithms(args[0] if args else kwargs.get("input"))
+    known = tracking.provenance.logarithms(args[0] if args else kwargs.get("input"))
     result = func(*args, **kwargs)
     if known is not None:
-        told = known.axis, known.scores, known.news, known.loose
-        known.news = _weigh(hearing, result, *told)
+        told = known.axis, known.scores, known.pending, known.loose
+        known.pending = _learn_weights(tracking, result, *told)
     return result
 
 
-def logarithms_or(handler: Handler) -> Handler:
+def handle_log_weights_or(handler: Handler) -> Handler:
     """What casts logarithms, shapes them or hides some, and something else of what is none."""
 
     def either(
-        hearing: Hearing, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+        tracking: TrackingContext,
+        func: Callable[..., Any],
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
     ) -> Any:
-        if not hearing.lineage.has_logarithms:
-            return handler(hearing, func, args, kwargs)
+        if not tracking.provenance.has_logarithms:
+            return handler(tracking, func, args, kwargs)
         given = [one for one in (*args, *kwargs.values()) if isinstance(one, Tensor)]
-        known = ((one, hearing.lineage.logarithms(one)) for one in given)
+        known = ((one, tracking.provenance.logarithms(one)) for one in given)
         before, logs = next((pair for pair in known if pair[1] is not None), (None, None))
         shape = None if before is None else before.shape
-        result = handler(hearing, func, args, kwargs)
+        result = handler(tracking, func, args, kwargs)
         if logs is not None and shape is not None and isinstance(result, Tensor):
             last = logs.axis in (-1, len(shape) - 1) and result.shape[-1:] == shape[-1:]
             if last and result.is_floating_point():
-                hearing.lineage.learn_logarithms(result, Logarithms(-1, None))
+                tracking.provenance.learn_logarithms(result, LogWeightInfo(-1, None))
         return result
 
     return either
 
 
 def _asked(
-    hearing: Hearing, args: tuple[Any, ...], kwargs: dict[str, Any]
-) -> tuple[int | None, Scored | None, Loose | None]:
+    tracking: TrackingContext, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> tuple[int | None, ScoreInfo | None, ProductInfo | None]:
     """Over which axis a softmax goes, and of which scores, or of which loose product."""
     dim = args[1] if len(args) > 1 else kwargs.get("dim", kwargs.get("axis"))
     given = args[0] if args else kwargs.get("input")
-    scores = hearing.lineage.of(given)
-    known = scores if isinstance(scores, Scored) else None
-    return dim, known, None if known else hearing.lineage.loose(given)
+    scores = tracking.provenance.of(given)
+    known = scores if isinstance(scores, ScoreInfo) else None
+    return dim, known, None if known else tracking.provenance.loose(given)
 
 
-def drawn(
-    hearing: Hearing, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+def handle_gumbel_softmax(
+    tracking: TrackingContext,
+    func: Callable[..., Any],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
 ) -> Any:
     """`F.gumbel_softmax`, a softmax of scores and chance."""
     result = func(*args, **kwargs)
-    _weigh(hearing, result, kwargs.get("dim", args[4] if len(args) > 4 else -1), None)
+    _learn_weights(tracking, result, kwargs.get("dim", args[4] if len(args) > 4 else -1), None)
     return result
 
 
-def _weigh(
-    hearing: Hearing,
+def _learn_weights(
+    tracking: TrackingContext,
     result: Tensor,
     dim: int | None,
-    scores: Scored | None,
-    news: News | None = None,
-    loose: Loose | None = None,
-) -> News | None:
-    slots = -1 if dim is None else dim - result.ndim * (dim >= 0)
-    if loose is not None and (dim is None or loose.beside(slots) is None):
+    scores: ScoreInfo | None,
+    pending: PendingMap | None = None,
+    loose: ProductInfo | None = None,
+) -> PendingMap | None:
+    keys = -1 if dim is None else dim - result.ndim * (dim >= 0)
+    if loose is not None and (dim is None or loose.beside(keys) is None):
         loose = None  # what it goes over are neither its queries nor its slots
     if not is_softmax_of_rows(result, dim, scores) and loose is None:
         if scores is not None:  # over queries, say: told, if nothing else is read there
-            hearing.expect(scores)
+            tracking.expect_attention(scores)
         return None
-    news = hearing.expect(scores, loose) if news is None else news
+    pending = tracking.expect_attention(scores, loose) if pending is None else pending
     queries = -2 if scores is not None else None
     if loose is not None:
-        queries = loose.beside(slots)
+        queries = loose.beside(keys)
     folded = loose is not None and loose.folded
-    known = Weighed(scores, news=news, slots=slots, queries=queries, folded=folded)
-    hearing.lineage.learn(result, known)
-    return news
+    known = WeightInfo(scores, pending=pending, keys=keys, queries=queries, folded=folded)
+    tracking.provenance.learn(result, known)
+    return pending
 
 
-def product(
-    hearing: Hearing, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+def handle_matmul(
+    tracking: TrackingContext,
+    func: Callable[..., Any],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
 ) -> Any:
     """A matrix product: of weights with values, or of what may be queries and keys."""
     names = ("input", "other", "mat2", "vec")
@@ -431,142 +452,156 @@ def product(
     if len(given) != 2 or len(given) < len(args) + len(kwargs):
         return func(*args, **kwargs)  # with an `out` of its own
     left, right = given
-    known = hearing.lineage.of(left)
-    reads = isinstance(known, Weighed) and known.has_rows
-    if isinstance(known, Weighed) and reads:
-        left = _read(hearing, known, left, right, left)
+    known = tracking.provenance.of(left)
+    reads = isinstance(known, WeightInfo) and known.has_rows
+    if isinstance(known, WeightInfo) and reads:
+        left = _read(tracking, known, left, right, left)
     result = func(left, right)
-    if isinstance(known, Weighed):
+    if isinstance(known, WeightInfo):
         if known.queries is not None and not reads:
-            hearing.lineage.follow(known, left, result)  # heads that are mixed
+            tracking.provenance.follow(known, left, result)  # heads that are mixed
         return result
-    if not _mixes(hearing, left, right, result):
-        hearing.lineage.learn(result, product_of(left, right, result, hearing.contents))
+    if not _mixes(tracking, left, right, result):
+        tracking.provenance.learn(result, product_of(left, right, result, tracking.contents))
     return result
 
 
-def _mixes(hearing: Hearing, left: Any, right: Any, result: Tensor) -> bool:
+def _mixes(tracking: TrackingContext, left: Any, right: Any, result: Tensor) -> bool:
     """Whether a product mixes the heads of weights or of scores, from the left or from the right:
     it leaves their queries and slots where they are."""
-    lineage = hearing.lineage
-    if lineage.of(left) is None and lineage.of(right) is None and not lineage.has_loose:
+    provenance = tracking.provenance
+    if provenance.of(left) is None and provenance.of(right) is None and not provenance.has_loose:
         return False
     for mine, summed in ((left, -1), (right, -2)):
         if not isinstance(mine, Tensor) or mine.ndim != result.ndim:
             continue
-        known = hearing.lineage.of(mine)
-        if isinstance(known, Weighed):
-            if known.queries is not None and summed not in (known.slots, known.queries):
-                hearing.lineage.follow(known, mine, result)
+        known = tracking.provenance.of(mine)
+        if isinstance(known, WeightInfo):
+            if known.queries is not None and summed not in (known.keys, known.queries):
+                tracking.provenance.follow(known, mine, result)
                 return True
             continue
-        loose = hearing.lineage.as_loose(mine)
+        loose = tracking.provenance.as_loose(mine)
         if loose is not None and summed not in loose.axes:
-            hearing.lineage.learn_loose(result, loose)
+            tracking.provenance.learn_loose(result, loose)
             return True
     return False
 
 
-def linear(
-    hearing: Hearing, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+def handle_linear(
+    tracking: TrackingContext,
+    func: Callable[..., Any],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
 ) -> Any:
     """`F.linear`: values from the right, or a map that mixes heads where they are the last axis."""
     given = [*args, *(kwargs[name] for name in ("input", "weight") if name in kwargs)]
-    known = hearing.lineage.of(given[0])
-    loose = hearing.lineage.as_loose(given[0])
-    if isinstance(known, Weighed) and known.has_rows and not isinstance(given[1], nn.Parameter):
+    known = tracking.provenance.of(given[0])
+    loose = tracking.provenance.as_loose(given[0])
+    if isinstance(known, WeightInfo) and known.has_rows and not isinstance(given[1], nn.Parameter):
         asked = Contraction.over_last(given[0], given[1])
         rest = {name: one for name, one in kwargs.items() if name == "bias"}
         bias = [*given[2:]] if len(args) > 2 else []
-        return _contract(hearing, asked, lambda one, other: func(one, other, *bias, **rest))
-    if isinstance(known, Weighed) or loose is None:
-        return anything(hearing, func, args, kwargs)
+        return _contract(tracking, asked, lambda one, other: func(one, other, *bias, **rest))
+    if isinstance(known, WeightInfo) or loose is None:
+        return handle_other(tracking, func, args, kwargs)
     result = func(*args, **kwargs)
     if -1 not in loose.axes:
-        hearing.lineage.learn_loose(result, loose)
+        tracking.provenance.learn_loose(result, loose)
     return result
 
 
-def dotted(
-    hearing: Hearing, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+def handle_tensordot(
+    tracking: TrackingContext,
+    func: Callable[..., Any],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
 ) -> Any:
     """`torch.tensordot` and `torch.inner`, in the words of Einstein's sum."""
     asked = Contraction.of_dots(python_name(func), args, kwargs)
     if asked is None:
-        return anything(hearing, func, args, kwargs)
-    return _contract(hearing, asked, lambda one, other: func(one, other, *args[2:], **kwargs))
+        return handle_other(tracking, func, args, kwargs)
+    return _contract(tracking, asked, lambda one, other: func(one, other, *args[2:], **kwargs))
 
 
-def einsum(
-    hearing: Hearing, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+def handle_einsum(
+    tracking: TrackingContext,
+    func: Callable[..., Any],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
 ) -> Any:
     """Einstein's sum of weights and values, or of queries and keys, in whatever order of axes."""
     asked = Contraction.of(args)
     if asked is None:
         return func(*args, **kwargs)
-    return _contract(hearing, asked, lambda *tensors: func(args[0], tensors, **kwargs))
+    return _contract(tracking, asked, lambda *tensors: func(args[0], tensors, **kwargs))
 
 
-def _contract(hearing: Hearing, asked: Contraction, run: Callable[[Tensor, Tensor], Any]) -> Any:
+def _contract(
+    tracking: TrackingContext, asked: Contraction, run: Callable[[Tensor, Tensor], Any]
+) -> Any:
     tensors = list(asked.tensors)
-    facts = [hearing.lineage.of(tensor) for tensor in tensors]
+    facts = [tracking.provenance.of(tensor) for tensor in tensors]
     for mine, known in enumerate(facts):
         query = None
-        if isinstance(known, Weighed):
-            query = asked.query_axis(mine, known.slots, known.queries, hearing.heads_named)
-        if isinstance(known, Weighed) and query is not None:
+        if isinstance(known, WeightInfo):
+            query = asked.query_axis(mine, known.keys, known.queries, tracking.heads_named)
+        if isinstance(known, WeightInfo) and query is not None:
             if known.queries not in (None, query):
                 break  # queries are known to be elsewhere: these are values of pairs of places
-            order = _with_rows(tensors[mine].ndim, query, known.slots)
+            order = _with_rows(tensors[mine].ndim, query, known.keys)
             weights, values = tensors[mine].permute(*order), tensors[1 - mine]
             moved = known.moved(tensors[mine], order)
             aligned = asked.as_multiplied(mine, order)
-            read = _read(hearing, moved, weights, values, tensors[mine], query, aligned)
+            read = _read(tracking, moved, weights, values, tensors[mine], query, aligned)
             tensors[mine] = read.permute(*back(order))
             return run(tensors[0], tensors[1])
     result = run(tensors[0], tensors[1])
     for mine, known in enumerate(facts):
-        if isinstance(known, Weighed):  # heads that are mixed
-            slots = asked.axis_after(mine, known.slots)
+        if isinstance(known, WeightInfo):  # heads that are mixed
+            keys = asked.axis_after(mine, known.keys)
             queries = None if known.queries is None else asked.axis_after(mine, known.queries)
-            if slots is not None and queries is not None:
+            if keys is not None and queries is not None:
                 others = [
-                    one.news for one in facts if isinstance(one, Weighed) and one is not known
+                    one.pending for one in facts if isinstance(one, WeightInfo) and one is not known
                 ]
-                hearing.lineage.learn(result, known.elsewhere(slots, queries, *others))
+                tracking.provenance.learn(result, known.elsewhere(keys, queries, *others))
             return result
     for mine, tensor in enumerate(tensors):
-        loose = hearing.lineage.as_loose(tensor)
+        loose = tracking.provenance.as_loose(tensor)
         moved_loose = loose and loose.moved([asked.axis_after(mine, one) for one in loose.axes])
         if moved_loose is not None:
-            hearing.lineage.learn_loose(result, moved_loose)
+            tracking.provenance.learn_loose(result, moved_loose)
             return result
     scored = asked.product()
     if scored is not None:
-        hearing.lineage.learn(result, product_of(*scored, result, hearing.contents))
+        tracking.provenance.learn(result, product_of(*scored, result, tracking.contents))
     else:
-        hearing.lineage.learn_loose(result, asked.loose())
+        tracking.provenance.learn_loose(result, asked.loose())
     return result
 
 
-def onto_or(handler: Handler) -> Handler:
+def handle_addmm_or(handler: Handler) -> Handler:
     """`addmm`, `baddbmm`, `addbmm` and `addmv`: a product of weights with values, which is added
     to something, and something else of what is none."""
 
     def either(
-        hearing: Hearing, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+        tracking: TrackingContext,
+        func: Callable[..., Any],
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
     ) -> Any:
         names = ("batch1", "mat1", "mat")
         name = next((one for one in names if one in kwargs), None)
         weights = args[1] if name is None and len(args) > 1 else kwargs.get(name or "")
-        known = hearing.lineage.of(weights)
+        known = tracking.provenance.of(weights)
         named = (kwargs[one] for one in ("batch2", "mat2", "vec") if one in kwargs)
         values = next(named, args[2] if len(args) > 2 else None)
         tensors = isinstance(weights, Tensor) and isinstance(values, Tensor)
-        if not tensors or not isinstance(known, Weighed) or not known.has_rows:
-            return handler(hearing, func, args, kwargs)
+        if not tensors or not isinstance(known, WeightInfo) or not known.has_rows:
+            return handler(tracking, func, args, kwargs)
         weights = cast(Tensor, weights)
-        weights = _read(hearing, known, weights, cast(Tensor, values), weights)
+        weights = _read(tracking, known, weights, cast(Tensor, values), weights)
         if name is not None:
             return func(*args, **{**kwargs, name: weights})
         return func(args[0], weights, *args[2:], **kwargs)
@@ -574,15 +609,15 @@ def onto_or(handler: Handler) -> Handler:
     return either
 
 
-def _with_rows(axes: int, query: int, slots: int) -> list[int]:
+def _with_rows(axes: int, query: int, keys: int) -> list[int]:
     """The order of axes in which queries and slots are the last two."""
-    last = [query % axes, slots % axes]
+    last = [query % axes, keys % axes]
     return [axis for axis in range(axes) if axis not in last] + last
 
 
 def _read(
-    hearing: Hearing,
-    known: Weighed,
+    tracking: TrackingContext,
+    known: WeightInfo,
     weights: Tensor,
     values: Tensor,
     given: Tensor,
@@ -594,36 +629,40 @@ def _read(
     given: the weights as the model has them; query: which axis their queries were there. aligned:
     the values as a matrix product would take them, where this is none.
     """
-    if not isinstance(values, Tensor) or not hearing.reads(known, weights, values):
+    if not isinstance(values, Tensor) or not tracking.reads_values(known, weights, values):
         return weights
-    known.news.arrive()
+    known.pending.confirm()
     why = unreadable(weights)
     if why is not None:
-        hearing.miss(why)
+        tracking.record_unreadable(why)
         return weights
     seen_as = values if aligned is None else aligned
     fold = Fold()
 
-    def refused(place: Place) -> str | None:
+    def refused(site: CallSite) -> str | None:
         nonlocal fold
-        fold = fold_of(known, weights, seen_as, place, hearing.folds)
-        return of_channels(seen_as, weights.shape[-2], fold.count, place)
+        fold = fold_of(known, weights, seen_as, site, tracking.folds)
+        return of_channels(seen_as, weights.shape[-2], fold.count, site)
 
     with one_function():
-        concerned = hearing.concerned(refused)
-        if not concerned:
+        interested = tracking.interested(refused)
+        if not interested:
             return weights
-        place = concerned[0][1]
-        reading = explicit_reading(known, weights, fold, place.module, hearing.sights)
-        content = (
-            known.scores.content if known.scores and isinstance(reading, FactoredReading) else None
+        site = interested[0][1]
+        attention_map = explicit_attention_map(
+            known, weights, fold, site.module, tracking.mask_specs
         )
-        told = [pair for pair in concerned if known.news.first_for(*pair, query)]
-        factors = hearing.origins.factors_of(given) if told else None
+        content = (
+            known.scores.content
+            if known.scores and isinstance(attention_map, FactoredAttentionMap)
+            else None
+        )
+        told = [pair for pair in interested if known.pending.is_new_for(*pair, query)]
+        factors = tracking.origins.factors_of(given) if told else None
         if factors is None:
-            hearing.tell(told, reading, None, content=content)
+            tracking.deliver(told, attention_map, None, content=content)
         else:
             made_of = (*factors[:2], id(values))
-            hearing.tell(told, reading, made_of, factors[2], content)
-    change = hearing.change(concerned)
-    return weights if change is None else rewritten(known, weights, reading, fold, change)
+            tracking.deliver(told, attention_map, made_of, factors[2], content)
+    change = tracking.patch_function(interested)
+    return weights if change is None else rewritten(known, weights, attention_map, fold, change)

@@ -47,7 +47,7 @@ def _python_name(operator: OpOverload | OpOverloadPacket) -> Callable[..., Any]:
     return operator if attribute is None else attribute.__get__
 
 
-# Tensors without numbers of their own, of which no reading can be made.
+# Tensors without numbers of their own, of which no attention map can be made.
 
 
 IN_VMAP = "a call inside torch.func.vmap, which shows one text for many; call it without vmap"
@@ -61,7 +61,8 @@ _PLAIN = {Tensor, nn.Parameter}
 
 
 def unreadable(*tensors: Any) -> str | None:
-    """Why no reading can be made of these, of which some may be no tensors; None where one can."""
+    """Why no attention map can be made of these, of which some may be no tensors; None where one
+    can."""
     if not any(map(_is_odd, tensors)):
         return None
     given = [tensor for tensor in tensors if isinstance(tensor, Tensor)]

@@ -1,4 +1,4 @@
-"""A call of one of transformers' attention kernels: its reading, and its explicit twin."""
+"""A call of one of transformers' attention kernels: its attention map, and its explicit twin."""
 
 import sys
 import threading
@@ -13,13 +13,13 @@ from jaxtyping import Float, Shaped
 from torch import Tensor, nn
 
 from attlas.patterns import Pattern, both, causal, everywhere, window
-from attlas.recording.maps.factored import FactoredReading, may_differ_by
-from attlas.recording.torch_functions.context import Hearing
-from attlas.recording.torch_functions.masks import Sight, sight_of
+from attlas.recording.maps.factored import FactoredAttentionMap, may_differ_by
+from attlas.recording.torch_functions.context import TrackingContext
+from attlas.recording.torch_functions.masks import MaskSpec, mask_spec_of
 from attlas.recording.torch_functions.tensors import unreadable
 
 _UNREADABLE = ("s_aux", "cache", "cu_seq_lens_q", "cu_seqlens_q")
-"""Logits of sinks, paged caches and packed texts: what a reading has no words for."""
+"""Logits of sinks, paged caches and packed texts: what an attention map has no words for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,13 +30,13 @@ class InterfaceCall:
     back alone where the module is causal, `sliding_window` slots at most, themselves included.
     """
 
-    query: Float[Tensor, "batch heads queries width"]
-    keys: Float[Tensor, "batch key_heads slots width"]
-    values: Float[Tensor, "batch key_heads slots value_width"]
+    query: Float[Tensor, "batch heads queries head_dim"]
+    keys: Float[Tensor, "batch kv_heads keys head_dim"]
+    values: Float[Tensor, "batch kv_heads keys value_dim"]
     scale: float
     pattern: Pattern
-    real: Tensor | None
-    mask: Shaped[Tensor, "#batch #heads #queries #slots"] | None
+    token_mask: Tensor | None
+    mask: Shaped[Tensor, "#batch #heads #queries #keys"] | None
     softcap: float | None
     dropout: float
 
@@ -55,10 +55,10 @@ class InterfaceCall:
             return None
         if mask is None and _packed(named.get("position_ids")):
             return None
-        queries, slots = query.shape[2], key.shape[2]
-        real, allowed = None, _allowed(mask, query, key)
+        queries, num_keys = query.shape[2], key.shape[2]
+        token_mask, allowed = None, _allowed(mask, query, key)
         if isinstance(mask, Tensor) and mask.ndim == 2:
-            real, allowed = mask[:, -slots:].bool(), None
+            token_mask, allowed = mask[:, -num_keys:].bool(), None
         elif mask is not None and allowed is None:
             return None
         pattern: Pattern = everywhere
@@ -67,7 +67,7 @@ class InterfaceCall:
             looks_back = getattr(module, "is_causal", False) if looks_back is None else looks_back
             pattern = causal if looks_back and queries > 1 else everywhere
             width = named.get("sliding_window")
-            if width is not None and slots > width:
+            if width is not None and num_keys > width:
                 near = window(width - 1)
                 pattern = both(pattern, near) if pattern == causal else near
         bias = named.get("position_bias")
@@ -80,38 +80,53 @@ class InterfaceCall:
             value,
             float(query.shape[-1] ** -0.5 if scale is None else scale),
             pattern,
-            real,
+            token_mask,
             allowed,
             named.get("softcap"),
             float(named.get("dropout") or 0.0),
         )
 
-    def reading(self, sight: Callable[..., Sight] = sight_of) -> FactoredReading:
+    def attention_map(
+        self, parse_mask: Callable[..., MaskSpec] = mask_spec_of
+    ) -> FactoredAttentionMap:
         """The weights before dropout, of these very tensors."""
         batch, _, queries, _ = self.query.shape
-        slots = self.keys.shape[2]
+        num_keys = self.keys.shape[2]
 
         def reached(gap: float) -> bool:
             return may_differ_by(gap, self.query, self.keys, self.scale, self.softcap)
 
-        seen = sight(self.mask, batch, queries, slots, reached)
-        pattern, first, real = seen.pattern, seen.first, seen.real
+        mask_spec = parse_mask(self.mask, batch, queries, num_keys, reached)
+        pattern, query_offset, token_mask = (
+            mask_spec.pattern,
+            mask_spec.query_offset,
+            mask_spec.token_mask,
+        )
         if self.mask is None:
-            real = None if self.real is None or bool(self.real.all()) else self.real
+            token_mask = (
+                None if self.token_mask is None or bool(self.token_mask.all()) else self.token_mask
+            )
             pattern = self.pattern
-            first = None if pattern == everywhere else slots - queries
-        return FactoredReading(
-            self.query, self.keys, self.scale, pattern, first, real, seen.bias, self.softcap
+            query_offset = None if pattern == everywhere else num_keys - queries
+        return FactoredAttentionMap(
+            self.query,
+            self.keys,
+            self.scale,
+            pattern,
+            query_offset,
+            token_mask,
+            mask_spec.bias,
+            self.softcap,
         )
 
     def changed(
         self, change: Callable[[Tensor, Tensor], Tensor]
-    ) -> Float[Tensor, "batch queries heads value_width"]:
+    ) -> Float[Tensor, "batch queries heads value_dim"]:
         """The same call with other weights: `change(weights, seen) → weights`, before dropout."""
-        reading = self.reading()
-        queries = reading.shape[2]
-        weights = reading.rows(0, queries).to(self.query.dtype)
-        changed = change(weights, reading.seen(0, queries)).to(self.query.dtype)
+        attention_map = self.attention_map()
+        queries = attention_map.shape[2]
+        weights = attention_map.rows(0, queries).to(self.query.dtype)
+        changed = change(weights, attention_map.allowed_rows(0, queries)).to(self.query.dtype)
         weights = F.dropout(changed, self.dropout)
         shared = weights.shape[1] // self.values.shape[1]
         return (weights @ self.values.repeat_interleave(shared, 1)).transpose(1, 2).contiguous()
@@ -158,8 +173,8 @@ _in_use: dict[str, int] = {}
 
 
 @contextmanager
-def heard_interfaces(
-    modules: Sequence[nn.Module], hearing: Callable[[], Hearing | None]
+def observed_interfaces(
+    modules: Sequence[nn.Module], tracking: Callable[[], TrackingContext | None]
 ) -> Iterator[None]:
     """For the length of a block, tell of attention by the kernels that these modules name.
 
@@ -170,7 +185,7 @@ def heard_interfaces(
     table = _table()
     names = {_kernel_of(module) for module in modules} - _SHOWN if table is not None else set()
     for name in names:
-        _enter(table, name, hearing)
+        _enter(table, name, tracking)
     try:
         yield
     finally:
@@ -187,12 +202,12 @@ def _kernel_of(module: nn.Module) -> Any:
     return getattr(getattr(module, "config", None), "_attn_implementation", None)
 
 
-def _enter(table: Any, name: str, hearing: Callable[[], Hearing | None]) -> None:
+def _enter(table: Any, name: str, tracking: Callable[[], TrackingContext | None]) -> None:
     with _lock:
         count = _in_use.get(name, 0)
         _in_use[name] = count + 1
         if not count and name in table:
-            table[name] = _telling(table[name], hearing)
+            table[name] = _telling(table[name], tracking)
 
 
 def _leave(table: Any, name: str) -> None:
@@ -207,7 +222,7 @@ def _leave(table: Any, name: str) -> None:
 
 
 def _telling(
-    kernel: Callable[..., Any], hearing: Callable[[], Hearing | None]
+    kernel: Callable[..., Any], tracking: Callable[[], TrackingContext | None]
 ) -> Callable[..., Any]:
     def telling(
         module: nn.Module,
@@ -218,24 +233,24 @@ def _telling(
         *rest: Any,
         **named: Any,
     ) -> Any:
-        here = hearing()
-        if here is None:
+        active = tracking()
+        if active is None:
             return kernel(module, query, key, value, attention_mask, *rest, **named)
-        before, within, here.in_kernel = here.seen, here.in_kernel, True
+        before, within, active.in_kernel = active.seen, active.in_kernel, True
         try:
             result = kernel(module, query, key, value, attention_mask, *rest, **named)
         finally:
-            here.in_kernel = within
-        if here.seen != before:
+            active.in_kernel = within
+        if active.seen != before:
             return result  # it runs in functions that are watched
-        return _tell(here, module, (query, key, value, attention_mask), named, result)
+        return _deliver(active, module, (query, key, value, attention_mask), named, result)
 
     telling.attlas_tells_of = kernel  # type: ignore[attr-defined]
     return telling
 
 
-def _tell(
-    here: Hearing,
+def _deliver(
+    tracking: TrackingContext,
     module: nn.Module,
     given: tuple[Tensor, Tensor, Tensor, Any],
     named: Mapping[str, Any],
@@ -244,13 +259,13 @@ def _tell(
     why = unreadable(*given)
     call = InterfaceCall.of(module, *given, named) if why is None else None
     if call is None:
-        here.miss(why or _WORDLESS)
+        tracking.record_unreadable(why or _WORDLESS)
         return result
-    concerned = here.concerned()
-    if not concerned:
+    interested = tracking.interested()
+    if not interested:
         return result
     query, key, value, _ = given
-    made_of, content = (id(query), id(key), id(value)), here.contents.heard(key, -2)
-    here.tell(concerned, call.reading(here.sights), made_of, content=content)
-    change = here.change(concerned)
+    made_of, content = (id(query), id(key), id(value)), tracking.contents.heard(key, -2)
+    tracking.deliver(interested, call.attention_map(tracking.mask_specs), made_of, content=content)
+    change = tracking.patch_function(interested)
     return result if change is None else (call.changed(change), *result[1:])

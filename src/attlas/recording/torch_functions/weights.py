@@ -9,9 +9,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from attlas.recording.torch_functions.context import Handler, Hearing
+from attlas.recording.torch_functions.context import Handler, TrackingContext
 from attlas.recording.torch_functions.heads import heads_named
-from attlas.recording.torch_functions.provenance import Scored, Weighed
+from attlas.recording.torch_functions.provenance import ScoreInfo, WeightInfo
 from attlas.recording.torch_functions.tensors import in_place, python_name
 
 T = torch.Tensor
@@ -33,46 +33,51 @@ REDUCTIONS |= {T.nansum, torch.nansum, T.nanmean, torch.nanmean, T.prod, torch.p
 CONVOLUTIONS = {F.conv1d, F.conv2d, F.conv3d, torch.conv1d, torch.conv2d, torch.conv3d, F.pad}
 
 
-def step(
-    hearing: Hearing, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+def handle_weight_step(
+    tracking: TrackingContext,
+    func: Callable[..., Any],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
 ) -> Any:
     """What may be done to weights before they meet values: dropout, another type, another shape."""
     if not args:
         return func(*args, **kwargs)
-    known, before = hearing.lineage.of(args[0]), args[0]
-    if isinstance(known, Weighed) and (kwargs.get("inplace") or in_place(func)):
+    known, before = tracking.provenance.of(args[0]), args[0]
+    if isinstance(known, WeightInfo) and (kwargs.get("inplace") or in_place(func)):
         before = args[0].detach().clone()
-    loose = hearing.lineage.loose(args[0])
+    loose = tracking.provenance.loose(args[0])
     result, name = func(*args, **kwargs), python_name(func)
     if name in SHAPES:
-        hearing.folds.reshaped(args[0], result)
-        hearing.contents.reshaped(args[0], result)
+        tracking.folds.reshaped(args[0], result)
+        tracking.contents.reshaped(args[0], result)
     elif name in CASTS:
-        hearing.folds.laid_out(args[0], result)
-        hearing.contents.copied(args[0], result)
-    if isinstance(known, Weighed) and isinstance(result, Tensor) and result is not before:
+        tracking.folds.laid_out(args[0], result)
+        tracking.contents.copied(args[0], result)
+    if isinstance(known, WeightInfo) and isinstance(result, Tensor) and result is not before:
         if name in SHAPES and known.folded:
-            hearing.lineage.learn(result, known.unfolded(before, result))
-        elif name not in SHAPES or _keeps_rows(hearing, known, before, result):
+            tracking.provenance.learn(result, known.unfolded(before, result))
+        elif name not in SHAPES or _keeps_rows(tracking, known, before, result):
             fact = known.after(before, (func, args[1:], kwargs))
-            hearing.lineage.learn(result, fact)
+            tracking.provenance.learn(result, fact)
         elif not known.has_rows or result.shape[-1:] != before.shape[-1:]:
-            hearing.lineage.learn(result, known.regrouped(before.shape, result.shape))
-    elif isinstance(known, Scored) and isinstance(result, Tensor):
+            tracking.provenance.learn(result, known.reshaped_axes(before.shape, result.shape))
+    elif isinstance(known, ScoreInfo) and isinstance(result, Tensor):
         if name in CASTS:
-            hearing.lineage.learn(result, known)
+            tracking.provenance.learn(result, known)
         elif name in SHAPES and result.dtype == args[0].dtype:
-            regrouped = known.regrouped(args[0].shape, result.shape)
-            hearing.lineage.learn(result, regrouped)
-            loose = known.loosely() if regrouped is None else None
+            reshaped_axes = known.reshaped_axes(args[0].shape, result.shape)
+            tracking.provenance.learn(result, reshaped_axes)
+            loose = known.loosely() if reshaped_axes is None else None
         else:
-            hearing.lineage.follow_loose((), [(args[0], known)], result)
+            tracking.provenance.follow_loose((), [(args[0], known)], result)
     if loose is not None and name in SHAPES and isinstance(result, Tensor):
-        hearing.lineage.learn_loose(result, loose.regrouped(args[0].shape, result.shape))
+        tracking.provenance.learn_loose(result, loose.reshaped_axes(args[0].shape, result.shape))
     return result
 
 
-def _keeps_rows(hearing: Hearing, known: Weighed, before: Tensor, result: Tensor) -> bool:
+def _keeps_rows(
+    tracking: TrackingContext, known: WeightInfo, before: Tensor, result: Tensor
+) -> bool:
     """Whether weights in another shape are read as they were: as texts, heads, queries and slots.
 
     Not those of a layer with a single key head that has its heads behind its queries, and folds
@@ -85,23 +90,26 @@ def _keeps_rows(hearing: Hearing, known: Weighed, before: Tensor, result: Tensor
     folded = result.shape[-2] not in (before.shape[-2], 1) or before.shape[1] == 1
     if not folded or before.shape[1] == before.shape[2]:
         return True
-    places = hearing.places()
+    places = tracking.call_sites()
     heads = heads_named(places[0][1].module) if places else None
     if heads in before.shape[1:3]:
         return heads == before.shape[1]
     return result.ndim == before.ndim or before.shape[1] == 1
 
 
-def numbering(
-    hearing: Hearing, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+def handle_nan_to_num(
+    tracking: TrackingContext,
+    func: Callable[..., Any],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
 ) -> Any:
     """`nan_to_num`: a row of which all was hidden is NaN after its softmax, and is read as 0."""
-    known = hearing.lineage.of(args[0]) if args and "out" not in kwargs else None
-    if not isinstance(known, Weighed):
-        return anything(hearing, func, args, kwargs)
+    known = tracking.provenance.of(args[0]) if args and "out" not in kwargs else None
+    if not isinstance(known, WeightInfo):
+        return handle_other(tracking, func, args, kwargs)
     result = func(*args, **kwargs)
     origin = None if known.origin is None else func(known.origin, *args[1:], **kwargs)
-    hearing.lineage.learn(result, replace(known, origin=origin))
+    tracking.provenance.learn(result, replace(known, origin=origin))
     return result
 
 
@@ -114,8 +122,11 @@ def _order_after(
     return tuple(func(numbered, *rest, **dict(named)).shape)
 
 
-def moving(
-    hearing: Hearing, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+def handle_permute(
+    tracking: TrackingContext,
+    func: Callable[..., Any],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
 ) -> Any:
     """Weights or scores whose axes change places."""
     result = func(*args, **kwargs)
@@ -129,35 +140,38 @@ def moving(
         except TypeError:  # axes in a list
             return _order_after.__wrapped__(*rest)
 
-    hearing.folds.moved(args[0], result, order)
-    if hearing.contents.of(args[0]) is not None:
-        hearing.contents.moved(args[0], result, order())
-    if not hearing.lineage.knows:
+    tracking.folds.moved(args[0], result, order)
+    if tracking.contents.of(args[0]) is not None:
+        tracking.contents.moved(args[0], result, order())
+    if not tracking.provenance.knows:
         return result
-    known, loose = hearing.lineage.of(args[0]), hearing.lineage.as_loose(args[0])
+    known, loose = tracking.provenance.of(args[0]), tracking.provenance.as_loose(args[0])
     if known is None and loose is None:
         return result
-    if isinstance(known, Weighed):
-        hearing.lineage.learn(result, known.moved(args[0], order()))
+    if isinstance(known, WeightInfo):
+        tracking.provenance.learn(result, known.moved(args[0], order()))
         return result
     turned = known.turned() if known is not None and order() == (1, 0) else None
     if turned is not None:
-        hearing.lineage.learn(result, turned)
+        tracking.provenance.learn(result, turned)
     elif loose is not None and result is not args[0]:
         axes = len(order())
         moved = loose.moved([order().index(axis % axes) - axes for axis in loose.axes])
-        hearing.lineage.learn_loose(result, moved)
+        tracking.provenance.learn_loose(result, moved)
     return result
 
 
-def reducing(
-    hearing: Hearing, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+def handle_reduction(
+    tracking: TrackingContext,
+    func: Callable[..., Any],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
 ) -> Any:
     """A sum or a mean over an axis, such as one of heads or of several softmaxes."""
-    known = hearing.lineage.of(args[0]) if args else None
-    loose = hearing.lineage.as_loose(args[0]) if args else None
-    if not isinstance(known, Weighed) and loose is None:
-        return anything(hearing, func, args, kwargs)
+    known = tracking.provenance.of(args[0]) if args else None
+    loose = tracking.provenance.as_loose(args[0]) if args else None
+    if not isinstance(known, WeightInfo) and loose is None:
+        return handle_other(tracking, func, args, kwargs)
     result, axes = func(*args, **kwargs), args[0].ndim
     numbered = torch.empty(tuple(range(2, axes + 2)), device="meta")  # no axis has size 1
     sizes = func(numbered, *args[1:], **kwargs).shape
@@ -166,54 +180,60 @@ def reducing(
         size = axis % axes + 2
         return sizes.index(size) - len(sizes) if size in sizes else None
 
-    if isinstance(known, Weighed):
-        slots, queries = after(known.slots), known.queries
-        if slots is not None and (queries is None or after(queries) is not None):
+    if isinstance(known, WeightInfo):
+        keys, queries = after(known.keys), known.queries
+        if keys is not None and (queries is None or after(queries) is not None):
             queries = None if queries is None else after(queries)
-            hearing.lineage.learn(result, known.elsewhere(slots, queries))
+            tracking.provenance.learn(result, known.elsewhere(keys, queries))
     elif loose is not None:
-        hearing.lineage.learn_loose(result, loose.moved([after(axis) for axis in loose.axes]))
+        tracking.provenance.learn_loose(result, loose.moved([after(axis) for axis in loose.axes]))
     return result
 
 
-def keeping(
-    hearing: Hearing, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+def handle_convolution(
+    tracking: TrackingContext,
+    func: Callable[..., Any],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
 ) -> Any:
     """A convolution, or its padding: weights or scores as a picture with heads for its colours."""
-    known = hearing.lineage.of(args[0]) if args else None
-    loose = hearing.lineage.as_loose(args[0]) if args else None
-    if not isinstance(known, Weighed) and loose is None:
-        return anything(hearing, func, args, kwargs)
+    known = tracking.provenance.of(args[0]) if args else None
+    loose = tracking.provenance.as_loose(args[0]) if args else None
+    if not isinstance(known, WeightInfo) and loose is None:
+        return handle_other(tracking, func, args, kwargs)
     result, axes = func(*args, **kwargs), args[0].ndim
     mixed = () if func is F.pad else (1 - axes,)  # the colours
-    if isinstance(known, Weighed):
-        if known.queries is not None and not {known.slots, known.queries} & {*mixed}:
-            hearing.lineage.learn(result, known.altered())
+    if isinstance(known, WeightInfo):
+        if known.queries is not None and not {known.keys, known.queries} & {*mixed}:
+            tracking.provenance.learn(result, known.altered())
     elif loose is not None and not {*loose.axes} & {*mixed}:
-        hearing.lineage.learn_loose(result, loose)
+        tracking.provenance.learn_loose(result, loose)
     return result
 
 
-def part(
-    hearing: Hearing, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+def handle_index(
+    tracking: TrackingContext,
+    func: Callable[..., Any],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
 ) -> Any:
     """Some of the weights: those of a head, of some queries, or without the logits of a sink."""
     result = func(*args, **kwargs)
     if args:
-        hearing.folds.parted(args[0], _pieces(result))
+        tracking.folds.parted(args[0], _pieces(result))
     if args and python_name(func) is T.__getitem__:
-        hearing.contents.part(args[0], args[1], result)
+        tracking.contents.part(args[0], args[1], result)
     elif args and func in _EXPANDS:
-        hearing.contents.reshaped(args[0], result)
-    if not hearing.lineage.knows:
+        tracking.contents.reshaped(args[0], result)
+    if not tracking.provenance.knows:
         return result
-    known = hearing.lineage.of(args[0]) if args else None
-    loose = hearing.lineage.as_loose(args[0]) if args else None
-    if not isinstance(known, Weighed) and loose is None:
+    known = tracking.provenance.of(args[0]) if args else None
+    loose = tracking.provenance.as_loose(args[0]) if args else None
+    if not isinstance(known, WeightInfo) and loose is None:
         return result
     if func is T.__getitem__ and any(isinstance(one, Tensor | list) for one in _flat(args[1:])):
-        if isinstance(known, Weighed):
-            hearing.lineage.follow(known, args[0], result)  # chosen by number
+        if isinstance(known, WeightInfo):
+            tracking.provenance.follow(known, args[0], result)  # chosen by number
         return result
 
     def after(axis: int) -> Iterator[tuple[int | None, int]]:
@@ -227,47 +247,50 @@ def part(
                 found = [place for place in found if piece.shape[place] > 1]
             yield found[0] if len(found) == 1 else None, int(piece.storage_offset())
 
-    if not isinstance(known, Weighed):
+    if not isinstance(known, WeightInfo):
         axes = zip(*(after(axis) for axis in loose.axes), strict=True) if loose is not None else ()
         for piece, ((first, _), (second, _)) in zip(_pieces(result), axes, strict=True):
             if loose is not None:
-                hearing.lineage.learn_loose(piece, loose.moved((first, second)))
+                tracking.provenance.learn_loose(piece, loose.moved((first, second)))
         return result
     sizes = args[1] if len(args) > 1 else kwargs.get("split_size")
     cut = func in (T.narrow, torch.narrow) or isinstance(sizes, list | tuple)
-    pieces, slots = _pieces(result), args[0].shape[known.slots]
+    pieces, keys = _pieces(result), args[0].shape[known.keys]
     nowhere: list[tuple[int | None, int]] = [(None, 0)] * len(pieces)
     queries = nowhere if known.queries is None else list(after(known.queries))
-    for piece, (slot, begin), (query, _) in zip(pieces, after(known.slots), queries, strict=True):
+    for piece, (slot, begin), (query, _) in zip(pieces, after(known.keys), queries, strict=True):
         if slot is None or (query is None) != (known.queries is None):
             continue
         # Who takes apart the slots reads the rest of them in another way, as Longformer does; the
         # last alone may be the logits of a sink.
-        left = slots - piece.shape[slot]
+        left = keys - piece.shape[slot]
         if func is T.__getitem__ or not left or (cut and left == 1 and not begin):
-            hearing.lineage.learn(piece, known.elsewhere(slot, query))
+            tracking.provenance.learn(piece, known.elsewhere(slot, query))
     return result
 
 
-def joining(
-    hearing: Hearing, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+def handle_cat(
+    tracking: TrackingContext,
+    func: Callable[..., Any],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
 ) -> Any:
     """`cat` and `stack`, which may fold heads into the axis of texts, or join maps."""
-    lineage = hearing.lineage
-    knows = lineage.knows
-    result = anything(hearing, func, args, kwargs) if knows else func(*args, **kwargs)
+    provenance = tracking.provenance
+    knows = provenance.knows
+    result = handle_other(tracking, func, args, kwargs) if knows else func(*args, **kwargs)
     given = args[0] if args else kwargs.get("tensors", ())
     axis = args[1] if len(args) > 1 else kwargs.get("dim", kwargs.get("axis", 0))
-    hearing.folds.joined(given, result, axis)
+    tracking.folds.joined(given, result, axis)
     if python_name(func) is not torch.stack:
-        hearing.contents.joined(given, axis, result)
+        tracking.contents.joined(given, axis, result)
     if not knows:
         return result
-    facts = [lineage.of(one) for one in given]
-    known = [fact for fact in facts if isinstance(fact, Weighed)]
+    facts = [provenance.of(one) for one in given]
+    known = [fact for fact in facts if isinstance(fact, WeightInfo)]
     if known and len(known) == len(facts) and isinstance(axis, int):
         first = known[0]
-        if all((one.slots, one.queries) == (first.slots, first.queries) for one in known):
+        if all((one.keys, one.queries) == (first.keys, first.queries) for one in known):
             added = python_name(func) is torch.stack
             place = axis - result.ndim * (axis >= 0)  # counted from the last
 
@@ -275,18 +298,21 @@ def joining(
                 return one - 1 if added and place > one - 1 else one
 
             queries = None if first.queries is None else after(first.queries)
-            others = (one.news for one in known[1:])
-            lineage.learn(result, first.elsewhere(after(first.slots), queries, *others))
+            others = (one.pending for one in known[1:])
+            provenance.learn(result, first.elsewhere(after(first.keys), queries, *others))
     return result
 
 
-def choosing_rows(
-    hearing: Hearing, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+def handle_index_select(
+    tracking: TrackingContext,
+    func: Callable[..., Any],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
 ) -> Any:
     """`index_select` and `repeat_interleave`, by which a search goes on from some of its rows."""
-    result = anything(hearing, func, args, kwargs)
+    result = handle_other(tracking, func, args, kwargs)
     tensor: Any = args[0] if args else None
-    if hearing.contents.of(tensor) is not None:
+    if tracking.contents.of(tensor) is not None:
         if python_name(func) in (T.index_select, torch.index_select):
             axis = kwargs.get("dim", args[1] if len(args) > 1 else None)
             rows = kwargs.get("index", args[-1])
@@ -295,26 +321,29 @@ def choosing_rows(
             if isinstance(rows, int):
                 rows = torch.arange(tensor.shape[0], device=tensor.device).repeat_interleave(rows)
         if axis == 0:
-            hearing.contents.chosen(tensor, rows, result)
+            tracking.contents.chosen(tensor, rows, result)
     return result
 
 
-def writing(handler: Handler) -> Handler:
+def handle_write_or(handler: Handler) -> Handler:
     """`index_copy_`, `copy_` and `tensor[…] = …`, by which a cache fills the room that it made."""
 
     def write(
-        hearing: Hearing, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+        tracking: TrackingContext,
+        func: Callable[..., Any],
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
     ) -> Any:
         tensor, name = args[0] if args else None, python_name(func)
-        hearing.contents.before_writing(tensor)
-        result = handler(hearing, func, args, kwargs)
+        tracking.contents.before_writing(tensor)
+        result = handler(tracking, func, args, kwargs)
         if name is T.__setitem__:
-            hearing.contents.assigned(tensor, args[1])
+            tracking.contents.assigned(tensor, args[1])
         elif name is T.copy_:
-            hearing.contents.copied(args[1] if len(args) > 1 else None, tensor)
+            tracking.contents.copied(args[1] if len(args) > 1 else None, tensor)
         elif len(args) + len(kwargs) == 4:
             axis = kwargs.get("dim", args[1] if len(args) > 1 else None)
-            hearing.contents.written(tensor, axis, kwargs.get("index", args[2:3] and args[2]))
+            tracking.contents.written(tensor, axis, kwargs.get("index", args[2:3] and args[2]))
         return result
 
     return write
@@ -324,7 +353,7 @@ def _pieces(result: Any) -> list[Tensor]:
     return list(result) if isinstance(result, tuple | list) else [result]
 
 
-def gate_or(handler: Handler) -> Handler:
+def handle_gate_or(handler: Handler) -> Handler:
     """What makes other weights of weights, and something else of what is none.
 
     A gate, a mask of heads, a threshold and a sum to 1: what comes of it is what is read, and not
@@ -333,7 +362,7 @@ def gate_or(handler: Handler) -> Handler:
     return _either(handler, lambda known, tensors: True)
 
 
-def step_or(handler: Handler) -> Handler:
+def handle_step_or(handler: Handler) -> Handler:
     """The same of any other function, such as one that mixes heads.
 
     What is made of a softmax and another tensor are other weights only where the softmax is known
@@ -342,31 +371,34 @@ def step_or(handler: Handler) -> Handler:
     return _either(handler, lambda known, others: known.queries is not None or not others)
 
 
-def _either(handler: Handler, follows: Callable[[Weighed, int], bool]) -> Handler:
+def _either(handler: Handler, follows: Callable[[WeightInfo, int], bool]) -> Handler:
     """follows: whether other weights are made of weights of which this is known, and of so many
     other tensors that are none, a number not counted."""
 
     def either(
-        hearing: Hearing, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+        tracking: TrackingContext,
+        func: Callable[..., Any],
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
     ) -> Any:
-        lineage = hearing.lineage
-        first = lineage.first((*args, *kwargs.values()) if kwargs else args)[1]
-        if first is None and not lineage.has_loose:
-            return handler(hearing, func, args, kwargs)
+        provenance = tracking.provenance
+        first = provenance.first((*args, *kwargs.values()) if kwargs else args)[1]
+        if first is None and not provenance.has_loose:
+            return handler(tracking, func, args, kwargs)
         given = [one for one in _flat((*args, *kwargs.values())) if isinstance(one, Tensor)]
-        facts = [(one, fact) for one in given if (fact := lineage.of(one)) is not None]
-        if not isinstance(first, Weighed):
-            result = handler(hearing, func, args, kwargs)
-            lineage.follow_loose(given, facts, result)
+        facts = [(one, fact) for one in given if (fact := provenance.of(one)) is not None]
+        if not isinstance(first, WeightInfo):
+            result = handler(tracking, func, args, kwargs)
+            provenance.follow_loose(given, facts, result)
             return result
-        known = [(one, fact) for one, fact in facts if isinstance(fact, Weighed)]
+        known = [(one, fact) for one, fact in facts if isinstance(fact, WeightInfo)]
         # Where the queries of one are known, the others have theirs there, too.
         known.sort(key=lambda pair: (-pair[0].ndim, pair[1].queries is None))
         result = func(*args, **kwargs)
         others = sum(one.ndim > 0 for one in given) - len(known)
         (weights, fact), rest = known[0], [other for _, other in known[1:]]
         if follows(fact, others):
-            lineage.follow(fact, weights, result, *rest)
+            provenance.follow(fact, weights, result, *rest)
         return result
 
     return either
@@ -380,31 +412,40 @@ def _flat(given: tuple[Any, ...]) -> Iterator[Any]:
         yield one
 
 
-def shaping(
-    hearing: Hearing, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+def handle_reshape(
+    tracking: TrackingContext,
+    func: Callable[..., Any],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
 ) -> Any:
     """Another shape of vectors, of which nothing else is known."""
     result = func(*args, **kwargs)
     if args:
-        hearing.folds.reshaped(args[0], result)
-        hearing.contents.reshaped(args[0], result)
+        tracking.folds.reshaped(args[0], result)
+        tracking.contents.reshaped(args[0], result)
     return result
 
 
-def laying_out(
-    hearing: Hearing, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+def handle_copy(
+    tracking: TrackingContext,
+    func: Callable[..., Any],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
 ) -> Any:
     """Another copy of vectors, of which nothing else is known."""
     result = func(*args, **kwargs)
     if args:
-        hearing.folds.laid_out(args[0], result)
-        hearing.contents.copied(args[0], result)
+        tracking.folds.laid_out(args[0], result)
+        tracking.contents.copied(args[0], result)
     return result
 
 
-@step_or
-def anything(
-    hearing: Hearing, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+@handle_step_or
+def handle_other(
+    tracking: TrackingContext,
+    func: Callable[..., Any],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
 ) -> Any:
     """A function of which nothing is known here."""
     return func(*args, **kwargs)

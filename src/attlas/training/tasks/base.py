@@ -73,7 +73,7 @@ class Measurement:
     event: ClassVar[type[Validated]] = Validated
     loss: float
 
-    def judged(self, criterion: str) -> tuple[float, float]:
+    def criterion_value(self, criterion: str) -> tuple[float, float]:
         """The number to choose by, and the loss."""
         value: float | None = getattr(self, criterion)
         assert value is not None  # the recipe asks for what it chooses by
@@ -83,7 +83,7 @@ class Measurement:
 class Task(ABC, Generic[S, V]):
     """What is learned, from what, and how well.
 
-    A task is made once in a sitting, of the recipe, its data and its vocabularies, and does not
+    A task is made once in a session, of the recipe, its data and its vocabularies, and does not
     change: `loss` may be called from several threads at once.
     """
 
@@ -149,7 +149,7 @@ class Task(ABC, Generic[S, V]):
         return self.encoded(epoch) if self.recipe.vocabulary.sampling else self._plain
 
     def notes(self, batches: Bucketed[Any]) -> list[str]:
-        """What people should know of the data, and of the first batches of a sitting.
+        """What people should know of the data, and of the first batches of a session.
 
         Where train and valid come from the same files, each line says of which it tells.
         """
@@ -165,7 +165,7 @@ def finite(loss: float) -> float:
         raise NotFiniteError(
             "a finite validation loss",
             str(loss),
-            "train anew in another folder (--out) with a lower training.rate or a longer "
+            "train anew in another folder (--out) with a lower training.learning_rate or a longer "
             "training.schedule.warmup",
         )
     return loss

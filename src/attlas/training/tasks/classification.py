@@ -12,7 +12,7 @@ from jaxtyping import Float
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from attlas._text import amount
+from attlas._text import count_noun
 from attlas.data import (
     Bucketed,
     LabelledBatch,
@@ -22,18 +22,18 @@ from attlas.data import (
     Labels,
     batches_by_length,
     build_vocabulary,
+    describe_labels,
     encode_labelled,
     labelled_batch,
-    labels_told,
     sample_labelled,
 )
-from attlas.errors import AttlasError, listed
+from attlas.errors import AttlasError, join_names
 from attlas.metrics import label_scores, macro_f1
 from attlas.models import Classifier, ClassifierConfig, build_classifier
-from attlas.models.classifier import out_of_sight
-from attlas.models.transformer.config import patterns_of
+from attlas.models.classifier import unreachable_tokens
+from attlas.models.transformer.config import parse_patterns
 from attlas.training.events import Validated
-from attlas.training.loss import consistent_cross_entropy, cross_entropy
+from attlas.training.loss import cross_entropy, rdrop_cross_entropy
 from attlas.training.recipe import Recipe
 from attlas.training.tasks.base import Measurement, Task, finite
 
@@ -62,9 +62,9 @@ class TextsMeasured(Measurement):
     macro_f1: float
 
 
-class Classifying(Task[LabelledSplits, LabelledVocabularies]):
-    """−Σ_n w(label_n) log p(label_n | text_n), smoothed as `training.smoothing` says; w are the
-    class weights.
+class ClassificationTask(Task[LabelledSplits, LabelledVocabularies]):
+    """−Σ_n w(label_n) log p(label_n | text_n), smoothed as `training.label_smoothing` says; w are
+    the class weights.
 
     Validated without smoothing and weights on every text, whatever its length; what is too long for
     a batch is one of its own.
@@ -141,14 +141,14 @@ class Classifying(Task[LabelledSplits, LabelledVocabularies]):
         parameters: list[nn.Parameter],
     ) -> Float[Tensor, ""]:
         settings = self.recipe.training
-        if alpha := settings.consistency_at(number):
-            twice = model(batch.source.repeat(2, 1), batch.source_real.repeat(2, 1))
+        if alpha := settings.rdrop_alpha_at(number):
+            twice = model(batch.source.repeat(2, 1), batch.source_mask.repeat(2, 1))
             readings = twice.unflatten(0, (2, -1)).transpose(0, 1)
-            return consistent_cross_entropy(
-                readings, batch.labels, settings.smoothing, alpha, batch.class_weights
+            return rdrop_cross_entropy(
+                readings, batch.labels, settings.label_smoothing, alpha, batch.class_weights
             )
-        logits = model(batch.source, batch.source_real)
-        return cross_entropy(logits, batch.labels, settings.smoothing, batch.class_weights)
+        logits = model(batch.source, batch.source_mask)
+        return cross_entropy(logits, batch.labels, settings.label_smoothing, batch.class_weights)
 
     def _check_positions(self) -> None:
         """That no text is longer than there are positions: now rather than in the middle."""
@@ -158,10 +158,11 @@ class Classifying(Task[LabelledSplits, LabelledVocabularies]):
         # Sampled subwords may be as many as are let pass.
         train = recipe.batching.max_length if recipe.vocabulary.sampling else self._plain.longest
         longest = 1 + max(train, int(self._valid.source.lengths.max(initial=0)))
-        if longest > model.longest:
+        if longest > model.max_positions:
             raise AttlasError(
-                f"model.longest of {longest} at least, the tokens of the longest text with its end",
-                str(model.longest),
+                f"model.max_positions of {longest} at least, the tokens of the longest text with "
+                f"its end",
+                str(model.max_positions),
                 "raise it, or set model.positions = 'sinusoidal'",
             )
 
@@ -171,16 +172,16 @@ class Classifying(Task[LabelledSplits, LabelledVocabularies]):
         if model.pooling != "first":
             return ""
         lengths = self._lengths()
-        unseen = out_of_sight(patterns_of(model.patterns, model.layers), lengths.tolist())
+        unseen = unreachable_tokens(parse_patterns(model.patterns, model.layers), lengths.tolist())
         texts = sum(map(bool, unseen))
         if not texts:
             return ""
         seeing = [f"either({pattern}, landmarks(0))" for pattern in model.patterns]
         return (
-            f"WARNING: {texts:,} of {amount(len(unseen), 'text')} are not read whole. "
+            f"WARNING: {texts:,} of {count_noun(len(unseen), 'text')} are not read whole. "
             "model.pooling = 'first' reads the first token alone, and with model.patterns = "
-            f"{list(model.patterns)} in {amount(model.layers, 'layer')} it never sees "
-            f"{sum(unseen):,} of {amount(int(lengths.sum()), 'token')}: "
+            f"{list(model.patterns)} in {count_noun(model.layers, 'layer')} it never sees "
+            f"{sum(unseen):,} of {count_noun(int(lengths.sum()), 'token')}: "
             f"set model.pooling = 'mean' or 'attentive', or model.patterns = {seeing}"
         )
 
@@ -193,10 +194,10 @@ class Classifying(Task[LabelledSplits, LabelledVocabularies]):
         return np.concatenate([read, self._valid.source.lengths])
 
     def notes(self, batches: Bucketed[LabelledBatch]) -> list[str]:
-        told = [*super().notes(batches), labels_told(self.splits.train)]
+        told = [*super().notes(batches), describe_labels(self.splits.train)]
         if self.class_weights is not None:
             weights = zip(self.vocabularies.labels.names, self.class_weights.tolist(), strict=True)
-            told.append(f"class weights: {listed(f'{name} {w:.4g}' for name, w in weights)}")
+            told.append(f"class weights: {join_names(f'{name} {w:.4g}' for name, w in weights)}")
         return [*told, self._unseen] if self._unseen else told
 
     @torch.no_grad()
@@ -207,9 +208,9 @@ class Classifying(Task[LabelledSplits, LabelledVocabularies]):
         names = self.vocabularies.labels.names
         given = [""] * len(texts)
         sources = [texts.source[place] for place in range(len(texts))]
-        for indices in batches_by_length(sources, self.recipe.batching.tokens):
+        for indices in batches_by_length(sources, self.recipe.batching.max_tokens):
             batch = labelled_batch(texts, indices).to(device)
-            logits = model(batch.source, batch.source_real).float()
+            logits = model(batch.source, batch.source_mask).float()
             loss += cross_entropy(logits, batch.labels).item()
             for place, number in zip(indices, logits.argmax(1).tolist(), strict=True):
                 given[place] = names[number]

@@ -8,7 +8,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from attlas._text import amount
+from attlas._text import count_noun
 from attlas.data import (
     Batch,
     Batches,
@@ -26,9 +26,9 @@ from attlas.errors import AttlasError
 from attlas.metrics import better_tokenizers
 from attlas.models import ClassifierConfig, SequenceToSequence, TransformerConfig, build
 from attlas.training.events import Validated
-from attlas.training.loss import consistent_sequence_loss, cross_entropy, sequence_loss
+from attlas.training.loss import cross_entropy, rdrop_sequence_loss, sequence_loss
 from attlas.training.recipe import Recipe
-from attlas.training.scheduled_sampling import sampled, teacher_forced
+from attlas.training.scheduled_sampling import scheduled_sampling_logits, teacher_forced
 from attlas.training.tasks.base import Measurement, Task, finite
 from attlas.training.validation import evaluate, validation_loss
 
@@ -62,8 +62,9 @@ class TranslationsMeasured(Measurement):
     sentences: int = 0
 
 
-class Translating(Task[Splits, Vocabularies]):
-    """−Σ_t log p(y_t | y_<t, x): the loss of `sequence_loss`, fed as `training.feeding` says."""
+class TranslationTask(Task[Splits, Vocabularies]):
+    """−Σ_t log p(y_t | y_<t, x): the loss of `sequence_loss`, fed as `training.scheduled_sampling`
+    says."""
 
     example = "pair"
     counted = "token"
@@ -101,16 +102,17 @@ class Translating(Task[Splits, Vocabularies]):
             return
         # Sampled subwords may be as many as are let pass.
         train = recipe.batching.max_length if recipe.vocabulary.sampling else self._plain.longest
-        most = recipe.training.validation.decoding.longest_source
+        most = recipe.training.validation.decoding.max_source_length
         read = int(self._translated.max(initial=0))
         longest = 1 + max(train, self.valid_batches.longest, min(read, most) if most else read)
-        if longest > model.longest:
+        if longest > model.max_positions:
             raise AttlasError(
-                f"model.longest of {longest} at least, the tokens of the longest side of a pair "
+                f"model.max_positions of {longest} at least, the tokens of the longest side of a "
+                f"pair "
                 "with its begin or end",
-                str(model.longest),
+                str(model.max_positions),
                 "raise it, lower batching.max_length and "
-                "training.validation.decoding.longest_source, or set model.positions = "
+                "training.validation.decoding.max_source_length, or set model.positions = "
                 "'sinusoidal'",
             )
 
@@ -129,23 +131,38 @@ class Translating(Task[Splits, Vocabularies]):
         parameters: list[nn.Parameter],
     ) -> Float[Tensor, ""]:
         settings = self.recipe.training
-        wanted, real = batch.wanted, batch.wanted_real
-        if alpha := settings.consistency_at(number):
+        wanted, token_mask = batch.wanted, batch.wanted_mask
+        if alpha := settings.rdrop_alpha_at(number):
             features = teacher_forced(model, batch.twice())
-            return consistent_sequence_loss(
-                model.logits, features, wanted, real, settings.smoothing, alpha, parameters, scale
+            return rdrop_sequence_loss(
+                model.logits,
+                features,
+                wanted,
+                token_mask,
+                settings.label_smoothing,
+                alpha,
+                parameters,
+                scale,
             )
         probability = self.teacher_forcing(number)
         if probability >= 1.0:  # all positions at once
             features = teacher_forced(model, batch)
             return sequence_loss(
-                model.logits, features, wanted, real, settings.smoothing, parameters, scale
+                model.logits,
+                features,
+                wanted,
+                token_mask,
+                settings.label_smoothing,
+                parameters,
+                scale,
             )
-        logits = sampled(model, batch, probability, settings.feeding.token, generator)
-        return cross_entropy(logits[real], wanted[real], settings.smoothing)
+        logits = scheduled_sampling_logits(
+            model, batch, probability, settings.scheduled_sampling.token, generator
+        )
+        return cross_entropy(logits[token_mask], wanted[token_mask], settings.label_smoothing)
 
     def teacher_forcing(self, number: int) -> float:
-        return self.recipe.training.feeding.probability(number - 1)
+        return self.recipe.training.scheduled_sampling.probability(number - 1)
 
     def measure(self, model: SequenceToSequence[Any]) -> TranslationsMeasured:
         settings = self.recipe.training.validation
@@ -172,17 +189,19 @@ class Translating(Task[Splits, Vocabularies]):
         others = sum(normalized(text, form) != text for text in self.splits.valid.targets)
         if others:
             told.append(
-                f"WARNING: {others:,} of {amount(len(self.splits.valid), 'target')} of "
+                f"WARNING: {others:,} of {count_noun(len(self.splits.valid), 'target')} of "
                 f"{self.splits.valid.name} are not in the form {form.upper()} of Unicode, in which "
                 "the model writes: BLEU compares them as they stand"
             )
         told += self._unfit_tokenizer()
-        most = self.recipe.training.validation.decoding.longest_source
+        most = self.recipe.training.validation.decoding.max_source_length
         cut = int((self._translated > most).sum()) if most else 0
         if cut:
             told.append(
-                f"{cut:,} of {amount(len(self._translated), 'source')} of {self.splits.valid.name} "
-                f"longer than training.validation.decoding.longest_source = {most:,}: a validation "
+                f"{cut:,} of {count_noun(len(self._translated), 'source')} of "
+                f"{self.splits.valid.name} "
+                f"longer than training.validation.decoding.max_source_length = {most:,}: a "
+                "validation "
                 "translates no more than so many tokens of each"
             )
         return told

@@ -121,11 +121,11 @@ class Classifier:
         """
         rows = [self.read(text, f"line {number}") for number, text in enumerate(texts, first)]
         sizes = np.array([len(row) for row in rows])
-        real = np.arange(sizes.max()) < sizes[:, None]
-        source = np.full(real.shape, PAD, dtype=np.int64)
+        token_mask = np.arange(sizes.max()) < sizes[:, None]
+        source = np.full(token_mask.shape, PAD, dtype=np.int64)
         for row, ids in enumerate(rows):
             source[row, : len(ids)] = ids
-        (found,) = self.model.run(["probabilities"], {"source": source, "real": real})
+        (found,) = self.model.run(["probabilities"], {"source": source, "token_mask": token_mask})
         return [dict(zip(self.labels, row, strict=True)) for row in found.tolist()]
 
     def read(self, text: str, place: str) -> list[int]:

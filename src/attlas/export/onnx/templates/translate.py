@@ -129,12 +129,12 @@ class Translator:
         self.asked = [given.name for given in self.decoder.get_inputs()]
         self.found = [output.name for output in self.decoder.get_outputs()]
         facts = self.decoder.get_modelmeta().custom_metadata_map
-        self.factor = float(facts["max_length_factor"])
-        self.constant = int(facts["max_length_constant"])
+        self.factor = float(facts["max_len_a"])
+        self.constant = int(facts["max_len_b"])
         self.least = int(facts["min_length"])
         self.positions = int(facts.get("longest", sys.maxsize))
         self.never = [PAD, BEGIN, *([UNKNOWN] if facts.get("unknown") == "forbid" else [])]
-        read = int(facts.get("longest_source", sys.maxsize))
+        read = int(facts.get("max_source_length", sys.maxsize))
         self.read = min(read, self.positions - 1)  # tokens of a source, its end not among them
 
     def __call__(self, texts: Sequence[str], first: int = 1) -> list[str]:
@@ -158,11 +158,11 @@ class Translator:
         target without end, and whether the end came.
         """
         sizes = np.array([len(source) + 1 for source in sources])
-        real = np.arange(sizes.max()) < sizes[:, None]
-        ids = np.full(real.shape, PAD, dtype=np.int64)
+        token_mask = np.arange(sizes.max()) < sizes[:, None]
+        ids = np.full(token_mask.shape, PAD, dtype=np.int64)
         for row, source in enumerate(sources):
             ids[row, : len(source) + 1] = [*source, END]
-        state = self.start(ids, real)
+        state = self.start(ids, token_mask)
         tokens = np.full(len(sources), BEGIN, dtype=np.int64)
         most = [int(self.factor * size) + self.constant for size in sizes.tolist()]
         limits = np.minimum(most, self.positions - 1)
@@ -179,10 +179,10 @@ class Translator:
         rows = np.stack(steps, axis=1).tolist()
         return [ended(row[: limit + 1]) for row, limit in zip(rows, limits.tolist(), strict=True)]
 
-    def start(self, source: Any, real: Any) -> dict[str, Any]:
+    def start(self, source: Any, token_mask: Any) -> dict[str, Any]:
         """What the decoder asks for before the first token."""
-        read = self.encoder.run(None, {"source": source, "real": real})
-        state = {"real": real, **dict(zip(self.encoded, read, strict=True))}
+        read = self.encoder.run(None, {"source": source, "token_mask": token_mask})
+        state = {"token_mask": token_mask, **dict(zip(self.encoded, read, strict=True))}
         for name in self.asked:
             if name.startswith("past_") and name not in state:  # a Transformer's past is empty
                 state[name] = state[name.replace("past_", "source_")][:, :, :0]
