@@ -54,6 +54,6 @@ def test_what_is_kept_of_weights_grows_by_what_is_dropped(p):
     weights = torch.rand(4, 3, 50, 60, dtype=torch.float64).softmax(-1)
     layer = Dropout(p).train()
     dropped = layer(weights)
-    expected = reference.dropout(weights.numpy(), (dropped != 0).numpy(), layer.rate)
+    expected = reference.dropout(weights.numpy(), (dropped != 0).numpy(), layer.active_p)
     np.testing.assert_allclose(dropped.numpy(), expected, rtol=1e-4)  # p is rounded
     assert abs(float((dropped == 0).double().mean()) - p) < 0.02

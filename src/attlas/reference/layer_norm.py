@@ -1,7 +1,16 @@
 """Layer normalisation."""
 
+from typing import NamedTuple
+
 import numpy as np
 from jaxtyping import Float64
+
+
+class NormParameters(NamedTuple):
+    """What `layer_norm` has learned: the gain and the bias of each number of a position."""
+
+    g: Float64[np.ndarray, " embed_dim"]
+    b: Float64[np.ndarray, " embed_dim"]
 
 
 def layer_norm(

@@ -12,9 +12,14 @@ Rule = Callable[[int, int], bool]
 def mask(
     sees: Rule, queries: int, num_keys: int, query_offset: int = 0
 ) -> Bool[np.ndarray, "queries keys"]:
-    """M_ij = sees(i, j), of queries that stand at the positions first, first + 1, …"""
+    """M_ij = sees(i, j), of queries at the positions query_offset, query_offset + 1, …"""
     rows = [[sees(query_offset + i, j) for j in range(num_keys)] for i in range(queries)]
     return np.array(rows, dtype=bool).reshape(queries, num_keys)
+
+
+def everywhere(i: int, j: int) -> bool:
+    """Every query sees every key    Vaswani et al., 2017, section 3.2.3, "encoder"."""
+    return True
 
 
 def causal(i: int, j: int) -> bool:

@@ -1,0 +1,115 @@
+"""The whole Transformer: ids in, logits out."""
+
+from collections.abc import Sequence
+from typing import Literal, NamedTuple
+
+import numpy as np
+from jaxtyping import Bool, Float64, Int
+
+from attlas.reference.decoder_layer import (
+    DecoderLayerParameters,
+    decoder_layer,
+    pre_norm_decoder_layer,
+)
+from attlas.reference.encoder_layer import (
+    EncoderLayerParameters,
+    encoder_layer,
+    pre_norm_encoder_layer,
+)
+from attlas.reference.layer_norm import NormParameters, layer_norm
+from attlas.reference.patterns import Rule, causal, everywhere, mask
+from attlas.reference.sinusoidal import sinusoidal
+
+Maps = dict[str, Float64[np.ndarray, "_ _ _"]]  # heads, queries, keys: each layer's own
+"""The weights of each attention, by the name of its layer in `attlas.models.Transformer`."""
+
+
+class TransformerParameters(NamedTuple):
+    """What a Transformer has learned.
+
+    E_source, E_target: one vector for each word. W: the same for each word that may be written; the
+    paper shares all three (section 3.4). encoder_norm, decoder_norm: behind the last layer; None =
+    no norm, as in the paper. Pre-norm has them.
+    """
+
+    E_source: Float64[np.ndarray, "source_words embed_dim"]
+    E_target: Float64[np.ndarray, "target_words embed_dim"]
+    encoder: Sequence[EncoderLayerParameters]
+    decoder: Sequence[DecoderLayerParameters]
+    W: Float64[np.ndarray, "target_words embed_dim"]
+    b: Float64[np.ndarray, " target_words"]
+    encoder_norm: NormParameters | None = None
+    decoder_norm: NormParameters | None = None
+
+
+def transformer(
+    source: Int[np.ndarray, " keys"],
+    target: Int[np.ndarray, " queries"],
+    p: TransformerParameters,
+    *,
+    norm: Literal["post", "pre"] = "post",
+    token_mask: Bool[np.ndarray, " keys"] | None = None,
+    encoder_rule: Rule = everywhere,
+    decoder_rule: Rule = causal,
+) -> tuple[Float64[np.ndarray, "queries target_words"], Maps]:
+    """P(yₜ₊₁ | y₁ … yₜ, x) = softmax(logits)ₜ    Vaswani et al., 2017, figure 1.
+
+    source, target: the ids x and y; y begins with the word that begins every sentence. norm: "post"
+    as in the paper, or "pre". token_mask: False where the source is padding. The rules say where
+    the two self-attentions may look. Returns the logits, and the weights of every attention.
+    """
+    memory, read = transformer_encoder(
+        source, p, norm=norm, token_mask=token_mask, rule=encoder_rule
+    )
+    logits, written = transformer_decoder(
+        target, memory, p, norm=norm, token_mask=token_mask, rule=decoder_rule
+    )
+    return logits, read | written
+
+
+def embed(
+    ids: Int[np.ndarray, " positions"], E: Float64[np.ndarray, "words embed_dim"]
+) -> Float64[np.ndarray, "positions embed_dim"]:
+    """√d E[id] + PE    sections 3.4 and 3.5."""
+    return np.sqrt(E.shape[-1]) * E[ids] + sinusoidal(len(ids), E.shape[-1])
+
+
+def transformer_encoder(
+    source: Int[np.ndarray, " keys"],
+    p: TransformerParameters,
+    *,
+    norm: Literal["post", "pre"] = "post",
+    token_mask: Bool[np.ndarray, " keys"] | None = None,
+    rule: Rule = everywhere,
+) -> tuple[Float64[np.ndarray, "keys embed_dim"], Maps]:
+    """figure 1, left: the memory at which the decoder looks."""
+    layer = {"post": encoder_layer, "pre": pre_norm_encoder_layer}[norm]
+    seen = mask(rule, len(source), len(source))
+    if token_mask is not None:
+        seen = seen & token_mask  # nobody looks at padding
+    x, maps = embed(source, p.E_source), {}
+    for n, parameters in enumerate(p.encoder):
+        x, maps[f"encoder.layers.{n}.self_attention"] = layer(x, parameters, seen)
+    return (x if p.encoder_norm is None else layer_norm(x, *p.encoder_norm)), maps
+
+
+def transformer_decoder(
+    target: Int[np.ndarray, " queries"],
+    memory: Float64[np.ndarray, "keys embed_dim"],
+    p: TransformerParameters,
+    *,
+    norm: Literal["post", "pre"] = "post",
+    token_mask: Bool[np.ndarray, " keys"] | None = None,
+    rule: Rule = causal,
+) -> tuple[Float64[np.ndarray, "queries target_words"], Maps]:
+    """figure 1, right, up to the softmax: one logit for each word that may come next."""
+    layer = {"post": decoder_layer, "pre": pre_norm_decoder_layer}[norm]
+    seen = mask(rule, len(target), len(target))
+    tokens = None if token_mask is None else np.tile(token_mask, (len(target), 1))
+    x, maps = embed(target, p.E_target), {}
+    for n, parameters in enumerate(p.decoder):
+        x, over_target, over_source = layer(x, memory, parameters, seen, tokens)
+        maps[f"decoder.layers.{n}.self_attention"] = over_target
+        maps[f"decoder.layers.{n}.cross_attention"] = over_source
+    features = x if p.decoder_norm is None else layer_norm(x, *p.decoder_norm)
+    return features @ p.W.T + p.b, maps
