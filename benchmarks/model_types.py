@@ -260,7 +260,7 @@ def _distinct(maps: list[Tensor]) -> list[Tensor]:
 
 def in_trace(trace: attlas.Trace, expected: list[Tensor]) -> int:
     """How many of these maps are among the readings, each reading serving once."""
-    left = [attention_map for layer in trace.layers for attention_map in trace.calls(layer)]
+    left = [attention_map for layer in trace for attention_map in trace.calls(layer)]
     found = 0
     for wanted in expected:
         for attention_map in left:
@@ -288,7 +288,7 @@ def judged(
             verdict = "told" if expected else "none"
             return Finding(name, kind, verdict, len(expected), reason=str(error))
     notes = [str(one.message) for one in caught if "attlas" in str(one.message)]
-    attention_maps = sum(len(trace.calls(layer)) for layer in trace.layers)
+    attention_maps = sum(len(trace.calls(layer)) for layer in trace)
     found = in_trace(trace, expected)
     if not expected:
         return Finding(name, kind, "read", attention_maps=attention_maps, reason="; ".join(notes))
@@ -296,7 +296,7 @@ def judged(
     reason = "; ".join(notes)
     if verdict == "silent":
         shapes = {str(tuple(one.shape)) for one in expected}
-        ours = {str(tuple(r.shape)) for layer in trace.layers for r in trace.calls(layer)}
+        ours = {str(tuple(r.shape)) for layer in trace for r in trace.calls(layer)}
         reason = f"returned {', '.join(sorted(shapes))}; read {', '.join(sorted(ours))}"
     return Finding(name, kind, verdict, len(expected), found, attention_maps, reason)
 

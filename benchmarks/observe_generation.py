@@ -92,10 +92,10 @@ def generating(make: Callable[[], Any], kind: str, *, seen: bool) -> Callable[[S
                     do_sample=False, cache_implementation=kind,
                 )  # fmt: skip
             if trace is not None:
-                shapes = {tuple(trace[layer].shape[2:]) for layer in trace.layers}
+                shapes = {tuple(trace[layer].shape[2:]) for layer in trace}
                 across = {(PROMPT, PROMPT), (there, PROMPT)} if translates else set()
                 assert shapes == {(there, there), *across}, shapes
-                assert len(trace.layers) == LAYERS * (3 if translates else 1)
+                assert len(trace) == LAYERS * (3 if translates else 1)
             return written
 
         return Work(run, list(model.parameters()))

@@ -91,7 +91,7 @@ def observed(model: Model) -> Callable[[Shape], Work]:
         def run() -> Tensor:
             with attlas.observe(made) as trace:
                 answer = states(made(source))
-            assert len(trace.layers) == LAYERS
+            assert len(trace) == LAYERS
             return answer
 
         return Work(run, list(made.parameters()))

@@ -93,14 +93,14 @@ def test_what_a_hugging_face_layer_puts_out_is_the_sum_of_the_vectors(family: st
             projections_of(model, layer).output.register_forward_hook(
                 lambda module, inputs, out, layer=layer: outputs.setdefault(layer, out)
             )
-            for layer in dry.layers
+            for layer in dry
         ]
         with observe(model) as trace, record_value_inputs(model) as sources:
             model(ids, **given)
-    assert set(sources) == set(trace.layers) == set(outputs)
+    assert set(sources) == set(trace) == set(outputs)
     for hook in hooks:
         hook.remove()
-    for layer in trace.layers:
+    for layer in trace:
         attention_map = trace.calls(layer)[0]
         values = value_map(model, layer, attention_map.shape[1])
         assert_sums_to(outputs[layer], attention_map, values, sources[layer][0])
@@ -202,7 +202,7 @@ def test_a_trace_of_some_heads_is_told_from_one_of_all() -> None:
     ids = torch.randint(1, 40, (1, 5))
     with observe(model, heads=[0, 3]) as trace:
         model(ids)
-    layer = trace.layers[0]
+    layer = next(iter(trace))
     with pytest.raises(AttlasError, match=r"the 4 heads that layer .* has; got 2; observe all"):
         value_map(model, layer, trace[layer].shape[1])
 
@@ -266,7 +266,7 @@ def heard_once(family: str, batch: int):
 def test_a_layer_that_scales_what_its_heads_read_is_refused() -> None:
     """granite_swa does so in a function, and no attribute tells."""
     model, trace, sources = heard_once("granite_swa", 2)
-    layer = trace.layers[0]
+    layer = next(iter(trace))
     values = value_map(model, layer, trace[layer].shape[1])
     with pytest.raises(AttlasError, match="heads that read something else, by up to"):
         ValueNorms.of(trace[layer], values, sources[layer][0])
@@ -277,7 +277,7 @@ def test_a_layer_that_scales_what_its_heads_read_is_refused() -> None:
 @pytest.mark.parametrize("batch", [2, 7])  # as many texts as places: what the heads read decides
 def test_a_layer_that_has_places_first_is_turned(batch: int) -> None:
     model, trace, sources = heard_once("fsmt", batch)
-    for layer in trace.layers:
+    for layer in trace:
         source, values = sources[layer][0], value_map(model, layer, 4)
         norms = ValueNorms.of(trace[layer], values, source)
         texts_first = values(source.vectors.transpose(0, 1)).norm(dim=-1)
@@ -291,7 +291,7 @@ def test_the_steps_of_a_generation_are_joined() -> None:
     text = torch.randint(1, 40, (1, 4))
     with torch.no_grad(), observe(model) as trace, record_value_inputs(model) as sources:
         model.generate(text, max_new_tokens=3, min_new_tokens=3, do_sample=False)
-    layer = trace.layers[0]
+    layer = next(iter(trace))
     whole = ValueInputs.joined(sources[layer])
     assert whole.vectors.shape == (1, 6, 16)
     norms = ValueNorms.of(trace[layer], value_map(model, layer, 4), whole)
@@ -307,7 +307,7 @@ def test_dropped_weights_say_nothing_of_what_heads_read(rate: float) -> None:
     model = AutoModel.from_config(AutoConfig.for_model("bert", **COMMON, **rates)).train()
     with observe(model) as trace, record_value_inputs(model) as sources:
         model(torch.randint(1, 40, (2, 7)))
-    layer = trace.layers[0]
+    layer = next(iter(trace))
     assert (sources[layer][0].read is None) == (rate > 0)
     ValueNorms.of(trace[layer], value_map(model, layer, 4), sources[layer][0])
 

@@ -167,9 +167,9 @@ def test_a_damaged_trace_is_shown_as_ever_or_refused(
 
 def _weights(trace: Trace) -> dict[str, Any]:
     found: dict[str, Any] = {
-        layer: [call.weights().tolist() for call in trace.calls(layer)] for layer in trace.layers
+        layer: [call.weights().tolist() for call in trace.calls(layer)] for layer in trace
     }
-    return found | {f"tokens of {layer}": trace.tokens(layer) for layer in trace.layers}
+    return found | {f"tokens of {layer}": trace.tokens(layer) for layer in trace}
 
 
 def test_a_damaged_recipe_is_read_or_refused(recipe: Path, tmp_path: Path, times: int) -> None:

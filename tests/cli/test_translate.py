@@ -518,7 +518,7 @@ def test_names_that_a_model_has_not_learnt_are_taken_over_from_the_source(
     for line in lines.splitlines():
         trace = translator(line).trace
         assert trace is not None
-        (layer,) = trace.layers
+        (layer,) = trace
         weights = trace[layer].weights()[0].mean(0)[2, :4]
         wanted.append(f"ich heiße {line.split()[int(weights.argmax())]}\n")
     assert (code, out) == (0, "".join(wanted)), error

@@ -166,7 +166,7 @@ def test_the_whole_model_looks_where_it_looks_without_its_logits(tmp_path, kind)
     with torch.no_grad(), observe(reader.model) as trace:
         logits = reader.model(input_ids=source, decoder_input_ids=asked).logits
     assert logits.shape == (1, len(text.asked), SIZE)  # and the head has its tokens again
-    assert [record.layer for record in map_records] == list(trace.layers)
+    assert [record.layer for record in map_records] == list(trace)
     for record in map_records:
         (whole,) = trace.calls(record.layer)
         torch.testing.assert_close(record.attention_map.weights(), whole.weights())
@@ -202,7 +202,7 @@ def test_a_decoder_alone_is_read_without_its_head(tmp_path):
     whole = AutoModelForCausalLM.from_pretrained(folder).eval()
     with torch.no_grad(), observe(whole) as trace:
         whole(torch.tensor([text.source]))
-    assert [f"transformer.{layer}" for layer in found] == list(trace.layers)
+    assert [f"transformer.{layer}" for layer in found] == list(trace)
     for layer, weights in found.items():
         torch.testing.assert_close(weights, trace[f"transformer.{layer}"].weights())
     assert reader.model.get_output_embeddings() is None

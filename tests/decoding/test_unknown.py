@@ -44,7 +44,7 @@ def by_the_rule(one: Translation) -> str:
 
 def across(one: Translation) -> list[DenseAttentionMap]:
     assert one.trace is not None
-    return [one.trace[layer] for layer in one.trace.layers if one.trace.is_cross_attention(layer)]
+    return [one.trace[layer] for layer in one.trace if one.trace.is_cross_attention(layer)]
 
 
 @given(

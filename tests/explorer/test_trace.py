@@ -51,8 +51,8 @@ def test_each_text_comes_with_every_layer_and_the_weights_of_it(row: int, tmp_pa
     with client(Trace.load(tmp_path / "t.safetensors")) as opened:
         told = opened.get(f"/api/texts/{row}").json()
         assert (told["text"], told["remarks"], told["blank"]) == (None, [], "")
-        assert [layer["name"] for layer in told["layers"]] == list(trace.layers)
-        for index, name in enumerate(trace.layers):
+        assert [layer["name"] for layer in told["layers"]] == list(trace)
+        for index, name in enumerate(trace):
             shape = {"within": True, "heads": 2, "queries": 5, "slots": 5}
             assert told["layers"][index] == {"name": name, **shape}
             tile = unpack(opened.get(f"/api/maps/{told['map']}/{index}").content)

@@ -33,8 +33,8 @@ def test_models_of_hugging_face_look_where_eager_attention_says(
         told = model(ids, attention_mask=seen, output_attentions=True).attentions
     assert torch.equal(heard, plain)
     tolerance = {torch.float32: 1e-5, torch.float16: 2e-3, torch.bfloat16: 2e-2}[dtype]
-    assert len(trace.layers) == len(told)
-    for layer, expected in zip(trace.layers, told, strict=True):
+    assert len(trace) == len(told)
+    for layer, expected in zip(trace, told, strict=True):
         weights = trace[layer].weights()
         assert weights.device.type == expected.device.type == "cuda"
         ours, theirs = weights.float(), expected.float()
@@ -69,7 +69,7 @@ def test_an_encoder_of_torch_is_heard_on_its_fast_path(dtype: torch.dtype) -> No
     given = model.layers[0].self_attn
     _, expected = given(source, source, source, average_attn_weights=False)
     tolerance = 1e-5 if dtype == torch.float32 else 2e-2
-    weights = trace[trace.layers[0]].weights()
+    weights = trace[next(iter(trace))].weights()
     torch.testing.assert_close(weights.float(), expected.float(), atol=tolerance, rtol=0)
 
 
@@ -89,7 +89,7 @@ def test_a_hundred_thousand_tokens_are_summed_up_in_bounded_memory() -> None:
         model(query, keys)
     torch.cuda.reset_peak_memory_stats()
     before = torch.cuda.memory_allocated()
-    found = trace[trace.layers[0]].summary("entropy")
+    found = trace[next(iter(trace))].summary("entropy")
     assert torch.cuda.max_memory_allocated() - before < 4 * 2**30  # the map has 80 GB
     last = (query[..., -1:, :].double() @ keys.double().mT / 8).squeeze(-2).softmax(-1)
     entropy = -(last * last.log()).sum(-1)
@@ -108,7 +108,7 @@ def test_a_summary_on_a_gpu_is_the_one_of_the_cpu(pattern: Any) -> None:
     layer.to(GPU)
     with observe(layer) as there:
         layer(source.to(GPU), layer.project_kv(source.to(GPU)))
-    one, other = (each[each.layers[0]] for each in (here, there))
+    one, other = (each[next(iter(each))] for each in (here, there))
     assert isinstance(other, FactoredAttentionMap)
     mine, theirs = one.summary(*NAMES), other.summary(*NAMES)
     for name in NAMES:

@@ -96,8 +96,8 @@ def test_a_run_translates_on_a_gpu_as_on_the_cpu(name: str, method: str, tmp_pat
         for one, other in zip(ours[:1], theirs[:1], strict=True):
             assert one.trace is not None
             assert other.trace is not None
-            assert one.trace.layers == other.trace.layers
-            for layer in one.trace.layers:
+            assert tuple(one.trace) == tuple(other.trace)
+            for layer in one.trace:
                 looked, should = (each.trace[layer].weights().cpu() for each in (one, other))
                 torch.testing.assert_close(looked, should, atol=1e-4, rtol=0)
 
@@ -155,6 +155,6 @@ def test_a_classifier_on_a_gpu_learns_and_answers_as_on_the_cpu(tmp_path: Path) 
     texts = [one["text"] for one in reviews(20, seed=7)]
     for one, other in zip(there.stream(texts), here.stream(texts), strict=True):
         assert one.label == other.label
-        for layer in one.trace.layers:
+        for layer in one.trace:
             looked, should = (each.trace[layer].weights().cpu() for each in (one, other))
             torch.testing.assert_close(looked, should, atol=1e-4, rtol=0)

@@ -286,7 +286,7 @@ def by_the_trace(one: Translation) -> str:
     trace = one.trace
     assert trace is not None
     cross_attention = [
-        trace[layer].weights()[0] for layer in trace.layers if trace.is_cross_attention(layer)
+        trace[layer].weights()[0] for layer in trace if trace.is_cross_attention(layer)
     ]
     most = torch.stack(cross_attention).mean((0, 1))[:, : len(words)].argmax(-1).tolist()
     return " ".join(

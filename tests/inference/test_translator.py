@@ -128,7 +128,7 @@ def test_the_trace_is_that_of_the_finished_hypothesis_and_labelled() -> None:
     assert len(one.tokens) >= 4
     trace = one.trace
     assert trace is not None
-    (layer,) = trace.layers
+    (layer,) = trace
     assert trace[layer].shape == (1, 1, len(one.tokens), len(one.source_tokens))
     assert one.tokens[-1] == one.source_tokens[-1] == "</s>"
     assert trace.source == (one.source_tokens,)
@@ -297,7 +297,7 @@ def test_who_listens_later_is_heard_although_there_are_children() -> None:
     translator = recurrent(max_len_a=0.5)
     with translator.forked() as faster, observe(translator.model) as trace:
         list(faster.stream(TEXTS, tokens=20))
-    assert trace.layers
+    assert trace
 
 
 @pytest.mark.usefixtures("two_threads")
@@ -394,7 +394,7 @@ def test_a_model_of_so_many_positions_reads_and_writes_no_further_and_says_so(
         assert found.cut == max(0, length - reads)
         assert len(found.tokens) - found.finished <= 5
         assert found.trace is not None
-        assert found.trace.layers
+        assert found.trace
 
 
 def test_a_token_that_looked_at_no_word_has_no_link() -> None:
@@ -605,7 +605,7 @@ def test_the_mean_of_heads_is_the_same_in_blocks_of_any_size(
 ) -> None:
     trace = recurrent(attention, min_length=7)(TEXTS[0]).trace
     assert trace is not None
-    (layer,) = trace.layers
+    (layer,) = trace
     whole = trace[layer].weights()[0].mean(dim=0)
     assert torch.equal(teacher_forced.attention_to_source(trace), whole)
     for at_once in (1, 2 * whole.shape[1] + 1):

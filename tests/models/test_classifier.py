@@ -99,7 +99,7 @@ def test_what_it_looks_at_can_be_observed(source: Tensor, token_mask: Tensor) ->
     model = made(pooling="attentive")
     with observe(model) as trace:
         model(source, token_mask)
-    assert trace.layers == (
+    assert tuple(trace) == (
         "encoder.layers.0.self_attention",
         "encoder.layers.1.self_attention",
         "pooling.attention",

@@ -14,7 +14,7 @@ LAYER = "decoder.attention"
 def read(model: RecurrentModel, source: Tensor, token_mask: Tensor, target: Tensor) -> Tensor:
     with observe(model) as trace:
         model(source, token_mask, target)
-    assert trace.layers == (LAYER,)
+    assert tuple(trace) == (LAYER,)
     return trace[LAYER].weights()
 
 

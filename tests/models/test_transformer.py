@@ -233,8 +233,8 @@ def test_a_trace_holds_every_layer(transformer, source, token_mask, target) -> N
         observed = transformer(source, token_mask, target)
     torch.testing.assert_close(observed, transformer(source, token_mask, target), rtol=0, atol=0)
     encoder, decoder = len(transformer.encoder.layers), len(transformer.decoder.layers)
-    assert len(trace.layers) == encoder + 2 * decoder
-    for layer in trace.layers:
+    assert len(trace) == encoder + 2 * decoder
+    for layer in trace:
         weights = trace[layer].weights()
         queries = 5 if layer.startswith("encoder") else 6
         slots = 6 if layer.endswith("self_attention") and queries == 6 else 5

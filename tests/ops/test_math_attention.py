@@ -315,7 +315,7 @@ def test_observing_changes_nothing_of_what_is_written_out(dropout: float) -> Non
     alone = read()
     with observe(layer) as trace:
         observed = read()
-    assert trace.layers
+    assert trace
     for one, other in zip(alone, observed, strict=True):
         assert torch.equal(one, other)
 
@@ -327,7 +327,7 @@ def test_what_attend_writes_out_is_heard_where_a_module_calls_it() -> None:
     with observe(module) as trace:
         assert torch.equal(module(q, k, v), alone)
     _, weights = attend_with_weights(q, k, v, pattern=causal)
-    (layer,) = trace.layers
+    (layer,) = trace
     torch.testing.assert_close(trace[layer].weights(), weights, rtol=1e-5, atol=1e-6)
 
 

@@ -207,15 +207,15 @@ def test_pytorchs_transformer_is_read_layer_by_layer(training, batch_first):
     with observe(model) as trace:
         seen = model(source, target, **named)
     torch.testing.assert_close(plain, seen, atol=1e-6, rtol=0)
-    assert trace.layers == (
+    assert tuple(trace) == (
         "encoder.layers.0.self_attn",
         "encoder.layers.1.self_attn",
         "decoder.layers.0.self_attn",
         "decoder.layers.0.multihead_attn",
     )
-    assert [trace.kind(layer) for layer in trace.layers] == ["self", "self", "self", "cross"]
-    assert [trace.causal(layer) for layer in trace.layers] == [False, False, True, False]
-    assert [trace[layer].shape for layer in trace.layers[2:]] == [(2, 4, 3, 3), (2, 4, 3, 5)]
+    assert [trace.kind(layer) for layer in trace] == ["self", "self", "self", "cross"]
+    assert [trace.causal(layer) for layer in trace] == [False, False, True, False]
+    assert [trace[layer].shape for layer in list(trace)[2:]] == [(2, 4, 3, 3), (2, 4, 3, 5)]
 
 
 @pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors")
@@ -232,7 +232,7 @@ def test_the_fast_path_of_an_encoder_is_back_when_nobody_looks():
         assert torch.equal(model(source, src_key_padding_mask=padding), plain)
     torch.testing.assert_close(plain[~padding], seen[~padding], atol=1e-6, rtol=0)
     assert not plain[padding].any()  # which only the fast path does
-    assert trace.layers == ("layers.0.self_attn", "layers.1.self_attn")
+    assert tuple(trace) == ("layers.0.self_attn", "layers.1.self_attn")
 
 
 class Written(nn.Module):
@@ -367,7 +367,7 @@ def test_attention_that_cannot_be_read_is_told():
     both = nn.Sequential(nn.TransformerEncoderLayer(4, 2, 8, batch_first=True), model)
     with pytest.warns(UserWarning, match="not in the trace: \\['1'\\]"), observe(both) as trace:
         both(torch.randn(1, 3, 4))
-    assert trace.layers == ("0.self_attn",)
+    assert tuple(trace) == ("0.self_attn",)
 
 
 def test_only_what_was_chosen_is_kept():
@@ -377,14 +377,14 @@ def test_only_what_was_chosen_is_kept():
         model.eval()(source)
     with observe(model, layers="layers.1.*", heads=[3, 1]) as trace:
         model(source)
-    assert trace.layers == ("layers.1.self_attn",)
+    assert tuple(trace) == ("layers.1.self_attn",)
     torch.testing.assert_close(
         trace["layers.1.self_attn"].weights(), whole["layers.1.self_attn"].weights()[:, [3, 1]]
     )
     with observe(model, last_calls=2) as trace:
         for places in (3, 4, 5):
             model(source[:, :places])
-    for layer in trace.layers:
+    for layer in trace:
         assert [attention_map.shape[2] for attention_map in trace.calls(layer)] == [4, 5]
 
 
@@ -421,12 +421,12 @@ for wrong in (
         with observe(torch.nn.Linear(1, 1), **wrong):
             pass
     except AttlasError as error:
-        print(wrong, error.wanted, error.came, error.do, sep="; ")
+        print(wrong, error.expected, error.got, error.hint, sep="; ")
 for ask in (Trace().chosen, Trace().calls):
     try:
         ask([1])
     except AttlasError as error:
-        print(error.wanted)
+        print(error.expected)
 for heads in (1, np.int64(1), torch.tensor(1), [1], range(1, 2), np.array([1]), torch.tensor([1])):
     print(Selection.of(None, heads).heads)
 """

@@ -114,7 +114,7 @@ def read_at_once(model, prompt, written):
 
 def check_alike(trace, whole, padded=0):
     """That both traces have the same weights; of queries that are no padding."""
-    for layer in whole.layers:
+    for layer in whole:
         right, found = whole[layer].weights(), trace[layer].weights()
         if layer.startswith("encoder") or ".encoder." in layer:
             continue  # read once for all hypotheses
@@ -129,8 +129,8 @@ def test_a_search_makes_the_map_of_one_pass_over_what_it_wrote(name, search):
     model = made(name)
     trace, written = generated(model, PROMPT, **SEARCHES[search])
     if search == "beam":  # which of the rows is which text is told by their order at the end
-        assert {len(trace.calls(layer)) for layer in trace.layers} == {1}
-        for layer in trace.layers:
+        assert {len(trace.calls(layer)) for layer in trace} == {1}
+        for layer in trace:
             assert trace[layer].shape[0] in (1, 3)
         return
     check_alike(trace, read_at_once(model, PROMPT, written))
@@ -164,7 +164,7 @@ def test_heads_that_are_kept_alone_are_those_of_the_whole_map():
     with observe(model, heads=[1]) as trace:
         written = model.generate(PROMPT, max_new_tokens=9, do_sample=False)
     whole = read_at_once(model, PROMPT, written)
-    for layer in whole.layers:
+    for layer in whole:
         torch.testing.assert_close(trace[layer].weights(), whole[layer].weights()[:, 1:])
 
 
@@ -189,7 +189,7 @@ def test_two_generations_are_two_maps_and_the_trace_says_why():
         for _ in range(2):
             written = model.generate(PROMPT, max_new_tokens=4, do_sample=False)
     whole = read_at_once(model, PROMPT, written)
-    for layer in trace.layers:
+    for layer in trace:
         for call in trace.calls(layer):
             torch.testing.assert_close(call.weights(), whole[layer].weights())
         assert "a text of its own" in trace.split_reasons(layer)[0]
@@ -225,7 +225,7 @@ def test_a_cache_that_is_cropped_by_whole_calls_has_a_map_of_each_text():
     for call, words in enumerate(([1, 2, 3], [1, 9, 8])):
         text = torch.tensor([[*PROMPT[0].tolist(), *words, 0]])
         whole = read_at_once(model, PROMPT, text)
-        for layer in whole.layers:
+        for layer in whole:
             found = trace.calls(layer)[call].weights()
             torch.testing.assert_close(found, whole[layer].weights(), atol=1e-5, rtol=1e-4)
             assert "cropped" in trace.split_reasons(layer)[0]
@@ -241,7 +241,7 @@ def test_copies_of_a_cache_go_on_each_for_itself():
     for call, words in enumerate(([1, 2], [3, 4])):
         text = torch.tensor([[*PROMPT[0].tolist(), *words, 0]])
         whole = read_at_once(model, PROMPT, text)
-        for layer in whole.layers:
+        for layer in whole:
             found = trace.calls(layer)[call].weights()
             torch.testing.assert_close(found, whole[layer].weights(), atol=1e-5, rtol=1e-4)
 
@@ -253,7 +253,7 @@ def test_keys_that_were_changed_in_a_cache_are_not_taken_for_those_of_before():
         model(PROMPT, past_key_values=cache)
         cache.layers[0].keys[:, :, 3] += 1
         steps(model, cache, [1])
-    first, second = trace.layers
+    first, second = trace
     assert len(trace.calls(first)) == 2
     assert "changes what it keeps" in trace.split_reasons(first)[0]
     assert trace[second].shape[2:] == (12, 12)

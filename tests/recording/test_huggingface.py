@@ -62,8 +62,8 @@ def test_a_sink_takes_its_share_so_that_rows_sum_to_less_than_one():
         plain = model(text, output_attentions=True)
         with observe(model) as trace:
             assert torch.equal(model(text).logits, plain.logits)
-    assert trace.layers == ("model.layers.0.self_attn", "model.layers.1.self_attn")
-    for layer, expected in zip(trace.layers, plain.attentions, strict=True):
+    assert tuple(trace) == ("model.layers.0.self_attn", "model.layers.1.self_attn")
+    for layer, expected in zip(trace, plain.attentions, strict=True):
         assert isinstance(trace[layer], DenseAttentionMap)
         weights = trace[layer].weights()
         torch.testing.assert_close(weights, expected, atol=1e-5, rtol=0)
@@ -198,10 +198,10 @@ def test_local_attention_is_told_by_its_layer_and_all_else_is_read(name, looks_e
     if looks_everywhere:  # the rows of what looks everywhere, which the model gives as columns
         everywhere = plain.get("global_attentions") or plain.encoder_global_attentions
         expected |= {layer: rows.mT for layer, rows in zip(local, everywhere, strict=True)}
-    read = [layer for layer in trace.layers if layer not in local]
+    read = [layer for layer in trace if layer not in local]
     both = zip(plain.get("decoder_attentions", ()), plain.get("cross_attentions", ()), strict=True)
     expected |= dict(zip(read, (each for pair in both for each in pair), strict=True))
-    assert set(trace.layers) == set(expected)
+    assert set(trace) == set(expected)
     for layer, weights in expected.items():
         torch.testing.assert_close(trace[layer].weights(), weights, atol=1e-6, rtol=1e-5)
 
@@ -251,7 +251,7 @@ def test_a_generation_with_a_static_cache_may_begin_with_a_single_token(implemen
     model.set_attn_implementation("eager")
     with torch.no_grad():
         whole = model(written[:, :-1], output_attentions=True)
-    for layer, expected in zip(trace.layers, whole.attentions, strict=True):
+    for layer, expected in zip(trace, whole.attentions, strict=True):
         attention_map = trace[layer]
         assert attention_map.query_offset == 0
         assert attention_map.shape == (2, 4, new, new)
@@ -269,7 +269,7 @@ def test_a_trace_does_not_keep_the_caches_of_generations_that_are_over():
             del cache
             gc.collect()
             assert kept[-1]() is None
-    assert [attention_map.shape for attention_map in trace.calls(trace.layers[0])] == [
+    assert [attention_map.shape for attention_map in trace.calls(next(iter(trace)))] == [
         (1, 4, 7, 7)
     ] * 2
 
@@ -301,7 +301,7 @@ def test_a_padded_generation_is_one_map_whatever_cache_and_numbers_it_has(
         whole = model(
             written[:, :-1], attention_mask=seen, position_ids=positions, output_attentions=True
         )
-    for layer, expected in zip(trace.layers, whole.attentions, strict=True):
+    for layer, expected in zip(trace, whole.attentions, strict=True):
         attention_map = trace[layer]
         assert attention_map.shape == (2, 4, 8, 8)
         assert attention_map.pattern == causal
@@ -344,7 +344,7 @@ def test_a_text_that_is_read_in_pieces_through_a_window_is_one_map(implementatio
             written[:, :-1], attention_mask=seen, position_ids=positions, output_attentions=True
         )
     asked = seen.bool()[:, None, :, None]
-    for layer, expected in zip(trace.layers, whole.attentions, strict=True):
+    for layer, expected in zip(trace, whole.attentions, strict=True):
         assert len(trace.calls(layer)) == 1
         weights = trace[layer].weights()
         torch.testing.assert_close(weights * asked, expected * asked, atol=1e-5, rtol=0)
@@ -384,8 +384,8 @@ def test_what_biases_and_sinks_make_of_a_static_cache_is_as_of_a_growing_one(nam
             model.generate(text, **named)
         with observe(model) as static:
             model.generate(text, **named, cache_implementation="static")
-    assert static.layers == append_self_attention_step.layers
-    for layer in append_self_attention_step.layers:
+    assert tuple(static) == tuple(append_self_attention_step)
+    for layer in append_self_attention_step:
         assert static.kind(layer) == append_self_attention_step.kind(layer)
         attention_maps = static.calls(layer), append_self_attention_step.calls(layer)
         for one, other in zip(*attention_maps, strict=True):
@@ -405,7 +405,7 @@ def test_the_attention_of_a_model_that_assists_is_not_that_of_the_model():
     with torch.no_grad(), observe(model) as trace, observe(helper) as helping:
         model.generate(text, assistant_model=helper, **named)
     for one in (trace, helping):
-        assert one.layers == ("model.layers.0.self_attn", "model.layers.1.self_attn")
+        assert tuple(one) == ("model.layers.0.self_attn", "model.layers.1.self_attn")
 
 
 def test_a_generation_with_places_first_is_one_map_for_each_layer():
@@ -419,12 +419,12 @@ def test_a_generation_with_places_first_is_one_map_for_each_layer():
     named = {"max_new_tokens": 5, "min_new_tokens": 5, "do_sample": False, "num_beams": 1}
     with torch.no_grad(), observe(model) as trace:
         model.generate(torch.randint(5, 40, (2, 7)), **named)
-    assert [(trace.kind(layer), trace[layer].shape) for layer in trace.layers] == [
+    assert [(trace.kind(layer), trace[layer].shape) for layer in trace] == [
         ("self", (2, 4, 7, 7)),
         ("self", (2, 4, 5, 5)),
         ("cross", (2, 4, 5, 7)),
     ]
-    assert all(len(trace.calls(layer)) == 1 for layer in trace.layers)
+    assert all(len(trace.calls(layer)) == 1 for layer in trace)
 
 
 ONE_LAYER = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2}
@@ -461,10 +461,8 @@ def test_a_layer_that_is_given_one_text_looks_at_itself_whatever_the_model_calls
         plain = model(text)[0]
         with observe(model) as trace:
             assert torch.equal(model(text)[0], plain)
-    assert [(trace.kind(layer), trace[layer].shape) for layer in trace.layers] == [
-        ("self", (3, 2, 7, 7))
-    ]
-    assert trace.causal(trace.layers[0]) == (name == "OpenAIGPT")
+    assert [(trace.kind(layer), trace[layer].shape) for layer in trace] == [("self", (3, 2, 7, 7))]
+    assert trace.causal(next(iter(trace))) == (name == "OpenAIGPT")
 
 
 FLEX = """
@@ -484,7 +482,7 @@ text = torch.tensor([[2, 5, 6, 7, 3]])
 with torch.no_grad(), observe(flex) as trace:
     flex(input_ids=text)
 wanted = eager(input_ids=text, output_attentions=True).attentions
-for layer, weights in zip(trace.layers, wanted, strict=True):
+for layer, weights in zip(trace, wanted, strict=True):
     torch.testing.assert_close(trace[layer].weights(), weights, rtol=1e-5, atol=1e-5)
 """
 
@@ -516,8 +514,8 @@ def test_grouped_heads_may_be_others_in_each_layer(own, keys):
     named = {"max_new_tokens": 4, "min_new_tokens": 4, "do_sample": False, "pad_token_id": 0}
     with torch.no_grad(), observe(model) as trace:
         model.generate(text, attention_mask=mask, **named)
-    assert [trace[layer].shape for layer in trace.layers] == [(2, each, 10, 10) for each in own]
-    assert all(len(trace.calls(layer)) == 1 for layer in trace.layers)
+    assert [trace[layer].shape for layer in trace] == [(2, each, 10, 10) for each in own]
+    assert all(len(trace.calls(layer)) == 1 for layer in trace)
 
 
 def test_a_configuration_that_refuses_to_answer_stops_no_forward():

@@ -182,8 +182,8 @@ def seen_by(model, *given):
 def test_where_nothing_says_where_queries_stand_nobody_pretends_to_know(kind, fused):
     torch.manual_seed(0)
     trace = seen_by(kind(fused), torch.randn(2, LENGTH, WIDTH))
-    assert trace.layers
-    for layer in trace.layers:
+    assert trace
+    for layer in trace:
         assert trace.causal(layer) is not True
         for attention_map in trace.calls(layer):
             assert attention_map.position is None
@@ -312,7 +312,7 @@ def test_where_something_says_where_queries_stand_it_is_known(kind, first, fused
     torch.manual_seed(0)
     x = torch.randn(2, LENGTH, WIDTH)
     trace = seen_by(kind(fused), *([x[:, None]] * 2 if kind is Given else [x]))
-    (layer,) = trace.layers
+    (layer,) = trace
     attention_map = trace[layer]
     assert attention_map.position == first
     itself = attention_map.weights().diagonal(first, 2, 3)
@@ -412,7 +412,7 @@ def test_unknown_places_are_saved_and_read_again(tmp_path):
     trace.save(tmp_path / "trace.safetensors")
     again = Trace.load(tmp_path / "trace.safetensors")
     wanted = {"dense": None, "given": 3, "square": 0, "nowhere": None, "factored": None}
-    assert {layer: again[layer].position for layer in again.layers} == wanted
+    assert {layer: again[layer].position for layer in again} == wanted
     assert again.causal("factored") is None
 
 

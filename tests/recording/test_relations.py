@@ -16,7 +16,7 @@ def relations(model, *given, **named):
     """What each layer relates, in the order of the layers."""
     with torch.no_grad(), observe(model) as trace:
         model(*given, **named)
-    return [trace.kind(layer) for layer in trace.layers]
+    return [trace.kind(layer) for layer in trace]
 
 
 def in_heads(vectors):
@@ -176,7 +176,7 @@ def test_joint_attention_looks_at_its_own_texts_and_what_follows_is_told_apart()
     model = Joint()
     with torch.no_grad(), observe(model) as trace:
         model(TEXT, LONGER, torch.randn(2, WIDTH))
-    assert {layer: trace.kind(layer) for layer in trace.layers} == {
+    assert {layer: trace.kind(layer) for layer in trace} == {
         "": "self",
         "alone": "self",
         "across": "cross",
@@ -453,7 +453,7 @@ def test_a_generation_looks_across_at_keys_that_no_step_was_given(search, kernel
     ).eval()
     with torch.no_grad(), observe(model) as trace:
         model.generate(IDS, max_new_tokens=4, min_new_tokens=4, do_sample=False, **search)
-    assert [trace.kind(layer) for layer in trace.layers] == ["self", "self", "cross"]
+    assert [trace.kind(layer) for layer in trace] == ["self", "self", "cross"]
 
 
 @pytest.mark.parametrize("use_cache", [True, False])

@@ -40,9 +40,9 @@ def trace():
 def test_a_trace_comes_back_from_its_file_whole(trace, tmp_path):
     trace.save(tmp_path / "trace.safetensors")
     loaded = Trace.load(tmp_path / "trace.safetensors")
-    assert loaded.layers == trace.layers
+    assert tuple(loaded) == tuple(trace)
     assert (loaded.source, loaded.target) == (trace.source, trace.target)
-    for layer in trace.layers:
+    for layer in trace:
         pairs = list(zip(loaded.calls(layer), trace.calls(layer), strict=True))
         for mine, original in pairs:
             assert type(mine) is type(original)
@@ -531,12 +531,12 @@ def test_masks_caps_and_relations_come_back_from_a_file(tmp_path, bias):
         trace.set_kind("both", cross_attention=cross_attention)
     trace.save(tmp_path / "trace.safetensors")
     loaded = Trace.load(tmp_path / "trace.safetensors")
-    assert [loaded.kind(layer) for layer in loaded.layers] == ["self", "cross", None]
+    assert [loaded.kind(layer) for layer in loaded] == ["self", "cross", None]
     attention_map = loaded["biased"]
     assert isinstance(attention_map, FactoredAttentionMap)
     assert torch.equal(attention_map.bias, bias)
     assert attention_map.softcap == 30.0
-    for layer in trace.layers:
+    for layer in trace:
         assert torch.equal(loaded[layer].weights(), trace[layer].weights())
         assert torch.equal(loaded[layer].allowed_rows(0, 3), trace[layer].allowed_rows(0, 3))
 

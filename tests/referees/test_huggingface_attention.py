@@ -107,9 +107,7 @@ def made(kind, name, settings, implementation):
 
 def compared(trace, expected, token_mask=None):
     """That each attention map has the weights of its layer; rows of padding say nothing."""
-    attention_maps = [
-        attention_map for layer in trace.layers for attention_map in trace.calls(layer)
-    ]
+    attention_maps = [attention_map for layer in trace for attention_map in trace.calls(layer)]
     for attention_map, weights in zip(attention_maps, expected, strict=True):
         ours = attention_map.weights()
         if token_mask is not None and token_mask.shape[1] == weights.shape[2]:
@@ -139,13 +137,13 @@ def test_one_sided_models_are_observed_as_they_compute(name, implementation, sen
         expected = referee(**sentences, output_attentions=True).attentions
     assert torch.equal(plain, seen)
     compared(trace, expected, sentences["attention_mask"])
-    assert {trace.kind(layer) for layer in trace.layers} == {"self"}
-    assert {trace.causal(layer) for layer in trace.layers} == {name in DECODERS}
+    assert {trace.kind(layer) for layer in trace} == {"self"}
+    assert {trace.causal(layer) for layer in trace} == {name in DECODERS}
     if implementation == "sdpa":
         patterns = [
-            attention_map.pattern for layer in trace.layers for attention_map in trace.calls(layer)
+            attention_map.pattern for layer in trace for attention_map in trace.calls(layer)
         ]
-        assert all(trace.calls(layer)[0].bias is None for layer in trace.layers)
+        assert all(trace.calls(layer)[0].bias is None for layer in trace)
         windowed = {"mistral": 2, "gemma3_text": 1}.get(name, 0)
         assert patterns.count(both(causal, window(3))) == windowed
         if name not in ("modernbert", "mistral", "gemma3_text"):
@@ -169,9 +167,9 @@ def test_two_sided_models_are_observed_as_they_compute(name, implementation, sen
     inside = zip(expected.decoder_attentions, expected.cross_attentions, strict=True)
     decoder = [weights for pair in inside for weights in pair]
     compared(trace, [*expected.encoder_attentions, *decoder], sentences["attention_mask"])
-    relations = [trace.kind(layer) for layer in trace.layers]
+    relations = [trace.kind(layer) for layer in trace]
     assert relations == ["self"] * 2 + ["self", "cross"] * 2
-    causals = [trace.causal(layer) for layer in trace.layers]
+    causals = [trace.causal(layer) for layer in trace]
     assert causals == [False] * 2 + [True, False] * 2
 
 
@@ -188,7 +186,7 @@ def test_a_generated_translation_is_one_map_a_layer(name, implementation, beams,
             seen = model.generate(**sentences, **named)
         assert torch.equal(plain, seen)
     steps = seen.shape[1] - 1
-    for layer in trace.layers:
+    for layer in trace:
         if "encoder" in layer and "decoder" not in layer:
             assert trace[layer].shape == (2, 4, 9, 9)
         elif trace.kind(layer) == "cross":
@@ -198,7 +196,7 @@ def test_a_generated_translation_is_one_map_a_layer(name, implementation, beams,
     if beams == 1:
         with torch.no_grad(), observe(model) as read:
             model(**sentences, decoder_input_ids=seen[:, :-1])
-        for layer in trace.layers:
+        for layer in trace:
             torch.testing.assert_close(
                 trace[layer].weights(), read[layer].weights(), atol=1e-5, rtol=0
             )
@@ -229,7 +227,7 @@ def test_a_generated_text_is_one_map_a_layer(name, cache):
             model(seen[:, :-1], attention_mask=token_mask, position_ids=positions)
     if cache == "static" and name in ("mistral", "gemma3_text"):
         return  # a window of its own, over which it writes: its steps stay apart
-    for layer in trace.layers:
+    for layer in trace:
         ours, theirs = trace[layer].weights(), read[layer].weights()
         torch.testing.assert_close(ours, theirs, atol=1e-5, rtol=0)
 
@@ -282,10 +280,10 @@ def test_a_text_generated_by_attention_written_out_is_one_map_a_layer(name, padd
                 else {}
             ),
         ).attentions
-    assert len(trace.layers) == 2
+    assert len(trace) == 2
     if beams == 1:
         compared(trace, expected, token_mask)
-    for layer in trace.layers:
+    for layer in trace:
         assert trace[layer].shape == (2 * beams, 4, 11, 11)
         assert trace.causal(layer)
 
@@ -322,7 +320,7 @@ def test_a_real_llama_with_grouped_heads_is_observed_without_eager_attention(sha
             written = model.generate(ids, max_new_tokens=60, do_sample=False)
         assert written.shape == (1, 70)
         compared(trace, referee(written[:, :-1], output_attentions=True).attentions)
-    for layer in trace.layers:
+    for layer in trace:
         attention_map = trace[layer]
         assert isinstance(attention_map, FactoredAttentionMap)
         assert attention_map.keys.shape[1] == 4
@@ -344,7 +342,7 @@ def test_a_real_bert_is_observed_without_eager_attention():
         assert torch.equal(model(**batch)[0], seen)
         expected = referee(**batch, output_attentions=True).attentions
     compared(trace, expected, batch["attention_mask"])
-    assert trace.layers == tuple(f"encoder.layer.{i}.attention.self" for i in range(6))
+    assert tuple(trace) == tuple(f"encoder.layer.{i}.attention.self" for i in range(6))
     length = int(batch["attention_mask"][1].sum())
     looking = trace["encoder.layer.0.attention.self"].weights()[1, 2, 1:length]
     assert looking[:, :length].diagonal().mean() > 0.5
@@ -408,7 +406,7 @@ def test_a_beams_queries_of_the_source_go_with_the_hypothesis_that_asked(name, t
             output_attentions=True,
             use_cache=False,
         )
-    crossing = [layer for layer in trace.layers if trace.kind(layer) == "cross"]
+    crossing = [layer for layer in trace if trace.kind(layer) == "cross"]
     assert len(crossing) == 2
     for layer, expected in zip(crossing, told.cross_attentions, strict=True):
         torch.testing.assert_close(trace[layer].weights(), expected, atol=1e-5, rtol=1e-4)

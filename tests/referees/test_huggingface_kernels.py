@@ -70,7 +70,7 @@ def test_a_kernel_of_ones_own_is_read_from_what_it_was_given(kernel, sentences):
     assert torch.equal(plain, seen)
     assert dict(ALL_ATTENTION_FUNCTIONS) == table
     assert not ALL_ATTENTION_FUNCTIONS._local_mapping
-    for layer, weights in zip(trace.layers, expected, strict=True):
+    for layer, weights in zip(trace, expected, strict=True):
         torch.testing.assert_close(trace[layer].weights(), weights, atol=1e-5, rtol=0)
         assert trace[layer].keys.shape[1] == 2
 
@@ -90,7 +90,7 @@ def test_a_generation_with_a_kernel_of_ones_own_is_one_map(kernel, sentences):
     with torch.no_grad(), observe(model, layers="model.decoder.layers.0.*") as trace:
         written = model.generate(sentences, **named)
     steps = written.shape[1] - 1
-    assert [trace[layer].shape[2:] for layer in trace.layers] == [(steps, steps), (steps, 9)]
+    assert [trace[layer].shape[2:] for layer in trace] == [(steps, steps), (steps, 9)]
 
 
 def test_another_thread_runs_the_kernel_unheard(kernel, sentences):
@@ -107,7 +107,7 @@ def test_another_thread_runs_the_kernel_unheard(kernel, sentences):
         other.start()
         other.join()
     assert torch.equal(heard[0], plain)
-    assert all(len(trace.calls(layer)) == 1 for layer in trace.layers)
+    assert all(len(trace.calls(layer)) == 1 for layer in trace)
 
 
 def test_blocks_inside_each_other_put_the_table_back_once(kernel, sentences):
@@ -116,7 +116,7 @@ def test_blocks_inside_each_other_put_the_table_back_once(kernel, sentences):
         with observe(model) as inner:
             model(sentences)
         model(sentences)
-    assert [len(trace.calls(trace.layers[0])) for trace in (outer, inner)] == [2, 1]
+    assert [len(trace.calls(next(iter(trace)))) for trace in (outer, inner)] == [2, 1]
     assert ALL_ATTENTION_FUNCTIONS["unseen"] is unseen
 
 

@@ -375,7 +375,7 @@ def test_the_transformer_is_that_of_attlas_with_masks_and_ragged_lengths(
         found, maps = reference.transformer(ids, y, p, token_mask=token_mask[row].numpy(), **rules)
         close(logits[row], found)
         close(reference.transformer(ids[:length], y, p, **rules)[0], found)
-        assert set(maps) == set(trace.layers)
+        assert set(maps) == set(trace)
         for layer, weights in maps.items():
             seen = weights.shape[1] if "encoder" not in layer.split(".") else length
             own = values(trace[layer].rows(0, seen)[row])

@@ -121,7 +121,7 @@ def _side(trace: Trace, layer: str) -> str:
     for part in layer.split("."):  # the first of them: a decoder may be an "encoder" inside
         if part in ("encoder", "decoder"):
             return part
-    two = any(trace.kind(other) == "cross" for other in trace.layers)
+    two = any(trace.kind(other) == "cross" for other in trace)
     return "decoder" if two and trace.causal(layer) else ""
 
 

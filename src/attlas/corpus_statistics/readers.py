@@ -181,7 +181,7 @@ class Reader(ABC):
         """The paths of all layers that look while a batch is read."""
         with observe(self.model) as trace:
             self._run(texts)
-        return trace.layers
+        return tuple(trace)
 
     @torch.no_grad()
     def map_records(
@@ -204,7 +204,7 @@ class Reader(ABC):
             )
         with observe(self.model, layers=layers) as trace:
             self._run(texts)
-        for layer in trace.layers:
+        for layer in trace:
             sides = self._between(layer, trace)
             kind: Literal["self", "cross"] = "self" if sides[0] == sides[1] else "cross"
             lengths = [[_length(text, side) for text in texts] for side in sides]

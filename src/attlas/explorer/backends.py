@@ -203,14 +203,14 @@ class TraceBackend:
     """What the page asks, answered by one trace; its texts are the rows of the batch."""
 
     def __init__(self, trace: Trace, name: str | None, maps: MapRoutes) -> None:
-        if not trace.layers:
+        if not trace:
             raise AttlasError(
                 "a trace with attention maps",
                 "an empty one",
                 "run the model inside of attlas.observe",
             )
         self._trace, self._name, self._maps = trace, name, maps
-        calls = (call for name in trace.layers for call in trace.calls(name))
+        calls = (call for name in trace for call in trace.calls(name))
         sizes = dict.fromkeys(call.shape[0] for call in calls)
         # Layers with other numbers of rows, as in a beam search, are of other texts at one row.
         self._rows = [(row, batch) for batch in sizes for row in range(batch)]
@@ -250,7 +250,7 @@ class TraceBackend:
 def _preview(trace: Trace, row: int, batch: int) -> str:
     """The beginning of a text, "" where nobody named the tokens of so many."""
     sides = [trace.source, trace.target]
-    sides += [side for layer in trace.layers for side in trace.tokens(layer)]
+    sides += [side for layer in trace for side in trace.tokens(layer)]
     tokens = next((side[row] for side in sides if len(side) == batch and side[row]), ())
     marked = any(token.startswith("▁") for token in tokens)
     text = ("" if marked else " ").join(tokens[:_PREVIEW]).replace("▁", " ").strip()
@@ -327,5 +327,7 @@ class TranslatorBackend:
             "target": list(looked.tokens),
             "remarks": translation_remarks(looked.cut, looked.finished),
             "blank": looked.blank,
-            **self._maps.map_message(TextMaps.of(looked.trace) if looked.trace else None),
+            **self._maps.map_message(
+                TextMaps.of(looked.trace) if looked.trace is not None else None
+            ),
         }

@@ -67,7 +67,7 @@ class TextMaps:
 
         batch: only those of layers with as many batch rows; None = all that have this row.
         """
-        layers = [layer for name in trace.layers for layer in _layers(trace, name, row, batch)]
+        layers = [layer for name in trace for layer in _layers(trace, name, row, batch)]
         return cls(tuple(sorted(layers, key=lambda layer: layer.axes.within)))
 
     @property

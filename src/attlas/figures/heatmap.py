@@ -120,7 +120,7 @@ def _as_tensor(weights: Tensor | ArrayLike) -> Float[Tensor, "batch heads querie
             "a whole trace",
             "draw all of it with attlas.figures.plot_trace(trace), or choose an attention map from "
             "it: "
-            f"trace[{next(iter(weights.layers), 'layer')!r}], with row= and head=",
+            f"trace[{next(iter(weights), 'layer')!r}], with row= and head=",
         )
     if not isinstance(weights, Tensor):
         try:

@@ -90,7 +90,7 @@ class _Place:
 def _places(trace: Trace) -> dict[str, _Place]:
     """Every map of a trace, by its name."""
     places: dict[str, _Place] = {}
-    for layer in trace.layers:
+    for layer in trace:
         calls = trace.calls(layer)
         for call, attention_map in enumerate(calls):
             heads = attention_map.shape[1]

@@ -126,7 +126,7 @@ def trace_teacher_forced(
     trace = _observed(model, source, wanted)
     trace.label([source_tokens], [tokens])
     read = ["<s>", *tokens[:-1]]  # the query that predicts token t has read those before it
-    for layer in trace.layers:
+    for layer in trace:
         match model.attention_kind(layer):
             case "source":
                 trace.label_layer(layer, [source_tokens], [source_tokens])
@@ -157,9 +157,7 @@ def teacher_forced_attention(
     """
     with without_recording():
         trace = _observed(model, source, target)
-    return _mean(
-        [trace[layer] for layer in trace.layers if model.attention_kind(layer) == "across"]
-    )
+    return _mean([trace[layer] for layer in trace if model.attention_kind(layer) == "across"])
 
 
 def _observed(model: SequenceToSequence[S], source: Sequence[int], wanted: Sequence[int]) -> Trace:
@@ -178,11 +176,11 @@ def attention_to_source(trace: Trace) -> Float[Tensor, "queries keys"]:
     Of one block of queries after another, so that no map of all heads is held.
     Errors: `AttlasError` where no layer of the trace does.
     """
-    attention_maps = [trace[layer] for layer in trace.layers if trace.is_cross_attention(layer)]
+    attention_maps = [trace[layer] for layer in trace if trace.is_cross_attention(layer)]
     if not attention_maps:
         raise AttlasError(
             "a layer that looks from the target to the source",
-            f"{', '.join(trace.layers)}",
+            f"{', '.join(trace)}",
             "align with a model whose decoder looks at its source",
         )
     return _mean(attention_maps)

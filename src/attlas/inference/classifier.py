@@ -243,7 +243,7 @@ def _looked(model: Classifier, ids: Sequence[int], tokens: Sequence[str]) -> Tra
     with observe(model) as trace:
         model(torch.tensor([[*ids, END]], device=device))
     trace.label([tokens])
-    for layer in trace.layers:
+    for layer in trace:
         pooled = layer.startswith("pooling")
         trace.label_layer(layer, [tokens], [_POOLED if pooled else tokens])
     return trace

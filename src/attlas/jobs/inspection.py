@@ -40,7 +40,7 @@ def trace_told(trace: Trace) -> str:
             "weights" if isinstance(reading, DenseAttentionMap) else "queries and keys",
             " × ".join(map(str, reading.shape)),
         )
-        for layer in trace.layers
+        for layer in trace
         for reading in trace.calls(layer)
     ]
     tokens = [

@@ -89,19 +89,19 @@ def observe(
     ):
         yield trace
     unmatched = selection.unmatched(recorder.called_layers)
-    if recorder.called_layers and not trace.layers:
+    if recorder.called_layers and not trace:
         raise AttlasError(
             f"layers among those that were heard, {join_paths(sorted(recorder.called_layers))}",
             f"layers={layers!r}, which none of them matches",
             "name them by their paths, or by a pattern with *",
         )
-    if trace.layers and unmatched:
+    if trace and unmatched:
         warnings.warn(
             f"layers={unmatched} match none of those that were heard, "
             f"{join_paths(sorted(recorder.called_layers))}",
             stacklevel=3,
         )
-    if not trace.layers:
+    if not trace:
         raise AttlasError("at least one attention call inside the block", *_why(model, recorder))
     unreadable_calls = recorder.unreadable_calls()
     if unreadable_calls:

@@ -3,9 +3,10 @@
 import json
 import os
 import secrets
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, is_dataclass
+from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from itertools import pairwise
 from numbers import Integral
@@ -19,7 +20,8 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from attlas._files import parse_json
-from attlas.errors import AttlasError, join_paths, unwritable
+from attlas.errors import AttlasError, join_paths, quoted, unwritable
+from attlas.recording.conversion import LabelledMap, to_dataframe, to_xarray
 from attlas.recording.labels import Tokens, check_either, check_queries, check_slots, rows_of
 from attlas.recording.maps.base import AttentionMap
 from attlas.recording.serialization import fact, from_tensors, to_tensors, trace_checksum
@@ -53,7 +55,7 @@ class Selection:
             raise AttlasError(
                 "paths of layers, or patterns of them, as text",
                 f"layers={layers!r:.80}",
-                'name them such as "encoder.*"; a trace lists those that it has as trace.layers',
+                'name them such as "encoder.*"; a trace lists those that it has as list(trace)',
             )
         if not all(map(is_integer, numbers or ())):
             raise AttlasError(
@@ -140,8 +142,17 @@ class GrowingMap(Protocol):
         """What there is now, as one attention map."""
 
 
-class Trace:
-    """Attention maps by layer path, in the order of the calls, and the tokens that label the axes.
+class UnknownLayerError(AttlasError, KeyError):
+    """A path of no layer of a trace."""
+
+    __str__ = AttlasError.__str__  # a KeyError would put it in quotes
+
+
+class Trace(Mapping[str, AttentionMap]):
+    """A mapping from the path of each layer to its attention map, and the tokens of the axes.
+
+    Layers are in the order of their first call: `for path, attention_map in trace.items()`. A layer
+    with several calls that are not one map has them as `trace.calls(path)`.
 
     `source` (keys) and `target` (queries) hold one list of tokens per batch row, where known.
     `attlas.figures.plot_trace(trace)` draws it, `attlas figure` a saved one.
@@ -237,10 +248,41 @@ class Trace:
         """Whether the axes of a layer are the trace's target and source."""
         return layer not in self._axes
 
-    @property
-    def layers(self) -> tuple[str, ...]:
-        """The paths of the layers that were heard, in the order of their first call."""
-        return tuple(self._calls)
+    def __len__(self) -> int:
+        return len(self._calls)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._calls)
+
+    def __contains__(self, layer: object) -> bool:
+        return isinstance(layer, str) and layer in self._calls
+
+    def __eq__(self, other: object) -> bool:
+        """Returns True for the same layers, in any order, with the same maps and the same tokens,
+        bit by bit."""
+        if not isinstance(other, Trace):
+            return NotImplemented
+        return (
+            self._calls.keys() == other._calls.keys()
+            and (self.source, self.target) == (other.source, other.target)
+            and (self._axes, self._cross_attention) == (other._axes, other._cross_attention)
+            and all(_are_same(self.calls(layer), other.calls(layer)) for layer in self)
+        )
+
+    __hash__ = None  # type: ignore[assignment]  # it can change, as a dict
+
+    def __array__(self, *_: Any, **__: Any) -> Any:
+        raise self._no_array()
+
+    __dlpack__ = __dlpack_device__ = __array__
+
+    def _no_array(self) -> AttlasError:
+        first = next(iter(self), "layer")
+        return AttlasError(
+            "the map of one layer, to make an array of",
+            "a whole trace",
+            f"choose a layer, as in np.asarray(trace[{first!r}])",
+        )
 
     def chosen(self, layers: str | Sequence[str] | None) -> tuple[str, ...]:
         """The paths that one or several paths or patterns stand for; None = all of the trace.
@@ -263,17 +305,29 @@ class Trace:
 
     def growing_calls(self, layer: str) -> tuple[AttentionMap | GrowingMap, ...]:
         """The same, with maps that still grow as they are."""
-        try:
-            return tuple(self._calls[layer])
-        except (KeyError, TypeError):  # the latter for what could name nothing, such as a list
-            raise AttlasError(
-                f"one of the layers {join_paths(self._calls)}",
-                repr(layer),
-                "name a layer of the trace",
-            ) from None
+        if layer not in self:  # or what could name nothing, such as a list
+            raise self._unknown_layer(layer)
+        return tuple(self._calls[layer])
+
+    def _unknown_layer(self, layer: object) -> UnknownLayerError:
+        if not self._calls:
+            hint = "call the model inside the block of attlas.observe"
+        elif isinstance(layer, int):
+            hint = f"name a layer by its path, such as {next(iter(self))!r}; list(trace) has all"
+        elif near := _nearest(layer, self._calls):
+            hint = f"did you mean {' or '.join(map(repr, near))}?"
+        else:
+            hint = "name a layer of the trace"
+        return UnknownLayerError(
+            f"one of the layers {join_paths(self._calls)}", quoted(layer), hint
+        )
 
     def __getitem__(self, layer: str) -> AttentionMap:
-        """The attention map of a layer that was called once."""
+        """The attention map of a layer that was called once.
+
+        Errors: `AttlasError`, which is a KeyError, for a layer that the trace has not;
+        `AttlasError` for one with several maps.
+        """
         attention_maps = self.calls(layer)
         if len(attention_maps) != 1:
             why = "; ".join(self._split_reasons.get(layer, ()))
@@ -281,9 +335,39 @@ class Trace:
                 f"a single call of layer {layer!r}",
                 f"{len(attention_maps)} calls, {_split_reason(attention_maps)}"
                 + (f" ({why})" if why else ""),
-                f"choose one of trace.calls({layer!r})",
+                f"choose one of trace.calls({layer!r}), or observe with last_calls=1",
             )
         return attention_maps[0]
+
+    def to_dataframe(self, layers: str | Sequence[str] | None = None) -> Any:
+        """A `pandas.DataFrame` with a row for each weight of each call.
+
+        Columns: layer, call, batch, head, query, key, weight, query_token, key_token. A token that
+        is not known is None. layers: paths, or patterns of them; None = all.
+        Errors: `AttlasError` for a path of no layer, for more than 2²⁴ weights, and where pandas is
+        missing (`pip install 'attlas[pandas]'`).
+        """
+        return to_dataframe(
+            [
+                self._labelled_map(layer, call, attention_map)
+                for layer in self.chosen(layers)
+                for call, attention_map in enumerate(self.calls(layer))
+            ]
+        )
+
+    def to_xarray(self, layer: str) -> Any:
+        """An `xarray.DataArray` (batch, head, query, key) of a layer that was called once.
+
+        Where tokens are known, its coordinates `query_token` and `key_token` hold them.
+        Errors: as `trace[layer]`; and where xarray is missing (`pip install 'attlas[xarray]'`).
+        """
+        return to_xarray(self._labelled_map(layer, 0, self[layer]))
+
+    def _labelled_map(self, layer: str, call: int, attention_map: AttentionMap) -> LabelledMap:
+        batch, _, queries, num_keys = attention_map.shape
+        axes = [axes_of(self, layer, row, batch, queries, num_keys) for row in range(batch)]
+        query_tokens, key_tokens = [one.queries for one in axes], [one.keys for one in axes]
+        return LabelledMap(layer, call, attention_map, query_tokens, key_tokens)
 
     def __repr__(self) -> str:
         """Each layer with the shape of each of its attention maps, and what is labelled with
@@ -426,6 +510,38 @@ class Trace:
     def _check_layer(self, layer: str, keys: Tokens, queries: Tokens) -> None:
         check_slots(f"slots of layer {layer!r}", keys, self.calls(layer))
         check_queries(f"queries of layer {layer!r}", queries, self.calls(layer))
+
+
+def _nearest(layer: object, known: Iterable[str]) -> list[str]:
+    """The paths that somebody may have meant: those that hold what was written, or are like it."""
+    paths = list(known)
+    if not isinstance(layer, str) or not layer:
+        return []
+    holding = [path for path in paths if f".{layer.strip('.')}." in f".{path}."]
+    patterns = [path for path in paths if fnmatchcase(path, layer)]
+    return (holding or patterns or get_close_matches(layer, paths, n=3))[:3]
+
+
+def _are_same(first: Sequence[AttentionMap], second: Sequence[AttentionMap]) -> bool:
+    """Whether these maps hold the same, bit by bit; where their queries stand may be said or
+    known."""
+    return len(first) == len(second) and all(map(_is_same, first, second))
+
+
+def _is_same(first: AttentionMap, second: AttentionMap) -> bool:
+    if type(first) is not type(second) or first.position != second.position:
+        return False
+    if not is_dataclass(first):
+        return first is second
+    names = [field.name for field in fields(first) if field.name != "query_offset"]
+    return all(_equal(getattr(first, name), getattr(second, name)) for name in names)
+
+
+def _equal(first: Any, second: Any) -> bool:
+    if not (isinstance(first, Tensor) and isinstance(second, Tensor)):
+        return bool(type(first) is type(second) and first == second)
+    alike = first.shape == second.shape and first.dtype == second.dtype
+    return alike and torch.allclose(first.cpu(), second.cpu(), rtol=0, atol=0, equal_nan=True)
 
 
 def _split_reason(attention_maps: Sequence[AttentionMap]) -> str:

@@ -2,13 +2,16 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+from numbers import Integral
+from typing import Any, TypeAlias
 
+import numpy as np
 import torch
 from jaxtyping import Bool, Float, Int, Shaped
+from numpy.typing import DTypeLike, NDArray
 from torch import Tensor
 
-from attlas.errors import AttlasError
+from attlas.errors import AttlasError, quoted
 from attlas.recording.maps import statistics as questions
 from attlas.recording.maps.blocks import Block, Cut, blocks_of_weights
 from attlas.recording.maps.statistics import Summary, summarize
@@ -154,9 +157,23 @@ class Statistics:
 
 _AT_MOST = 1 << 28  # weights, a gigabyte of them
 
+Dtype: TypeAlias = torch.dtype  # `torch` is a method of an attention map
+Device: TypeAlias = torch.device
+
+
+class MapIndexError(AttlasError, IndexError):
+    """An index that the map does not have."""
+
+    __str__ = AttlasError.__str__
+
 
 class AttentionMap(Statistics, ABC):
-    """The attention of one call of one layer; weights are those before dropout."""
+    """The attention of one call of one layer; weights are those before dropout.
+
+    It is an array of (batch, heads, queries, keys): `np.asarray(attention_map)`,
+    `torch.as_tensor(attention_map)`, `attention_map[0, 3]`. An index computes only the texts, heads
+    and rows that it names. More than 2²⁸ weights (1 GiB) at once are refused.
+    """
 
     @property
     @abstractmethod
@@ -200,7 +217,7 @@ class AttentionMap(Statistics, ABC):
         """
 
     @property
-    def device(self) -> torch.device:
+    def device(self) -> Device:
         """Where its numbers are."""
         return torch.device("cpu")
 
@@ -230,9 +247,106 @@ class AttentionMap(Statistics, ABC):
             raise AttlasError(
                 f"a map of at most {at_most:,} weights to be held whole",
                 f"{batch} × {heads} × {queries:,} × {num_keys:,} = {count:,}",
-                "ask for `summary`, `pool_map`, `rows` or `blocks`, or pass at_most=…",
+                "take a part, such as attention_map[0, 0] or attention_map[0, 0, :1000]; ask for "
+                "`summary`, `pool` or `blocks`; or pass weights(at_most=…)",
             )
         return self.rows(0, queries)
+
+    @property
+    def ndim(self) -> int:
+        """The number of axes: 4."""
+        return len(self.shape)
+
+    @property
+    @abstractmethod
+    def dtype(self) -> Dtype:
+        """Of its weights."""
+
+    def torch(
+        self, *, dtype: Dtype | None = None, device: Device | str | None = None
+    ) -> Float[Tensor, "batch heads queries keys"]:
+        """All weights as a tensor outside of any graph; None = the type and the device that they
+        have.
+
+        A map that holds its weights shares their memory with the tensor.
+        Errors: `AttlasError` for more than 2²⁸ weights.
+        """
+        return self.weights().detach().to(device=device, dtype=dtype)
+
+    def numpy(self) -> NDArray[Any]:
+        """All weights as a NumPy array on the CPU.
+
+        NumPy has no bfloat16: such weights become float32, which is exact. Errors: as `torch`.
+        """
+        return _as_array(self.weights())
+
+    def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> NDArray[Any]:
+        if copy is False and not self.is_shareable:
+            raise AttlasError(
+                "weights that are held as an array, for copy=False",
+                f"{self!r}, whose weights are computed or converted when they are asked for",
+                "leave copy out: np.asarray(attention_map)",
+            )
+        return np.array(self.numpy(), dtype=dtype, copy=copy)
+
+    @property
+    def is_shareable(self) -> bool:
+        """Whether an array of NumPy can have the memory of the weights."""
+        return False
+
+    def __dlpack__(self, **asked: Any) -> Any:
+        return self.torch().__dlpack__(**asked)
+
+    def __dlpack_device__(self) -> tuple[Any, int]:
+        return torch.empty(0, device=self.device).__dlpack_device__()
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __iter__(self) -> Iterator[Float[Tensor, "heads queries keys"]]:
+        return (self[row] for row in range(len(self)))
+
+    def __getitem__(self, index: Any) -> Float[Tensor, "..."]:
+        """The weights at an index, as a tensor has it: `[0, 3]`, `[..., :10]`, `[:, [0, 2]]`.
+
+        Errors: `AttlasError`, which is an IndexError, for an index that the map does not have;
+        `AttlasError` for more than 2²⁸ weights.
+        """
+        given = index if isinstance(index, tuple) else (index,)
+        try:
+            needed, local = _parts_of(given, self.shape)
+            texts, heads, rows = needed
+            if not (texts and heads and rows):
+                shape = len(texts), len(heads), sum(map(len, rows)), self.shape[3]
+                return torch.empty(shape, dtype=self.dtype, device=self.device)[local]
+            part = self
+            if len(texts) != self.shape[0]:
+                part = part.at(texts[0]) if len(texts) == 1 else part.select(_places(texts))
+            if len(heads) != self.shape[1]:
+                part = part.select_heads(_places(heads))
+            return part._rows_at_most(rows)[local].detach()
+        except AttlasError:
+            raise
+        except (IndexError, TypeError, ValueError, RuntimeError) as error:
+            raise MapIndexError(
+                f"an index into a map of shape {self.shape}: (batch, heads, queries, keys)",
+                f"{quoted(index)} ({error})",
+                "count from 0, such as attention_map[0, 3] for head 3 of the first text",
+            ) from None
+
+    def _rows_at_most(self, runs: Sequence[range]) -> Float[Tensor, "batch heads rows keys"]:
+        batch, heads, _, num_keys = self.shape
+        rows = sum(map(len, runs))
+        count = batch * heads * rows * num_keys
+        if count > _AT_MOST:
+            raise AttlasError(
+                f"a part of at most {_AT_MOST:,} weights to be held",
+                f"{batch} × {heads} × {rows:,} × {num_keys:,} = {count:,}",
+                "take fewer heads or rows, such as attention_map[0, 0, :1000]; or ask for "
+                "`summary`, `pool` or `blocks`",
+            )
+        parts = [self.rows(run.start, run.stop) for run in runs]
+        return parts[0] if len(parts) == 1 else torch.cat(parts, dim=2)
 
     def blocks(self, size: int) -> Iterator[Float[Tensor, "batch heads rows keys"]]:
         """All rows in order, at most `size` of them held at a time."""
@@ -252,3 +366,128 @@ class AttentionMap(Statistics, ABC):
             raise AttlasError(
                 f"rows within 0 … {self.shape[2]}", f"{start} … {stop}", "count queries from 0"
             )
+
+
+def _as_array(values: Tensor) -> NDArray[Any]:
+    values = values.detach().cpu()
+    if values.dtype not in _OF_NUMPY:
+        values = values.float()
+    array: NDArray[Any] = values.resolve_conj().resolve_neg().numpy()
+    return array
+
+
+_OF_NUMPY = (torch.float64, torch.float32, torch.float16, *(torch.int64, torch.int32, torch.bool))
+"""Types of weights that NumPy has."""
+
+
+def _parts_of(
+    index: tuple[Any, ...], shape: tuple[int, int, int, int]
+) -> tuple[tuple[list[int], list[int], list[range]], tuple[Any, ...]]:
+    """The texts, heads and runs of rows that an index names, and the same index into these alone.
+
+    Runs with a small gap between them are one. Where an index is no number, slice or list of
+    numbers (as a mask over several axes), all are.
+    """
+    items = [_as_item(item) for item in index]
+    dots = [number for number, item in enumerate(items) if item is Ellipsis]
+    axes = sum(item is not None for item in items) - len(dots)
+    plain = all(
+        item is None
+        or item is Ellipsis
+        or _is_number(item)
+        or isinstance(item, slice)
+        or _is_list(item)
+        for item in items
+    )
+    batch, heads, queries, _ = shape
+    if not plain or axes > len(shape) or len(dots) > 1:
+        return (list(range(batch)), list(range(heads)), [range(queries)]), tuple(items)
+    place = dots[0] if dots else len(items)
+    items[place : place + 1] = [slice(None)] * (len(shape) - axes)
+    needed: list[list[int]] = []
+    local: list[Any] = []
+    for item in items:
+        if item is None:
+            local.append(None)
+            continue
+        axis = len(needed)
+        size = shape[axis]
+        named = _named(item, size)
+        if axis == 2:
+            named = [row for run in _runs(named) for row in run]
+        elif axis == 3:
+            named = list(range(size))
+        needed.append(named)
+        local.append(_within(item, named, size))
+    return (needed[0], needed[1], _runs(needed[2])), tuple(local)
+
+
+_GAP = 16  # rows: computing so many more is quicker than another call
+
+
+def _runs(rows: list[int]) -> list[range]:
+    """These rows, ascending, as ranges; none of less than a gap lies between two of them."""
+    runs: list[range] = []
+    for row in rows:
+        if runs and row - runs[-1].stop < _GAP:
+            runs[-1] = range(runs[-1].start, row + 1)
+        else:
+            runs.append(range(row, row + 1))
+    return runs
+
+
+def _as_item(item: Any) -> Any:
+    """Numbers of NumPy and torch as Python's, arrays as tensors."""
+    if isinstance(item, np.ndarray):
+        item = torch.from_numpy(item)
+    if isinstance(item, Tensor):
+        item = item.cpu()
+        whole = not (item.is_floating_point() or item.is_complex() or item.dtype == torch.bool)
+        return int(item) if item.ndim == 0 and whole else item
+    if isinstance(item, Integral) and not isinstance(item, bool):
+        return int(item)
+    if isinstance(item, range):
+        return torch.tensor(list(item), dtype=torch.int64)
+    if isinstance(item, list):
+        return torch.tensor(item, dtype=None if item else torch.int64)
+    return item
+
+
+def _is_list(item: Any) -> bool:
+    if not isinstance(item, Tensor) or item.ndim != 1 or item.dtype == torch.bool:
+        return False
+    return not item.is_floating_point() and not item.is_complex()
+
+
+def _is_number(item: Any) -> bool:
+    return isinstance(item, int) and not isinstance(item, bool)
+
+
+def _named(item: int | slice | Tensor, size: int) -> list[int]:
+    """The places of an axis that an index names, ascending. Errors: `IndexError`, `ValueError`."""
+    if isinstance(item, slice):
+        if item.step is not None and item.step < 0:
+            raise ValueError("a step below 0, which tensors do not have")
+        return list(range(size)[item])
+    wanted = [item] if isinstance(item, int) else item.tolist()
+    wrong = [one for one in wanted if not -size <= one < size]
+    if wrong:
+        raise IndexError(f"{wrong[0]} is not within an axis of {size:,}")
+    return sorted({one % size for one in wanted})
+
+
+def _within(item: int | slice | Tensor, named: list[int], size: int) -> Any:
+    """The same index into the named places alone."""
+    where = {place: number for number, place in enumerate(named)}
+    if isinstance(item, int):
+        return where[item % size]
+    if isinstance(item, slice):
+        chosen = range(size)[item]
+        start = where[chosen[0]] if chosen else 0
+        stop = where[chosen[-1]] + 1 if chosen else 0
+        return slice(start, stop, chosen.step if stop - start > len(chosen) else None)
+    return _places([where[one % size] for one in item.tolist()])
+
+
+def _places(numbers: list[int]) -> Int[Tensor, " chosen"]:
+    return torch.tensor(numbers, dtype=torch.int64)

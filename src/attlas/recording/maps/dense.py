@@ -93,6 +93,14 @@ class DenseAttentionMap(AttentionMap):
         return self.values.device
 
     @property
+    def dtype(self) -> torch.dtype:
+        return self.values.dtype
+
+    @property
+    def is_shareable(self) -> bool:
+        return self.values.device.type == "cpu" and self.values.dtype != torch.bfloat16
+
+    @property
     def thread_safe(self) -> bool:
         return True
 

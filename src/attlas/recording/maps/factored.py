@@ -165,6 +165,10 @@ class FactoredAttentionMap(AttentionMap):
         return self.query.device
 
     @property
+    def dtype(self) -> torch.dtype:
+        return torch.promote_types(self.query.dtype, torch.float32)
+
+    @property
     def thread_safe(self) -> bool:
         return True
 
