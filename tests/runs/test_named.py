@@ -1,21 +1,19 @@
 """What the pages name of attlas is there."""
 
 import re
-from pathlib import Path
 from pkgutil import resolve_name
 
 import pytest
 
 import attlas
+from support.pages import pages
 
-ROOT = Path(__file__).resolve().parents[2]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 FILES = {"attlas.json"}
 
 
 def named() -> list[str]:
     """Every dotted name in a code span, but for what the log tells of older versions."""
-    texts = [page.read_text(encoding="utf-8") for page in PAGES if page.name != "log.md"]
+    texts = [page.read_text(encoding="utf-8") for page in pages() if page.name != "log.md"]
     spans = re.findall(r"(?<!`)`(attlas(?:\.[A-Za-z_]\w*)+)", "\n".join(texts))
     return sorted(set(spans) - FILES)
 

@@ -1,4 +1,4 @@
-"""docs/settings.md, and the script that writes it."""
+"""docs/reference/settings.md, and the script that writes it."""
 
 import runpy
 import tomllib
@@ -67,5 +67,5 @@ def test_a_default_on_the_page_is_the_one_that_a_recipe_gets(settings: dict[str,
     ]
     defaults = {(key.strip("| `"), default) for key, default, _ in rows}
     assert ("length_penalty", f"`{bare.decoding.length_penalty}`") in defaults
-    assert ("feedforward", f"`{bare.model.model_dump()['feedforward']}`") in defaults
+    assert ("ffn_dim", f"`{bare.model.model_dump()['ffn_dim']}`") in defaults
     assert ("max_grad_norm", f"`{bare.training.max_grad_norm}`") in defaults

@@ -78,7 +78,7 @@ def stats(
     Each but received is the mean over the queries of the text. --by token has one row for each
     query, with its position from 0, its token, and argmax, the slot of the greatest weight;
     received is then the share of its own slot, and there is none where kind is cross.
-    docs/statistics.md has the formulas.
+    docs/reference/columns.md has the formulas.
 
     What the numbers depend on, checksums of model and corpus among it, is in the Parquet file as
     its metadata "attlas", and beside a CSV file in NAME.json. Parquet needs attlas[parquet].

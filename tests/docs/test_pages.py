@@ -1,0 +1,104 @@
+"""What README.md and the pages show runs as it stands; their links lead somewhere."""
+
+import re
+import runpy
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from support.minilm import minilm
+from support.pages import ROOT, pages
+
+MODEL = "sentence-transformers/all-MiniLM-L6-v2"
+PAGES = pages()
+PLAIN = [page for page in PAGES if page.name == "README.md" or page.parent.name == "tutorials"]
+
+
+def name_of(page: Path) -> str:
+    return str(page.relative_to(ROOT))
+
+
+def blocks(page: Path) -> list[str]:
+    """The Python blocks of a page and the cells of a notebook, in order."""
+    text = page.read_text(encoding="utf-8")
+    return re.findall(r"^```(?:python|\{code-cell\}[^\n]*)\n(.*?)^```", text, re.M | re.S)
+
+
+@pytest.mark.parametrize("page", [p for p in PAGES if blocks(p)], ids=name_of)
+def test_the_python_blocks_of_a_page_run(page: Path, tmp_path: Path) -> None:
+    # The model that the pages name comes as a package of the tests: nothing is downloaded.
+    code = "\n".join(blocks(page)).replace(f'"{MODEL}"', repr(str(minilm())))
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", code], cwd=tmp_path, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_every_link_and_picture_of_a_page_exists(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    local = [t for t in re.findall(r"\]\(([^)#]+)\)", text) if not t.startswith("http")]
+    assert [target for target in local if not (page.parent / target).exists()] == []
+
+
+def test_every_page_but_the_first_is_in_a_table_of_contents() -> None:
+    docs = ROOT / "docs"
+    listed = set()
+    for page in PAGES:
+        for tree in re.findall(r"^```\{toctree\}\n(.*?)^```", page.read_text("utf-8"), re.M | re.S):
+            entries = [line for line in tree.splitlines() if line and not line.startswith(":")]
+            listed |= {(page.parent / f"{entry}.md").resolve() for entry in entries}
+    written = {page for page in PAGES if page.is_relative_to(docs)} - {docs / "index.md"}
+    made = docs / "reference" / "command_line.md"
+    assert listed - {made} == written - {made}
+
+
+def sentences(page: Path) -> list[str]:
+    """The sentences of a page, without code, tables, headings and the targets of links."""
+    text = re.sub(r"\A---\n.*?^---\n", "", page.read_text("utf-8"), flags=re.M | re.S)
+    text = re.sub(r"^```.*?^```|<!--.*?-->|^\$\$.*?\$\$$|^[|#!].*?$", "", text, flags=re.M | re.S)
+    text = re.sub(r"\]\([^)]*\)", "]", text)
+    return [
+        sentence
+        for paragraph in re.split(r"\n\s*\n", text)
+        for sentence in re.split(r"(?<=[.!?:])\s+", paragraph.strip())
+        if sentence
+    ]
+
+
+def test_the_readme_has_at_most_800_words() -> None:
+    assert len((ROOT / "README.md").read_text(encoding="utf-8").split()) <= 800
+
+
+def test_the_design_has_at_most_2500_words() -> None:
+    assert len((ROOT / "docs" / "design.md").read_text(encoding="utf-8").split()) <= 2500
+
+
+@pytest.mark.parametrize("page", PLAIN, ids=name_of)
+def test_no_sentence_of_the_readme_and_the_tutorials_has_more_than_30_words(page: Path) -> None:
+    found = sentences(page)
+    assert found
+    assert [sentence for sentence in found if len(sentence.split()) > 30] == []
+
+
+def test_the_page_of_commands_has_every_command_with_every_option() -> None:
+    page = runpy.run_path(str(ROOT / "scripts" / "command_line.py"))["page"]()
+    helped = subprocess.run(
+        [sys.executable, "-m", "attlas", "--help"], capture_output=True, text=True, check=True
+    ).stdout
+    commands = re.findall(
+        r"^  (\w+)  +\S", helped.split("Commands:")[1].split("Examples:")[0], re.M
+    )
+    assert re.findall(r"^## attlas (\w+)$", page, re.M) == commands
+    sections = re.split(r"^## attlas ?", page, flags=re.M)
+    for command in ("train", "translate"):
+        own = next(section for section in sections if section.startswith(f"{command}\n"))
+        shown = subprocess.run(
+            [sys.executable, "-m", "attlas", command, "--help"],
+            capture_output=True, text=True, check=True,
+        ).stdout  # fmt: skip
+        options = re.findall(r"^  (?:-\w, )?(--[\w-]+)", shown, re.M)
+        assert options
+        assert all(option in own for option in options)
