@@ -1,21 +1,26 @@
 """Figures: numbers in, matplotlib figures out. Nothing here touches pyplot or a global state."""
 
-from attlas.figures.bars import bars, plot_pattern
+from attlas.figures.bars import bar_panels, bars, plot_pattern
 from attlas.figures.fonts import MissingGlyphs
-from attlas.figures.heatmap import MOST_CELLS, HeadMap, heatmap, heatmaps
+from attlas.figures.heatmap import MOST_CELLS, MOST_PIXELS, HeadMap, heatmap, heatmaps
+from attlas.figures.lines import lines, plot_statistics
 from attlas.figures.saving import save
 from attlas.figures.trace import UnmatchedTokens, maps_of, plot_trace
 
 __all__ = [
     "MOST_CELLS",
+    "MOST_PIXELS",
     "HeadMap",
     "MissingGlyphs",
     "UnmatchedTokens",
+    "bar_panels",
     "bars",
     "heatmap",
     "heatmaps",
+    "lines",
     "maps_of",
     "plot_pattern",
+    "plot_statistics",
     "plot_trace",
     "save",
 ]

@@ -1,9 +1,11 @@
-"""The bar chart of one query: its distribution over the slots."""
+"""Bar charts of one query, its distribution over the slots; and drawings of patterns."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import torch
+from matplotlib import colormaps
+from matplotlib.axes import Axes
 from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 from matplotlib.transforms import Bbox
@@ -18,78 +20,180 @@ from attlas.figures.heatmap import (
     HeadMap,
     Weights,
     draw_panel,
-    number,
+    limits_of,
     scale_label,
 )
 from attlas.figures.layout import (
+    HEADLINE,
     INK,
     QUIET,
     SMALL,
     TITLE,
+    arrange,
     axes_at,
     fit,
     name_slots,
     put_title,
     sheet,
 )
+from attlas.figures.scale import SEQUENTIAL, Scale, check_format, longest, number
 from attlas.patterns import Pattern
 from attlas.recording import FactoredAttentionMap
 
 _WIDEST, _ACROSS, _HEIGHT = 0.45, 9.0, 2.2  # inches: of one slot, of all, of the bars
-_LINED, _NUMBERED = 0.05, 0.22  # inches of a slot from which bars stand apart, and have numbers
+_LINED = 0.05  # inches of a slot from which bars stand apart
+_CHARACTER = 0.07  # inches of a character of a number, some white between two of them counted in
 _BAR = "#2a6fb0"
 
 
 def bars(
     weights: Weights,
-    source: Sequence[str],
-    query: str,
+    source: Sequence[str] | None = None,
+    query: str = "",
     *,
     title: str = "",
     axis: str = ACROSS[0],
+    fmt: str | None = None,
+    label: str | None = None,
 ) -> Figure:
     """One bar to a slot, its weight above it where there is room.
 
     weights: shaped (keys,), or (1, keys) after any axes of size 1, such as `attention_map.rows(3,
-    4)`. query: the token that looks, which the figure is about. axis: what its slots are called.
+    4)`. source: a label for each slot; None = their positions, from 0. query: the token that looks,
+    which the figure is about. axis: what its slots are called. fmt: of the numbers, such as ".3f".
+    label: what the numbers are.
 
-    Errors: `AttlasError` as `HeadMap.of`, for more queries than one, and where no font draws the
-    tokens.
+    Errors: `AttlasError` as `HeadMap.of`, for more queries than one, where no font draws the
+    tokens, and for a format that is none or whose numbers have no room.
     """
-    grid = Grid.of(HeadMap.of(weights, source, [query]))
-    text_layout = TextLayout.of(source, [query, title])
-    room = min(_WIDEST, _ACROSS / len(source))
-    figure = sheet()
-    axes = axes_at(figure, Bbox.from_extents(0, 0, room * len(source), _HEIGHT))
+    name = title or (f"“{query}”" if query else "")
+    return _bars({name: weights}, source, [query], "", axis, 1, fmt, label)
+
+
+def bar_panels(
+    panels: Mapping[str, Weights],
+    source: Sequence[str] | None = None,
+    *,
+    title: str = "",
+    axis: str = ACROSS[0],
+    columns: int = 3,
+    fmt: str | None = None,
+    label: str | None = None,
+) -> Figure:
+    """Bar charts side by side on one scale, each under its name, and a title over all.
+
+    panels: the weights of one query by name, each as of `bars`: mechanisms beside each other, or
+    one query after another. What follows is as of `bars`.
+
+    >>> import attlas
+    >>> panels = {"additive": [0.2, 0.7, 0.1], "general": [0.3, 0.4, 0.3]}
+    >>> figure = attlas.figures.bar_panels(panels, ["the", "cat", "sleeps"])
+    >>> [axes.get_title() for axes in figure.axes]
+    ['additive', 'general']
+
+    Errors: `AttlasError` for no panel, fewer columns than one, and as `bars`.
+    """
+    if not panels:
+        raise AttlasError("at least one panel to draw", "none", "pass {name: weights}")
+    if columns < 1:
+        raise AttlasError("at least one column", str(columns), "leave `columns` at 3")
+    return _bars(panels, source, None, title, axis, columns, fmt, label)
+
+
+def _bars(
+    panels: Mapping[str, Weights],
+    source: Sequence[str] | None,
+    query: Sequence[str] | None,
+    title: str,
+    axis: str,
+    columns: int,
+    fmt: str | None,
+    label: str | None,
+) -> Figure:
+    check_format(fmt)
+    maps = [HeadMap.of(weights, source, query) for weights in panels.values()]
+    for map_ in maps:
+        if len(map_.target) != 1:
+            raise AttlasError(
+                "the weights of one query in each panel",
+                f"{len(map_.target)} queries",
+                "choose a row of them, such as weights[0]",
+            )
+    grids = [Grid.of(map_) for map_ in maps]
+    columns = min(columns, len(maps))
+    room = max(_room(grid, len(map_.source), fmt) for grid, map_ in zip(grids, maps, strict=True))
+    text_layout = TextLayout.of(
+        [title, axis, label or "", *panels], query or (), *(map_.source for map_ in maps)
+    )
+    low, high = limits_of(grids)
+    low, high = min(low, 0.0), max(high, 0.0)
+    room_for_numbers = 0.12 * (high - low)
+    if low == high:  # all are 0
+        high = 1.0
+    limits = (low - room_for_numbers * (low < 0), high + room_for_numbers * (high > 0))
+    figure, drawn = sheet(), list[Axes]()
+    for place, (name, grid, map_) in enumerate(zip(panels, grids, maps, strict=True)):
+        width = min(room, _ACROSS / len(map_.source))
+        axes = _panel(figure, grid, len(map_.source), width, fmt)
+        axes.set_ylim(*limits)
+        if place % columns:
+            axes.tick_params(labelleft=False)
+        else:
+            text = text_layout.line(scale_label(grids, label))
+            axes.set_ylabel(text, color=QUIET, **text_layout.style(SMALL))
+        if name:
+            put_title(axes, text_layout.line(name), text_layout.style(TITLE))
+        name_slots(axes, map_.source, width, text_layout, axis, grid.wide)
+        drawn.append(axes)
+    arrange([[axes] for axes in drawn], columns)
+    fit(figure, text_layout.line(title), text_layout.style(HEADLINE))
+    return figure
+
+
+def _room(grid: Grid, slots: int, fmt: str | None) -> float:
+    """Inches for each slot: as many as is comfortable, and as the numbers of a format need."""
+    most = _ACROSS / slots
+    if fmt is None:
+        return min(_WIDEST, most)
+    needed = _CHARACTER * longest(grid.cells[0], fmt)
+    if grid.is_pooled or needed > most:
+        raise AttlasError(
+            f"numbers of the format {fmt!r} that fit above their bars",
+            f"{slots:,} bars in {_ACROSS:g} inches",
+            "choose a shorter format, leave `fmt` out, or draw fewer bars",
+        )
+    return max(needed, min(_WIDEST, most))
+
+
+def _panel(figure: Figure, grid: Grid, slots: int, room: float, fmt: str | None) -> Axes:
+    axes = axes_at(figure, Bbox.from_extents(0, -_HEIGHT, room * slots, 0))
     heights = grid.cells[0]
     axes.bar(range(len(heights)), heights, width=0.8 if room >= _LINED else 1.0, color=_BAR)
-    axes.set_xlim(-0.5, len(source) / grid.wide - 0.5)
-    axes.set_ylim(0.0, 1.12 * (grid.max_weight or 1.0))  # room for the numbers
+    axes.set_xlim(-0.5, slots / grid.wide - 0.5)
     axes.spines[["top", "right"]].set_visible(False)
     axes.tick_params(axis="y", labelsize=SMALL, length=2, width=0.5, color=QUIET)
-    axes.set_ylabel(scale_label([grid]), color=QUIET, size=SMALL)
-    put_title(axes, text_layout.line(title or f"“{query}”"), text_layout.style(TITLE))
-    if room >= _NUMBERED and grid.max_weight < 10:
+    if heights.min() < 0:
+        axes.axhline(0.0, color=QUIET, linewidth=0.5)
+    if not grid.is_pooled and room >= _CHARACTER * max(3, longest(heights, fmt)):
         for place, weight in enumerate(heights):
             axes.annotate(
-                number(float(weight)),
+                number(float(weight), fmt),
                 (place, weight),
-                (0, 2),
+                (0, -2 if weight < 0 else 2),
                 textcoords="offset points",
                 ha="center",
+                va="top" if weight < 0 else "bottom",
                 size=SMALL,
                 color=INK,
             )
-    name_slots(axes, source, room, text_layout, axis, grid.wide)
-    fit(figure)
-    return figure
+    return axes
 
 
 # The drawing of a pattern: which query may see which slot.
 
 
 _SIDE, _LARGEST = 5.0, 0.22  # inches: of the drawing, of a cell
-_SEEN_AND_HIDDEN = Normalize(0.0, 1.4)  # seen is dark, but leaves the text its place
+_SEEN_AND_HIDDEN = Scale(colormaps[SEQUENTIAL], Normalize(0.0, 1.4))  # dark, and not black
 
 
 def plot_pattern(
@@ -102,9 +206,9 @@ def plot_pattern(
 ) -> Figure:
     """Dark where a query may look, light where it may not; positions count from 0.
 
-    slots: None = as many as queries. first: the position of the first query; None = the queries
-    are the newest positions. title: None = the pattern's own text. A cell of a drawing that is
-    pooled, for more than `MOST_CELLS` positions a side, is dark where any of its pairs is seen.
+    num_keys: None = as many as queries. query_offset: the position of the first query; None = the
+    queries are the newest positions. title: None = the pattern's own text. A cell of a drawing that
+    is pooled, for more than `MOST_CELLS` positions a side, is dark where any of its pairs is seen.
 
     Errors: `AttlasError` for fewer queries or slots than one.
     """
@@ -126,7 +230,7 @@ def plot_pattern(
     seen = replace(grid, cells=(grid.cells > 0).astype(float))
     title = str(pattern) if title is None else title
     figure = sheet()
-    text_layout = TextLayout.of([title, *map_.source, *map_.target])
+    text_layout = TextLayout.of([title, *map_.source, *map_.target, *map_.axes])
     cell = Cell.fitting(map_, _SIDE, _LARGEST)
     axes = draw_panel(
         figure,

@@ -1,4 +1,4 @@
-"""The annotated heatmap, alone or beside others on one scale."""
+"""The annotated heatmap, alone or beside others, on one scale or each on its own."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -7,10 +7,9 @@ from typing import TypeAlias
 import numpy as np
 import torch
 from jaxtyping import Float
-from matplotlib import colormaps
 from matplotlib.axes import Axes
 from matplotlib.cm import ScalarMappable
-from matplotlib.colors import Normalize
+from matplotlib.colors import Colormap
 from matplotlib.figure import Figure
 from matplotlib.transforms import Bbox
 from numpy.typing import ArrayLike
@@ -19,25 +18,35 @@ from torch import Tensor
 from attlas.errors import AttlasError, quoted
 from attlas.figures.fonts import TextLayout
 from attlas.figures.layout import (
-    COLOURS,
-    INK,
+    DOTS,
+    GAP,
+    HEADLINE,
     QUIET,
     SMALL,
     TITLE,
     area_of,
+    arrange,
     axes_at,
     extent_of,
     fit,
-    level_titles,
-    move_axes,
     name_queries,
     name_slots,
     put_title,
     sheet,
 )
+from attlas.figures.scale import (
+    LEAST,
+    Ramp,
+    Scale,
+    check_format,
+    longest,
+    luminance_of,
+    number,
+    readable_on,
+)
 from attlas.recording import AttentionMap, DenseAttentionMap, Trace
 
-# What a figure draws: weights with the tokens of both axes.
+# What a figure draws: a matrix, of weights in most cases, with the labels of both axes.
 
 
 Weights: TypeAlias = AttentionMap | Tensor | ArrayLike
@@ -48,9 +57,9 @@ WITHIN = ("key", "query")  # of self-attention, and of what has no second text
 
 @dataclass(frozen=True, eq=False, slots=True)
 class HeadMap:
-    """The weights of one batch row and one head, and the tokens of both axes.
+    """The weights of one batch row and one head, or any other matrix, and the labels of both axes.
 
-    `source` names the slots, `target` the queries; `axes` names these two themselves. Weights are
+    `source` labels the columns, `target` the rows; `axes` names these two themselves. Numbers are
     read when they are drawn, so that a long attention map is never held whole.
     """
 
@@ -65,18 +74,23 @@ class HeadMap:
     def of(
         cls,
         weights: Weights,
-        source: Sequence[str],
-        target: Sequence[str],
+        source: Sequence[str] | None = None,
+        target: Sequence[str] | None = None,
         *,
         row: int | None = None,
         head: int | None = None,
+        xlabel: str | None = None,
+        ylabel: str | None = None,
     ) -> "HeadMap":
         """From an attention map, tensor or array: (batch, heads, queries, keys), or the last of
         these.
 
-        row, head: which batch row and which head; None = the only one there is.
-        Errors: `AttlasError` for another shape, and for tokens that are not one to a query and one
-        to a slot.
+        source, target: a label for each column and for each row; None = their positions, from 0.
+        row, head: which batch row and which head; None = the only one there is. xlabel, ylabel:
+        what the axes are called. None: "key" and "query" where both have the same labels, as in
+        self-attention, else "source" and "target".
+        Errors: `AttlasError` for another shape, and for labels that are not one to a column and one
+        to a row.
         """
         attention_map = (
             weights if isinstance(weights, AttentionMap) else DenseAttentionMap(_as_tensor(weights))
@@ -89,26 +103,32 @@ class HeadMap:
                 "there is nothing to draw",
             )
         row, head = _choice("row", "batch rows", batch, row), _choice("head", "heads", heads, head)
-        _check_tokens("target", "query", queries, target)
-        _check_tokens("source", "slot", num_keys, source)
+        names = (
+            _labels("source", "slot", num_keys, source),
+            _labels("target", "query", queries, target),
+        )
+        across, down = (
+            WITHIN if names[0] == names[1] or (source is None and target is None) else ACROSS
+        )
         own = attention_map.at(row).select_heads(
             torch.tensor([head])
         )  # so that no other is computed
-        return cls(own, 0, 0, tuple(source), tuple(target))
+        axes = (across if xlabel is None else xlabel, down if ylabel is None else ylabel)
+        return cls(own, 0, 0, *names, axes)
 
     def rows(self, start: int, stop: int) -> Float[np.ndarray, "rows keys"]:
-        """The weights of queries start … stop − 1.
+        """The numbers of rows start … stop − 1.
 
-        Errors: `AttlasError` for weights that are negative or not finite.
+        Errors: `AttlasError` for numbers that are not finite.
         """
         block = self.attention_map.rows(start, stop)[self.row, self.head]
         values = block.detach().to("cpu", torch.float64).numpy()
-        wrong = values[~(np.isfinite(values) & (values >= 0))]
+        wrong = values[~np.isfinite(values)]
         if wrong.size:
             raise AttlasError(
-                "weights that are finite and ≥ 0",
+                "numbers that are finite",
                 f"{wrong[0]} among them",
-                "pass attention weights, after the softmax",
+                "pass attention weights after the softmax, or replace such numbers",
             )
         return values
 
@@ -153,7 +173,9 @@ def _choice(name: str, of: str, count: int, choice: int | None) -> int:
     return chosen
 
 
-def _check_tokens(axis: str, one: str, count: int, tokens: Sequence[str]) -> None:
+def _labels(axis: str, one: str, count: int, tokens: Sequence[str] | None) -> tuple[str, ...]:
+    if tokens is None:
+        return tuple(map(str, range(count)))
     if isinstance(tokens, str) or not all(isinstance(token, str) for token in tokens):
         raise AttlasError(
             f"the {axis} tokens as a list of strings", quoted(tokens), "pass one string a token"
@@ -164,6 +186,7 @@ def _check_tokens(axis: str, one: str, count: int, tokens: Sequence[str]) -> Non
             f"{len(tokens)} tokens",
             "pass the tokens of this very map, special ones included",
         )
+    return tuple(tokens)
 
 
 # The cells in which a map is drawn: its weights, or what is left of them when it is long.
@@ -171,11 +194,13 @@ def _check_tokens(axis: str, one: str, count: int, tokens: Sequence[str]) -> Non
 
 MOST_CELLS = 1024  # a side; more could not be told apart on paper
 _BLOCK = 4_000_000  # weights held at once while a longer map is pooled
+_ROUNDING = 1e-2  # by which a weight in half precision may be above 1
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Grid:
-    """Each cell is the largest of tall × wide weights, 1 × 1 up to `MOST_CELLS` tokens a side.
+    """Each cell is the number farthest from 0 of tall × wide, which are 1 × 1 up to `MOST_CELLS`
+    labels a side. Of weights that is the largest.
 
     The last row and the last column may stand for fewer.
     """
@@ -192,46 +217,52 @@ class Grid:
         batch, heads, _, _ = map_.attention_map.shape
         size = max(1, _BLOCK // (batch * heads * num_keys))
         columns = np.arange(0, num_keys, wide)
-        cells = np.zeros((-(-queries // tall), len(columns)))  # weights are ≥ 0
+        most = np.full((-(-queries // tall), len(columns)), -np.inf)
+        least = -most
         for start in range(0, queries, size):
             stop = min(start + size, queries)
-            is_pooled = np.maximum.reduceat(map_.rows(start, stop), columns, axis=1)
-            np.maximum.at(cells, np.arange(start, stop) // tall, is_pooled)
-        return cls(cells, tall, wide)
+            rows, block = np.arange(start, stop) // tall, map_.rows(start, stop)
+            np.maximum.at(most, rows, np.maximum.reduceat(block, columns, axis=1))
+            np.minimum.at(least, rows, np.minimum.reduceat(block, columns, axis=1))
+        return cls(np.where(-least > most, least, most), tall, wide)
 
     @property
     def is_pooled(self) -> bool:
-        """Whether a cell stands for more than one weight."""
+        """Whether a cell stands for more than one number."""
         return (self.tall, self.wide) != (1, 1)
 
     @property
     def max_weight(self) -> float:
-        """The largest weight."""
+        """The largest number."""
         return float(self.cells.max())
 
-
-# Weights as a reader meets them: short, and with the name of what they measure.
-
-
-LEAST = 0.005  # a weight below this is written as a bare 0
-
-
-def number(weight: float) -> str:
-    """Two digits: .07, 1.0; a bare 0 for what rounds to it."""
-    if weight < LEAST:
-        return "0"
-    return f"{weight:.1f}" if weight >= 0.995 else f"{weight:.2f}"[1:]
+    @property
+    def min_weight(self) -> float:
+        """The smallest number."""
+        return float(self.cells.min())
 
 
-def scale_label(grids: Sequence[Grid]) -> str:
-    """What a cell or a bar of these stands for."""
+def limits_of(grids: Sequence[Grid]) -> tuple[float, float]:
+    """The smallest and the largest number of all."""
+    return min(grid.min_weight for grid in grids), max(grid.max_weight for grid in grids)
+
+
+def scale_label(grids: Sequence[Grid], label: str | None = None) -> str:
+    """What a cell or a bar of these stands for. label: of one number; None = an attention weight,
+    or a value where one is below 0 or above 1.
+    """
+    least, most = limits_of(grids)
+    below = least < 0
+    weights = not below and most <= 1 + _ROUNDING
+    one = ("attention weight" if weights else "value") if label is None else label
     sizes = {(grid.tall, grid.wide) for grid in grids}
     if not any(grid.is_pooled for grid in grids):
-        return "attention weight"
+        return one
+    pooled = f"{one} farthest from 0" if below else f"largest {one}"
     if len(sizes) > 1:
-        return "largest attention weight of a cell"
+        return f"{pooled} of a cell"
     tall, wide = sizes.pop()
-    return f"largest attention weight of {tall} × {wide} tokens"
+    return f"{pooled} of {tall} × {wide} tokens"
 
 
 # One map on a sheet: its cells, its numbers, its tokens.
@@ -239,6 +270,8 @@ def scale_label(grids: Sequence[Grid]) -> str:
 
 _LARGEST = 0.42  # inches of a cell's side
 _SMALLEST_NUMBER = 5.0  # points
+_CHARACTER = 0.8  # of a number's size: the width of a character, and some white
+_LIGHT = 0.6  # luminance of a cell on which grey can be read
 _SHORTEST_BAR, _LONGEST_NAME = 0.9, 2.2  # inches
 _LINED = 0.15  # cells from this side on are set apart by a line
 _SQUARE = 3.0  # longer against broader than this, and cells need not be square
@@ -253,7 +286,7 @@ class Cell:
 
     @classmethod
     def fitting(cls, map_: HeadMap, side: float, largest: float = _LARGEST) -> "Cell":
-        """As large as is comfortable, with the map within side × side inches; square if it can."""
+        """At most `largest`, with the map within side × side inches; square if it can."""
         queries, num_keys = len(map_.target), len(map_.source)
         width, height = min(largest, side / num_keys), min(largest, side / queries)
         if max(queries, num_keys) <= _SQUARE * min(queries, num_keys):
@@ -266,11 +299,12 @@ def draw_panel(
     map_: HeadMap,
     grid: Grid,
     cell: Cell,
-    scale: Normalize,
+    scale: Scale,
     text_layout: TextLayout,
     *,
     queries_named: bool = True,
     numbered: bool = True,
+    fmt: str | None = None,
 ) -> Axes:
     """Draw a map on the sheet, its first cell hanging from the corner (0, 0)."""
     of_slots, of_queries = map_.axes
@@ -279,8 +313,8 @@ def draw_panel(
     axes.xaxis.tick_top()
     axes.xaxis.set_label_position("top")
     _fill(axes, map_, grid, cell, scale)
-    if numbered and not grid.is_pooled:
-        _write_numbers(axes, grid.cells, cell, scale)
+    if numbered and (size := _size_of_numbers(grid, cell, fmt)):
+        _write_numbers(axes, grid.cells, scale, size, fmt)
     name_slots(axes, map_.source, cell.width, text_layout, of_slots, grid.wide)
     if queries_named:
         name_queries(axes, map_.target, cell.height, text_layout, of_queries, grid.tall)
@@ -289,146 +323,262 @@ def draw_panel(
     return axes
 
 
-def draw_scale(figure: Figure, scale: Normalize, row: Sequence[Axes], name: str) -> None:
-    """The colour bar of the whole figure, to the right of this row of panels."""
+def draw_scale(
+    figure: Figure, scale: Scale, row: Sequence[Axes], name: str, text_layout: TextLayout
+) -> Axes:
+    """The colour bar of these panels, to the right of the last."""
     area = area_of(row[-1])
     lower = min(area.y0, area.y1 - _SHORTEST_BAR)
     # Leaning labels reach to the right above the cells, where a short bar's name may stand.
     free = area if area.height >= _LONGEST_NAME else extent_of(row[-1])
     left = free.x1 + 0.2
     axes = axes_at(figure, Bbox.from_extents(left, lower, left + 0.12, area.y1))
-    bar = figure.colorbar(ScalarMappable(scale, colormaps[COLOURS]), cax=axes)
+    axes.set_label("<colorbar>")  # as matplotlib calls those it places itself
+    bar = figure.colorbar(ScalarMappable(scale.norm, scale.cmap), cax=axes, extend=scale.extend)
     bar.outline.set(color=QUIET, linewidth=0.5)
-    bar.set_label(name, color=QUIET, size=SMALL)
+    bar.set_label(text_layout.line(name), color=QUIET, **text_layout.style(SMALL))
     axes.tick_params(labelsize=SMALL, length=2, width=0.5, color=QUIET)
+    return axes
 
 
-def _fill(axes: Axes, map_: HeadMap, grid: Grid, cell: Cell, scale: Normalize) -> None:
+def _fill(axes: Axes, map_: HeadMap, grid: Grid, cell: Cell, scale: Scale) -> None:
     rows, columns = grid.cells.shape
-    lined = min(cell.width, cell.height) >= _LINED
-    if lined:  # as shapes: sharp at any size
+    if min(cell.width, cell.height) >= _LINED:  # as shapes: sharp at any size
         edges = np.arange(columns + 1) - 0.5, np.arange(rows + 1) - 0.5
         axes.pcolormesh(
-            *edges, grid.cells, cmap=COLOURS, norm=scale, edgecolors="white", linewidth=0.6
+            *edges,
+            grid.cells,
+            cmap=scale.cmap,
+            norm=scale.norm,
+            edgecolors="white",
+            linewidth=0.6,
         )
     else:
-        axes.imshow(grid.cells, cmap=COLOURS, norm=scale, interpolation="nearest", aspect="auto")
+        axes.imshow(
+            grid.cells,
+            cmap=scale.cmap,
+            norm=scale.norm,
+            interpolation="nearest",
+            aspect="auto",
+        )
     # A last cell that pools fewer tokens than the others is drawn in proportion.
     axes.set_xlim(-0.5, len(map_.source) / grid.wide - 0.5)
     axes.set_ylim(len(map_.target) / grid.tall - 0.5, -0.5)
 
 
+def _size_of_numbers(grid: Grid, cell: Cell, fmt: str | None) -> float | None:
+    """In points; None where the numbers do not fit into their cells."""
+    if grid.is_pooled:
+        return None
+    characters = longest(grid.cells.flat, fmt)
+    size = min(7.5, 72 * min(cell.width / (_CHARACTER * max(characters, 3)), cell.height / 1.5))
+    return size if size >= _SMALLEST_NUMBER else None
+
+
 def _write_numbers(
-    axes: Axes, cells: Float[np.ndarray, "rows columns"], cell: Cell, scale: Normalize
+    axes: Axes,
+    cells: Float[np.ndarray, "rows columns"],
+    scale: Scale,
+    size: float,
+    fmt: str | None,
 ) -> None:
-    size = min(7.5, 72 * min(cell.width / 2.4, cell.height / 1.5))
-    if size < _SMALLEST_NUMBER or cells.max() >= 10:
-        return
-    colours = colormaps[COLOURS](scale(cells))
+    colours = scale.cmap(scale.norm(cells))
     for (row, column), weight in np.ndenumerate(cells):
+        colour = colours[row, column]
+        quiet = fmt is None and abs(weight) < LEAST and luminance_of(colour) > _LIGHT
         axes.text(
             column,
             row,
-            number(float(weight)),
+            number(float(weight), fmt),
             size=size,
             ha="center",
             va="center_baseline",
-            color=_readable_on(colours[row, column]) if weight >= LEAST else QUIET,
+            color=QUIET if quiet else readable_on(colour),
         )
 
 
-def _readable_on(colour: Float[np.ndarray, " rgba"]) -> str:
-    """Dark or white, whichever has more contrast by the WCAG's relative luminance."""
-    linear = np.where(
-        colour[:3] <= 0.04045, colour[:3] / 12.92, ((colour[:3] + 0.055) / 1.055) ** 2.4
-    )
-    luminance = float(linear @ np.array([0.2126, 0.7152, 0.0722]))
-    # (1 + .05) / (L + .05) > (L + .05) / (0 + .05)  ⇔  L < √.0525 − .05
-    return "white" if luminance < 0.179 else INK
+# The figures.
 
 
 _SIDE = 9.0  # inches that the cells of one map may take, across and down
 _WIDE = 14.0  # inches that the cells of maps side by side may take
-_GAP = 0.25
+_NAMED = 0.6  # inches that the title and the labels of a map take at least
+MOST_PIXELS = 8192  # a side of a figure of several maps: more would be slow, and hard to open
 
 
 def heatmap(
     weights: Weights,
-    source: Sequence[str],
-    target: Sequence[str],
+    source: Sequence[str] | None = None,
+    target: Sequence[str] | None = None,
     *,
     row: int | None = None,
     head: int | None = None,
     title: str = "",
+    xlabel: str | None = None,
+    ylabel: str | None = None,
+    cmap: Ramp | None = None,
+    fmt: str | None = None,
+    vmin: float | None = None,
+    vmax: float | None = None,
+    label: str | None = None,
 ) -> Figure:
-    """Weights as colours and, where they fit, as numbers: slots across the top, queries down.
+    """A matrix as colours and, where they fit, as numbers: slots across the top, queries down.
 
-    weights, row, head: as `HeadMap.of`. The scale goes from 0 to the largest weight. A map of more
-    than `MOST_CELLS` tokens a side is pooled: a cell shows the largest of its weights, and the
-    colour bar says of how many.
+    weights, source, target, row, head, xlabel, ylabel: as `HeadMap.of`, of any matrix. A map of
+    more than `MOST_CELLS` tokens a side is pooled: a cell shows the largest of its weights, or the
+    number farthest from 0, and the colour bar says of how many.
     Bahdanau, Cho & Bengio, 2015, figure 3.
 
-    Errors: `AttlasError` as `HeadMap.of`, and where no font draws the tokens.
+    cmap, vmin, vmax: as `Scale.of`; the scale goes from 0 to the largest weight, and around 0 where
+    a number is below 0. fmt: of the numbers, such as ".3f". label: what the numbers are.
+
+    >>> import attlas
+    >>> positions = attlas.reference.sinusoidal(20, 16)
+    >>> figure = attlas.figures.heatmap(positions, xlabel="dimension", ylabel="position")
+    >>> figure.axes[0].get_xlabel()
+    'dimension'
+
+    Errors: `AttlasError` as `HeadMap.of` and `Scale.of`, where no font draws the labels, and for a
+    format that is none or whose numbers do not fit into the cells.
     """
-    map_ = HeadMap.of(weights, source, target, row=row, head=head)
-    return _drawn([(title, map_)], columns=1, side=_SIDE)
+    map_ = HeadMap.of(weights, source, target, row=row, head=head, xlabel=xlabel, ylabel=ylabel)
+    style = _Style([cmap], vmin, vmax, fmt, label, shared=True)
+    return _drawn([(title, map_)], 1, _SIDE, style)
 
 
-def heatmaps(maps: Mapping[str, HeadMap], *, columns: int = 4) -> Figure:
-    """Several maps, each under its name, in rows of `columns`, on one scale with one colour bar.
+def heatmaps(
+    maps: Mapping[str, HeadMap | Weights],
+    *,
+    columns: int = 4,
+    title: str = "",
+    cmap: Ramp | Sequence[Ramp | None] | None = None,
+    fmt: str | None = None,
+    vmin: float | None = None,
+    vmax: float | None = None,
+    label: str | None = None,
+) -> Figure:
+    """Several maps, each under its name, in rows of `columns`, and a title over all.
+
+    They have one scale with one colour bar. cmap: a ramp, or a list of one for each map, each of
+    which then has a scale and a colour bar of its own. fmt, vmin, vmax, label: as of `heatmap`.
 
     Maps need not share their tokens: two mechanisms may translate differently. Neighbours that
-    share their queries name them once.
+    share their queries name them once. A matrix is labelled with its positions.
 
-    Errors: `AttlasError` for no map, or fewer columns than one; and as `heatmap`.
+    Errors: `AttlasError` for no map, fewer columns than one, another number of ramps than of maps,
+    and a figure of more than `MOST_PIXELS` pixels a side; and as `heatmap`.
     """
     if not maps:
         raise AttlasError("at least one map to draw", "none", "pass {name: HeadMap.of(…)}")
     if columns < 1:
         raise AttlasError("at least one column", str(columns), "leave `columns` at 4")
+    shared = cmap is None or isinstance(cmap, str | Colormap)
+    ramps = [cmap] if cmap is None or isinstance(cmap, str | Colormap) else list(cmap)
+    if not shared and len(ramps) != len(maps):
+        raise AttlasError(
+            f"{len(maps)} ramps, one for each map",
+            str(len(ramps)),
+            "pass as many, or one for all",
+        )
+    every = {name: m if isinstance(m, HeadMap) else HeadMap.of(m) for name, m in maps.items()}
+    width, height = pixels_of(list(every.values()), columns)
+    if max(width, height) > MOST_PIXELS:
+        raise AttlasError(
+            f"a figure of at most {MOST_PIXELS:,} pixels a side",
+            f"{len(maps)} maps, about {width:,} × {height:,} pixels",
+            "draw fewer maps at once, or choose other `columns`",
+        )
     columns = min(columns, len(maps))
-    return _drawn(list(maps.items()), columns, side=min(_SIDE, max(2.5, _WIDE / columns)))
+    style = _Style(ramps, vmin, vmax, fmt, label, shared)
+    return _drawn(list(every.items()), columns, _side(columns), style, title)
 
 
-def _drawn(maps: list[tuple[str, HeadMap]], columns: int, side: float) -> Figure:
-    figure = sheet()
-    text_layout = TextLayout.of(*((name, *map_.source, *map_.target) for name, map_ in maps))
-    grids = [Grid.of(map_) for _, map_ in maps]
-    scale = Normalize(0.0, max(grid.max_weight for grid in grids) or 1.0)
-    panels: list[Axes] = []
-    top = 0.0
+def pixels_of(maps: Sequence[HeadMap], columns: int = 4) -> tuple[int, int]:
+    """About how wide and high a figure of these maps is, before it is drawn."""
+    columns = min(columns, len(maps))
+    wide, high = 0.0, 0.0
     for start in range(0, len(maps), columns):
-        some = slice(start, start + columns)
-        row = _row(figure, maps[some], grids[some], side, scale, text_layout)
-        above = max(extent_of(axes).y1 for axes in row)
-        for axes in row:
-            move_axes(axes, up=top - above)
-        top = min(extent_of(axes).y0 for axes in row) - _GAP
-        panels += row
-    draw_scale(figure, scale, panels[:columns], scale_label(grids))
-    fit(figure)
+        row = maps[start : start + columns]
+        cells = [Cell.fitting(map_, _side(columns)) for map_ in row]
+        sizes = [
+            (cell.width * len(map_.source), cell.height * len(map_.target))
+            for cell, map_ in zip(cells, row, strict=True)
+        ]
+        wide = max(wide, sum(width + GAP for width, _ in sizes) + _NAMED)
+        high += max(height for _, height in sizes) + _NAMED + GAP
+    return round(wide * DOTS), round(high * DOTS)
+
+
+def _side(columns: int) -> float:
+    return min(_SIDE, max(2.5, _WIDE / columns))
+
+
+@dataclass(frozen=True, slots=True)
+class _Style:
+    """How numbers become colours and text. cmaps: one for all maps where they share a scale."""
+
+    cmaps: Sequence[Ramp | None]
+    vmin: float | None
+    vmax: float | None
+    fmt: str | None
+    label: str | None
+    shared: bool
+
+    def scales(self, grids: Sequence[Grid]) -> list[Scale]:
+        """The scale of each map."""
+        if self.shared:
+            return [Scale.of(*limits_of(grids), self.cmaps[0], self.vmin, self.vmax)] * len(grids)
+        return [
+            Scale.of(*limits_of([grid]), cmap, self.vmin, self.vmax)
+            for grid, cmap in zip(grids, self.cmaps, strict=True)
+        ]
+
+
+def _drawn(
+    maps: list[tuple[str, HeadMap]], columns: int, side: float, style: _Style, title: str = ""
+) -> Figure:
+    check_format(style.fmt)
+    figure = sheet()
+    label = "" if style.label is None else style.label
+    text_layout = TextLayout.of(
+        [title, label], *((name, *map_.source, *map_.target, *map_.axes) for name, map_ in maps)
+    )
+    grids = [Grid.of(map_) for _, map_ in maps]
+    scales = style.scales(grids)
+    groups: list[list[Axes]] = []
+    before = None
+    for number_, ((name, map_), grid, scale) in enumerate(zip(maps, grids, scales, strict=True)):
+        cell = _cell(map_, grid, side, style.fmt)
+        labels = (map_.target, map_.axes)
+        named = labels != before or number_ % columns == 0 or not style.shared
+        before = labels
+        axes = draw_panel(
+            figure, map_, grid, cell, scale, text_layout, queries_named=named, fmt=style.fmt
+        )
+        if name:
+            put_title(axes, text_layout.line(name), text_layout.style(TITLE))
+        groups.append([axes])
+        if not style.shared:
+            name_ = scale_label([grid], style.label)
+            groups[-1].append(draw_scale(figure, scale, [axes], name_, text_layout))
+    arrange(groups, columns)
+    if style.shared:
+        first = [axes for (axes,) in groups[:columns]]
+        draw_scale(figure, scales[0], first, scale_label(grids, style.label), text_layout)
+    fit(figure, text_layout.line(title), text_layout.style(HEADLINE))
     return figure
 
 
-def _row(
-    figure: Figure,
-    maps: Sequence[tuple[str, HeadMap]],
-    grids: Sequence[Grid],
-    side: float,
-    scale: Normalize,
-    text_layout: TextLayout,
-) -> list[Axes]:
-    """Panels from left to right, their first cells on one line, and their titles on another."""
-    panels: list[Axes] = []
-    before, left = None, 0.0
-    for (name, map_), grid in zip(maps, grids, strict=True):
-        cell = Cell.fitting(map_, side)
-        named = before is None or (map_.target, map_.axes) != before
-        axes = draw_panel(figure, map_, grid, cell, scale, text_layout, queries_named=named)
-        if name:
-            put_title(axes, text_layout.line(name), text_layout.style(TITLE))
-        move_axes(axes, right=left - extent_of(axes).x0)
-        before, left = (map_.target, map_.axes), extent_of(axes).x1 + _GAP
-        panels.append(axes)
-    level_titles(panels)
-    return panels
+def _cell(map_: HeadMap, grid: Grid, side: float, fmt: str | None) -> Cell:
+    """As large as is comfortable; where a format is given, as large as its numbers need."""
+    if fmt is None:
+        return Cell.fitting(map_, side)
+    characters = longest(grid.cells.flat, fmt)
+    cell = Cell.fitting(map_, side, max(_LARGEST, _CHARACTER * characters * _SMALLEST_NUMBER / 72))
+    if _size_of_numbers(grid, cell, fmt) is None:
+        raise AttlasError(
+            f"numbers of the format {fmt!r} that fit into the cells of the figure",
+            f"{characters} characters in each of {len(map_.target):,} × {len(map_.source):,} cells",
+            "choose a shorter format, leave `fmt` out, or draw a part of the matrix",
+        )
+    return cell

@@ -14,9 +14,8 @@ from matplotlib.transforms import Bbox, BboxBase
 from attlas.figures.fonts import TextLayout
 
 INK, QUIET = "#1a1a1a", "#6b6b6b"  # both readable on white
-COLOURS = "Blues"  # light = little, dark = much; keeps its order in greyscale and to every eye
-MARGIN = 0.08  # inches around everything
-TITLE, LABEL, SMALL = 10.0, 9.0, 7.0  # points
+MARGIN, GAP = 0.08, 0.25  # inches around everything, and between neighbours
+HEADLINE, TITLE, LABEL, SMALL = 12.0, 10.0, 9.0, 7.0  # points
 DOTS = 200  # per inch, in a PNG
 
 
@@ -74,11 +73,49 @@ def move_axes(axes: Axes, right: float = 0.0, up: float = 0.0) -> None:
     axes.set_position(_fraction(_figure(axes), area_of(axes).translated(right, up)))
 
 
-def fit(figure: Figure) -> None:
-    """Cut or grow the sheet to what stands on it; all axes keep their size in inches."""
+def arrange(groups: Sequence[Sequence[Axes]], columns: int) -> None:
+    """Move axes into rows of `columns` groups; nothing touches, and titles of a row are level.
+
+    The first axes of each group hang from y = 0, and what belongs to them is drawn around them.
+    """
+    top = 0.0
+    for start in range(0, len(groups), columns):
+        row = groups[start : start + columns]
+        level_titles([group[0] for group in row])
+        left = 0.0
+        for group in row:
+            whole = Bbox.union([extent_of(axes) for axes in group])
+            for axes in group:
+                move_axes(axes, right=left - whole.x0)
+            left += whole.width + GAP
+        every = [axes for group in row for axes in group]
+        above = max(extent_of(axes).y1 for axes in every)
+        for axes in every:
+            move_axes(axes, up=top - above)
+        top = min(extent_of(axes).y0 for axes in every) - GAP
+
+
+def fit(figure: Figure, title: str = "", style: dict[str, Any] | None = None) -> None:
+    """Cut or grow the sheet to what stands on it; all axes keep their size in inches.
+
+    title: one over all that stands there.
+    """
     areas = [area_of(axes) for axes in figure.axes]
     whole = Bbox.union([extent_of(axes) for axes in figure.axes])
+    middle, above = (whole.x0 + whole.x1) / 2, whole.y1 + GAP / 2
+    over = None
+    if title:
+        over = figure.suptitle(title, color=INK, va="bottom", **(style or {}))
+        box = _in_inches(over, over.get_window_extent(_renderer(figure)))
+        half = box.width / 2
+        spread = Bbox.from_extents(middle - half, above, middle + half, above + box.height)
+        whole = Bbox.union([whole, spread])
     figure.set_size_inches(whole.width + 2 * MARGIN, whole.height + 2 * MARGIN)
+    if over is not None:
+        width, height = figure.get_size_inches()
+        over.set_position(
+            ((middle + MARGIN - whole.x0) / width, (above + MARGIN - whole.y0) / height)
+        )
     for axes, area in zip(figure.axes, areas, strict=True):
         moved = area.translated(MARGIN - whole.x0, MARGIN - whole.y0)
         axes.set_position(_fraction(figure, moved))
@@ -124,7 +161,7 @@ def name_slots(
     """
     on_top = axes.xaxis.get_ticks_position() == "top"
     every, texts = _place(axes.xaxis, tokens, room, room < LABEL * _LINE, text_layout, per_tick)
-    _name(axes.xaxis, name, len(tokens), every)
+    _name(axes.xaxis, name, len(tokens), every, text_layout)
     widest = max(width_of(text) for text in texts)
     if widest + 0.04 <= room * every:
         style = {"rotation": 0, "ha": "center", "va": "bottom" if on_top else "top"}
@@ -146,7 +183,7 @@ def name_queries(
 ) -> None:
     """Label the y axis; `room` is inches for each token."""
     every, _ = _place(axes.yaxis, tokens, room, room < LABEL * _LINE, text_layout, per_tick)
-    _name(axes.yaxis, name, len(tokens), every)
+    _name(axes.yaxis, name, len(tokens), every, text_layout)
 
 
 def _place(
@@ -171,9 +208,10 @@ def _place(
     return every, texts
 
 
-def _name(axis: Axis, name: str, tokens: int, every: int) -> None:
-    thinned = f" · every {_ordinal(every)} of {tokens:,} is named" if every > 1 else ""
-    axis.set_label_text(f"{name}{thinned}", color=QUIET, size=SMALL)
+def _name(axis: Axis, name: str, tokens: int, every: int, text_layout: TextLayout) -> None:
+    thinned = f"every {_ordinal(every)} of {tokens:,} is named" if every > 1 else ""
+    text = " · ".join(filter(None, (text_layout.line(name), thinned)))
+    axis.set_label_text(text, color=QUIET, **text_layout.style(SMALL))
 
 
 def _thinned(least: float) -> int:

@@ -2,40 +2,67 @@
 
 import warnings
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from matplotlib.figure import Figure
 
 from attlas.errors import AttlasError, join_names, quoted
-from attlas.figures.heatmap import ACROSS, WITHIN, HeadMap, heatmaps
+from attlas.figures.heatmap import ACROSS, MOST_PIXELS, WITHIN, HeadMap, heatmaps, pixels_of
+from attlas.figures.scale import Ramp
 from attlas.recording import AttentionMap, Trace
 from attlas.recording.trace import axes_of
 
 
-def plot_trace(trace: Trace, *, layer: str | None = None, row: int = 0) -> Figure:
+def plot_trace(
+    trace: Trace,
+    *,
+    layer: str | None = None,
+    head: int | None = None,
+    row: int = 0,
+    columns: int = 4,
+    title: str = "",
+    cmap: Ramp | None = None,
+    fmt: str | None = None,
+    vmin: float | None = None,
+    vmax: float | None = None,
+) -> Figure:
     """All that a batch row of a trace holds, as heatmaps side by side on one scale.
 
-    layer, row: as `maps_of`; many layers of many heads are better drawn a layer at a time.
+    layer, head, row: as `maps_of`. columns and what follows: as `heatmaps`. Many layers of many
+    heads are drawn a layer or a head at a time: a figure of more than `MOST_PIXELS` pixels a side
+    is an error, which says how to choose.
 
     >>> import torch, attlas
-    >>> attention = attlas.layers.MultiHead(width=16, heads=4)
+    >>> attention = torch.nn.MultiheadAttention(16, 4, batch_first=True)
     >>> source = torch.randn(1, 3, 16)
     >>> with attlas.observe(attention) as trace:
-    ...     context = attention(source, attention.remember(source))
+    ...     context, _ = attention(source, source, source)
     >>> trace.label(source=[["my", "own", "words"]])
     >>> figure = attlas.figures.plot_trace(trace)
     >>> [axes.get_title() for axes in figure.axes[:4]]
     ['model, head 0', 'model, head 1', 'model, head 2', 'model, head 3']
     >>> attlas.figures.save(figure, "maps.png")
 
-    Errors: `AttlasError` as `maps_of` and `heatmaps`.
+    Errors: `AttlasError` as `maps_of` and `heatmaps`, and for a figure that is too large.
     """
-    maps = maps_of(trace, row, layer=layer)
-    # A map that stands alone needs no name.
-    return heatmaps(maps if len(maps) != 1 else dict.fromkeys([""], *maps.values()))
+    maps = maps_of(trace, row, layer=layer, head=head)
+    width, height = pixels_of(list(maps.values()), columns) if maps and columns > 0 else (0, 0)
+    if max(width, height) > MOST_PIXELS:
+        name = next(iter(maps))
+        first = name.split(", ")[0]
+        raise AttlasError(
+            f"a figure of at most {MOST_PIXELS:,} pixels a side",
+            f"{len(maps)} maps, about {width:,} × {height:,} pixels",
+            f"choose a layer, such as {first!r}, or a head of it, such as {name!r}",
+        )
+    if len(maps) == 1:  # a map that stands alone needs no name
+        maps = dict.fromkeys([""], *maps.values())
+    return heatmaps(maps, columns=columns, title=title, cmap=cmap, fmt=fmt, vmin=vmin, vmax=vmax)
 
 
-def maps_of(trace: Trace, row: int = 0, *, layer: str | None = None) -> dict[str, HeadMap]:
+def maps_of(
+    trace: Trace, row: int = 0, *, layer: str | None = None, head: int | None = None
+) -> dict[str, HeadMap]:
     """Every head of every call of every layer as a map of its own, for this batch row, by name.
 
     A name is the layer's path, with the call and the head where there are several, all counted
@@ -43,14 +70,14 @@ def maps_of(trace: Trace, row: int = 0, *, layer: str | None = None) -> dict[str
     source carry its tokens, others their positions; they are called source and target where one
     looks at the other, else key and query. layer: only the maps whose names begin so; None = all.
     Where this ends a part of some names, only those: "decoder.layers.1" is not "….10", nor
-    "head 1" "head 12".
+    "head 1" "head 12". head: only this head of each layer; None = all.
 
     Maps of a beam search have several rows of each text where a decoder looks, and one where an
     encoder does: which rows are of one text, nobody says, and only row 0 is of the first in all of
     them. Of another row `layer` chooses maps that have as many rows as each other.
 
-    Errors: `AttlasError` for a row that a map does not have, or that is of several texts, and where
-    no name begins so.
+    Errors: `AttlasError` for a row or a head that a map does not have, or a row that is of several
+    texts, and where no name begins so.
     Warns with `UnmatchedTokens` where this row has fewer tokens than the axes that would show them
     have places, and another row as many.
     """
@@ -60,6 +87,13 @@ def maps_of(trace: Trace, row: int = 0, *, layer: str | None = None) -> dict[str
         raise AttlasError(
             "the beginning of a map's name", quoted(layer), f"choose from: {join_names(places)}"
         )
+    if head is not None:
+        heads = {places[name].attention_map.shape[1] for name in named}
+        named = [name for name in named if places[name].head == head]
+        if heads and not named:
+            raise AttlasError(
+                f"a head from 0 to {max(heads) - 1}", str(head), "choose one of these"
+            )
     _check_row(places, named, row)
     maps = {name: _map_at(trace, places[name], row) for name in named}
     unfit = [text for name in named for text in _unmatched(trace, places[name], row, maps[name])]
@@ -122,9 +156,16 @@ def _check_row(places: dict[str, _Place], named: Sequence[str], row: int) -> Non
 def _map_at(trace: Trace, place: _Place, row: int) -> HeadMap:
     batch, _, queries, num_keys = place.attention_map.shape
     axes = axes_of(trace, place.layer, row, batch, queries, num_keys)
-    names, slot_names = axes.queries or _numbers(queries), axes.keys or _numbers(num_keys)
-    map_ = HeadMap.of(place.attention_map, slot_names, names, row=row, head=place.head)
-    return replace(map_, axes=WITHIN if axes.within else ACROSS)
+    xlabel, ylabel = WITHIN if axes.within else ACROSS
+    return HeadMap.of(
+        place.attention_map,
+        axes.keys or None,
+        axes.queries or None,
+        row=row,
+        head=place.head,
+        xlabel=xlabel,
+        ylabel=ylabel,
+    )
 
 
 def _unmatched(trace: Trace, place: _Place, row: int, map_: HeadMap) -> list[str]:
