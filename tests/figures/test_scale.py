@@ -349,6 +349,8 @@ def test_a_trace_too_large_to_draw_asks_for_a_layer_or_a_head() -> None:
     assert "'layers.0.attention, head 0'" in said
     with pytest.raises(AttlasError, match="72 maps"):
         figures.heatmaps(figures.maps_of(trace))
+    with pytest.raises(AttlasError, match="plot_trace"):
+        figures.heatmaps(trace)
     with pytest.raises(AttlasError, match="72 maps"):
         figures.plot_trace(trace, columns=72)  # too wide in place of too high
 

@@ -468,6 +468,12 @@ def heatmaps(
     Errors: `AttlasError` for no map, fewer columns than one, another number of ramps than of maps,
     and a figure of more than `MOST_PIXELS` pixels a side; and as `heatmap`.
     """
+    if isinstance(maps, Trace):
+        raise AttlasError(
+            "maps by name",
+            "a whole trace",
+            "draw it with attlas.figures.plot_trace(trace), or pass attlas.figures.maps_of(trace)",
+        )
     if not maps:
         raise AttlasError("at least one map to draw", "none", "pass {name: HeadMap.of(…)}")
     if columns < 1:
