@@ -44,7 +44,7 @@ class Work:
         torch.autograd.grad(out, self.leaves, torch.ones_like(out))
         return out
 
-    def once(self, checkpoint: str) -> Callable[[], Tensor]:
+    def once(self, which: str) -> Callable[[], Tensor]:
         """The function of this pass."""
         return self.forward if which == PASSES[0] else self.backward
 
@@ -114,7 +114,7 @@ def contend(suite: Suite, contender: str, *, quick: bool, seconds: float) -> Non
     serve(block)
 
 
-def peak(suite: Suite, contender: str, shape: Shape, checkpoint: str) -> float:
+def peak(suite: Suite, contender: str, shape: Shape, which: str) -> float:
     """MiB that one pass adds to what the process holds before it."""
     make = suite.contenders[contender]
     small = (1, *(min(size, 64) for size in shape[1:]))
@@ -169,7 +169,7 @@ def played(
 
 
 def _peak_of(
-    commands: dict[str, list[str]], contender: str, shape: Shape, checkpoint: str
+    commands: dict[str, list[str]], contender: str, shape: Shape, which: str
 ) -> float | None:
     """None where it does not come through, perhaps for want of memory."""
     asked = [*commands[contender], "--peak", ",".join(map(str, shape)), which]

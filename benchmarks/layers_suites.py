@@ -50,7 +50,9 @@ def multihead(shape: Shape) -> tuple[MultiheadAttention, Tensor]:
 def ours(shape: Shape) -> Work:
     """`MultiheadAttention`."""
     layer, source = multihead(shape)
-    return Work(lambda: layer(source, layer.project_kv(source)), [source, *layer.parameters()])
+    return Work(
+        lambda: layer.attend(source, layer.project_kv(source)), [source, *layer.parameters()]
+    )
 
 
 def ours_with_weights(shape: Shape) -> Work:
@@ -60,7 +62,7 @@ def ours_with_weights(shape: Shape) -> Work:
     def run() -> Tensor:
         memory = layer.project_kv(source)
         layer.attention_weights(source, memory)
-        context: Tensor = layer(source, memory)
+        context: Tensor = layer.attend(source, memory)
         return context
 
     return Work(run, [source, *layer.parameters()])
@@ -112,7 +114,7 @@ def additive(*, by_hand: bool) -> Callable[[Shape], Work]:
             scores = layer.score_proj(torch.tanh(pairs)).squeeze(-1)
             return torch.softmax(scores, dim=-1) @ source
 
-        run = formula if by_hand else lambda: layer(query, layer.project_kv(source))
+        run = formula if by_hand else lambda: layer.attend(query, layer.project_kv(source))
         return Work(run, [query, source, *layer.parameters()])
 
     return work
@@ -131,14 +133,14 @@ def masked(shape: Shape) -> Work:
 
 def banded(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
     """Ours."""
-    return attlas.attend(query, key, value, pattern=window(RADIUS))
+    return attlas.scaled_dot_product_attention(query, key, value, pattern=window(RADIUS))
 
 
 SUITES = {
     "dot": Suite(
         "batch × heads × length × width",
         {
-            "attlas.attend": dot(attlas.attend),
+            "attlas.scaled_dot_product_attention": dot(attlas.scaled_dot_product_attention),
             "F.scaled_dot_product_attention": dot(F.scaled_dot_product_attention),
             "softmax(q kᵀ) v by hand": dot(softmax_by_hand),
         },
@@ -173,7 +175,7 @@ SUITES = {
     "banded": Suite(
         "batch × heads × length × width",
         {
-            f"attlas.attend, window({RADIUS})": dot(banded),
+            f"attlas.scaled_dot_product_attention, window({RADIUS})": dot(banded),
             "F.scaled_dot_product_attention, mask": masked,
             "F.scaled_dot_product_attention, dense": dot(F.scaled_dot_product_attention),
         },

@@ -12,7 +12,7 @@ from attlas.training import Recipe
 from attlas.training.events import Started
 from attlas.training.recipe import check_same
 
-ENDS = ("epochs", "updates", "minutes")
+ENDS = ("max_epochs", "max_steps", "max_minutes")
 
 
 def begun(path: Path, wanted: Recipe, splits: Splits, threads: int) -> Recipe:

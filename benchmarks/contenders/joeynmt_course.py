@@ -21,7 +21,7 @@ ROWS = 64  # of a batch in the search
 # recipe's own would do it no good: they may be of another optimiser.
 RATE, WARMUP = 2e-3, 400  # the highest rate, after so many updates
 shape, training = course.recipe["model"], course.recipe["training"]
-cfg = config("transformer", course.corpus, course.folder, course.recipe["batching"]["tokens"])
+cfg = config("transformer", course.corpus, course.folder, course.recipe["batching"]["max_tokens"])
 for part, layers in (("encoder", "encoder_layers"), ("decoder", "decoder_layers")):
     cfg["model"][part] |= {
         "num_layers": shape[layers], "num_heads": shape["heads"], "hidden_size": shape["width"],
@@ -32,7 +32,7 @@ for part, layers in (("encoder", "encoder_layers"), ("decoder", "decoder_layers"
         "embedding_dim": shape["width"], "dropout": shape["dropout"]
     }  # fmt: skip
 cfg["training"] |= {
-    "label_smoothing": training["smoothing"], "epochs": 10**6,
+    "label_smoothing": training["label_smoothing"], "epochs": 10**6,
     "validation_freq": 2, "logging_freq": 2,
     "scheduling": "warmupinversesquareroot", "learning_rate": RATE, "learning_rate_min": 1e-9,
     "learning_rate_warmup": WARMUP,

@@ -2,7 +2,7 @@
 
     import attlas
 
-    context = attlas.attend(query, key, value)              # arrays a user brings
+    context = attlas.scaled_dot_product_attention(query, key, value)   # NumPy arrays or tensors
     translator = attlas.Translator("runs/demo")             # a run on disk
     translation = translator("The cat is sleeping on the sofa.")
     classifier = attlas.TextClassifier("runs/imdb")
@@ -13,6 +13,7 @@ Each name is imported when it is first used, so that `import attlas` costs nothi
 """
 
 from importlib import import_module
+from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -40,7 +41,10 @@ if TYPE_CHECKING:
     from attlas.decoding import DecodingConfig
     from attlas.errors import AttlasError
     from attlas.inference import TextClassifier, Translator
-    from attlas.layers import attend, attend_with_weights
+    from attlas.layers import (
+        scaled_dot_product_attention,
+        scaled_dot_product_attention_with_weights,
+    )
     from attlas.recording import Trace, intervene, observe
     from attlas.runs import Run
     from attlas.training import Recipe, read_recipe, train
@@ -54,8 +58,6 @@ __all__ = [
     "Trace",
     "Translator",
     "analysis",
-    "attend",
-    "attend_with_weights",
     "config",
     "corpus_statistics",
     "data",
@@ -76,6 +78,8 @@ __all__ = [
     "recording",
     "reference",
     "runs",
+    "scaled_dot_product_attention",
+    "scaled_dot_product_attention_with_weights",
     "train",
     "training",
 ]
@@ -88,8 +92,8 @@ _HOME = {
     "TextClassifier": "inference",
     "Trace": "recording",
     "Translator": "inference",
-    "attend": "layers",
-    "attend_with_weights": "layers",
+    "scaled_dot_product_attention": "layers",
+    "scaled_dot_product_attention_with_weights": "layers",
     "intervene": "recording",
     "disable_malloc_trim": "_hardware",
     "observe": "recording",
@@ -99,6 +103,8 @@ _HOME = {
 
 
 def __getattr__(name: str) -> Any:
+    if name == "__version__":
+        return version("attlas")
     if name in _HOME:
         return getattr(import_module(f"attlas.{_HOME[name]}"), name)
     if name in __all__:

@@ -143,7 +143,7 @@ def test_what_pytorchs_layer_puts_out_is_the_sum_of_the_vectors(settings) -> Non
 def test_what_our_layer_puts_out_is_the_sum_of_the_vectors(num_kv_heads: int, bias: bool) -> None:
     torch.manual_seed(0)
     layer = MultiheadAttention(
-        8, 4, key_dim=6, num_kv_heads=num_kv_heads, head_dim=3, value_dim=5, bias=bias
+        8, 4, kdim=6, vdim=6, num_kv_heads=num_kv_heads, head_dim=3, value_dim=5, bias=bias
     )
     for parameter in layer.parameters():
         nn.init.normal_(parameter)
@@ -153,7 +153,9 @@ def test_what_our_layer_puts_out_is_the_sum_of_the_vectors(num_kv_heads: int, bi
     token_mask[1, 4:] = False
     source[1, 4:] = torch.nan  # junk in padding changes nothing
     with torch.no_grad(), observe(model) as trace, record_value_inputs(model) as sources:
-        out = layer(torch.randn(2, 3, 8), layer.project_kv(source, token_mask), query_offset=0)
+        out = layer.attend(
+            torch.randn(2, 3, 8), layer.project_kv(source, token_mask), query_offset=0
+        )
     values = value_map(model, "attention", 4)
     assert values.value.shape == (num_kv_heads, 6, 5)
     assert_sums_to(out, trace["attention"], values, sources["attention"][0])

@@ -135,7 +135,7 @@ def test_every_part_of_a_transformer_computes_what_ours_does(layer: int) -> None
         "around_self_attention.norm": ("layer_norm", "x_layer_norm"),
         "around_cross_attention.norm": (None, "dec_layer_norm"),
         "around_feed_forward.norm": ("feed_forward.layer_norm",) * 2,
-        "feedforward.inner": ("feed_forward.pwff_layer.0",) * 2,
+        "feed_forward.inner": ("feed_forward.pwff_layer.0",) * 2,
     }
     for our_name, names in parts.items():
         for side, their_name in zip(("encoder", "decoder"), names, strict=True):

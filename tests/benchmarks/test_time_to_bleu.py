@@ -267,7 +267,7 @@ def test_what_is_wrong_is_said_before_anything_is_trained(
     assert ended.value.code
     said = capsys.readouterr().err + str(ended.value.code)
     assert named in said
-    assert "wanted" in said or "invalid" in said
+    assert "expected" in said or "invalid" in said
     assert asked == []
 
 

@@ -72,7 +72,11 @@ def test_a_run_of_the_recipe_goes_on_with_its_own_settings(
     ("own", "threads", "named"),
     [
         (["training.threads=2", "model.embed_dim=64"], 2, "model.embed_dim = 192 instead of 64"),
-        (["training.threads=2", "training.max_epochs=1"], 2, f"epochs = {EPOCHS}; got epochs = 1"),
+        (
+            ["training.threads=2", "training.max_epochs=1"],
+            2,
+            f"max_epochs = {EPOCHS}; got max_epochs = 1",
+        ),
         (["training.threads=1"], 2, "threads: 2; got 1"),
     ],
     ids=["another model", "another end", "other threads"],

@@ -19,10 +19,10 @@ GLIBC = platform.libc_ver()[0] == "glibc"
 FAULTS = """
 import resource, sys
 import torch
-from attlas._hardware import keep_freed_memory
+from attlas._hardware import disable_malloc_trim
 
 if sys.argv[1] == "kept":
-    assert keep_freed_memory()
+    assert disable_malloc_trim()
 
 def use():
     blocks = [torch.ones(2**21) for _ in range(4)]
@@ -82,7 +82,7 @@ def test_a_training_keeps_the_memory_that_it_frees_where_it_computes_on_a_cpu(
 HELD = """
 import sys
 import torch
-from attlas._hardware import give_back_freed_memory
+from attlas._hardware import malloc_trim
 
 def resident():
     with open("/proc/self/statm") as file:
@@ -92,7 +92,7 @@ blocks = [torch.ones(2**14) for _ in range(2**13)]
 kept = blocks.pop()
 del blocks
 before = resident()
-gave = give_back_freed_memory()
+gave = malloc_trim()
 print(gave, before - resident())
 """
 

@@ -340,7 +340,10 @@ def test_a_process_that_is_killed_goes_on_and_ends_alike(
 def test_a_search_may_be_set_as_a_table(run: Path, tmp_path: Path) -> None:
     corpus = tmp_path / "corpus.txt"
     corpus.write_text("1 2 3\n", encoding="utf-8")
-    for name, setting in (("a", 'decoding={method="beam", beam=3}'), ("b", "decoding.num_beams=3")):
+    for name, setting in (
+        ("a", 'decoding={method="beam", num_beams=3}'),
+        ("b", "decoding.num_beams=3"),
+    ):
         more = () if name == "a" else ("--set", "decoding.method=beam")
         out = tmp_path / f"{name}.csv"
         code, _, error = stats(run, corpus, *more, "--set", setting, "-o", out)

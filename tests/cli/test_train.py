@@ -424,7 +424,7 @@ def test_the_data_of_a_shipped_recipe_are_replaced_by_their_kind(tmp_path: Path)
     arguments = [part for one in sets for part in ("--set", one)]
     code, _, error = called("train", "multi30k", "--out", tmp_path / "run", *arguments)
     assert code == 0, error
-    assert "attlas: model.kind = 'transformer': left out model.cell, model.embed_dim" in error
+    assert "attlas: model.kind = 'transformer': left out model.cell, model.hidden_dim" in error
     config = Run(tmp_path / "run").config
     assert (config["model"]["kind"], config["model"]["embed_dim"]) == ("transformer", 8)
 

@@ -78,7 +78,7 @@ def test_what_fails_keeps_no_other_file_from_being_done_and_is_told_at_the_end(
         "command then does what is missing"
     )
     for path, line in zip((p for p in sources if p in bad), failed, strict=True):
-        assert line.startswith(f"attlas: {path} failed: wanted ")
+        assert line.startswith(f"attlas: {path} failed: expected ")
         assert BAD[bad[path]].format(path=path) in line
     done = contents(out)
     assert done.pop("theirs.txt") == b"mine"
@@ -131,7 +131,7 @@ def test_a_folder_where_a_file_of_the_books_should_be_keeps_no_other_file_from_b
     odd.mkdir(parents=True)
     code, _, error = translate(run, *sources, "--into", out)
     assert code == 2
-    assert f"attlas: {sources[0]} failed: wanted " in error
+    assert f"attlas: {sources[0]} failed: expected " in error
     assert str(odd.parent) in error
     assert "Traceback" not in error
     assert contents(out).keys() == ({"a.txt", "b.txt"} if done else {"b.txt"})

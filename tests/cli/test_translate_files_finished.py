@@ -95,16 +95,16 @@ def test_another_setting_is_noticed_though_the_text_is_not_read_again(
     assert read == []
 
 
-@pytest.mark.parametrize("lacking", [{"stamp"}, {"changed", "inode"}], ids=["all", "some"])
-def test_books_of_an_earlier_attlas_with_less_of_a_stamp_are_read(
+@pytest.mark.parametrize("lacking", [{"fingerprint"}, {"changed", "inode"}], ids=["all", "some"])
+def test_progress_with_less_of_a_fingerprint_is_read(
     run: Path, tmp_path: Path, read: list[Path], lacking: set[str]
 ) -> None:
     (source,), out = written(tmp_path, a=3), tmp_path / "out"
     assert translate(run, source, "--into", out)[0] == 0
     record = part.progress_dir(out / source.name) / "progress.json"
     kept = json.loads(record.read_bytes())
-    assert kept["stamp"]["size"] == source.stat().st_size
-    for table in (kept, kept["stamp"]):
+    assert kept["fingerprint"]["size"] == source.stat().st_size
+    for table in (kept, kept["fingerprint"]):
         for name in lacking & table.keys():
             del table[name]
     record.write_text(json.dumps(kept))

@@ -91,7 +91,7 @@ def test_sampling_needs_subwords():
 def test_a_size_that_no_vocabulary_has_is_told_with_those_that_are_possible(size: int) -> None:
     with pytest.raises(AttlasError, match=r"vocabulary\.size from 5 to 2,147,483,647") as caught:
         VocabularyConfig.read({"size": size}, "here")
-    assert caught.value.came == str(size)
+    assert caught.value.got == str(size)
     assert VocabularyConfig(size=5).size == 5
     assert VocabularyConfig(size=2**31 - 1).size == 2**31 - 1
 
@@ -101,7 +101,7 @@ def test_the_least_vocabulary_of_subwords_that_is_told_is_one_that_can_be_built(
     pairs = [Pair("ein Hund und ein Hut", "a dog and a hat")] * 30
     with pytest.raises(AttlasError, match=r"at least (\d+) ids .* at most 2,147,483,647") as caught:
         build_vocabularies(VocabularyConfig(kind=kind, size=100), pairs)
-    least = int(re.search(r"at least (\d+)", caught.value.wanted)[1])
+    least = int(re.search(r"at least (\d+)", caught.value.expected)[1])
     texts = "".join(pair.source + pair.target for pair in pairs)
     assert least == 4 + 256 + len(set(texts))  # a space is one of them
     assert len(build_vocabularies(VocabularyConfig(kind=kind, size=least), pairs).source) == least

@@ -27,7 +27,7 @@ user_defined_symbols = ["<num>", "__URL__"]
 
 [model]
 kind = "transformer"
-norm_type = "post"
+norm = "post"
 embed_dim = 32
 num_heads = 2
 ffn_dim = 32

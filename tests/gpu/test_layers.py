@@ -77,7 +77,7 @@ def test_many_heads_over_many_positions(
         layer: MultiheadAttention, source: torch.Tensor, token_mask: torch.Tensor
     ) -> list[torch.Tensor]:
         source = source.clone().requires_grad_()
-        context = layer(source, layer.project_kv(source, token_mask)).float()
+        context = layer.attend(source, layer.project_kv(source, token_mask)).float()
         context = context * token_mask.unsqueeze(-1)
         context.sin().sum().backward()
         assert source.grad is not None
@@ -96,7 +96,7 @@ def test_dropout_on_a_gpu_keeps_the_mean_and_differs_from_call_to_call() -> None
     attention = ScaledDotProductAttention(dropout=0.5).to(GPU)
     query = torch.randn(1, 8, 16, device=GPU)
     memory = attention.project_kv(torch.randn(1, 50, 16, device=GPU))
-    calls = torch.stack([attention(query, memory) for _ in range(4000)])
+    calls = torch.stack([attention.attend(query, memory) for _ in range(4000)])
     assert not torch.equal(calls[0], calls[1])
     torch.testing.assert_close(calls.mean(0), attention.eval()(query, memory), atol=0.05, rtol=0)
 
@@ -105,7 +105,7 @@ def test_dropout_on_a_gpu_keeps_the_mean_and_differs_from_call_to_call() -> None
 def test_half_precision_takes_no_kernel_that_plans_for_every_new_shape(name: Autocast) -> None:
     layer, source = MultiheadAttention(64, 1).to(GPU), torch.randn(2, 9, 64, device=GPU)
     with profile(activities=[ProfilerActivity.CPU], acc_events=True) as found, autocast(name, GPU):
-        layer(source, layer.project_kv(source)).sum().backward()
+        layer.attend(source, layer.project_kv(source)).sum().backward()
     called = {event.key for event in found.key_averages()}
     assert any("_efficient_attention" in one or "_flash_attention" in one for one in called)
     assert not any("_cudnn_attention" in one for one in called)

@@ -104,10 +104,10 @@ def test_a_summary_on_a_gpu_is_the_one_of_the_cpu(pattern: Any) -> None:
     layer = MultiheadAttention(32, 4, num_kv_heads=2, pattern=pattern)
     source = torch.randn(2, 300, 32)
     with observe(layer) as here:
-        layer(source, layer.project_kv(source))
+        layer.attend(source, layer.project_kv(source))
     layer.to(GPU)
     with observe(layer) as there:
-        layer(source.to(GPU), layer.project_kv(source.to(GPU)))
+        layer.attend(source.to(GPU), layer.project_kv(source.to(GPU)))
     one, other = (each[next(iter(each))] for each in (here, there))
     assert isinstance(other, FactoredAttentionMap)
     mine, theirs = one.summary(*NAMES), other.summary(*NAMES)

@@ -75,7 +75,7 @@ def test_additive_is_its_formula():
     expected = torch.softmax(scores, -1)
     memory = mechanism.project_kv(source)
     torch.testing.assert_close(mechanism.attention_weights(query, memory)[0, 0], expected)
-    torch.testing.assert_close(mechanism(query, memory)[0], expected @ source[0])
+    torch.testing.assert_close(mechanism.attend(query, memory)[0], expected @ source[0])
 
 
 def test_dot_is_its_formula():
@@ -206,7 +206,7 @@ def test_queries_scored_in_groups_are_scored_as_at_once(make, monkeypatch):
     results = []
     for pairs in (2**26, 2 * memory.keys.numel(), 1):
         monkeypatch.setattr(additive, "_PAIRS_AT_ONCE", pairs)
-        context = mechanism(query, memory)
+        context = mechanism.attend(query, memory)
         gradients = torch.autograd.grad(
             context.square().sum(), [query, mechanism.score_proj.weight], retain_graph=True
         )
@@ -236,7 +236,7 @@ def test_dropout_falls_on_the_weights_in_training_alone_and_is_not_recorded():
     source = torch.eye(64).unsqueeze(0)
     query = torch.zeros(1, 1, 64)
     memory = dot.project_kv(source)
-    context = dot(query, memory)  # the values are a unit matrix: the context is the weights
+    context = dot.attend(query, memory)  # the values are a unit matrix: the context is the weights
     assert set(context.flatten().tolist()) == {0.0, 2 / 64}
     assert torch.equal(dot.eval()(query, memory), torch.full((1, 1, 64), 1 / 64))
     assert torch.equal(
@@ -277,7 +277,7 @@ def test_a_memory_grows_and_is_chosen_from():
         GeneralAttention(4, 6),
         ConcatAttention(4, 6, 5),
         LocalMonotonicAttention(GeneralAttention(4, 6), 2),
-        MultiheadAttention(4, 2, key_dim=6),
+        MultiheadAttention(4, 2, kdim=6, vdim=6),
         MultiheadAttention(6, 2),
     ],
     ids=lambda mechanism: type(mechanism).__name__,
@@ -288,7 +288,7 @@ def test_a_source_of_another_width_is_refused_by_its_shape(mechanism):
         mechanism.project_kv(torch.randn(2, 3, 7))
     assert str(caught.value) == (
         "expected a source of shape (batch, keys, dim) = (batch, keys, 6); got shape (2, 3, 7); "
-        "remember vectors of the width that the attention was made for"
+        "pass vectors of the width that the attention was made for"
     )
 
 
@@ -344,14 +344,14 @@ def test_what_is_of_another_type_is_told_without_a_checker_of_types():
     done = subprocess.run(command, capture_output=True, encoding="utf-8", check=False)
     assert done.stderr == ""
     sizes = [
-        ("hidden", "'32'"),
+        ("hidden_dim", "'32'"),
         ("key_dim", "4.0"),
         ("query_dim", "True"),
-        ("heads", "'2'"),
+        ("num_heads", "'2'"),
         ("value_dim", "2.5"),
-        ("hidden", "'8'"),
+        ("hidden_dim", "'8'"),
     ]
-    advice = "pass torch.from_numpy(…), or use attlas.attend, which takes NumPy arrays"
+    advice = "pass torch.from_numpy(…); attlas.scaled_dot_product_attention takes NumPy arrays too"
     tensors = [("source", "ndarray")] * 3 + [("query", "ndarray"), ("source", "list")]
     models = ["int", "method"]
     assert done.stdout.splitlines() == [

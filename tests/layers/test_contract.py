@@ -89,7 +89,9 @@ def test_step_by_step_is_at_once(mechanism, layout):
 
     def stepped(asked):
         memory = asked.memory
-        contexts = [asked.attention(asked.query[:, t, None], memory, start + t) for t in steps]
+        contexts = [
+            asked.attention.attend(asked.query[:, t, None], memory, start + t) for t in steps
+        ]
         return torch.cat(contexts, 1)
 
     all_close(scene.outcome(stepped), scene.outcome())
@@ -115,7 +117,8 @@ def test_an_extended_memory_is_one_remembered_at_once(mechanism, layout, cut):
         return memory
 
     all_close(
-        scene.outcome(lambda s: s.attention(s.query, extended(s), s.query_offset)), scene.outcome()
+        scene.outcome(lambda s: s.attention.attend(s.query, extended(s), s.query_offset)),
+        scene.outcome(),
     )
     close(
         scene.attention.attention_weights(scene.query, extended(scene), scene.query_offset),
@@ -130,7 +133,7 @@ def test_a_memory_that_grows_with_the_queries_reads_like_the_whole(mechanism, la
     memory, contexts = scene.project_kv(0, 0), []
     for t in range(layout.num_keys):
         memory = memory.append(scene.project_kv(t, t + 1))
-        contexts.append(scene.attention(scene.query[:, t, None], memory))
+        contexts.append(scene.attention.attend(scene.query[:, t, None], memory))
     close(torch.cat(contexts, 1), scene.read())
 
 
@@ -140,7 +143,7 @@ def test_selecting_rows_before_reading_is_selecting_them_after(mechanism, layout
     scene = layout.on(mechanism)
     rows = torch.tensor([row % layout.batch for row in rows], dtype=torch.long)
     memory = scene.memory.select(rows)
-    close(scene.attention(scene.query[rows], memory, scene.query_offset), scene.read()[rows])
+    close(scene.attention.attend(scene.query[rows], memory, scene.query_offset), scene.read()[rows])
     close(
         scene.attention.attention_weights(scene.query[rows], memory, scene.query_offset),
         scene.attention_weights()[rows],
@@ -295,7 +298,7 @@ def test_a_reading_in_half_precision_holds_the_weights_that_are_weighed(mechanis
 
 @of_every_mechanism
 @pytest.mark.parametrize("change", ["width", "rows"])
-@pytest.mark.parametrize("ask", ["forward", "weigh"])
+@pytest.mark.parametrize("ask", ["attend", "attention_weights"])
 def test_a_query_that_does_not_fit_is_named(mechanism, change, ask):
     scene = Layout(0, 2, 3, 4, None, everywhere, 0).on(mechanism)
     query = {
@@ -305,10 +308,10 @@ def test_a_query_that_does_not_fit_is_named(mechanism, change, ask):
     with pytest.raises(AttlasError) as caught:
         getattr(scene.attention, ask)(query, scene.memory, 0)
     if change == "rows" or mechanism.name not in ("dot", "local-m", "scaled dot-product"):
-        known = scene.attention.query_dim or "width"  # those three take their width from the keys
+        known = scene.attention.query_dim or "dim"  # those three take their width from the keys
         assert str(caught.value) == (
             f"expected a query of shape (batch, queries, dim) = (2, queries, {known}); "
-            f"got shape {tuple(query.shape)}; ask as many rows as were remembered, with vectors of "
+            f"got shape {tuple(query.shape)}; pass as many rows as the source has, with vectors of "
             "the width that the attention was made for"
         )
 

@@ -38,14 +38,16 @@ def test_local_m_without_first_counts_the_queries_as_the_newest_positions():
     source = torch.randn(2, 6, 4)
     local, windowed = LocalMonotonicAttention(DotAttention(), 2), DotAttention(pattern=window(2))
     memory = local.project_kv(source)
-    torch.testing.assert_close(local(source, memory), windowed(source, memory))
-    torch.testing.assert_close(local(source[:, 4:], memory), windowed(source, memory)[:, 4:])
+    torch.testing.assert_close(local.attend(source, memory), windowed.attend(source, memory))
+    torch.testing.assert_close(
+        local.attend(source[:, 4:], memory), windowed.attend(source, memory)[:, 4:]
+    )
 
 
 def test_a_window_past_the_end_of_the_source_reads_zeros():
     local = LocalMonotonicAttention(DotAttention(), 1)
     query = torch.randn(1, 6, 4, requires_grad=True)
-    context = local(query, local.project_kv(torch.randn(1, 3, 4)), query_offset=0)
+    context = local.attend(query, local.project_kv(torch.randn(1, 3, 4)), query_offset=0)
     assert (context[:, :4] != 0).any(-1).all()
     assert (context[:, 4:] == 0).all()
     context.sum().backward()
@@ -72,7 +74,7 @@ def test_local_p_is_eq_10_divided_by_its_sum():
 def test_local_p_aims_within_the_real_slots_of_each_row_wherever_its_padding_is():
     local = LocalPredictiveAttention(DotAttention(), 2, 4, 3)
     source, query = torch.randn(1, 4, 4), torch.randn(1, 3, 4)
-    alone = local(query, local.project_kv(source))
+    alone = local.attend(query, local.project_kv(source))
     junk = torch.full((1, 3, 4), float("nan"))
     for padded, token_mask in (
         (torch.cat([source, junk], 1), [True] * 4 + [False] * 3),
@@ -80,7 +82,7 @@ def test_local_p_aims_within_the_real_slots_of_each_row_wherever_its_padding_is(
         (torch.cat([source[:, :2], junk, source[:, 2:]], 1), [True] * 2 + [False] * 3 + [True] * 2),
     ):
         memory = local.project_kv(padded, torch.tensor([token_mask]))
-        torch.testing.assert_close(local(query, memory), alone)
+        torch.testing.assert_close(local.attend(query, memory), alone)
 
 
 def test_local_p_learns_where_to_look():
@@ -94,7 +96,7 @@ def test_local_p_learns_where_to_look():
     for _ in range(200):
         optimizer.zero_grad()
         memory = local.project_kv(source)
-        (torch.arange(10.0) - 7).square().mul(local(query, memory)[0, 0]).sum().backward()
+        (torch.arange(10.0) - 7).square().mul(local.attend(query, memory)[0, 0]).sum().backward()
         optimizer.step()
     assert abs(local.centre(query, memory).item() - 7) < 0.25
 
@@ -118,7 +120,7 @@ def test_a_local_attention_is_heard_once_and_by_its_own_path():
 def test_local_attention_stays_finite_in_half_precision_far_from_its_centre():
     local = LocalPredictiveAttention(DotAttention(), 1, 4, 3).half()
     source = torch.randn(1, 3000, 4).half()
-    context = local(source[:, :2], local.project_kv(source))
+    context = local.attend(source[:, :2], local.project_kv(source))
     assert torch.isfinite(context).all()
     assert (context != 0).any()
 
@@ -141,7 +143,7 @@ for radius in (np.int64(3), np.uint8(3), True, np.bool_(True), 3.0, np.float32(3
         try:
             print(type(local(DotAttention(), radius).radius).__name__)
         except AttlasError as error:
-            print(error.wanted)
+            print(error.expected)
 """
 
 

@@ -46,7 +46,13 @@ def test_the_kernels_and_their_explicit_twin_agree(
     pattern, kind, num_kv_heads, queries, first, training
 ):
     attention = MultiheadAttention(
-        8, 4, key_dim=5, num_kv_heads=num_kv_heads, pattern=pattern, positions=RotaryPositions(2)
+        8,
+        4,
+        kdim=5,
+        vdim=5,
+        num_kv_heads=num_kv_heads,
+        pattern=pattern,
+        positions=RotaryPositions(2),
     )
     attention.double().train(training)
     torch.nn.init.normal_(attention.k_proj.bias)  # so that padding, once projected, is not zero
@@ -55,7 +61,7 @@ def test_the_kernels_and_their_explicit_twin_agree(
     token_mask = padding(kind, 40)
     wanted = [query, source, *attention.parameters()]
     results = []
-    for read in (attention, attention.forward_reference):
+    for read in (attention.attend, attention.forward_reference):
         context = read(query, attention.project_kv(source, token_mask), first)
         results.append((context, *torch.autograd.grad(context.sin().sum(), wanted)))
     torch.testing.assert_close(results[0], results[1], rtol=1e-9, atol=1e-11)
@@ -75,14 +81,14 @@ def test_the_kernel_drops_the_weights_that_its_explicit_twin_drops(pattern, kind
     token_mask = padding(kind, 40)
     wanted = [source, *attention.parameters()]
     results = []
-    for read in (attention, attention.forward_reference):
+    for read in (attention.attend, attention.forward_reference):
         with dropout_generator(torch.Generator().manual_seed(5)):
             context = read(source, attention.project_kv(source, token_mask))
         results.append((context, *torch.autograd.grad(context.sin().sum(), wanted)))
     torch.testing.assert_close(results[0], results[1], rtol=1e-9, atol=1e-11)
     attention.eval()
     assert not torch.allclose(
-        results[0][0], attention(source, attention.project_kv(source, token_mask))
+        results[0][0], attention.attend(source, attention.project_kv(source, token_mask))
     )
 
 
@@ -93,10 +99,10 @@ def test_the_weights_in_use_are_those_that_an_intervention_leaves():
     look = attention.forward_with_weights(source, memory)
     assert torch.equal(look.applied, attention.attention_weights(source, memory))
     assert torch.equal(look.applied, look.weights)
-    torch.testing.assert_close(look.context, attention(source, memory))
+    torch.testing.assert_close(look.context, attention.attend(source, memory))
     with intervene(attention, uniform):
         look = attention.forward_with_weights(source, memory)
-        assert torch.equal(look.context, attention(source, memory))
+        assert torch.equal(look.context, attention.attend(source, memory))
     share = causal.mask(6, 6) / torch.arange(1, 7).unsqueeze(1)
     torch.testing.assert_close(look.applied, share.expand(2, 2, 6, 6))
     assert torch.equal(look.weights, attention.attention_weights(source, memory))
@@ -107,7 +113,7 @@ def test_a_look_is_noted_as_a_call_is():
     source = torch.randn(2, 6, 8)
     memory = attention.project_kv(source)
     with observe(attention) as called:
-        attention(source, memory)
+        attention.attend(source, memory)
     with observe(attention) as looked:
         attention.forward_with_weights(source, memory)
     assert torch.equal(called[""].weights(), looked[""].weights())
@@ -118,7 +124,7 @@ def test_weights_are_dropped_where_their_dropout_alone_is_in_training():
     source = torch.randn(1, 6, 16)
     memory = attention.project_kv(source)
     attention.dropout.train()
-    assert not torch.allclose(attention(source, memory), attention(source, memory))
+    assert not torch.allclose(attention.attend(source, memory), attention.attend(source, memory))
 
 
 @pytest.mark.parametrize("pattern", PATTERNS, ids=str)
@@ -129,7 +135,7 @@ def test_a_scaled_dot_product_is_its_formula_fused_and_explicit(pattern):
     scores = (source @ source.transpose(1, 2) / 2).masked_fill(~pattern.mask(30, 30), -torch.inf)
     expected = scores.softmax(-1)
     torch.testing.assert_close(attention.attention_weights(source, memory)[:, 0], expected)
-    torch.testing.assert_close(attention(source, memory), expected @ source)
+    torch.testing.assert_close(attention.attend(source, memory), expected @ source)
     torch.testing.assert_close(attention.forward_reference(source, memory), expected @ source)
 
 
@@ -151,17 +157,21 @@ def test_heads_that_share_keys_are_neighbours():
     source = torch.randn(2, 6, 8)
     memory = shared.project_kv(source)
     assert memory.keys.shape == (2, 2, 6, 2)
-    torch.testing.assert_close(shared(source, memory), full(source, full.project_kv(source)))
+    torch.testing.assert_close(
+        shared.attend(source, memory), full.attend(source, full.project_kv(source))
+    )
 
 
 def test_heads_may_be_of_any_width():
-    attention = MultiheadAttention(6, 4, key_dim=5, head_dim=3, value_dim=2, bias=False)
+    attention = MultiheadAttention(6, 4, kdim=5, vdim=5, head_dim=3, value_dim=2, bias=False)
     query, source = torch.randn(2, 7, 6), torch.randn(2, 9, 5)
     memory = attention.project_kv(source)
     assert memory.keys.shape == (2, 4, 9, 3)
     assert memory.values.shape == (2, 4, 9, 2)
-    assert attention(query, memory).shape == (2, 7, 6)
-    torch.testing.assert_close(attention(query, memory), attention.forward_reference(query, memory))
+    assert attention.attend(query, memory).shape == (2, 7, 6)
+    torch.testing.assert_close(
+        attention.attend(query, memory), attention.forward_reference(query, memory)
+    )
     assert sum(p.numel() for p in attention.parameters()) == 6 * 12 + 5 * 12 + 5 * 8 + 8 * 6
 
 
@@ -171,13 +181,13 @@ def test_a_growing_memory_gives_step_by_step_what_comes_at_once(pattern, rotary)
     positions = RotaryPositions(4) if rotary else None
     attention = MultiheadAttention(8, 2, pattern=pattern, positions=positions).double()
     source = torch.randn(2, 20, 8).double()
-    at_once = attention(source, attention.project_kv(source))
+    at_once = attention.attend(source, attention.project_kv(source))
     memory = attention.project_kv(source[:, :1])
-    steps = [attention(source[:, :1], memory)]
+    steps = [attention.attend(source[:, :1], memory)]
     for t in range(1, 20):
         new = source[:, t : t + 1]
         memory = memory.append(attention.project_kv(new, key_offset=memory.num_keys))
-        steps.append(attention(new, memory))
+        steps.append(attention.attend(new, memory))
     torch.testing.assert_close(torch.cat(steps, 1), at_once)
 
 
@@ -213,14 +223,14 @@ def test_observing_keeps_the_fused_kernel_and_intervening_leaves_it(calls):
     attention = MultiheadAttention(8, 2)
     source = torch.randn(1, 6, 8)
     memory = attention.project_kv(source)
-    plain = attention(source, memory)
+    plain = attention.attend(source, memory)
     with observe(attention) as trace:
-        heard = attention(source, memory)
+        heard = attention.attend(source, memory)
     assert len(calls) == 2
     assert torch.equal(heard, plain)
     torch.testing.assert_close(trace[""].weights(), attention.attention_weights(source, memory))
     with intervene(attention, uniform):
-        changed = attention(source, memory)
+        changed = attention.attend(source, memory)
     assert len(calls) == 2
     mean = attention.of_heads(memory.values.mean(2).flatten(1)).unsqueeze(1)
     torch.testing.assert_close(changed, mean.expand(1, 6, 8))
@@ -229,7 +239,7 @@ def test_observing_keeps_the_fused_kernel_and_intervening_leaves_it(calls):
 def test_no_mask_is_made_where_none_is_needed(calls):
     everyone, past = MultiheadAttention(8, 2), MultiheadAttention(8, 2, pattern=causal)
     source = torch.randn(1, 6, 8)
-    everyone(source, everyone.project_kv(source))
+    everyone.attend(source, everyone.project_kv(source))
     past(source, past.project_kv(source))
     past(source[:, -1:], past.project_kv(source))
     past(source[:, -2:], past.project_kv(source))
@@ -241,10 +251,10 @@ def test_dropout_falls_in_training_alone():
     attention = MultiheadAttention(16, 2, dropout=0.5)
     source = torch.randn(1, 6, 16)
     memory = attention.project_kv(source)
-    assert not torch.allclose(attention(source, memory), attention(source, memory))
+    assert not torch.allclose(attention.attend(source, memory), attention.attend(source, memory))
     attention.eval()
     torch.testing.assert_close(
-        attention(source, memory), attention.forward_reference(source, memory)
+        attention.attend(source, memory), attention.forward_reference(source, memory)
     )
 
 
@@ -252,7 +262,7 @@ def test_fused_dropout_keeps_the_mean_and_drops_its_share():
     attention = ScaledDotProductAttention(dropout=0.25)
     values = torch.eye(200).expand(1, 1, 200, 200)  # the context is the weights
     memory = KeyValueCache(torch.zeros(1, 1, 200, 4), values)
-    for read in (attention, attention.forward_reference):
+    for read in (attention.attend, attention.forward_reference):
         weights = read(torch.zeros(1, 100, 4), memory)
         assert abs((weights == 0).float().mean().item() - 0.25) < 0.02
         assert abs(weights.sum(-1).mean().item() - 1) < 0.02
@@ -263,10 +273,10 @@ def test_fused_dropout_keeps_the_mean_and_drops_its_share():
 def test_half_precision_stays_finite_and_near(dtype, pattern):
     attention = MultiheadAttention(16, 4, num_kv_heads=2, pattern=pattern)
     source, token_mask = torch.randn(2, 80, 16), torch.rand(2, 80) > 0.5
-    exact = attention(source, attention.project_kv(source, token_mask))
+    exact = attention.attend(source, attention.project_kv(source, token_mask))
     attention.to(dtype)
     memory = attention.project_kv(source.to(dtype), token_mask)
-    for read in (attention, attention.forward_reference):
+    for read in (attention.attend, attention.forward_reference):
         context = read(source.to(dtype), memory)
         assert context.dtype == dtype
         torch.testing.assert_close(context.float(), exact, rtol=0.05, atol=0.05)
@@ -274,7 +284,7 @@ def test_half_precision_stays_finite_and_near(dtype, pattern):
 
 def test_an_empty_memory_reads_nothing():
     attention = MultiheadAttention(8, 2)
-    context = attention(torch.randn(2, 3, 8), attention.project_kv(torch.randn(2, 0, 8)))
+    context = attention.attend(torch.randn(2, 3, 8), attention.project_kv(torch.randn(2, 0, 8)))
     assert torch.equal(context, torch.zeros(2, 3, 8))
 
 
@@ -364,7 +374,7 @@ def test_a_glance_reads_what_a_call_reads(dtype, num_kv_heads, slots, memories, 
     with torch.no_grad():
         for seen, added in ((None, None), (token_mask, bias)):
             alone = KeyValueCache(spread.keys, spread.values, seen)
-            wanted = attention(query.unsqueeze(1), alone, 9).squeeze(1)
+            wanted = attention.attend(query.unsqueeze(1), alone, 9).squeeze(1)
             rough = {"rtol": 0.05, "atol": 0.05} if dtype == torch.bfloat16 else {}
             torch.testing.assert_close(
                 attention.decode_step(query, memory, 9, added), wanted, **rough

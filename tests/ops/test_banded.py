@@ -93,7 +93,7 @@ def test_memory_grows_with_the_length_and_not_with_its_square(pattern, dropout):
             torch.rand(1, length) > 0.1,
         )
         with LargestTensor() as largest[length]:
-            attention(source, attention.project_kv(source, token_mask)).sum().backward()
+            attention.attend(source, attention.project_kv(source, token_mask)).sum().backward()
         # The band is 64 wide: blocks of 64 queries meet 128 slots and 2 marks; two heads.
         assert largest[length].numbers <= 2 * length * 130
         assert torch.isfinite(source.grad).all()
@@ -113,10 +113,10 @@ def test_a_narrow_band_goes_to_the_banded_kernel_and_a_wide_one_does_not(monkeyp
     source = torch.randn(1, 300, 8)
     for pattern in (window(16), window(200), causal, both(causal, window(30))):
         attention = MultiheadAttention(8, 2, pattern=pattern)
-        attention(source, attention.project_kv(source))
+        attention.attend(source, attention.project_kv(source))
     assert used == ["banded_attention", "dense_attention", "dense_attention", "banded_attention"]
     step = MultiheadAttention(8, 2, pattern=both(causal, window(30)))
-    step(source[:, :1], step.project_kv(source))
+    step.attend(source[:, :1], step.project_kv(source))
     assert used[-1] == "banded_attention"
 
 
@@ -134,8 +134,8 @@ def test_the_band_pays_only_where_it_is_known_narrow_and_meets_the_memory():
 def test_a_query_past_the_memory_reads_zeros_in_either_kernel():
     attention = MultiheadAttention(8, 2, pattern=window(3), bias=False)
     query, memory = torch.randn(1, 20, 8), attention.project_kv(torch.randn(1, 200, 8))
-    assert (attention(query, memory, query_offset=500) == 0).all()
-    partly = attention(query, memory, query_offset=190)
+    assert (attention.attend(query, memory, query_offset=500) == 0).all()
+    partly = attention.attend(query, memory, query_offset=190)
     assert (partly[:, :13] != 0).any(-1).all()
     assert (partly[:, 13:] == 0).all()
 

@@ -152,7 +152,7 @@ def test_learned_queries_step_by_step_over_frozen_keys_have_the_gradient_of_all_
         memory = attention.project_kv(new)
         past = memory if past is None else past.append(memory)
         steps.append(attention(new, past))
-    at_once = attention(source, attention.project_kv(source))
+    at_once = attention.attend(source, attention.project_kv(source))
     learned = [parameter for parameter in attention.parameters() if parameter.requires_grad]
     by_steps, wanted = (
         torch.autograd.grad(context.sin().sum(), learned)

@@ -11,7 +11,16 @@ from torch import Tensor
 from torch.overrides import TorchFunctionMode
 from torch.utils.flop_counter import FlopCounterMode
 
-from attlas.layers import MultiheadAttention, RotaryPositions, attend, attend_with_weights
+from attlas.layers import (
+    MultiheadAttention,
+    RotaryPositions,
+)
+from attlas.layers import (
+    scaled_dot_product_attention as sdpa,
+)
+from attlas.layers import (
+    scaled_dot_product_attention_with_weights as sdpa_with_weights,
+)
 from attlas.ops import attention as dense
 from attlas.ops import attention as written
 from attlas.ops.attention import _dropped, fused_attention, math_attention, math_is_faster
@@ -168,13 +177,13 @@ def test_a_layer_reads_short_texts_so_and_long_ones_by_the_kernel(
     )  # heads of 32: 64 positions with gradients, 32 without
     for length in (12, 32, 33, 64, 65):
         source = torch.randn(2, length, 64)
-        layer(source, layer.project_kv(source))
+        layer.attend(source, layer.project_kv(source))
         with torch.no_grad():
-            layer(source, layer.project_kv(source))
+            layer.attend(source, layer.project_kv(source))
     assert made == [12, 12, 32, 32, 33, 64]
     made.clear()
     monkeypatch.setattr(written, "_LEAST_HEADS", 5)
-    layer(source[:, :12], layer.project_kv(source[:, :12]))
+    layer.attend(source[:, :12], layer.project_kv(source[:, :12]))
     assert not made
 
 
@@ -249,7 +258,7 @@ def test_a_layer_in_float32_reads_as_its_explicit_twin(pattern: Pattern, length:
             gradients = torch.autograd.grad(y, learnt, toward[:, : y.shape[1]], allow_unused=True)
             return (y, *(one for one in gradients if one is not None))
 
-        for one, other in zip(read(layer), read(layer.forward_reference), strict=True):
+        for one, other in zip(read(layer.attend), read(layer.forward_reference), strict=True):
             torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-5)
 
 
@@ -261,8 +270,8 @@ def test_attend_reads_short_texts_so_and_they_are_those_of_its_twin(
     monkeypatch.setattr(dense, "math_attention", lambda *given_: made.append(True) or own(*given_))
     q, k, v = (one.detach() for one in drawn(15, 3, 2, 2, 7, 9, (4, 5)))
     token_mask = torch.arange(9) < torch.tensor([[9], [4], [0]])
-    found = attend(q, k, v, pattern=causal, token_mask=token_mask)
-    wanted, _ = attend_with_weights(q, k, v, pattern=causal, token_mask=token_mask)
+    found = sdpa(q, k, v, pattern=causal, token_mask=token_mask)
+    wanted, _ = sdpa_with_weights(q, k, v, pattern=causal, token_mask=token_mask)
     assert made
     torch.testing.assert_close(found, wanted, rtol=1e-5, atol=1e-6)
     assert not found[2].any()
@@ -298,7 +307,7 @@ class Reads(torch.nn.Module):
     """A module of somebody else's that calls `attend`."""
 
     def forward(self, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-        return attend(q, k, v, pattern=causal)
+        return sdpa(q, k, v, pattern=causal)
 
 
 @pytest.mark.parametrize("dropout", [0.0, 0.2])
@@ -309,7 +318,7 @@ def test_observing_changes_nothing_of_what_is_written_out(dropout: float) -> Non
 
     def read() -> tuple[Tensor, ...]:
         torch.manual_seed(18)
-        y = layer(source, layer.project_kv(source))
+        y = layer.attend(source, layer.project_kv(source))
         return (y, *torch.autograd.grad(y.sin().sum(), list(layer.parameters())))
 
     alone = read()
@@ -326,7 +335,7 @@ def test_what_attend_writes_out_is_heard_where_a_module_calls_it() -> None:
     alone = module(q, k, v)
     with observe(module) as trace:
         assert torch.equal(module(q, k, v), alone)
-    _, weights = attend_with_weights(q, k, v, pattern=causal)
+    _, weights = sdpa_with_weights(q, k, v, pattern=causal)
     (layer,) = trace
     torch.testing.assert_close(trace[layer].weights(), weights, rtol=1e-5, atol=1e-6)
 

@@ -21,8 +21,8 @@ def test_the_weights_that_are_put_back_unchanged_change_nothing(attention):
     source = torch.randn(2, 6, 8)
     memory = attention.project_kv(source)
     with intervene(attention, lambda weights, seen, layer: weights):
-        explicit = attention(source, memory)
-    torch.testing.assert_close(explicit, attention(source, memory))
+        explicit = attention.attend(source, memory)
+    torch.testing.assert_close(explicit, attention.attend(source, memory))
 
 
 def test_uniform_reads_the_mean_of_the_seen_slots():
@@ -32,7 +32,7 @@ def test_uniform_reads_the_mean_of_the_seen_slots():
         torch.tensor([[True] * 5, [True, True, False, True, False]]),
     )
     with intervene(dot, uniform):
-        context = dot(source, dot.project_kv(source, token_mask))
+        context = dot.attend(source, dot.project_kv(source, token_mask))
     torch.testing.assert_close(context[0], source[0].mean(0).expand(5, 3))
     torch.testing.assert_close(context[1], source[1, [0, 1, 3]].mean(0).expand(5, 3))
 
@@ -50,7 +50,7 @@ def test_permuted_shuffles_each_querys_weights_among_the_slots_it_sees(attention
         return after[0]
 
     with intervene(attention, shuffled):
-        attention(source, memory)
+        attention.attend(source, memory)
     torch.testing.assert_close(after[0].sort(-1).values, before[0].sort(-1).values)
     hidden = ~attention.allowed(12, memory, None)
     assert (after[0].masked_select(hidden) == 0).all()
@@ -66,13 +66,13 @@ def test_without_takes_the_named_heads_away(attention):
     source = torch.randn(1, 5, 8)
     memory = attention.project_kv(source)
     with intervene(attention, without(0, 1, 2, 3)):
-        nothing = attention(source, memory)
+        nothing = attention.attend(source, memory)
     torch.testing.assert_close(nothing, attention.out_proj.bias.expand_as(nothing))
     with intervene(attention, without(1)):
-        less = attention(source, memory)
+        less = attention.attend(source, memory)
     with torch.no_grad():
         attention.v_proj.weight[2:4] = 0.0  # the values of head 1
-    torch.testing.assert_close(less, attention(source, attention.project_kv(source)))
+    torch.testing.assert_close(less, attention.attend(source, attention.project_kv(source)))
 
 
 def test_a_head_that_does_not_exist_is_named(attention):
@@ -81,7 +81,7 @@ def test_a_head_that_does_not_exist_is_named(attention):
         pytest.raises(AttlasError, match=r"heads from 0 to 3 in layer ''; got \[4\]"),
         intervene(attention, without(4)),
     ):
-        attention(source, attention.project_kv(source))
+        attention.attend(source, attention.project_kv(source))
 
 
 @pytest.mark.parametrize("heads", [("0",), ([0, 1],), (True,), (0.0,), (0, None)])
@@ -97,7 +97,7 @@ def test_weights_of_another_shape_are_refused(attention):
         pytest.raises(AttlasError, match=r"new weights of shape \(1, 4, 5, 5\)"),
         intervene(attention, lambda weights, seen, layer: weights[:, :1]),
     ):
-        attention(source, attention.project_kv(source))
+        attention.attend(source, attention.project_kv(source))
 
 
 @pytest.mark.parametrize("change", ["uniform", torch.ones(2, 2), None])
@@ -121,7 +121,7 @@ def test_a_model_without_attention_cannot_be_intervened_on():
 def test_interventions_follow_each_other_and_end_with_their_blocks(attention):
     source = torch.randn(1, 5, 8)
     memory = attention.project_kv(source)
-    plain, order = attention(source, memory), []
+    plain, order = attention.attend(source, memory), []
 
     def named(name):
         def change(weights, seen, layer):
@@ -131,9 +131,9 @@ def test_interventions_follow_each_other_and_end_with_their_blocks(attention):
         return change
 
     with intervene(attention, named("first")), intervene(attention, named("second")):
-        attention(source, memory)
+        attention.attend(source, memory)
     assert order == ["first", "second"]
-    assert torch.equal(attention(source, memory), plain)
+    assert torch.equal(attention.attend(source, memory), plain)
     assert order == ["first", "second"]
 
 
@@ -142,7 +142,7 @@ def test_an_observer_hears_the_layers_own_weights_beside_an_intervention():
     source = torch.randn(1, 4, 3)
     memory = dot.project_kv(source)
     with observe(dot) as trace, intervene(dot, uniform):
-        dot(source, memory)
+        dot.attend(source, memory)
     torch.testing.assert_close(trace[""].weights(), dot.attention_weights(source, memory))
 
 
@@ -167,9 +167,12 @@ def test_a_change_that_writes_into_the_weights_leaves_what_is_observed(attention
     source = torch.randn(2, 5, 4)
     with torch.no_grad():
         memory = attention.project_kv(source)
-        expected, plain = attention.attention_weights(source, memory), attention(source, memory)
+        expected, plain = (
+            attention.attention_weights(source, memory),
+            attention.attend(source, memory),
+        )
         with observe(attention) as trace, intervene(attention, first_gone):
-            assert not torch.allclose(attention(source, memory), plain)
+            assert not torch.allclose(attention.attend(source, memory), plain)
     torch.testing.assert_close(trace[next(iter(trace))].weights(), expected)
 
 

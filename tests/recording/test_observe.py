@@ -26,8 +26,8 @@ class TwoLayers(nn.Module):
         self.above = MultiheadAttention(6, 2, num_kv_heads=1, pattern=both(causal, window(2)))
 
     def forward(self, source, token_mask=None):
-        lower = self.below(source, self.below.project_kv(source, token_mask))
-        return self.above(lower, self.above.project_kv(lower, token_mask))
+        lower = self.below.attend(source, self.below.project_kv(source, token_mask))
+        return self.above.attend(lower, self.above.project_kv(lower, token_mask))
 
 
 @pytest.fixture
@@ -166,7 +166,7 @@ def test_a_factored_reading_of_half_precision_still_sums_to_one(model):
     above = model.above.bfloat16()
     source = torch.randn(1, 40, 6, dtype=torch.bfloat16)
     with observe(above) as trace:
-        above(source, above.project_kv(source))
+        above.attend(source, above.project_kv(source))
     sums = trace[""].weights().sum(-1)
     torch.testing.assert_close(sums, torch.ones_like(sums))
 
@@ -185,7 +185,7 @@ def test_a_path_with_brackets_names_its_layer():
     model = nn.ModuleDict({"a[0]": layer})
     vectors = torch.randn(1, 3, 4)
     with observe(model, layers="a[0]") as trace:
-        layer(vectors, layer.project_kv(vectors))
+        layer.attend(vectors, layer.project_kv(vectors))
     assert list(trace) == ["a[0]"]
 
 
@@ -275,7 +275,7 @@ def test_what_the_caller_writes_over_afterwards_is_kept_as_it_was():
         given, shown = source.clone(), token_mask.clone()
         with torch.no_grad(), observe(attention) as trace:
             memory = attention.project_kv(given, shown)
-            attention(given, memory)
+            attention.attend(given, memory)
             expected = attention.attention_weights(given, memory)
             given += 1.0
             given *= torch.rand(4)

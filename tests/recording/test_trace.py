@@ -30,7 +30,7 @@ def trace():
     source, token_mask = torch.randn(2, 5, 6), torch.tensor([[True] * 5, [True] * 3 + [False] * 2])
     with observe(layers) as trace:
         for layer in layers.values():
-            layer(source, layer.project_kv(source, token_mask))
+            layer.attend(source, layer.project_kv(source, token_mask))
         layers["heads"](source, layers["heads"].project_kv(source))
     source = ["ein", "Hund", "。", "</s>", "x"]
     trace.label(source=[source, ["a"]], target=[["a", "dog", ".", "</s>", "x"], []])
@@ -192,7 +192,7 @@ class Mine(Pattern):
 def test_a_pattern_that_no_file_can_hold_is_refused_before_anything_is_written(tmp_path, text):
     layer = MultiheadAttention(4, 2, pattern=Mine(text))
     with observe(layer) as trace:
-        layer(torch.zeros(1, 3, 4), layer.project_kv(torch.zeros(1, 3, 4)))
+        layer.attend(torch.zeros(1, 3, 4), layer.project_kv(torch.zeros(1, 3, 4)))
     with pytest.raises(AttlasError) as caught:
         trace.save(tmp_path / "trace")
     assert str(caught.value) == (
@@ -234,7 +234,7 @@ def test_a_reading_is_as_precise_where_the_model_computes_in_half():
     layer = MultiheadAttention(8, 2)
     source = torch.randn(2, 5, 8)
     with torch.autocast("cpu", torch.bfloat16), observe(layer) as trace:
-        layer(source, layer.project_kv(source))
+        layer.attend(source, layer.project_kv(source))
         inside = trace[""].weights()
     assert torch.equal(inside, trace[""].weights())
 

@@ -11,8 +11,12 @@ from attlas.layers import (
     ConcatAttention,
     DotAttention,
     MultiheadAttention,
-    attend,
-    attend_with_weights,
+)
+from attlas.layers import (
+    scaled_dot_product_attention as sdpa,
+)
+from attlas.layers import (
+    scaled_dot_product_attention_with_weights as sdpa_with_weights,
 )
 from attlas.patterns import causal, everywhere
 
@@ -69,7 +73,7 @@ def test_additive_agrees(source, queries, is_causal):
         ours.score_proj.weight.copy_(layer.scale.value)
         context, weights = read(layer, query, source, token_mask, is_causal)
         # Keras counts causal queries from slot 0.
-        close(ours(query, ours.project_kv(source, token_mask), query_offset=0), context)
+        close(ours.attend(query, ours.project_kv(source, token_mask), query_offset=0), context)
         close(
             ours.attention_weights(
                 query, ours.project_kv(source, token_mask), query_offset=0
@@ -84,7 +88,7 @@ def test_dot_agrees(source, queries, is_causal):
     query = noise(1, len(source), queries, 4)
     ours = DotAttention(pattern=causal if is_causal else everywhere)
     context, weights = read(keras.layers.Attention(), query, source, token_mask, is_causal)
-    close(ours(query, ours.project_kv(source, token_mask), query_offset=0), context)
+    close(ours.attend(query, ours.project_kv(source, token_mask), query_offset=0), context)
     close(
         ours.attention_weights(query, ours.project_kv(source, token_mask), query_offset=0).squeeze(
             1
@@ -102,9 +106,13 @@ def test_scaled_dot_product_agrees(source, queries, scale):
     layer.scale.assign(scale)
     with torch.no_grad():
         context, weights = read(layer, query, source, token_mask)
-    close(attend(query, source, source, token_mask=token_mask, scale=scale), context)
     close(
-        attend_with_weights(query, source, source, token_mask=token_mask, scale=scale)[1], weights
+        sdpa(query, source, source, token_mask=token_mask, scale=scale),
+        context,
+    )
+    close(
+        sdpa_with_weights(query, source, source, token_mask=token_mask, scale=scale)[1],
+        weights,
     )
 
 
@@ -121,7 +129,7 @@ def test_concat_agrees(source, queries, energy):
         ours.pair_proj.weight.copy_(torch.cat([torch.eye(4), torch.eye(4)], dim=1))
         ours.score_proj.weight.fill_(energy)
         context, weights = read(layer, query, source, token_mask)
-        close(ours(query, ours.project_kv(source, token_mask)), context)
+        close(ours.attend(query, ours.project_kv(source, token_mask)), context)
         close(
             ours.attention_weights(query, ours.project_kv(source, token_mask)).squeeze(1), weights
         )
@@ -151,7 +159,7 @@ def test_multihead_agrees(source, queries, heads, is_causal):
     layer = keras.layers.MultiHeadAttention(heads, 3, value_dim=2)
     layer.build(query.shape, source.shape)
     pattern = causal if is_causal else everywhere
-    ours = MultiheadAttention(4, heads, key_dim=3, head_dim=3, value_dim=2, pattern=pattern)
+    ours = MultiheadAttention(4, heads, kdim=3, vdim=3, head_dim=3, value_dim=2, pattern=pattern)
     ours = copied(ours, layer)
     with torch.no_grad():
         context, weights = layer(
@@ -161,7 +169,7 @@ def test_multihead_agrees(source, queries, heads, is_causal):
             use_causal_mask=is_causal,
             return_attention_scores=True,
         )
-        close(ours(query, ours.project_kv(source, token_mask), query_offset=0), context)
+        close(ours.attend(query, ours.project_kv(source, token_mask), query_offset=0), context)
         close(
             ours.attention_weights(query, ours.project_kv(source, token_mask), query_offset=0),
             weights,
@@ -178,5 +186,5 @@ def test_grouped_query_attention_agrees(source, queries, num_kv_heads, sharing):
     ours = copied(MultiheadAttention(4, heads, num_kv_heads=num_kv_heads, head_dim=3), layer)
     with torch.no_grad():
         context, weights = layer(query, source, value_mask=token_mask, return_attention_scores=True)
-        close(ours(query, ours.project_kv(source, token_mask)), context)
+        close(ours.attend(query, ours.project_kv(source, token_mask)), context)
         close(ours.attention_weights(query, ours.project_kv(source, token_mask)), weights)

@@ -1,4 +1,4 @@
-"""The ONNX operator Attention (opsets 23 to 25), case by case, against `attend`.
+"""The ONNX operator Attention (opsets 23 to 25), case by case, against our function.
 
 The cases are the ONNX project's own (Apache-2.0), with its reference results. All of them apply;
 where the operator says a thing in other words than attlas, `read` translates:
@@ -27,7 +27,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from attlas.layers import attend, attend_with_weights
+from attlas.layers import scaled_dot_product_attention as sdpa
+from attlas.layers import scaled_dot_product_attention_with_weights as sdpa_with_weights
 from attlas.ops.cache import KeyValueCache
 from attlas.patterns import Pattern, both, causal, everywhere, window
 from attlas.reference import softmax
@@ -110,20 +111,21 @@ class Case:
         return pattern
 
     def options(self, row: int) -> dict[str, Any]:
-        """The options of `attend` for one batch row; rows differ in their first position."""
+        """The options of our function for one batch row; rows differ in their first position."""
         options = {"scale": self.attributes.get("scale"), "softcap": self.attributes.get("softcap")}
-        options |= {"pattern": self.pattern, "first": self.firsts[row]}
+        options |= {"pattern": self.pattern, "query_offset": self.firsts[row], "enable_gqa": True}
         if self.token_mask is not None:
             options["token_mask"] = self.token_mask[row, None]
         if (pairs := self._pairs()) is not None:
-            name = "mask" if pairs.dtype == torch.bool else "bias"
-            options[name] = pairs if pairs.ndim < 4 or len(pairs) == 1 else pairs[row, None]
+            options["attn_mask"] = pairs if pairs.ndim < 4 or len(pairs) == 1 else pairs[row, None]
         if "right_window_size" in self.attributes:
-            assert "mask" not in options
             position = torch.arange(self.tensors["Q"].shape[2])[:, None] + self.firsts[row]
             ahead = torch.arange(self.memory.num_keys) - position
             left, right = (self.attributes[f"{side}_window_size"] for side in ("left", "right"))
-            options["mask"] = (-left <= ahead) & (ahead <= right)
+            within = (-left <= ahead) & (ahead <= right)
+            pairs = options.get("attn_mask", within)
+            hidden = False if pairs.dtype == torch.bool else -float("inf")
+            options["attn_mask"] = pairs.masked_fill(~within, hidden)
         return options
 
     def _pairs(self) -> Tensor | None:
@@ -177,8 +179,8 @@ def test_every_case_is_applied_whole_but_for_the_scores_before_the_softmax():
 @of_every_case("Y")
 def test_the_context_agrees_with_and_without_weights(case):
     case = Case.load(case)
-    case.close(torch.cat(case.read(attend)), case.tensors["Y"])
-    contexts = [context for context, _ in case.read(attend_with_weights)]
+    case.close(torch.cat(case.read(sdpa)), case.tensors["Y"])
+    contexts = [context for context, _ in case.read(sdpa_with_weights)]
     case.close(torch.cat(contexts), case.tensors["Y"])
 
 
@@ -196,7 +198,7 @@ def test_the_weights_agree_or_follow_from_the_scores(case):
     case = Case.load(case)
     theirs = case.tensors["qk_matmul_output"]
     mode = case.attributes.get("qk_matmul_output_mode", 0)
-    for row, (_, weights) in enumerate(case.read(attend_with_weights)):
+    for row, (_, weights) in enumerate(case.read(sdpa_with_weights)):
         if mode == WEIGHTS:
             case.close(weights[0], theirs[row])
             continue
@@ -204,9 +206,11 @@ def test_the_weights_agree_or_follow_from_the_scores(case):
         scores = theirs[row].double().numpy()
         if mode == 0 and options["softcap"] is not None:
             scores = options["softcap"] * np.tanh(scores / options["softcap"])
-        if mode < 2 and "bias" in options:
-            scores = scores + options["bias"].numpy()
-        assert not {"mask", "token_mask"} & set(options)
+        mask = options.get("attn_mask")
+        if mode < 2 and mask is not None:
+            scores = scores + mask.numpy()
+        assert mask is None or mask.is_floating_point()
+        assert "token_mask" not in options
         assert options["pattern"] == everywhere
         for head, of_head in enumerate(scores.reshape(weights.shape[1:])):
             finished = torch.from_numpy(softmax(of_head)).to(weights.dtype)

@@ -75,7 +75,7 @@ def agree(attention, question, read):
     """Hold every row of the batch against `read(queries, sentence, mask, first)`."""
     query, source, token_mask, pattern, query_offset, _ = question
     memory = attention.project_kv(source, token_mask)
-    contexts = attention(query, memory, query_offset)
+    contexts = attention.attend(query, memory, query_offset)
     weights = attention.attention_weights(query, memory, query_offset)
     queries, slots = query.shape[1], source.shape[1]
     mask = values(pattern.mask(queries, slots, query_offset))
@@ -189,7 +189,8 @@ def test_multi_head(question, num_kv_heads, sharing, value_dim):
     attention = MultiheadAttention(
         4,
         heads,
-        key_dim=3,
+        kdim=3,
+        vdim=3,
         num_kv_heads=num_kv_heads,
         head_dim=2,
         value_dim=value_dim,

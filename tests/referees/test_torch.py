@@ -6,7 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import nn
 
-from attlas.layers import MultiheadAttention, attend
+from attlas.layers import MultiheadAttention
+from attlas.layers import scaled_dot_product_attention as sdpa
 from attlas.patterns import causal, everywhere
 from attlas.recording import observe
 from attlas.reference import layer_norm
@@ -38,7 +39,8 @@ def twins(width, heads, key_dim, bias, pattern=everywhere):
         batch_first=True,
         dtype=torch.float64,
     )
-    ours = MultiheadAttention(width, heads, key_dim=key_dim, bias=bias, pattern=pattern).double()
+    dims = {"kdim": key_dim, "vdim": key_dim}
+    ours = MultiheadAttention(width, heads, bias=bias, pattern=pattern, **dims).double()
     if theirs.in_proj_weight is None:
         projections = [theirs.q_proj_weight, theirs.k_proj_weight, theirs.v_proj_weight]
     else:
@@ -80,14 +82,14 @@ def test_cross_attention_agrees_with_torchs_multihead(
         query, source, source, key_padding_mask=~token_mask, average_attn_weights=False
     )
     memory = ours.project_kv(source, token_mask)
-    close(ours(query, memory), context)
+    close(ours.attend(query, memory), context)
     close(ours.attention_weights(query, memory), weights)
     # need_weights = False runs torch's fused path; by default it averages over the heads.
     fast, _ = theirs(query, source, source, key_padding_mask=~token_mask, need_weights=False)
-    close(ours(query, memory), fast)
+    close(ours.attend(query, memory), fast)
     _, averaged = theirs(query, source, source, key_padding_mask=~token_mask)
     with observe(ours) as trace:
-        ours(query, memory)
+        ours.attend(query, memory)
     close(trace[""].weights().mean(1), averaged)
 
 
@@ -100,7 +102,7 @@ def test_causal_self_attention_agrees_with_torchs_multihead(seed, batch, length,
         source, source, source, attn_mask=ahead, is_causal=True, average_attn_weights=False
     )
     memory = ours.project_kv(source)
-    close(ours(source, memory), context)
+    close(ours.attend(source, memory), context)
     close(ours.attention_weights(source, memory), weights)
 
 
@@ -110,7 +112,7 @@ def test_gradients_agree_with_torchs_multihead(seed, batch, queries, slots):
     query, source = noise(seed, batch, queries, 4), noise(seed + 1, batch, slots, 4)
     query.requires_grad_(), source.requires_grad_()
     of_ours = torch.autograd.grad(
-        ours(query, ours.project_kv(source)).square().sum(),
+        ours.attend(query, ours.project_kv(source)).square().sum(),
         [query, source, ours.q_proj.weight, ours.k_proj.weight, ours.v_proj.weight],
     )
     of_theirs = torch.autograd.grad(
@@ -142,12 +144,11 @@ def test_attend_agrees_with_torchs_function(
     )
     added = noise(seed + 3, batch, heads, queries, slots)
     mask = (added > -0.5) | (torch.arange(slots) == 0)  # torch gives NaN where nothing is seen
-    ours = {"bool": {"mask": mask}, "float": {"bias": added}, None: {}}[masked]
-    theirs = {"bool": mask, "float": added, None: None}[masked]
+    given = {"bool": mask, "float": added, None: None}[masked]
     close(
-        attend(query, key, value, scale=scale, **ours),
+        sdpa(query, key, value, attn_mask=given, scale=scale, enable_gqa=True),
         F.scaled_dot_product_attention(
-            query, key, value, attn_mask=theirs, scale=scale, enable_gqa=True
+            query, key, value, attn_mask=given, scale=scale, enable_gqa=True
         ),
     )
 
@@ -156,7 +157,7 @@ def test_attend_agrees_with_torchs_function(
 def test_torchs_causal_is_ours_with_first_zero(seed, queries, slots):
     query, source = noise(seed, 1, 2, queries, 3), noise(seed + 1, 1, 2, slots, 3)
     close(
-        attend(query, source, source, pattern=causal, query_offset=0),
+        sdpa(query, source, source, is_causal=True),
         F.scaled_dot_product_attention(query, source, source, is_causal=True),
     )
 

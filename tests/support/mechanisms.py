@@ -87,7 +87,7 @@ MECHANISMS = [
         counts_slots=True,
     ),
     Mechanism("scaled dot-product", lambda **o: ScaledDotProductAttention(**o), 3, 3),
-    Mechanism("multi-head", lambda **o: MultiheadAttention(4, 2, key_dim=3, **o), 4, 3),
+    Mechanism("multi-head", lambda **o: MultiheadAttention(4, 2, kdim=3, vdim=3, **o), 4, 3),
     Mechanism(
         "grouped-query", lambda **o: MultiheadAttention(4, 4, num_kv_heads=2, bias=False, **o), 4, 4
     ),
@@ -202,7 +202,7 @@ class Scene:
         return self.attention.project_kv(source, token_mask)
 
     def read(self) -> Tensor:
-        context: Tensor = self.attention(self.query, self.memory, self.query_offset)
+        context: Tensor = self.attention.attend(self.query, self.memory, self.query_offset)
         return context
 
     def attention_weights(self) -> Tensor:

@@ -105,10 +105,10 @@ Origin = Mapping[str, str | int | float | bool]
 class OutputProgress(Config):
     """How far an output is: so many lines are done, which stand in so many bytes of this checksum.
 
-    origin: what the translation depends on. whole: the output stands in its place. stamp: that of
-    the file with the text, where it is whole and could be trusted. assembled: the checksum of what
-    is to stand in its place, where that has other bytes than `lines`. beside: whether what stands
-    beside it, if anything does, is ours. checksum: what `sum` was when it was written.
+    origin: what the translation depends on. whole: the output stands in its place. fingerprint:
+    that of the file with the text, where it is whole and could be trusted. assembled: the checksum
+    of what is to stand in its place, where that has other bytes than `lines`. beside: whether what
+    stands beside it, if anything does, is ours. checksum: what `sum` was when it was written.
     """
 
     origin: dict[str, str | int | float | bool]
@@ -123,8 +123,8 @@ class OutputProgress(Config):
 
     @property
     def sum(self) -> str:
-        """The checksum of all the rest, but for the stamp: another one is but read again."""
-        table = self.model_dump(mode="json", exclude={"stamp", "checksum"})
+        """The checksum of all the rest, but for the fingerprint: another one is but read again."""
+        table = self.model_dump(mode="json", exclude={"fingerprint", "checksum"})
         return hashlib.sha256(json.dumps(table, sort_keys=True).encode()).hexdigest()
 
 
@@ -188,7 +188,7 @@ class ResumableOutput:
     def finish(self, fingerprint: FileFingerprint | None) -> None:
         """Put the output in its place: every line of it, gzipped if its name ends in .gz.
 
-        stamp: of the file with the text, taken before it was read.
+        fingerprint: of the file with the text, taken before it was read.
         """
         whole = self._books / f"whole{self.output.suffix if self.output.suffix == '.gz' else ''}"
         with explained(self.output):
@@ -200,13 +200,13 @@ class ResumableOutput:
             self._spare()
             os.replace(whole, self._place)
             sync(self._place.parent)
-        self._keep(self.progress.model_copy(update={"whole": True, "stamp": fingerprint}))
+        self._keep(self.progress.model_copy(update={"whole": True, "fingerprint": fingerprint}))
         self._drop_lines()
 
     def read_again(self, fingerprint: FileFingerprint | None) -> None:
         """The text of an output that is whole was read once more, and is the same."""
         if fingerprint and fingerprint != self.progress.fingerprint:
-            self._keep(self.progress.model_copy(update={"stamp": fingerprint}))
+            self._keep(self.progress.model_copy(update={"fingerprint": fingerprint}))
 
     def forget(self) -> None:
         """Take away what is done."""

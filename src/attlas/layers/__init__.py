@@ -2,7 +2,10 @@
 
 from attlas.layers.additive import AdditiveAttention
 from attlas.layers.base import Attention, ScoredAttention
-from attlas.layers.functional import attend, attend_with_weights
+from attlas.layers.functional import (
+    scaled_dot_product_attention,
+    scaled_dot_product_attention_with_weights,
+)
 from attlas.layers.local import LocalAttention, LocalMonotonicAttention, LocalPredictiveAttention
 from attlas.layers.multihead import MultiheadAttention
 from attlas.layers.multiplicative import ConcatAttention, DotAttention, GeneralAttention
@@ -33,6 +36,6 @@ __all__ = [
     "ScaledDotProductAttention",
     "ScoredAttention",
     "SinusoidalPositions",
-    "attend",
-    "attend_with_weights",
+    "scaled_dot_product_attention",
+    "scaled_dot_product_attention_with_weights",
 ]

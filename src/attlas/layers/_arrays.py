@@ -11,6 +11,7 @@ from jaxtyping import Bool, Float, Shaped
 from torch import Tensor
 
 from attlas.errors import AttlasError
+from attlas.layers.base import integers_as_bools
 from attlas.ops.cache import KeyValueCache
 from attlas.patterns import Causal, Everywhere, Pattern
 
@@ -50,31 +51,30 @@ class AttentionInputs:
         key: Any,
         value: Any,
         *,
-        mask: Any = None,
+        attn_mask: Any = None,
         token_mask: Any = None,
-        bias: Any = None,
+        enable_gqa: bool = False,
     ) -> "AttentionInputs":
-        """`AttlasError` where kinds, dtypes, devices, shapes or a bias make no sense together."""
-        given = {
-            "query": query,
-            "key": key,
-            "value": value,
-            "mask": mask,
-            "token_mask": token_mask,
-            "bias": bias,
+        """`AttlasError` where kinds, dtypes, devices, shapes or a mask make no sense together."""
+        given = {"query": query, "key": key, "value": value}
+        masks = {"attn_mask": attn_mask, "token_mask": token_mask}
+        given |= {name: array for name, array in masks.items() if array is not None}
+        tensors = _tensors(given)
+        tensors |= {
+            name: integers_as_bools(name, tensors[name]) for name in masks if name in tensors
         }
-        tensors = _tensors({name: array for name, array in given.items() if array is not None})
         query, key, value = tensors["query"], tensors["key"], tensors["value"]
-        _check_shapes(query, key, value)
+        _check_axes(query, key, value)
+        query, key, value = _broadcast(query, key, value)
+        _check_shapes(query, key, value, enable_gqa)
         weights = (*query.shape[:-1], key.shape[-2])
-        mask = _expand_pairs("mask", tensors.get("mask"), weights)
-        bias = _expand_pairs("bias", tensors.get("bias"), weights)
+        pairs = _expand_pairs("attn_mask", tensors.get("attn_mask"), weights)
+        mask, bias = (pairs, None) if pairs is None or pairs.dtype == torch.bool else (None, pairs)
         token_mask = _check_mask(tensors.get("token_mask"), key)
         if bias is not None:
             _check_bias(bias)
-            allowed = bias != -math.inf
-            bias = bias.masked_fill(~allowed, 0.0)
-            mask = allowed if mask is None else mask & allowed
+            mask = bias != -math.inf
+            bias = bias.masked_fill(~mask, 0.0)
         keys, values = _four_axes(key), _four_axes(value)
         if mask is not None:
             looked_at = mask.any(2).any(1).expand(len(keys), -1)
@@ -138,10 +138,13 @@ def _tensors(given: Mapping[str, Any]) -> dict[str, Tensor]:
             _listed(kinds),
             "convert them with numpy.asarray or torch.as_tensor",
         )
-    dtypes = {name: str(array.dtype).removeprefix("torch.") for name, array in given.items()}
     for name, array in given.items():
         _check_dtype(name, array)
-    floats = {name: dtype for name, dtype in dtypes.items() if dtype != "bool"}
+    floats = {
+        name: str(array.dtype).removeprefix("torch.")
+        for name, array in given.items()
+        if name not in _MASKS or _is_float(array)
+    }
     if len(set(floats.values())) > 1:
         raise AttlasError(
             "one dtype", _listed(floats), "convert them to the one in which to compute"
@@ -156,38 +159,80 @@ def _tensors(given: Mapping[str, Any]) -> dict[str, Tensor]:
     return tensors
 
 
-def _check_dtype(name: str, array: Any) -> None:
-    is_bool = array.dtype in (torch.bool, np.bool_)
-    if name in ("mask", "token_mask"):
-        if not is_bool:
-            raise AttlasError(
-                f"{name} of bool, True = {'may look' if name == 'mask' else 'a position'}",
-                f"{name} of {array.dtype}",
-                "compare it to something; numbers that are added to the scores are a bias",
-            )
-        return
+_MASKS = ("attn_mask", "token_mask")
+
+
+def _is_float(array: Any) -> bool:
     if isinstance(array, Tensor):
-        fits = array.dtype in _TORCH_FLOATS
-    else:
-        fits = not is_bool and array.dtype.name in _NUMPY_DTYPES
-    if not fits:
+        return array.dtype in _TORCH_FLOATS
+    return array.dtype != np.bool_ and array.dtype.name in _NUMPY_DTYPES
+
+
+def _is_truth(array: Any) -> bool:
+    """Whether it holds bools, or integers, which may be 0 and 1."""
+    if isinstance(array, Tensor):
+        return not (array.is_floating_point() or array.is_complex())
+    return array.dtype.kind in "biu"
+
+
+def _check_dtype(name: str, array: Any) -> None:
+    if name == "token_mask" and not _is_truth(array):
         raise AttlasError(
-            f"{name} of float16, bfloat16 (torch), float32 or float64",
+            "token_mask of bool, True = a token",
+            f"token_mask of {array.dtype}",
+            "compare it to something; numbers that are added to the scores are an attn_mask",
+        )
+    if not (_is_float(array) or (name in _MASKS and _is_truth(array))):
+        bools = "bool, " if name in _MASKS else ""
+        raise AttlasError(
+            f"{name} of {bools}float16, bfloat16 (torch), float32 or float64",
             f"{name} of {array.dtype}",
             "convert it to floating point first",
         )
 
 
-def _check_shapes(
+def _check_axes(
     query: Shaped[Tensor, "..."], key: Shaped[Tensor, "..."], value: Shaped[Tensor, "..."]
 ) -> None:
     came = f"query {tuple(query.shape)}, key {tuple(key.shape)}, value {tuple(value.shape)}"
     if query.ndim not in _SHAPES:
-        wanted = " or ".join(of_query for of_query, _, _ in _SHAPES.values())
+        wanted = " or ".join(query_shape for query_shape, _, _ in _SHAPES.values())
         raise AttlasError(f"a query of shape {wanted}", came, "add or remove axes")
     wanted = "query {}, key {} and value {}".format(*_SHAPES[query.ndim])
     if not query.ndim == key.ndim == value.ndim:
         raise AttlasError(wanted, came, "give all three the same axes")
+
+
+def _broadcast(query: Tensor, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """The three with an axis of 1 repeated where another has more, as torch does."""
+    expanded = [query, key, value]
+    for axis in range(query.ndim - 2):
+        sizes = {one.shape[axis] for one in expanded}
+        if len(sizes - {1}) != 1:
+            continue  # all are 1, or they differ: by shared heads, or by mistake
+        size = (sizes - {1}).pop()
+        # One head of keys that many of the query share stays one: nothing is copied.
+        repeated = [axis != 1 or one is query for one in (query, key, value)]
+        if expanded[1].shape[axis] != expanded[2].shape[axis]:
+            repeated = [True, True, True]
+        expanded = [
+            one.expand(*one.shape[:axis], size, *one.shape[axis + 1 :])
+            if one.shape[axis] == 1 and repeats
+            else one
+            for one, repeats in zip(expanded, repeated, strict=True)
+        ]
+    query, key, value = expanded
+    return query, key, value
+
+
+def _check_shapes(
+    query: Shaped[Tensor, "..."],
+    key: Shaped[Tensor, "..."],
+    value: Shaped[Tensor, "..."],
+    enable_gqa: bool,
+) -> None:
+    came = f"query {tuple(query.shape)}, key {tuple(key.shape)}, value {tuple(value.shape)}"
+    wanted = "query {}, key {} and value {}".format(*_SHAPES[query.ndim])
     differing = [
         (query.ndim > 2 and len({query.shape[0], key.shape[0], value.shape[0]}) > 1, "batch"),
         (query.ndim > 3 and key.shape[1] != value.shape[1], "kv_heads"),
@@ -197,6 +242,10 @@ def _check_shapes(
     for differs, axis in differing:
         if differs:
             raise AttlasError(wanted, came, f"make {axis} the same wherever it stands")
+    if query.ndim > 3 and not enable_gqa and key.shape[1] not in (1, query.shape[1]):
+        raise AttlasError(
+            f"as many heads in {wanted}", came, "pass enable_gqa=True where heads share keys"
+        )
     if query.ndim > 3 and (key.shape[1] == 0 or query.shape[1] % key.shape[1]):
         raise AttlasError(
             f"heads that share num_kv_heads evenly in {wanted}",
@@ -210,7 +259,7 @@ def _check_shapes(
 def _expand_pairs(
     name: str, array: Shaped[Tensor, "..."] | None, weights: tuple[int, ...]
 ) -> Shaped[Tensor, "#batch #heads queries keys"] | None:
-    """A mask or a bias with all axes of the weights, as `torch.broadcast_to` gives them to it:
+    """A mask with all axes of the weights, as `torch.broadcast_to` gives them to it:
     counted from the last, with 1 for each that is missing."""
     if array is None:
         return None
@@ -232,7 +281,7 @@ def _expand_pairs(
 def _check_bias(bias: Float[Tensor, "..."]) -> None:
     if not bool((bias < math.inf).all()):  # NaN is below nothing
         raise AttlasError(
-            "a bias of finite numbers, or −∞ where a position is hidden",
+            "an attn_mask of finite numbers, or −∞ where a position is hidden",
             "NaN or +∞ in it",
             "a position is shown by itself, with a mask that hides the others",
         )

@@ -4,7 +4,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
-from attlas.layers.base import ScoredAttention, check_dims, zero_padding
+from attlas.layers.base import ScoredAttention, check_dims, to_token_mask, zero_padding
 from attlas.ops.cache import KeyValueCache
 from attlas.ops.linear import Linear, is_plain_cpu_float32, is_traced_or_transformed
 from attlas.patterns import Pattern, everywhere
@@ -41,6 +41,7 @@ class AdditiveAttention(ScoredAttention):
     ) -> KeyValueCache:
         """U k once per source: it does not depend on the query."""
         self.check_source(source)
+        token_mask = to_token_mask(token_mask, source)
         source = zero_padding(source, token_mask)
         return KeyValueCache(self.k_proj(source), source, token_mask)
 

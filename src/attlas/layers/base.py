@@ -1,8 +1,9 @@
-"""The interface of every mechanism: remember what does not depend on the query, then read."""
+"""The interface of every mechanism: project the source once, then attend to it."""
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from numbers import Integral
+from typing import Any
 
 import torch
 from jaxtyping import Bool, Float, Shaped
@@ -17,7 +18,10 @@ from attlas.recording import AttentionHook, DenseAttentionMap
 
 
 class Attention(nn.Module, ABC):
-    """memory = remember(source); context = attention(query, memory).
+    """cache = attention.project_kv(source); context = attention.attend(query, cache).
+
+    A decoder attends to one cache many times. Who has all the tensors calls the layer:
+    `context, weights = attention(query, keys)`; see `SingleHeadAttention` and `MultiheadAttention`.
 
     Weights are shaped (batch, heads, queries, keys) in every mechanism, heads = 1 where there are
     none. `query_offset` is the position of the first query; None means that the queries are the
@@ -27,8 +31,8 @@ class Attention(nn.Module, ABC):
     pattern: where each query may look. dropout: the share of the weights that are left out in
     training, the others being scaled up (Srivastava et al., 2014).
 
-    query_dim: of the queries it takes; None = as wide as the keys. key_dim: of the sources
-    it remembers; None = any.
+    query_dim: the width of the queries; None = that of the keys. key_dim: the width of the source;
+    None = any.
     """
 
     query_dim: int | None = None
@@ -54,7 +58,10 @@ class Attention(nn.Module, ABC):
         source: Float[Tensor, "batch keys key_dim"],
         token_mask: Bool[Tensor, "batch keys"] | None = None,
     ) -> KeyValueCache:
-        """Once per source: what is looked at and what is read."""
+        """The keys and values of a source, computed once.
+
+        token_mask: True = a token, False = padding; integers 0 and 1 say the same.
+        """
 
     @abstractmethod
     def attention_weights(
@@ -67,29 +74,42 @@ class Attention(nn.Module, ABC):
         positions.
         """
 
-    @abstractmethod
-    def forward(
+    def attend(
         self,
         query: Float[Tensor, "batch queries query_dim"],
         cache: KeyValueCache,
         query_offset: int | None = None,
     ) -> Float[Tensor, "batch queries context_dim"]:
-        """Read: all queries at once, or one per step."""
+        """The contexts of all queries at once, or of the newest ones with a growing cache.
+
+        It is a call of the module, so the forward hooks of torch see it.
+        """
+        context: Tensor = self(query, cache, query_offset=query_offset)
+        return context
+
+    @abstractmethod
+    def _attend(
+        self,
+        query: Float[Tensor, "batch queries query_dim"],
+        cache: KeyValueCache,
+        query_offset: int | None = None,
+    ) -> Float[Tensor, "batch queries context_dim"]:
+        """What `attend` returns, without the hooks of torch."""
 
     def check_source(self, source: Shaped[Tensor, "..."]) -> None:
-        """`AttlasError` where this attention cannot remember the source."""
-        _check_tensor("source", source)
+        """`AttlasError` where the source has not the shape or the width that this layer takes."""
+        check_tensor("source", source)
         dim = "dim" if self.key_dim is None else str(self.key_dim)
         if source.ndim != 3 or self.key_dim not in (None, source.shape[2]):
             raise AttlasError(
                 f"a source of shape (batch, keys, dim) = (batch, keys, {dim})",
                 f"shape {tuple(source.shape)}",
-                "remember vectors of the width that the attention was made for",
+                "pass vectors of the width that the attention was made for",
             )
 
     def check_query(self, query: Shaped[Tensor, "..."], cache: KeyValueCache) -> None:
         """`AttlasError` where the query fits neither this attention nor the cache's rows."""
-        _check_tensor("query", query)
+        check_tensor("query", query)
         rows = cache.keys.shape[0]
         dim = "dim" if self.query_dim is None else str(self.query_dim)
         fits = query.ndim == 3 and query.shape[0] == rows
@@ -97,7 +117,7 @@ class Attention(nn.Module, ABC):
             raise AttlasError(
                 f"a query of shape (batch, queries, dim) = ({rows}, queries, {dim})",
                 f"shape {tuple(query.shape)}",
-                "ask as many rows as were remembered, with vectors of the width that the attention "
+                "pass as many rows as the source has, with vectors of the width that the attention "
                 "was made for",
             )
 
@@ -115,12 +135,13 @@ class Attention(nn.Module, ABC):
         return mask if cache.token_mask is None else mask & cache.token_mask[:, None, None, :]
 
 
-def _check_tensor(name: str, given: object) -> None:
+def check_tensor(name: str, given: object) -> None:
+    """Raises `AttlasError` for what is no tensor."""
     if not isinstance(given, Tensor):
         raise AttlasError(
             f"a {name} that is a tensor",
             f"a {type(given).__name__}",
-            "pass torch.from_numpy(…), or use attlas.attend, which takes NumPy arrays",
+            "pass torch.from_numpy(…); attlas.scaled_dot_product_attention takes NumPy arrays too",
         )
 
 
@@ -133,7 +154,84 @@ class AttentionOutput:
     applied: Float[Tensor, "batch heads queries keys"]
 
 
-class ScoredAttention(Attention):
+class SingleHeadAttention(Attention):
+    """context, weights = attention(query, keys): a mechanism of one head, called as a function.
+
+    attention = AdditiveAttention(query_dim=128, key_dim=128, hidden_dim=64)
+    context, weights = attention(state, source)    # (4, 128), (4, 20, 128) → (4, 128), (4, 20)
+    """
+
+    def forward(
+        self,
+        query: Float[Tensor, "batch *queries query_dim"],
+        keys: Float[Tensor, "batch keys key_dim"] | KeyValueCache,
+        values: Float[Tensor, "batch keys value_dim"] | None = None,
+        token_mask: Shaped[Tensor, "batch keys"] | None = None,
+        *,
+        query_offset: int | None = None,
+    ) -> Any:
+        """The contexts, and the weights before dropout.
+
+        Args:
+            query: (batch, queries, dim), or (batch, dim) for one query a row.
+            keys: the source, (batch, keys, dim). With a `KeyValueCache` the result is that of
+                `attend`.
+            values: what is averaged; None = the source itself.
+            token_mask: True or 1 = a token, False or 0 = padding.
+            query_offset: the position of the first query; None = the queries are the newest
+                positions.
+
+        Returns:
+            `(context, weights)`: (batch, queries, value_dim) and (batch, queries, keys); without
+            the axis of queries for a query of (batch, dim).
+
+        Raises:
+            AttlasError: shapes, widths or the mask do not fit.
+        """
+        if isinstance(keys, KeyValueCache):
+            if values is not None or token_mask is not None:
+                raise AttlasError(
+                    "a KeyValueCache alone",
+                    "values or a token_mask beside it",
+                    "give them to `project_kv`, which makes the cache",
+                )
+            return self._attend(query, keys, query_offset)
+        check_tensor("query", query)
+        is_row = query.ndim == 2
+        cache = self.project_kv(keys, token_mask)
+        if values is not None:
+            cache = self._with_values(cache, values)
+        queries = query.unsqueeze(1) if is_row else query
+        output = self._attend_with_weights(queries, cache, query_offset)
+        context, weights = output.context, output.weights.squeeze(1)
+        return (context.squeeze(1), weights.squeeze(1)) if is_row else (context, weights)
+
+    @abstractmethod
+    def _attend_with_weights(
+        self,
+        query: Float[Tensor, "batch queries query_dim"],
+        cache: KeyValueCache,
+        query_offset: int | None = None,
+    ) -> AttentionOutput:
+        """What `_attend` returns, and the weights."""
+
+    def _with_values(
+        self, cache: KeyValueCache, values: Float[Tensor, "batch keys value_dim"]
+    ) -> KeyValueCache:
+        """The cache with other values."""
+        check_tensor("values", values)
+        rows, num_keys = cache.keys.shape[0], cache.num_keys
+        if values.ndim != 3 or values.shape[:2] != (rows, num_keys):
+            raise AttlasError(
+                f"values of shape (batch, keys, dim) = ({rows}, {num_keys}, dim)",
+                f"shape {tuple(values.shape)}",
+                "pass one value for each key",
+            )
+        values = zero_padding(values, cache.token_mask)
+        return replace(cache, values=values if cache.values.ndim == 3 else values.unsqueeze(1))
+
+
+class ScoredAttention(SingleHeadAttention):
     """One head whose weights are softmax(score(query, keys)) over the positions that may be
     seen.
     """
@@ -166,16 +264,24 @@ class ScoredAttention(Attention):
         self.check_query(query, cache)
         return masked_softmax(*self.masked_scores(query, cache, query_offset))
 
-    def forward(
+    def _attend(
         self,
         query: Float[Tensor, "batch queries query_dim"],
         cache: KeyValueCache,
         query_offset: int | None = None,
     ) -> Float[Tensor, "batch queries value_dim"]:
         """The weighted mean of the values."""
+        return self._attend_with_weights(query, cache, query_offset).context
+
+    def _attend_with_weights(
+        self,
+        query: Float[Tensor, "batch queries query_dim"],
+        cache: KeyValueCache,
+        query_offset: int | None = None,
+    ) -> AttentionOutput:
         output = self.forward_with_weights(query, cache, query_offset)
         self.record(output.weights, cache, query_offset)
-        return output.context
+        return output
 
     def record(
         self,
@@ -183,7 +289,7 @@ class ScoredAttention(Attention):
         cache: KeyValueCache,
         query_offset: int | None = None,
     ) -> None:
-        """Tell who listens."""
+        """Hand the weights to whoever observes this layer."""
         if not self.hook.is_recording:
             return
         allowed = None
@@ -199,7 +305,7 @@ class ScoredAttention(Attention):
         cache: KeyValueCache,
         query_offset: int | None = None,
     ) -> AttentionOutput:
-        """Read, and keep the weights; noting them is left to the caller."""
+        """The context and the weights; the caller records them."""
         self.check_query(query, cache)
         scores, allowed = self.masked_scores(query, cache, query_offset)
         weights = applied = masked_softmax(scores, allowed)
@@ -211,15 +317,47 @@ class ScoredAttention(Attention):
 # Padding: the positions that hold no token.
 
 
-def check_token_mask(token_mask: Shaped[Tensor, "..."], shape: tuple[int, ...]) -> None:
-    """Errors: `AttlasError` where `token_mask` is not one bool for each of the positions of this
-    shape.
+def to_token_mask(
+    token_mask: Shaped[Tensor, "..."] | None, source: Shaped[Tensor, "batch keys key_dim"]
+) -> Bool[Tensor, "batch keys"] | None:
+    """The mask as bools, True = a token; integers 0 and 1 say the same.
+
+    Raises:
+        AttlasError: the mask has not one bool, 0 or 1 for each position of the source.
     """
+    if token_mask is None or not isinstance(source, Tensor):
+        return None  # what is no tensor is refused where the source is read
+    check_tensor("token_mask", token_mask)
+    token_mask = integers_as_bools("token_mask", token_mask)
+    check_token_mask(token_mask, source.shape[:-1])
+    return token_mask
+
+
+def integers_as_bools(name: str, mask: Shaped[Tensor, "*axes"]) -> Shaped[Tensor, "*axes"]:
+    """A mask of integers 0 and 1 as bools; any other mask as it is.
+
+    Raises:
+        AttlasError: an integer is neither 0 nor 1.
+    """
+    if mask.is_floating_point() or mask.is_complex() or mask.dtype == torch.bool:
+        return mask
+    if mask.numel() and not bool(((mask == 0) | (mask == 1)).all()):
+        least, most = int(mask.min()), int(mask.max())
+        raise AttlasError(
+            f"{name} of bools, or of 0 and 1",
+            f"integers from {least} to {most}",
+            "compare the ids with that of padding: ids != padding",
+        )
+    return mask != 0
+
+
+def check_token_mask(token_mask: Shaped[Tensor, "..."], shape: tuple[int, ...]) -> None:
+    """Raises `AttlasError` where `token_mask` is not one bool for each position of this shape."""
     if token_mask.dtype != torch.bool or token_mask.shape != shape:
         raise AttlasError(
             f"token_mask of bool and shape {tuple(shape)}, True = a token",
             f"{str(token_mask.dtype).removeprefix('torch.')} of shape {tuple(token_mask.shape)}",
-            "compare the ids with that of padding, or a mask of numbers with 0",
+            "compare the ids with that of padding: ids != padding",
         )
 
 

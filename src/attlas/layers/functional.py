@@ -1,9 +1,10 @@
-"""The functional door: attention over arrays that a user brings."""
+"""Scaled dot-product attention as a function, over arrays that a user brings."""
 
 import math
 from numbers import Integral, Real
 from typing import Any, TypeVar
 
+import numpy as np
 import torch
 from jaxtyping import Bool, Float
 from numpy.typing import NDArray
@@ -19,104 +20,205 @@ from attlas.ops.attention import (
     weighted_values,
 )
 from attlas.ops.banded import band_is_faster, banded_attention
+from attlas.ops.dropout import Dropout
 from attlas.ops.linear import is_traced_or_transformed
-from attlas.patterns import Pattern, everywhere
+from attlas.patterns import Pattern, causal, everywhere
 
 Array = TypeVar("Array", NDArray[Any], Tensor)
 _FARTHEST = 2**62  # position: beyond 2⁶³ whole numbers of torch end
 
 
-def attend(
+def scaled_dot_product_attention(
     query: Array,
     key: Array,
     value: Array,
-    *,
-    pattern: Pattern = everywhere,
-    query_offset: int | None = None,
-    mask: Array | None = None,
-    token_mask: Array | None = None,
-    bias: Array | None = None,
+    attn_mask: Array | None = None,
+    dropout_p: float = 0.0,
+    is_causal: bool = False,
     scale: float | None = None,
+    enable_gqa: bool = False,
+    *,
+    pattern: Pattern | None = None,
+    query_offset: int | None = None,
+    token_mask: Array | None = None,
     softcap: float | None = None,
 ) -> Array:
-    """softmax(scale · q kᵀ + bias) v over the allowed positions    Vaswani et al., 2017, eq. 1.
+    """softmax(scale · q kᵀ + attn_mask) v over the allowed positions (Vaswani et al., 2017, eq. 1).
 
-    NumPy arrays give a NumPy array; torch tensors give a tensor of their dtype and device, with
-    gradients. A position is seen where pattern, mask, token_mask and bias all allow it; a query
-    that sees nothing reads zeros; one that is not finite reads NaN.
+        context = attlas.scaled_dot_product_attention(query, key, value, is_causal=True)
 
-    - query: (queries, dim), (batch, queries, dim) or (batch, heads, queries, dim).
-    - key, value: the same, with positions in place of queries; the value may have a width of its
-      own. With four axes they may have fewer heads, each shared by as many neighbours of the
-      query's.
-    - pattern: which positions may be seen by position. query_offset: the position of the first
-      query; None = the queries are the newest positions, so that causal stays right with a
-      key/value cache.
-    - mask: bool, of any shape that broadcasts to the weights', (batch, heads, queries, keys): one
-      of (keys,) holds for every query; one of three axes beside four has heads first.
-    - token_mask: bool (batch, keys), or (keys,) where there is no batch. False = padding, whose
-      content
-      (NaN, inf) changes nothing.
-    - bias: added to the scores, shaped like a mask (ALiBi, relative positions); −∞ hides the
-      position.
-    - scale: None = 1 / √width.
-    - softcap: scores become c · tanh(score / c) before the bias (Gemma 2); None = they stay.
+    It takes the place of torch's function of this name: the same arguments and results. NumPy
+    arrays give a NumPy array; torch tensors give a tensor of their dtype and device, with
+    gradients. A query that sees nothing reads zeros; one that is not finite reads NaN.
 
-    A fused kernel runs, or a banded one where the pattern is narrow and there is no mask; with bias
-    or softcap the weights are written out: O(heads · queries · keys) memory. So are those of many
-    texts of up to 64 positions on a CPU, because that is faster.
+    Args:
+        query: (queries, dim), (batch, queries, dim), (batch, heads, queries, dim), or more axes of
+            batches.
+        key, value: the same, with positions in place of queries. The value may have a width of its
+            own.
+        attn_mask: of a shape that broadcasts to (batch, heads, queries, keys). Bools, or integers 0
+            and 1: True = may look. Numbers are added to the scores; −∞ hides the position.
+        dropout_p: the share of the weights that are left out, whatever mode a model is in.
+        is_causal: hides the keys after the query, both counted from 0 (upper left, as in torch).
+        scale: None = 1 / √dim.
+        enable_gqa: whether keys and values may have fewer heads, each shared by neighbours.
+        pattern: which positions may be seen by position; None = all.
+        query_offset: the position of the first query, for `pattern`; None = the queries are the
+            newest positions (lower right), so that causal stays right with a cache.
+        token_mask: (batch, keys), or (keys,) without a batch; True or 1 = a token. What padding
+            holds (NaN, inf) changes nothing.
+        softcap: scores become c · tanh(score / c) before the mask is added (Gemma 2).
 
-    Errors: `AttlasError` where kinds, dtypes, devices or shapes do not fit together, and for NaN or
-    +∞ in the bias.
+    A fused kernel runs, or a banded one where the pattern is narrow and there is no mask. With a
+    mask of numbers or a softcap the weights are written out: O(heads · queries · keys) memory. So
+    are those of many texts of up to 64 positions on a CPU, because that is faster.
+
+    Raises:
+        AttlasError: kinds, dtypes, devices or shapes do not fit together; NaN or +∞ in the mask.
     """
-    arrays = AttentionInputs.from_arrays(
-        query, key, value, mask=mask, token_mask=token_mask, bias=bias
+    if _axes(query) > 4:
+        arrays, token_mask, lead = _merge_batches(query, key, value, attn_mask, token_mask)
+        merged: Array = scaled_dot_product_attention(
+            *arrays[:4],
+            dropout_p,
+            is_causal,
+            scale,
+            enable_gqa,
+            pattern=pattern,
+            query_offset=query_offset,
+            token_mask=token_mask,
+            softcap=softcap,
+        )
+        return merged.reshape(*lead, *merged.shape[1:])
+    pattern, query_offset = _pattern_of(pattern, query_offset, is_causal, attn_mask is not None)
+    dropout = Dropout(dropout_p)
+    given = AttentionInputs.from_arrays(
+        query, key, value, attn_mask=attn_mask, token_mask=token_mask, enable_gqa=enable_gqa
     )
-    start, scale = _check_arguments(arrays, pattern, query_offset, scale, softcap)
-    arrays = arrays.zero_hidden_keys(pattern, start)
-    cache, queries = arrays.cache, arrays.query.shape[2]
-    if bias is not None or softcap is not None:
-        weights = _weights(arrays, pattern, start, scale, softcap)
-        context = weighted_values(weights, cache.values)
-    elif mask is not None:
-        allowed = _allowed(arrays, pattern, start)
-        context = masked_attention(arrays.query, cache.keys, cache.values, allowed, scale, 0.0)
+    start, scale = _check_arguments(given, pattern, query_offset, scale, softcap)
+    given = given.zero_hidden_keys(pattern, start)
+    cache, queries = given.cache, given.query.shape[2]
+    if given.bias is not None or softcap is not None:
+        weights = _weights(given, pattern, start, scale, softcap)
+        context = weighted_values(dropout(weights), cache.values)
+    elif given.mask is not None:
+        allowed = _allowed(given, pattern, start)
+        context = masked_attention(given.query, cache.keys, cache.values, allowed, scale, dropout.p)
     else:
         pays = band_is_faster(queries, cache.num_keys, pattern, start)
         kernel = banded_attention if pays else dense_attention
-        context = kernel(arrays.query, cache, pattern, start, scale, 0.0)
-    result: Array = arrays.restore(_propagate_nan(arrays, context))
+        context = kernel(given.query, cache, pattern, start, scale, dropout.p)
+    result: Array = given.restore(_propagate_nan(given, context))
     return result
 
 
-def attend_with_weights(
+def scaled_dot_product_attention_with_weights(
     query: Array,
     key: Array,
     value: Array,
-    *,
-    pattern: Pattern = everywhere,
-    query_offset: int | None = None,
-    mask: Array | None = None,
-    token_mask: Array | None = None,
-    bias: Array | None = None,
+    attn_mask: Array | None = None,
+    dropout_p: float = 0.0,
+    is_causal: bool = False,
     scale: float | None = None,
+    enable_gqa: bool = False,
+    *,
+    pattern: Pattern | None = None,
+    query_offset: int | None = None,
+    token_mask: Array | None = None,
     softcap: float | None = None,
 ) -> tuple[Array, Array]:
-    """What `attend` gives, and the weights with which it was read.
+    """What `scaled_dot_product_attention` returns, and the weights before dropout.
 
-    The weights have the axes of the query, with positions in place of width. They are ≥ 0 and sum
-    to 1 over the allowed positions. O(heads · queries · keys) memory.
+        context, weights = attlas.scaled_dot_product_attention_with_weights(query, key, value)
+
+    The weights have the axes of the query, with keys in place of width. They are ≥ 0 and sum to 1
+    over the allowed positions. O(heads · queries · keys) memory. Arguments and errors: as there.
     """
-    arrays = AttentionInputs.from_arrays(
-        query, key, value, mask=mask, token_mask=token_mask, bias=bias
+    if _axes(query) > 4:
+        arrays, token_mask, lead = _merge_batches(query, key, value, attn_mask, token_mask)
+        of_merged: tuple[Array, Array] = scaled_dot_product_attention_with_weights(
+            *arrays[:4],
+            dropout_p,
+            is_causal,
+            scale,
+            enable_gqa,
+            pattern=pattern,
+            query_offset=query_offset,
+            token_mask=token_mask,
+            softcap=softcap,
+        )
+        context, weights = of_merged
+        return context.reshape(*lead, *context.shape[1:]), weights.reshape(
+            *lead, *weights.shape[1:]
+        )
+    pattern, query_offset = _pattern_of(pattern, query_offset, is_causal, attn_mask is not None)
+    dropout = Dropout(dropout_p)
+    given = AttentionInputs.from_arrays(
+        query, key, value, attn_mask=attn_mask, token_mask=token_mask, enable_gqa=enable_gqa
     )
-    start, scale = _check_arguments(arrays, pattern, query_offset, scale, softcap)
-    arrays = arrays.zero_hidden_keys(pattern, start)
-    weights = _weights(arrays, pattern, start, scale, softcap)
-    read = weighted_values(weights, arrays.cache.values)
-    context: Array = arrays.restore(_propagate_nan(arrays, read))
-    weights_as_given: Array = arrays.restore(_propagate_nan(arrays, weights))
-    return context, weights_as_given
+    start, scale = _check_arguments(given, pattern, query_offset, scale, softcap)
+    given = given.zero_hidden_keys(pattern, start)
+    of_all = _weights(given, pattern, start, scale, softcap)
+    read = weighted_values(dropout(of_all), given.cache.values)
+    return given.restore(_propagate_nan(given, read)), given.restore(_propagate_nan(given, of_all))
+
+
+def _axes(query: object) -> int:
+    return query.ndim if isinstance(query, Tensor | np.ndarray) else 0
+
+
+def _merge_batches(
+    query: Any, key: Any, value: Any, attn_mask: Any, token_mask: Any
+) -> tuple[tuple[Any, Any, Any, Any], Any, tuple[int, ...]]:
+    """The same arrays with one axis for all batches, and the axes that it stands for."""
+    lead = tuple(query.shape[:-3])
+    if any(_axes(one) != len(lead) + 3 or one.shape[:-3] != lead for one in (key, value)):
+        raise AttlasError(
+            f"query, key and value with the same batches, {lead}",
+            ", ".join(str(tuple(getattr(one, "shape", ()))) for one in (query, key, value)),
+            "expand them to the same axes",
+        )
+    count = math.prod(lead)
+    query, key, value = (one.reshape(count, *one.shape[-3:]) for one in (query, key, value))
+    if _axes(attn_mask) > 3:
+        axes = (1,) * (len(lead) + 3 - attn_mask.ndim) + tuple(attn_mask.shape)
+        if any(size not in (1, whole) for size, whole in zip(axes, lead, strict=False)):
+            raise AttlasError(
+                f"attn_mask of a shape that broadcasts to {lead} and the axes of the weights",
+                f"shape {tuple(attn_mask.shape)}",
+                "order the axes as in the query",
+            )
+        shape = (*lead, *axes[-3:])
+        expanded = attn_mask.reshape(axes)
+        if isinstance(expanded, Tensor):
+            expanded = expanded.expand(shape)
+        else:
+            expanded = np.broadcast_to(expanded, shape)
+        attn_mask = expanded.reshape(count, *axes[-3:])
+    if token_mask is not None and _axes(token_mask) == len(lead) + 1:
+        token_mask = token_mask.reshape(count, token_mask.shape[-1])
+    return (query, key, value, attn_mask), token_mask, lead
+
+
+def _pattern_of(
+    pattern: Any, query_offset: Any, is_causal: bool, has_mask: bool
+) -> tuple[Any, Any]:
+    """The pattern and the position of the first query that `is_causal` stands for."""
+    if not is_causal:
+        return everywhere if pattern is None else pattern, query_offset
+    if has_mask:
+        raise AttlasError(
+            "attn_mask or is_causal",
+            "both",
+            "pass pattern=causal, query_offset=0 beside the mask, or hide the later keys in it",
+        )
+    if pattern is not None or query_offset is not None:
+        raise AttlasError(
+            "is_causal, or a pattern with its query_offset",
+            "both",
+            "pass pattern=both(causal, …) and query_offset=0",
+        )
+    return causal, 0
 
 
 def _propagate_nan(

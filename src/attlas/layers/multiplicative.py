@@ -5,7 +5,7 @@ from torch import Tensor, nn
 
 from attlas.errors import AttlasError
 from attlas.layers.additive import additive_scores
-from attlas.layers.base import ScoredAttention, check_dims, zero_padding
+from attlas.layers.base import ScoredAttention, check_dims, to_token_mask, zero_padding
 from attlas.ops.cache import KeyValueCache
 from attlas.ops.linear import Linear, linear
 from attlas.patterns import Pattern, everywhere
@@ -24,6 +24,7 @@ class DotAttention(ScoredAttention):
     ) -> KeyValueCache:
         """The source is both key and value."""
         self.check_source(source)
+        token_mask = to_token_mask(token_mask, source)
         source = zero_padding(source, token_mask)
         return KeyValueCache(source, source, token_mask)
 
@@ -68,6 +69,7 @@ class GeneralAttention(ScoredAttention):
     ) -> KeyValueCache:
         """W k once per source: it does not depend on the query."""
         self.check_source(source)
+        token_mask = to_token_mask(token_mask, source)
         source = zero_padding(source, token_mask)
         return KeyValueCache(self.k_proj(source), source, token_mask)
 
@@ -109,6 +111,7 @@ class ConcatAttention(ScoredAttention):
     ) -> KeyValueCache:
         """W₂ k once per source: it does not depend on the query."""
         self.check_source(source)
+        token_mask = to_token_mask(token_mask, source)
         source = zero_padding(source, token_mask)
         return KeyValueCache(
             linear(source, self.pair_proj.weight[:, self.query_dim :]), source, token_mask

@@ -10,7 +10,13 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from attlas.errors import AttlasError
-from attlas.layers.base import Attention, AttentionOutput, zero_padding
+from attlas.layers.base import (
+    Attention,
+    AttentionOutput,
+    SingleHeadAttention,
+    to_token_mask,
+    zero_padding,
+)
 from attlas.ops.attention import (
     attention_weights_of,
     dense_attention,
@@ -75,12 +81,12 @@ class DotProductAttention(Attention):
         cache: KeyValueCache,
         query_offset: int | None = None,
     ) -> AttentionOutput:
-        """As calling the layer, and noted alike, with the weights written out and kept."""
+        """The context as `attend` returns it, and recorded alike, with the weights written out."""
         heads, start = self._split_query(query, cache, query_offset)
         self._record(heads, cache, self._known_offset(start, query_offset))
         return self._forward_with_weights(heads, cache, start)
 
-    def forward(
+    def _attend(
         self,
         query: Float[Tensor, "batch queries query_dim"],
         cache: KeyValueCache,
@@ -88,11 +94,20 @@ class DotProductAttention(Attention):
     ) -> Float[Tensor, "batch queries context_dim"]:
         """What every head reads, by a fused kernel unless somebody intervenes."""
         heads, start = self._split_query(query, cache, query_offset)
+        return self._attend_heads(heads, cache, start, query_offset)
+
+    def _attend_heads(
+        self,
+        heads: Float[Tensor, "batch heads queries head_dim"],
+        cache: KeyValueCache,
+        start: int,
+        query_offset: int | None,
+    ) -> Float[Tensor, "batch queries context_dim"]:
         self._record(heads, cache, self._known_offset(start, query_offset))
         if self.hook.is_patched:
             return self._forward_with_weights(heads, cache, start).context
         scale = self._scale_of(heads)
-        pays = band_is_faster(query.shape[1], cache.num_keys, self.pattern, start)
+        pays = band_is_faster(heads.shape[2], cache.num_keys, self.pattern, start)
         kernel = banded_attention if pays else dense_attention
         return self.merge_heads(
             kernel(heads, cache, self.pattern, start, scale, self.dropout.active_p)
@@ -105,7 +120,7 @@ class DotProductAttention(Attention):
         position: int,
         bias: Float[Tensor, "#batch 1 #rows_of_each keys"] | None,
     ) -> Float[Tensor, "rows context_dim"]:
-        """What `forward` reads for one query a row, all at `position`, where nobody listens.
+        """What `attend` returns for one query a row, all at `position`, where nobody observes.
 
         Neighbouring rows may share a cache. bias: −∞ hides a position; of some, every row sees
         some.
@@ -153,7 +168,7 @@ class DotProductAttention(Attention):
                 f"keys of shape (batch, kv_heads, keys, {heads.shape[-1]}) for "
                 f"{heads.shape[1]} head(s)",
                 f"shape {tuple(kept)}",
-                "make the memory with `project_kv` of this layer, from a source of the right width",
+                "make the cache with `project_kv` of this layer, from a source of the right width",
             )
         return heads, start
 
@@ -203,13 +218,21 @@ class DotProductAttention(Attention):
         return float(heads.shape[-1] ** -0.5) if self.scale is None else self.scale
 
 
-class ScaledDotProductAttention(DotProductAttention):
+class ScaledDotProductAttention(DotProductAttention, SingleHeadAttention):
     """softmax(q kᵀ / √d) v    Vaswani et al., 2017, section 3.2.1, eq. 1.
 
     One head and no parameters: queries and source have the same width d, and the values read are
-    the source. Other keys and values are read from a `KeyValueCache` of one's own, its positions on
-    axis −2 and one head on axis 1.
+    the source, unless others are given. A `KeyValueCache` of one's own has its positions on axis −2
+    and one head on axis 1.
     """
+
+    def _attend_with_weights(
+        self,
+        query: Float[Tensor, "batch queries query_dim"],
+        cache: KeyValueCache,
+        query_offset: int | None = None,
+    ) -> AttentionOutput:
+        return self.forward_with_weights(query, cache, query_offset)
 
     def project_kv(
         self,
@@ -218,6 +241,7 @@ class ScaledDotProductAttention(DotProductAttention):
     ) -> KeyValueCache:
         """The source is both key and value."""
         self.check_source(source)
+        token_mask = to_token_mask(token_mask, source)
         head = zero_padding(source, token_mask).unsqueeze(1)
         return KeyValueCache(head, head, token_mask)
 

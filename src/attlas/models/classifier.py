@@ -99,7 +99,7 @@ class AttentivePooling(Pooling):
 
     def forward(self, vectors: Vectors, token_mask: TokenMask) -> Pooled:
         asked = self.query.expand(len(vectors), 1, -1)
-        read: Tensor = self.attention(asked, self.attention.project_kv(vectors, token_mask))
+        read: Tensor = self.attention.attend(asked, self.attention.project_kv(vectors, token_mask))
         return read.squeeze(1)
 
 

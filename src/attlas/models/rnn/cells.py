@@ -1,6 +1,8 @@
 """The decoder's layers of GRU or LSTM cells: over a whole target at once, or step by step."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Literal
 
 import torch
@@ -19,7 +21,7 @@ from attlas.ops.lstm import supported_dtype
 
 
 Hidden = tuple[Float[Tensor, "batch layers hidden_dim"], ...]
-"""The recurrent state, rows query_offset: (h,) of a GRU, (h, c) of an LSTM."""
+"""The recurrent state, rows first: (h,) of a GRU, (h, c) of an LSTM."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,8 +134,8 @@ class Unrolled:
         of_known, of_fed = of_input[:, :input_dim], of_input[:, input_dim:]
         if known.shape[1] > 1:  # some columns of a matrix are multiplied slowly, see `linear`
             of_known, of_fed = of_known.contiguous(), of_fed.contiguous()
-        self._of_fed = DeferredLinear(of_fed)
-        self._of_state = [DeferredLinear(weight, bias) for _, weight, _, bias in self._weights]
+        self._of_fed = _step_map(of_fed)
+        self._of_state = [_step_map(weight, bias) for _, weight, _, bias in self._weights]
         # Steps first, so that the gates of one step lie together.
         gates = linear(known.transpose(0, 1), of_known, bias)
         self._known = iter(gates.unbind(0))
@@ -166,6 +168,15 @@ class Unrolled:
             state_gates = self._of_state[layer](cell[0])
             self._cells[layer] = self._advance(gates, state_gates, cell)
         return self.top
+
+
+def _step_map(
+    weight: Float[Tensor, "outputs inputs"], bias: Float[Tensor, " outputs"] | None = None
+) -> Callable[[Tensor], Tensor]:
+    """W x + b of one step; with gradients, that of the matrix waits for the last step."""
+    if torch.is_grad_enabled():
+        return DeferredLinear(weight, bias)
+    return partial(linear, weight=weight, bias=bias)
 
 
 def _gru(of_input: Gates, of_state: Gates, cell: Cell) -> Cell:

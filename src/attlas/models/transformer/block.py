@@ -159,7 +159,7 @@ class EncoderLayer(nn.Module):
     ) -> Float[Tensor, "batch keys embed_dim"]:
         """One vector per source token in, one out."""
         y = self.around_self_attention.enter(x)
-        read = self.self_attention(y, self.self_attention.project_kv(y, token_mask))
+        read = self.self_attention.attend(y, self.self_attention.project_kv(y, token_mask))
         x = self.around_self_attention.leave(x, read)
         added = self.feed_forward(self.around_feed_forward.enter(x))
         return self.around_feed_forward.leave(x, added)

@@ -68,14 +68,14 @@ class DecoderLayer(nn.Module):
         cache = self.self_attention.project_kv(y, key_offset=0 if past is None else past.num_keys)
         if past is not None:
             cache = past.append(cache)
-        read = self.self_attention(y, cache)
+        read = self.self_attention.attend(y, cache)
         return self.around_self_attention.leave(x, read), cache
 
     def cross_attention_block(self, x: Vectors, source: KeyValueCache) -> Vectors:
         """Cross-attention to the source; rows may be several to a source, side by side."""
         y = self.around_cross_attention.enter(x)
         asked = y.reshape(source.keys.shape[0], -1, y.shape[-1])
-        read = self.cross_attention(asked, source).view_as(y)
+        read = self.cross_attention.attend(asked, source).view_as(y)
         return self.around_cross_attention.leave(x, read)
 
     def cross_attention_block_with_weights(

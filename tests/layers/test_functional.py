@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from attlas.errors import AttlasError
-from attlas.layers import attend, attend_with_weights
+from attlas.layers import scaled_dot_product_attention as sdpa
+from attlas.layers import scaled_dot_product_attention_with_weights as sdpa_with_weights
 from attlas.patterns import both, causal, everywhere, landmarks, strided, window
 from attlas.reference import scaled_dot_product
 
@@ -49,11 +50,17 @@ def questions(draw):
         options["query_offset"] = draw(st.integers(-2, 5))
     if draw(st.booleans()):
         options["token_mask"] = noise.random((*of_key[:1], slots)) < 0.7
-    for name in ("mask", "bias"):
-        if draw(st.booleans()):
-            shape = [1 if draw(st.booleans()) else size for size in (*of_query, queries, slots)]
-            values = np.asarray(noise.normal(size=shape[draw(st.integers(0, len(shape))) :]))
-            options[name] = np.asarray(values < 0.5) if name == "mask" else values
+    options["enable_gqa"] = sharing > 1 and axes == 4
+    kind = draw(st.sampled_from([None, "bools", "integers", "numbers", "numbers and -inf"]))
+    if kind is not None:
+        shape = [1 if draw(st.booleans()) else size for size in (*of_query, queries, slots)]
+        values = np.asarray(noise.normal(size=shape[draw(st.integers(0, len(shape))) :]))
+        options["attn_mask"] = {
+            "bools": np.asarray(values < 0.5),
+            "integers": np.asarray(values < 0.5).astype(np.int64),
+            "numbers": values,
+            "numbers and -inf": np.where(values < 0.5, values, -np.inf),
+        }[kind]
     if draw(st.booleans()):
         options["scale"] = draw(st.floats(0.1, 2.0))
     return arrays, options
@@ -72,13 +79,15 @@ def expected(arrays, options):
     seen &= pattern.mask(queries, slots, query_offset).numpy()
     if "token_mask" in options:
         seen &= options["token_mask"].reshape(batch, 1, 1, slots)
-    added = {"mask": np.True_, "bias": np.float64(0.0)}
-    for name in added:
-        if name in options:
-            pairs = np.broadcast_to(options[name], (*arrays[0].shape[:-1], slots))  # NumPy's rule
-            added[name] = pairs[:, None] if pairs.ndim == 3 else pairs
-    seen &= added["mask"]
-    bias = np.broadcast_to(added["bias"], shape)
+    bias = np.zeros(shape)
+    if "attn_mask" in options:
+        pairs = np.broadcast_to(options["attn_mask"], (*arrays[0].shape[:-1], slots))
+        pairs = pairs[:, None] if pairs.ndim == 3 else pairs
+        if pairs.dtype == np.float64:
+            seen &= pairs > -np.inf
+            bias = np.broadcast_to(np.where(pairs > -np.inf, pairs, 0.0), shape)
+        else:
+            seen &= pairs == 1
     scale = options.get("scale", width**-0.5)
     contexts, weights = np.empty((*shape[:3], value.shape[-1])), np.empty(shape)
     for b in range(batch):
@@ -97,13 +106,13 @@ def expected(arrays, options):
 @given(questions())
 def test_numpy_arrays_of_any_axes_agree_with_the_reference(question):
     arrays, options = question
-    context, weights = attend_with_weights(*arrays, **options)
+    context, weights = sdpa_with_weights(*arrays, **options)
     assert isinstance(context, np.ndarray)
     assert isinstance(weights, np.ndarray)
     wanted_context, wanted_weights = expected(arrays, options)
     close(context, wanted_context)
     close(weights, wanted_weights)
-    close(attend(*arrays, **options), wanted_context)
+    close(sdpa(*arrays, **options), wanted_context)
 
 
 @given(questions())
@@ -114,9 +123,9 @@ def test_tensors_and_numpy_arrays_give_the_same(question):
         name: torch.from_numpy(option) if isinstance(option, np.ndarray) else option
         for name, option in options.items()
     }
-    context = attend(*tensors, **of_torch)
+    context = sdpa(*tensors, **of_torch)
     assert isinstance(context, torch.Tensor)
-    assert np.array_equal(context.numpy(), attend(*arrays, **options))
+    assert np.array_equal(context.numpy(), sdpa(*arrays, **options))
 
 
 @given(questions())
@@ -127,7 +136,10 @@ def test_gradients_with_and_without_weights_agree(question):
         for name, option in options.items()
     }
     gradients = []
-    for read in (attend, lambda *a, **o: attend_with_weights(*a, **o)[0]):
+    for read in (
+        sdpa,
+        lambda *a, **o: sdpa_with_weights(*a, **o)[0],
+    ):
         tensors = [torch.from_numpy(array).requires_grad_() for array in arrays]
         context = read(*tensors, **of_torch)
         (context * torch.arange(context.numel()).reshape(context.shape)).sum().backward()
@@ -139,8 +151,8 @@ def test_gradients_with_and_without_weights_agree(question):
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 def test_a_tensor_keeps_its_dtype(dtype):
     query, source = drawn(2, 3, 4, 8).to(dtype), drawn(2, 3, 5, 8, seed=1).to(dtype)
-    context, weights = attend_with_weights(query, source, source, pattern=causal)
-    assert context.dtype == weights.dtype == attend(query, source, source).dtype == dtype
+    context, weights = sdpa_with_weights(query, source, source, pattern=causal)
+    assert context.dtype == weights.dtype == sdpa(query, source, source).dtype == dtype
     close(weights.double().sum(-1), torch.ones(2, 3, 4, dtype=torch.float64), 2e-2)
 
 
@@ -149,25 +161,25 @@ def test_a_tensor_keeps_its_dtype(dtype):
 def test_the_weights_in_half_precision_are_those_of_the_exact_scores(dtype, options):
     arrays = [(3 * drawn(2, 4, 64, 64, seed=seed)).to(dtype) for seed in range(3)]
     if "bias" in options:
-        options = {"bias": drawn(64, 64, seed=3).to(dtype)}
-    exact = {name: x.double() if name == "bias" else x for name, x in options.items()}
-    context, weights = attend_with_weights(*arrays, **options)
-    wanted_context, wanted = attend_with_weights(*[array.double() for array in arrays], **exact)
+        options = {"attn_mask": drawn(64, 64, seed=3).to(dtype)}
+    exact = {name: x.double() if name == "attn_mask" else x for name, x in options.items()}
+    context, weights = sdpa_with_weights(*arrays, **options)
+    wanted_context, wanted = sdpa_with_weights(*[array.double() for array in arrays], **exact)
     rounding = torch.finfo(dtype).eps
     torch.testing.assert_close(weights.double(), wanted, rtol=rounding, atol=1e-7)
     # Each weight and the result are rounded once: a sum of 64 values, hardly any above 12.
     assert (context.double() - wanted_context).abs().max() < 12 * 2 * rounding
     if not options:
-        fused = attend(*arrays).double()
+        fused = sdpa(*arrays).double()
         assert (context.double() - fused).abs().max() < 12 * 2 * rounding
 
 
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64", ">f8"])
 def test_a_numpy_array_keeps_its_precision(dtype):
     query = drawn(3, 4).numpy().astype(dtype)
-    result = attend(query, query, query)
+    result = sdpa(query, query, query)
     assert result.dtype == np.dtype(dtype).newbyteorder("=")
-    close(result.astype("float64"), attend(*[query.astype("float64")] * 3), 2e-3)
+    close(result.astype("float64"), sdpa(*[query.astype("float64")] * 3), 2e-3)
 
 
 def test_read_only_strided_and_reversed_arrays_are_read_as_they_are():
@@ -175,43 +187,60 @@ def test_read_only_strided_and_reversed_arrays_are_read_as_they_are():
     awkward = whole[::-2, 1:5]
     awkward.flags.writeable = False
     copied = awkward.copy()
-    assert np.array_equal(attend(awkward, awkward, awkward), attend(copied, copied, copied))
+    assert np.array_equal(
+        sdpa(awkward, awkward, awkward),
+        sdpa(copied, copied, copied),
+    )
     assert np.array_equal(awkward, copied)
 
 
 def test_queries_are_the_newest_positions_unless_first_says_otherwise():
     query, source = drawn(2, 4), drawn(5, 4, seed=1)
-    _, weights = attend_with_weights(query, source, source, pattern=causal)
+    _, weights = sdpa_with_weights(query, source, source, pattern=causal)
     assert ((weights > 0) == causal.mask(2, 5)).all()
-    _, weights = attend_with_weights(query, source, source, pattern=causal, query_offset=0)
+    _, weights = sdpa_with_weights(query, source, source, pattern=causal, query_offset=0)
     assert ((weights > 0) == causal.mask(2, 5, query_offset=0)).all()
 
 
 def test_numbers_of_numpy_are_numbers():
     query = drawn(3, 4).numpy()
     options = {"query_offset": np.int64(1), "scale": np.float64(0.5)}
-    given_numpy = inspect.unwrap(attend)(query, query, query, pattern=causal, **options)
+    given_numpy = inspect.unwrap(sdpa)(query, query, query, pattern=causal, **options)
     assert np.array_equal(
-        given_numpy, attend(query, query, query, pattern=causal, query_offset=1, scale=0.5)
+        given_numpy,
+        sdpa(query, query, query, pattern=causal, query_offset=1, scale=0.5),
     )
 
 
 def test_a_narrow_window_over_long_arrays_agrees_with_its_mask():
     arrays = [drawn(1, 2, 300, 4, seed=seed) for seed in range(3)]
     token_mask = torch.arange(300).unsqueeze(0) < 270
-    banded = attend(*arrays, pattern=window(2), token_mask=token_mask)
-    close(banded, attend(*arrays, mask=window(2).mask(300, 300), token_mask=token_mask))
-    close(banded, attend_with_weights(*arrays, pattern=window(2), token_mask=token_mask)[0])
+    banded = sdpa(*arrays, pattern=window(2), token_mask=token_mask)
+    close(
+        banded,
+        sdpa(*arrays, attn_mask=window(2).mask(300, 300), token_mask=token_mask),
+    )
+    close(
+        banded,
+        sdpa_with_weights(*arrays, pattern=window(2), token_mask=token_mask)[0],
+    )
 
 
 @pytest.mark.parametrize("junk", [float("nan"), float("inf"), -float("inf"), 1e30])
 @pytest.mark.parametrize("hide", ["token_mask", "mask", "bias"])
-@pytest.mark.parametrize("read", [attend, lambda *a, **o: attend_with_weights(*a, **o)[0]])
+@pytest.mark.parametrize(
+    "read",
+    [
+        sdpa,
+        lambda *a, **o: sdpa_with_weights(*a, **o)[0],
+    ],
+)
 def test_junk_in_slots_that_nobody_sees_changes_nothing(junk, hide, read):
     seen = torch.tensor([[True, False, True, True], [True, True, False, False]])
     whole = seen[:, None].expand(2, 3, 4)
     bias = torch.zeros(2, 3, 4, dtype=torch.float64).masked_fill(~whole, -float("inf"))
-    options = {hide: {"token_mask": seen, "mask": whole, "bias": bias}[hide]}
+    name = "token_mask" if hide == "token_mask" else "attn_mask"
+    options = {name: {"token_mask": seen, "mask": whole, "bias": bias}[hide]}
     results = []
     for content in (0.0, junk):
         query = drawn(2, 3, 4).requires_grad_()
@@ -233,7 +262,13 @@ def test_junk_in_slots_that_nobody_sees_changes_nothing(junk, hide, read):
     junk=st.sampled_from([float("nan"), float("inf"), -float("inf")]),
     at_once=st.sampled_from([1, 3, 2**24]),
 )
-@pytest.mark.parametrize("read", [attend, lambda *a, **o: attend_with_weights(*a, **o)[0]])
+@pytest.mark.parametrize(
+    "read",
+    [
+        sdpa,
+        lambda *a, **o: sdpa_with_weights(*a, **o)[0],
+    ],
+)
 def test_junk_where_a_pattern_lets_nobody_look_changes_nothing(
     read, pattern, query_offset, hide, junk, at_once
 ):
@@ -242,7 +277,7 @@ def test_junk_where_a_pattern_lets_nobody_look_changes_nothing(
     token_mask = drawn(2, 7, seed=6) < 0.5 if hide == "token_mask" else torch.ones(2, 7).bool()
     nobodys = ~(seen & shown & token_mask[:, None]).any(1)
     options = {
-        "mask": {"mask": shown},
+        "mask": {"attn_mask": shown},
         "token_mask": {"token_mask": token_mask},
         "softcap": {"softcap": 2.0},
     }
@@ -272,7 +307,7 @@ def test_junk_where_a_pattern_lets_nobody_look_changes_nothing(
 def test_junk_that_somebody_sees_is_not_hidden():
     source = drawn(4, 3)
     source[2, 1] = float("nan")
-    context = attend(source, source, source, pattern=window(1))
+    context = sdpa(source, source, source, pattern=window(1))
     assert context[1:].isnan().any(-1).all()
 
 
@@ -280,37 +315,37 @@ def test_junk_that_somebody_sees_is_not_hidden():
 def test_a_query_that_sees_nothing_reads_zeros_with_finite_gradients(options):
     mask = torch.tensor([[False, False, False], [True, False, True]])
     if "bias" in options:
-        options = {"bias": torch.where(mask, 0.5, -float("inf")).double()}
+        options = {"attn_mask": torch.where(mask, 0.5, -float("inf")).double()}
     else:
-        options = {**options, "mask": mask}
+        options = {**options, "attn_mask": mask}
     query, source = drawn(2, 4).requires_grad_(), drawn(3, 4, seed=1).requires_grad_()
-    context = attend(query, source, source, **options)
+    context = sdpa(query, source, source, **options)
     assert (context[0] == 0).all()
     assert (context[1] != 0).any()
     context.sum().backward()
     assert query.grad.isfinite().all()
     assert source.grad.isfinite().all()
-    _, weights = attend_with_weights(query, source, source, **options)
+    _, weights = sdpa_with_weights(query, source, source, **options)
     close(weights.sum(-1).detach(), torch.tensor([0.0, 1.0], dtype=torch.float64))
 
 
 def test_no_slots_at_all_read_zeros():
     query, nothing = drawn(2, 3, 4), drawn(2, 0, 4)
-    assert torch.equal(attend(query, nothing, nothing), torch.zeros(2, 3, 4).double())
-    context, weights = attend_with_weights(query, nothing, nothing)
+    assert torch.equal(sdpa(query, nothing, nothing), torch.zeros(2, 3, 4).double())
+    context, weights = sdpa_with_weights(query, nothing, nothing)
     assert torch.equal(context, torch.zeros(2, 3, 4).double())
     assert weights.shape == (2, 3, 0)
 
 
 def test_no_queries_read_nothing():
     source = drawn(5, 4)
-    assert attend(source[:0], source, source, pattern=causal).shape == (0, 4)
-    assert attend_with_weights(source[:0], source, source)[1].shape == (0, 5)
+    assert sdpa(source[:0], source, source, pattern=causal).shape == (0, 4)
+    assert sdpa_with_weights(source[:0], source, source)[1].shape == (0, 5)
 
 
 def test_a_softcap_bounds_the_scores_before_the_bias():
     query, key = np.array([[30.0]]), np.array([[0.0], [1.0]])
-    _, weights = attend_with_weights(query, key, key, softcap=2.0, bias=np.array([[0.0, 1.0]]))
+    _, weights = sdpa_with_weights(query, key, key, softcap=2.0, attn_mask=np.array([[0.0, 1.0]]))
     score = 2.0 * np.tanh(30.0 / 2.0) + 1.0
     close(weights, np.array([[1.0, np.exp(score)]]) / (1.0 + np.exp(score)))
 
@@ -318,7 +353,12 @@ def test_a_softcap_bounds_the_scores_before_the_bias():
 def test_a_causal_call_over_many_positions_holds_no_map():
     # 40,000² bools alone would be 1.6 GB.
     arrays = [torch.zeros(1, 1, 40_000, 1) for _ in range(3)]
-    assert attend(*arrays, pattern=both(causal, window(8))).shape == (1, 1, 40_000, 1)
+    assert sdpa(*arrays, pattern=both(causal, window(8))).shape == (
+        1,
+        1,
+        40_000,
+        1,
+    )
 
 
 F64 = np.ones((2, 4, 3, 8))
@@ -391,10 +431,10 @@ Z = np.zeros
             "the same axes",
         ),
         (
-            (Z((1, 2, 4)), Z((2, 3, 4)), Z((2, 3, 4))),
+            (Z((3, 2, 4)), Z((2, 3, 4)), Z((2, 3, 4))),
             {},
             "expected query (batch, queries, dim), key (batch, keys, dim) and value (batch, "
-            "keys, value_dim); got query (1, 2, 4), key (2, 3, 4), value (2, 3, 4); make batch "
+            "keys, value_dim); got query (3, 2, 4), key (2, 3, 4), value (2, 3, 4); make batch "
             "the same wherever it stands",
         ),
         (
@@ -418,13 +458,37 @@ Z = np.zeros
         ),
         (
             (Z((1, 4, 2, 3)), Z((1, 3, 2, 3)), Z((1, 3, 2, 3))),
-            {},
+            {"enable_gqa": True},
             "expected heads that share num_kv_heads evenly in query (batch, heads, queries, dim), "
             "key "
             "(batch, kv_heads, keys, dim) and value (batch, kv_heads, keys, value_dim); "
             "got query (1, 4, 2, 3), key (1, 3, 2, 3), value (1, 3, 2, 3); choose num_kv_heads "
             "that "
             "divide the 4 heads",
+        ),
+        (
+            (Z((1, 4, 2, 3)), Z((1, 2, 2, 3)), Z((1, 2, 2, 3))),
+            {},
+            "expected as many heads in query (batch, heads, queries, dim), key (batch, kv_heads, "
+            "keys, dim) and value (batch, kv_heads, keys, value_dim); got query (1, 4, 2, 3), key "
+            "(1, 2, 2, 3), value (1, 2, 2, 3); pass enable_gqa=True where heads share keys",
+        ),
+        (
+            (F64, F64, F64),
+            {"is_causal": True, "attn_mask": Z((3, 3), bool)},
+            "expected attn_mask or is_causal; got both; pass pattern=causal, query_offset=0 beside "
+            "the mask, or hide the later keys in it",
+        ),
+        (
+            (F64, F64, F64),
+            {"is_causal": True, "pattern": window(2)},
+            "expected is_causal, or a pattern with its query_offset; got both; pass "
+            "pattern=both(causal, …) and query_offset=0",
+        ),
+        (
+            (F64, F64, F64),
+            {"dropout_p": 1.5},
+            "expected a dropout from 0 to 1; got 1.5; use e.g. 0.1",
         ),
         (
             (Z((2, 0)), Z((3, 0)), Z((3, 4))),
@@ -435,31 +499,35 @@ Z = np.zeros
         ),
         (
             (F64, F64, F64),
-            {"mask": Z((2, 3, 3), bool)},
-            "expected mask of a shape that broadcasts to that of the weights, (2, 4, 3, 3); got "
-            "shape (2, 3, 3); order the axes as in the weights, (batch, heads, queries, keys); "
-            "each may be 1, and the first ones may be missing",
+            {"attn_mask": Z((2, 3, 3), bool)},
+            "expected attn_mask of a shape that broadcasts to that of the weights, (2, 4, 3, "
+            "3); got shape (2, 3, 3); order the axes as in the weights, (batch, heads, queries, "
+            "keys); each may be 1, and the first ones may be missing",
         ),
         (
             (F64, F64, F64),
-            {"bias": Z((3, 4))},
-            "expected bias of a shape that broadcasts to that of the weights, (2, 4, 3, 3); got "
-            "shape (3, 4); order the axes as in the weights, (batch, heads, queries, keys); "
-            "each may be 1, and the first ones may be missing",
+            {"attn_mask": Z((3, 4))},
+            "expected attn_mask of a shape that broadcasts to that of the weights, (2, 4, 3, "
+            "3); got shape (3, 4); order the axes as in the weights, (batch, heads, queries, "
+            "keys); each may be 1, and the first ones may be missing",
         ),
         (
             (F64, F64, F64),
-            {"mask": Z((3, 3))},
-            "expected mask of bool, True = may look; got mask of float64; compare it to something; "
-            "numbers that are added to the scores are a bias",
+            {"attn_mask": Z((3, 3), int) + 2},
+            "expected attn_mask of bools, or of 0 and 1; got integers from 2 to 2; compare the "
+            "ids with that of padding: ids != padding",
         ),
         (
             (F64, F64, F64),
-            {"token_mask": Z((2, 3), int)},
-            "expected token_mask of bool, True = a position; got token_mask of int64; compare it "
-            "to "
-            "something; "
-            "numbers that are added to the scores are a bias",
+            {"attn_mask": Z((3, 3), "float32")},
+            "expected one dtype; got query: float64, key: float64, value: float64, attn_mask: "
+            "float32; convert them to the one in which to compute",
+        ),
+        (
+            (F64, F64, F64),
+            {"token_mask": Z((2, 3))},
+            "expected token_mask of bool, True = a token; got token_mask of float64; compare it to "
+            "something; numbers that are added to the scores are an attn_mask",
         ),
         (
             (F64, F64, F64),
@@ -503,7 +571,7 @@ Z = np.zeros
         ),
     ],
 )
-@pytest.mark.parametrize("read", [attend, attend_with_weights])
+@pytest.mark.parametrize("read", [sdpa, sdpa_with_weights])
 def test_what_does_not_fit_together_is_said(read, arrays, options, text):
     with pytest.raises(AttlasError) as raised:
         # Without the tests' type checker, which users do not have either.
@@ -516,10 +584,10 @@ OPTIONS = {
     "scale": {"scale": 2.0},
     "softcap": {"softcap": 2.0},
     "token_mask": {"token_mask": np.arange(200) < 180},
-    "mask": {"mask": (np.arange(200) % 3 > 0)[None]},
-    "sees nothing": {"mask": np.zeros((200, 200), dtype=bool)},
-    "bias": {"bias": np.linspace(-1, 1, 200 * 200).reshape(200, 200)},
-    "softcap and bias": {"softcap": 2.0, "bias": np.linspace(-1, 1, 200).reshape(1, 200)},
+    "mask": {"attn_mask": (np.arange(200) % 3 > 0)[None]},
+    "sees nothing": {"attn_mask": np.zeros((200, 200), dtype=bool)},
+    "bias": {"attn_mask": np.linspace(-1, 1, 200 * 200).reshape(200, 200)},
+    "softcap and bias": {"softcap": 2.0, "attn_mask": np.linspace(-1, 1, 200).reshape(1, 200)},
 }
 
 
@@ -529,8 +597,8 @@ OPTIONS = {
 def test_a_query_that_is_no_number_reads_none(bad, pattern, options):
     query, others = np.random.default_rng(0).normal(size=(2, 200, 4))
     query[150, 2] = bad
-    read = attend(query, others, others, pattern=pattern, **options)
-    with_weights, weights = attend_with_weights(query, others, others, pattern=pattern, **options)
+    read = sdpa(query, others, others, pattern=pattern, **options)
+    with_weights, weights = sdpa_with_weights(query, others, others, pattern=pattern, **options)
     for result in (read, with_weights, weights):
         assert np.isnan(result[150]).all()
         assert np.isfinite(np.delete(result, 150, axis=0)).all()
@@ -540,27 +608,27 @@ def test_a_query_that_is_no_number_reads_none(bad, pattern, options):
 @pytest.mark.parametrize("query_offset", [2**63 - 2, -(2**63), 10**30])
 def test_a_first_position_beyond_whole_numbers_of_torch_is_an_error(query_offset):
     with pytest.raises(AttlasError, match="expected a query_offset within"):
-        attend(Z((3, 4)), Z((3, 4)), Z((3, 4)), pattern=window(2), query_offset=query_offset)
+        sdpa(Z((3, 4)), Z((3, 4)), Z((3, 4)), pattern=window(2), query_offset=query_offset)
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf])
 def test_a_bias_that_is_no_number_is_an_error(bad):
     bias = np.zeros((3, 3))
     bias[1, 2] = bad
-    with pytest.raises(AttlasError, match=r"bias of finite numbers, or −∞ .*; got NaN or "):
-        attend(Z((3, 4)), Z((3, 4)), Z((3, 4)), bias=bias)
+    with pytest.raises(AttlasError, match=r"attn_mask of finite numbers, or −∞ .*; got NaN or "):
+        sdpa(Z((3, 4)), Z((3, 4)), Z((3, 4)), attn_mask=bias)
 
 
 def test_a_truth_value_is_no_position():
     with pytest.raises(AttlasError, match="a whole number as query_offset; got True"):
-        attend(Z((3, 4)), Z((3, 4)), Z((3, 4)), query_offset=True)
+        sdpa(Z((3, 4)), Z((3, 4)), Z((3, 4)), query_offset=True)
 
 
 @pytest.mark.parametrize("shape", [(2, 3), (4,), (1, 3, 3)])
 def test_a_mask_that_does_not_broadcast_to_the_weights_is_refused(shape):
-    wanted = r"mask of a shape that broadcasts to that of the weights, \(3, 3\); got shape"
+    wanted = r"attn_mask of a shape that broadcasts to that of the weights, \(3, 3\); got shape"
     with pytest.raises(AttlasError, match=wanted):
-        attend(Z((3, 4)), Z((3, 4)), Z((3, 4)), mask=Z(shape, bool))
+        sdpa(Z((3, 4)), Z((3, 4)), Z((3, 4)), attn_mask=Z(shape, bool))
 
 
 BROADCAST = [(), (1,), (5,), (1, 1), (4, 1), (1, 5), (4, 5), (1, 1, 5), (3, 4, 1), (3, 4, 5)]
@@ -578,8 +646,8 @@ def test_a_mask_and_a_bias_broadcast_as_in_torchs_own_function(shape, name, as_n
     whole = pairs.expand(2, 3, 4, 5)  # of fewer axes torch's function fails for want of an axis
     referee = F.scaled_dot_product_attention(query, key, value, whole)
     given = [one.numpy() if as_numpy else one for one in (query, key, value, pairs)]
-    context, weights = attend_with_weights(*given[:3], **{name: given[3]})
-    close(attend(*given[:3], **{name: given[3]}), referee)
+    context, weights = sdpa_with_weights(*given[:3], attn_mask=given[3])
+    close(sdpa(*given[:3], attn_mask=given[3]), referee)
     close(context, referee)
     close(np.asarray(weights) @ value.numpy(), referee)
 
@@ -587,8 +655,8 @@ def test_a_mask_and_a_bias_broadcast_as_in_torchs_own_function(shape, name, as_n
 def test_under_autocast_arrays_come_back_in_the_dtype_in_which_they_came():
     query, key, value = (drawn(2, 3, 4, seed=seed).float().numpy() for seed in range(3))
     with torch.autocast("cpu"):
-        found = attend(query, key, value)
-        context, _ = attend_with_weights(*map(torch.from_numpy, (query, key, value)))
+        found = sdpa(query, key, value)
+        context, _ = sdpa_with_weights(*map(torch.from_numpy, (query, key, value)))
     assert found.dtype == np.float32
     assert context.dtype == torch.float32
-    close(found, attend(query, key, value), 0.05)
+    close(found, sdpa(query, key, value), 0.05)
