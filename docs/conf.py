@@ -12,6 +12,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from docutils import nodes
+from docutils.utils.math.latex2mathml import tex2mathml
 from sphinx.application import Sphinx
 
 DOCS = Path(__file__).resolve().parent
@@ -28,7 +30,6 @@ extensions = [
     "myst_nb",
     "sphinx.ext.autodoc",
     "sphinx.ext.intersphinx",
-    "sphinx.ext.mathjax",
     "sphinx.ext.napoleon",
 ]
 exclude_patterns = ["_build"]
@@ -36,6 +37,7 @@ html_theme = "furo"
 html_title = "attlas"
 html_extra_path = ["llms.txt"]
 html_show_sphinx = False
+html_math_renderer = "mathml"  # of the browser: formulas need no network
 html_theme_options = {"sidebar_hide_name": False}
 
 myst_enable_extensions = ["dollarmath", "colon_fence"]
@@ -43,7 +45,7 @@ myst_heading_anchors = 3
 suppress_warnings = ["myst.header"]  # the generated page of settings begins with its tables
 
 # Pages with `{code-cell}` run while the site is built, and show what comes out. A fault ends it.
-nb_execution_mode = "cache"
+nb_execution_mode = "force"
 nb_execution_raise_on_error = True
 nb_execution_in_temp = True
 nb_execution_timeout = 300
@@ -72,12 +74,15 @@ _SECTION = re.compile(r"(Args|Returns|Raises|References|Yields|Attributes|Exampl
 def _escape(text: str) -> str:
     """What reStructuredText would take for markup stands as it is; code spans become literals."""
     parts = text.split("`")
-    if len(parts) % 2 == 0:  # an odd backtick is a letter like any other
-        return re.sub(r"([\\*|_`])", r"\\\1", text)
-    parts[::2] = [re.sub(r"([\\*|_])", r"\\\1", part) for part in parts[::2]]
-    spans = [f"``{part}``" if number % 2 else part for number, part in enumerate(parts)]
-    # A literal has to be followed by white space or punctuation: "`Run`s" is joined by "\ ".
-    return re.sub(r"(?<=``)(?=\w)", r"\\ ", "".join(spans)) if len(parts) > 1 else parts[0]
+    if "``" in text or len(parts) % 2 == 0:  # literals already; an odd backtick is a letter
+        return text if "``" in text else re.sub(r"([\\*|_`])", r"\\\1", text)
+    made = re.sub(r"([\\*|_])", r"\\\1", parts[0])
+    for code, prose in zip(parts[1::2], parts[2::2], strict=True):
+        # White space or punctuation has to stand around a literal; "\ " is both, and not seen.
+        before = "\\ " if made[-1:].isalnum() else ""
+        after = "\\ " if prose[:1].isalnum() else ""
+        made += f"{before}``{code}``{after}" + re.sub(r"([\\*|_])", r"\\\1", prose)
+    return made
 
 
 def _as_restructured_text(
@@ -143,11 +148,22 @@ def _show_figures() -> None:
     os.environ["IPYTHONDIR"] = str(DOCS / "_build" / "ipython")
 
 
+def _inline_math(writer: Any, node: nodes.math) -> None:
+    writer.body.append(tex2mathml(node.astext()))
+    raise nodes.SkipNode
+
+
+def _block_math(writer: Any, node: nodes.math_block) -> None:
+    writer.body.append(f'<div class="math">{tex2mathml(node.astext(), as_block=True)}</div>')
+    raise nodes.SkipNode
+
+
 def setup(app: Sphinx) -> None:
     """Called by Sphinx."""
     version = getattr(attlas, "__version__", None)
     if version:
         app.config.release = version  # type: ignore[attr-defined]
+    app.add_html_math_renderer("mathml", (_inline_math, None), (_block_math, None))
     _offer_model()
     _show_figures()
     app.connect("builder-inited", _write_pages)
