@@ -149,3 +149,53 @@ def test_tokens_of_two_texts_do_not_name_the_six_rows_of_a_beam_search(
     for row in range(6):
         (cross,) = maps_of(trace, row, layer="model.decoder.layers.0.encoder_attn").values()
         assert cross.source == tuple("01234")
+
+
+def test_the_format_of_the_caller_stands_in_the_cells(two_texts: Path, tmp_path: Path) -> None:
+    path = tmp_path / "m.svg"
+    chosen = ("--layer", "encoder", "--cmap", "YlOrRd", "--fmt", ".3f", "--vmax", "1")
+    assert figure(two_texts, *chosen, "-o", path) == (0, f"{path}\n", "")
+    weights = Trace.load(two_texts)["encoder.attention"].weights()[0, 0].double()
+    assert {f"{weight:.3f}" for weight in weights.flatten().tolist()} <= drawn(path)[1]
+
+
+def test_the_statistics_of_a_map_are_three_panels(two_texts: Path, tmp_path: Path) -> None:
+    path = tmp_path / "m.svg"
+    assert figure(two_texts, "--layer", "encoder", "--statistics", "-o", path)[0] == 0
+    weights = Trace.load(two_texts)["encoder.attention"].weights()[0, 0].double()
+    entropy = -(weights * weights.log()).sum(-1)
+    texts = drawn(path)[1]
+    assert texts >= {"entropy in nats", "largest weight", "weights above 0.1"}
+    assert f"mean {entropy.mean():.2f} · std {entropy.std(correction=0):.2f}" in texts
+    largest = weights.amax(-1)
+    assert f"mean {largest.mean():.2f} · std {largest.std(correction=0):.2f}" in texts
+
+
+def test_a_head_of_all_layers_is_drawn(two_texts: Path, tmp_path: Path) -> None:
+    assert figure(two_texts, "--head", 0, "-o", tmp_path / "a.svg")[0] == 0
+    assert figure(two_texts, "-o", tmp_path / "b.svg")[0] == 0  # which have one head each
+    assert (tmp_path / "a.svg").read_bytes() == (tmp_path / "b.svg").read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        (("--cmap", "virids"), "the name of a colormap of matplotlib; got 'virids'; did you mean"),
+        (("--fmt", ".3q"), "a format of numbers, as Python's format() takes; got '.3q'"),
+        (("--vmin", 1, "--vmax", 0), "--vmin below --vmax; got 1 and 0"),
+        (("--vmin", 3), "vmin below vmax"),
+        (("--head", 1), "a head from 0 to 0; got 1"),
+        (("--statistics",), "one map to measure; got 2: encoder.attention; decoder.attention"),
+        (("--statistics", "--query", 0), "no --statistics beside --query"),
+        (("--query", 0, "--cmap", "Reds"), "no --cmap beside --query; got --cmap Reds"),
+        (("--statistics", "--fmt", ".3f"), "no --fmt beside --statistics; got --fmt .3f"),
+    ],
+)
+def test_a_style_that_cannot_be_is_told_and_nothing_is_written(
+    two_texts: Path, tmp_path: Path, options: tuple[object, ...], told: str
+) -> None:
+    path = tmp_path / "m.svg"
+    code, out, error = figure(two_texts, *options, "-o", path)
+    assert (code, out) == (2, "")
+    assert error.startswith(f"attlas: expected {told}")
+    assert not path.exists()

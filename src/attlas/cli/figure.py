@@ -27,6 +27,28 @@ def figure(
         int | None,
         typer.Option(min=0, help="A bar chart of this target token or query alone, from 0."),
     ] = None,
+    head: Annotated[
+        int | None, typer.Option(min=0, help="Only this head of each layer, from 0.")
+    ] = None,
+    statistics: Annotated[
+        bool,
+        typer.Option(
+            "--statistics",
+            help="Entropy, largest weight and number of weights above 0.1, by query, of one map.",
+        ),
+    ] = False,
+    cmap: Annotated[
+        str | None, typer.Option(help="A colormap of matplotlib, such as viridis or YlOrRd.")
+    ] = None,
+    fmt: Annotated[
+        str | None, typer.Option(help='How the numbers are written, such as ".3f" or ".0%".')
+    ] = None,
+    vmin: Annotated[
+        float | None, typer.Option(help="The weight with the first colour; 0 unless it is set.")
+    ] = None,
+    vmax: Annotated[
+        float | None, typer.Option(help="The weight with the last colour; else the largest.")
+    ] = None,
     row: Annotated[int, typer.Option(min=0, help="Which text of a trace, from 0.")] = 0,
     save_trace: Annotated[
         Path | None, typer.Option(help="Keep the trace as well, as a .safetensors file.")
@@ -47,13 +69,15 @@ def figure(
       attlas figure runs/demo "The cat is sleeping on the sofa." --query 1 -o second-word.svg
       attlas figure runs/demo "The cat is sleeping on the sofa." --save-trace cat.safetensors
       attlas figure cat.safetensors -o map.png
+      attlas figure cat.safetensors --cmap YlOrRd --fmt .3f -o map.png
+      attlas figure cat.safetensors --layer decoder.attention --statistics -o statistics.png
     """
     with loading():
         from attlas._output import check_replaceable
         from attlas.errors import AttlasError
         from attlas.figures.saving import figure_suffix
         from attlas.inference import Translator
-        from attlas.jobs.drawing import check_text, draw, trace_of_run, trace_on_disk
+        from attlas.jobs.drawing import Style, check_text, draw, trace_of_run, trace_on_disk
         from attlas.jobs.inputs import (
             check_distinct,
             check_nothing_searched,
@@ -63,6 +87,8 @@ def figure(
             run_at,
         )
 
+    style = Style(query, statistics, cmap, fmt, vmin, vmax)
+    style.check()
     check_text(subject, text)
     figure_suffix(output)  # better told before the work than after it
     check_replaceable(output)
@@ -91,5 +117,5 @@ def figure(
         trace = trace_of_run(Translator(opened, config, checkpoint=checkpoint, device=device), text)
     if save_trace:
         trace.save(save_trace)
-    draw(trace, output, layer=layer, query=query, row=row)
+    draw(trace, output, layer=layer, row=row, head=head, style=style)
     print(output)

@@ -147,7 +147,7 @@ def classify_with_trace(
     if path.suffix == _TRACE:
         found.trace.save(path)
     else:
-        draw(found.trace, path, layer=layer, query=None, row=0)
+        draw(found.trace, path, layer=layer, row=0)
     told = Remarks(unit="text")
     told.tell(1, [classification_remarks(found)])
     write_lines(target, [_line(found, as_json=as_json)])

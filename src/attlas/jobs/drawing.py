@@ -2,13 +2,24 @@
 
 import sys
 import warnings
+from dataclasses import dataclass
 from pathlib import Path
 from shlex import quote
 
 from matplotlib.figure import Figure
 
 from attlas.errors import AttlasError, join_names, quoted
-from attlas.figures import HeadMap, MissingGlyphs, UnmatchedTokens, bars, maps_of, plot_trace, save
+from attlas.figures import (
+    HeadMap,
+    MissingGlyphs,
+    UnmatchedTokens,
+    bars,
+    maps_of,
+    plot_statistics,
+    plot_trace,
+    save,
+)
+from attlas.figures.scale import check_format, ramp_of
 from attlas.inference import Translator
 from attlas.inference.translator import translation_remarks
 from attlas.jobs.inputs import names_a_trace, trace_at
@@ -49,32 +60,97 @@ def trace_of_run(translator: Translator, text: str) -> Trace:
     return translation.trace
 
 
-def draw(trace: Trace, path: Path, *, layer: str | None, query: int | None, row: int) -> None:
-    """All maps of a batch row, or those of a layer; or the bars of one query of the only map."""
+@dataclass(frozen=True, slots=True)
+class Style:
+    """How a trace is drawn: `heatmaps`, the bars of one query, or the statistics of one map.
+
+    cmap, fmt, vmin, vmax: as of `attlas.figures.heatmap`.
+    """
+
+    query: int | None = None
+    statistics: bool = False
+    cmap: str | None = None
+    fmt: str | None = None
+    vmin: float | None = None
+    vmax: float | None = None
+
+    def check(self) -> None:
+        """Before the work. Errors: `AttlasError` for a ramp or a format that there is not, limits
+        without numbers between, and what has no effect.
+        """
+        ramp_of(self.cmap)
+        check_format(self.fmt)
+        if self.vmin is not None and self.vmax is not None and self.vmin >= self.vmax:
+            raise AttlasError(
+                "--vmin below --vmax", f"{self.vmin:g} and {self.vmax:g}", "exchange them"
+            )
+        of_maps = {"--cmap": self.cmap, "--vmin": self.vmin, "--vmax": self.vmax}
+        idle = dict[str, object]()
+        if self.query is not None:
+            idle = {**of_maps, "--statistics": self.statistics or None}
+        elif self.statistics:
+            idle = {**of_maps, "--fmt": self.fmt}
+        beside = "--statistics" if self.query is None else "--query"
+        for name, value in idle.items():
+            if value is not None:
+                raise AttlasError(f"no {name} beside {beside}", f"{name} {value}", "leave one out")
+
+
+def draw(
+    trace: Trace,
+    path: Path,
+    *,
+    layer: str | None,
+    row: int,
+    head: int | None = None,
+    style: Style | None = None,
+) -> None:
+    """All maps of a batch row, or those of a layer or head; or what the style says of the only one.
+
+    Errors: `AttlasError` as `plot_trace`, and for several maps where one is to be chosen.
+    """
+    style = Style() if style is None else style
     with warnings.catch_warnings(record=True) as told:
         for category in (MissingGlyphs, UnmatchedTokens):
             warnings.simplefilter("always", category)
-        if query is not None:
-            drawn = _bars(maps_of(trace, row, layer=layer), query)
+        if style.query is not None:
+            drawn = _bars(maps_of(trace, row, layer=layer, head=head), style.query, style.fmt)
+        elif style.statistics:
+            maps = maps_of(trace, row, layer=layer, head=head)
+            drawn = plot_statistics(_only(maps, "one map to measure"))
         else:
-            drawn = plot_trace(trace, layer=layer, row=row)
+            drawn = plot_trace(
+                trace,
+                layer=layer,
+                head=head,
+                row=row,
+                cmap=style.cmap,
+                fmt=style.fmt,
+                vmin=style.vmin,
+                vmax=style.vmax,
+            )
         save(drawn, path)
     for message in dict.fromkeys(str(warning.message) for warning in told):
         print(f"attlas: {message}", file=sys.stderr)
 
 
-def _bars(maps: dict[str, HeadMap], query: int) -> Figure:
+def _only(maps: dict[str, HeadMap], expected: str) -> HeadMap:
     if len(maps) != 1:
         raise AttlasError(
-            "one map to take a query of",
+            expected,
             f"{len(maps)}: {join_names(maps)}" if maps else "none",
             "choose one with --layer",
         )
     (map_,) = maps.values()
+    return map_
+
+
+def _bars(maps: dict[str, HeadMap], query: int, fmt: str | None) -> Figure:
+    map_ = _only(maps, "one map to take a query of")
     keys, queries = map_.axes
     if query >= len(map_.target):
         token = "query" if queries == "query" else f"{queries} token"
         raise AttlasError(
             f"a {token} from 0 to {len(map_.target) - 1}", str(query), "count them in the map"
         )
-    return bars(map_.rows(query, query + 1), map_.source, map_.target[query], axis=keys)
+    return bars(map_.rows(query, query + 1), map_.source, map_.target[query], axis=keys, fmt=fmt)
