@@ -353,9 +353,12 @@ def test_what_is_of_another_type_is_told_without_a_checker_of_types():
     ]
     advice = "pass torch.from_numpy(…); attlas.scaled_dot_product_attention takes NumPy arrays too"
     tensors = [("source", "ndarray")] * 3 + [("query", "ndarray"), ("source", "list")]
-    models = ["int", "method"]
+    models = [
+        "a int; pass the model itself",
+        "its method 'forward'; pass the model itself, and call the method inside the block",
+    ]
     assert done.stdout.splitlines() == [
         *(f"expected {n} as a whole number ≥ 1; got {v}; choose such a size" for n, v in sizes),
         *(f"expected a {n} that is a tensor; got a {of}; {advice}" for n, of in tensors),
-        *(f"expected a model, a torch.nn.Module; got a {m}; pass the model itself" for m in models),
+        *(f"expected a model, a torch.nn.Module; got {told}" for told in models),
     ]

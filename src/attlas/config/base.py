@@ -1,5 +1,6 @@
 """Where a setting stands, as a person names it."""
 
+import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, time
@@ -356,8 +357,19 @@ def _explained(
     return AttlasError(
         expected=f"`{place.name}` in {where}: {_wish(first)}",
         got="a shorter list" if first["type"] == "missing" else _shown(first["input"]),
-        hint="correct that value",
+        hint=_correction(first),
     )
+
+
+def _correction(complaint: ErrorDetails) -> str:
+    """What to write: of choices the one that is like what was written."""
+    given = complaint["input"]
+    if complaint["type"] == "literal_error" and isinstance(given, str):
+        choices = re.findall(r"'([^']*)'", complaint["ctx"]["expected"])
+        near = get_close_matches(given.lower().replace("-", "_"), choices, n=1)
+        if near:
+            return f"did you mean {near[0]!r}?"
+    return "correct that value"
 
 
 _WISHES = {

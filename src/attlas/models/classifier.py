@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from attlas.errors import AttlasError
 from attlas.layers import AdditiveAttention, LearnedPositions, Positions
-from attlas.models.config import Count
+from attlas.models.config import Count, refuse_settings
 from attlas.models.embedding import Embedding
 from attlas.models.encoder_decoder import check_source, zero_padding_ids
 from attlas.models.transformer.block import EncoderLayer, TransformerEncoder
@@ -153,6 +153,10 @@ class Classifier(nn.Module):
     The attentions are the layers "encoder.layers.N.self_attention" and, where the pooling is
     attentive, "pooling.attention".
     """
+
+    def __new__(cls, *parts: object, **named: object) -> Self:
+        refuse_settings(cls, (*parts, *named.values()), "build_classifier(config, size, labels)")
+        return super().__new__(cls)
 
     def __init__(
         self,

@@ -1,6 +1,6 @@
 """Settings that would have no effect."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Annotated, Any
 
 from pydantic import Field
@@ -30,6 +30,18 @@ def _toml(value: Any) -> str:
     if isinstance(value, Config):
         return f"{{{', '.join(f'{k} = {_toml(v)}' for k, v in value)}}}"
     return str(value).lower() if isinstance(value, bool) else repr(value)
+
+
+def refuse_settings(model: type, given: Iterable[object], builder: str) -> None:
+    """Errors: `AttlasError` where settings are given to a model, which is made of its parts."""
+    for one in given:
+        if isinstance(one, Config):
+            settings = type(one).__name__
+            raise AttlasError(
+                f"the parts of a {model.__name__}",
+                f"its settings, a {settings}",
+                f"let attlas.models.{builder} make it",
+            )
 
 
 # The numbers that settings of models hold.

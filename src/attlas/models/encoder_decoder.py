@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from attlas.errors import AttlasError
 from attlas.layers.base import check_token_mask
+from attlas.models.config import refuse_settings
 
 # Models that answer: in evaluation mode, where nothing is dropped.
 
@@ -99,6 +100,10 @@ class SequenceToSequence(nn.Module, ABC, Generic[S]):
     `target` begins with the beginning-of-sentence token; position t of every output is the
     prediction of the token after target[:, t].
     """
+
+    def __new__(cls, *parts: object, **named: object) -> Self:
+        refuse_settings(cls, (*parts, *named.values()), "build(config, source_size, target_size)")
+        return super().__new__(cls)
 
     @property
     def max_positions(self) -> int | None:

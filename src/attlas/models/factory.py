@@ -4,7 +4,7 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from attlas.errors import AttlasError
+from attlas.errors import AttlasError, quoted
 from attlas.models.classifier import ClassifierConfig
 from attlas.models.encoder_decoder import SequenceToSequence
 from attlas.models.rnn.config import RecurrentConfig
@@ -24,6 +24,12 @@ def build(config: TranslatorConfig, source_size: int, target_size: int) -> Seque
 
     Sizes: how many ids each vocabulary has. For a classifier see `build_classifier`.
     """
+    if not isinstance(config, RecurrentConfig | TransformerConfig):
+        raise AttlasError(
+            "the settings of an encoder–decoder, as a TransformerConfig or a RecurrentConfig",
+            f"the class {config.__name__}" if isinstance(config, type) else quoted(config),
+            "pass such as attlas.models.TransformerConfig(embed_dim=256)",
+        )
     for side, size in (("source", source_size), ("target", target_size)):
         if size < 1:
             raise AttlasError(

@@ -8,8 +8,8 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from attlas.ops.guards import has_hooks
 from attlas.ops.linear import is_plain_cpu_float32, is_traced_or_transformed
+from attlas.recording.hooks import has_hooks
 
 _SHUT = -1e4  # σ of it is 0, and so is its slope
 

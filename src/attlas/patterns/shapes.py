@@ -8,7 +8,7 @@ import torch
 from jaxtyping import Bool, Int
 from torch import Tensor
 
-from attlas.errors import AttlasError
+from attlas.errors import AttlasError, quoted
 from attlas.patterns.base import Bound, Pattern
 
 # Patterns made of patterns.
@@ -68,11 +68,24 @@ def either(first: Pattern, *others: Pattern) -> Pattern:
     return reduce(Either, others, first)
 
 
+def called_pattern(pattern: Pattern, query: object) -> AttlasError:
+    """The error for `causal()` and `causal(5)`, where `causal` is meant."""
+    return AttlasError(
+        f"the pattern {pattern} itself, without parentheses",
+        f"{pattern}({'' if query is None else quoted(query)})",
+        f"write pattern={pattern}; its mask is {pattern}.mask(queries, keys)",
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class Everywhere(Pattern):
     """Every query sees every key."""
 
-    def __call__(self, query: Int[Tensor, "..."], slot: Int[Tensor, "..."]) -> Bool[Tensor, "..."]:
+    def __call__(
+        self, query: Int[Tensor, "..."] | None = None, slot: Int[Tensor, "..."] | None = None
+    ) -> Bool[Tensor, "..."]:
+        if query is None or slot is None:
+            raise called_pattern(self, query)
         return torch.ones_like(query + slot, dtype=torch.bool)
 
     @property
@@ -87,7 +100,11 @@ class Everywhere(Pattern):
 class Causal(Pattern):
     """j ≤ i: a query sees itself and what came before it."""
 
-    def __call__(self, query: Int[Tensor, "..."], slot: Int[Tensor, "..."]) -> Bool[Tensor, "..."]:
+    def __call__(
+        self, query: Int[Tensor, "..."] | None = None, slot: Int[Tensor, "..."] | None = None
+    ) -> Bool[Tensor, "..."]:
+        if query is None or slot is None:
+            raise called_pattern(self, query)
         return slot <= query
 
     @property

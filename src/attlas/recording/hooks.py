@@ -2,17 +2,19 @@
 
 import threading
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import product
+from os import PathLike
 from typing import Any, Protocol, runtime_checkable
 
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
+from torch.nn.modules import module as registered
 
-from attlas.errors import AttlasError
+from attlas.errors import AttlasError, quoted
 from attlas.recording.maps.base import AttentionMap
 
 # A module of a model, at work.
@@ -217,20 +219,101 @@ def is_observed(model: nn.Module) -> bool:
     )
 
 
+def check_module(model: object) -> None:
+    """Errors: `AttlasError` for what is no module, with what was probably meant."""
+    if isinstance(model, nn.Module):
+        return
+    got, hint = f"a {type(model).__name__}", "pass the model itself"
+    if isinstance(model, type) and issubclass(model, nn.Module):
+        got, hint = f"the class {model.__name__}", f"make a model of it first: {model.__name__}(…)"
+    elif isinstance(getattr(model, "__self__", None), nn.Module):
+        got = f"its method {getattr(model, '__name__', '')!r}"
+        hint = "pass the model itself, and call the method inside the block"
+    elif isinstance(getattr(model, "model", None), nn.Module):
+        hint = "pass the model itself: its attribute `model`"
+    elif isinstance(model, str | PathLike):
+        got = f"the text {quoted(str(model))}"
+        hint = "load the model first, as attlas.Run(folder).model() does, and pass the model itself"
+    raise AttlasError("a model, a torch.nn.Module", got, hint)
+
+
 def attention_hooks(model: nn.Module) -> dict[int, str]:
     """Every attention hook inside `model`, with the path of its layer ("" = the model itself).
 
     Errors: `AttlasError` for what is no module.
     """
-    if not isinstance(model, nn.Module):
-        raise AttlasError(
-            "a model, a torch.nn.Module", f"a {type(model).__name__}", "pass the model itself"
-        )
+    check_module(model)
     return {
         id(module): path.rpartition(".")[0]
         for path, module in model.named_modules()
         if isinstance(module, AttentionHook)
     }
+
+
+_FORWARD_KINDS = ("forward", "forward_pre", "backward", "backward_pre")
+
+
+def has_hooks(modules: Iterable[nn.Module]) -> bool:
+    """Whether a call of one of these is more than its `forward`: hooks of its own, or of all
+    modules, or what torch.compile has made of it. Then it has to be called, and no way around it.
+    """
+    return any(getattr(registered, f"_global_{kind}_hooks") for kind in _FORWARD_KINDS) or any(
+        any(getattr(module, f"_{kind}_hooks") for kind in _FORWARD_KINDS)
+        or module._compiled_call_impl is not None
+        for module in modules
+    )
+
+
+_WITHOUT_ATTENTION = frozenset(
+    {
+        *(nn.Identity, nn.Linear, nn.Embedding, nn.LayerNorm, nn.RMSNorm, nn.Dropout),
+        *(nn.Sequential, nn.ModuleList, nn.ModuleDict, nn.ParameterList, nn.ParameterDict),
+        *(nn.RNN, nn.LSTM, nn.GRU, nn.RNNCell, nn.LSTMCell, nn.GRUCell),
+        *(nn.ReLU, nn.GELU, nn.SiLU, nn.Tanh, nn.Sigmoid),
+    }
+)
+"""Modules of torch in which no attention happens; any other may hold some."""
+
+
+def has_only_hooked_attention(model: nn.Module) -> bool:
+    """Whether every attention inside a model records itself by an `AttentionHook`.
+
+    Returns True only where all modules are attlas's own classes, or of `_WITHOUT_ATTENTION`, and
+    none was changed since: no subclass of somebody else, no hook, no function put into a module or
+    in place of its `forward`. In doubt it is False.
+    """
+    modules = list(model.modules())
+    hooked = any(isinstance(module, AttentionHook) for module in modules)
+    return (
+        hooked
+        and not has_hooks(modules)
+        and all(map(_runs_as_written, {type(module) for module in modules}))
+        and all(_is_own_code(one) for module in modules for one in vars(module).values())
+    )
+
+
+def _runs_as_written(kind: type[nn.Module]) -> bool:
+    """Whether no attention happens in modules of a class but by hooks."""
+    if kind in _WITHOUT_ATTENTION:
+        return kind.forward.__module__.startswith("torch.nn.modules.")
+    own = [base for base in kind.__mro__ if _is_own(base.__module__)]
+    # Of a class that somebody has patched, a function is of another module than the class.
+    return kind in own and all(_is_own_code(one) for base in own for one in vars(base).values())
+
+
+def _is_own_code(value: object) -> bool:
+    """Whether this is no function, or one of attlas."""
+    function = getattr(value, "__func__", value)  # of a static method
+    return not callable(function) or _is_own(
+        getattr(function, "__module__", None) or type(function).__module__
+    )
+
+
+def _is_own(module_name: str) -> bool:
+    return module_name.partition(".")[0] == _PACKAGE
+
+
+_PACKAGE = __name__.partition(".")[0]
 
 
 def modules_of(model: nn.Module) -> dict[int, str]:

@@ -1,5 +1,6 @@
 """`with intervene(model, change):` — replace the weights and see what the model does then."""
 
+import inspect
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -13,17 +14,17 @@ from attlas.recording.hooks import (
     WeightPatch,
     Weights,
     attention_hooks,
+    check_module,
     listening,
     modules_of,
 )
-from attlas.recording.observe import check_not_compiled
+from attlas.recording.observe import Block, check_not_compiled
 from attlas.recording.torch_functions.mode import tracking_attention
 from attlas.recording.torch_functions.tensors import unreadable
 from attlas.recording.trace import is_integer
 
 
-@contextmanager
-def intervene(model: nn.Module, change: WeightPatch) -> Iterator[None]:
+def intervene(model: nn.Module, change: WeightPatch) -> Block[None]:
     """Replace attention weights for the length of the block, in this thread.
 
     `change(weights, seen, layer) → weights` gets the weights before dropout, shaped (batch, heads,
@@ -36,14 +37,41 @@ def intervene(model: nn.Module, change: WeightPatch) -> Iterator[None]:
     with NaN or infinity, for a compiled model, and where nothing was replaced, unless the block
     itself raised first.
     """
-    names, modules = attention_hooks(model), modules_of(model)
+    check_module(model)
     check_not_compiled(model)
+    _check_change(change)
+    return Block("with attlas.intervene(model, change):", _intervening(model, change))
+
+
+def _check_change(change: object) -> None:
+    wanted = "a function of (weights, seen, layer) that returns new weights"
     if not callable(change):
         raise AttlasError(
-            "a function of (weights, seen, layer) that returns new weights",
+            wanted,
             f"a {type(change).__name__}",
             "pass such as attlas.recording.uniform, or without(0)",
         )
+    name = getattr(change, "__name__", type(change).__name__)
+    for maker, example in ((without, "without(0)"), (permuted, "permuted(seed=1)")):
+        if change is maker:
+            raise AttlasError(wanted, f"{name}, which makes one", f"call it, as in {example}")
+    try:
+        signature = inspect.signature(change)
+    except (TypeError, ValueError):
+        return  # of a function in C nobody knows it
+    try:
+        signature.bind("weights", "seen", "layer")
+    except TypeError:
+        raise AttlasError(
+            wanted,
+            f"{name}{signature}",
+            "write it as `def change(weights, seen, layer): return weights`",
+        ) from None
+
+
+@contextmanager
+def _intervening(model: nn.Module, change: WeightPatch) -> Iterator[None]:
+    names, modules = attention_hooks(model), modules_of(model)
     changed = False
 
     def checked(weights: Weights, allowed: Allowed, layer: str) -> Weights:
@@ -93,8 +121,17 @@ def intervene(model: nn.Module, change: WeightPatch) -> Iterator[None]:
         )
 
 
-def uniform(weights: Weights, allowed: Allowed, layer: str) -> Weights:
-    """1 / n on each of the n slots that the query may see."""
+def uniform(
+    weights: Weights | None = None, allowed: Allowed | None = None, layer: str = ""
+) -> Weights:
+    """1 / n on each of the n slots that the query may see.
+
+    Errors: `AttlasError` where it is called by somebody who means to pass it.
+    """
+    if weights is None or allowed is None:
+        raise AttlasError(
+            "the function `uniform` itself", "a call of it", "write intervene(model, uniform)"
+        )
     allowed = allowed.expand_as(weights).to(weights.dtype)
     return allowed / allowed.sum(-1, keepdim=True).clamp(min=1.0)
 

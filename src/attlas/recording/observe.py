@@ -1,14 +1,24 @@
 """`with observe(model) as trace:` — every attention of the block, without changing a kernel."""
 
+import sys
 import warnings
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
+from types import TracebackType
+from typing import Any, Generic, NoReturn, TypeVar
 
 import torch
 from torch import nn
 
 from attlas.errors import AttlasError, join_paths
-from attlas.recording.hooks import Listener, attention_hooks, listening, modules_of
+from attlas.recording.hooks import (
+    Listener,
+    attention_hooks,
+    check_module,
+    has_only_hooked_attention,
+    listening,
+    modules_of,
+)
 from attlas.recording.recorder import Recorder
 from attlas.recording.torch_functions.mode import tracking_attention
 from attlas.recording.trace import Selection, Trace, is_integer
@@ -42,14 +52,95 @@ def check_not_compiled(model: nn.Module) -> None:
             )
 
 
-@contextmanager
+# What stands behind `with`.
+
+Entered = TypeVar("Entered")
+
+
+class NotEnteredError(AttlasError, AttributeError):
+    """A block that was used without `with`."""
+
+
+class Block(AbstractContextManager[Entered], Generic[Entered]):
+    """What `with` enters, once. Used in any other way, it says that it needs `with`."""
+
+    def __init__(self, usage: str, manager: AbstractContextManager[Entered]) -> None:
+        self._usage, self._manager = usage, manager
+        self._is_known = False  # to whoever made it: it was entered, or said that it has to be
+
+    def __enter__(self) -> Entered:
+        if self._usage == _USED:
+            raise AttlasError(
+                "a block of its own for each `with`",
+                "one that was entered before",
+                "call the function again",
+            )
+        self._is_known, self._usage = True, _USED
+        return self._manager.__enter__()
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> bool | None:
+        return self._manager.__exit__(kind, error, traceback)
+
+    def _misused(self, how: str) -> NotEnteredError:
+        self._is_known = True
+        if self._usage == _USED:
+            hint = "use what `as` names"
+        else:
+            hint = f"write `{self._usage}` and call the model inside the block"
+        return NotEnteredError("a block that is entered by `with`", how, hint)
+
+    def __getattr__(self, name: str) -> NoReturn:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        raise self._misused(f"its attribute {name!r} without it")
+
+    def __call__(self, *_: Any, **__: Any) -> NoReturn:
+        raise self._misused("a call of it")
+
+    def __getitem__(self, key: object) -> NoReturn:
+        raise self._misused(f"[{key!r}] without it")
+
+    def __iter__(self) -> NoReturn:
+        raise self._misused("a loop over it")
+
+    def __len__(self) -> NoReturn:
+        raise self._misused("its length without it")
+
+    def __contains__(self, _: object) -> NoReturn:
+        raise self._misused("`in` without it")
+
+    def __bool__(self) -> bool:
+        return True
+
+    def __repr__(self) -> str:
+        """How it is to be used."""
+        return "<a block that was entered>" if self._usage == _USED else f"<write: {self._usage}>"
+
+    def __del__(self) -> None:
+        if not vars(self).get("_is_known", True) and not sys.is_finalizing():
+            warnings.warn(
+                f"nothing was recorded or changed, because the block was never entered: write "
+                f"`{self._usage}` and call the model inside the block",
+                RuntimeWarning,
+                stacklevel=2,
+            )
+
+
+_USED = ""
+
+
 def observe(
     model: nn.Module,
     *,
     layers: str | Sequence[str] | None = None,
     heads: int | Sequence[int] | None = None,
     last_calls: int | None = None,
-) -> Iterator[Trace]:
+) -> Block[Trace]:
     """Record an attention map per attention call of `model` in this thread.
 
     Heard are layers of attlas, and whatever calls `F.scaled_dot_product_attention`, is or holds an
@@ -72,7 +163,7 @@ def observe(
     Errors: `AttlasError` where nothing was heard or kept, for what is no path, number of a head or
     number of calls, and for a compiled model. A compiled function within one runs as it is written.
     """
-    names, modules = attention_hooks(model), modules_of(model)
+    check_module(model)
     check_not_compiled(model)
     if last_calls is not None and not (is_integer(last_calls) and last_calls > 0):
         raise AttlasError(
@@ -80,8 +171,20 @@ def observe(
             f"last_calls={last_calls!r:.80}",
             "leave it out for all",
         )
-    trace = Trace()
     selection = Selection.of(layers, heads)
+    usage = "with attlas.observe(model) as trace:"
+    return Block(usage, _observing(model, selection, layers, last_calls))
+
+
+@contextmanager
+def _observing(
+    model: nn.Module,
+    selection: Selection,
+    layers: str | Sequence[str] | None,
+    last_calls: int | None,
+) -> Iterator[Trace]:
+    names, modules = attention_hooks(model), modules_of(model)
+    trace = Trace()
     recorder = Recorder(trace, selection, last_calls)
     with (
         listening(Listener(names, recorder.record, None, modules, recorder)),
@@ -99,7 +202,7 @@ def observe(
         warnings.warn(
             f"layers={unmatched} match none of those that were heard, "
             f"{join_paths(sorted(recorder.called_layers))}",
-            stacklevel=3,
+            stacklevel=4,
         )
     if not trace:
         raise AttlasError("at least one attention call inside the block", *_why(model, recorder))
@@ -108,7 +211,7 @@ def observe(
         warnings.warn(
             "attention that attlas cannot read, and that is not in the trace: "
             + "; ".join(unreadable_calls),
-            stacklevel=3,
+            stacklevel=4,
         )
 
 
@@ -123,8 +226,11 @@ _NO_SOFTMAX = (
 def _why(model: nn.Module, recorder: Recorder) -> tuple[str, str]:
     """Why nothing was heard, and what to do."""
     name = type(model).__name__
+    call = "call this very model inside the block, in this thread"
+    if has_only_hooked_attention(model):
+        return f"none: no attention layer of {name} ran", call
     if not recorder.has_run:
-        return f"none: {name} did not run", "call this very model inside the block, in this thread"
+        return f"none: {name} did not run", call
     unreadable_calls = recorder.unreadable_calls()
     if unreadable_calls:
         told = "what attlas cannot read: " + "; ".join(unreadable_calls)

@@ -2,7 +2,7 @@
 
 from typing import Literal, Self
 
-from pydantic import model_validator
+from pydantic import field_validator, model_validator
 
 from attlas.config import Config
 from attlas.errors import AttlasError
@@ -62,6 +62,21 @@ class RecurrentConfig(Config):
     attention_dropout: Share = 0.0
     tie_output: bool = False
     tie_source: bool = False
+
+    @field_validator("attention", mode="before")
+    @classmethod
+    def _is_no_author(cls, value: object) -> object:
+        """The mechanisms go by what they compute, the decoders by the authors of their papers."""
+        called = {"bahdanau": "additive", "luong": "general"}
+        name = value.lower() if isinstance(value, str) else ""
+        if name in called:
+            raise AttlasError(
+                f"attention = {called[name]!r}, as the attention of this paper is called here",
+                repr(value),
+                f"write attention = {called[name]!r}; decoder = {name!r} names the decoder"
+                + ("; the paper has 'dot', 'concat' and 'local', too" if name == "luong" else ""),
+            )
+        return value
 
     @property
     def source_dim(self) -> int:

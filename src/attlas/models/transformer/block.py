@@ -10,9 +10,8 @@ from torch import Tensor, nn
 
 from attlas.layers import MultiheadAttention
 from attlas.ops.dropout import Dropout
-from attlas.ops.guards import has_hooks
 from attlas.ops.linear import Linear, is_traced_or_transformed
-from attlas.recording.hooks import is_observed
+from attlas.recording.hooks import has_hooks, is_observed
 
 # Texts of like length, encoded together.
 

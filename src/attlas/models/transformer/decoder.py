@@ -12,8 +12,8 @@ from attlas.models.cache import SourceCache
 from attlas.models.transformer.block import FeedForward, Residual, Vectors
 from attlas.models.transformer.state import TargetCache, TransformerState
 from attlas.ops.cache import KeyValueCache
-from attlas.ops.guards import has_hooks
 from attlas.patterns import Everywhere
+from attlas.recording.hooks import has_hooks
 
 Rows = Float[Tensor, "rows embed_dim"]
 

@@ -14,7 +14,7 @@ from torch import nn
 from torch.overrides import TorchFunctionMode
 
 from attlas.errors import AttlasError
-from attlas.recording.hooks import CallSite
+from attlas.recording.hooks import CallSite, has_only_hooked_attention
 from attlas.recording.torch_functions.call_site import one_function
 from attlas.recording.torch_functions.calls import KERNELS
 from attlas.recording.torch_functions.context import Handler, TrackingContext
@@ -88,25 +88,24 @@ class _EagerStance:
     A kernel of transformers runs compiled: it is told of by its name.
     """
 
-    def __init__(self, others: Any, tracking: Callable[[], TrackingContext | None]) -> None:
-        self.others, self._hearing = others, tracking
+    def __init__(self, others: Any, is_forced: Callable[[], bool]) -> None:
+        self.others, self._is_forced = others, is_forced
 
     @property
     def stance(self) -> Any:
-        here = self._hearing()
-        return self.others.stance if here is None or here.in_kernel else "force_eager"
+        return "force_eager" if self._is_forced() else self.others.stance
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.others, name)
 
 
 @contextmanager
-def without_compile(tracking: Callable[[], TrackingContext | None]) -> Iterator[None]:
+def without_compile(is_forced: Callable[[], bool]) -> Iterator[None]:
     """For the length of a block, compile nothing and run nothing compiled where somebody listens.
 
     torch keeps one stance for all threads. The last block to end puts it back.
     """
-    _enter(tracking)
+    _enter(is_forced)
     try:
         yield
     finally:
@@ -118,14 +117,14 @@ def _compiler() -> Any:
     return sys.modules.get("torch._dynamo.eval_frame")
 
 
-def _enter(tracking: Callable[[], TrackingContext | None]) -> None:
+def _enter(is_forced: Callable[[], bool]) -> None:
     global _blocks
     with _lock:
         _blocks += 1
         compiler = _compiler()
         stance = getattr(compiler, "_stance", None)
         if stance is not None and not isinstance(stance, _EagerStance):
-            compiler._stance = _EagerStance(stance, tracking)
+            compiler._stance = _EagerStance(stance, is_forced)
 
 
 def _leave() -> None:
@@ -436,10 +435,14 @@ _PASSING = {
 
 @dataclass
 class _ModeState:
-    """A thread's watch, and for how many blocks it is kept."""
+    """A thread's watch, and for how many blocks it is kept.
+
+    hooked_blocks: those whose models record all of their attention themselves.
+    """
 
     mode: AttentionMode | None = None
     blocks: int = 0
+    hooked_blocks: int = 0
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     def begin(self) -> None:
@@ -488,10 +491,29 @@ def _active_tracking() -> TrackingContext | None:
     return state.mode.tracking if state.mode is not None and state.blocks else None
 
 
+def _is_forced_eager() -> bool:
+    """Whether this thread runs as written what is to be compiled."""
+    here = _active_tracking()
+    return _thread_state.state.hooked_blocks > 0 if here is None else not here.in_kernel
+
+
 @contextmanager
 def tracking_attention(model: nn.Module) -> Iterator[None]:
-    """Watch for the length of a block, once however many blocks there are in this thread."""
+    """Watch for the length of a block, once however many blocks there are in this thread.
+
+    Nothing is watched for a model that records all of its attention by its hooks.
+    """
     state = _thread_state.state  # of the thread in which the block begins, wherever it ends
+    if has_only_hooked_attention(model):
+        with state.lock:
+            state.hooked_blocks += 1
+        try:
+            with without_compile(_is_forced_eager):
+                yield
+        finally:
+            with state.lock:
+                state.hooked_blocks -= 1
+        return
     state.begin()
     try:
         modules = list(model.modules())
@@ -499,7 +521,7 @@ def tracking_attention(model: nn.Module) -> Iterator[None]:
         if tracking is not None:
             held = (one for each in modules for one in (each._parameters, each._buffers))
             tracking.origins.learned |= {id(one) for each in held for one in each.values()} - _NONE
-        with without_compile(_active_tracking), observed_interfaces(modules, _active_tracking):
+        with without_compile(_is_forced_eager), observed_interfaces(modules, _active_tracking):
             yield
     finally:
         state.end()
