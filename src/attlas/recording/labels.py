@@ -1,7 +1,7 @@
 """The tokens that name the axes of a trace."""
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Protocol, runtime_checkable
 
 from attlas.errors import AttlasError, quoted
 from attlas.recording.maps.base import AttentionMap
@@ -78,6 +78,8 @@ def _check(
     longest = max(map(len, rows), default=0)
     batches = {attention_map.shape[0] for attention_map in attention_maps}
     advice = "label with the tokens of this very trace, special ones included"
+    if longest - 1 in lengths:
+        advice += "; the last token of a generation asked nothing: leave it out, as in ids[:, :-1]"
     if longest and longest not in lengths and longest > most:
         axes = [f"{length:,}" for length in sorted(lengths)]
         told = " or ".join(axes if len(axes) < 6 else [*axes[:2], "…", axes[-1]])
@@ -97,3 +99,180 @@ def _check(
 
 def _is_list(row: object) -> bool:
     return isinstance(row, Iterable) and not isinstance(row, str | Mapping)
+
+
+# The tokens of ids, by the tokenizer that made them.
+
+
+@runtime_checkable
+class HasTokens(Protocol):
+    """A tokenizer of Hugging Face's transformers, fast or slow."""
+
+    def convert_ids_to_tokens(self, ids: list[int]) -> list[str]:
+        """The tokens as its vocabulary has them."""
+
+
+def tokens_of(tokenizer: object, input_ids: object) -> Tokens:
+    """One readable token to an id, for each text of a batch.
+
+    tokenizer: of transformers (fast or slow), a `tokenizers.Tokenizer`, a SentencePiece processor,
+    an encoding of tiktoken, or a vocabulary of attlas. input_ids: a tensor, array or lists of
+    (batch, length), (length), or what the tokenizer returned. Special tokens and padding keep
+    their names. Pieces of bytes become text: "ĠcafÃ©" is "▁café", and bytes that are a part of a
+    character are as in "<0xF0>".
+
+    Errors: `AttlasError` for what is no tokenizer, for texts of several lengths, and for ids that
+    it does not have.
+    """
+    convert = _converter(tokenizer)
+    return tuple(tuple(convert(row)) for row in _rows_of_ids(input_ids))
+
+
+def _rows_of_ids(input_ids: Any) -> list[list[int]]:
+    if isinstance(input_ids, Mapping) and "input_ids" in input_ids:
+        input_ids = input_ids["input_ids"]
+    elif hasattr(input_ids, "ids") and not hasattr(input_ids, "tolist"):
+        input_ids = input_ids.ids  # an Encoding of tokenizers
+    plain = input_ids.tolist() if hasattr(input_ids, "tolist") else input_ids
+    rows = list(plain) if isinstance(plain, Iterable) and not isinstance(plain, str) else [plain]
+    rows = [getattr(row, "ids", row) for row in rows]
+    rows = [row.tolist() if hasattr(row, "tolist") else row for row in rows]
+    if rows and all(isinstance(row, int) for row in rows):
+        rows = [rows]
+    for row in rows:
+        listed = isinstance(row, list | tuple)
+        if not listed or not all(isinstance(i, int) and not isinstance(i, bool) for i in row):
+            raise AttlasError(
+                "input_ids of shape (batch, length), whole numbers",
+                quoted(input_ids),
+                "pass the ids that the model was given, such as batch['input_ids']",
+            )
+    lengths = sorted({len(row) for row in rows})
+    if len(lengths) > 1:
+        raise AttlasError(
+            "input_ids of one length, as the model was given them",
+            f"texts of {lengths[0]:,} to {lengths[-1]:,} ids",
+            "pass the padded ids, such as tokenizer(texts, padding=True)['input_ids']",
+        )
+    return [list(row) for row in rows]
+
+
+def _converter(tokenizer: Any) -> Callable[[list[int]], list[str]]:
+    """What makes readable tokens of ids."""
+    if isinstance(tokenizer, HasTokens):
+        backend = getattr(tokenizer, "backend_tokenizer", None)
+        in_bytes = hasattr(tokenizer, "byte_decoder") or _is_of_bytes(backend)
+        literal = set(getattr(tokenizer, "all_special_ids", ()))
+        literal |= set(getattr(tokenizer, "added_tokens_decoder", {}))
+        convert: Callable[[list[int]], list[Any]] = tokenizer.convert_ids_to_tokens
+        if hasattr(tokenizer, "_utf_vocab_size"):  # ByT5, whose tokens are bytes
+            convert = _as_bytes(convert, literal)
+    elif hasattr(tokenizer, "id_to_token"):  # a tokenizers.Tokenizer
+        in_bytes, literal = _is_of_bytes(tokenizer), set(tokenizer.get_added_tokens_decoder())
+        convert = _one_by_one(tokenizer.id_to_token)
+    elif hasattr(tokenizer, "decode_single_token_bytes"):  # of tiktoken
+        in_bytes, literal = False, set()
+        convert = _one_by_one(tokenizer.decode_single_token_bytes)
+    elif hasattr(tokenizer, "pieces"):  # of attlas
+        in_bytes, literal, convert = False, set(), tokenizer.pieces
+    elif hasattr(tokenizer, "id_to_piece"):  # of SentencePiece
+        in_bytes, literal, convert = False, set(), _one_by_one(tokenizer.id_to_piece)
+    else:
+        raise AttlasError(
+            "a tokenizer, with `convert_ids_to_tokens`",
+            f"a {type(tokenizer).__name__}",
+            "pass the tokenizer that made the ids, or label with lists of strings: "
+            'trace.label([["my", "own", "words"]])',
+        )
+
+    def converted(ids: list[int]) -> list[str]:
+        try:
+            tokens = convert(ids) if all(i >= 0 for i in ids) else [None] * len(ids)
+        except (IndexError, KeyError, OverflowError, TypeError, ValueError):
+            tokens = [_or_none(convert, i) for i in ids]
+        missing = [i for i, token in zip(ids, tokens, strict=True) if token is None]
+        missing = [i for i in missing if i < 0] or missing
+        if missing:
+            raise AttlasError(
+                "ids that the tokenizer has",
+                str(missing[0]),
+                "−100 and other numbers below 0 stand for no token: pass the input_ids"
+                if missing[0] < 0
+                else "pass the tokenizer that made these ids",
+            )
+        return [
+            _readable(token, in_bytes=in_bytes and id_ not in literal)
+            for id_, token in zip(ids, tokens, strict=True)
+        ]
+
+    return converted
+
+
+def _as_bytes(
+    convert: Callable[[list[int]], list[Any]], literal: set[int]
+) -> Callable[[list[int]], list[Any]]:
+    """The same, of which each letter that is no special token is the byte of its number."""
+
+    def converted(ids: list[int]) -> list[Any]:
+        tokens = zip(ids, convert(ids), strict=True)
+        return [
+            bytes([ord(one)]) if id_ not in literal and one and len(one) == 1 else one
+            for id_, one in tokens
+        ]
+
+    return converted
+
+
+def _one_by_one(convert: Callable[[int], Any]) -> Callable[[list[int]], list[Any]]:
+    return lambda ids: [convert(id_) for id_ in ids]
+
+
+def _or_none(convert: Callable[[list[int]], list[Any]], id_: int) -> Any:
+    try:
+        (token,) = convert([id_])
+    except (IndexError, KeyError, OverflowError, TypeError, ValueError):
+        return None
+    return token
+
+
+def _is_of_bytes(tokenizer: Any) -> bool:
+    """Whether the tokens of a `tokenizers.Tokenizer` are bytes, written as GPT-2 does."""
+    parts = (getattr(tokenizer, "decoder", None), getattr(tokenizer, "pre_tokenizer", None))
+    return any("ByteLevel" in repr(part) for part in parts if part is not None)
+
+
+def _readable(token: Any, *, in_bytes: bool) -> str:
+    if isinstance(token, bytes | bytearray):
+        return _text_of_bytes(bytes(token))
+    if in_bytes and all(letter in _BYTES for letter in token):
+        return _text_of_bytes(bytes(_BYTES[letter] for letter in token))
+    return _without_controls(str(token))
+
+
+def _text_of_bytes(token: bytes) -> str:
+    """As text, with "▁" for each space, and "<0x…>" for what is no whole character."""
+    text = token.decode("utf-8", errors="surrogateescape").replace(" ", "▁")
+    letters = (f"<0x{ord(c) & 0xFF:02X}>" if "\udc80" <= c <= "\udcff" else c for c in text)
+    return _without_controls("".join(letters))
+
+
+def _without_controls(token: str) -> str:
+    """Line breaks and tabs as "\\n" and "\\t": they would break the axis."""
+    return "".join(
+        letter.encode("unicode_escape").decode() if letter < " " or letter == "\x7f" else letter
+        for letter in token
+    )
+
+
+def _byte_letters() -> dict[str, int]:
+    """The letter that stands for each byte in the vocabulary of GPT-2 (Radford et al., 2019).
+
+    Printable bytes stand for themselves; the others, in order, are the letters from U+0100.
+    """
+    printable = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
+    others = [byte for byte in range(0x100) if byte not in printable]
+    letters = {chr(byte): byte for byte in printable}
+    return letters | {chr(0x100 + number): byte for number, byte in enumerate(others)}
+
+
+_BYTES = _byte_letters()

@@ -11,7 +11,7 @@ from fnmatch import fnmatchcase
 from itertools import pairwise
 from numbers import Integral
 from pathlib import Path
-from typing import Any, Literal, Protocol, runtime_checkable
+from typing import Any, Literal, Protocol, overload, runtime_checkable
 
 import torch
 from safetensors import SafetensorError, safe_open
@@ -22,7 +22,14 @@ from torch import Tensor
 from attlas._files import parse_json
 from attlas.errors import AttlasError, join_paths, quoted, unwritable
 from attlas.recording.conversion import LabelledMap, to_dataframe, to_xarray
-from attlas.recording.labels import Tokens, check_either, check_queries, check_slots, rows_of
+from attlas.recording.labels import (
+    Tokens,
+    check_either,
+    check_queries,
+    check_slots,
+    rows_of,
+    tokens_of,
+)
 from attlas.recording.maps.base import AttentionMap
 from attlas.recording.serialization import fact, from_tensors, to_tensors, trace_checksum
 
@@ -213,16 +220,33 @@ class Trace(Mapping[str, AttentionMap]):
         found = {one.causal for one in attention_maps}
         return False if False in found else None if None in found else True
 
+    @overload
     def label(
-        self, source: Sequence[Sequence[str]] = (), target: Sequence[Sequence[str]] = ()
-    ) -> None:
-        """Name the slots and the queries of each batch row.
+        self,
+        source: Sequence[Sequence[str]] | None = None,
+        target: Sequence[Sequence[str]] | None = None,
+    ) -> None: ...
+
+    @overload
+    def label(
+        self, tokenizer: Any, input_ids: Any = None, *, decoder_input_ids: Any = None
+    ) -> None: ...
+
+    def label(self, *given: Any, **named: Any) -> None:
+        """Name the keys (source) and the queries (target) of each text: `label(tokenizer, ids)`.
+
+        `label(tokenizer, input_ids)` takes the tokens from a tokenizer, one to an id (see
+        `attlas.recording.labels.tokens_of`); of an encoder–decoder `decoder_input_ids` are the
+        target. `label(source, target)` takes lists of strings, one list to a text. A side that is
+        left out stays as it is.
 
         Errors: `AttlasError` for anything but lists of strings; for another number of lists than of
         batch rows, and for more or fewer tokens in the longest than an axis has places (see
         `attlas.recording.labels`). Of a trace without attention maps `save` finds the latter.
         """
-        keys, queries = rows_of(source), rows_of(target)
+        source, target = _sides(given, named)
+        keys = self.source if source is None else rows_of(source)
+        queries = self.target if target is None else rows_of(target)
         if self._calls:
             self._check("source", keys)
             self._check("target", queries)
@@ -510,6 +534,42 @@ class Trace(Mapping[str, AttentionMap]):
     def _check_layer(self, layer: str, keys: Tokens, queries: Tokens) -> None:
         check_slots(f"slots of layer {layer!r}", keys, self.calls(layer))
         check_queries(f"queries of layer {layer!r}", queries, self.calls(layer))
+
+
+def _sides(given: tuple[Any, ...], named: dict[str, Any]) -> tuple[Any, Any]:
+    """Source and target that `label` was called with; None = left out."""
+    first, *others = given or (None,)
+    by_ids = {"tokenizer", "input_ids", "decoder_input_ids"} & set(named)
+    if by_ids or (given and not isinstance(first, list | tuple)):
+        tokenizer = named.pop("tokenizer") if "tokenizer" in named else first
+        ids = named.pop("input_ids", None) if not others else others.pop(0)
+        decoder_ids = named.pop("decoder_input_ids", None) if not others else others.pop(0)
+        sides = [None if one is None else tokens_of(tokenizer, one) for one in (ids, decoder_ids)]
+        nothing = ids is None and decoder_ids is None
+        if nothing or named or others:
+            tokens_of(tokenizer, ())  # which says what is no tokenizer
+            raise AttlasError(
+                "a tokenizer and the ids of the texts",
+                "no ids" if nothing else "something beside them",
+                "write trace.label(tokenizer, input_ids), with decoder_input_ids= of an "
+                "encoder–decoder",
+            )
+        return sides[0], sides[1]
+    if others and not isinstance(others[0], list | tuple):
+        raise AttlasError(
+            "lists of strings, or a tokenizer and ids",
+            f"a list and a {type(others[0]).__name__}",
+            "write trace.label(tokenizer, input_ids), the tokenizer first",
+        )
+    wrong = set(named) - {"source", "target"}
+    if wrong or len(given) > 2 or (given and "source" in named):
+        raise AttlasError(
+            "labels of source and target",
+            f"{len(given)} lists and {', '.join(sorted(named)) or 'nothing else'}",
+            "write trace.label(source, target)",
+        )
+    source = first if given else named.get("source")
+    return source, others[0] if others else named.get("target")
 
 
 def _nearest(layer: object, known: Iterable[str]) -> list[str]:
