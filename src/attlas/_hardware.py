@@ -25,7 +25,7 @@ def disable_malloc_trim() -> bool:
     An update allocates and frees the same big tensors as the update before it, and so do the steps
     of a search. glibc takes each of them fresh from the system and gives it back at once, and every
     page of it faults again: once a third of a training's time on a CPU, and nothing that could be
-    measured of late (docs/log.md); a tenth of a translation's.
+    measured of late (docs/dev/log.md); a tenth of a translation's.
     Kept, the process stays as large as its largest update.
     Threads share one arena, because those of their own hold no more than 64 MiB at a time.
     Only glibc has this setting; elsewhere nothing changes.

@@ -76,6 +76,18 @@ def test_the_design_has_at_most_2500_words() -> None:
     assert len((ROOT / "docs" / "design.md").read_text(encoding="utf-8").split()) <= 2500
 
 
+def test_every_file_and_folder_that_the_design_names_is_there() -> None:
+    text = (ROOT / "docs" / "design.md").read_text(encoding="utf-8")
+    named = set(re.findall(r"`([a-z_\-]+(?:/[a-z_\-]+)*(?:/|\.py))`", text)) - {"checkpoints/"}
+    assert len(named) > 20
+    homes = (
+        ROOT,
+        ROOT / "src" / "attlas",
+        ROOT / "src" / "attlas" / "recording" / "torch_functions",
+    )
+    assert [name for name in named if not any((home / name).exists() for home in homes)] == []
+
+
 @pytest.mark.parametrize("page", PLAIN, ids=name_of)
 def test_no_sentence_of_the_readme_and_the_tutorials_has_more_than_30_words(page: Path) -> None:
     found = sentences(page)

@@ -20,8 +20,8 @@ from attlas.recording.torch_functions.mode import register_sdpa_equivalent
 
 _FEW = 16  # positions: torch does not vectorise the softmax of shorter rows, nor its way back
 # Positions times width of a head, and positions, up to which it pays, as far as was measured
-# (docs/log.md): what is copied and multiplied grows with them, what the kernel spends besides does
-# not. So the weights take hardly more memory than what they are of.
+# (docs/dev/log.md): what is copied and multiplied grows with them, what the kernel spends besides
+# does not. So the weights take hardly more memory than what they are of.
 _WITH_GRADIENT, _WITHOUT, _LONGEST = 2048, 1024, 64
 _LEAST_HEADS = 64  # of all texts together: the kernel has fewer calls
 _CALLS = 1024  # scores, for which one call costs less than several

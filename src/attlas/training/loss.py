@@ -62,7 +62,8 @@ def log_partition(
 ) -> Float[Tensor, "*tokens 1"]:
     """log Σ_v exp z(v) = max z − log max p, where p = softmax(z) is known.
 
-    p is needed anyway, and its maximum costs less than the `exp` of a `log_softmax` (docs/log.md).
+    p is needed anyway, and its maximum costs less than the `exp` of a `log_softmax`
+    (docs/dev/log.md).
     """
     return z.amax(-1, keepdim=True) - p.amax(-1, keepdim=True).log()
 
