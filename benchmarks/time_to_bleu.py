@@ -154,7 +154,7 @@ def planned(options: argparse.Namespace, threads: int, name: str, minutes: float
         own = begun(run, recipe, splits, threads)
         tables["attlas"] = own.model_copy(update={"data": data}).tables()
     else:
-        lasting = {"threads": threads, "keep": EVERY}
+        lasting = {"threads": threads, "keep_last": EVERY}
         tables["attlas"] = {**recipe.tables(), "training": recipe.tables()["training"] | lasting}
     return Plan(name, minutes, threads, splits, recipe, tables, run, before)
 

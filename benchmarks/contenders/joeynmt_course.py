@@ -24,12 +24,13 @@ shape, training = course.recipe["model"], course.recipe["training"]
 cfg = config("transformer", course.corpus, course.folder, course.recipe["batching"]["max_tokens"])
 for part, layers in (("encoder", "encoder_layers"), ("decoder", "decoder_layers")):
     cfg["model"][part] |= {
-        "num_layers": shape[layers], "num_heads": shape["heads"], "hidden_size": shape["width"],
-        "ff_size": shape["feedforward"], "dropout": shape["dropout"],
-        "layer_norm": shape["placement"],
+        "num_layers": shape[layers], "num_heads": shape["num_heads"],
+        "hidden_size": shape["embed_dim"],
+        "ff_size": shape["ffn_dim"], "dropout": shape["dropout"],
+        "layer_norm": shape["norm"],
     }  # fmt: skip
     cfg["model"][part]["embeddings"] |= {
-        "embedding_dim": shape["width"], "dropout": shape["dropout"]
+        "embedding_dim": shape["embed_dim"], "dropout": shape["dropout"]
     }  # fmt: skip
 cfg["training"] |= {
     "label_smoothing": training["label_smoothing"], "epochs": 10**6,

@@ -335,5 +335,5 @@ def test_padding_is_told_by_one_bool_per_slot(mechanism, token_mask, came):
         inspect.unwrap(type(attention).project_kv)(attention, source, token_mask)
     assert str(caught.value) == (
         f"expected token_mask of bool and shape (2, 4), True = a token; got {came}; "
-        "compare the ids with that of padding, or a mask of numbers with 0"
+        "compare the ids with that of padding: ids != padding"
     )

@@ -232,7 +232,7 @@ def test_observing_keeps_the_fused_kernel_and_intervening_leaves_it(calls):
     with intervene(attention, uniform):
         changed = attention.attend(source, memory)
     assert len(calls) == 2
-    mean = attention.of_heads(memory.values.mean(2).flatten(1)).unsqueeze(1)
+    mean = attention.out_proj(memory.values.mean(2).flatten(1)).unsqueeze(1)
     torch.testing.assert_close(changed, mean.expand(1, 6, 8))
 
 
@@ -293,17 +293,17 @@ def test_an_empty_memory_reads_nothing():
     [
         (
             {"embed_dim": 10, "num_heads": 4},
-            "expected an embed_dim that num_heads divides; got width 10 for 4 heads; "
+            "expected an embed_dim that num_heads divides; got embed_dim 10 for 4 heads; "
             "choose num_heads that divides embed_dim, or give head_dim",
         ),
         (
             {"embed_dim": 8, "num_heads": 0},
-            "expected heads as a whole number ≥ 1; got 0; choose such a size",
+            "expected num_heads as a whole number ≥ 1; got 0; choose such a size",
         ),
         (
             {"embed_dim": 8, "num_heads": 4, "num_kv_heads": 3},
             "expected a num_heads that num_kv_heads divides; got 4 heads for 3 num_kv_heads; "
-            "choose num_kv_heads that divide the heads",
+            "choose num_kv_heads that divides num_heads",
         ),
         (
             {"embed_dim": 8, "num_heads": 4, "num_kv_heads": 0},
@@ -330,7 +330,7 @@ def test_an_empty_memory_reads_nothing():
 )
 def test_options_that_do_not_fit_are_named(options, text):
     with pytest.raises(AttlasError) as caught:
-        MultiheadAttention(options.pop("width"), options.pop("heads"), **options)
+        MultiheadAttention(**options)
     assert str(caught.value) == text
 
 
@@ -341,7 +341,7 @@ def test_a_memory_of_another_layer_is_refused():
         )
     assert str(caught.value) == (
         "expected keys of shape (batch, kv_heads, keys, 4) for 2 head(s); got shape (1, 4, 3, 2); "
-        "make the memory with `remember` of this layer, from a source of the right width"
+        "make the cache with `project_kv` of this layer, from a source of the right width"
     )
     with pytest.raises(AttlasError, match=r"for 1 head\(s\); got shape \(1, 3, 4\)"):
         ScaledDotProductAttention()(

@@ -48,7 +48,7 @@ def test_an_empty_batch_and_an_empty_source_are_no_source(
         translator.encode(source, token_mask)
     assert str(caught.value) == (
         "expected a source of at least one row and one position; "
-        f"got {shape[0]} row(s) and {shape[1]} slot(s); "
+        f"got {shape[0]} row(s) and {shape[1]} position(s); "
         "pass what there is to read; an empty sentence is its end token alone"
     )
 

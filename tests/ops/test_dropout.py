@@ -117,7 +117,7 @@ def test_no_words_are_dropped_in_evaluation() -> None:
 def test_its_rate_is_what_it_drops_now() -> None:
     dropout = Dropout(0.3)
     assert dropout.active_p == 0.3
-    assert dropout.eval().rate == 0.0
+    assert dropout.eval().active_p == 0.0
 
 
 def test_a_share_beyond_one_is_the_callers_error() -> None:

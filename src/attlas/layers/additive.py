@@ -1,7 +1,7 @@
 """Additive attention."""
 
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Float, Shaped
 from torch import Tensor, nn
 
 from attlas.layers.base import ScoredAttention, check_dims, to_token_mask, zero_padding
@@ -37,7 +37,7 @@ class AdditiveAttention(ScoredAttention):
     def project_kv(
         self,
         source: Float[Tensor, "batch keys key_dim"],
-        token_mask: Bool[Tensor, "batch keys"] | None = None,
+        token_mask: Shaped[Tensor, "batch keys"] | None = None,
     ) -> KeyValueCache:
         """U k once per source: it does not depend on the query."""
         self.check_source(source)

@@ -56,7 +56,7 @@ class Attention(nn.Module, ABC):
     def project_kv(
         self,
         source: Float[Tensor, "batch keys key_dim"],
-        token_mask: Bool[Tensor, "batch keys"] | None = None,
+        token_mask: Shaped[Tensor, "batch keys"] | None = None,
     ) -> KeyValueCache:
         """The keys and values of a source, computed once.
 

@@ -4,7 +4,7 @@ from abc import ABC, abstractmethod
 from numbers import Integral
 
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Shaped
 from torch import Tensor, nn
 
 from attlas.errors import AttlasError
@@ -46,7 +46,7 @@ class LocalAttention(ScoredAttention, ABC):
     def project_kv(
         self,
         source: Float[Tensor, "batch keys key_dim"],
-        token_mask: Bool[Tensor, "batch keys"] | None = None,
+        token_mask: Shaped[Tensor, "batch keys"] | None = None,
     ) -> KeyValueCache:
         """What the inner attention remembers."""
         return self.inner.project_kv(source, token_mask)

@@ -1,6 +1,6 @@
 """Multiplicative attention: Luong's three score functions."""
 
-from jaxtyping import Bool, Float
+from jaxtyping import Float, Shaped
 from torch import Tensor, nn
 
 from attlas.errors import AttlasError
@@ -20,7 +20,7 @@ class DotAttention(ScoredAttention):
     def project_kv(
         self,
         source: Float[Tensor, "batch keys key_dim"],
-        token_mask: Bool[Tensor, "batch keys"] | None = None,
+        token_mask: Shaped[Tensor, "batch keys"] | None = None,
     ) -> KeyValueCache:
         """The source is both key and value."""
         self.check_source(source)
@@ -65,7 +65,7 @@ class GeneralAttention(ScoredAttention):
     def project_kv(
         self,
         source: Float[Tensor, "batch keys key_dim"],
-        token_mask: Bool[Tensor, "batch keys"] | None = None,
+        token_mask: Shaped[Tensor, "batch keys"] | None = None,
     ) -> KeyValueCache:
         """W k once per source: it does not depend on the query."""
         self.check_source(source)
@@ -107,7 +107,7 @@ class ConcatAttention(ScoredAttention):
     def project_kv(
         self,
         source: Float[Tensor, "batch keys key_dim"],
-        token_mask: Bool[Tensor, "batch keys"] | None = None,
+        token_mask: Shaped[Tensor, "batch keys"] | None = None,
     ) -> KeyValueCache:
         """W₂ k once per source: it does not depend on the query."""
         self.check_source(source)

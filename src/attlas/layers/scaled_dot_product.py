@@ -6,7 +6,7 @@ from dataclasses import replace
 from numbers import Real
 
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Shaped
 from torch import Tensor
 
 from attlas.errors import AttlasError
@@ -237,7 +237,7 @@ class ScaledDotProductAttention(DotProductAttention, SingleHeadAttention):
     def project_kv(
         self,
         source: Float[Tensor, "batch keys key_dim"],
-        token_mask: Bool[Tensor, "batch keys"] | None = None,
+        token_mask: Shaped[Tensor, "batch keys"] | None = None,
     ) -> KeyValueCache:
         """The source is both key and value."""
         self.check_source(source)

@@ -175,7 +175,7 @@ def check_source(source: Shaped[Tensor, "batch keys ..."]) -> None:
     if not rows or not num_keys:
         raise AttlasError(
             "a source of at least one row and one position",
-            f"{rows} row(s) and {num_keys} slot(s)",
+            f"{rows} row(s) and {num_keys} position(s)",
             "pass what there is to read; an empty sentence is its end token alone",
         )
 
