@@ -292,7 +292,7 @@ def test_the_probability_is_that_of_one_teacher_forced_pass(kind: str) -> None:
         own = source[row][token_mask[row]].unsqueeze(0)
         target = torch.tensor([[2, *best.tokens, *[3] * best.finished]])
         with torch.no_grad():
-            log_p = model(own, None, target[:, :-1]).log_softmax(-1)
+            log_p = model(own, target[:, :-1]).log_softmax(-1)
         total = log_p.gather(2, target[:, 1:].unsqueeze(-1)).sum()
         assert best.log_probability == pytest.approx(float(total), abs=1e-4)
 

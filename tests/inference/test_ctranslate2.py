@@ -138,7 +138,7 @@ def test_the_score_and_the_probability_are_those_of_the_hypothesis(
             ids = [2, *vocabulary.encode(found.text), *[3][: int(found.finished)]]
             source = torch.tensor([[*vocabulary.encode(text), 3]])
             with torch.no_grad():
-                logits = model(source, None, torch.tensor([ids[:-1]]))[0]
+                logits = model(source, torch.tensor([ids[:-1]]))[0]
             sure = logits.log_softmax(-1).gather(1, torch.tensor(ids[1:]).unsqueeze(1)).sum()
             assert found.log_probability == pytest.approx(float(sure), abs=1e-3)
             token_mask = torch.ones(1, 1, dtype=torch.bool)

@@ -151,9 +151,9 @@ def test_a_mask_of_another_shape_is_refused_and_a_batch_of_none_is_one() -> None
 def test_a_model_that_is_observed_gives_the_same_to_the_bit(kind: str) -> None:
     model = made(KINDS[kind]).eval()
     with torch.no_grad():
-        plain = model(SOURCE, REAL, TARGET)
+        plain = model(SOURCE, TARGET, token_mask=REAL)
         with observe(model):
-            seen = model(SOURCE, REAL, TARGET)
+            seen = model(SOURCE, TARGET, token_mask=REAL)
     assert torch.equal(plain, seen)
 
 

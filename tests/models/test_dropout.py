@@ -49,9 +49,9 @@ def test_a_transformer_leaves_out_whole_tokens_in_training_alone(
     assert embedding is not None
     whole = embedding(source if side == "source" else target) * model.scale
     with entering(model.encoder if side == "source" else model.decoder) as seen:
-        model(source, None, target)
+        model(source, target)
         model.eval()
-        model(source, None, target)
+        model(source, target)
     check_left_out(seen[0], whole)
     torch.testing.assert_close(seen[1], whole)
 
@@ -87,9 +87,9 @@ def test_a_transformer_drops_of_the_sum_of_embeddings_and_positions(
     assert embedding is not None
     whole = positions(embedding(ids) * model.scale)
     with entering(read) as seen:
-        model(source, None, target)
+        model(source, target)
         model.eval()
-        model(source, None, target)
+        model(source, target)
     check_dropped(seen[0], whole)
     torch.testing.assert_close(seen[1], whole)
 

@@ -35,7 +35,7 @@ def test_outputs_and_gradients_are_the_same_in_training_and_evaluation(
 
     def passed() -> tuple[Tensor, list[Tensor]]:
         torch.manual_seed(8)  # of dropout
-        logits = model(source, token_mask, target)
+        logits = model(source, target, token_mask=token_mask)
         found = torch.autograd.grad(logits.logsumexp(-1).sum(), parameters, allow_unused=True)
         return logits, [part for part in found if part is not None]
 

@@ -13,7 +13,7 @@ LAYER = "decoder.attention"
 
 def read(model: RecurrentModel, source: Tensor, token_mask: Tensor, target: Tensor) -> Tensor:
     with observe(model) as trace:
-        model(source, token_mask, target)
+        model(source, target, token_mask=token_mask)
     assert tuple(trace) == (LAYER,)
     return trace[LAYER].weights()
 
@@ -37,7 +37,7 @@ def test_observing_changes_no_output_and_no_gradient(
     looking: RecurrentModel, source: Tensor, token_mask: Tensor, target: Tensor
 ) -> None:
     def outcome() -> tuple[Tensor, ...]:
-        logits = looking(source, token_mask, target)
+        logits = looking(source, target, token_mask=token_mask)
         return logits, *torch.autograd.grad(logits.square().sum(), [*looking.parameters()])
 
     before = outcome()
@@ -75,9 +75,9 @@ def test_the_coverage_is_the_sum_of_the_readings(
 def test_an_intervention_rules_steps_and_whole_targets_alike(
     looking: RecurrentModel, source: Tensor, token_mask: Tensor, target: Tensor
 ) -> None:
-    untouched = looking(source, token_mask, target)
+    untouched = looking(source, target, token_mask=token_mask)
     with intervene(looking, uniform):
-        whole = looking(source, token_mask, target)
+        whole = looking(source, target, token_mask=token_mask)
         state = looking.encode(source, token_mask)
         logits = []
         for tokens in target.unbind(1):
@@ -104,7 +104,7 @@ def test_a_trace_of_a_translation_survives_the_disk(
 ) -> None:
     model = build(RecurrentConfig(decoder="luong", attention="general"), 11, 13).eval()
     with observe(model) as trace:
-        model(source, token_mask, target)
+        model(source, target, token_mask=token_mask)
     trace.save(tmp_path / "trace.safetensors")
     again = Trace.load(tmp_path / "trace.safetensors")
     assert torch.equal(again[LAYER].weights(), trace[LAYER].weights())

@@ -36,7 +36,10 @@ def test_step_by_step_is_the_whole_target_at_once(
     every_model: RecurrentModel, source: Tensor, token_mask: Tensor, target: Tensor, training: bool
 ) -> None:
     model = every_model.train(training)
-    whole, by_steps = model(source, token_mask, target), stepped(model, source, token_mask, target)
+    whole, by_steps = (
+        model(source, target, token_mask=token_mask),
+        stepped(model, source, token_mask, target),
+    )
     torch.testing.assert_close(by_steps, whole)
     torch.testing.assert_close(gradients(model, by_steps), gradients(model, whole))
 
@@ -55,7 +58,7 @@ def test_steps_and_whole_targets_agree_at_any_length_and_each_row_is_alone(
     token_mask = torch.arange(slots) < torch.tensor(lengths).unsqueeze(1)
     source = torch.randint(SOURCES, (len(lengths), slots))
     target = torch.randint(TARGETS, (len(lengths), queries))
-    whole = model(source, token_mask, target)
+    whole = model(source, target, token_mask=token_mask)
     torch.testing.assert_close(stepped(model, source, token_mask, target), whole)
     for row, length in enumerate(lengths):
         if length:
@@ -70,14 +73,16 @@ def test_a_target_can_go_on_from_a_state_in_its_middle(
     for tokens in target[:, :2].unbind(1):
         _, state = model.step(tokens, state)
     rest = model.logits(model.decode(target[:, 2:], state))
-    torch.testing.assert_close(rest, model(source, token_mask, target)[:, 2:])
+    torch.testing.assert_close(rest, model(source, target, token_mask=token_mask)[:, 2:])
 
 
 def test_ids_in_padding_change_nothing_not_even_ids_that_are_none(
     model: RecurrentModel, source: Tensor, token_mask: Tensor, target: Tensor
 ) -> None:
     junk = torch.where(token_mask, source, torch.tensor(-(2**40)))
-    assert torch.equal(model(junk, token_mask, target), model(source, token_mask, target))
+    assert torch.equal(
+        model(junk, target, token_mask=token_mask), model(source, target, token_mask=token_mask)
+    )
 
 
 def test_more_padding_changes_nothing(
@@ -87,13 +92,15 @@ def test_more_padding_changes_nothing(
         torch.nn.functional.pad(source, (0, 4)),
         torch.nn.functional.pad(token_mask, (0, 4)),
     )
-    torch.testing.assert_close(model(wider, as_real, target), model(source, token_mask, target))
+    torch.testing.assert_close(
+        model(wider, target, token_mask=as_real), model(source, target, token_mask=token_mask)
+    )
 
 
 def test_a_batch_of_one_is_the_same_inside_a_batch(
     model: RecurrentModel, source: Tensor, token_mask: Tensor, target: Tensor
 ) -> None:
-    together = model(source, token_mask, target)
+    together = model(source, target, token_mask=token_mask)
     for row in range(len(source)):
         length = int(token_mask[row].sum())
         alone = model(source[row : row + 1, :length], None, target[row : row + 1])
@@ -105,7 +112,7 @@ def test_a_source_without_a_token_disturbs_nobody_and_has_finite_gradients(
 ) -> None:
     empty = token_mask & torch.tensor([[True], [True], [False]])
     logits = model(source, empty, target)
-    torch.testing.assert_close(logits[:2], model(source, token_mask, target)[:2])
+    torch.testing.assert_close(logits[:2], model(source, target, token_mask=token_mask)[:2])
     junk = source.clone()
     junk[2] = 10
     assert torch.equal(model(junk, empty, target), logits)
@@ -118,7 +125,10 @@ def test_a_later_target_token_changes_no_earlier_prediction(
 ) -> None:
     other = target.clone()
     other[:, 3] = 1
-    before, after = model(source, token_mask, target), model(source, token_mask, other)
+    before, after = (
+        model(source, target, token_mask=token_mask),
+        model(source, other, token_mask=token_mask),
+    )
     assert torch.equal(before[:, :3], after[:, :3])
     assert not torch.allclose(before[:, 3:], after[:, 3:])
 
@@ -183,7 +193,7 @@ def test_a_step_leaves_the_state_before_it_as_it_was(
 def test_the_gradient_reaches_every_parameter(
     model: RecurrentModel, source: Tensor, token_mask: Tensor, target: Tensor
 ) -> None:
-    reached = gradients(model, model(source, token_mask, target))
+    reached = gradients(model, model(source, target, token_mask=token_mask))
     assert [name for name, gradient in reached.items() if not gradient.any()] == []
 
 
@@ -203,23 +213,23 @@ def test_the_state_dictionary_names_every_parameter_once() -> None:
 
 def test_tied_embeddings_are_one_matrix(source: Tensor, target: Tensor) -> None:
     model = build(RecurrentConfig(tie_output=True, tie_source=True, dropout=0.0), 13, 13)
-    before = model(source, None, target)
+    before = model(source, target)
     with torch.no_grad():
         model.target_embedding.weight[12] += 1.0  # no token of the source
-    after = model(source, None, target)
+    after = model(source, target)
     assert not torch.allclose(before[..., 12], after[..., 12])
     with torch.no_grad():
         model.target_embedding.weight[9] += 1.0  # a token of the source
-    assert not torch.allclose(model(source, None, target)[0, 0], after[0, 0])
+    assert not torch.allclose(model(source, target)[0, 0], after[0, 0])
 
 
 @pytest.mark.parametrize("dropout", [0.0, 0.5])
 def test_dropout_acts_in_training_alone(source: Tensor, target: Tensor, dropout: float) -> None:
     model = build(RecurrentConfig(layers=2, dropout=dropout, attention_dropout=dropout), 13, 13)
-    same = torch.equal(model(source, None, target), model(source, None, target))
+    same = torch.equal(model(source, target), model(source, target))
     assert same is (dropout == 0.0)
     model.eval()
-    assert torch.equal(model(source, None, target), model(source, None, target))
+    assert torch.equal(model(source, target), model(source, target))
 
 
 def test_the_same_seed_builds_the_same_model() -> None:
@@ -236,9 +246,9 @@ def test_half_precision_autocast_stays_finite_and_steps_alike(
 ) -> None:
     model.float()
     with torch.autocast("cpu", torch.bfloat16):
-        whole = model(source, token_mask, target)
+        whole = model(source, target, token_mask=token_mask)
         by_steps = stepped(model, source, token_mask, target)
-    exact = model(source, token_mask, target)
+    exact = model(source, target, token_mask=token_mask)
     torch.testing.assert_close(whole.float(), exact, atol=0.1, rtol=0.05)
     torch.testing.assert_close(by_steps.float(), exact, atol=0.1, rtol=0.05)
 
@@ -249,13 +259,13 @@ def test_an_id_beyond_the_vocabulary_is_the_callers_error(source: Tensor, target
         model.encode(source)
     model = build(RecurrentConfig(), 11, 5)
     with pytest.raises(AttlasError, match="target ids from 0 to 4; got 7"):
-        model(source, None, target)
+        model(source, target)
 
 
 def test_an_empty_target_and_an_empty_source_are_the_callers_error(source: Tensor) -> None:
     model = build(RecurrentConfig(), 11, 13)
     with pytest.raises(AttlasError, match="a target of at least one token"):
-        model(source, None, source[:, :0])
+        model(source, source[:, :0])
     with pytest.raises(AttlasError, match=r"one position; got 3 row\(s\) and 0 position\(s\)"):
         model.encode(source[:, :0])
     with pytest.raises(AttlasError, match=r"at least one row .*; got 0 row\(s\)"):

@@ -39,7 +39,7 @@ def test_step_by_step_is_at_once(transformer, source, token_mask, target, traini
         )
         for logits in (
             stepped(transformer, source, token_mask, target),
-            transformer(source, token_mask, target),
+            transformer(source, target, token_mask=token_mask),
         )
     )
     torch.testing.assert_close(by_steps, at_once)
@@ -56,15 +56,15 @@ def test_a_target_in_two_halves_is_one_at_once(transformer, source, token_mask, 
 def test_padding_changes_nothing(transformer, source, token_mask, target) -> None:
     junk = torch.where(token_mask, source, 999)
     torch.testing.assert_close(
-        transformer(junk, token_mask, target),
-        transformer(source, token_mask, target),
+        transformer(junk, target, token_mask=token_mask),
+        transformer(source, target, token_mask=token_mask),
         rtol=0,
         atol=0,
     )
 
 
 def test_a_row_alone_is_that_row_in_a_batch(transformer, source, token_mask, target) -> None:
-    together = transformer(source, token_mask, target)
+    together = transformer(source, target, token_mask=token_mask)
     for row, size in enumerate(token_mask.sum(1).tolist()):
         alone = transformer(source[row : row + 1, :size], None, target[row : row + 1])
         torch.testing.assert_close(alone[0], together[row])
@@ -73,10 +73,10 @@ def test_a_row_alone_is_that_row_in_a_batch(transformer, source, token_mask, tar
 def test_what_comes_later_changes_nothing_before_it(
     transformer, source, token_mask, target
 ) -> None:
-    before = transformer(source, token_mask, target)
+    before = transformer(source, target, token_mask=token_mask)
     changed = target.clone()
     changed[:, 4:] = 1
-    after = transformer(source, token_mask, changed)
+    after = transformer(source, changed, token_mask=token_mask)
     assert torch.equal(before[:, :4], after[:, :4])
     assert not torch.equal(before[:, 4:], after[:, 4:])
 
@@ -133,7 +133,7 @@ def test_the_coverage_is_what_the_last_layer_saw_of_the_source(
     for tokens in target.unbind(1):
         _, state = transformer.step(tokens, state)
     with observe(transformer) as trace:
-        transformer(source, token_mask, target)
+        transformer(source, target, token_mask=token_mask)
     last = trace[f"decoder.layers.{len(transformer.decoder.layers) - 1}.cross_attention"]
     assert state.coverage is not None
     torch.testing.assert_close(state.coverage.double(), last.weights().mean(1).sum(1))
@@ -201,7 +201,7 @@ def test_long_texts_through_windows_are_what_their_masks_make_of_them(monkeypatc
         return banded(*given)
 
     def outcome() -> tuple[Tensor, ...]:
-        logits = model(source, token_mask, target)
+        logits = model(source, target, token_mask=token_mask)
         return logits, *torch.autograd.grad(logits.sin().sum(), [*model.parameters()])
 
     monkeypatch.setattr(fused, "banded_attention", counted)
@@ -230,8 +230,10 @@ def test_without_bias_the_norms_and_the_last_layer_alone_have_one() -> None:
 
 def test_a_trace_holds_every_layer(transformer, source, token_mask, target) -> None:
     with observe(transformer) as trace:
-        observed = transformer(source, token_mask, target)
-    torch.testing.assert_close(observed, transformer(source, token_mask, target), rtol=0, atol=0)
+        observed = transformer(source, target, token_mask=token_mask)
+    torch.testing.assert_close(
+        observed, transformer(source, target, token_mask=token_mask), rtol=0, atol=0
+    )
     encoder, decoder = len(transformer.encoder.layers), len(transformer.decoder.layers)
     assert len(trace) == encoder + 2 * decoder
     for layer in trace:
@@ -249,15 +251,15 @@ def test_a_trace_holds_every_layer(transformer, source, token_mask, target) -> N
 
 def test_an_intervention_rules_steps_and_whole_targets_alike(source, token_mask, target) -> None:
     model = made(KINDS["pre"])
-    untouched = model(source, token_mask, target)
+    untouched = model(source, target, token_mask=token_mask)
     with intervene(model, uniform):
-        whole = model(source, token_mask, target)
+        whole = model(source, target, token_mask=token_mask)
         torch.testing.assert_close(stepped(model, source, token_mask, target), whole)
     assert not torch.allclose(whole, untouched)
 
 
 def test_every_parameter_gets_a_gradient(transformer, source, token_mask, target) -> None:
-    loss = transformer(source, token_mask, target).square().sum()
+    loss = transformer(source, target, token_mask=token_mask).square().sum()
     for name, gradient in zip(
         dict(transformer.named_parameters()),
         torch.autograd.grad(loss, [*transformer.parameters()], allow_unused=True),
@@ -269,10 +271,15 @@ def test_every_parameter_gets_a_gradient(transformer, source, token_mask, target
 
 def test_dropout_falls_in_training_alone(source, token_mask, target) -> None:
     model = made(small(dropout=0.5, attention_dropout=0.5, ffn_dropout=0.5))
-    first, second = model(source, token_mask, target), model(source, token_mask, target)
+    first, second = (
+        model(source, target, token_mask=token_mask),
+        model(source, target, token_mask=token_mask),
+    )
     assert not torch.equal(first, second)
     model.eval()
-    assert torch.equal(model(source, token_mask, target), model(source, token_mask, target))
+    assert torch.equal(
+        model(source, target, token_mask=token_mask), model(source, target, token_mask=token_mask)
+    )
 
 
 @pytest.mark.parametrize(

@@ -173,7 +173,7 @@ def test_slots_that_are_nobodys_are_cleared_away(source, token_mask, kind: str) 
 
 def test_a_position_that_sees_nothing_reads_zeros_in_a_step_too(source, token_mask) -> None:
     model, target = made(small(decoder_patterns=("landmarks(2)",))).eval(), torch.tensor([4, 5, 6])
-    wanted = model(source, token_mask, target.repeat(3, 1))
+    wanted = model(source, target.repeat(3, 1), token_mask=token_mask)
     state, found = model.encode(source, token_mask), []
     with torch.inference_mode():
         for token in target.tolist():
@@ -195,7 +195,7 @@ def test_queries_can_learn_step_by_step_while_all_else_is_frozen(
         steps.append(logits)
     by_steps, at_once = (
         torch.autograd.grad(logits.sin().sum(), learned)
-        for logits in (torch.stack(steps, dim=1), model(source, token_mask, target))
+        for logits in (torch.stack(steps, dim=1), model(source, target, token_mask=token_mask))
     )
     torch.testing.assert_close(by_steps, at_once)
 

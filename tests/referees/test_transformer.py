@@ -98,7 +98,7 @@ def test_features_and_gradients_are_those_of_torch(placement, activation, length
         tgt_is_causal=True,
     )
     wanted = hidden @ ours.target_embedding.weight.T + ours.output.bias
-    found = ours(source, token_mask, target)
+    found = ours(source, target, token_mask=token_mask)
     torch.testing.assert_close(found, wanted, rtol=1e-9, atol=1e-9)
 
     both = list(pairs(ours, theirs))

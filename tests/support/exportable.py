@@ -153,7 +153,7 @@ def logits_of(
     model: SequenceToSequence[Any], source: Tensor, token_mask: Tensor, target: Tensor
 ) -> Tensor:
     """What our own model says."""
-    return model(source, token_mask, target)
+    return model(source, target, token_mask=token_mask)
 
 
 def leaning(run: Run, token: int, by: float) -> Run:

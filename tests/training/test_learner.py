@@ -171,7 +171,7 @@ def test_the_shares_of_an_update_drop_different_places() -> None:
 def test_the_loss_of_an_update_is_the_smoothed_cross_entropy_of_its_tokens() -> None:
     one = learner(label_smoothing=0.1)
     some = batch(0, 1)
-    logits = one.model(some.source, some.source_mask, some.asked)
+    logits = one.model(some.source, some.asked, token_mask=some.source_mask)
     wanted = torch.nn.functional.cross_entropy(
         logits[some.wanted_mask], some.wanted[some.wanted_mask], label_smoothing=0.1,
         reduction="sum",
@@ -208,7 +208,9 @@ def test_a_step_is_that_of_torch_s_own_adam() -> None:
         ours.update([[batch(0, 1)]], number)
         plain.zero_grad()
         some = batch(0, 1)
-        logits = theirs.model(some.source, some.source_mask, some.asked)[some.wanted_mask]
+        logits = theirs.model(some.source, some.asked, token_mask=some.source_mask)[
+            some.wanted_mask
+        ]
         loss = torch.nn.functional.cross_entropy(logits, some.wanted[some.wanted_mask])
         torch.autograd.backward(loss)
         plain.step()

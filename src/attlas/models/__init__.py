@@ -1,7 +1,12 @@
 """Models: encoder–decoders and the classifier; ids in, logits out."""
 
 from attlas.models.classifier import Classifier, ClassifierConfig, build_classifier
-from attlas.models.encoder_decoder import Joinable, SequenceToSequence, State
+from attlas.models.encoder_decoder import (
+    Joinable,
+    SequenceToSequence,
+    State,
+    sampled_logits,
+)
 from attlas.models.factory import ModelConfig, TranslatorConfig, build
 from attlas.models.rnn.cells import RecurrentState
 from attlas.models.rnn.config import LocalConfig, RecurrentConfig
@@ -27,4 +32,5 @@ __all__ = [
     "TranslatorConfig",
     "build",
     "build_classifier",
+    "sampled_logits",
 ]

@@ -14,7 +14,7 @@ from attlas.errors import AttlasError
 from attlas.layers import AdditiveAttention, LearnedPositions, Positions
 from attlas.models.config import Count, refuse_settings
 from attlas.models.embedding import Embedding
-from attlas.models.encoder_decoder import check_source, zero_padding_ids
+from attlas.models.encoder_decoder import check_source, padding_mask, zero_padding_ids
 from attlas.models.transformer.block import EncoderLayer, TransformerEncoder
 from attlas.models.transformer.config import BlockConfig, Patterns, check_patterns, parse_patterns
 from attlas.models.transformer.factory import build_encoder, build_positions
@@ -201,13 +201,14 @@ class Classifier(nn.Module):
         source: Int[Tensor, "batch keys"],
         token_mask: Bool[Tensor, "batch keys"] | None = None,
     ) -> Float[Tensor, "batch labels"]:
-        """The logits of each text. token_mask: True = a token; None = no padding.
+        """The logits of each text.
 
-        The position of a token is that of its position: padding before it counts.
+        token_mask: True = a token; left out: all but the zeros at the end of each row. The position
+        of a token is that of its position: padding before it counts.
         """
         check_source(source)
         source = zero_padding_ids(source, token_mask)
-        known = torch.ones_like(source, dtype=torch.bool) if token_mask is None else token_mask
+        known = padding_mask(source) if token_mask is None else token_mask
         mask = None if bool(known.all()) else known
         embedded = self.word_dropout(self.embedding(source) * self.scale)
         x = self.dropout(self.positions(embedded))

@@ -2,14 +2,19 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import Generic, Literal, Protocol, Self, TypeVar, runtime_checkable
+from numbers import Real
+from typing import Any, Generic, Literal, Protocol, Self, TypeVar, runtime_checkable
 
+import torch
 from jaxtyping import Bool, Float, Int, Shaped
 from torch import Tensor, nn
 
-from attlas.errors import AttlasError
+from attlas.errors import AttlasError, quoted
 from attlas.layers.base import check_token_mask
 from attlas.models.config import refuse_settings
+from attlas.models.embedding import Embedding
+from attlas.ops.linear import is_traced_or_transformed
+from attlas.recording.hooks import AttentionHook, Listener, listening
 
 # Models that answer: in evaluation mode, where nothing is dropped.
 
@@ -98,12 +103,19 @@ class SequenceToSequence(nn.Module, ABC, Generic[S]):
     """Ids in, logits out. Knows no text and no files.
 
     `target` begins with the beginning-of-sentence token; position t of every output is the
-    prediction of the token after target[:, t].
+    prediction of the token after target[:, t]. So a training loop of PyTorch is
+
+        model = attlas.models.build(attlas.models.RecurrentConfig(), 100)
+        for source, target in loader:  # ids (batch, length); 0 is padding
+            logits = model(source, target[:, :-1], teacher_forcing_ratio=0.5)
+            loss = F.cross_entropy(logits.mT, target[:, 1:], ignore_index=0)
     """
 
     def __new__(cls, *parts: object, **named: object) -> Self:
         refuse_settings(cls, (*parts, *named.values()), "build(config, source_size, target_size)")
         return super().__new__(cls)
+    source_embedding: Embedding | None
+    target_embedding: Embedding
 
     @property
     def max_positions(self) -> int | None:
@@ -156,14 +168,220 @@ class SequenceToSequence(nn.Module, ABC, Generic[S]):
         from the target to the source.
         """
 
+    @property
+    def weights_hook(self) -> AttentionHook | None:
+        """Of the attention whose weights `forward_with_weights` gives; None: the model has none."""
+        return None
+
     def forward(
         self,
-        source: Int[Tensor, "batch keys"],
-        token_mask: Bool[Tensor, "batch keys"] | None,
-        target: Int[Tensor, "batch queries"],
+        source: Shaped[Tensor, "..."],
+        target: Shaped[Tensor, "..."],
+        teacher_forcing_ratio: float = 1.0,
+        *,
+        token_mask: Shaped[Tensor, "..."] | None = None,
     ) -> Float[Tensor, "batch queries vocabulary"]:
-        """Teacher-forced logits for a whole batch."""
-        return self.logits(self.decode(target, self.encode(source, token_mask)))
+        """Logits for a whole batch: logits[:, t] predicts the token after target[:, t].
+
+        Args:
+            source: Ids, (batch, keys).
+            target: Ids, (batch, queries). target[:, 0] is always fed, as the begin token.
+            teacher_forcing_ratio: The probability with which each later token that is fed is that
+                of `target`; else it is the model's own most probable one. It is drawn for each
+                token of each row by torch's generator (scheduled sampling, Bengio et al., 2015).
+                1 is teacher forcing: all positions at once. 0 is free running, for evaluation:
+                only the first token and the length of `target` matter. Below 1 the model goes
+                step by step, a Transformer too; gradients flow through its states, not through
+                the choice of tokens.
+            token_mask: True = a token of the source. Left out: all but the zeros at the end of
+                each row.
+
+        Raises:
+            AttlasError: For ids that are not integers, or outside of the vocabulary; for a source
+                and a target with other numbers of rows; for an empty target; for a row that begins
+                with padding; for a ratio outside of 0 … 1.
+        """
+        ratio = _checked_ratio(teacher_forcing_ratio)
+        own = self.source_embedding
+        embedding = self.target_embedding if own is None else own
+        check_ids("source", source, embedding)
+        check_ids("target", target, self.target_embedding)
+        if len(source) != len(target):
+            raise AttlasError(
+                "a source and a target with as many rows",
+                f"{len(source)} rows of source and {len(target)} of target",
+                "pass batches of the same pairs: model(source, target)",
+            )
+        _check_begun("target", target)
+        if token_mask is not None:
+            check_token_mask(token_mask, source.shape)
+        mask = padding_mask(source) if token_mask is None else token_mask
+        if ratio == 1.0:
+            return self.logits(self.decode(target, self.encode(source, mask)))
+        forced = torch.zeros(target.shape, dtype=torch.bool, device=target.device)
+        if ratio:
+            forced = torch.rand(target.shape, device=target.device) < ratio
+        return sampled_logits(self, source, target, mask, forced)
+
+    def forward_with_weights(
+        self,
+        source: Shaped[Tensor, "..."],
+        target: Shaped[Tensor, "..."],
+        teacher_forcing_ratio: float = 1.0,
+        *,
+        token_mask: Shaped[Tensor, "..."] | None = None,
+    ) -> tuple[Float[Tensor, "batch queries vocabulary"], Float[Tensor, "batch queries keys"]]:
+        """`forward`, and how the target looked at the source.
+
+        The weights are those of the attention that the decoder has, each row sums to 1, before
+        dropout; of a Transformer those of its last layer's cross-attention, the mean over its
+        heads. They have gradients. `attlas.observe` shows every layer and head.
+
+        Raises:
+            AttlasError: For a model without attention, and as `forward` does.
+        """
+        hook = self.weights_hook
+        if hook is None:
+            raise AttlasError(
+                "a model with attention",
+                "one without (attention = 'none')",
+                "call model(source, target), which gives the logits alone",
+            )
+        seen: list[Tensor] = []
+
+        def keep(weights: Tensor, allowed: Tensor, layer: str) -> Tensor:
+            seen.append(weights.clone())
+            return weights
+
+        with listening(Listener({id(hook): ""}, patch=keep)):
+            logits = self(source, target, teacher_forcing_ratio, token_mask=token_mask)
+        return logits, torch.cat(seen, dim=2).mean(1)
+
+
+def sampled_logits(
+    model: SequenceToSequence[Any],
+    source: Int[Tensor, "batch keys"],
+    target: Int[Tensor, "batch queries"],
+    token_mask: Bool[Tensor, "batch keys"] | None,
+    forced: Bool[Tensor, "batch queries"],
+    token: Literal["argmax", "sample"] = "argmax",
+    generator: torch.Generator | None = None,
+) -> Float[Tensor, "batch queries vocabulary"]:
+    """The logits of each position when the model is fed tokens of its own.
+
+    The first token is that of the target. Each later one is, too, where it is `forced`; else it is
+    the model's most probable token ("argmax"), or one drawn from its distribution ("sample").
+    Gradients flow through the states, not through the choice. All logits are kept: batch × queries
+    × vocabulary numbers.
+    """
+    state = model.encode(source, token_mask)
+    fed = target[:, 0]
+    logits: list[Tensor] = []
+    for position in range(target.shape[1]):
+        if position:
+            own = _chosen(logits[-1].detach(), token, generator).to(target.dtype)
+            fed = torch.where(forced[:, position], target[:, position], own)
+        scores, state = model.step(fed, state)
+        logits.append(scores)
+    return torch.stack(logits, dim=1)
+
+
+def _chosen(
+    logits: Float[Tensor, "batch vocabulary"],
+    token: Literal["argmax", "sample"],
+    generator: torch.Generator | None,
+) -> Int[Tensor, " batch"]:
+    if token == "argmax":
+        return logits.argmax(-1)
+    return torch.multinomial(logits.float().softmax(-1), 1, generator=generator).squeeze(1)
+
+
+# Ids as they come from outside.
+
+
+PADDING_ID = 0  # as `attlas.data` pads, and as PyTorch's examples do
+
+
+def check_ids(side: str, ids: Shaped[Tensor, "..."], embedding: Embedding) -> None:
+    """Errors: `AttlasError` for what is no batch of ids that this embedding has a vector for."""
+    wanted = f"{side} ids, integers of shape (batch, length)"
+    if not isinstance(ids, Tensor):
+        raise AttlasError(wanted, f"a {type(ids).__name__}", "pass a tensor: model(source, target)")
+    kind = str(ids.dtype).removeprefix("torch.")
+    if ids.is_floating_point() or ids.is_complex() or ids.dtype == torch.bool:
+        advice = (
+            "pass the mask by its name: model(source, target, token_mask=mask)"
+            if ids.dtype == torch.bool
+            else "number the tokens; one-hot rows and embeddings are no ids"
+        )
+        raise AttlasError(wanted, f"{kind} of shape {tuple(ids.shape)}", advice)
+    if ids.dtype not in (torch.int64, torch.int32):
+        raise AttlasError(wanted, kind, "turn them into int64: ids.long()")
+    if ids.ndim != 2 or not ids.numel():
+        raise AttlasError(
+            wanted,
+            f"shape {tuple(ids.shape)}",
+            "pass at least one row of at least one token; of one text that is ids.unsqueeze(0)",
+        )
+    device = embedding.weight.device
+    if ids.device != device:
+        raise AttlasError(
+            f"{side} ids on {device}, where the model is",
+            f"ids on {ids.device}",
+            f"move them: ids.to({str(device)!r})",
+        )
+    if _is_symbolic():
+        return
+    least, most = (int(bound) for bound in ids.aminmax())
+    if least < 0 or most >= embedding.num_embeddings:
+        raise AttlasError(
+            f"{side} ids from 0 to {embedding.num_embeddings - 1}",
+            str(least if least < 0 else most),
+            "number the text with the vocabulary that this model was built for",
+        )
+
+
+def padding_mask(source: Int[Tensor, "batch keys"]) -> Bool[Tensor, "batch keys"]:
+    """True = a token: all but the zeros at the end of each row.
+
+    Errors: `AttlasError` for a row that begins with 0.
+    """
+    _check_begun("source", source)
+    tokens = (source != PADDING_ID).to(torch.int8)
+    return tokens.flip(1).cummax(1).values.flip(1).bool()
+
+
+def _is_symbolic() -> bool:
+    """Whether a tracer looks, for which ids have no values."""
+    return torch.compiler.is_compiling() or is_traced_or_transformed()
+
+
+def _check_begun(side: str, ids: Int[Tensor, "batch length"]) -> None:
+    if _is_symbolic():
+        return
+    begun = ids[:, 0] != PADDING_ID
+    if not bool(begun.all()):
+        row = int((~begun).nonzero()[0])
+        advice = (
+            "put padding behind the tokens; where 0 is a token of yours, pass token_mask"
+            if side == "source"
+            else "begin each row with the begin token, and put padding behind the tokens"
+        )
+        raise AttlasError(
+            f"rows of {side} that begin with a token",
+            f"{PADDING_ID}, which is padding, at the beginning of row {row}",
+            advice,
+        )
+
+
+def _checked_ratio(ratio: Any) -> float:
+    if isinstance(ratio, bool) or not isinstance(ratio, Real) or not 0.0 <= float(ratio) <= 1.0:
+        raise AttlasError(
+            "a teacher_forcing_ratio from 0 to 1",
+            quoted(ratio) if not isinstance(ratio, Tensor) else f"a tensor {tuple(ratio.shape)}",
+            "0 is free running, 1 is teacher forcing; a mask is passed as token_mask=…",
+        )
+    return float(ratio)
 
 
 # A source as it comes, before a model reads it.

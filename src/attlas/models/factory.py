@@ -19,10 +19,15 @@ ModelConfig = Annotated[
 """The settings of any model; `kind` tells them apart."""
 
 
-def build(config: TranslatorConfig, source_size: int, target_size: int) -> SequenceToSequence[Any]:
+def build(
+    config: TranslatorConfig, source_size: int, target_size: int | None = None
+) -> SequenceToSequence[Any]:
     """A model that translates, with fresh parameters, drawn from torch's generator.
 
-    Sizes: how many ids each vocabulary has. For a classifier see `build_classifier`.
+        model = build(RecurrentConfig(cell="gru", embed_dim=64, hidden_dim=128), 100)
+
+    Sizes: how many ids each vocabulary has; target_size left out: as source_size. For a classifier
+    see `build_classifier`.
     """
     if not isinstance(config, RecurrentConfig | TransformerConfig):
         raise AttlasError(
@@ -30,6 +35,7 @@ def build(config: TranslatorConfig, source_size: int, target_size: int) -> Seque
             f"the class {config.__name__}" if isinstance(config, type) else quoted(config),
             "pass such as attlas.models.TransformerConfig(embed_dim=256)",
         )
+    target_size = source_size if target_size is None else target_size
     for side, size in (("source", source_size), ("target", target_size)):
         if size < 1:
             raise AttlasError(

@@ -5,13 +5,13 @@ from abc import ABC, abstractmethod
 from typing import Annotated, Any, Literal
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Float
 from pydantic import Field
 from torch import Tensor
 
 from attlas.config import Config
 from attlas.data import Batch
-from attlas.models import SequenceToSequence
+from attlas.models import SequenceToSequence, sampled_logits
 
 
 class ScheduledSampling(Config, ABC):
@@ -95,29 +95,8 @@ def scheduled_sampling_logits(
 ) -> Float[Tensor, "batch queries vocabulary"]:
     """The logits of each position when each token fed is the right one with this probability.
 
-    The choice is made token by token. Gradients flow through the states, not through the choice.
-    All logits are kept: batch × queries × vocabulary numbers.
+    The choice is made token by token; see `sampled_logits`.
     """
     asked = batch.asked
-    drawn = torch.rand(asked.shape, generator=generator, device=asked.device)
-    right = drawn < probability
-    state = model.encode(batch.source, batch.source_mask)
-    fed = asked[:, 0]
-    logits: list[Tensor] = []
-    for position in range(asked.shape[1]):
-        if position:
-            own = _chosen(logits[-1].detach(), token, generator)
-            fed = torch.where(right[:, position], asked[:, position], own)
-        scores, state = model.step(fed, state)
-        logits.append(scores)
-    return torch.stack(logits, dim=1)
-
-
-def _chosen(
-    logits: Float[Tensor, "batch vocabulary"],
-    token: Literal["argmax", "sample"],
-    generator: torch.Generator,
-) -> Int[Tensor, " batch"]:
-    if token == "argmax":
-        return logits.argmax(-1)
-    return torch.multinomial(logits.float().softmax(-1), 1, generator=generator).squeeze(1)
+    forced = torch.rand(asked.shape, generator=generator, device=asked.device) < probability
+    return sampled_logits(model, batch.source, asked, batch.source_mask, forced, token, generator)

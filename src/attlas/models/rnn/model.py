@@ -20,10 +20,16 @@ from attlas.models.encoder_decoder import SequenceToSequence, check_rows, zero_p
 from attlas.models.rnn.bahdanau import BahdanauDecoder, Readout
 from attlas.models.rnn.cells import Recurrence, RecurrentState
 from attlas.models.rnn.config import LocalConfig, RecurrentConfig
-from attlas.models.rnn.decoder import Coverage, PlainDecoder, RecurrentDecoder
+from attlas.models.rnn.decoder import (
+    AttentionDecoder,
+    Coverage,
+    PlainDecoder,
+    RecurrentDecoder,
+)
 from attlas.models.rnn.encoder import Bridge, RecurrentEncoder, initialise
 from attlas.models.rnn.luong import InputFeedingDecoder, LuongDecoder
 from attlas.ops.dropout import Dropout
+from attlas.recording import AttentionHook
 
 
 class RecurrentModel(SequenceToSequence[RecurrentState]):
@@ -88,6 +94,10 @@ class RecurrentModel(SequenceToSequence[RecurrentState]):
 
     def attention_kind(self, layer: str) -> Literal["source", "target", "across"]:
         return "across"
+
+    @property
+    def weights_hook(self) -> AttentionHook | None:
+        return self.decoder.attention.hook if isinstance(self.decoder, AttentionDecoder) else None
 
     def _target(self, tokens: Int[Tensor, "*positions"]) -> Float[Tensor, "*positions embed_dim"]:
         embedded: Tensor = self.dropout(self.target_embedding(tokens))

@@ -32,6 +32,7 @@ from attlas.models.transformer.model_config import TransformerConfig
 from attlas.models.transformer.state import TransformerState
 from attlas.ops.dropout import Dropout, WordDropout
 from attlas.patterns import both, causal, everywhere
+from attlas.recording import AttentionHook
 
 
 class Transformer(SequenceToSequence[TransformerState]):
@@ -133,6 +134,10 @@ class Transformer(SequenceToSequence[TransformerState]):
         if layer.startswith("encoder."):
             return "source"
         return "across" if layer.endswith(".cross_attention") else "target"
+
+    @property
+    def weights_hook(self) -> AttentionHook | None:
+        return cast("DecoderLayer", self.decoder.layers[-1]).cross_attention.hook
 
     def _entering(
         self, target: Int[Tensor, "batch queries"], state: TransformerState
