@@ -2,12 +2,14 @@
 
 import ctypes
 import platform
+import sys
 import threading
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from functools import cache
 from pathlib import Path
 from types import TracebackType
+from typing import Any
 
 import torch
 
@@ -91,6 +93,60 @@ without_cudnn_attention = _LeftOut(
 """`with without_cudnn_attention:` for texts of ever new lengths: it makes a plan for every new
 shape, on an H100 20 ms forwards and 24 back, where an update of a small Transformer takes 40. torch
 prefers it on Hoppers in half precision; its other kernels plan nothing."""
+
+
+# How much memory this process has taken.
+
+
+_STATUS = Path("/proc/self/status")  # of Linux
+
+
+def peak_memory() -> int | None:
+    """The most bytes of memory that this process has held at a time; None where nobody knows.
+
+    On Linux that of the program itself: what `resource` says there may be of whoever started it.
+    """
+    try:
+        for line in _STATUS.read_text(encoding="ascii", errors="replace").splitlines():
+            if line.startswith("VmHWM:"):
+                return int(line.split()[1]) * 1024
+    except (OSError, ValueError, IndexError):
+        pass
+    try:
+        import resource
+    except ImportError:  # Windows
+        return _peak_working_set()
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak if sys.platform == "darwin" else peak * 1024
+
+
+class _MemoryCounters(ctypes.Structure):
+    """PROCESS_MEMORY_COUNTERS of Windows."""
+
+    _fields_ = (
+        ("size", ctypes.c_uint32),
+        ("page_faults", ctypes.c_uint32),
+        ("peak_working_set", ctypes.c_size_t),
+        *((f"other{number}", ctypes.c_size_t) for number in range(7)),
+    )
+
+
+def _peak_working_set() -> int | None:
+    """On Windows, where this was not tried."""
+    try:
+        library: Any = getattr(ctypes, "windll")  # noqa: B009
+        counters = _MemoryCounters(size=ctypes.sizeof(_MemoryCounters))
+        library.kernel32.GetCurrentProcess.restype = ctypes.c_void_p
+        process = ctypes.c_void_p(library.kernel32.GetCurrentProcess())
+        read = library.psapi.GetProcessMemoryInfo(process, ctypes.byref(counters), counters.size)
+    except (AttributeError, OSError):
+        return None
+    return int(counters.peak_working_set) if read else None
+
+
+def peak_gpu_memory(device: torch.device) -> int | None:
+    """The most bytes of tensors on this GPU at a time; None for a CPU."""
+    return torch.cuda.max_memory_allocated(device) if device.type == "cuda" else None
 
 
 # The processor of this machine, by the names that it gives itself.

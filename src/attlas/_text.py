@@ -12,6 +12,13 @@ def count_noun(number: int, one: str, many: str = "") -> str:
     return f"{number:,} {one if number == 1 else many or one + 's'}"
 
 
+def describe_memory(cpu: int | None, gpu: int | None) -> str:
+    """ "peak memory 812 MiB and 96 MiB of the GPU", of bytes; "" where neither is known."""
+    both = [(cpu, ""), (gpu, " of the GPU")]
+    told = [f"{amount / 2**20:,.0f} MiB{whose}" for amount, whose in both if amount is not None]
+    return f"peak memory {' and '.join(told)}" if told else ""
+
+
 # Line breaks in HTML.
 
 

@@ -65,9 +65,9 @@ def test_a_classifier_leaves_out_whole_tokens_in_training_alone(source: Tensor) 
     many = source.repeat(200, 1)
     whole = model.embedding(many) * model.scale
     with entering(model.encoder) as seen:
-        model(many)
+        model(many, torch.ones_like(many, dtype=torch.bool))
         model.eval()
-        model(many)
+        model(many, torch.ones_like(many, dtype=torch.bool))
     check_left_out(seen[0], whole)
     torch.testing.assert_close(seen[1], whole)
 
@@ -107,9 +107,9 @@ def test_a_classifier_drops_of_the_sum_of_embeddings_and_positions_and_of_what_i
         entering(model.pooling) as encoded,
         entering(model.output) as pooled,
     ):
-        model(many)
+        model(many, torch.ones_like(many, dtype=torch.bool))
         model.eval()
-        model(many)
+        model(many, torch.ones_like(many, dtype=torch.bool))
     check_dropped(read[0], whole)
     check_dropped(pooled[0], encoded[0].mean(1))
     torch.testing.assert_close(read[1], whole)

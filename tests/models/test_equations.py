@@ -56,7 +56,7 @@ def test_bahdanaus_decoder(coverage: bool) -> None:
         t = decoder.readout.proj(torch.cat([s, y, c]))
         t = torch.stack([torch.maximum(t[0], t[2]), torch.maximum(t[1], t[3])])
         wanted.append(model.output.weight @ t + model.output.bias)
-    torch.testing.assert_close(model(SOURCE, None, TARGET)[0], torch.stack(wanted))
+    torch.testing.assert_close(model(SOURCE, TARGET)[0], torch.stack(wanted))
 
 
 @pytest.mark.parametrize("feeding", [False, True])
@@ -73,7 +73,7 @@ def test_luongs_decoder(feeding: bool) -> None:
         c = sum(a_s * h_s for a_s, h_s in zip(a, source, strict=True))
         attended = torch.tanh(decoder.concat_proj.weight @ torch.cat([c, h]))
         wanted.append(model.output.weight @ attended + model.output.bias)
-    torch.testing.assert_close(model(SOURCE, None, TARGET)[0], torch.stack(wanted))
+    torch.testing.assert_close(model(SOURCE, TARGET)[0], torch.stack(wanted))
 
 
 def test_the_plain_decoder_gets_its_initial_state_alone() -> None:
@@ -86,7 +86,7 @@ def test_the_plain_decoder_gets_its_initial_state_alone() -> None:
     for y in model.target_embedding(TARGET)[0]:
         s = gru(model.decoder.recurrence.rnn, y, s)
         wanted.append(model.output.weight @ s + model.output.bias)
-    torch.testing.assert_close(model(SOURCE, None, TARGET)[0], torch.stack(wanted))
+    torch.testing.assert_close(model(SOURCE, TARGET)[0], torch.stack(wanted))
 
 
 def test_the_tanh_readout() -> None:

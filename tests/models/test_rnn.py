@@ -56,13 +56,13 @@ def test_steps_and_whole_targets_agree_at_any_length_and_each_row_is_alone(
     model = made(config)
     slots = max(1, *lengths) + padding
     token_mask = torch.arange(slots) < torch.tensor(lengths).unsqueeze(1)
-    source = torch.randint(SOURCES, (len(lengths), slots))
-    target = torch.randint(TARGETS, (len(lengths), queries))
+    source = torch.randint(1, SOURCES, (len(lengths), slots))
+    target = torch.randint(1, TARGETS, (len(lengths), queries))
     whole = model(source, target, token_mask=token_mask)
     torch.testing.assert_close(stepped(model, source, token_mask, target), whole)
     for row, length in enumerate(lengths):
         if length:
-            alone = model(source[row : row + 1, :length], None, target[row : row + 1])
+            alone = model(source[row : row + 1, :length], target[row : row + 1])
             torch.testing.assert_close(alone, whole[row : row + 1])
 
 
@@ -103,7 +103,7 @@ def test_a_batch_of_one_is_the_same_inside_a_batch(
     together = model(source, target, token_mask=token_mask)
     for row in range(len(source)):
         length = int(token_mask[row].sum())
-        alone = model(source[row : row + 1, :length], None, target[row : row + 1])
+        alone = model(source[row : row + 1, :length], target[row : row + 1])
         torch.testing.assert_close(alone, together[row : row + 1])
 
 
@@ -111,11 +111,11 @@ def test_a_source_without_a_token_disturbs_nobody_and_has_finite_gradients(
     model: RecurrentModel, source: Tensor, token_mask: Tensor, target: Tensor
 ) -> None:
     empty = token_mask & torch.tensor([[True], [True], [False]])
-    logits = model(source, empty, target)
+    logits = model(source, target, token_mask=empty)
     torch.testing.assert_close(logits[:2], model(source, target, token_mask=token_mask)[:2])
     junk = source.clone()
     junk[2] = 10
-    assert torch.equal(model(junk, empty, target), logits)
+    assert torch.equal(model(junk, target, token_mask=empty), logits)
     assert logits.isfinite().all()
     assert all(gradient.isfinite().all() for gradient in gradients(model, logits).values())
 

@@ -66,7 +66,7 @@ def test_padding_changes_nothing(transformer, source, token_mask, target) -> Non
 def test_a_row_alone_is_that_row_in_a_batch(transformer, source, token_mask, target) -> None:
     together = transformer(source, target, token_mask=token_mask)
     for row, size in enumerate(token_mask.sum(1).tolist()):
-        alone = transformer(source[row : row + 1, :size], None, target[row : row + 1])
+        alone = transformer(source[row : row + 1, :size], target[row : row + 1])
         torch.testing.assert_close(alone[0], together[row])
 
 

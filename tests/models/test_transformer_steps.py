@@ -94,7 +94,7 @@ def test_each_row_knows_its_own_past_however_rows_are_selected(
             )
             histories = torch.cat([histories, tokens.unsqueeze(1)], dim=1)
             logits, state = model.step(tokens, state)
-            wanted = model(source[origin], token_mask[origin], histories)[:, -1]
+            wanted = model(source[origin], histories, token_mask=token_mask[origin])[:, -1]
             torch.testing.assert_close(logits, wanted)
             if data.draw(st.booleans()):  # as a beam does
                 width = data.draw(st.integers(1, 4))

@@ -22,7 +22,9 @@ from attlas.runs import Run
 from attlas.training import Recipe, train
 
 _OPERATIONS = ("open", "write", "fsync", "replace", "unlink", "mkdir", "ftruncate")
-_NOT_OF_THE_WAY = ("seconds", "tokens_per_second", "done", "folder")  # of clocks and limits
+_NOT_OF_THE_WAY = (  # of clocks, limits and the machine
+    "seconds", "tokens_per_second", "done", "folder", "peak_memory", "peak_gpu_memory",
+)  # fmt: skip
 
 
 def recipe(updates: int, **training: Any) -> Recipe:

@@ -12,7 +12,7 @@ from rich.cells import cell_len
 from rich.console import Console
 from rich.progress import track
 
-from attlas._text import count_noun
+from attlas._text import count_noun, describe_memory
 from attlas.config import nearest_settings, overridden
 from attlas.data import (
     Corpus,
@@ -48,7 +48,7 @@ from attlas.metrics import (
 from attlas.runs import CONFIG, Run
 from attlas.training import Recipe
 from attlas.training.setup import code_version
-from attlas.training.validation import exactly_right
+from attlas.training.validation import average_length, exactly_right
 
 _FILES = "--source and --reference"
 
@@ -230,6 +230,8 @@ def scored(
         "scores": {s.name: {"value": s.value, "signature": s.signature} for s in scores},
         "exactly_right": sum(right) / len(right),
         "token_accuracy": token_accuracy(ours, [own[0] for own in theirs], unknown=UNKNOWN),
+        "average_length": average_length(translations),
+        "reference_length": sum(len(own[0]) for own in theirs) / len(theirs),
         "data": {
             "name": corpus.name,
             "pairs": len(translations),
@@ -241,6 +243,7 @@ def scored(
         "run": str(run.path),
         "checkpoint": checkpoint,
         **{key: provenance.get(key) for key in ("seed", "attlas", "commit", "torch")},
+        "peak_memory": run.peak_memory(),
         "evaluated": code_version(),
     }
     return report, right
@@ -282,13 +285,22 @@ def told(
     lines += [
         f"exactly right: {report['exactly_right']:.1%}",
         f"right tokens, place by place: {report['token_accuracy']:.1%}",
+        f"average length: {report['average_length']:.1f} tokens, of the references "
+        f"{report['reference_length']:.1f}",
         f"data: {data['name']}, {count_noun(data['pairs'], 'pair')}, sha256 {data['sha256']}",
         f"search: {_searched(report['decoding'])}{_by(report['engine'])}",
         f"run: {report['run']}, checkpoint {report['checkpoint']}, seed {report['seed']}, "
         f"attlas {report['attlas']}, torch {report['torch']}, commit {report['commit']}",
+        *_trained(report),
         "evaluated by: attlas {attlas}, commit {commit}".format(**report["evaluated"]),
     ]
     return "\n".join(lines)
+
+
+def _trained(report: Mapping[str, Any]) -> list[str]:
+    peak = report["peak_memory"]
+    told = describe_memory(peak.get("cpu"), peak.get("gpu"))
+    return [f"training: {told}"] if told else []
 
 
 def _by(engine: str) -> str:
@@ -462,6 +474,7 @@ def _report(
         "run": str(run.path),
         "checkpoint": checkpoint,
         **{key: provenance.get(key) for key in ("seed", "attlas", "commit", "torch")},
+        "peak_memory": run.peak_memory(),
         "evaluated": code_version(),
     }
 
@@ -503,6 +516,7 @@ def _as_text(report: Mapping[str, Any], wrong: Sequence[Mapping[str, Any]]) -> s
         f"data: {data['name']}, {count_noun(data['texts'], 'text')}, sha256 {data['sha256']}",
         f"run: {report['run']}, checkpoint {report['checkpoint']}, seed {report['seed']}, "
         f"attlas {report['attlas']}, torch {report['torch']}, commit {report['commit']}",
+        *_trained(report),
         "evaluated by: attlas {attlas}, commit {commit}".format(**report["evaluated"]),
     ]
     return "\n".join(lines)

@@ -15,7 +15,8 @@ def inspect(
 ) -> None:
     """Show what is in a run, a saved trace or a recipe.
 
-    A run: its settings, parameters by part, vocabularies, checkpoints and scores. A trace: its
+    A run: its settings, parameters by part, vocabularies, checkpoints, scores and
+    the peak memory of its training. A trace: its
     layers and tokens. A recipe: every setting, defaults included, after --set.
 
     \b

@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from attlas._text import describe_memory
 from attlas.config import write_toml
 from attlas.data import attribution
 from attlas.errors import AttlasError
@@ -18,13 +19,16 @@ def recipe_told(recipe: Recipe) -> str:
 
 
 def run_told(run: Run) -> str:
-    """Settings, parameters by part, vocabularies, checkpoints, scores; whose sentences they are."""
+    """Settings, parameters by part, vocabularies, checkpoints, scores, the memory that the training
+    took; whose sentences they are."""
     sections = [
         ("settings", write_toml(run.config).rstrip()),
         _labelled_vocabularies(run) if run.classifies else _vocabularies(run),
         ("checkpoints", _table(_checkpoints(run)) or "none yet"),
         _scores(run),
     ]
+    if told := describe_memory(*map(run.peak_memory().get, ("cpu", "gpu"))):
+        sections.append(("training", told))
     if run.table("data").get("kind") == "shipped":
         sections.append(("the corpus that comes with attlas", _below_heading(attribution())))
     if run.checkpoints():

@@ -204,6 +204,8 @@ class SequenceToSequence(nn.Module, ABC, Generic[S]):
         ratio = _checked_ratio(teacher_forcing_ratio)
         own = self.source_embedding
         embedding = self.target_embedding if own is None else own
+        if token_mask is not None and isinstance(source, Tensor):
+            source = zero_padding_ids(source, token_mask)  # what is there may be no id
         check_ids("source", source, embedding)
         check_ids("target", target, self.target_embedding)
         if len(source) != len(target):
@@ -213,15 +215,14 @@ class SequenceToSequence(nn.Module, ABC, Generic[S]):
                 "pass batches of the same pairs: model(source, target)",
             )
         _check_begun("target", target)
-        if token_mask is not None:
-            check_token_mask(token_mask, source.shape)
-        mask = padding_mask(source) if token_mask is None else token_mask
+        if token_mask is None:
+            token_mask = padding_mask(source)
         if ratio == 1.0:
-            return self.logits(self.decode(target, self.encode(source, mask)))
+            return self.logits(self.decode(target, self.encode(source, token_mask)))
         forced = torch.zeros(target.shape, dtype=torch.bool, device=target.device)
         if ratio:
             forced = torch.rand(target.shape, device=target.device) < ratio
-        return sampled_logits(self, source, target, mask, forced)
+        return sampled_logits(self, source, target, token_mask, forced)
 
     def forward_with_weights(
         self,

@@ -148,6 +148,17 @@ class Run:
                 f"one JSON object per line in {self.path / METRICS}", str(error), "mend that file"
             ) from None
 
+    def peak_memory(self) -> dict[str, int]:
+        """The most bytes that the training has held at a time, as `metrics.jsonl` tells: "cpu", and
+        "gpu" where it had one; nothing where it was not written down.
+        """
+        events = self.events()
+        found = {
+            device: [event[name] for event in events if isinstance(event.get(name), int)]
+            for device, name in (("cpu", "peak_memory"), ("gpu", "peak_gpu_memory"))
+        }
+        return {device: max(peaks) for device, peaks in found.items() if peaks}
+
     def provenance(self) -> dict[str, Any]:
         """Version, commit, seed and data checksums: what a score has to say beside its number."""
         try:

@@ -2,6 +2,7 @@
 
 from attlas.training.config import TrainingConfig, ValidationConfig
 from attlas.training.events import (
+    EpochFinished,
     Event,
     Interrupted,
     Outcome,
@@ -19,6 +20,7 @@ from attlas.training.trainer import train
 from attlas.training.validation import Evaluation, evaluate, validation_loss
 
 __all__ = [
+    "EpochFinished",
     "Evaluation",
     "Event",
     "Interrupted",

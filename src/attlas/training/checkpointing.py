@@ -11,7 +11,7 @@ from attlas.runs.checkpoints import under
 from attlas.runs.seal import check_sealed, seal_of
 from attlas.training.averaging import LastAveraging, MovingAveraging, mean_weights
 from attlas.training.config import TrainingConfig
-from attlas.training.learner import AVERAGE, Learner
+from attlas.training.learner import AVERAGE, Learner, Update
 
 # Where a training is: the numbers beside the tensors.
 
@@ -25,6 +25,15 @@ class RunningTotals:
     seconds: float = 0.0
     weight: float = 0.0
 
+    def plus(self, update: Update, seconds: float) -> "RunningTotals":
+        """With one update more, which took so long."""
+        return RunningTotals(
+            self.loss + update.loss,
+            self.tokens + update.tokens,
+            self.seconds + seconds,
+            self.weight + update.weight,
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class TrainingState:
@@ -32,8 +41,8 @@ class TrainingState:
 
     seconds: of training over all sessions. best: (value of the criterion, loss) of the best
     validation, made at `best_update` (None: its weights are gone); stale: how many validations
-    came since. saved: the updates whose checkpoints are kept, newest last. journal: bytes of
-    `metrics.jsonl`.
+    came since. epoch_totals: what was seen since the epoch began, untimed. saved: the updates whose
+    checkpoints are kept, newest last. journal: bytes of `metrics.jsonl`.
 
     Only what the recipe plans is entered. A validation or a checkpoint that is made because a
     session ends is not, so that where one session ended never shows in the next.
@@ -49,6 +58,7 @@ class TrainingState:
     validated: int = 0
     saved: tuple[int, ...] = ()
     window: RunningTotals = RunningTotals()
+    epoch_totals: RunningTotals = RunningTotals()
     journal: int = 0
 
     @property
@@ -68,7 +78,10 @@ class TrainingState:
         Errors: `AttlasError` for a checkpoint without them, such as an averaged one.
         """
         try:
+            # Checkpoints of before epochs were told have no totals of theirs.
+            facts = {"epoch_totals": {}, **facts}
             numbers = {name: facts[name] for name in cls.__dataclass_fields__}
+            epoch_totals = RunningTotals(**numbers["epoch_totals"])
             best = numbers["best"] and tuple(numbers["best"])
             # Checkpoints of before predictions had weights have none.
             window = RunningTotals(**{"weight": numbers["window"]["tokens"], **numbers["window"]})
@@ -81,7 +94,8 @@ class TrainingState:
                 else f"one with other facts ({error})",
                 "write the name of a numbered checkpoint into the file `last`",
             ) from None
-        return cls(**{**numbers, "best": best, "window": window, "saved": saved})
+        told = {"best": best, "window": window, "epoch_totals": epoch_totals, "saved": saved}
+        return cls(**{**numbers, **told})
 
 
 class CheckpointManager:

@@ -83,6 +83,29 @@ class Validated(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class EpochFinished(Event):
+    """All training data was gone through once more, in epoch `epoch` (from 0).
+
+    training_loss: the mean over the epoch, in nats, as `Trained` has it. scores: what the last
+    validation came to, which was after `validated` updates (None: there was none yet); the names
+    are those of `Task.epoch_scores`. peak_memory, peak_gpu_memory: bytes, of this process since it
+    began.
+    """
+
+    kind: ClassVar[str] = "epoch"
+    training_loss: float
+    validated: int | None
+    scores: dict[str, float]
+    peak_memory: int | None
+    peak_gpu_memory: int | None
+
+    def record(self) -> dict[str, Any]:
+        """The scores beside the rest."""
+        fields = {"event": self.kind, **asdict(self)}
+        return {**fields, **fields.pop("scores")}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Interrupted(Event):
     """Ctrl-C was pressed, or SIGTERM sent: the update under way is finished and saved. A second
     time: neither.
@@ -97,7 +120,7 @@ class Outcome(Event):
 
     reason: the limit that was reached: "max_epochs", "max_steps", "max_minutes" or "patience";
     planned: about how many updates `max_epochs` and `max_steps` allow (None: any number); `notes`:
-    for people to read.
+    for people to read. peak_memory, peak_gpu_memory: see `EpochFinished`.
     """
 
     kind: ClassVar[str] = "finished"
@@ -108,6 +131,8 @@ class Outcome(Event):
     folder: str
     planned: int | None = None
     notes: tuple[str, ...] = ()
+    peak_memory: int | None = None
+    peak_gpu_memory: int | None = None
 
     @property
     def path(self) -> Path:

@@ -7,8 +7,9 @@ from rich.console import Console
 from rich.progress import BarColumn, TaskID, TextColumn
 from rich.progress import Progress as Bar
 
-from attlas._text import count_noun
+from attlas._text import count_noun, describe_memory
 from attlas.training.events import (
+    EpochFinished,
     Event,
     Interrupted,
     Outcome,
@@ -61,6 +62,8 @@ class Progress:
                 self._trained(event)
             case Validated():
                 self._line(_validated(event))
+            case EpochFinished() if not self.console.is_terminal:
+                self._line(_epoch(event))
             case Interrupted():
                 self._line("stopping after this update and saving; Ctrl-C again stops at once")
             case Outcome():
@@ -118,13 +121,40 @@ def _validated(event: Validated) -> str:
     return " · ".join(parts) + (" · best so far" if event.best else "")
 
 
+def _epoch(event: EpochFinished) -> str:
+    """One line, with what a validation told last."""
+    scores = event.scores
+    parts = [f"epoch {event.epoch + 1}: training loss {event.training_loss:.4f}"]
+    parts += [
+        f"{name} {scores[key]:{form}}" for key, (name, form) in _SCORES.items() if key in scores
+    ]
+    if "average_length" in scores and "reference_length" in scores:
+        parts.append(
+            f"average length {scores['average_length']:.1f} of {scores['reference_length']:.1f}"
+        )
+    if event.validated not in (None, event.update):
+        parts.append(f"validated at update {event.validated:,}")
+    parts.append(describe_memory(event.peak_memory, event.peak_gpu_memory))
+    return " · ".join(filter(None, parts))
+
+
+_SCORES = {
+    "validation_loss": ("validation loss", ".4f"),
+    "free_running_loss": ("free-running loss", ".4f"),
+    "token_accuracy": ("token accuracy", ".1%"),
+    "sequence_accuracy": ("sequence accuracy", ".1%"),
+    "accuracy": ("accuracy", ".2%"),
+    "macro_f1": ("macro-F1", ".2%"),
+}
+
+
 def _finished(event: Outcome) -> str:
-    best = ""
+    best, told = "", describe_memory(event.peak_memory, event.peak_gpu_memory)
     if event.best is not None:
         best = f"; best {event.criterion} {event.best:.4g} in checkpoint {event.checkpoint}"
     return (
         f"finished after {count_noun(event.update, 'update')} in {duration(event.seconds)} "
-        f"({_reason(event)}){best}"
+        f"({_reason(event)}){best}" + (f"; {told}" if told else "")
     )
 
 

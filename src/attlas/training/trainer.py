@@ -12,7 +12,7 @@ import torch
 from pydantic import TypeAdapter, ValidationError
 
 from attlas._files import explained, locked
-from attlas._hardware import device_called, usable
+from attlas._hardware import device_called, peak_gpu_memory, peak_memory, usable
 from attlas._parallel import kernel_threads, open_thread_group
 from attlas._signals import Interrupts
 from attlas.data import Bucketed
@@ -28,7 +28,16 @@ from attlas.training.distributed import (
     is_launched,
     open_process_group,
 )
-from attlas.training.events import Interrupted, Outcome, Report, Started, Trained, silent
+from attlas.training.events import (
+    EpochFinished,
+    Interrupted,
+    Outcome,
+    Report,
+    Started,
+    Trained,
+    Validated,
+    silent,
+)
 from attlas.training.initialization import begin_with
 from attlas.training.learner import Learner, NotFiniteError, Update, derive_seed
 from attlas.training.logging import Clock, EventLogger, summary_writer
@@ -82,6 +91,8 @@ def finish(
         checkpoint=name,
         folder=str(manager.folder),
         notes=(note,) if note else (),
+        peak_memory=peak_memory(),
+        peak_gpu_memory=peak_gpu_memory(learner.device),
     )
     logger.log(outcome)
     logger.journal.sync()
@@ -156,18 +167,14 @@ class EpochLoop:
         update = self.learner.update(self._shares(batches, group), state.update + 1)
         position = state.position + len(group)
         ended = position == len(order)
-        window = RunningTotals(
-            state.window.loss + update.loss,
-            state.window.tokens + update.tokens,
-            state.window.seconds + time.monotonic() - start,
-            state.window.weight + update.weight,
-        )
+        seconds = time.monotonic() - start
         return replace(
             state,
             update=state.update + 1,
             epoch=state.epoch + ended,
             position=0 if ended else position,
-            window=window,
+            window=state.window.plus(update, seconds),
+            epoch_totals=state.epoch_totals.plus(update, 0.0),
         ), update
 
     def epoch(self, number: int) -> tuple[Bucketed[Any], list[tuple[int, ...]]]:
@@ -272,7 +279,7 @@ class TrainingSession:
     ) -> None:
         self.task, self.learner, self.manager, self.logger = task, learner, manager, logger
         self.settings = task.recipe.training
-        self.validator = Validator(task, logger)
+        self.validator = Validator(task, logger, last_validation(manager.folder, state.update))
         self.state = state
         self.loop = EpochLoop(task, learner)
 
@@ -302,6 +309,8 @@ class TrainingSession:
         validate = ended if every is None else self._every(every)
         if validate:
             self._validate()
+        if ended:
+            self._finish_epoch(before.epoch)
         if validate or self._every(self.settings.save_every):
             self.state = self.manager.listed(self.state)
             self.save()
@@ -342,6 +351,25 @@ class TrainingSession:
             numbers=self.learner.precision.numbers,
         )
 
+    def _finish_epoch(self, epoch: int) -> None:
+        """Tell of the epoch that is over."""
+        totals, device = self.state.epoch_totals, self.learner.device
+        self.state = replace(self.state, epoch_totals=RunningTotals())
+        last = self.validator.last
+        names = self.task.epoch_scores
+        self.logger.log(
+            EpochFinished(
+                **{**self.logger.clock.moment(self.state), "epoch": epoch},
+                training_loss=totals.loss / totals.weight if totals.weight else math.nan,
+                validated=last.get("update"),
+                scores={
+                    name: last[key] for key, name in names.items() if last.get(key) is not None
+                },
+                peak_memory=peak_memory(),
+                peak_gpu_memory=peak_gpu_memory(device),
+            )
+        )
+
     def _validate(self) -> None:
         """Measure, and enter it in the state."""
         state = self.state
@@ -359,6 +387,19 @@ class TrainingSession:
 
     def _every(self, updates: int | None) -> bool:
         return updates is not None and self.state.update % updates == 0
+
+
+def last_validation(folder: Path, update: int) -> dict[str, Any]:
+    """What the journal says of the last validation up to this update; {} where there is none, or
+    where somebody has written other things into it, which do not stop a training.
+    """
+    try:
+        events = Run(folder).events()
+    except AttlasError:
+        return {}
+    told = [event for event in events if event.get("event") == Validated.kind]
+    whole = [event for event in told if isinstance(event.get("update"), int)]
+    return next((event for event in reversed(whole) if event["update"] <= update), {})
 
 
 def outcome_at(folder: Path, update: int) -> Outcome | None:

@@ -11,22 +11,29 @@ from attlas.data import Batches, Corpus, Vocabularies, Vocabulary
 from attlas.data.vocabulary import UNKNOWN
 from attlas.decoding import DecodingConfig
 from attlas.inference import Translation, Translator
-from attlas.metrics import BleuTokenizer, Score, corpus_bleu
-from attlas.models import SequenceToSequence
+from attlas.metrics import BleuTokenizer, Score, corpus_bleu, token_accuracy
+from attlas.models import SequenceToSequence, sampled_logits
 from attlas.training.checkpointing import TrainingState
 from attlas.training.logging import EventLogger
-from attlas.training.loss import sequence_loss
+from attlas.training.loss import cross_entropy, sequence_loss
 from attlas.training.scheduled_sampling import teacher_forced
 from attlas.training.tasks.base import AnyTask
 
 
 @dataclass(frozen=True, slots=True)
 class Evaluation:
-    """Translations of a corpus in its order, their BLEU, and the part that is `exactly_right`."""
+    """Translations of a corpus in its order, their BLEU, and the part that is `exactly_right`.
+
+    token_accuracy: of the tokens, place by place (see `attlas.metrics`). average_length and
+    reference_length: how many tokens a translation has, and a reference, without the end token.
+    """
 
     translations: tuple[str, ...]
     bleu: Score
     accuracy: float
+    token_accuracy: float
+    average_length: float
+    reference_length: float
 
 
 @torch.no_grad()
@@ -48,6 +55,33 @@ def validation_loss(model: SequenceToSequence[Any], batches: Batches) -> float:
     return total / tokens
 
 
+@torch.no_grad()
+def free_running_loss(
+    model: SequenceToSequence[Any], batches: Batches, sentences: int | None = None
+) -> float | None:
+    """Nats per real target token when every token that is fed is the model's own, the most probable
+    one; without dropout or smoothing.
+
+    sentences: of the first so many pairs; None: of all. The result is None where `batches` has left
+    all of them out.
+    """
+    was_training, device = model.training, next(model.parameters()).device
+    model.eval()
+    total, tokens = 0.0, 0
+    for indices in batches.epoch(0):
+        some = [place for place in indices if sentences is None or place < sentences]
+        if not some:
+            continue
+        batch = batches.batch(some).to(device)
+        forced = torch.zeros_like(batch.asked, dtype=torch.bool)
+        logits = sampled_logits(model, batch.source, batch.asked, batch.source_mask, forced)
+        wanted = batch.wanted_mask
+        total += cross_entropy(logits[wanted], batch.wanted[wanted]).item()
+        tokens += batch.tokens
+    model.train(was_training)
+    return total / tokens if tokens else None
+
+
 def evaluate(
     model: SequenceToSequence[Any],
     corpus: Corpus,
@@ -65,7 +99,21 @@ def evaluate(
     bleu = corpus_bleu(texts, corpus.targets, bleu_tokenizer)
     wanted = [vocabularies.target.encode(text) for text in corpus.targets]
     right = exactly_right(found, wanted, vocabularies.target)
-    return Evaluation(texts, bleu, sum(right) / len(right))
+    written = [vocabularies.target.encode(text) for text in texts]
+    return Evaluation(
+        texts,
+        bleu,
+        sum(right) / len(right),
+        token_accuracy(written, wanted, unknown=UNKNOWN),
+        average_length(found),
+        sum(map(len, wanted)) / len(wanted),
+    )
+
+
+def average_length(translations: Sequence[Translation]) -> float:
+    """How many tokens they have on the average, without the end token."""
+    lengths = (len(one.tokens[:-1] if one.finished else one.tokens) for one in translations)
+    return sum(lengths) / len(translations)
 
 
 def exactly_right(
@@ -89,10 +137,13 @@ def exactly_right(
 
 
 class Validator:
-    """Measures by the criterion of the recipe, and tells what came out."""
+    """Measures by the criterion of the recipe, and tells what came out.
 
-    def __init__(self, task: AnyTask, logger: EventLogger) -> None:
-        self.task, self.logger = task, logger
+    last: what the journal says of the last validation; {} before the first.
+    """
+
+    def __init__(self, task: AnyTask, logger: EventLogger, last: dict[str, Any]) -> None:
+        self.task, self.logger, self.last = task, logger, last
         self.criterion = task.recipe.training.validation
 
     def validate(
@@ -107,5 +158,7 @@ class Validator:
         value = found.criterion_value(self.criterion.criterion)
         better = self.criterion.better(value, best)
         moment = self.logger.clock.moment(state)
-        self.logger.log(found.event(**moment, checkpoint=checkpoint, best=better, **asdict(found)))
+        event = found.event(**moment, checkpoint=checkpoint, best=better, **asdict(found))
+        self.last = event.record()
+        self.logger.log(event)
         return value, better

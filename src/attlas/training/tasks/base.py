@@ -2,6 +2,7 @@
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -87,6 +88,7 @@ class Task(ABC, Generic[S, V]):
     change: `loss` may be called from several threads at once.
     """
 
+    epoch_scores: ClassVar[Mapping[str, str]]  # what a line an epoch tells of a validation
     example: ClassVar[str]  # what is learned from
     counted: ClassVar[str]  # what the loss is averaged over
 

@@ -70,6 +70,11 @@ class ClassificationTask(Task[LabelledSplits, LabelledVocabularies]):
     a batch is one of its own.
     """
 
+    epoch_scores: ClassVar = {
+        "loss": "validation_loss",
+        "accuracy": "accuracy",
+        "macro_f1": "macro_f1",
+    }
     example = "text"
     counted = "text"
 

@@ -30,19 +30,28 @@ from attlas.training.loss import cross_entropy, rdrop_sequence_loss, sequence_lo
 from attlas.training.recipe import Recipe
 from attlas.training.scheduled_sampling import scheduled_sampling_logits, teacher_forced
 from attlas.training.tasks.base import Measurement, Task, finite
-from attlas.training.validation import evaluate, validation_loss
+from attlas.training.validation import evaluate, free_running_loss, validation_loss
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TranslationsValidated(Validated):
     """Nats per token; BLEU with its signature and the part of the sentences that is exactly right,
     0 … 1 (None: not translated); how many sentences were translated.
+
+    Of these sentences, too: free_running_loss, in nats per token, when the model reads what it
+    wrote itself (see `free_running_loss`); token_accuracy, the part of the tokens that is right,
+    place by place; average_length and reference_length, the tokens of a translation and of its
+    reference.
     """
 
     bleu: float | None
     signature: str | None
     accuracy: float | None
     sentences: int
+    free_running_loss: float | None = None
+    token_accuracy: float | None = None
+    average_length: float | None = None
+    reference_length: float | None = None
 
     def scores(self) -> list[str]:
         told = [] if self.bleu is None else [f"BLEU {self.bleu:.2f}"]
@@ -60,12 +69,25 @@ class TranslationsMeasured(Measurement):
     signature: str | None = None
     accuracy: float | None = None
     sentences: int = 0
+    free_running_loss: float | None = None
+    token_accuracy: float | None = None
+    average_length: float | None = None
+    reference_length: float | None = None
 
 
 class TranslationTask(Task[Splits, Vocabularies]):
     """−Σ_t log p(y_t | y_<t, x): the loss of `sequence_loss`, fed as `training.scheduled_sampling`
     says."""
 
+    epoch_scores: ClassVar = {
+        "loss": "validation_loss",
+        "free_running_loss": "free_running_loss",
+        "token_accuracy": "token_accuracy",
+        "accuracy": "sequence_accuracy",
+        "average_length": "average_length",
+        "reference_length": "reference_length",
+        "bleu": "bleu",
+    }
     example = "pair"
     counted = "token"
 
@@ -174,7 +196,11 @@ class TranslationTask(Task[Splits, Vocabularies]):
             model, corpus, self.vocabularies, settings.decoding, settings.bleu_tokenizer
         )
         value, signature = found.bleu.value, found.bleu.signature
-        return TranslationsMeasured(loss, value, signature, found.accuracy, len(corpus))
+        return TranslationsMeasured(
+            loss, value, signature, found.accuracy, len(corpus),
+            free_running_loss(model, self.valid_batches, len(corpus)), found.token_accuracy,
+            found.average_length, found.reference_length,
+        )  # fmt: skip
 
     def valid_corpus(self) -> Corpus:
         """What is translated at each validation."""
