@@ -61,11 +61,16 @@ def settings(draw: st.DrawFn) -> dict[str, Any]:
         "patterns": tuple(draw(pattern) for _ in range(count)),
         "pooling": draw(st.sampled_from(POOLINGS)),
         "positions": positions,
-        "norm_type": draw(st.sampled_from(["layer", "rms"])),
-        "norm": draw(st.sampled_from(["pre", "post"])),
-        "activation": draw(st.sampled_from(["relu", "gelu", "swiglu"])),
+        "norm_type": draw(st.sampled_from(["layer", "rms", "none"])),
+        "residual": draw(st.booleans()),
         "bias": draw(st.booleans()),
     }
+    if chosen["norm_type"] != "none":
+        chosen["norm"] = draw(st.sampled_from(["pre", "post"]))
+    if draw(st.booleans()):
+        chosen["ffn_dim"] = 0
+    else:
+        chosen["activation"] = draw(st.sampled_from(["relu", "gelu", "swiglu"]))
     if positions == "learned":
         chosen["max_positions"] = 120
     return chosen

@@ -35,6 +35,8 @@ KINDS = {
     "bahdanau": small(),
     "bahdanau, lstm, two layers": small(cell="lstm", layers=2),
     "bahdanau, tanh": small(readout="tanh", readout_dim=9, attention_hidden_dim=5),
+    "bahdanau, linear": small(readout="linear"),
+    "bahdanau, linear output": small(readout="linear_output", cell="lstm"),
     "bahdanau, coverage": small(coverage=True, layers=2),
     "bahdanau, concat, one direction": small(attention="concat", bidirectional=False),
     "bahdanau, dot": small(attention="dot", hidden_dim=14, cell="lstm"),

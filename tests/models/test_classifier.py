@@ -1,6 +1,6 @@
 """The self-attention classifier: pooling, padding, patterns, what can be observed."""
 
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pytest
@@ -170,3 +170,44 @@ def test_one_label_is_no_choice() -> None:
 def test_a_batch_without_slots_is_the_callers_error() -> None:
     with pytest.raises(AttlasError, match="a source of at least one row and one position"):
         made()(torch.zeros(2, 0, dtype=torch.long))
+
+
+@pytest.mark.parametrize("pooling", ["mean", "max"])
+def test_a_classifier_can_be_embedding_attention_pooling_and_a_linear_layer_alone(
+    pooling: Literal["mean", "max"],
+) -> None:
+    torch.manual_seed(0)
+    config = ClassifierConfig(
+        embed_dim=8, num_heads=2, ffn_dim=0, norm_type="none", residual=False, positions="none",
+        pooling=pooling, dropout=0.0,
+    )  # fmt: skip
+    model = build_classifier(config, 11, 3)
+    parts = {name.split(".")[0] for name, _ in model.named_parameters()}
+    assert parts == {"embedding", "encoder", "output"}
+    attention = model.encoder.layers[0].self_attention
+    assert {id(p) for p in model.encoder.parameters()} == {id(p) for p in attention.parameters()}
+    source = torch.tensor([[4, 9, 7, 3], [8, 3, 0, 0]])
+    referee = torch.nn.MultiheadAttention(8, 2, batch_first=True)
+    q, k, v = (getattr(attention, f"{name}_proj") for name in "qkv")
+    referee.load_state_dict(
+        {
+            "in_proj_weight": torch.cat([q.weight, k.weight, v.weight]),
+            "in_proj_bias": torch.cat([q.bias, k.bias, v.bias]),
+            "out_proj.weight": attention.out_proj.weight,
+            "out_proj.bias": attention.out_proj.bias,
+        }
+    )
+    x = model.embedding(source) * 8**0.5
+    read = referee(x, x, x, key_padding_mask=source == 0)[0]
+    pooled = [
+        row[:n].mean(0) if pooling == "mean" else row[:n].amax(0)
+        for row, n in zip(read, (4, 2), strict=True)
+    ]
+    torch.testing.assert_close(model(source), model.output(torch.stack(pooled)))
+
+
+def test_settings_of_parts_that_are_left_out_are_refused() -> None:
+    with pytest.raises(AttlasError, match="no activation with ffn_dim = 0"):
+        ClassifierConfig(ffn_dim=0, activation="gelu")
+    with pytest.raises(AttlasError, match="no norm with norm_type = 'none'"):
+        ClassifierConfig(norm_type="none", norm="post")

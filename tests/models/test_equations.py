@@ -4,6 +4,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from attlas import AttlasError, observe
 from attlas.models import RecurrentConfig, RecurrentModel, build
 from attlas.models.rnn.bahdanau import BahdanauDecoder
 from attlas.models.rnn.luong import LuongDecoder
@@ -95,6 +96,38 @@ def test_the_tanh_readout() -> None:
     tanh.float()
     torch.testing.assert_close(tanh(s, y, c), torch.tanh(tanh.proj(torch.cat([s, y, c], dim=-1))))
     assert maxout.proj.out_features == 2 * tanh.proj.out_features
+
+
+@pytest.mark.parametrize("kind", ["linear", "linear_output"])
+@pytest.mark.parametrize("cell", ["gru", "lstm"])
+def test_a_linear_readout_is_the_vocabulary_layer_alone(kind: str, cell: str) -> None:
+    model = model_of(readout=kind, cell=cell)
+    read: list[Tensor] = []
+    model.output.register_forward_pre_hook(lambda _, given: read.append(given[0]))
+    with observe(model) as trace:
+        logits = model(SOURCE, TARGET)
+    state = model.encode(SOURCE)
+    tops, contexts = [], []
+    (weights,) = trace.calls("decoder.attention")
+    for t, alpha in enumerate(weights.weights()[0, 0]):
+        _, state = model.step(TARGET[:, t], state)
+        tops.append(state.hidden[0][0, -1])
+        contexts.append(alpha @ state.source.layers[0].values[0])
+    wanted = torch.stack(tops)
+    if kind == "linear":
+        wanted = torch.cat([wanted, torch.stack(contexts)], dim=1)
+    torch.testing.assert_close(read[0][0], wanted)
+    linear = nn.Linear(wanted.shape[1], 13).double()
+    linear.load_state_dict({"weight": model.output.weight, "bias": model.output.bias})
+    torch.testing.assert_close(logits[0], linear(wanted))
+    assert not list(model.decoder.readout.parameters())
+
+
+def test_a_readout_without_a_width_of_its_own_refuses_one() -> None:
+    with pytest.raises(AttlasError, match="no readout_dim with readout = 'linear'"):
+        model_of(readout="linear", readout_dim=4)
+    with pytest.raises(AttlasError, match="no readout with decoder = 'luong'"):
+        model_of(readout="linear", decoder="luong", attention="general")
 
 
 def test_a_tied_output_reads_the_embedding_behind_its_bottleneck() -> None:

@@ -1,13 +1,14 @@
 """What a subject's settings let formats hold."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from attlas.decoding import DecodingConfig
 from attlas.errors import AttlasError
 from attlas.models import TransformerConfig
-from attlas.runs.loaded import check_sees_all, load_checkpoint
+from attlas.runs.loaded import check_sees_all, check_whole_layers, load_checkpoint
 from support.exportable import classifier_run, small_classifier
 
 
@@ -28,3 +29,17 @@ def test_a_decoder_that_looks_back_looks_everywhere_it_may(pattern: str) -> None
 def test_any_other_pattern_is_named(settings: dict[str, tuple[str, ...]]) -> None:
     with pytest.raises(AttlasError, match="look everywhere for Marian; got the pattern"):
         check_sees_all("Marian", TransformerConfig(**settings))
+
+
+@pytest.mark.parametrize(
+    ("settings", "told"),
+    [
+        ({"ffn_dim": 0}, "ffn_dim = 0"),
+        ({"norm_type": "none"}, 'norm_type = "none"'),
+        ({"residual": False}, "residual = false"),
+    ],
+)
+def test_a_layer_without_one_of_its_parts_is_refused(settings: dict[str, Any], told: str) -> None:
+    check_whole_layers("Marian", TransformerConfig())
+    with pytest.raises(AttlasError, match=told):
+        check_whole_layers("Marian", TransformerConfig(**settings))

@@ -27,6 +27,10 @@ LOOKS: dict[str, dict[str, Any]] = {
         "local": LocalConfig(radius=2, score="concat"),
     },
 }
+READOUTS: dict[str, dict[str, Any]] = {
+    "gru linear": {"readout": "linear"},
+    "lstm linear output": {"cell": "lstm", "readout": "linear_output", "tie_output": True},
+}
 WIRINGS: dict[str, dict[str, Any]] = {
     "bahdanau": {"decoder": "bahdanau"},
     "luong": {"decoder": "luong"},
@@ -54,7 +58,7 @@ LOOKING = {
     name: EVERY[name]
     for n, (wiring, look) in enumerate(product(WIRINGS, LOOKS))
     for name in [f"{list(CELLS)[n % 2]} {wiring} {look}"]
-}
+} | {name: small(**settings) for name, settings in READOUTS.items()}
 
 
 def made(config: RecurrentConfig) -> RecurrentModel:

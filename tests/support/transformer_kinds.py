@@ -27,6 +27,8 @@ KINDS = {
     "rms swiglu rotary": small(
         norm_type="rms", activation="swiglu", positions="rotary", bias=False
     ),
+    "attention alone": small(ffn_dim=0, norm_type="none", residual=False),
+    "no norm": small(norm_type="none", activation="gelu"),
     "gelu learned": small(activation="gelu", positions="learned", max_positions=9),
     "grouped keys": small(num_heads=4, num_kv_heads=2, encoder_layers=1),
     "one key head, no order": small(num_kv_heads=1, positions="none", decoder_layers=3),

@@ -16,7 +16,12 @@ from attlas.export.base import WEIGHTS, all_heads, of_numbers
 from attlas.layers import MultiheadAttention
 from attlas.models import Transformer, TransformerConfig
 from attlas.models.transformer.block import FeedForward
-from attlas.runs.loaded import LoadedTranslator, check_sees_all, unsupported
+from attlas.runs.loaded import (
+    LoadedTranslator,
+    check_sees_all,
+    check_whole_layers,
+    unsupported,
+)
 
 # How a run searches, in the words of transformers.
 
@@ -170,6 +175,7 @@ def write_huggingface(loaded: LoadedTranslator, folder: Path) -> list[str]:
 
 def _check(config: TransformerConfig) -> None:
     check_sees_all(_TAKER, config)  # first: of what is left, CTranslate2 takes any
+    check_whole_layers(_TAKER, config)
     if config.norm != "post":
         raise unsupported(_TAKER, 'norm = "post"', f'norm = "{config.norm}"', _OTHERS)
     if config.norm_type != "layer":

@@ -144,6 +144,16 @@ def check_sees_all(taker: str, config: TransformerConfig) -> None:
         raise unsupported(taker, "attention that may look everywhere", f"the pattern {hiding[0]}")
 
 
+def check_whole_layers(taker: str, config: TransformerConfig) -> None:
+    """That no part of a layer is left out; `AttlasError` otherwise."""
+    if not config.ffn_dim:
+        raise unsupported(taker, "layers with a feed-forward", "ffn_dim = 0")
+    if config.norm_type == "none":
+        raise unsupported(taker, "layers with norms", 'norm_type = "none"')
+    if not config.residual:
+        raise unsupported(taker, "layers with residual connections", "residual = false")
+
+
 def _named(run: Run | Path | str, checkpoint: str) -> tuple[Run, str]:
     """The run, and the own name of its checkpoint."""
     run = run if isinstance(run, Run) else Run(run)

@@ -253,7 +253,7 @@ class GraphLayers:
     def around(self, x: str, residual: Any, sublayer: Callable[[str], str]) -> str:
         """A sublayer with add & norm."""
         added = sublayer(self.normed(x, residual.norm) if self.pre else x)
-        x = self.graph.node("Add", x, added)
+        x = self.graph.node("Add", x, added) if residual.residual else added
         return x if self.pre else self.normed(x, residual.norm)
 
     def normed(self, x: str, norm: nn.Module | None) -> str:
@@ -271,7 +271,9 @@ class GraphLayers:
         return graph.node("Mul", graph.node("Div", x, root), graph.constant(norm.weight))
 
     def thought(self, x: str, layer: Any) -> str:
-        """The feed-forward."""
+        """The feed-forward, where there is one."""
+        if layer.feed_forward is None:
+            return x
         return self.around(x, layer.around_feed_forward, lambda y: self._fed(y, layer.feed_forward))
 
     def remembered(

@@ -92,7 +92,7 @@ class _Step:
                 before = self.recurrence.of(self.past["hidden"], self.recurrence.rnn.num_layers - 1)
                 context = self._looked(self.decoder, before)
                 state = self._advanced(self._joined(token, context))
-                return self._read_out(self.decoder.readout, self._joined(state, token, context))
+                return self._read_out(self.decoder.readout, state, token, context)
             case LuongDecoder():
                 feeding = isinstance(self.decoder, InputFeedingDecoder)
                 entering = self._joined(token, self.past["attended"]) if feeding else token
@@ -132,9 +132,12 @@ class _Step:
             self.now["position"] = graph.node("Add", position, graph.number(1, np.int64))
         return context
 
-    def _read_out(self, readout: Readout, x: str) -> str:
+    def _read_out(self, readout: Readout, state: str, token: str, context: str) -> str:
+        if readout.proj is None:
+            return state if readout.kind == "linear_output" else self._joined(state, context)
+        x = self._joined(state, token, context)
         mixed = self.graph.mapped(x, readout.proj.weight, readout.proj.bias)
-        if readout.pieces == 1:
+        if readout.kind == "tanh":
             return self.graph.node("Tanh", mixed)
         sizes = self.graph.integers(readout.feature_dim, readout.feature_dim)
         return self.graph.node("Max", *self.graph.several(2, "Split", mixed, sizes, axis=-1))

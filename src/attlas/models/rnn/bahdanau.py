@@ -16,21 +16,37 @@ from attlas.ops.linear import Linear
 # The output layer of Bahdanau's decoder.
 
 
+ReadoutKind = Literal["maxout", "tanh", "linear", "linear_output"]
+
+
 class Readout(nn.Module):
     """t_ij = max(t̃_ij, t̃_i,j+l),  t̃_i = U s_i + V E y_{i−1} + C c_i    ("maxout").
 
     Bahdanau, Cho & Bengio, 2015, appendix A.2.2. The appendix reads the state s_{i−1}, equation 4
     of the paper s_i; here it is s_i, which knows the context. The two of a pair lie l apart, which
     renumbers the paper's rows 2j − 1 and 2j and changes nothing else. "tanh": t_i = tanh(t̃_i).
+
+    Two kinds have no parameters of their own, so that the vocabulary layer, logits = W t_i + b,
+    is all that there is. "linear": t_i = [s_i; c_i]. "linear_output": t_i = s_i, which knows the
+    context of this step by the input of the RNN alone.
     """
 
     def __init__(
-        self, input_dims: tuple[int, int, int], feature_dim: int, kind: Literal["maxout", "tanh"]
-    ):
+        self, input_dims: tuple[int, int, int], readout_dim: int, kind: ReadoutKind
+    ) -> None:
         super().__init__()
-        self.pieces = 2 if kind == "maxout" else 1
-        self.feature_dim = feature_dim
-        self.proj = Linear(sum(input_dims), self.pieces * feature_dim)
+        self.kind = kind
+        state_dim, _, source_dim = input_dims
+        self.proj: Linear | None = None
+        match kind:
+            case "linear":
+                self.feature_dim = state_dim + source_dim
+            case "linear_output":
+                self.feature_dim = state_dim
+            case _:
+                self.feature_dim = readout_dim
+                pieces = 2 if kind == "maxout" else 1
+                self.proj = Linear(sum(input_dims), pieces * readout_dim)
 
     def forward(
         self,
@@ -39,8 +55,10 @@ class Readout(nn.Module):
         context: Float[Tensor, "*rows source_dim"],
     ) -> Float[Tensor, "*rows dim"]:
         """The features of every row."""
+        if self.proj is None:
+            return state if self.kind == "linear_output" else torch.cat([state, context], dim=-1)
         mixed: Tensor = self.proj(torch.cat([state, embedded, context], dim=-1))
-        if self.pieces == 1:
+        if self.kind == "tanh":
             return torch.tanh(mixed)
         return torch.maximum(*mixed.chunk(2, dim=-1))
 

@@ -35,8 +35,10 @@ class RecurrentConfig(Config):
     so far; see `Coverage`.
 
     decoder: "bahdanau" (the previous state asks) or "luong" (the current state asks);
-    input_feeding: Luong's attentional vector enters the next step. readout, readout_dim: the
-    output layer of Bahdanau's wiring, see `Readout` (left out = as embedding).
+    input_feeding: Luong's attentional vector enters the next step. readout: what the vocabulary
+    layer of Bahdanau's wiring reads: "maxout" or "tanh" of state, last token and context,
+    readout_dim wide (left out = as embedding); "linear": [state; context]; "linear_output": the
+    state alone. See `Readout`.
 
     dropout: of embeddings, between layers and of the features; attention_dropout: of the weights.
     tie_output: the output layer's matrix is the target embedding, behind a bottleneck where their
@@ -56,7 +58,7 @@ class RecurrentConfig(Config):
     coverage: bool = False
     decoder: Literal["bahdanau", "luong"] = "bahdanau"
     input_feeding: bool = False
-    readout: Literal["maxout", "tanh"] = "maxout"
+    readout: Literal["maxout", "tanh", "linear", "linear_output"] = "maxout"
     readout_dim: Count | None = None
     dropout: Share = 0.2
     attention_dropout: Share = 0.0
@@ -109,6 +111,8 @@ class RecurrentConfig(Config):
             *(() if looks and self.decoder == "luong" else ("input_feeding",)),
             *(() if looks and self.decoder == "bahdanau" else ("readout", "readout_dim")),
         )
+        if self.readout in ("linear", "linear_output"):
+            self._no_idle(f"readout = {self.readout!r}", "readout_dim")
         return self
 
     @property
@@ -133,5 +137,5 @@ _CURES = {
     "attention_hidden_dim": "set attention = 'additive' or 'concat'",
     "input_feeding": "set decoder = 'luong' and choose an attention",
     "readout": "set decoder = 'bahdanau' and choose an attention",
-    "readout_dim": "set decoder = 'bahdanau' and choose an attention",
+    "readout_dim": "set decoder = 'bahdanau', readout = 'maxout' and choose an attention",
 }

@@ -103,46 +103,63 @@ class Residual(nn.Module):
     """post: norm(x + dropout(f(x)))    Vaswani et al., 2017, section 3.1.
     pre: x + dropout(f(norm(x)))    Xiong et al., On Layer Normalization, 2020.
 
-    y = f(enter(x)); x = leave(x, y).
+    y = f(enter(x)); x = leave(x, y). norm_type = "none" leaves the norm out, residual = False what
+    came in: without both it is dropout(f(x)).
     """
 
     def __init__(
         self,
         embed_dim: int,
         *,
-        norm_type: Literal["layer", "rms"],
+        norm_type: Literal["layer", "rms", "none"],
         norm: Literal["pre", "post"],
         dropout: float,
+        residual: bool = True,
     ) -> None:
         super().__init__()
         self.norm = make_norm(norm_type, embed_dim)
         self.before = norm == "pre"
+        self.residual = residual
         self.dropout = Dropout(dropout)
 
     def enter(self, x: Vectors) -> Vectors:
         """What the sublayer gets."""
-        return self.norm(x) if self.before else x
+        return self.norm(x) if self.before and self.norm is not None else x
 
     def leave(self, x: Vectors, y: Vectors) -> Vectors:
         """What the sublayer gave, added to what came."""
-        x = x + self.dropout(y)
-        return x if self.before else self.norm(x)
+        x = x + self.dropout(y) if self.residual else self.dropout(y)
+        return x if self.before or self.norm is None else self.norm(x)
 
 
-def make_norm(norm_type: Literal["layer", "rms"], embed_dim: int) -> nn.Module:
-    """LayerNorm (Ba et al., 2016) or RMSNorm (Zhang & Sennrich, 2019), with a learned scale."""
+def make_norm(norm_type: Literal["layer", "rms", "none"], embed_dim: int) -> nn.Module | None:
+    """LayerNorm (Ba et al., 2016) or RMSNorm (Zhang & Sennrich, 2019), with a learned scale; None
+    where there is to be none.
+    """
+    if norm_type == "none":
+        return None
     return nn.LayerNorm(embed_dim) if norm_type == "layer" else nn.RMSNorm(embed_dim, eps=1e-6)
 
 
+def fed_forward(x: Vectors, feed_forward: FeedForward | None, around: Residual | None) -> Vectors:
+    """x through the feed-forward and what is around it; x itself where there is none."""
+    if feed_forward is None or around is None:
+        return x
+    return around.leave(x, feed_forward(around.enter(x)))
+
+
 class EncoderLayer(nn.Module):
-    """Self-attention and feed-forward, each with add & norm    Vaswani et al., 2017, figure 1."""
+    """Self-attention and feed-forward, each with add & norm    Vaswani et al., 2017, figure 1.
+
+    Without a feed-forward it is the attention alone.
+    """
 
     def __init__(
         self,
         self_attention: MultiheadAttention,
         around_self_attention: Residual,
-        feed_forward: FeedForward,
-        around_feed_forward: Residual,
+        feed_forward: FeedForward | None,
+        around_feed_forward: Residual | None,
     ) -> None:
         super().__init__()
         self.self_attention = self_attention
@@ -160,8 +177,7 @@ class EncoderLayer(nn.Module):
         y = self.around_self_attention.enter(x)
         read = self.self_attention.attend(y, self.self_attention.project_kv(y, token_mask))
         x = self.around_self_attention.leave(x, read)
-        added = self.feed_forward(self.around_feed_forward.enter(x))
-        return self.around_feed_forward.leave(x, added)
+        return fed_forward(x, self.feed_forward, self.around_feed_forward)
 
 
 class TransformerEncoder(nn.Module):

@@ -16,11 +16,13 @@ class BlockConfig(Config):
 
     embed_dim: of embeddings and of what every layer passes on. num_heads: of every attention;
     num_kv_heads: how many of them have keys and values of their own (left out = all; see
-    `MultiheadAttention`). ffn_dim: the width inside the position-wise feed-forward.
+    `MultiheadAttention`). ffn_dim: the width inside the position-wise feed-forward; 0 = there is
+    none.
 
     positions: how the order of tokens is known; max_positions: how many learned positions there
-    are. norm, norm: LayerNorm or RMSNorm, behind the sum ("post", Vaswani et al., 2017) or before
-    the sublayer ("pre", Xiong et al., 2020). activation: of the feed-forward; see `FeedForward`.
+    are. norm_type, norm: LayerNorm, RMSNorm or none, behind the sum ("post", Vaswani et al., 2017)
+    or before the sublayer ("pre", Xiong et al., 2020). residual: whether what comes into a sublayer
+    is added to what it gives. activation: of the feed-forward; see `FeedForward`.
     bias: whether the linear maps of attentions and feed-forwards have one; LayerNorm and the last
     layer, which makes the logits, always do.
 
@@ -33,11 +35,12 @@ class BlockConfig(Config):
     embed_dim: Count = 256
     num_heads: Count = 4
     num_kv_heads: Count | None = None
-    ffn_dim: Count = 1024
+    ffn_dim: Annotated[int, Field(ge=0)] = 1024
     positions: Literal["sinusoidal", "learned", "rotary", "none"] = "sinusoidal"
     max_positions: Annotated[int, Field(ge=2)] = 1024  # the least: of a token and the end
-    norm_type: Literal["layer", "rms"] = "layer"
+    norm_type: Literal["layer", "rms", "none"] = "layer"
     norm: Literal["pre", "post"] = "pre"
+    residual: bool = True
     activation: Literal["relu", "gelu", "swiglu"] = "relu"
     bias: bool = True
     dropout: Share = 0.1
@@ -74,6 +77,15 @@ class BlockConfig(Config):
         if self.positions != "learned":
             beside = f"positions = {self.positions!r}"
             refuse_idle(self, beside, {"max_positions": "set positions = 'learned'"})
+        return self
+
+    @model_validator(mode="after")
+    def _parts_are_there(self) -> Self:
+        if not self.ffn_dim:
+            cure = "set ffn_dim above 0"
+            refuse_idle(self, "ffn_dim = 0", {"activation": cure, "ffn_dropout": cure})
+        if self.norm_type == "none":
+            refuse_idle(self, "norm_type = 'none'", {"norm": "set norm_type = 'layer' or 'rms'"})
         return self
 
 

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from attlas.layers import MultiheadAttention
 from attlas.models.cache import SourceCache
-from attlas.models.transformer.block import FeedForward, Residual, Vectors
+from attlas.models.transformer.block import FeedForward, Residual, Vectors, fed_forward
 from attlas.models.transformer.state import TargetCache, TransformerState
 from attlas.ops.cache import KeyValueCache
 from attlas.patterns import Everywhere
@@ -29,8 +29,8 @@ class DecoderLayer(nn.Module):
         around_self_attention: Residual,
         cross_attention: MultiheadAttention,
         around_cross_attention: Residual,
-        feed_forward: FeedForward,
-        around_feed_forward: Residual,
+        feed_forward: FeedForward | None,
+        around_feed_forward: Residual | None,
     ) -> None:
         super().__init__()
         self.self_attention = self_attention
@@ -131,9 +131,8 @@ class DecoderLayer(nn.Module):
         return weights.mean(1).flatten(0, 1)
 
     def feed_forward_block(self, x: Vectors) -> Vectors:
-        """The feed-forward."""
-        added = self.feed_forward(self.around_feed_forward.enter(x))
-        return self.around_feed_forward.leave(x, added)
+        """The feed-forward, where there is one."""
+        return fed_forward(x, self.feed_forward, self.around_feed_forward)
 
 
 class TransformerDecoder(nn.Module):

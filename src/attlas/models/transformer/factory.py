@@ -28,7 +28,7 @@ def build_encoder(config: BlockConfig, patterns: list[Pattern]) -> TransformerEn
             build_self_attention(config, pattern),
             build_residual(config),
             build_feed_forward(config),
-            build_residual(config),
+            build_residual(config) if config.ffn_dim else None,
         )
         for pattern in patterns
     ]
@@ -68,8 +68,10 @@ def build_attention(
     )
 
 
-def build_feed_forward(config: BlockConfig) -> FeedForward:
-    """What follows every attention."""
+def build_feed_forward(config: BlockConfig) -> FeedForward | None:
+    """What follows every attention; None where ffn_dim is 0."""
+    if not config.ffn_dim:
+        return None
     return FeedForward(
         config.embed_dim,
         config.ffn_dim,
@@ -82,7 +84,11 @@ def build_feed_forward(config: BlockConfig) -> FeedForward:
 def build_residual(config: BlockConfig) -> Residual:
     """What is around every sublayer."""
     return Residual(
-        config.embed_dim, norm_type=config.norm_type, norm=config.norm, dropout=config.dropout
+        config.embed_dim,
+        norm_type=config.norm_type,
+        norm=config.norm,
+        dropout=config.dropout,
+        residual=config.residual,
     )
 
 

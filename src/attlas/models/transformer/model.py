@@ -180,7 +180,7 @@ def _decoder(config: TransformerConfig) -> TransformerDecoder:
             build_attention(config, everywhere),
             build_residual(config),
             build_feed_forward(config),
-            build_residual(config),
+            build_residual(config) if config.ffn_dim else None,
         )
         for own in parse_patterns(config.decoder_patterns, config.decoder_layers)
     ]
