@@ -1,7 +1,6 @@
 """JSON, as settings, runs and texts are written in, and the files that it is read from."""
 
 import errno
-import fcntl
 import json
 import os
 import shutil
@@ -12,6 +11,18 @@ from pathlib import Path
 from typing import Any
 
 from attlas.errors import AttlasError
+
+# Windows: what it lacks or does otherwise is marked with this. None of it was tried there.
+WINDOWS = os.name == "nt"
+
+
+def open_descriptor(path: Path | str, flags: int) -> int:
+    """`os.open` for bytes as they are: Windows would write a line feed as two characters.
+
+    A new file may be read and written by everybody whom the umask lets.
+    """
+    return os.open(path, flags | getattr(os, "O_BINARY", 0), 0o666)
+
 
 DEEPEST = 64  # brackets within brackets: what goes through a value calls itself for each
 
@@ -75,7 +86,7 @@ def stored_bytes(path: Path, most: int = -1) -> bytes:
     which may never end.
     """
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+        descriptor = open_descriptor(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
     except ValueError as error:  # U+0000 in the name
         raise OSError(str(error)) from None
     try:
@@ -106,7 +117,7 @@ def write_durably(path: Path, content: bytes) -> None:
     temporary = path.with_name(path.name + TEMPORARY)
     with explained(path):
         try:
-            descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o666)
+            descriptor = open_descriptor(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
             try:
                 write_whole(descriptor, content)
                 os.fsync(descriptor)
@@ -127,8 +138,13 @@ def write_whole(descriptor: int, content: bytes) -> None:
 
 
 def sync(path: Path) -> None:
-    """Make a file, or the names in a folder, last: a renamed file is safe when its folder is."""
-    descriptor = os.open(path, os.O_RDONLY)
+    """Make a file, or the names in a folder, last: a renamed file is safe when its folder is.
+
+    Windows syncs no folders, and no file that is open for reading alone.
+    """
+    if WINDOWS and path.is_dir():
+        return
+    descriptor = open_descriptor(path, os.O_RDWR if WINDOWS else os.O_RDONLY)
     try:
         os.fsync(descriptor)
     finally:
@@ -178,6 +194,8 @@ def new_folder(path: Path) -> Iterator[Path]:
                 sync(file)
             sync(temporary)
             try:
+                if WINDOWS and path.is_dir():
+                    path.rmdir()  # it renames onto nothing, not even an empty folder
                 temporary.rename(path)  # onto an empty folder too, but onto nothing else
             except OSError:
                 check_free(path)  # somebody was there first
@@ -239,19 +257,24 @@ def held(path: Path, *, wait: bool = False) -> Iterator[bool]:
     of it when a process dies.
     Errors: `AttlasError` where the disk refuses.
     """
+    # `filelock` comes with torch; it locks by flock, and on Windows by msvcrt.
+    from filelock import FileLock, Timeout
+
+    lock = FileLock(path, timeout=-1 if wait else 0, thread_local=False)
     with explained(path):
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+        if not path.parent.is_dir():  # or `filelock` would make it
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(path.parent))
+        try:
+            lock.acquire()
+            ours = True
+        except Timeout:
+            ours = False
+        except NotImplementedError as error:  # a file system without locks
+            raise OSError(errno.ENOSYS, str(error)) from None
     try:
-        with explained(path):
-            try:
-                fcntl.flock(descriptor, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
-                ours = True
-            except BlockingIOError:
-                ours = False
         yield ours
     finally:
-        # A child that was forked meanwhile has a copy of the descriptor: while one is open, closing
-        # ours alone does not let go of the file.
+        # It unlocks before it closes: a child that was forked meanwhile has a copy of the
+        # descriptor, and while one is open, closing ours alone does not let go of the file.
         with suppress(OSError):
-            fcntl.flock(descriptor, fcntl.LOCK_UN)
-        os.close(descriptor)
+            lock.release()

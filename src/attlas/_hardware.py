@@ -32,7 +32,7 @@ def disable_malloc_trim() -> bool:
     Threads share one arena, because those of their own hold no more than 64 MiB at a time.
     Only glibc has this setting; elsewhere nothing changes.
     """
-    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
+    mallopt = getattr(_c_library(), "mallopt", None)
     if mallopt is None:
         return False
     settings = {_MMAP_MAX: 0, _TRIM_THRESHOLD: 2**31 - 1, _ARENA_MAX: 1}
@@ -45,8 +45,13 @@ def malloc_trim() -> bool:
     glibc keeps freed blocks that are not at the end of a heap, of each thread that computed. A
     server that had one large question would stay as large for good. Only glibc has this call.
     """
-    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
+    trim = getattr(_c_library(), "malloc_trim", None)
     return trim is not None and bool(trim(0))
+
+
+def _c_library() -> Any:
+    """What this process is linked with; None on Windows, where that has no name."""
+    return None if sys.platform == "win32" else ctypes.CDLL(None)
 
 
 class _LeftOut(AbstractContextManager[None]):

@@ -189,4 +189,4 @@ class _Patient(io.FileIO):
 
 
 def _as_it_is(path: str, flags: int) -> int:
-    return os.open(path, flags & ~os.O_TRUNC, 0o666)
+    return os.open(path, flags & ~os.O_TRUNC, 0o666)  # the flags of `io.FileIO`: of bytes

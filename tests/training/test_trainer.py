@@ -479,7 +479,7 @@ def test_a_pair_longer_than_the_learned_positions_is_told_before_the_training(
     tables["training"]["validation"] |= {"translate": translate, "criterion": "loss"}
     with pytest.raises(AttlasError, match=r"model\.max_positions of \d+ at least") as told:
         train(Recipe.read(tables, "the test"), tmp_path / "short")
-    needed = int(re.search(r"longest of (\d+)", str(told.value)).group(1))  # type: ignore[union-attr]
+    needed = int(re.search(r"max_positions of (\d+)", str(told.value)).group(1))  # type: ignore[union-attr]
     tables["model"]["max_positions"] = needed
     assert train(Recipe.read(tables, "the test"), tmp_path / "long").update == 2
 

@@ -13,6 +13,7 @@ from typing import Any
 import typer
 from typer.core import TyperCommand, TyperGroup, TyperOption
 
+from attlas._files import WINDOWS
 from attlas._signals import INTERRUPTED, MESSAGE, leave_in_order, stay
 from attlas.errors import AttlasError, quoted, readable
 
@@ -42,7 +43,9 @@ def prepare() -> None:
     if isinstance(sys.stdout, io.TextIOWrapper):
         # Names of files may be other bytes than UTF-8, and are written as they are.
         sys.stdout.reconfigure(encoding="utf-8", errors="surrogateescape", newline="\n")
-    if sys.stderr is None or isinstance(sys.stderr, io.TextIOWrapper):
+    # Python writes to a console of Windows in the letters of that console; not tried there.
+    console = WINDOWS and sys.stderr is not None and sys.stderr.isatty()
+    if sys.stderr is None or (isinstance(sys.stderr, io.TextIOWrapper) and not console):
         telling = io.BufferedWriter(Telling(2, "wb", closefd=False))
         sys.stderr = io.TextIOWrapper(
             telling, encoding="utf-8", errors="backslashreplace", newline="\n", line_buffering=True

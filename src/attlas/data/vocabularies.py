@@ -257,7 +257,7 @@ class LabelledVocabularies:
         """Write `tokenizer.*`, as one shared vocabulary is, and `labels.json`: a list of names."""
         Vocabularies(self.text, self.text).save(folder)
         names = json.dumps(self.labels.names, ensure_ascii=False)
-        (folder / LABELS).write_text(f"{names}\n", encoding="utf-8")
+        (folder / LABELS).write_text(f"{names}\n", encoding="utf-8", newline="\n")
 
     @classmethod
     def load(cls, folder: Path) -> "LabelledVocabularies":

@@ -162,7 +162,8 @@ class ListVocabulary(Vocabulary, ABC):
     def save(self, path: Path) -> None:
         form = {} if self.normalization == "none" else {"normalization": self.normalization}
         table = {"kind": self.kind, **form, "tokens": self.tokens}
-        path.write_text(json.dumps(table, ensure_ascii=False, indent=0) + "\n", encoding="utf-8")
+        text = json.dumps(table, ensure_ascii=False, indent=0) + "\n"
+        path.write_text(text, encoding="utf-8", newline="\n")
 
     @classmethod
     def built(

@@ -67,7 +67,7 @@ def export(
         remarks = [*_written(loaded, to, begun, quantization), _OF_SUMS]
         _write_origin(loaded, to, quantization, begun / ORIGIN)
         lines = [f"# {to}, exported by attlas", *(f"- {remark}" for remark in remarks)]
-        (begun / README).write_text("\n".join(lines) + "\n", encoding="utf-8")
+        (begun / README).write_text("\n".join(lines) + "\n", encoding="utf-8", newline="\n")
         files = tuple(sorted(path.name for path in begun.iterdir()))
     return Exported(folder, files, tuple(remarks))
 
@@ -120,4 +120,4 @@ def _write_origin(loaded: LoadedCheckpoint, to: str, quantization: str, path: Pa
         "files": file_digests(path.parent),
     }
     text = json.dumps(origin, ensure_ascii=False, indent=2)
-    path.write_text(f"{text}\n", encoding="utf-8")
+    path.write_text(f"{text}\n", encoding="utf-8", newline="\n")

@@ -326,4 +326,4 @@ def _ids(vocabulary: Vocabulary) -> dict[str, int]:
 
 def _write_json(path: Path, table: Any) -> None:
     text = json.dumps(table, ensure_ascii=False, indent=2)
-    path.write_text(f"{text}\n", encoding="utf-8")
+    path.write_text(f"{text}\n", encoding="utf-8", newline="\n")

@@ -16,7 +16,15 @@ from typing import IO, Any
 
 import torch
 
-from attlas._files import explained, parse_json, stored_bytes, sync, write_durably, write_whole
+from attlas._files import (
+    explained,
+    open_descriptor,
+    parse_json,
+    stored_bytes,
+    sync,
+    write_durably,
+    write_whole,
+)
 from attlas._output import open_output
 from attlas.config import Config
 from attlas.errors import AttlasError, quoted
@@ -346,7 +354,7 @@ def describe_origin(keys: list[str], origin: Origin) -> str:
 @contextmanager
 def _open(path: Path) -> Iterator[IO[bytes]]:
     """A file to read and to write, made if need be, unbuffered."""
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+    descriptor = open_descriptor(path, os.O_RDWR | os.O_CREAT)
     with os.fdopen(descriptor, "rb", buffering=0) as file:
         yield file
 

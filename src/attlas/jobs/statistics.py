@@ -16,7 +16,7 @@ from typing import Any
 
 import torch
 
-from attlas._files import explained, held, sync, write_whole
+from attlas._files import explained, held, open_descriptor, sync, write_whole
 from attlas._hardware import disable_malloc_trim
 from attlas._output import STANDARD, Bar, check_replaceable
 from attlas._text import count_noun
@@ -223,7 +223,7 @@ class StatisticsOutput(ResumableOutput):
         """Keep what so many further lines came to, for good, all of it or nothing."""
         digest, place = self._digest.copy(), self.progress.bytes
         with explained(self._lines):
-            descriptor = os.open(self._lines, os.O_WRONLY)
+            descriptor = open_descriptor(self._lines, os.O_WRONLY)
             try:
                 os.ftruncate(descriptor, place)
                 os.lseek(descriptor, place, os.SEEK_SET)

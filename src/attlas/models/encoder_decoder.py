@@ -318,11 +318,15 @@ def check_ids(side: str, ids: Shaped[Tensor, "..."], embedding: Embedding) -> No
         raise AttlasError(wanted, f"{kind} of shape {tuple(ids.shape)}", advice)
     if ids.dtype not in (torch.int64, torch.int32):
         raise AttlasError(wanted, kind, "turn them into int64: ids.long()")
-    if ids.ndim != 2 or not ids.numel():
+    if ids.ndim != 2:
         raise AttlasError(
-            wanted,
-            f"shape {tuple(ids.shape)}",
-            "pass at least one row of at least one token; of one text that is ids.unsqueeze(0)",
+            wanted, f"shape {tuple(ids.shape)}", "of one text that is ids.unsqueeze(0)"
+        )
+    if side == "source":
+        check_source(ids)
+    elif not ids.numel():
+        raise AttlasError(
+            "a target of at least one token", "an empty one", "begin it with the begin token"
         )
     device = embedding.weight.device
     if ids.device != device:
@@ -333,11 +337,11 @@ def check_ids(side: str, ids: Shaped[Tensor, "..."], embedding: Embedding) -> No
         )
     if _is_symbolic():
         return
-    least, most = (int(bound) for bound in ids.aminmax())
-    if least < 0 or most >= embedding.num_embeddings:
+    wrong = ids[(ids < 0) | (ids >= embedding.num_embeddings)]
+    if len(wrong):
         raise AttlasError(
             f"{side} ids from 0 to {embedding.num_embeddings - 1}",
-            str(least if least < 0 else most),
+            str(int(wrong[0])),
             "number the text with the vocabulary that this model was built for",
         )
 

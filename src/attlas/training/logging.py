@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Self
 
-from attlas._files import explained, write_whole
+from attlas._files import explained, open_descriptor, write_whole
 from attlas.errors import missing_extra
 from attlas.runs import METRICS
 from attlas.training.checkpointing import TrainingState
@@ -30,7 +30,7 @@ class MetricsFile:
     def __init__(self, path: Path, size: int) -> None:
         self.path = path
         with explained(path):
-            self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+            self._descriptor = open_descriptor(path, os.O_RDWR | os.O_CREAT)
             there = os.fstat(self._descriptor).st_size
             kept = size if size <= there else _end_of_last_line(self._descriptor, there)
             os.ftruncate(self._descriptor, kept)
@@ -60,7 +60,11 @@ def _end_of_last_line(descriptor: int, size: int) -> int:
     """How many of the first `size` bytes are whole lines."""
     while size:
         start = max(0, size - _EVERY)
-        place = os.pread(descriptor, size - start, start).rfind(b"\n")
+        os.lseek(descriptor, start, os.SEEK_SET)  # Windows has no pread
+        part = b""
+        while more := os.read(descriptor, size - start - len(part)):
+            part += more
+        place = part.rfind(b"\n")
         if place >= 0:
             return start + place + 1
         size = start
