@@ -207,7 +207,7 @@ def test_a_classifier_can_be_embedding_attention_pooling_and_a_linear_layer_alon
 
 
 def test_settings_of_parts_that_are_left_out_are_refused() -> None:
-    with pytest.raises(AttlasError, match="no activation with ffn_dim = 0"):
+    with pytest.raises(ValueError, match="no activation with ffn_dim = 0"):
         ClassifierConfig(ffn_dim=0, activation="gelu")
-    with pytest.raises(AttlasError, match="no norm with norm_type = 'none'"):
+    with pytest.raises(ValueError, match="no norm with norm_type = 'none'"):
         ClassifierConfig(norm_type="none", norm="post")

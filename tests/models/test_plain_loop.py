@@ -115,9 +115,7 @@ def test_weights_are_those_that_were_read_with(
     assert not weights.masked_select(~MASK.unsqueeze(1)).any()
     with observe(looking) as trace:  # the referee, a step at a time or all at once
         looking(SOURCE, TARGET, ratio)
-    across = [
-        name for name in trace.layers if name.endswith(("cross_attention", "decoder.attention"))
-    ]
+    across = [name for name in trace if name.endswith(("cross_attention", "decoder.attention"))]
     noted = torch.cat([call.weights() for call in trace.calls(across[-1])], dim=2)
     torch.testing.assert_close(weights.detach(), noted.mean(1))
     assert torch.autograd.grad(weights.square().sum(), [*looking.parameters()], allow_unused=True)

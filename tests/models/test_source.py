@@ -88,8 +88,8 @@ def test_there_is_one_target_and_one_token_for_each_row(
         translator.step(target[:, 0], state)
     assert str(caught.value) == f"expected one token for each of 3 rows; got {rows}; {advice}"
     whole = inspect.unwrap(type(translator).forward)
-    with pytest.raises(AttlasError, match="one target for each of 3 rows"):
-        whole(translator, source, token_mask, target)
+    with pytest.raises(AttlasError, match=f"3 rows of source and {rows} of target"):
+        whole(translator, source, target, token_mask=token_mask)
 
 
 def test_rows_that_share_a_source_may_have_a_target_each(
