@@ -361,7 +361,7 @@ def test_the_transformer_is_that_of_attlas_with_masks_and_ragged_lengths(
     target = torch.randint(0, 11, (len(lengths), queries), generator=draw)
     token_mask = torch.arange(max(lengths)) < torch.tensor(lengths)[:, None]
     with torch.no_grad(), observe(model) as trace:
-        logits = model(source, token_mask, target)
+        logits = model(source, target, token_mask=token_mask)
     p = own_transformer(model)
     causal = reference.patterns.causal
     rules = {
@@ -387,7 +387,7 @@ def test_a_model_that_was_built_from_the_defaults_is_the_page():
     model = build(TransformerConfig(), 50, 60).double().eval()
     source, target = torch.randint(0, 50, (2, 9)), torch.randint(0, 60, (2, 7))
     with torch.no_grad():
-        logits = model(source, None, target)
+        logits = model(source, target)
     p = own_transformer(model)
     for row in range(2):
         found, _ = reference.transformer(source[row].numpy(), target[row].numpy(), p, norm="pre")

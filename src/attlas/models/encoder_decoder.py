@@ -111,11 +111,12 @@ class SequenceToSequence(nn.Module, ABC, Generic[S]):
             loss = F.cross_entropy(logits.mT, target[:, 1:], ignore_index=0)
     """
 
+    source_embedding: Embedding | None
+    target_embedding: Embedding
+
     def __new__(cls, *parts: object, **named: object) -> Self:
         refuse_settings(cls, (*parts, *named.values()), "build(config, source_size, target_size)")
         return super().__new__(cls)
-    source_embedding: Embedding | None
-    target_embedding: Embedding
 
     @property
     def max_positions(self) -> int | None:
