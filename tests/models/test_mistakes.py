@@ -45,9 +45,9 @@ def test_settings_in_place_of_the_parts_of_a_model_are_sent_to_what_builds_it(ma
 def test_a_model_is_copied_and_pickled_as_any_module():
     model = build(TransformerConfig(embed_dim=8, num_heads=2), 9, 9).eval()
     ids = torch.tensor([[4, 5, 3]])
-    expected = model(ids, None, ids)
+    expected = model(ids, ids)
     for again in (copy.deepcopy(model), pickle.loads(pickle.dumps(model))):
-        assert torch.equal(again(ids, None, ids), expected)
+        assert torch.equal(again(ids, ids), expected)
 
 
 @pytest.mark.parametrize("given", [(), (5,)])

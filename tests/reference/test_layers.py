@@ -357,8 +357,8 @@ def test_the_transformer_is_that_of_attlas_with_masks_and_ragged_lengths(
     )
     model = redrawn(build(config, 11, 11 if config.tie_source else 13), seed)
     draw = torch.Generator().manual_seed(seed)
-    source = torch.randint(0, 11, (len(lengths), max(lengths)), generator=draw)
-    target = torch.randint(0, 11, (len(lengths), queries), generator=draw)
+    source = torch.randint(1, 11, (len(lengths), max(lengths)), generator=draw)
+    target = torch.randint(1, 11, (len(lengths), queries), generator=draw)
     token_mask = torch.arange(max(lengths)) < torch.tensor(lengths)[:, None]
     with torch.no_grad(), observe(model) as trace:
         logits = model(source, target, token_mask=token_mask)
@@ -385,7 +385,7 @@ def test_the_transformer_is_that_of_attlas_with_masks_and_ragged_lengths(
 def test_a_model_that_was_built_from_the_defaults_is_the_page():
     torch.manual_seed(0)
     model = build(TransformerConfig(), 50, 60).double().eval()
-    source, target = torch.randint(0, 50, (2, 9)), torch.randint(0, 60, (2, 7))
+    source, target = torch.randint(1, 50, (2, 9)), torch.randint(1, 60, (2, 7))
     with torch.no_grad():
         logits = model(source, target)
     p = own_transformer(model)
