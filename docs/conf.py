@@ -37,6 +37,7 @@ html_theme = "furo"
 html_title = "attlas"
 html_extra_path = ["llms.txt"]
 html_show_sphinx = False
+smartquotes = False  # "--out" stays as it is
 html_math_renderer = "mathml"  # of the browser: formulas need no network
 html_theme_options = {"sidebar_hide_name": False}
 
