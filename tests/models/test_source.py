@@ -63,7 +63,7 @@ def test_a_mask_that_is_not_one_bool_for_each_slot_is_named(
             inspect.unwrap(getattr(type(model), read))(model, source, token_mask)
         assert str(caught.value) == (
             f"expected token_mask of bool and shape (3, 5), True = a token; got {came}; "
-            "compare the ids with that of padding, or a mask of numbers with 0"
+            "compare the ids with that of padding: ids != padding"
         )
 
 
