@@ -16,7 +16,7 @@ import attlas
 from attlas.layers import AdditiveAttention, MultiheadAttention
 from attlas.patterns import window
 
-RADIUS = 64  # of the windows: 129 slots
+RADIUS = 64  # of the windows: 129 keys
 
 
 # --- softmax(q kᵀ / √d) v: (batch, heads, length, width) -----------------------------------------
@@ -98,15 +98,15 @@ def of_torch(*, weights: bool) -> Callable[[Shape], Work]:
     return work
 
 
-# --- additive attention: (batch, queries, slots), all widths 256 ---------------------------------
+# --- additive attention: (batch, queries, keys), all widths 256 ---------------------------------
 
 
 def additive(*, by_hand: bool) -> Callable[[Shape], Work]:
     """`Additive`, or as the formula is usually written down: one tensor of every pair."""
 
     def work(shape: Shape) -> Work:
-        batch, queries, slots = shape
-        query, source = drawn((batch, queries, 256), (batch, slots, 256))
+        batch, queries, keys = shape
+        query, source = drawn((batch, queries, 256), (batch, keys, 256))
         layer = AdditiveAttention(256, 256, 256).eval()
 
         def formula() -> Tensor:
@@ -162,7 +162,7 @@ SUITES = {
         more=((2, 1024, 512),),
     ),
     "additive": Suite(
-        "batch × queries × slots",
+        "batch × queries × keys",
         {
             "Additive": additive(by_hand=False),
             "v · tanh(W q + U k) by hand": additive(by_hand=True),

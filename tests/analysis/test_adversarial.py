@@ -79,18 +79,18 @@ def test_of_two_slots_it_finds_what_a_grid_finds(weight, first, second, within):
     assert float(found.divergence) >= 0.8 * best - 1e-3
 
 
-def simplex(slots, parts):
+def simplex(keys, parts):
     """All weights that are multiples of 1 / parts."""
-    cuts = itertools.combinations_with_replacement(range(parts + 1), slots - 1)
+    cuts = itertools.combinations_with_replacement(range(parts + 1), keys - 1)
     edges = torch.tensor([(0, *cut, parts) for cut in cuts], dtype=torch.float64)
     return edges.diff(dim=-1) / parts
 
 
-def grid(slots):
+def grid(keys):
     """A fine grid of every face of the simplex; of its edges the finest. Four columns."""
     faces = []
     for size, parts in ((1, 1), (2, 400), (3, 50), (4, 16)):
-        for face in itertools.combinations(range(slots), size):
+        for face in itertools.combinations(range(keys), size):
             points = simplex(size, parts)
             faces.append(torch.zeros(len(points), 4).double())
             faces[-1][:, list(face)] = points
@@ -118,7 +118,7 @@ class Tiny:
         )
         kinds = list(itertools.product((2, 3, 4), (2, 3), settings))
         scores, values, heads, bent, self.num_keys = [], [], [], [], []
-        for slots, _, (scale, sharp, corner, tanh) in kinds:
+        for keys, _, (scale, sharp, corner, tanh) in kinds:
             first = torch.zeros(each, 4).double()
             first[:, 0] = corner
             scores.append(normal(each, 4) * sharp + first)
@@ -126,7 +126,7 @@ class Tiny:
             head = normal(each, 5, 3) * scale / (1 if tanh else 5**0.5)
             heads.append(head)
             bent += [tanh] * each
-            self.num_keys += [slots] * each
+            self.num_keys += [keys] * each
         self.labels = torch.tensor([kind[1] for kind in kinds for _ in range(each)])
         self.bent, self.heads = torch.tensor(bent), torch.cat(heads)
         self.values = torch.cat(values)
@@ -141,10 +141,10 @@ class Tiny:
 
     def best(self, bounds):
         """What a grid finds within each bound."""
-        grids = {slots: grid(slots) for slots in (2, 3, 4)}
+        grids = {keys: grid(keys) for keys in (2, 3, 4)}
         best = torch.zeros(len(self.own), len(bounds)).double()
-        for one, slots in enumerate(self.num_keys):
-            tried = torch.cat([self.own[one][None], grids[slots]])
+        for one, keys in enumerate(self.num_keys):
+            tried = torch.cat([self.own[one][None], grids[keys]])
             outputs = distribution(self.read(tried @ self.values[one], one))
             moved = total_variation(outputs, outputs[:1].expand_as(outputs))
             apart = jensen_shannon(tried, self.own[one].expand_as(tried))
@@ -248,7 +248,7 @@ def test_multihead_attention_and_grouped_heads_have_adversaries_too():
     )
     assert found.divergence[0] > 0
     assert found.distance[0] <= 0.05
-    assert found.divergence[1] == 0  # a single slot leaves no choice
+    assert found.divergence[1] == 0  # a single key leaves no choice
     torch.testing.assert_close(found.weights[1, :, 0], torch.ones(2).double())
     ids, language = torch.randint(0, 31, (2, 4)), llama()
     target = AttentionTarget("model.layers.1.self_attn", queries=-1)

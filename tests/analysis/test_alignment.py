@@ -18,7 +18,7 @@ def attention_map(*rows: list[float]) -> DenseAttentionMap:
     return DenseAttentionMap(torch.tensor([[[list(row) for row in rows]]]))
 
 
-# Four queries of a decoder: <s> ich sehe ihn, which write ich sehe ihn </s>; slots i see him </s>.
+# Four queries of a decoder: <s> ich sehe ihn, which write ich sehe ihn </s>; keys i see him </s>.
 SHIFTED = attention_map(
     [0.1, 0.2, 0.1, 0.6],
     [0.6, 0.2, 0.1, 0.1],
@@ -79,13 +79,13 @@ def test_a_word_whose_query_saw_no_word_has_no_link() -> None:
 
 
 @given(st.integers(0, 2**31), st.integers(1, 7), st.integers(1, 7), st.booleans(), st.booleans())
-def test_links_made_in_blocks_are_those_of_the_whole_map(seed, queries, slots, reads, tiny) -> None:
+def test_links_made_in_blocks_are_those_of_the_whole_map(seed, queries, keys, reads, tiny) -> None:
     torch.manual_seed(seed)
     looked = FactoredAttentionMap(
-        torch.randn(1, 2, queries, 4), torch.randn(1, 2, slots, 4), 1.0, everywhere, 0
+        torch.randn(1, 2, queries, 4), torch.randn(1, 2, keys, 4), 1.0, everywhere, 0
     )
-    kept = [i for i in range(slots) if torch.rand(()) > 0.3]
-    sources = [(i,) if i in kept else () for i in range(slots)]
+    kept = [i for i in range(keys) if torch.rand(()) > 0.3]
+    sources = [(i,) if i in kept else () for i in range(keys)]
     whole = looked.weights()[0].mean(0)
     shift = int(reads)
     tokens = range(queries - shift)

@@ -83,7 +83,7 @@ def test_leaving_out_a_slot_of_an_output_that_is_the_weights_moves_just_its_weig
     torch.testing.assert_close(found.weights, shown)
     torch.testing.assert_close(found.importance[:2], shown[:2])
     assert found.tau[:2].tolist() == [1.0, 1.0]
-    assert found.tau[2].isnan()  # a single slot has no order
+    assert found.tau[2].isnan()  # a single key has no order
     assert torch.equal(found.visible, token_mask)
 
 

@@ -16,7 +16,7 @@ def model_of(weights, values, token_mask=None):
     return Pooled(weights.log(), values, token_mask=token_mask)
 
 
-# Slot 0 speaks for label 0, slot 1 for label 1, slot 2 for nobody.
+# Key 0 speaks for label 0, key 1 for label 1, key 2 for nobody.
 SPOKEN = [[1.0, 0.0], [0.0, 1.0], [0.0, 0.0]]
 
 
@@ -41,7 +41,7 @@ def test_the_greatest_weight_flips_the_decision_and_the_others_do_not():
     assert found.greatest.slot.tolist() == [0]
     assert found.greatest.weight.tolist() == pytest.approx([0.6])
     assert found.greatest.flipped.tolist() == [True]
-    # Without slot 0 the others have 0.75 and 0.25.
+    # Without key 0 the others have 0.75 and 0.25.
     expected = jensen_shannon((0.6, 0.3), (0.0, 0.75))
     assert found.greatest.divergence.tolist() == pytest.approx([expected])
     assert set(found.random.slot.flatten().tolist()) == {1, 2}
@@ -71,14 +71,14 @@ def test_a_text_of_one_slot_has_no_other_to_erase():
 
 
 def test_orders_are_told_apart_by_when_they_flip():
-    # The greatest weight is on the slot that speaks for nobody.
+    # The greatest weight is on the key that speaks for nobody.
     model = model_of([[0.25, 0.2, 0.55]], [SPOKEN])
     found = multi_erasure(model, model, seed=0)
     assert found["weight"].count.tolist() == [2]
     assert found["weight"].fraction.tolist() == pytest.approx([2 / 3])
     assert found["gradient"].count.tolist() == [1]
     assert found["weight × gradient"].fraction.tolist() == pytest.approx([1 / 3])
-    assert found["random"].count.item() in (0, 1, 2)  # 0: only the slot of nobody is left
+    assert found["random"].count.item() in (0, 1, 2)  # 0: only the key of nobody is left
 
 
 def test_a_decision_that_nothing_changes_never_flips():
@@ -89,7 +89,7 @@ def test_a_decision_that_nothing_changes_never_flips():
 
 
 def by_hand(weights, values, order, token_mask):
-    """How many slots of this order are gone when the decision flips."""
+    """How many keys of this order are gone when the decision flips."""
 
     def decided(gone):
         kept = [0.0 if slot in gone else weight for slot, weight in enumerate(weights)]
@@ -107,11 +107,11 @@ def by_hand(weights, values, order, token_mask):
 
 
 @given(st.integers(0, 2**31), st.integers(2, 6))
-def test_the_first_flip_is_that_of_erasing_one_by_one(seed, slots):
+def test_the_first_flip_is_that_of_erasing_one_by_one(seed, keys):
     torch.manual_seed(seed)
-    weights = torch.randn(3, slots).double().softmax(-1)
-    values, scores = torch.randn(2, 3, slots, 3).double()
-    token_mask = torch.arange(slots) < torch.tensor([[slots], [slots - 1], [1]])
+    weights = torch.randn(3, keys).double().softmax(-1)
+    values, scores = torch.randn(2, 3, keys, 3).double()
+    token_mask = torch.arange(keys) < torch.tensor([[keys], [keys - 1], [1]])
     model = Pooled(weights.log(), values, token_mask=token_mask)
     shown = weights * token_mask / (weights * token_mask).sum(-1, keepdim=True)
     rows = AttentionRows.of(model, model, AttentionTarget())

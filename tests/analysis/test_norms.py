@@ -325,7 +325,7 @@ def test_steps_with_places_first_are_joined_along_the_places() -> None:
 def test_what_is_not_of_one_call_says_so() -> None:
     values = ValueMap(torch.ones(2, 3, 1), None, torch.ones(2, 1, 3))
     attention_map = FactoredAttentionMap(*torch.randn(2, 1, 2, 4, 2), 1.0, everywhere, 0)
-    with pytest.raises(AttlasError, match="values of 1 × 4 slots for 2 heads; got those of 1 × 5"):
+    with pytest.raises(AttlasError, match="values of 1 × 4 keys for 2 heads; got those of 1 × 5"):
         ValueNorms.of(attention_map, values, ValueInputs(torch.ones(1, 5, 3)))
     with pytest.raises(AttlasError, match="of width 3; got width 2"):
         ValueNorms.of(attention_map, values, ValueInputs(torch.ones(1, 4, 2)))

@@ -36,15 +36,15 @@ def test_two_slots_are_swapped_or_not():
 
 
 @given(st.integers(0, 2**31), st.integers(2, 4))
-def test_every_draw_is_the_distance_of_some_permutation(seed, slots):
+def test_every_draw_is_the_distance_of_some_permutation(seed, keys):
     torch.manual_seed(seed)
-    model = told(torch.randn(3, slots).double().softmax(-1))
+    model = told(torch.randn(3, keys).double().softmax(-1))
     weights = distribution(model())
     found = permutation_distance(model, model, seed=seed, draws=5).distances
     possible = torch.stack(
         [
             total_variation(weights, weights[:, list(order)])
-            for order in itertools.permutations(range(slots))
+            for order in itertools.permutations(range(keys))
         ]
     )
     nearest = (found[:, None] - possible[None]).abs().amin(1)
@@ -159,7 +159,7 @@ def test_encoders_of_hugging_face_and_multihead_attention_are_permuted_alike():
         pooling, lambda: pooling(source, padding), seed=0, draws=5
     ).distances
     assert distances[:, 0].max() > 0
-    assert distances[:, 1].max() < 1e-12  # one slot has one order
+    assert distances[:, 1].max() < 1e-12  # one key has one order
 
 
 @pytest.mark.parametrize(

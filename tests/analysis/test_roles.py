@@ -61,7 +61,7 @@ def test_every_role_of_a_small_map_is_what_it_is_by_hand():
     assert found["positional"] == pytest.approx(2 / 4)
     assert table.role("layer", 0, "positional").offset == -1
     assert found["rare"] == pytest.approx(1 / 4)
-    # Token 3 stands at 0, 1, 3. Behind earlier ones: of query 1 slot 1; of query 3 slots 1 and 2.
+    # Token 3 stands at 0, 1, 3. Behind earlier ones: of query 1 key 1; of query 3 keys 1 and 2.
     assert found["induction"] == pytest.approx((0.1 + 0.25 + 0.25) / 2)
     assert math.isnan(found["diagonal"])
 

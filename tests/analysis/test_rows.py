@@ -33,7 +33,7 @@ def erased(model, call):
     found = single_erasure(model, call, FOCUS, seed=0).greatest
     flips = multi_erasure(model, call, FOCUS, seed=0)
     orders = [flips[name].count for name in ("weight", "gradient", "weight × gradient")]
-    return [found.slot, found.weight, found.divergence, *orders]
+    return [found.key, found.weight, found.divergence, *orders]
 
 
 def opposed(model, call):
@@ -84,7 +84,7 @@ def test_a_focus_on_padding_alone_is_told():
 
 
 class Across(nn.Module):
-    """Three queries look at three slots of another text, of which the last is padding."""
+    """Three queries look at three keys of another text, of which the last is padding."""
 
     def forward(self):
         torch.manual_seed(0)

@@ -20,7 +20,7 @@ def test_the_divergence_of_two_rows_is_that_worked_by_hand() -> None:
     assert divergence(one, other).item() == pytest.approx(expected, abs=1e-9)
     assert divergence(one, one.flip(0)).item() == pytest.approx(LOG2)
     assert divergence(one, one).item() == 0
-    # Over the slots that both see, of which there is but one.
+    # Over the keys that both see, of which there is but one.
     shared = torch.tensor([True, False])
     assert divergence(one, other, shared).item() == 0
     assert math.isnan(divergence(one.flip(0), other, shared).item())
@@ -123,7 +123,7 @@ def test_what_cannot_be_compared_says_why() -> None:
         DenseAttentionMap(torch.ones(1, 1, 2, 2)),
         DenseAttentionMap(torch.ones(1, 1, 2, 3)),
     )
-    with pytest.raises(AttlasError, match=r"same queries and slots; got \(1, 1, 2, 2\), \(1, 1"):
+    with pytest.raises(AttlasError, match=r"same queries and keys; got \(1, 1, 2, 2\), \(1, 1"):
         head_divergences([one, other])
     with pytest.raises(AttlasError, match="got none"):
         head_divergences([])
@@ -142,7 +142,7 @@ def test_queries_of_padding_are_left_out_where_nobody_says_who_asks() -> None:
     for divergences in (head_divergences, layer_divergences):
         plain = divergences([alone, alone])
         torch.testing.assert_close(divergences([padded, padded]), plain, atol=1e-6, rtol=0)
-    # Between two texts a query's own slot says nothing of it.
+    # Between two texts a query's own key says nothing of it.
     every = head_divergences([padded], torch.ones(1, 8, dtype=torch.bool))
     torch.testing.assert_close(head_divergences([padded], cross_attention=True), every)
     assert not torch.allclose(every, head_divergences([padded]))

@@ -17,16 +17,16 @@ from attlas.recording import DenseAttentionMap, FactoredAttentionMap
 WORDS = ["[CLS]", "the", "cat", "sat", "on", "it", ".", "[SEP]"]
 
 
-def looking_at(slots, count, mass=1.0):
-    """A map whose queries give `mass` to one slot each, and the rest evenly to the others."""
-    weights = torch.full((len(slots), count), (1 - mass) / max(1, count - 1), dtype=torch.float64)
-    weights[torch.arange(len(slots)), torch.tensor(slots)] = mass
+def looking_at(keys, count, mass=1.0):
+    """A map whose queries give `mass` to one key each, and the rest evenly to the others."""
+    weights = torch.full((len(keys), count), (1 - mass) / max(1, count - 1), dtype=torch.float64)
+    weights[torch.arange(len(keys)), torch.tensor(keys)] = mass
     return DenseAttentionMap(weights[None, None])
 
 
 def test_a_previous_token_head_looks_one_slot_back():
     told = describe(looking_at([0, 0, 1, 2, 3, 4, 5, 6], 8, 0.9), 0, 0, tokens=WORDS)
-    assert told.startswith("8 queries look at 8 slots. Most look one slot back: 88 % have their ")
+    assert told.startswith("8 queries look at 8 keys. Most look one key back: 88 % have their ")
     assert "greatest weight there, and give it 79 % on average." in told  # 7/8 · 0.9, and 0.1 / 7
     assert "The gaze is narrow:" in told
     assert "with a greatest weight of 0.90." in told
@@ -36,17 +36,17 @@ def test_a_previous_token_head_looks_one_slot_back():
 
 @pytest.mark.parametrize(
     ("offset", "told"),
-    [(0, "at their own place"), (1, "one slot ahead"), (3, "3 slots ahead"), (-2, "2 slots back")],
+    [(0, "at their own place"), (1, "one key ahead"), (3, "3 keys ahead"), (-2, "2 keys back")],
 )
 def test_an_offset_is_named_from_the_query(offset, told):
-    slots = [min(max(place + offset, 0), 19) for place in range(20)]
-    assert f"Most look {told}: " in describe(looking_at(slots, 20, 0.8), 0, 0)
+    keys = [min(max(place + offset, 0), 19) for place in range(20)]
+    assert f"Most look {told}: " in describe(looking_at(keys, 20, 0.8), 0, 0)
 
 
 def test_a_sink_is_named_with_its_token_and_its_share():
     told = describe(looking_at([0] * 8, 8, 0.8), 0, 0, tokens=WORDS)
     assert (
-        'Most look at slot 0 ("[CLS]"): 100 % have their greatest weight there, and it gets 80 % '
+        'Most look at key 0 ("[CLS]"): 100 % have their greatest weight there, and it gets 80 % '
         "of all weight, as a sink does."
     ) in told
     assert "It stays where it is: " in told
@@ -58,11 +58,11 @@ def test_what_many_look_at_a_little_is_no_sink():
 
 
 def test_what_is_neither_first_nor_a_separator_is_no_sink():
-    for slot, sink in ((0, True), (3, False), (6, True), (7, True)):
-        told = describe(looking_at([slot] * 8, 8, 0.8), 0, 0, tokens=WORDS)
-        assert f"Most look at slot {slot} " in told
+    for key, sink in ((0, True), (3, False), (6, True), (7, True)):
+        told = describe(looking_at([key] * 8, 8, 0.8), 0, 0, tokens=WORDS)
+        assert f"Most look at key {key} " in told
         assert ("as a sink does" in told) == sink
-    # Less than what a separator gets, more than what a first slot needs.
+    # Less than what a separator gets, more than what a first key needs.
     assert "sink" in describe(looking_at([0] * 8, 8, 0.4), 0, 0, tokens=WORDS)
     assert "sink" not in describe(looking_at([7] * 8, 8, 0.4), 0, 0, tokens=WORDS)
 
@@ -71,7 +71,7 @@ def test_half_is_not_most():
     half = looking_at([3, 3, 3, 3, 0, 7, 5, 1], 8, 0.9)
     for cross_attention in (True, False):
         told = describe(half, 0, 0, cross_attention=cross_attention)
-        assert "They look at no one place; the commonest place is slot 3: 50 % have" in told
+        assert "They look at no one place; the commonest place is key 3: 50 % have" in told
         assert "Most" not in told
     aside = looking_at([0, 1, 2, 3, 1, 0, 0, 2], 8, 0.9)
     assert "Most" not in describe(aside, 0, 0, cross_attention=False)
@@ -79,7 +79,7 @@ def test_half_is_not_most():
 
 def test_two_words_that_answer_two_words_are_a_diagonal():
     told = describe(DenseAttentionMap(torch.eye(2)[None, None]), 0, 0, cross_attention=True)
-    assert "They look along the diagonal: query and slot correlate with 1.00." in told
+    assert "They look along the diagonal: query and key correlate with 1.00." in told
     assert "Most" not in told
 
 
@@ -87,31 +87,31 @@ def test_an_even_map_has_no_place_that_stands_out():
     even = DenseAttentionMap(torch.full((1, 1, 5, 9), 1 / 9))
     told = describe(even, 0, 0)
     assert "They look almost evenly at all that they see: no place stands out." in told
-    assert "The gaze is wide: on average as if spread evenly over 9.0 of 9.0 slots in sight" in told
+    assert "The gaze is wide: on average as if spread evenly over 9.0 of 9.0 keys in sight" in told
     assert "It stays where it is" not in told  # the first of equals is no place
 
 
 def test_a_causal_map_is_even_over_what_is_in_sight():
     parts = torch.zeros(1, 1, 9, 4)
     told = describe(FactoredAttentionMap(parts, parts, 1.0, causal, 0), 0, 0)
-    assert "9 queries look at 9 slots. 8 of them see more than one slot; of these: " in told
+    assert "9 queries look at 9 keys. 8 of them see more than one key; of these: " in told
     assert "They look almost evenly" in told
-    assert "spread evenly over 5.5 of 5.5 slots in sight" in told  # (2 + … + 9) / 8
+    assert "spread evenly over 5.5 of 5.5 keys in sight" in told  # (2 + … + 9) / 8
 
 
 def test_diagonals_of_two_texts_have_their_direction():
     rising = describe(looking_at(list(range(12)), 12, 0.9), 0, 0, cross_attention=True)
     falling = describe(looking_at(list(range(12))[::-1], 12, 0.9), 0, 0, cross_attention=True)
-    assert "They look along the diagonal: query and slot correlate with 0." in rising
+    assert "They look along the diagonal: query and key correlate with 0." in rising
     assert "It runs steadily forward: " in rising
-    assert "They look along the anti-diagonal: query and slot correlate with -0." in falling
+    assert "They look along the anti-diagonal: query and key correlate with -0." in falling
     assert "It runs steadily backward: " in falling
-    assert "slot back" not in rising
+    assert "key back" not in rising
 
 
 def test_a_map_without_a_rule_is_said_to_have_none():
     told = describe(looking_at([3, 6, 0, 7, 2, 5, 3, 1], 8, 0.5), 0, 0, tokens=WORDS)
-    assert 'They look at no one place; the commonest place is slot 3 ("sat"): 25 % have' in told
+    assert 'They look at no one place; the commonest place is key 3 ("sat"): 25 % have' in told
     assert "It has no steady direction: " in told
 
 
@@ -119,25 +119,25 @@ def test_one_query_is_told_of_as_one():
     told = describe(
         looking_at([2], 4, 0.7), 0, 0, tokens=["a", "b", "c", "d"], cross_attention=True
     )
-    assert told.startswith('1 query looks at 4 slots. It looks most at slot 2 ("c"), with 70 % ')
+    assert told.startswith('1 query looks at 4 keys. It looks most at key 2 ("c"), with 70 % ')
     assert "from query to query" not in told
 
 
 def test_queries_without_a_choice_are_said_to_have_none():
     told = describe(DenseAttentionMap(torch.ones(1, 1, 3, 1)), 0, 0)
     assert told == (
-        "3 queries look at 1 slot. None of them sees more than one slot, so there is no choice. "
+        "3 queries look at 1 key. None of them sees more than one key, so there is no choice. "
         f"{CAUTION}"
     )
     empty = DenseAttentionMap(torch.zeros(1, 1, 2, 3), torch.zeros(1, 1, 2, 3, dtype=torch.bool))
-    assert "None of them sees more than one slot" in describe(empty, 0, 0)
-    assert "2 queries look at 0 slots." in describe(DenseAttentionMap(torch.ones(1, 1, 2, 0)), 0, 0)
-    assert "0 queries look at 0 slots." in describe(DenseAttentionMap(torch.ones(1, 1, 0, 0)), 0, 0)
+    assert "None of them sees more than one key" in describe(empty, 0, 0)
+    assert "2 queries look at 0 keys." in describe(DenseAttentionMap(torch.ones(1, 1, 2, 0)), 0, 0)
+    assert "0 queries look at 0 keys." in describe(DenseAttentionMap(torch.ones(1, 1, 0, 0)), 0, 0)
 
 
 def test_a_token_cannot_break_the_line_or_its_quotation_marks():
     told = describe(looking_at([0] * 3, 3, 0.9), 0, 0, tokens=['a"\n', "ü", "c"])
-    assert r'slot 0 ("a\"\n")' in told
+    assert r'key 0 ("a\"\n")' in told
     assert "\n" not in told
     assert '("ü")' in describe(looking_at([1] * 3, 3, 0.9), 0, 0, tokens=["a", "ü", "c"])
 
@@ -162,8 +162,8 @@ def test_padding_is_not_told_of(side):
 
 
 def without_numbers(text):
-    """What is said but for the number of the slot."""
-    return re.sub(r"slot \d+ \(", "slot (", text)
+    """What is said but for the number of the key."""
+    return re.sub(r"key \d+ \(", "key (", text)
 
 
 def test_one_map_of_many_is_chosen_by_its_text_and_head():
@@ -175,9 +175,9 @@ def test_one_map_of_many_is_chosen_by_its_text_and_head():
 
 
 @given(st.integers(1, 7), st.integers(1, 7), st.floats(0.1, 20), st.integers(0, 2**31))
-def test_every_map_has_words_and_the_caution(queries, slots, sharpness, seed):
+def test_every_map_has_words_and_the_caution(queries, keys, sharpness, seed):
     generator = torch.Generator().manual_seed(seed)
-    weights = torch.softmax(sharpness * torch.randn(queries, slots, generator=generator), -1)
+    weights = torch.softmax(sharpness * torch.randn(queries, keys, generator=generator), -1)
     for cross_attention in (None, True, False):
         told = describe(
             DenseAttentionMap(weights[None, None]), 0, 0, cross_attention=cross_attention
@@ -188,9 +188,9 @@ def test_every_map_has_words_and_the_caution(queries, slots, sharpness, seed):
 
 
 @given(st.integers(2, 7), st.integers(2, 7), st.integers(0, 2**31))
-def test_the_numbers_of_the_text_are_those_of_the_map(queries, slots, seed):
+def test_the_numbers_of_the_text_are_those_of_the_map(queries, keys, seed):
     generator = torch.Generator().manual_seed(seed)
-    weights = torch.softmax(2 * torch.randn(queries, slots, generator=generator).double(), -1)
+    weights = torch.softmax(2 * torch.randn(queries, keys, generator=generator).double(), -1)
     attention_map = DenseAttentionMap(weights[None, None])
     token_mask = token_mask_of(attention_map)
     seen = map_features(
@@ -200,11 +200,11 @@ def test_the_numbers_of_the_text_are_those_of_the_map(queries, slots, seed):
     entropy = -(weights * weights.log()).sum(-1)
     assert seen.queries == seen.asked == queries
     assert seen.effective_keys == pytest.approx(float(entropy.exp().mean()))
-    assert seen.normalized_entropy == pytest.approx(float((entropy / math.log(slots)).mean()))
+    assert seen.normalized_entropy == pytest.approx(float((entropy / math.log(keys)).mean()))
     assert seen.max_weight == pytest.approx(float(weights.max(-1).values.mean()))
-    assert seen.slot_share == pytest.approx(float((best == seen.slot).double().mean()))
-    assert seen.slot_share == pytest.approx(int(torch.bincount(best).max()) / queries)
-    assert seen.slot_weight == pytest.approx(float(weights[:, seen.slot].mean()), abs=1e-6)
+    assert seen.key_share == pytest.approx(float((best == seen.key).double().mean()))
+    assert seen.key_share == pytest.approx(int(torch.bincount(best).max()) / queries)
+    assert seen.key_weight == pytest.approx(float(weights[:, seen.key].mean()), abs=1e-6)
     assert seen.forward + seen.still + seen.backward == pytest.approx(1)
     assert seen.forward == pytest.approx(float((best.diff() > 0).double().mean()))
 
@@ -213,7 +213,7 @@ def test_what_does_not_fit_is_told():
     attention_map = looking_at([0, 1, 2], 3)
     with pytest.raises(AttlasError, match="a text of 1 and a head of 1; got row 0, head 1"):
         describe(attention_map, 0, 1)
-    with pytest.raises(AttlasError, match="a token for each of 3 slots, or of the 3 that are not"):
+    with pytest.raises(AttlasError, match="a token for each of 3 keys, or of the 3 that are not"):
         describe(attention_map, 0, 0, tokens=["a", "b"])
     all_of_them = torch.ones(1, 3, dtype=torch.bool)
     with pytest.raises(AttlasError, match="one map; got 1 × 2 of them"):
@@ -223,10 +223,10 @@ def test_what_does_not_fit_is_told():
 def test_padding_is_left_out_of_a_map_of_two_texts_where_it_is_told():
     weights = torch.full((1, 1, 7, 9), 1 / 9)
     whole = describe(DenseAttentionMap(weights), 0, 0)
-    assert whole.startswith("7 queries look at 9 slots.")
+    assert whole.startswith("7 queries look at 9 keys.")
     token_mask, queries = torch.arange(9) < 6, torch.arange(7) < 2
     told = describe(DenseAttentionMap(weights), 0, 0, token_mask=token_mask, queries=queries)
-    assert told.startswith("2 queries look at 6 slots.")
+    assert told.startswith("2 queries look at 6 keys.")
     with pytest.raises(AttlasError, match=r"real queries of shape \(1, 7\)"):
         describe(DenseAttentionMap(weights), 0, 0, queries=token_mask)
 
@@ -243,4 +243,4 @@ def test_no_token_breaks_the_line_or_hides_in_it(sign):
     told = describe(looking_at([3] * 8, 8, 0.9), 0, 0, tokens=words)
     assert sign not in told
     assert len(told.splitlines()) == 1
-    assert "slot 3" in told
+    assert "key 3" in told

@@ -104,7 +104,7 @@ def test_a_run_translates_or_reads_the_translation_that_is_given(run: Path, tmp_
     assert "decoding.num_beams" not in facts
     assert stats(run, source, "--target", target, "-o", tmp_path / "given.csv")[0] == 0
     rows = of_csv(tmp_path / "given.csv")
-    assert [(row["line"], row["queries"], row["slots"]) for row in rows] == [(1, 4, 4), (3, 3, 3)]
+    assert [(row["line"], row["queries"], row["keys"]) for row in rows] == [(1, 4, 4), (3, 3, 3)]
     facts = json.loads((tmp_path / "given.csv.json").read_text(encoding="utf-8"))
     assert "decoding.method" not in facts
     assert facts["target"] != "none"
@@ -119,7 +119,7 @@ def test_a_classifier_reads_the_texts(labelling: Path, tmp_path: Path) -> None:
     code, _, error = stats(labelling, "-", "-o", out, text=texts)
     assert code == 0, error
     rows = of_parquet(out)
-    assert {(row["line"], row["slots"]) for row in rows} == {(1, 4), (2, 7)}
+    assert {(row["line"], row["keys"]) for row in rows} == {(1, 4), (2, 7)}
     assert {row["layer"] for row in rows} == {
         "encoder.layers.0.self_attention",
         "pooling.attention",

@@ -224,7 +224,7 @@ def test_the_numbers_are_those_of_the_weights_of_eager_attention(folders, kind):
             "next_weight": weights.diagonal(1).sum() / n,
             "received": weights.sum(0).max() / n,
         }
-        assert (found["queries"][place], found["slots"][place]) == (n, n)
+        assert (found["queries"][place], found["keys"][place]) == (n, n)
         assert found["causal"][place] is (kind != "bert")
         for name, value in expected.items():
             assert found[name][place] == pytest.approx(float(value), abs=1e-5), name
@@ -408,7 +408,7 @@ def test_a_layer_that_does_not_look_from_token_to_token_is_refused(folders):
     texts = [reader.read(1, TEXTS[0])]
     token_mask = reader._run
     reader._run = lambda batch: token_mask([batch[0], CorpusText(2, batch[0].source)])
-    with pytest.raises(AttlasError, match="1 × 8 × 8 texts, queries and slots; got 2 × 8 × 8"):
+    with pytest.raises(AttlasError, match="1 × 8 × 8 texts, queries and keys; got 2 × 8 × 8"):
         list(reader.map_records(texts))
 
 

@@ -51,7 +51,7 @@ def test_its_map_is_the_anti_diagonal(bahdanau: tuple[Recipe, Outcome]) -> None:
         weights = translator(pair.source).trace["decoder.attention"].weights()[0, 0]
         peaks.append(weights[:LENGTH].argmax(-1))
     wanted = torch.arange(LENGTH).flip(0).expand(len(peaks), LENGTH)
-    # The peak may sit one slot beside the symbol: a bidirectional state knows its neighbours.
+    # The peak may sit one key beside the symbol: a bidirectional state knows its neighbours.
     beside = (torch.stack(peaks) - wanted).abs() <= 1
     exact = torch.stack(peaks) == wanted
     assert beside.float().mean() >= 0.98

@@ -50,12 +50,12 @@ def test_a_graph_lets_look_where_the_pattern_does(
     pattern = parse(text)
     graph = Graph("pattern")
     query = graph.input("query", np.int64, ("queries", 1))
-    slot = graph.input("slot", np.int64, (1, "keys"))
-    seen = allowed(GraphNumbers(graph), pattern, query, slot)
+    key = graph.input("key", np.int64, (1, "keys"))
+    seen = allowed(GraphNumbers(graph), pattern, query, key)
     graph.output(seen, "seen", np.bool_, ("queries", "keys"))
     first = 10**6 if far else 0  # a hash of large positions overflows where it is not cut
     asked, kept = torch.arange(queries).unsqueeze(1) + first, torch.arange(slots).unsqueeze(0)
-    assert torch.equal(run(graph, query=asked, slot=kept), pattern(asked, kept).expand(-1, slots))
+    assert torch.equal(run(graph, query=asked, key=kept), pattern(asked, kept).expand(-1, slots))
 
 
 @given(
@@ -88,12 +88,12 @@ def test_a_graph_reads_what_the_pattern_lets_it_see_and_zeros_where_that_is_noth
 def test_a_pattern_that_is_none_of_ours_is_refused() -> None:
     class Own(Pattern):
         def __call__(
-            self, query: Int[Tensor, "*#queries"], slot: Int[Tensor, "*#keys"]
+            self, query: Int[Tensor, "*#queries"], key: Int[Tensor, "*#keys"]
         ) -> Bool[Tensor, "..."]:
-            return query == slot
+            return query == key
 
         def __str__(self) -> str:
             return "own"
 
     with pytest.raises(AttlasError, match=r"a pattern of attlas\.patterns for ONNX; got own"):
-        allowed(GraphNumbers(Graph("own")), Own(), "query", "slot")
+        allowed(GraphNumbers(Graph("own")), Own(), "query", "key")

@@ -44,9 +44,9 @@ def test_the_slots_are_called_what_they_are() -> None:
         assert axes.get_xlabel() == axis.get("axis", "source")
 
 
-@pytest.mark.parametrize("slots", [1, 12, 200, 3000])
-def test_everything_is_on_the_sheet(slots: int) -> None:
-    figure = figures.bars(np.full(slots, 1 / slots), [f"token{i}" for i in range(slots)], "x")
+@pytest.mark.parametrize("keys", [1, 12, 200, 3000])
+def test_everything_is_on_the_sheet(keys: int) -> None:
+    figure = figures.bars(np.full(keys, 1 / keys), [f"token{i}" for i in range(keys)], "x")
     figure.canvas.draw()
     (axes,) = figure.axes
     box = axes.get_tightbbox(figure.canvas.get_renderer())
@@ -93,7 +93,7 @@ def test_a_long_pattern_is_dark_where_any_of_its_pairs_is_seen() -> None:
     np.testing.assert_array_equal(np.asarray(image.get_array()) > 0, np.eye(length // 2) > 0)
 
 
-@pytest.mark.parametrize(("queries", "slots"), [(0, 1), (1, 0), (-1, None)])
-def test_a_pattern_of_nothing_is_told(queries: int, slots: int | None) -> None:
-    with pytest.raises(AttlasError, match="at least one query and one slot"):
-        figures.plot_pattern(causal, queries, slots)
+@pytest.mark.parametrize(("queries", "keys"), [(0, 1), (1, 0), (-1, None)])
+def test_a_pattern_of_nothing_is_told(queries: int, keys: int | None) -> None:
+    with pytest.raises(AttlasError, match="at least one query and one key"):
+        figures.plot_pattern(causal, queries, keys)

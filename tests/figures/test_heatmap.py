@@ -27,14 +27,14 @@ from attlas.recording import DenseAttentionMap, FactoredAttentionMap, Trace
 TOKENS = [f"t{i}" for i in range(5000)]
 
 
-def weights(queries: int, slots: int, seed: int = 0) -> np.ndarray:
-    scores = np.random.default_rng(seed).exponential(size=(queries, slots)) ** 3
+def weights(queries: int, keys: int, seed: int = 0) -> np.ndarray:
+    scores = np.random.default_rng(seed).exponential(size=(queries, keys)) ** 3
     return scores / scores.sum(1, keepdims=True)
 
 
 def heat(weights: np.ndarray) -> Figure:
-    queries, slots = weights.shape
-    return figures.heatmap(weights, TOKENS[:slots], TOKENS[:queries])
+    queries, keys = weights.shape
+    return figures.heatmap(weights, TOKENS[:keys], TOKENS[:queries])
 
 
 def panels(figure: Figure) -> list[Axes]:
@@ -67,8 +67,8 @@ def test_every_cell_holds_its_number_on_a_colour_that_lets_it_be_read() -> None:
     (axes,) = panels(heat(given))
     numbers = {tuple(map(int, text.get_position())): text for text in axes.texts}
     assert len(numbers) == given.size
-    for (slot, query), text in numbers.items():
-        weight = given[query, slot]
+    for (key, query), text in numbers.items():
+        weight = given[query, key]
         assert float(text.get_text()) == pytest.approx(weight, abs=0.0051 if weight < 0.995 else 1)
         cell = colormaps["Blues"](weight / given.max())[:3]
         assert contrast(to_rgb(text.get_color()), cell) >= 4.4
@@ -153,9 +153,9 @@ def test_a_row_and_a_head_are_chosen_by_their_numbers() -> None:
 
 
 @given(st.integers(1, 40), st.integers(1, 40), st.integers(0, 99))
-def test_a_cell_of_a_short_map_is_its_weight(queries: int, slots: int, seed: int) -> None:
-    given = weights(queries, slots, seed)
-    grid = Grid.of(HeadMap.of(given, TOKENS[:slots], TOKENS[:queries]))
+def test_a_cell_of_a_short_map_is_its_weight(queries: int, keys: int, seed: int) -> None:
+    given = weights(queries, keys, seed)
+    grid = Grid.of(HeadMap.of(given, TOKENS[:keys], TOKENS[:queries]))
     assert not grid.is_pooled
     np.testing.assert_array_equal(grid.cells, given)
 
@@ -280,8 +280,8 @@ def test_every_head_of_a_trace_is_a_map() -> None:
 
 def test_who_looks_at_another_has_source_and_target_and_who_looks_at_itself_key_and_query() -> None:
     trace = Trace()
-    for layer, queries, slots in (("across", 2, 3), ("source", 3, 3), ("target", 2, 2)):
-        trace.record(layer, DenseAttentionMap(torch.rand(1, 1, queries, slots)))
+    for layer, queries, keys in (("across", 2, 3), ("source", 3, 3), ("target", 2, 2)):
+        trace.record(layer, DenseAttentionMap(torch.rand(1, 1, queries, keys)))
     trace.record("pooled", DenseAttentionMap(torch.rand(1, 1, 1, 3)))
     trace.record("alone", DenseAttentionMap(torch.rand(1, 1, 4, 5)))
     source, target = [["a", "b", "c"]], [["x", "y"]]
@@ -381,12 +381,12 @@ def test_a_trace_in_place_of_a_map_is_told_how_to_be_drawn() -> None:
 @pytest.mark.parametrize(
     ("given", "source", "target", "message"),
     [
-        (np.ones((2, 3)), ["a"], ["x", "y"], "expected 3 source tokens, one to each slot; got 1"),
+        (np.ones((2, 3)), ["a"], ["x", "y"], "expected 3 source tokens, one to each key; got 1"),
         (np.ones((2, 3)), ["a"] * 3, ["x"], "expected 2 target tokens, one to each query; got 1"),
         (np.ones((2, 3)), "abc", ["x", "y"], "expected the source tokens as a list of strings"),
         (np.ones((2, 1, 2, 3)), ["a"] * 3, ["x"] * 2, "got weights of 2 batch rows; pass row=0"),
         (np.ones((4, 2, 3)), ["a"] * 3, ["x"] * 2, "got weights of 4 heads; pass head=0 … 3"),
-        (np.ones((0, 3)), ["a"] * 3, [], "expected a map of at least one query and one slot"),
+        (np.ones((0, 3)), ["a"] * 3, [], "expected a map of at least one query and one key"),
         (np.array(1.0), [], [], "expected weights shaped"),
         (np.ones((1, 1, 1, 1, 1)), ["a"], ["x"], "expected weights shaped"),
         (np.array([["a"]]), ["a"], ["x"], "expected weights as numbers"),
@@ -464,8 +464,8 @@ def test_tokens_that_leave_the_padding_of_their_row_unnamed_are_told() -> None:
 
 def test_tokens_of_other_maps_than_those_drawn_are_not_told() -> None:
     trace = Trace()
-    for layer, queries, slots in (("encoder", 7, 7), ("across", 5, 7)):
-        trace.record(layer, DenseAttentionMap(torch.rand(2, 1, queries, slots)))
+    for layer, queries, keys in (("encoder", 7, 7), ("across", 5, 7)):
+        trace.record(layer, DenseAttentionMap(torch.rand(2, 1, queries, keys)))
     trace.set_kind("across", cross_attention=True)
     trace.label([list("abcdefg"), list("abcde")], [list("wxyz"), list("vwxyz")])
     with pytest.warns(figures.UnmatchedTokens) as warned:
@@ -476,8 +476,8 @@ def test_tokens_of_other_maps_than_those_drawn_are_not_told() -> None:
 
 def test_calls_of_one_query_over_more_and_more_slots_are_not_of_padding() -> None:
     trace = Trace()
-    for slots in range(1, 6):
-        trace.record("decoder", DenseAttentionMap(torch.rand(2, 1, 1, slots)))
+    for keys in range(1, 6):
+        trace.record("decoder", DenseAttentionMap(torch.rand(2, 1, 1, keys)))
     trace.label([list("abcde"), list("abc")])
     # The checker of types reads a value of each mapping, and calls that were not joined have none.
     config.update("jaxtyping_disable", True)

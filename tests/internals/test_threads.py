@@ -56,7 +56,7 @@ def answers(attention_map: AttentionMap) -> dict[str, torch.Tensor]:
     return {
         **{name: getattr(summary, name) for name in NAMES},
         "topk": attention_map.topk(3)[0],
-        "top slots": attention_map.topk(3)[1],
+        "top keys": attention_map.topk(3)[1],
         "mass": attention_map.mass(groups),
         "sums": attention_map.pool((5, 80), (3, 70), (9, 11)),
         "greatest": attention_map.pool((5, 80), (3, 70), (9, 11), how="max"),

@@ -20,7 +20,7 @@ of_every_unordered_mechanism = pytest.mark.parametrize(
     "mechanism", [m for m in MECHANISMS if not m.ordered], ids=lambda m: m.name
 )
 of_every_mechanism_that_can_grow = pytest.mark.parametrize(
-    "mechanism", [m for m in MECHANISMS if not m.counts_slots], ids=lambda m: m.name
+    "mechanism", [m for m in MECHANISMS if not m.counts_keys], ids=lambda m: m.name
 )
 CAUSAL = [causal, both(causal, window(1)), both(causal, strided(2))]
 
@@ -196,7 +196,7 @@ def test_putting_the_weights_back_unchanged_changes_nothing(mechanism, layout):
 @given(layout=layouts(patterns=[everywhere]), shuffle=st.permutations(range(7)))
 def test_permuting_slots_permutes_weights_and_changes_no_context(mechanism, layout, shuffle):
     scene = layout.on(mechanism)
-    order = torch.tensor([slot for slot in shuffle if slot < layout.num_keys])
+    order = torch.tensor([key for key in shuffle if key < layout.num_keys])
     token_mask = None if scene.token_mask is None else scene.token_mask[:, order]
     permuted = replace(scene, source=scene.source[:, order], token_mask=token_mask)
     close(permuted.attention_weights(), scene.attention_weights()[..., order])

@@ -93,7 +93,7 @@ def expected(arrays, options):
     for b in range(batch):
         for h in range(heads):
             k = h // (heads // num_kv_heads)
-            # q · k with a bias is the product of longer vectors: [q, bias row] · [k, one-hot slot].
+            # q · k with a bias is the product of longer vectors: [q, bias row] · [k, one-hot key].
             longer = width + slots
             asked = np.concatenate([query[b, h] * scale, bias[b, h]], -1) * np.sqrt(longer)
             keys = np.concatenate([key[b, k], np.eye(slots)], -1)

@@ -86,7 +86,7 @@ def test_local_p_aims_within_the_real_slots_of_each_row_wherever_its_padding_is(
 
 
 def test_local_p_learns_where_to_look():
-    # The value wanted stands at slot 7 of 10; all keys are alike, so that only p_t can find it.
+    # The value wanted stands at key 7 of 10; all keys are alike, so that only p_t can find it.
     local = LocalPredictiveAttention(GeneralAttention(2, 10), 2, 2, 4)
     with torch.no_grad():
         local.inner.k_proj.weight.zero_()

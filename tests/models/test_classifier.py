@@ -75,9 +75,9 @@ def test_the_attentive_pooling_is_its_formula_over_the_tokens(
 ) -> None:
     torch.manual_seed(seed)
     pooling = AttentivePooling(width).double()
-    slots = max(1, *lengths)
-    vectors = torch.randn(len(lengths), slots, width, dtype=torch.float64)
-    token_mask = torch.stack([torch.randperm(slots) < length for length in lengths])
+    keys = max(1, *lengths)
+    vectors = torch.randn(len(lengths), keys, width, dtype=torch.float64)
+    token_mask = torch.stack([torch.randperm(keys) < length for length in lengths])
     u, w, v, energy = (
         parameter.detach().numpy()
         for parameter in (

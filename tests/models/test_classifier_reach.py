@@ -21,8 +21,8 @@ PATTERNS = SHAPES | st.builds(
 LAYERS = st.lists(PATTERNS, min_size=1, max_size=3)
 
 
-def depends_on(patterns: list[str], slots: int) -> list[bool]:
-    """Of which slots the gradient of the logits knows, in a text of so many slots."""
+def depends_on(patterns: list[str], keys: int) -> list[bool]:
+    """Of which keys the gradient of the logits knows, in a text of so many keys."""
     torch.manual_seed(7)
     config = ClassifierConfig(
         embed_dim=8,
@@ -37,19 +37,19 @@ def depends_on(patterns: list[str], slots: int) -> list[bool]:
     model = build_classifier(config, 11, 3).double()
     read: list[torch.Tensor] = []
     model.embedding.register_forward_hook(lambda *given: read.append(given[-1]))
-    logits = model(torch.randint(4, 11, (1, slots)))
+    logits = model(torch.randint(4, 11, (1, keys)))
     (gradient,) = torch.autograd.grad(logits.square().sum(), read)
     return (gradient[0] != 0).any(-1).tolist()
 
 
-@given(patterns=LAYERS, slots=st.integers(1, 16), more=st.integers(0, 9))
+@given(patterns=LAYERS, keys=st.integers(1, 16), more=st.integers(0, 9))
 def test_a_slot_is_in_reach_where_the_logits_depend_on_it(
-    patterns: list[str], slots: int, more: int
+    patterns: list[str], keys: int, more: int
 ) -> None:
     seen = (
-        required_lengths([*map(parse, patterns)], slots + more)[:slots] <= slots
+        required_lengths([*map(parse, patterns)], keys + more)[:keys] <= keys
     )  # a longer text needs no other answer
-    assert seen.tolist() == depends_on(patterns, slots)
+    assert seen.tolist() == depends_on(patterns, keys)
 
 
 @given(radius=st.integers(0, 5), layers=st.integers(1, 4), length=st.integers(0, 60))

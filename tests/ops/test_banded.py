@@ -94,7 +94,7 @@ def test_memory_grows_with_the_length_and_not_with_its_square(pattern, dropout):
         )
         with LargestTensor() as largest[length]:
             attention.attend(source, attention.project_kv(source, token_mask)).sum().backward()
-        # The band is 64 wide: blocks of 64 queries meet 128 slots and 2 marks; two heads.
+        # The band is 64 wide: blocks of 64 queries meet 128 keys and 2 marks; two heads.
         assert largest[length].numbers <= 2 * length * 130
         assert torch.isfinite(source.grad).all()
     assert largest[16384].numbers <= 4 * largest[4096].numbers

@@ -1,4 +1,4 @@
-"""Memories that grow: values that never change, and no copy for every slot."""
+"""Memories that grow: values that never change, and no copy for every key."""
 
 import copy
 import pickle
@@ -164,7 +164,7 @@ def test_learned_queries_step_by_step_over_frozen_keys_have_the_gradient_of_all_
 def test_a_memory_that_grows_without_gradients_leaves_those_of_an_earlier_read_alone() -> None:
     query = torch.randn(2, 3, 1, 4, requires_grad=True)
     with torch.no_grad():
-        past = memory(3).append(memory(1))  # which has free slots behind it
+        past = memory(3).append(memory(1))  # which has free keys behind it
     alone = KeyValueCache(past.keys.clone(), past.values.clone())
     reads = [(query @ kept.keys.mT).softmax(-1) @ kept.values for kept in (past, alone)]
     with torch.no_grad():

@@ -35,15 +35,15 @@ def of_any_number(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def drawn(
-    seed: int, batch: int, heads: int, num_kv_heads: int, queries: int, slots: int, widths: Any
+    seed: int, batch: int, heads: int, num_kv_heads: int, queries: int, keys: int, widths: Any
 ) -> list[Tensor]:
     """Query, keys and values, laid out as a layer does: positions before heads."""
     generator = torch.Generator().manual_seed(seed)
     width, value_dim = widths
     shapes = (
         (queries, heads, width),
-        (slots, num_kv_heads, width),
-        (slots, num_kv_heads, value_dim),
+        (keys, num_kv_heads, width),
+        (keys, num_kv_heads, value_dim),
     )
     return [
         torch.randn((batch, *shape), generator=generator).transpose(1, 2).requires_grad_()
@@ -51,9 +51,9 @@ def drawn(
     ]
 
 
-def masked(seed: int, batch: int, queries: int, slots: int) -> Tensor:
-    """Where a query may look; the last slot is seen by all."""
-    mask = torch.rand(batch, 1, queries, slots, generator=torch.Generator().manual_seed(seed)) < 0.6
+def masked(seed: int, batch: int, queries: int, keys: int) -> Tensor:
+    """Where a query may look; the last key is seen by all."""
+    mask = torch.rand(batch, 1, queries, keys, generator=torch.Generator().manual_seed(seed)) < 0.6
     mask[..., -1] = True
     return mask
 
@@ -76,7 +76,7 @@ _short = st.integers(1, 20)
     num_kv_heads=st.integers(1, 2),
     shared=st.integers(1, 2),
     queries=_short,
-    slots=_short,
+    keys=_short,
     widths=st.tuples(st.integers(1, 6), st.integers(1, 6)),
     kind=st.sampled_from(["none", "bool", "causal"]),
     seed=st.integers(0, 999),
@@ -86,19 +86,19 @@ def test_output_and_gradients_are_those_of_the_definition(
     num_kv_heads: int,
     shared: int,
     queries: int,
-    slots: int,
+    keys: int,
     widths: tuple[int, int],
     kind: str,
     seed: int,
 ) -> None:
-    slots = queries if kind == "causal" else slots
-    given_ = drawn(seed, batch, num_kv_heads * shared, num_kv_heads, queries, slots, widths)
+    keys = queries if kind == "causal" else keys
+    given_ = drawn(seed, batch, num_kv_heads * shared, num_kv_heads, queries, keys, widths)
     assert math_is_faster(*given_, 0.0)
-    mask = {"bool": masked(seed, batch, queries, slots), "causal": None, "none": None}[kind]
+    mask = {"bool": masked(seed, batch, queries, keys), "causal": None, "none": None}[kind]
     y = fused_attention(*given_, mask, 0.7, 0.0, causal=kind == "causal")
     exact = [one.detach().double().requires_grad_() for one in given_]
     if kind == "causal":
-        mask = torch.ones(queries, slots, dtype=torch.bool).tril()
+        mask = torch.ones(queries, keys, dtype=torch.bool).tril()
     wanted = exactly(*exact, mask, 0.7)
     toward = torch.randn(y.shape, generator=torch.Generator().manual_seed(seed))
     torch.testing.assert_close(y.double(), wanted, rtol=1e-5, atol=1e-5)
@@ -107,13 +107,13 @@ def test_output_and_gradients_are_those_of_the_definition(
         torch.testing.assert_close(one.double(), other, rtol=1e-4, atol=1e-5)
 
 
-@pytest.mark.parametrize("slots", [3, 15, 16, 17, 40])
+@pytest.mark.parametrize("keys", [3, 15, 16, 17, 40])
 @pytest.mark.parametrize("learns", [(0,), (1,), (2,), (0, 2), (1, 2), (0, 1, 2)])
-def test_what_dropout_leaves_is_what_its_twin_reads(slots: int, learns: tuple[int, ...]) -> None:
-    given_ = drawn(3, 2, 4, 2, 5, slots, (6, 3))
+def test_what_dropout_leaves_is_what_its_twin_reads(keys: int, learns: tuple[int, ...]) -> None:
+    given_ = drawn(3, 2, 4, 2, 5, keys, (6, 3))
     for place in {0, 1, 2} - set(learns):
         given_[place].requires_grad_(False)
-    mask, results = masked(4, 2, 5, slots), []
+    mask, results = masked(4, 2, 5, keys), []
     for read in (fused_attention, _dropped):
         torch.manual_seed(5)
         y = read(*given_, mask, 0.5, 0.4, False)
@@ -124,9 +124,9 @@ def test_what_dropout_leaves_is_what_its_twin_reads(slots: int, learns: tuple[in
 
 
 @pytest.mark.parametrize("dropout", [0.0, 0.3])
-@pytest.mark.parametrize("slots", [4, 20])
-def test_its_gradient_can_be_differentiated(slots: int, dropout: float) -> None:
-    given_, mask = drawn(6, 2, 2, 1, 3, slots, (4, 5)), masked(7, 2, 3, slots)
+@pytest.mark.parametrize("keys", [4, 20])
+def test_its_gradient_can_be_differentiated(keys: int, dropout: float) -> None:
+    given_, mask = drawn(6, 2, 2, 1, 3, keys, (4, 5)), masked(7, 2, 3, keys)
     given_[1].requires_grad_(False)
     asked = [given_[0], given_[2]]
 
@@ -140,10 +140,10 @@ def test_its_gradient_can_be_differentiated(slots: int, dropout: float) -> None:
         torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-6)
 
 
-@pytest.mark.parametrize("slots", [5, 20])
-def test_a_hidden_slot_is_nothing_at_all(slots: int) -> None:
-    q, k, v = (one.detach() for one in drawn(9, 20, 2, 2, 8, slots, (4, 4)))
-    mask = torch.ones(20, 1, 1, slots, dtype=torch.bool)
+@pytest.mark.parametrize("keys", [5, 20])
+def test_a_hidden_slot_is_nothing_at_all(keys: int) -> None:
+    q, k, v = (one.detach() for one in drawn(9, 20, 2, 2, 8, keys, (4, 4)))
+    mask = torch.ones(20, 1, 1, keys, dtype=torch.bool)
     mask[..., 1] = False
     far = v.clone()
     far[:, :, 1] = 1e37
@@ -155,9 +155,9 @@ def test_a_hidden_slot_is_nothing_at_all(slots: int) -> None:
     assert not gradient[:, :, 1].any()
 
 
-@pytest.mark.parametrize("slots", [5, 20])
-def test_scores_far_apart_and_far_from_zero_are_weighed_as_by_the_kernel(slots: int) -> None:
-    q, k, v = (one.detach() for one in drawn(10, 20, 2, 2, 8, slots, (4, 4)))
+@pytest.mark.parametrize("keys", [5, 20])
+def test_scores_far_apart_and_far_from_zero_are_weighed_as_by_the_kernel(keys: int) -> None:
+    q, k, v = (one.detach() for one in drawn(10, 20, 2, 2, 8, keys, (4, 4)))
     for scale in (1e-3, 1.0, 300.0, -1e4):
         found = math_attention(q, k, v, scale=scale)
         wanted = F.scaled_dot_product_attention(q, k, v, scale=scale)
@@ -187,12 +187,12 @@ def test_a_layer_reads_short_texts_so_and_long_ones_by_the_kernel(
     assert not made
 
 
-@pytest.mark.parametrize("slots", [5, 20])
+@pytest.mark.parametrize("keys", [5, 20])
 @pytest.mark.parametrize("number", [torch.nan, torch.inf, 1e30])
 def test_a_score_that_is_no_number_is_of_nobody_who_does_not_see_it(
-    slots: int, number: float
+    keys: int, number: float
 ) -> None:
-    q, k, v = (one.detach() for one in drawn(12, 20, 2, 2, slots, slots, (4, 4)))
+    q, k, v = (one.detach() for one in drawn(12, 20, 2, 2, keys, keys, (4, 4)))
     whole = fused_attention(q, k, v, None, 1e10, 0.0, causal=True)
     k[:, :, -1] = number  # whose scores overflow, if it is finite
     found = fused_attention(q, k, v, None, 1e10, 0.0, causal=True)

@@ -37,14 +37,14 @@ def test_a_pattern_is_read_back_from_its_text(text):
 def test_nothing_is_seen_outside_the_bound_but_at_its_marks(text):
     pattern = parse(text)
     bound = pattern.bound
-    query, slot = torch.arange(15).unsqueeze(1), torch.arange(15)
+    query, key = torch.arange(15).unsqueeze(1), torch.arange(15)
     outside = torch.zeros(15, 15, dtype=torch.bool)
     if bound.back is not None:
-        outside |= slot < query - bound.back
+        outside |= key < query - bound.back
     if bound.ahead is not None:
-        outside |= slot > query + bound.ahead
+        outside |= key > query + bound.ahead
     marks = torch.tensor(sorted(bound.marks), dtype=torch.long)
-    outside &= ~torch.isin(query, marks) & ~torch.isin(slot, marks)
+    outside &= ~torch.isin(query, marks) & ~torch.isin(key, marks)
     assert not (pattern.mask(15, 15) & outside).any()
 
 

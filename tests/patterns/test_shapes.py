@@ -15,8 +15,8 @@ from attlas.patterns import (
 )
 
 
-def drawn(pattern: Pattern, queries: int, slots: int, query_offset: int | None = None) -> list[str]:
-    mask = pattern.mask(queries, slots, query_offset)
+def drawn(pattern: Pattern, queries: int, keys: int, query_offset: int | None = None) -> list[str]:
+    mask = pattern.mask(queries, keys, query_offset)
     return ["".join("x" if seen else "." for seen in row) for row in mask.tolist()]
 
 

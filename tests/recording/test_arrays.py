@@ -32,7 +32,7 @@ def dense(dtype=torch.float32):
 
 
 def by_hand(attention_map):
-    """softmax(scale · q kᵀ) of the slots j ≤ i + 2, in float64 with NumPy alone."""
+    """softmax(scale · q kᵀ) of the keys j ≤ i + 2, in float64 with NumPy alone."""
     query = attention_map.query.double().numpy()
     keys = attention_map.keys.double().numpy().repeat(2, axis=1)
     scores = np.einsum("bhid,bhjd->bhij", query, keys) * attention_map.scale

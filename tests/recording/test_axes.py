@@ -1,4 +1,4 @@
-"""The axes of what a model computes: texts, heads, queries and slots, and where they stand."""
+"""The axes of what a model computes: texts, heads, queries and keys, and where they stand."""
 
 import subprocess
 import sys

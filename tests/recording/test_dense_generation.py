@@ -49,7 +49,7 @@ def test_rows_go_on_from_where_other_layers_say():
 
 
 @pytest.mark.parametrize(
-    ("batch", "slots", "parents", "cross_attention"),
+    ("batch", "keys", "parents", "cross_attention"),
     [
         (2, 5, None, False),  # rows may have changed places
         (2, 5, torch.ones(2, 2, dtype=torch.bool), False),  # nobody knows which went on
@@ -58,9 +58,9 @@ def test_rows_go_on_from_where_other_layers_say():
         (1, 5, None, True),  # another source
     ],
 )
-def test_what_may_not_go_on_is_left_apart(batch, slots, parents, cross_attention):
+def test_what_may_not_go_on_is_left_apart(batch, keys, parents, cross_attention):
     weights = causal_weights(batch=batch)
     before = DenseAttentionMap(weights[:, :, :4, :4])
-    step = DenseAttentionMap(weights[:, :, 4:5, :slots])
+    step = DenseAttentionMap(weights[:, :, 4:5, :keys])
     assert followed(before, step, parents, cross_attention=cross_attention) is None
     assert followed(before, DenseAttentionMap(step.values.double()), parents) is None

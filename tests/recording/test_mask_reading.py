@@ -13,9 +13,9 @@ from attlas.recording.torch_functions.tensors import Versions
 PATTERNS = [everywhere, causal, both(causal, window(2)), window(1), window(3)]
 
 
-def mask_of(spec, batch, queries, slots):
+def mask_of(spec, batch, queries, keys):
     """The mask that a sight stands for."""
-    allowed = spec.pattern.mask(queries, slots, spec.query_offset)[None, None].expand(
+    allowed = spec.pattern.mask(queries, keys, spec.query_offset)[None, None].expand(
         batch, 1, -1, -1
     )
     if spec.token_mask is not None:
@@ -24,7 +24,7 @@ def mask_of(spec, batch, queries, slots):
         return allowed
     assert spec.pattern == everywhere
     assert spec.token_mask is None
-    return spec.bias.expand(batch, 1, queries, slots)
+    return spec.bias.expand(batch, 1, queries, keys)
 
 
 @given(
@@ -35,12 +35,12 @@ def mask_of(spec, batch, queries, slots):
     st.booleans(),
 )
 def test_a_pattern_with_padding_is_found_in_its_mask(pattern, queries, earlier, padding, left):
-    slots, batch = queries + earlier, len(padding)
-    place = torch.arange(slots)
-    token_mask = torch.stack([place >= n if left else place < max(1, slots - n) for n in padding])
-    mask = pattern.mask(queries, slots)[None, None] & token_mask[:, None, None]
-    spec = mask_spec_of(mask, batch, queries, slots)
-    assert torch.equal(mask_of(spec, batch, queries, slots), mask)
+    keys, batch = queries + earlier, len(padding)
+    place = torch.arange(keys)
+    token_mask = torch.stack([place >= n if left else place < max(1, keys - n) for n in padding])
+    mask = pattern.mask(queries, keys)[None, None] & token_mask[:, None, None]
+    spec = mask_spec_of(mask, batch, queries, keys)
+    assert torch.equal(mask_of(spec, batch, queries, keys), mask)
     if not left and (min(padding) == 0 or earlier == 0):
         assert spec.bias is None
     if spec.query_offset is not None:
@@ -62,11 +62,11 @@ def test_short_texts_in_a_long_row_are_looked_at_from_the_first_slot_on(token_ma
 
 
 @given(st.integers(0, 2**32 - 1), st.integers(1, 3), st.integers(1, 6), st.integers(1, 6))
-def test_any_mask_is_kept_exactly(seed, batch, queries, slots):
+def test_any_mask_is_kept_exactly(seed, batch, queries, keys):
     generator = torch.Generator().manual_seed(seed)
-    mask = torch.rand(batch, 1, queries, slots, generator=generator) > 0.4
+    mask = torch.rand(batch, 1, queries, keys, generator=generator) > 0.4
     assert torch.equal(
-        mask_of(mask_spec_of(mask, batch, queries, slots), batch, queries, slots), mask
+        mask_of(mask_spec_of(mask, batch, queries, keys), batch, queries, keys), mask
     )
 
 

@@ -1,4 +1,4 @@
-"""Masks: however a model hides a slot, what is read is what was computed."""
+"""Masks: however a model hides a key, what is read is what was computed."""
 
 import math
 import warnings
@@ -161,7 +161,7 @@ def test_the_mask_that_torch_calls_causal_is_read():
 SHAPES = [(5, 5), (7, 3), (3, 7), (1, 6), (6, 1)]
 
 
-@pytest.mark.parametrize(("queries", "slots"), SHAPES)
+@pytest.mark.parametrize(("queries", "keys"), SHAPES)
 @pytest.mark.parametrize("corner", ["is_causal", "upper left", "lower right"])
 @pytest.mark.parametrize("batch", [1, 2])
 def test_what_torch_calls_causal_is_causal_from_either_corner(queries, slots, corner, batch):
@@ -173,7 +173,7 @@ def test_what_torch_calls_causal_is_causal_from_either_corner(queries, slots, co
             return F.scaled_dot_product_attention(query, key, key, is_causal=True)
         make = causal_upper_left if corner == "upper left" else causal_lower_right
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # more queries than slots: some see nothing
+            warnings.simplefilter("ignore")  # more queries than keys: some see nothing
             mask = make(queries, slots)
         return F.scaled_dot_product_attention(query, key, key, attn_mask=mask)
 

@@ -1,4 +1,4 @@
-"""Where a model looks from: which text, which heads, and which keys are no slots of a text."""
+"""Where a model looks from: which text, which heads, and which keys are no keys of a text."""
 
 import threading
 

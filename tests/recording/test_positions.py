@@ -1,4 +1,4 @@
-"""Where queries stand among the slots: known where something says it, and else nobody's guess."""
+"""Where queries stand among the keys: known where something says it, and else nobody's guess."""
 
 from dataclasses import replace
 
@@ -39,7 +39,7 @@ class Looking(nn.Module):
 
 
 class ClassToken(Looking):
-    """CaiT: one query, the first of the slots."""
+    """CaiT: one query, the first of the keys."""
 
     def forward(self, x):
         return self.look(x[:, None, :1], x[:, None])
@@ -218,7 +218,7 @@ class Causal(Looking):
 
 
 class Spelled(Looking):
-    """Three queries that stand at the third slot and on, by their mask."""
+    """Three queries that stand at the third key and on, by their mask."""
 
     def forward(self, x):
         mask = causal.mask(3, LENGTH, 2)[None, None]
@@ -394,9 +394,9 @@ def test_words_say_nothing_of_places_that_nobody_knows():
 def test_what_counts_on_places_refuses_a_square_map_that_has_none():
     trace = seen_by(Rolled(True), torch.randn(1, LENGTH, WIDTH))
     attention_map = trace[""].at(0).select_heads(torch.tensor([0]))
-    with pytest.raises(AttlasError, match="its own slot"):
+    with pytest.raises(AttlasError, match="its own key"):
         rollout([attention_map])
-    with pytest.raises(AttlasError, match="its own slot"):
+    with pytest.raises(AttlasError, match="its own key"):
         list(between_words(attention_map, torch.arange(2), 2))
 
 
@@ -449,7 +449,7 @@ def windowed(ahead, back):
     return (apart <= ahead) & (apart >= -back)
 
 
-LOOKING_AHEAD = {  # of queries from a place on: the slots that they are given, and what they see
+LOOKING_AHEAD = {  # of queries from a place on: the keys that they are given, and what they see
     "a window": lambda first: (slice(0, LENGTH), windowed(1, 1)[first : first + 2]),
     "one more than causal": lambda first: (slice(0, LENGTH), windowed(1, 9)[first : first + 2]),
     "keys up to the next": lambda first: (slice(0, first + 3), None),

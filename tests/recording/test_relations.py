@@ -40,7 +40,7 @@ def test_a_text_that_looks_at_one_of_another_length_looks_across():
     with observe(model) as trace:
         model(torch.randn(2, 2, 8), torch.randn(2, 9, 8))
     assert trace.kind("") == "cross"
-    assert trace[""].query_offset == 0  # the queries are no newest positions of these slots
+    assert trace[""].query_offset == 0  # the queries are no newest positions of these keys
 
 
 def test_the_end_of_a_text_that_looks_at_all_of_it_does_not():

@@ -141,7 +141,7 @@ def test_what_models_do_around_a_mask_leaves_scores_factors(change):
 
 
 def test_a_product_onto_a_bias_of_folded_heads_is_read_with_its_bias():
-    """As BLOOM does: linear biases that grow with the slot, then heads apart for the mask."""
+    """As BLOOM does: linear biases that grow with the key, then heads apart for the mask."""
     slopes = torch.tensor([0.5, 0.25]).repeat(3)[:, None, None]
     alibi = slopes * torch.arange(QUERIES)
 
@@ -192,7 +192,7 @@ def test_scores_that_are_added_onto_something_in_its_place_are_not_added_twice()
 
 
 def test_values_of_pairs_of_places_are_no_second_map():
-    """Relative values as of Shaw et al., 2018: weights meet what depends on query and slot."""
+    """Relative values as of Shaw et al., 2018: weights meet what depends on query and key."""
     pairs = torch.randn(QUERIES, QUERIES, 4)
 
     def written(query, key, value):

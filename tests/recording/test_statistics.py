@@ -195,7 +195,7 @@ def test_a_held_map_says_the_same_as_its_factors(attention_map):
     )
     for name in NAMES:
         if name in ("first_weight", "last_weight") and not torch.equal(num_visible, token_mask):
-            continue  # weights alone do not say whether a slot that nobody sees is padding
+            continue  # weights alone do not say whether a key that nobody sees is padding
         if name in ("argmax", "count_above"):
             continue  # of equals, and of what lies at the threshold, rounding decides
         ours = getattr(mine, name)
@@ -398,11 +398,11 @@ def test_a_map_that_is_too_large_to_be_held_says_what_to_ask_instead():
         (lambda r: r.summary("entropie"), "got \\['entropie'\\]"),
         (lambda r: r.count_above(1.5), "a threshold from 0 to 1; got 1.5"),
         (lambda r: r.topk(0), "at least one greatest weight; got 0"),
-        (lambda r: r.mass([0, 1]), "a group for each of 5 slots"),
-        (lambda r: r.mass(torch.tensor([0.5] * 5)), "a group for each of 5 slots"),
+        (lambda r: r.mass([0, 1]), "a group for each of 5 keys"),
+        (lambda r: r.mass(torch.tensor([0.5] * 5)), "a group for each of 5 keys"),
         (lambda r: r.mass([-1] * 5), "at least one group"),
         (lambda r: r.pool(rows=(2, 9)), "window of rows within 0 … 4"),
-        (lambda r: r.pool(key_range=(0, 2), shape=(2, 3)), "window of slots"),
+        (lambda r: r.pool(key_range=(0, 2), shape=(2, 3)), "window of keys"),
         (lambda r: r.pool(how="median"), "'sum', 'mean' or 'max'"),
     ],
 )

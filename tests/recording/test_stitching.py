@@ -16,7 +16,7 @@ def whole(batch=2, heads=2, places=7, pattern=causal, token_mask=None):
 
 
 def part(attention_map, start, stop, back=None):
-    """The call that asks for these queries with a cache, of the last `back` slots."""
+    """The call that asks for these queries with a cache, of the last `back` keys."""
     oldest = 0 if back is None else max(0, stop - back)
     token_mask = (
         None if attention_map.token_mask is None else attention_map.token_mask[:, oldest:stop]
@@ -75,7 +75,7 @@ def test_a_cache_of_a_window_that_drops_the_oldest_may_hold_padding(padded):
 
 
 def seen_by_the_last(attention_map, stop, radius):
-    """The call of one query with a cache of all slots, of which it sees the nearest alone."""
+    """The call of one query with a cache of all keys, of which it sees the nearest alone."""
     token_mask = (
         torch.ones(2, stop, dtype=torch.bool)
         if attention_map.token_mask is None

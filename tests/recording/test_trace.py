@@ -181,8 +181,8 @@ class Mine(Pattern):
 
     text: str
 
-    def __call__(self, query, slot):
-        return slot != query
+    def __call__(self, query, key):
+        return key != query
 
     def __str__(self):
         return self.text
@@ -250,10 +250,10 @@ def test_a_printed_trace_tells_its_layers_their_shapes_and_its_tokens(trace):
 
 
 def test_a_printed_reading_tells_its_shape_and_not_its_numbers(trace):
-    assert repr(trace["additive"]) == "DenseAttentionMap(batch=2, heads=1, queries=5, slots=5)"
+    assert repr(trace["additive"]) == "DenseAttentionMap(batch=2, heads=1, queries=5, keys=5)"
     assert repr(trace.calls("heads")) == (
-        "(FactoredAttentionMap(batch=2, heads=2, queries=5, slots=5), "
-        "FactoredAttentionMap(batch=2, heads=2, queries=5, slots=5))"
+        "(FactoredAttentionMap(batch=2, heads=2, queries=5, keys=5), "
+        "FactoredAttentionMap(batch=2, heads=2, queries=5, keys=5))"
     )
 
 
@@ -371,7 +371,7 @@ def test_a_reading_that_does_not_fit_together_is_an_error_that_names_the_file(
         ({"target": '[["a", "b", "c", "d", "e"]]'}, "labels of the target, one to each place"),
         ({"source": '[["a", "b", "c", "d"], []]'}, "a list for each of 1 batch rows; got 2"),
         ({"source": '[["a", "b", "c", "\\ud800"]]'}, "labels of valid Unicode"),
-        ({"axes": '{"a": [[["a", "b", "c"]], []]}'}, "labels of the slots of layer 'a'"),
+        ({"axes": '{"a": [[["a", "b", "c"]], []]}'}, "labels of the keys of layer 'a'"),
         ({"axes": '{"a": [[], [["a", "b"]]]}'}, "labels of the queries of layer 'a'"),
         ({"axes": '{"b": [[], []]}'}, "one of the layers ['a']; got 'b'"),
         ({"axes": '{"a": [[]]}'}, "a whole trace file"),
@@ -428,11 +428,11 @@ def test_labels_of_a_layer_are_of_its_own_axes_where_they_are_given():
     trace = Trace()
     trace.record("a", DenseAttentionMap(torch.ones(2, 1, 4, 5) / 5))
     slots, queries = [list("abcde")] * 2, [list("wxyz")] * 2
-    with pytest.raises(AttlasError, match=r"labels of the slots of layer 'a'.*has 5; got 4"):
+    with pytest.raises(AttlasError, match=r"labels of the keys of layer 'a'.*has 5; got 4"):
         trace.label_layer("a", queries, queries)
     with pytest.raises(AttlasError, match=r"labels of the queries of layer 'a'.*has 4; got 5"):
         trace.label_layer("a", slots, slots)
-    with pytest.raises(AttlasError, match=r"labels of the slots of layer 'a'.*2 batch rows; got 1"):
+    with pytest.raises(AttlasError, match=r"labels of the keys of layer 'a'.*2 batch rows; got 1"):
         trace.label_layer("a", slots[:1], queries)
     with pytest.raises(AttlasError, match=r"one of the layers \['a'\]; got 'b'"):
         trace.label_layer("b", slots, queries)

@@ -36,15 +36,15 @@ def close(ours, theirs):
 
 @st.composite
 def sources(draw, width):
-    """A source, and which of its slots are real: at least the first of each row.
+    """A source, and which of its keys are real: at least the first of each row.
 
-    Where a query sees nothing Keras reads the mean of what it should not see; of a single slot it
+    Where a query sees nothing Keras reads the mean of what it should not see; of a single key it
     warns, because a softmax over one thing is 1.
     """
     seed, batch = draw(st.integers(0, 2**20)), draw(st.integers(1, 3))
-    slots = draw(st.integers(2, 5))
-    lengths = torch.tensor([draw(st.integers(1, slots)) for _ in range(batch)])
-    return noise(seed, batch, slots, width), torch.arange(slots) < lengths.unsqueeze(1)
+    keys = draw(st.integers(2, 5))
+    lengths = torch.tensor([draw(st.integers(1, keys)) for _ in range(batch)])
+    return noise(seed, batch, keys, width), torch.arange(keys) < lengths.unsqueeze(1)
 
 
 def read(layer, query, source, token_mask, is_causal=False):
@@ -72,7 +72,7 @@ def test_additive_agrees(source, queries, is_causal):
         ours.k_proj.weight.copy_(torch.eye(4))
         ours.score_proj.weight.copy_(layer.scale.value)
         context, weights = read(layer, query, source, token_mask, is_causal)
-        # Keras counts causal queries from slot 0.
+        # Keras counts causal queries from key 0.
         close(ours.attend(query, ours.project_kv(source, token_mask), query_offset=0), context)
         close(
             ours.attention_weights(

@@ -4,11 +4,11 @@ The cases are the ONNX project's own (Apache-2.0), with its reference results. A
 where the operator says a thing in other words than attlas, `read` translates:
 
 - heads side by side in the width (3 axes) are split first, as `MultiheadAttention` does;
-- a float mask is a `bias`, a bool mask a `mask`, of which 3 axes are heads, queries and slots; a
-  mask shorter than the slots hides the rest;
+- a float mask is a `bias`, a bool mask a `mask`, of which 3 axes are heads, queries and keys; a
+  mask shorter than the keys hides the rest;
 - past and new keys are a `Memory` and what extends it; the result is the operator's present;
-- causal counts queries from the end of the past, or where there is none from slot 0: that is
-  `first`; with `nonpad_kv_seqlen` real slots in a row, its queries are the newest of those;
+- causal counts queries from the end of the past, or where there is none from key 0: that is
+  `first`; with `nonpad_kv_seqlen` tokens in a row, its queries are the newest of those;
 - a window to the left with causal is `both(causal, window(n))`; attlas has no pattern whose two
   sides differ, so those windows are a mask;
 - softmax runs in float32 or better, whatever `softmax_precision` asks.

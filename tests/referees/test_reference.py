@@ -46,7 +46,7 @@ def close(ours, theirs):
 @st.composite
 def questions(draw, query_dim, key_dim):
     """(query, source, real, pattern, first, seed) of a batch, padding anywhere."""
-    batch, queries, slots = (
+    batch, queries, keys = (
         draw(st.integers(1, 3)),
         draw(st.integers(1, 4)),
         draw(st.integers(1, 7)),
@@ -54,11 +54,11 @@ def questions(draw, query_dim, key_dim):
     seed = draw(st.integers(0, 2**20))
     noise = torch.Generator().manual_seed(seed)
     query = torch.randn(batch, queries, query_dim, dtype=torch.float64, generator=noise)
-    source = torch.randn(batch, slots, key_dim, dtype=torch.float64, generator=noise)
-    token_mask = torch.rand(batch, slots, generator=noise) < draw(st.sampled_from([1.0, 0.6]))
+    source = torch.randn(batch, keys, key_dim, dtype=torch.float64, generator=noise)
+    token_mask = torch.rand(batch, keys, generator=noise) < draw(st.sampled_from([1.0, 0.6]))
     pattern, query_offset = (
         draw(st.sampled_from(PATTERNS)),
-        draw(st.none() | st.integers(-1, slots + 1)),
+        draw(st.none() | st.integers(-1, keys + 1)),
     )
     return query, source, token_mask, pattern, query_offset, seed
 
@@ -77,9 +77,9 @@ def agree(attention, question, read):
     memory = attention.project_kv(source, token_mask)
     contexts = attention.attend(query, memory, query_offset)
     weights = attention.attention_weights(query, memory, query_offset)
-    queries, slots = query.shape[1], source.shape[1]
-    mask = values(pattern.mask(queries, slots, query_offset))
-    start = slots - queries if query_offset is None else query_offset
+    queries, keys = query.shape[1], source.shape[1]
+    mask = values(pattern.mask(queries, keys, query_offset))
+    start = keys - queries if query_offset is None else query_offset
     for row, tokens in enumerate(values(token_mask)):
         sentence = values(source[row])[tokens]
         context, of_tokens = read(values(query[row]), sentence, mask[:, tokens], start)
@@ -216,9 +216,9 @@ def test_rotary_multi_head(question):
     attention = drawn(attention, seed)
     memory = attention.project_kv(source, token_mask)
     weights = attention.attention_weights(query, memory, query_offset)
-    queries, slots = query.shape[1], source.shape[1]
-    start = slots - queries if query_offset is None else query_offset
-    mask = values(pattern.mask(queries, slots, query_offset))
+    queries, keys = query.shape[1], source.shape[1]
+    start = keys - queries if query_offset is None else query_offset
+    mask = values(pattern.mask(queries, keys, query_offset))
     W_Q, W_K = (projections(of, 2) for of in (attention.q_proj, attention.k_proj))
     for row, tokens in enumerate(values(token_mask)):
         Q, K = with_one(values(query[row])), with_one(values(source[row]))

@@ -23,9 +23,9 @@ def close(ours, theirs):
     torch.testing.assert_close(ours, theirs, atol=1e-11, rtol=1e-11)
 
 
-def padded(batch, slots, lengths):
+def padded(batch, keys, lengths):
     """real, with at least one token in each row: torch gives NaN where nothing is seen."""
-    return torch.arange(slots) < torch.tensor([1 + n % slots for n in lengths[:batch]])[:, None]
+    return torch.arange(keys) < torch.tensor([1 + n % keys for n in lengths[:batch]])[:, None]
 
 
 def twins(width, heads, key_dim, bias, pattern=everywhere):
@@ -66,18 +66,18 @@ def _linears(attention):
     seed=st.integers(0, 2**20),
     batch=st.integers(1, 3),
     queries=sizes,
-    slots=sizes,
+    keys=sizes,
     heads=st.sampled_from([1, 2, 4]),
     key_dim=st.sampled_from([4, 6]),
     bias=st.booleans(),
     lengths=st.lists(st.integers(0, 4), min_size=3, max_size=3),
 )
 def test_cross_attention_agrees_with_torchs_multihead(
-    seed, batch, queries, slots, heads, key_dim, bias, lengths
+    seed, batch, queries, keys, heads, key_dim, bias, lengths
 ):
     ours, theirs = twins(4, heads, key_dim, bias)
-    query, source = noise(seed, batch, queries, 4), noise(seed + 1, batch, slots, key_dim)
-    token_mask = padded(batch, slots, lengths)
+    query, source = noise(seed, batch, queries, 4), noise(seed + 1, batch, keys, key_dim)
+    token_mask = padded(batch, keys, lengths)
     context, weights = theirs(
         query, source, source, key_padding_mask=~token_mask, average_attn_weights=False
     )
@@ -106,10 +106,10 @@ def test_causal_self_attention_agrees_with_torchs_multihead(seed, batch, length,
     close(ours.attention_weights(source, memory), weights)
 
 
-@given(seed=st.integers(0, 2**20), batch=st.integers(1, 3), queries=sizes, slots=sizes)
-def test_gradients_agree_with_torchs_multihead(seed, batch, queries, slots):
+@given(seed=st.integers(0, 2**20), batch=st.integers(1, 3), queries=sizes, keys=sizes)
+def test_gradients_agree_with_torchs_multihead(seed, batch, queries, keys):
     ours, theirs = twins(4, 2, 4, bias=True)
-    query, source = noise(seed, batch, queries, 4), noise(seed + 1, batch, slots, 4)
+    query, source = noise(seed, batch, queries, 4), noise(seed + 1, batch, keys, 4)
     query.requires_grad_(), source.requires_grad_()
     of_ours = torch.autograd.grad(
         ours.attend(query, ours.project_kv(source)).square().sum(),
@@ -129,21 +129,21 @@ def test_gradients_agree_with_torchs_multihead(seed, batch, queries, slots):
     num_kv_heads=st.integers(1, 2),
     sharing=st.integers(1, 3),
     queries=sizes,
-    slots=sizes,
+    keys=sizes,
     scale=st.none() | st.floats(0.1, 2.0),
     masked=st.sampled_from([None, "bool", "float"]),
 )
 def test_attend_agrees_with_torchs_function(
-    seed, batch, num_kv_heads, sharing, queries, slots, scale, masked
+    seed, batch, num_kv_heads, sharing, queries, keys, scale, masked
 ):
     heads = num_kv_heads * sharing
     query = noise(seed, batch, heads, queries, 3)
     key, value = (
-        noise(seed + 1, batch, num_kv_heads, slots, 3),
-        noise(seed + 2, batch, num_kv_heads, slots, 2),
+        noise(seed + 1, batch, num_kv_heads, keys, 3),
+        noise(seed + 2, batch, num_kv_heads, keys, 2),
     )
-    added = noise(seed + 3, batch, heads, queries, slots)
-    mask = (added > -0.5) | (torch.arange(slots) == 0)  # torch gives NaN where nothing is seen
+    added = noise(seed + 3, batch, heads, queries, keys)
+    mask = (added > -0.5) | (torch.arange(keys) == 0)  # torch gives NaN where nothing is seen
     given = {"bool": mask, "float": added, None: None}[masked]
     close(
         sdpa(query, key, value, attn_mask=given, scale=scale, enable_gqa=True),
@@ -153,9 +153,9 @@ def test_attend_agrees_with_torchs_function(
     )
 
 
-@given(seed=st.integers(0, 2**20), queries=sizes, slots=sizes)
-def test_torchs_causal_is_ours_with_first_zero(seed, queries, slots):
-    query, source = noise(seed, 1, 2, queries, 3), noise(seed + 1, 1, 2, slots, 3)
+@given(seed=st.integers(0, 2**20), queries=sizes, keys=sizes)
+def test_torchs_causal_is_ours_with_first_zero(seed, queries, keys):
+    query, source = noise(seed, 1, 2, queries, 3), noise(seed + 1, 1, 2, keys, 3)
     close(
         sdpa(query, source, source, is_causal=True),
         F.scaled_dot_product_attention(query, source, source, is_causal=True),

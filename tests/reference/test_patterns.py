@@ -29,23 +29,23 @@ PAIRS["causal strides"] = (
 @given(
     name=st.sampled_from(sorted(PAIRS)),
     queries=st.integers(0, 9),
-    slots=st.integers(0, 12),
+    keys=st.integers(0, 12),
     query_offset=st.integers(0, 30),
 )
-def test_a_pattern_shows_the_pairs_of_its_rule(name, queries, slots, query_offset):
+def test_a_pattern_shows_the_pairs_of_its_rule(name, queries, keys, query_offset):
     pattern, rule = PAIRS[name]
-    shown = pattern.mask(queries, slots, query_offset)
+    shown = pattern.mask(queries, keys, query_offset)
     np.testing.assert_array_equal(
-        shown.numpy(), reference.patterns.mask(rule, queries, slots, query_offset)
+        shown.numpy(), reference.patterns.mask(rule, queries, keys, query_offset)
     )
 
 
 @given(share=st.floats(0, 1), seed=st.integers(0, 2**31 - 1), far=st.integers(0, 2**30))
 def test_random_links_are_the_same_hash_however_far(share, seed, far):
     pattern, rule = patterns.scattered(share, seed), reference.patterns.scattered(share, seed)
-    query, slot = torch.tensor([[far], [far + 1]]), torch.tensor([0, far, far + 5])
-    expected = [[rule(i, j) for j in slot.tolist()] for i in query.flatten().tolist()]
-    assert pattern(query, slot).tolist() == expected
+    query, key = torch.tensor([[far], [far + 1]]), torch.tensor([0, far, far + 5])
+    expected = [[rule(i, j) for j in key.tolist()] for i in query.flatten().tolist()]
+    assert pattern(query, key).tolist() == expected
 
 
 @pytest.mark.parametrize("p", [0.1, 0.5])

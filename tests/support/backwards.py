@@ -9,7 +9,7 @@ from attlas.recording import DenseAttentionMap, Trace
 
 @dataclass(frozen=True)
 class Watched:
-    """One translation; token t of three heads looked at slot t + head most."""
+    """One translation; token t of three heads looked at key t + head most."""
 
     text: str
     source_tokens: tuple[str, ...]
@@ -47,7 +47,7 @@ class Backwards:
 
 
 def weights(heads: int, size: int) -> torch.Tensor:
-    """Head h of query t: 0.7 on slot (t + h) mod size, the rest spread evenly."""
+    """Head h of query t: 0.7 on key (t + h) mod size, the rest spread evenly."""
     looked = torch.full((heads, size, size), 0.3 / size)
     for head in range(heads):
         for query in range(size):

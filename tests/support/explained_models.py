@@ -9,7 +9,7 @@ from attlas.models.classifier import Classifier, ClassifierConfig, build_classif
 
 
 class Pooled(nn.Module):
-    """logits = read(Σ_j α_j v_j), α = softmax(scores) over the real slots; one row per example."""
+    """logits = read(Σ_j α_j v_j), α = softmax(scores) over the tokens; one row per example."""
 
     def __init__(self, scores, values, read=lambda context: context, token_mask=None):
         super().__init__()

@@ -140,7 +140,7 @@ def subwords() -> Vocabularies:
 
 
 def sentences(vocabulary: int, lengths: tuple[int, ...]) -> tuple[Tensor, Tensor]:
-    """Random sources, each ended by END, and which of their slots are real."""
+    """Random sources, each ended by END, and which of their keys are real."""
     torch.manual_seed(5)
     token_mask = torch.arange(max(lengths)) < torch.tensor(lengths).unsqueeze(1)
     source = torch.randint(4, vocabulary, token_mask.shape) * token_mask

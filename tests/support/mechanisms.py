@@ -30,10 +30,10 @@ from attlas.patterns import Pattern, both, causal, either, everywhere, landmarks
 
 @dataclass(frozen=True)
 class Mechanism:
-    """How to build one, and which of its slots stand somewhere.
+    """How to build one, and which of its keys stand somewhere.
 
-    ordered: the weights depend on where slots stand, also where the pattern does not.
-    counts_slots: what a query reads depends on how many slots there are, as local-p does.
+    ordered: the weights depend on where keys stand, also where the pattern does not.
+    counts_slots: what a query reads depends on how many keys there are, as local-p does.
     """
 
     name: str
@@ -41,7 +41,7 @@ class Mechanism:
     query_dim: int
     key_dim: int
     ordered: bool = False
-    counts_slots: bool = False
+    counts_keys: bool = False
 
     def build(
         self,
@@ -71,7 +71,7 @@ MECHANISMS = [
         lambda **o: LocalPredictiveAttention(GeneralAttention(3, 2, **o), 2, 3, 4),
         *(3, 2),
         ordered=True,
-        counts_slots=True,
+        counts_keys=True,
     ),
     Mechanism(
         "local-m of concat",
@@ -84,7 +84,7 @@ MECHANISMS = [
         lambda **o: LocalPredictiveAttention(AdditiveAttention(3, 2, 4, **o), 2, 3, 4),
         *(3, 2),
         ordered=True,
-        counts_slots=True,
+        counts_keys=True,
     ),
     Mechanism("scaled dot-product", lambda **o: ScaledDotProductAttention(**o), 3, 3),
     Mechanism("multi-head", lambda **o: MultiheadAttention(4, 2, kdim=3, vdim=3, **o), 4, 3),
@@ -160,7 +160,7 @@ def layouts(
     square: bool = False,
     most: tuple[int, int, int] = (3, 4, 7),
 ) -> Layout:
-    """Any layout of at most `most` rows, queries and slots; square: as many queries as slots."""
+    """Any layout of at most `most` rows, queries and keys; square: as many queries as keys."""
     batch, queries, num_keys = (draw(st.integers(1, size)) for size in most)
     bits = draw(st.none() | st.integers(0, 2 ** (batch * num_keys) - 1))
     token_mask = None
@@ -194,7 +194,7 @@ class Scene:
         return self.project_kv(0, self.source.shape[1])
 
     def project_kv(self, start: int, stop: int) -> KeyValueCache:
-        """The slots from start to stop, remembered where they stand."""
+        """The keys from start to stop, remembered where they stand."""
         source = self.source[:, start:stop]
         token_mask = None if self.token_mask is None else self.token_mask[:, start:stop]
         if isinstance(self.attention, MultiheadAttention):
@@ -224,7 +224,7 @@ class Scene:
         return [context.detach(), *gradients]
 
     def allowed(self) -> Tensor:
-        """Which slots each query sees, (batch, 1, queries, keys), found pair by pair."""
+        """Which keys each query sees, (batch, 1, queries, keys), found pair by pair."""
         rule = dict(PATTERNS)[self.pattern]
         batch, queries, num_keys = *self.query.shape[:2], self.source.shape[1]
         query_offset = num_keys - queries if self.query_offset is None else self.query_offset

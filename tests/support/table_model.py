@@ -78,7 +78,7 @@ class TableModel(SequenceToSequence[TableState]):
 
 
 def sources(*lengths: int, seed: int = 0) -> tuple[Tensor, Tensor]:
-    """Padded random sources that end with END, and which of their slots are real."""
+    """Padded random sources that end with END, and which of their keys are real."""
     generator = torch.Generator().manual_seed(seed)
     token_mask = torch.arange(max(lengths)).unsqueeze(0) < torch.tensor(lengths).unsqueeze(1)
     ids = torch.randint(4, 50, token_mask.shape, generator=generator) * token_mask

@@ -16,7 +16,7 @@ def device_of(attention_map: AttentionMap) -> torch.device:
 
 
 def token_mask_of(attention_map: AttentionMap) -> Bool[Tensor, "batch keys"]:
-    """Which slots are tokens: as the attention map says, or else those that some query may see.
+    """Which keys are tokens: as the attention map says, or else those that some query may see.
 
     A model that hides its padding by a bias alone, and lets padding look at padding, cannot be told
     from one that has none: then whoever knows better says so.
@@ -51,11 +51,11 @@ def query_mask(
     *,
     cross_attention: bool | None,
 ) -> Bool[Tensor, "batch queries"]:
-    """The queries that stand at a real slot; all of them where they stand at none, or nobody knows
+    """The queries that stand at a token; all of them where they stand at none, or nobody knows
     at which.
 
     cross_attention: whether the attention map looks at something else than what asks; None =
-    unknown, and then a map with as many queries as slots is taken as one that does not.
+    unknown, and then a map with as many queries as keys is taken as one that does not.
     """
     batch, _, queries, num_keys = attention_map.shape
     query_offset = attention_map.position

@@ -163,7 +163,7 @@ def argmax_links(
     saw no token of the source has no link.
 
     sources, targets: the words of each token, e.g. `[() if w is None else (w,) for w in word_ids]`
-    of a Hugging Face tokenizer; None = every slot, or query, is a word.
+    of a Hugging Face tokenizer; None = every key, or query, is a word.
     step: in a decoder that is fed its own output, query t has read token t − 1 and predicts token
     t. "writes" takes it for token t; "reads" takes query t + 1, which is given token t as input
     and, in the lower layers, looks where that came from (Chen et al., 2020, section 3.1). Then
@@ -233,7 +233,7 @@ def threshold_links(
 class _Looked:
     """Maps from a target to a source, and which of their tokens stand for which words.
 
-    slots: the source tokens that are of a word; asked: the query of each target token that is of a
+    keys: the source tokens that are of a word; asked: the query of each target token that is of a
     word, and that token.
     """
 
@@ -295,7 +295,7 @@ class _Looked:
             chosen = self.asked[mine:place]
             if not chosen:
                 continue
-            # Half-precision means of different slots would be rounded to the same number.
+            # Half-precision means of different keys would be rounded to the same number.
             means = [
                 _precise(attention_map.rows(start, stop)[0]).mean(0)
                 for attention_map in self.attention_maps

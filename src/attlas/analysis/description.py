@@ -27,15 +27,15 @@ from attlas.recording.maps.reductions import (
 
 @dataclass(frozen=True, slots=True)
 class MapFeatures:
-    """Means over the queries that have a choice, those of real tokens that see several slots.
+    """Means over the queries that have a choice, those of real tokens that see several keys.
 
-    queries: how many have, out of `asked` real ones; slots: how many there are; num_visible: how
+    queries: how many have, out of `asked` real ones; keys: how many there are; num_visible: how
     many of them a query sees; effective_keys: exp(entropy); normalized_entropy: entropy /
-    log(visible); max_weight: the greatest weight. slot: where most queries have their greatest
+    log(visible); max_weight: the greatest weight. key: where most queries have their greatest
     weight, `slot_share` of them, and its weight. offset: the same, counted from the query's own
     place, if that is known. forward, still, backward: of the steps from one query to the next, how
-    many move the greatest weight to a later slot, leave it, or move it to an earlier one. slope:
-    the correlation of query and slot.
+    many move the greatest weight to a later key, leave it, or move it to an earlier one. slope:
+    the correlation of query and key.
     """
 
     asked: int
@@ -45,9 +45,9 @@ class MapFeatures:
     effective_keys: float = 0.0
     normalized_entropy: float = 0.0
     max_weight: float = 0.0
-    slot: int = -1
-    slot_share: float = 0.0
-    slot_weight: float = 0.0
+    key: int = -1
+    key_share: float = 0.0
+    key_weight: float = 0.0
     offset: int = 0
     offset_share: float = 0.0
     offset_weight: float = 0.0
@@ -65,7 +65,7 @@ def map_features(
 ) -> MapFeatures:
     """The numbers of an attention map with one text and one head, in two passes over its blocks.
 
-    token_mask: which slots are tokens; asking: which queries are.
+    token_mask: which keys are tokens; asking: which queries are.
     Errors: `AttlasError` for an attention map of several maps.
     """
     batch, heads, *axes = attention_map.shape
@@ -92,16 +92,16 @@ def map_features(
     num_visible, effective_keys, normalized_entropy, max_weight = (
         rows[:, choice].to(torch.float64).mean(-1).tolist()
     )
-    slot, slot_share = _commonest(best[choice])
+    key, key_share = _commonest(best[choice])
     offset, offset_share_ = 0, 0
     query_offset = attention_map.position
     if query_offset is not None:
         place = query_offset + torch.arange(len(best), device=device)
         offset, offset_share_ = _commonest((best - place)[choice])
     marks = torch.full((1, attention_map.shape[3]), -1, device=device)
-    marks[0, slot] = 0
+    marks[0, key] = 0
     reductions: dict[str, Reduction] = {
-        "slot": MassReduction(attention_map, marks, 1),
+        "key": MassReduction(attention_map, marks, 1),
         "slope": SlopeReduction(attention_map, asking),
     }
     if query_offset is not None:
@@ -114,7 +114,7 @@ def map_features(
     most = max(1, steps)
     return MapFeatures(
         asked, queries, num_keys, num_visible, effective_keys, normalized_entropy, max_weight,
-        slot, slot_share / queries, float(found["slot"][0, 0, choice.cpu(), 0].double().mean()),
+        key, key_share / queries, float(found["key"][0, 0, choice.cpu(), 0].double().mean()),
         offset, offset_share_ / queries, there,
         steps, forward / most, (steps - forward - backward) / most, backward / most,
         float(found["slope"][0][0, 0]),
@@ -159,18 +159,18 @@ def describe(
 ) -> str:
     """A few sentences about the map of one head for one text, each from a number of it.
 
-    Told are: the place at which most of the queries have their greatest weight (a slot that is
+    Told are: the place at which most of the queries have their greatest weight (a key that is
     everyone's, or an offset from their own place; of two texts, before that, a diagonal), whether
-    it is a sink, as the first slot and `SEPARATORS` can be, how wide they look (exp of the
+    it is a sink, as the first key and `SEPARATORS` can be, how wide they look (exp of the
     entropy), which way the greatest weight moves from query to query; and the caution that this is
     no explanation.
-    Queries of padding are left out, and those that see one slot, as they have no choice.
+    Queries of padding are left out, and those that see one key, as they have no choice.
 
-    tokens: of the slots, padding included or not. cross_attention: whether the map relates two
+    tokens: of the keys, padding included or not. cross_attention: whether the map relates two
     texts (`trace.relation(layer) == "cross"`); None = it does unless it is square. token_mask:
-    which slots are tokens, None = as the attention map says. queries: which queries are; None =
-    those that stand at a real slot, and where two texts are related all of them, padding too.
-    Errors: `AttlasError` for a row or head that is not there, and for tokens, slots and queries
+    which keys are tokens, None = as the attention map says. queries: which queries are; None =
+    those that stand at a token, and where two texts are related all of them, padding too.
+    Errors: `AttlasError` for a row or head that is not there, and for tokens, keys and queries
     that do not fit.
     """
     batch, heads, asked, num_keys = attention_map.shape
@@ -183,13 +183,13 @@ def describe(
     token_mask = (
         token_mask_of(map_)
         if token_mask is None
-        else _fitted("real slots", token_mask, num_keys, device)
+        else _fitted("tokens", token_mask, num_keys, device)
     )
     asking = None if queries is None else _fitted("real queries", queries, asked, device)
     places = token_mask[0].nonzero().flatten().tolist()
     if len(tokens) not in (0, num_keys, len(places)):
         raise AttlasError(
-            f"a token for each of {num_keys:,} slots, or of the {len(places):,} that are not "
+            f"a token for each of {num_keys:,} keys, or of the {len(places):,} that are not "
             f"padding",
             f"{len(tokens):,}",
             "give the tokens of this very text, special ones included",
@@ -214,23 +214,23 @@ def _fitted(
 
 
 def _sink(seen: MapFeatures, places: list[int], names: dict[int, str]) -> bool:
-    """Whether the slot that most look at is first or a separator, and gets what such a role has."""
-    first = seen.slot == (places[0] if places else -1)
-    if not first and names.get(seen.slot) not in SEPARATORS:
+    """Whether the key that most look at is first or a separator, and gets what such a role has."""
+    first = seen.key == (places[0] if places else -1)
+    if not first and names.get(seen.key) not in SEPARATORS:
         return False
     threshold = THRESHOLDS["first" if first else "separator"]
-    return seen.slot_weight >= threshold and seen.slot_weight > 2 / seen.num_visible
+    return seen.key_weight >= threshold and seen.key_weight > 2 / seen.num_visible
 
 
 def _told(
     seen: MapFeatures, names: dict[int, str], *, sink: bool, cross_attention: bool
 ) -> list[str]:
-    several = _amount(seen.asked, "query", "queries"), _amount(seen.num_keys, "slot", "slots")
+    several = _amount(seen.asked, "query", "queries"), _amount(seen.num_keys, "key", "keys")
     told = [f"{several[0]} {'looks' if seen.asked == 1 else 'look'} at {several[1]}."]
     if not seen.queries:
-        return [*told, "None of them sees more than one slot, so there is no choice.", CAUTION]
+        return [*told, "None of them sees more than one key, so there is no choice.", CAUTION]
     if seen.queries < seen.asked:
-        told.append(f"{seen.queries:,} of them see more than one slot; of these:")
+        told.append(f"{seen.queries:,} of them see more than one key; of these:")
     told += [_where(seen, names, sink=sink, cross_attention=cross_attention), _spread(seen)]
     if (
         seen.steps > 1 and seen.normalized_entropy < EVEN
@@ -244,22 +244,22 @@ def _where(seen: MapFeatures, names: dict[int, str], *, sink: bool, cross_attent
         return "They look almost evenly at all that they see: no place stands out."
     if cross_attention and abs(seen.slope) >= THRESHOLDS["diagonal"]:
         way = "diagonal" if seen.slope > 0 else "anti-diagonal"
-        return f"They look along the {way}: query and slot correlate with {seen.slope:.2f}."
-    slot = _named(seen.slot, names)
-    held = f"{_percent(seen.slot_share)} have their greatest weight there, and it gets " + (
-        f"{_percent(seen.slot_weight)} of all weight"
+        return f"They look along the {way}: query and key correlate with {seen.slope:.2f}."
+    key = _named(seen.key, names)
+    held = f"{_percent(seen.key_share)} have their greatest weight there, and it gets " + (
+        f"{_percent(seen.key_weight)} of all weight"
     )
-    everywhere = seen.queries > 1 and seen.slot_share > MOST
-    if everywhere and (cross_attention or seen.slot_share >= seen.offset_share):
-        return f"Most look at {slot}: {held}{', as a sink does' if sink else ''}."
+    everywhere = seen.queries > 1 and seen.key_share > MOST
+    if everywhere and (cross_attention or seen.key_share >= seen.offset_share):
+        return f"Most look at {key}: {held}{', as a sink does' if sink else ''}."
     if not cross_attention and seen.offset_share > MOST:
         return (
             f"Most look {_aside(seen.offset)}: {_percent(seen.offset_share)} have their greatest "
             f"weight there, and give it {_percent(seen.offset_weight)} on average."
         )
     if seen.queries == 1:
-        return f"It looks most at {slot}, with {_percent(seen.slot_weight)} of its weight."
-    commonest = f"the commonest place is {slot}: {held}"
+        return f"It looks most at {key}, with {_percent(seen.key_weight)} of its weight."
+    commonest = f"the commonest place is {key}: {held}"
     return f"They look at no one place; {commonest}."
 
 
@@ -276,7 +276,7 @@ def _spread(seen: MapFeatures) -> str:
     kind = "neither narrow nor wide" if how == "neither" else how
     return (
         f"The gaze is {kind}: on average as if spread evenly over {seen.effective_keys:.1f} of "
-        f"{seen.num_visible:.1f} slots in sight, with a greatest weight of {seen.max_weight:.2f}."
+        f"{seen.num_visible:.1f} keys in sight, with a greatest weight of {seen.max_weight:.2f}."
     )
 
 
@@ -299,12 +299,12 @@ def _direction(seen: MapFeatures) -> str:
 def _aside(offset: int) -> str:
     if offset == 0:
         return "at their own place"
-    count = "one slot" if abs(offset) == 1 else f"{abs(offset):,} slots"
+    count = "one key" if abs(offset) == 1 else f"{abs(offset):,} keys"
     return f"{count} {'ahead' if offset > 0 else 'back'}"
 
 
-def _named(slot: int, names: dict[int, str]) -> str:
-    return f"slot {slot:,} ({_quoted(names[slot])})" if slot in names else f"slot {slot:,}"
+def _named(key: int, names: dict[int, str]) -> str:
+    return f"key {key:,} ({_quoted(names[key])})" if key in names else f"key {key:,}"
 
 
 def _quoted(name: str) -> str:

@@ -67,7 +67,7 @@ def head_ablation(
     """cost_h = metric − metric without head h, one head at a time.
 
     replacement: what the head does instead: it reads nothing (Michel et al., 2019, section 3.2: ξ_h
-    = 0), or the mean of all slots that a query sees, which keeps the scale of what comes after.
+    = 0), or the mean of all keys that a query sees, which keeps the scale of what comes after.
     metric: runs the model over whatever it is measured on; greater = better, so of a loss or an
     error return the negative. It runs once for each head and once without a change, in eval mode
     and without gradients. layers, heads: which are tried; None = all.

@@ -143,7 +143,7 @@ def mixings(attention_maps: Sequence[AttentionMap], residual: float) -> tuple[Mi
         )
     if any(attention_map.position != 0 for attention_map in attention_maps):
         raise AttlasError(
-            "layers each query of which stands at its own slot",
+            "layers each query of which stands at its own key",
             "some of which nobody knows it, as of a text in windows or chunks",
             "leave these out; or, where you know better, dataclasses.replace(attention_map, "
             "first=0)",

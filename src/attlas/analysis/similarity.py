@@ -136,7 +136,7 @@ def divergence(
 ) -> Float[Tensor, "*rows"]:
     """JS(p, q) in nats, see `jensen_shannon`: 0 = alike … ln 2 = nothing shared.
 
-    p, q: the rows on the slots that are shared (None = all), divided by their sums, in float64. NaN
+    p, q: the rows on the keys that are shared (None = all), divided by their sums, in float64. NaN
     where one of them has no weight there: nothing can be said of it.
     """
     p, q = (rows.to(torch.float64) for rows in (one, other))
@@ -156,14 +156,14 @@ def head_divergences(
     2019, section 6), in nats.
 
     Heads come in the order of the attention maps: of several layers, or of several models that read
-    one text. A pair is compared over the slots that both may see, and over the queries that look at
+    one text. A pair is compared over the keys that both may see, and over the queries that look at
     any of these. √D is a distance (Endres & Schindelin, 2003). Symmetric, 0 on the diagonal, at
     most ln 2; NaN where no query can be compared.
 
     asked: which queries count, (batch, queries); None = as in `roles`, those that stand at a token,
     and all that look across. cross_attention: whether the maps relate two texts; None = they do
     unless they are square. Two heads are held a few rows at a time; time O(heads² × queries ×
-    slots). Errors: `AttlasError` for attention maps of different texts, and an `asked` of another
+    keys). Errors: `AttlasError` for attention maps of different texts, and an `asked` of another
     shape.
     """
     return _divergences(attention_maps, asked, cross_attention, mean=False)
@@ -182,7 +182,7 @@ def layer_divergences(
 def diversity(divergences: Float[Tensor, "heads heads"]) -> float:
     """Σ_{a<b} D_ab / (n (n − 1) / 2), in the unit of D: how different heads are from each other.
 
-    0: all look alike; ln 2 = 0.693: no two of them share a slot. What cannot be compared (NaN) is
+    0: all look alike; ln 2 = 0.693: no two of them share a key. What cannot be compared (NaN) is
     left out. Errors: `AttlasError` where no two can.
     """
     rows, columns = torch.triu_indices(len(divergences), len(divergences), offset=1)
@@ -274,7 +274,7 @@ def _one_shape(attention_maps: Sequence[AttentionMap]) -> tuple[int, int, int]:
     }
     if len(shapes) != 1:
         raise AttlasError(
-            "attention maps of the same queries and slots",
+            "attention maps of the same queries and keys",
             ", ".join(str(attention_map.shape) for attention_map in attention_maps) or "none",
             "compare layers, or models, that read the same tokens",
         )

@@ -187,12 +187,12 @@ def between_words(
     if batch != 1 or queries != num_keys:
         raise AttlasError(
             "one whole map of a text that looks at itself",
-            f"{batch} × {queries:,} queries × {num_keys:,} slots",
+            f"{batch} × {queries:,} queries × {num_keys:,} keys",
             "choose the layers of self-attention",
         )
     if attention_map.position != 0:
         raise AttlasError(
-            "a map each query of which stands at its own slot",
+            "a map each query of which stands at its own key",
             "one that does not, or says nothing of it, as of a text in windows or chunks",
             "choose other layers; or, where you know better, dataclasses.replace(attention_map, "
             "first=0)",

@@ -61,23 +61,23 @@ def stats(
       line, layer, call, head       from 1 the line, from 0 the head; call counts the calls of a
                                     layer
       kind, causal                  self or cross; whether no query looks at what comes after it
-      queries, slots, unread        tokens that look, that are looked at, and that were left out
+      queries, keys, unread        tokens that look, that are looked at, and that were left out
                                     because the model has no positions for them
       finished                      false where what the model wrote itself came to no end
-      entropy, normalized_entropy   in nats; and divided by log of the slots that a query may see
-      effective_keys, num_visible   exp(entropy); the slots that a query may see
+      entropy, normalized_entropy   in nats; and divided by log of the keys that a query may see
+      effective_keys, num_visible   exp(entropy); the keys that a query may see
       max_weight, count_above       the greatest weight; weights greater than --threshold
-      distance                      in slots, between a query and what it looks at
-      first_weight, last_weight     the weight on the first slot, and on the last
+      distance                      in keys, between a query and what it looks at
+      first_weight, last_weight     the weight on the first key, and on the last
       self_weight, previous_weight, next_weight
-                                    the weight on the query's own slot, and on those beside it
-      received                      the greatest share of all attention that one slot gets
+                                    the weight on the query's own key, and on those beside it
+      received                      the greatest share of all attention that one key gets
       special_weight                with --also: the weight on tokens that stand for no text, as
                                     [CLS]
       gini                          with --also: Gini's coefficient of the weights
     Each but received is the mean over the queries of the text. --by token has one row for each
-    query, with its position from 0, its token, and argmax, the slot of the greatest weight;
-    received is then the share of its own slot, and there is none where kind is cross.
+    query, with its position from 0, its token, and argmax, the key of the greatest weight;
+    received is then the share of its own key, and there is none where kind is cross.
     docs/reference/columns.md has the formulas.
 
     What the numbers depend on, checksums of model and corpus among it, is in the Parquet file as

@@ -21,7 +21,7 @@ from attlas.recording.trace import Selection
 from attlas.runs import BEST, Run
 from attlas.runs.loaded import checkpoint_digest, settings_digest, vocabularies_digest
 
-# One text out of a batch: its own queries and slots, without the padding of its neighbours.
+# One text out of a batch: its own queries and keys, without the padding of its neighbours.
 
 
 def cut(
@@ -32,12 +32,12 @@ def cut(
     *,
     cross_attention: bool = False,
 ) -> AttentionMap:
-    """The first `queries` × `slots` of one batch row: what is read of that text alone.
+    """The first `queries` × `keys` of one batch row: what is read of that text alone.
 
     Padding is on the right, so that positions stay. Without it nothing depends on who else was in
-    the batch: sums over queries, the last slot, and positions that are counted from the end.
+    the batch: sums over queries, the last key, and positions that are counted from the end.
     cross_attention: whether it looks at another source; its first query then stands at the first
-    slot, unless a pattern counts on another place.
+    key, unless a pattern counts on another place.
     Errors: `AttlasError` for an attention map of another kind.
     """
     one = attention_map.at(row)
@@ -126,7 +126,7 @@ class MapRecord:
     call: which one of this text, from 0; a module that a model shares among its layers is called
     several times. kind: whether queries look at themselves or at another source. attention_map: of
     this text alone, (1, heads, queries, keys). ids: of its queries; None where they are no tokens.
-    special: the slots whose tokens stand for no text.
+    special: the keys whose tokens stand for no text.
     """
 
     text: CorpusText
@@ -175,7 +175,7 @@ class Reader(ABC):
 
     @abstractmethod
     def _between(self, layer: str, trace: Trace) -> tuple[Side, Side]:
-        """The sides of the queries and of the slots of a layer."""
+        """The sides of the queries and of the keys of a layer."""
 
     def _looking(self, texts: Sequence[CorpusText]) -> tuple[str, ...]:
         """The paths of all layers that look while a batch is read."""
@@ -246,7 +246,7 @@ def _unsupported(
 ) -> AttlasError:
     told = [" × ".join(map(str, shape)) for shape in (wanted, came)]
     return AttlasError(
-        f"layers that look from token to token, {told[0]} texts, queries and slots",
+        f"layers that look from token to token, {told[0]} texts, queries and keys",
         f"{told[1]} in layer {layer!r}",
         "choose other layers by their paths or by patterns (--layer)",
     )

@@ -36,10 +36,10 @@ NUMBERS = (
 """The statistics of a query that have columns: formulas and units are those of `AttentionMap`."""
 
 RECEIVED = "received"
-"""A slot's share of all attention, max_j Σ_i w_ij / Σ_ij w_ij; of a token, that of its own slot."""
+"""A key's share of all attention, max_j Σ_i w_ij / Σ_ij w_ij; of a token, that of its own key."""
 
 ON_SPECIAL = "special_weight"
-"""Σ_{j special} w_ij, of the slots whose tokens stand for no text, such as [CLS] and [SEP]."""
+"""Σ_{j special} w_ij, of the keys whose tokens stand for no text, such as [CLS] and [SEP]."""
 
 ALSO = (ON_SPECIAL, "gini")
 """What costs another pass over the map, or sorts its rows: has a column where it is asked for."""
@@ -61,7 +61,7 @@ _PLACE = (
     Column("kind", "text"),
     Column("causal", "flag"),
     Column("queries", "whole"),
-    Column("slots", "whole"),
+    Column("keys", "whole"),
     Column("unread", "whole"),
     Column("finished", "flag"),
 )
@@ -88,7 +88,7 @@ TOKEN_COLUMNS = columns_of(by_token=True)
 class Measured:
     """What the rows of a table are made of; its attention maps are let go.
 
-    queries, slots: how many of them are tokens of this text. of_heads: a number for each head.
+    queries, keys: how many of them are tokens of this text. of_heads: a number for each head.
     of_queries: (heads, queries) of each statistic; None where nobody asked for single queries.
     tokens, argmax: of these queries.
     """
@@ -119,7 +119,7 @@ def measure_map(
 
     Of a head the mean over the queries of each statistic, a query that sees nothing with its 0; of
     `received` its greatest share. tokens: names of the queries, where each of them is to have
-    numbers too. In self-attention the `received` of a query is the share of the slot at its place;
+    numbers too. In self-attention the `received` of a query is the share of the key at its place;
     else it is NaN, as is what depends on places of queries that nobody knows. threshold: of
     `count_above`. also: further ones, of `ALSO`.
     """
@@ -201,7 +201,7 @@ def frames(
                 "kind": one.kind,
                 "causal": one.causal,
                 "queries": one.queries,
-                "slots": one.num_keys,
+                "keys": one.num_keys,
                 "unread": one.unread,
                 "finished": one.finished,
             }
@@ -229,5 +229,5 @@ def _of_queries(one: Measured, head: int) -> Frame:
 
 
 def _cells(numbers: list[float]) -> list[float | None]:
-    """NaN: there is no such slot, or nobody knows which it is."""
+    """NaN: there is no such key, or nobody knows which it is."""
     return [None if number != number else number for number in numbers]

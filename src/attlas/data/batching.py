@@ -190,7 +190,7 @@ def batches_by_length(
 def padded(
     rows: Sequence[Sequence[int]],
 ) -> tuple[Int[Tensor, "batch length"], Bool[Tensor, "batch length"]]:
-    """The rows side by side, short ones filled with `PAD`, and which slots are real."""
+    """The rows side by side, short ones filled with `PAD`, and which keys are real."""
     lengths = torch.tensor([len(row) for row in rows])
     token_mask = torch.arange(int(lengths.max()) if rows else 0) < lengths[:, None]
     ids = torch.full(token_mask.shape, PAD)

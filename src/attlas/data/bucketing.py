@@ -23,7 +23,7 @@ B = TypeVar("B")
 class BatchingConfig(Config):
     """How examples (sentence pairs, or labelled texts) are put together.
 
-    No side of a batch takes more than `max_tokens` slots, padding, BEGIN and END included, and a
+    No side of a batch takes more than `max_tokens` keys, padding, BEGIN and END included, and a
     batch has at most `rows` examples. One with a side of more than `max_length` tokens is left out
     ("skip") or loses what is beyond ("cut"; a target then has no end), and is reported either way.
     With training.rdrop_alpha every batch is read twice in one pass: `max_tokens` counts it once,

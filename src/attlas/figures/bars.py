@@ -1,4 +1,4 @@
-"""Bar charts of one query, its distribution over the slots; and drawings of patterns."""
+"""Bar charts of one query, its distribution over the keys; and drawings of patterns."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -40,8 +40,8 @@ from attlas.figures.scale import SEQUENTIAL, Scale, check_format, longest, numbe
 from attlas.patterns import Pattern
 from attlas.recording import FactoredAttentionMap
 
-_WIDEST, _ACROSS, _HEIGHT = 0.45, 9.0, 2.2  # inches: of one slot, of all, of the bars
-_LINED = 0.05  # inches of a slot from which bars stand apart
+_WIDEST, _ACROSS, _HEIGHT = 0.45, 9.0, 2.2  # inches: of one key, of all, of the bars
+_LINED = 0.05  # inches of a key from which bars stand apart
 _CHARACTER = 0.07  # inches of a character of a number, some white between two of them counted in
 _BAR = "#2a6fb0"
 
@@ -56,11 +56,11 @@ def bars(
     fmt: str | None = None,
     label: str | None = None,
 ) -> Figure:
-    """One bar to a slot, its weight above it where there is room.
+    """One bar to a key, its weight above it where there is room.
 
     weights: shaped (keys,), or (1, keys) after any axes of size 1, such as `attention_map.rows(3,
-    4)`. source: a label for each slot; None = their positions, from 0. query: the token that looks,
-    which the figure is about. axis: what its slots are called. fmt: of the numbers, such as ".3f".
+    4)`. source: a label for each key; None = their positions, from 0. query: the token that looks,
+    which the figure is about. axis: what its keys are called. fmt: of the numbers, such as ".3f".
     label: what the numbers are.
 
     Errors: `AttlasError` as `HeadMap.of`, for more queries than one, where no font draws the
@@ -150,26 +150,26 @@ def _bars(
     return figure
 
 
-def _room(grid: Grid, slots: int, fmt: str | None) -> float:
-    """Inches for each slot: as many as is comfortable, and as the numbers of a format need."""
-    most = _ACROSS / slots
+def _room(grid: Grid, keys: int, fmt: str | None) -> float:
+    """Inches for each key: as many as is comfortable, and as the numbers of a format need."""
+    most = _ACROSS / keys
     if fmt is None:
         return min(_WIDEST, most)
     needed = _CHARACTER * longest(grid.cells[0], fmt)
     if grid.is_pooled or needed > most:
         raise AttlasError(
             f"numbers of the format {fmt!r} that fit above their bars",
-            f"{slots:,} bars in {_ACROSS:g} inches",
+            f"{keys:,} bars in {_ACROSS:g} inches",
             "choose a shorter format, leave `fmt` out, or draw fewer bars",
         )
     return max(needed, min(_WIDEST, most))
 
 
-def _panel(figure: Figure, grid: Grid, slots: int, room: float, fmt: str | None) -> Axes:
-    axes = axes_at(figure, Bbox.from_extents(0, -_HEIGHT, room * slots, 0))
+def _panel(figure: Figure, grid: Grid, keys: int, room: float, fmt: str | None) -> Axes:
+    axes = axes_at(figure, Bbox.from_extents(0, -_HEIGHT, room * keys, 0))
     heights = grid.cells[0]
     axes.bar(range(len(heights)), heights, width=0.8 if room >= _LINED else 1.0, color=_BAR)
-    axes.set_xlim(-0.5, slots / grid.wide - 0.5)
+    axes.set_xlim(-0.5, keys / grid.wide - 0.5)
     axes.spines[["top", "right"]].set_visible(False)
     axes.tick_params(axis="y", labelsize=SMALL, length=2, width=0.5, color=QUIET)
     if heights.min() < 0:
@@ -189,7 +189,7 @@ def _panel(figure: Figure, grid: Grid, slots: int, room: float, fmt: str | None)
     return axes
 
 
-# The drawing of a pattern: which query may see which slot.
+# The drawing of a pattern: which query may see which key.
 
 
 _SIDE, _LARGEST = 5.0, 0.22  # inches: of the drawing, of a cell
@@ -210,12 +210,12 @@ def plot_pattern(
     queries are the newest positions. title: None = the pattern's own text. A cell of a drawing that
     is pooled, for more than `MOST_CELLS` positions a side, is dark where any of its pairs is seen.
 
-    Errors: `AttlasError` for fewer queries or slots than one.
+    Errors: `AttlasError` for fewer queries or keys than one.
     """
     num_keys = queries if num_keys is None else num_keys
     if queries < 1 or num_keys < 1:
         raise AttlasError(
-            "at least one query and one slot", f"{queries} and {num_keys}", "draw a longer pattern"
+            "at least one query and one key", f"{queries} and {num_keys}", "draw a longer pattern"
         )
     start = num_keys - queries if query_offset is None else query_offset
     # Equal scores: each query weighs what it may see alike, and the rest not at all.

@@ -51,7 +51,7 @@ from attlas.recording import AttentionMap, DenseAttentionMap, Trace
 
 Weights: TypeAlias = AttentionMap | Tensor | ArrayLike
 
-ACROSS = ("source", "target")  # slots and queries of what looks from one text at another
+ACROSS = ("source", "target")  # keys and queries of what looks from one text at another
 WITHIN = ("key", "query")  # of self-attention, and of what has no second text
 
 
@@ -98,13 +98,13 @@ class HeadMap:
         batch, heads, queries, num_keys = attention_map.shape
         if not queries or not num_keys:
             raise AttlasError(
-                "a map of at least one query and one slot",
+                "a map of at least one query and one key",
                 f"shape {attention_map.shape}",
                 "there is nothing to draw",
             )
         row, head = _choice("row", "batch rows", batch, row), _choice("head", "heads", heads, head)
         names = (
-            _labels("source", "slot", num_keys, source),
+            _labels("source", "key", num_keys, source),
             _labels("target", "query", queries, target),
         )
         across, down = (
@@ -307,7 +307,7 @@ def draw_panel(
     fmt: str | None = None,
 ) -> Axes:
     """Draw a map on the sheet, its first cell hanging from the corner (0, 0)."""
-    of_slots, of_queries = map_.axes
+    of_keys, of_queries = map_.axes
     queries, num_keys = len(map_.target), len(map_.source)
     axes = axes_at(figure, Bbox.from_extents(0, -queries * cell.height, num_keys * cell.width, 0))
     axes.xaxis.tick_top()
@@ -315,7 +315,7 @@ def draw_panel(
     _fill(axes, map_, grid, cell, scale)
     if numbered and (size := _size_of_numbers(grid, cell, fmt)):
         _write_numbers(axes, grid.cells, scale, size, fmt)
-    name_slots(axes, map_.source, cell.width, text_layout, of_slots, grid.wide)
+    name_slots(axes, map_.source, cell.width, text_layout, of_keys, grid.wide)
     if queries_named:
         name_queries(axes, map_.target, cell.height, text_layout, of_queries, grid.tall)
     else:
@@ -422,7 +422,7 @@ def heatmap(
     vmax: float | None = None,
     label: str | None = None,
 ) -> Figure:
-    """A matrix as colours and, where they fit, as numbers: slots across the top, queries down.
+    """A matrix as colours and, where they fit, as numbers: keys across the top, queries down.
 
     weights, source, target, row, head, xlabel, ylabel: as `HeadMap.of`, of any matrix. A map of
     more than `MOST_CELLS` tokens a side is pooled: a cell shows the largest of its weights, or the

@@ -21,7 +21,7 @@ Link = tuple[int, int]  # (source, target), counted from 0
 def attention_links(
     weights: Float[Tensor, "queries keys"], targets: int, sources: int
 ) -> tuple[Link, ...]:
-    """(argmax_i a_ti, t) for each of the first `targets` queries t, over the first `sources` slots.
+    """(argmax_i a_ti, t) for each of the first `targets` queries t, over the first `sources` keys.
 
     END is left out on both sides by these counts: it is no part of a text, and much attention that
     means "nowhere" goes there. A token that looked at nothing else has no link. In the order of the

@@ -50,12 +50,12 @@ def padded_lstm(
     stops.
     """
     batch, max_length = embedded.shape[:2]
-    slot = torch.arange(max_length, device=embedded.device)
+    key = torch.arange(max_length, device=embedded.device)
     rows = torch.arange(batch, device=embedded.device).unsqueeze(1) * max_length
     gap = (max_length - lengths).unsqueeze(1)
-    rolled = (rows + (slot - gap) % max_length).flatten()
-    unrolled = (rows + (slot + gap) % max_length).flatten()
-    absent = (slot < gap).to(embedded.dtype).unsqueeze(-1)
+    rolled = (rows + (key - gap) % max_length).flatten()
+    unrolled = (rows + (key + gap) % max_length).flatten()
+    absent = (key < gap).to(embedded.dtype).unsqueeze(-1)
     nothing = embedded.new_zeros(1, batch, rnn.hidden_size)
     shut = embedded.new_zeros(4 * rnn.hidden_size, 1)
     shut[: rnn.hidden_size] = _SHUT

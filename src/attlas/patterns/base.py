@@ -61,7 +61,7 @@ class Pattern(ABC):
 
     @abstractmethod
     def __call__(
-        self, query: Int[Tensor, "*#queries"], slot: Int[Tensor, "*#keys"]
+        self, query: Int[Tensor, "*#queries"], key: Int[Tensor, "*#keys"]
     ) -> Bool[Tensor, "..."]:
         """Broadcast integer positions to a bool tensor; True = this query may see that key."""
 
@@ -93,5 +93,5 @@ class Pattern(ABC):
         """
         start = num_keys - queries if query_offset is None else query_offset
         query = torch.arange(start, start + queries, device=device).unsqueeze(1)
-        slot = torch.arange(num_keys, device=device).unsqueeze(0)
-        return self(query, slot).expand(queries, num_keys)
+        key = torch.arange(num_keys, device=device).unsqueeze(0)
+        return self(query, key).expand(queries, num_keys)

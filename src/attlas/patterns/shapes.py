@@ -21,8 +21,8 @@ class Both(Pattern):
     left: Pattern
     right: Pattern
 
-    def __call__(self, query: Int[Tensor, "..."], slot: Int[Tensor, "..."]) -> Bool[Tensor, "..."]:
-        return self.left(query, slot) & self.right(query, slot)
+    def __call__(self, query: Int[Tensor, "..."], key: Int[Tensor, "..."]) -> Bool[Tensor, "..."]:
+        return self.left(query, key) & self.right(query, key)
 
     @property
     def bound(self) -> Bound:
@@ -43,8 +43,8 @@ class Either(Pattern):
     left: Pattern
     right: Pattern
 
-    def __call__(self, query: Int[Tensor, "..."], slot: Int[Tensor, "..."]) -> Bool[Tensor, "..."]:
-        return self.left(query, slot) | self.right(query, slot)
+    def __call__(self, query: Int[Tensor, "..."], key: Int[Tensor, "..."]) -> Bool[Tensor, "..."]:
+        return self.left(query, key) | self.right(query, key)
 
     @property
     def bound(self) -> Bound:
@@ -82,11 +82,11 @@ class Everywhere(Pattern):
     """Every query sees every key."""
 
     def __call__(
-        self, query: Int[Tensor, "..."] | None = None, slot: Int[Tensor, "..."] | None = None
+        self, query: Int[Tensor, "..."] | None = None, key: Int[Tensor, "..."] | None = None
     ) -> Bool[Tensor, "..."]:
-        if query is None or slot is None:
+        if query is None or key is None:
             raise called_pattern(self, query)
-        return torch.ones_like(query + slot, dtype=torch.bool)
+        return torch.ones_like(query + key, dtype=torch.bool)
 
     @property
     def sees_itself(self) -> bool:
@@ -101,11 +101,11 @@ class Causal(Pattern):
     """j ≤ i: a query sees itself and what came before it."""
 
     def __call__(
-        self, query: Int[Tensor, "..."] | None = None, slot: Int[Tensor, "..."] | None = None
+        self, query: Int[Tensor, "..."] | None = None, key: Int[Tensor, "..."] | None = None
     ) -> Bool[Tensor, "..."]:
-        if query is None or slot is None:
+        if query is None or key is None:
             raise called_pattern(self, query)
-        return slot <= query
+        return key <= query
 
     @property
     def bound(self) -> Bound:
@@ -128,8 +128,8 @@ class Window(Pattern):
     def __post_init__(self) -> None:
         _check_whole("a window radius", self.radius, 0)
 
-    def __call__(self, query: Int[Tensor, "..."], slot: Int[Tensor, "..."]) -> Bool[Tensor, "..."]:
-        return (query - slot).abs() <= self.radius
+    def __call__(self, query: Int[Tensor, "..."], key: Int[Tensor, "..."]) -> Bool[Tensor, "..."]:
+        return (query - key).abs() <= self.radius
 
     @property
     def bound(self) -> Bound:
@@ -155,8 +155,8 @@ class Strided(Pattern):
     def __post_init__(self) -> None:
         _check_whole("a stride", self.stride, 1)
 
-    def __call__(self, query: Int[Tensor, "..."], slot: Int[Tensor, "..."]) -> Bool[Tensor, "..."]:
-        return (query - slot) % self.stride == 0
+    def __call__(self, query: Int[Tensor, "..."], key: Int[Tensor, "..."]) -> Bool[Tensor, "..."]:
+        return (query - key) % self.stride == 0
 
     @property
     def sees_itself(self) -> bool:
@@ -180,9 +180,9 @@ class Landmarks(Pattern):
             _check_whole("a landmark position", position, 0)
         object.__setattr__(self, "positions", tuple(sorted(set(self.positions))))
 
-    def __call__(self, query: Int[Tensor, "..."], slot: Int[Tensor, "..."]) -> Bool[Tensor, "..."]:
-        marks = torch.tensor(self.positions, dtype=slot.dtype, device=slot.device)
-        return torch.isin(query, marks) | torch.isin(slot, marks)
+    def __call__(self, query: Int[Tensor, "..."], key: Int[Tensor, "..."]) -> Bool[Tensor, "..."]:
+        marks = torch.tensor(self.positions, dtype=key.dtype, device=key.device)
+        return torch.isin(query, marks) | torch.isin(key, marks)
 
     @property
     def bound(self) -> Bound:
@@ -208,13 +208,13 @@ class Scattered(Pattern):
             raise AttlasError("a share from 0 to 1", str(self.share), "use e.g. scattered(0.05)")
         _check_whole("a seed", self.seed, 0)
 
-    def __call__(self, query: Int[Tensor, "..."], slot: Int[Tensor, "..."]) -> Bool[Tensor, "..."]:
-        mixed = query.long() * 73_856_093 + slot.long() * 19_349_663 + self.seed * 83_492_791
+    def __call__(self, query: Int[Tensor, "..."], key: Int[Tensor, "..."]) -> Bool[Tensor, "..."]:
+        mixed = query.long() * 73_856_093 + key.long() * 19_349_663 + self.seed * 83_492_791
         for multiplier in (0x45D9F3B, 0x119DE1F3):  # two rounds of a 32-bit integer hash
             mixed = mixed & 0xFFFF_FFFF
             mixed = ((mixed ^ (mixed >> 16)) * multiplier) & 0xFFFF_FFFF
         mixed = mixed ^ (mixed >> 16)
-        return (mixed < int(self.share * 2**32)) | (query == slot)
+        return (mixed < int(self.share * 2**32)) | (query == key)
 
     @property
     def sees_itself(self) -> bool:

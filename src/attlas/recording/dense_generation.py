@@ -42,10 +42,10 @@ class GrowingDenseMap:
     ) -> RowParents | None:
         """From which rows those of a further call of the same cache go on; None where it does not.
 
-        It goes on where its queries are the newest of its slots, behind all earlier ones, or where
-        the slots are as many as before, of another text. cross_attention: which of the two it is,
+        It goes on where its queries are the newest of its keys, behind all earlier ones, or where
+        the keys are as many as before, of another text. cross_attention: which of the two it is,
         None = nobody knows. growth: what the same step has made of self-attention in other layers;
-        no keys tell whether rows have changed places, or slots were cropped. Of one row the former
+        no keys tell whether rows have changed places, or keys were cropped. Of one row the former
         is certain without.
         """
         _, heads, queries, num_keys = step.shape

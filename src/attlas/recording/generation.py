@@ -24,7 +24,7 @@ AnyAttentionMap = TypeVar("AnyAttentionMap", bound=AttentionMap)
 
 
 def with_cross_position(attention_map: AttentionMap) -> AttentionMap:
-    """The attention map of another text than one's own: its first query stands at the first slot,
+    """The attention map of another text than one's own: its first query stands at the first key,
     unless it says where it stands."""
     return attention_map if attention_map.position is not None else _from(attention_map, 0)
 
@@ -33,9 +33,9 @@ def with_position(attention_map: AttentionMap, site: CallSite) -> AttentionMap:
     """The attention map of a call at this place, with the place of its first query where that is
     known.
 
-    It is known where a mask spells it out; where the slots are those of a text that looks at
+    It is known where a mask spells it out; where the keys are those of a text that looks at
     itself; where a cache has put the queries behind what came before; and of what looks at another
-    text, which begins at its first slot, as `with_cross_position` counts. Nobody knows it of
+    text, which begins at its first key, as `with_cross_position` counts. Nobody knows it of
     learned queries, of a single one that looks at another text, which may be one, of a class token,
     of some queries of many, and of keys that were gathered.
     """
@@ -55,7 +55,7 @@ def with_position(attention_map: AttentionMap, site: CallSite) -> AttentionMap:
 
 
 def with_newest_queries(attention_map: AnyAttentionMap) -> AnyAttentionMap:
-    """The attention map with its queries at the newest of the slots, if it does not say where they
+    """The attention map with its queries at the newest of the keys, if it does not say where they
     stand.
 
     The newest are those that any of them sees: behind these is room that a cache has not filled
@@ -92,7 +92,7 @@ Part = Callable[[FactoredAttentionMap, Tensor | None], tuple[FactoredAttentionMa
 class MapLink(NamedTuple):
     """How a call of self-attention goes on from a map.
 
-    begin: where its first slot stands among those of the map; up to its own queries the slots of
+    begin: where its first key stands among those of the map; up to its own queries the keys of
     both are the same. parents: from which row each of its rows goes on, None = each from itself.
     alike: from which it may have gone on, where numbers alone tell; None = from its parent alone.
     """
@@ -141,7 +141,7 @@ class ExtendedMap(NamedTuple):
 class MapPart:
     """What one call has brought: its queries, the keys that are new, and what its queries see.
 
-    begin: where the call's first slot stands in the map; slots: how many the call has. parents: of
+    begin: where the call's first key stands in the map; keys: how many the call has. parents: of
     which row of the step before each of its rows is, None = of the same.
     """
 
@@ -157,7 +157,7 @@ class MapPart:
 
     @classmethod
     def of(cls, call: FactoredAttentionMap, new: int, part: Part | None = None) -> "MapPart":
-        """What is to be kept of a call whose last `new` slots are new. part: gives its heads."""
+        """What is to be kept of a call whose last `new` keys are new. part: gives its heads."""
         num_keys = call.shape[3]
         keys = call.keys[:, :, num_keys - new :]
         bare = FactoredAttentionMap(call.query, keys, call.scale, everywhere, 0, None, None)
@@ -268,12 +268,12 @@ class GrowingFactoredMap:
 
     @property
     def newest_key(self) -> int:
-        """How many slots there were before the last call."""
+        """How many keys there were before the last call."""
         return self._steps[-1].position
 
     @property
     def stands_at_its_end(self) -> bool:
-        """Whether its last queries are the newest of its slots."""
+        """Whether its last queries are the newest of its keys."""
         last = self._steps[-1]
         return last.position + last.queries == self.num_keys
 
@@ -324,7 +324,7 @@ class GrowingFactoredMap:
     @contextmanager
     def as_cached_step(self) -> Iterator[list[Any]]:
         """For the length of a block, the only call so far is one whose queries are the newest of
-        its slots, without room behind them that a cache has made and not filled yet. It stays so
+        its keys, without room behind them that a cache has made and not filled yet. It stays so
         where the list that this gives is filled."""
         before = self._whole
         found: list[Any] = []
@@ -398,7 +398,7 @@ class GrowingFactoredMap:
         growth: MapGrowth | None,
         chosen: Callable[[FactoredAttentionMap], FactoredAttentionMap] = lambda step: step,
     ) -> RowParents | None:
-        """From which rows those of a call go on that looks at the same slots with more queries;
+        """From which rows those of a call go on that looks at the same keys with more queries;
         None where it does not, or where nobody knows.
 
         growth: what the step has made of self-attention, if that is known.
@@ -435,7 +435,7 @@ class GrowingFactoredMap:
         return self._keys
 
     def num_cropped(self, step: FactoredAttentionMap, link: MapLink) -> int:
-        """How many slots of the map a call does not go on from, because they were cropped."""
+        """How many keys of the map a call does not go on from, because they were cropped."""
         return self.num_keys - (link.begin + step.shape[3] - step.shape[2])
 
     def grow(self, piece: MapPart, link: MapLink, content: Content | None) -> None:
@@ -499,7 +499,7 @@ class GrowingFactoredMap:
         before: int,
         content: Content | None = None,
     ) -> None:
-        """More queries of the same slots, behind the first `before` of those that are there."""
+        """More queries of the same keys, behind the first `before` of those that are there."""
         self._crop_queries(before)
         if self._keys is not None and parents is not None:
             self._keys = self._keys[parents]
@@ -617,7 +617,7 @@ def _equal(one: Tensor | None, other: Tensor | None) -> bool:
 
 
 def _sees_all_before(step: MapPart) -> bool:
-    """Whether its queries see all slots of the map up to their own."""
+    """Whether its queries see all keys of the map up to their own."""
     at_its_end = step.position + step.queries == step.num_keys and not step.begin
     looks_back = isinstance(step.pattern, Causal) or step.queries == 1
     return at_its_end and looks_back and step.token_mask is None and _is_simple(step.pattern)
@@ -628,7 +628,7 @@ def _is_simple(pattern: Pattern) -> bool:
 
 
 def _columns(step: MapPart) -> Bool[Tensor, "#batch keys"]:
-    """Which slots of its own any of its queries sees."""
+    """Which keys of its own any of its queries sees."""
     if _is_simple(step.pattern):
         token_mask = step.token_mask
         if token_mask is None:
@@ -653,7 +653,7 @@ def _reach(step: MapPart) -> int:
 
 
 def _fits(pattern: Pattern, step: MapPart, token_mask: Bool[Tensor, "batch keys"]) -> bool:
-    """Whether a step sees just what a pattern shows of the real slots."""
+    """Whether a step sees just what a pattern shows of the tokens."""
     queries, num_keys = step.queries, token_mask.shape[1]
     if not queries:
         return True
@@ -671,7 +671,7 @@ def _fits(pattern: Pattern, step: MapPart, token_mask: Bool[Tensor, "batch keys"
 def _spelled_out(
     steps: list[MapPart], num_keys: int
 ) -> Shaped[Tensor, "#batch #heads queries keys"]:
-    """What is added to the scores of each pair, −∞ where a query does not see a slot; or, where
+    """What is added to the scores of each pair, −∞ where a query does not see a key; or, where
     nothing is added, which it sees."""
     masks = [_mask(step) for step in steps if step.queries]
     begins = [step.begin for step in steps if step.queries]
@@ -718,7 +718,7 @@ def _trim_unfilled(attention_map: FactoredAttentionMap) -> FactoredAttentionMap:
 
 
 def trim_single_query(step: AttentionMap) -> AttentionMap:
-    """A single query of self-attention, of all there is: the newest of its slots is its own.
+    """A single query of self-attention, of all there is: the newest of its keys is its own.
 
     What lies behind that is room which a cache has made and not filled yet.
     """
@@ -731,7 +731,7 @@ def trim_single_query(step: AttentionMap) -> AttentionMap:
 
 
 def trim_keys_to(step: FactoredAttentionMap, num_keys: int) -> FactoredAttentionMap:
-    """The same of one query that sees all there is, of which there should be so many slots."""
+    """The same of one query that sees all there is, of which there should be so many keys."""
     num_keys = min(num_keys, step.shape[3])  # a cache of a window has dropped the oldest
     if step.shape[2] != 1 or step.token_mask is None or bool(step.token_mask[:, num_keys:].any()):
         return _trim_unfilled(step)
@@ -750,7 +750,7 @@ def _cut(attention_map: FactoredAttentionMap, num_keys: int) -> FactoredAttentio
 
 
 def stands_at_its_end(step: FactoredAttentionMap) -> bool:
-    """Whether its queries are the newest of its slots."""
+    """Whether its queries are the newest of its keys."""
     return step.query_offset is not None and step.query_offset + step.shape[2] == step.shape[3]
 
 

@@ -28,7 +28,7 @@ class CallSite:
     if any; cross_attention: whether it was given something else to look at than what asks (None =
     nobody said, or both); is_final: whether that is all that can be said of it. texts: the shapes
     of the texts that it was given, or who holds it: vectors with a batch or without one, each
-    memory once. position_unknown: whether its queries stand at no known slots, by what they and the
+    memory once. position_unknown: whether its queries stand at no known keys, by what they and the
     keys were made of: parameters alone, or one text of which the places were moved for the ones and
     not the others. first_query_position: says where the first query stands among the keys, if
     queries are a part of their text.
@@ -48,7 +48,7 @@ class CallSite:
 
         Where nobody says it, but one text alone was given that is as long as both, it is that text
         which asks and is looked at; where they are not of one length, and one of the texts is as
-        long as the queries, another as the slots, the one looks at the other.
+        long as the queries, another as the keys, the one looks at the other.
         """
         if self.is_final or self.cross_attention is not None:
             return self.cross_attention
@@ -169,7 +169,7 @@ class AttentionHook(nn.Module):
     computed:
 
         if self.hook.is_patched:
-            weights = self.hook.patch(weights, seen)  # seen: bool, which slots may be looked at
+            weights = self.hook.patch(weights, seen)  # seen: bool, which keys may be looked at
         if self.hook.is_recording:
             self.hook.record(DenseAttentionMap(weights.detach()))  # (batch, heads, queries, keys)
 

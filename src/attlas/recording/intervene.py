@@ -28,7 +28,7 @@ def intervene(model: nn.Module, change: WeightPatch) -> Block[None]:
     """Replace attention weights for the length of the block, in this thread.
 
     `change(weights, seen, layer) → weights` gets the weights before dropout, shaped (batch, heads,
-    queries, keys), which slots each query may see, and the layer's path; what it returns is used
+    queries, keys), which keys each query may see, and the layer's path; what it returns is used
     as it is, negative weights too. The explicit form of each mechanism runs instead of its fused
     kernel. Layers are those that `observe` hears, with the same paths: of attlas, of PyTorch, of
     Hugging Face, one's own.
@@ -124,7 +124,7 @@ def _intervening(model: nn.Module, change: WeightPatch) -> Iterator[None]:
 def uniform(
     weights: Weights | None = None, allowed: Allowed | None = None, layer: str = ""
 ) -> Weights:
-    """1 / n on each of the n slots that the query may see.
+    """1 / n on each of the n keys that the query may see.
 
     Errors: `AttlasError` where it is called by somebody who means to pass it.
     """
@@ -137,7 +137,7 @@ def uniform(
 
 
 def permuted(seed: int) -> WeightPatch:
-    """Each query's weights shuffled among the slots it may see.
+    """Each query's weights shuffled among the keys it may see.
 
     Jain & Wallace, Attention is not Explanation, 2019, section 4.2.1.
     """
@@ -145,7 +145,7 @@ def permuted(seed: int) -> WeightPatch:
     def change(weights: Weights, allowed: Allowed, layer: str) -> Weights:
         generator = torch.Generator("cpu").manual_seed(seed)
         draw = torch.rand(weights.shape, generator=generator, device="cpu").to(weights.device)
-        # Two orders of the seen slots, one by position and one by chance; hidden slots come last
+        # Two orders of the seen keys, one by position and one by chance; hidden keys come last
         # in both and keep their zeros.
         hidden = ~allowed.expand_as(weights)
         position = torch.arange(weights.shape[-1], device=weights.device).expand_as(weights)

@@ -27,7 +27,7 @@ def rows_of(tokens: Any) -> Tokens:
 
 
 def check_slots(what: str, rows: Tokens, attention_maps: Sequence[AttentionMap]) -> None:
-    """That these tokens name the slots of one of the attention maps; see `check_either`."""
+    """That these tokens name the keys of one of the attention maps; see `check_either`."""
     _check(what, rows, attention_maps, {attention_map.shape[3] for attention_map in attention_maps})
 
 
@@ -41,7 +41,7 @@ def check_queries(what: str, rows: Tokens, attention_maps: Sequence[AttentionMap
 
 
 def check_either(what: str, rows: Tokens, layers: Sequence[Sequence[AttentionMap]]) -> None:
-    """That these tokens name the slots or the queries of one of the layers.
+    """That these tokens name the keys or the queries of one of the layers.
 
     The longest row is as long as that axis, since shorter ones were padded to it, or as all calls
     of a layer together have queries. A model that asks one query at a time may go on after its last

@@ -28,7 +28,7 @@ from attlas.recording.torch_functions.contents import Content
 from attlas.recording.trace import GrowingMap, Selection, Trace
 
 _NOT_MULTIPLIED = (
-    "a softmax that is not multiplied with values by a product over its slots; weights of sampled "
+    "a softmax that is not multiplied with values by a product over its keys; weights of sampled "
     "points (deformable attention) are such, as they have no axis of keys"
 )
 _NOT_FOLLOWED = "a softmax of the product of two tensors, which no product with values followed"
@@ -166,7 +166,7 @@ class Recorder:
         return chosen
 
     def _piece(self, path: str, call: FactoredAttentionMap, new: int) -> MapPart:
-        """What is kept of a call whose last `new` slots are new."""
+        """What is kept of a call whose last `new` keys are new."""
 
         def part(
             bare: FactoredAttentionMap, bias: Tensor | None
@@ -352,7 +352,7 @@ class Recorder:
 class _Call:
     """One map of a layer: of which cache, what is kept of it, and when it was heard last.
 
-    inner_part: whether its queries are known not to be the newest of its slots.
+    inner_part: whether its queries are known not to be the newest of its keys.
     """
 
     cache: Callable[[], Any]
@@ -396,10 +396,10 @@ def _split_reason(site: CallSite, attention_map: AttentionMap) -> str:
             "generation"
         )
     if queries >= num_keys:
-        return "a call that brought a text of its own, without slots of before"
+        return "a call that brought a text of its own, without keys of before"
     if isinstance(attention_map, DenseAttentionMap):
         return (
-            "a step of which the weights alone are known, which do not say from which slots and "
+            "a step of which the weights alone are known, which do not say from which keys and "
             "rows of before it goes on"
         )
     return (

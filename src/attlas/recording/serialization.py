@@ -65,7 +65,7 @@ def from_tensors(fields: Mapping[str, Tensor], facts: Mapping[str, Any]) -> Atte
     form = fact(facts, "form", str)
     if form == "dense":
         _check_weights(fields)
-        # Older files leave out the place of queries that are the newest of the slots.
+        # Older files leave out the place of queries that are the newest of the keys.
         queries, num_keys = fields["weights"].shape[2:]
         query_offset = _first(facts) if "query_offset" in facts else num_keys - queries
         return DenseAttentionMap(fields["weights"], fields.get("allowed"), query_offset)
@@ -167,7 +167,7 @@ def _check_fit(fields: Mapping[str, Tensor], facts: Mapping[str, Any]) -> None:
         torch.bool,
     ):
         raise AttlasError(
-            f"`token_mask` of shape {(batch, num_keys)} and torch.bool, one to each slot",
+            f"`token_mask` of shape {(batch, num_keys)} and torch.bool, one to each key",
             f"shape {tuple(token_mask.shape)} of {token_mask.dtype}",
             "note True for a token and False for padding, or None",
         )

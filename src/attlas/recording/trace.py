@@ -265,7 +265,7 @@ class Trace(Mapping[str, AttentionMap]):
         self._axes[layer] = named
 
     def tokens(self, layer: str) -> tuple[Tokens, Tokens]:
-        """The slots and the queries of a layer: its own, or else source and target."""
+        """The keys and the queries of a layer: its own, or else source and target."""
         return self._axes.get(layer, (self.source, self.target))
 
     def is_cross_attention(self, layer: str) -> bool:
@@ -532,7 +532,7 @@ class Trace(Mapping[str, AttentionMap]):
         check_either(side, tokens, [self.calls(layer) for layer in self._calls])
 
     def _check_layer(self, layer: str, keys: Tokens, queries: Tokens) -> None:
-        check_slots(f"slots of layer {layer!r}", keys, self.calls(layer))
+        check_slots(f"keys of layer {layer!r}", keys, self.calls(layer))
         check_queries(f"queries of layer {layer!r}", queries, self.calls(layer))
 
 
@@ -612,7 +612,7 @@ def _split_reason(attention_maps: Sequence[AttentionMap]) -> str:
             sizes = f"{first[0]} × {first[1]} and {second[0]} × {second[1]}"
             return f"which do not go on from each other: of {sizes} texts and heads"
         if second[3] not in (first[3], first[3] + second[2]):
-            keys = f"of {first[3]} slots, then of {second[2]} queries and {second[3]} slots"
+            keys = f"of {first[3]} keys, then of {second[2]} queries and {second[3]} keys"
             return f"which do not go on from each other: {keys}"
     return (
         "which did not go on from each other: a step joins what came before where its keys are the "
@@ -650,7 +650,7 @@ def _from_json(text: str) -> Any:
 class Axes:
     """The tokens of both axes, () where nobody named them.
 
-    within: whether queries and slots are of one side, as in self-attention, or nobody knows; else
+    within: whether queries and keys are of one side, as in self-attention, or nobody knows; else
     the target looks at the source.
     """
 
@@ -660,7 +660,7 @@ class Axes:
 
 
 def axes_of(trace: Trace, layer: str, row: int, batch: int, queries: int, num_keys: int) -> Axes:
-    """The axes of a map of this many queries and slots that this layer has of this batch row.
+    """The axes of a map of this many queries and keys that this layer has of this batch row.
 
     batch: how many rows it has; the tokens of as many name them. In a beam search a decoder has
     several rows of each text, and row n of an encoder is another text than its row n.

@@ -100,7 +100,7 @@ class TrainingConfig(Config):
     common one; or a table of weights, 1 for a label that it does not name. rdrop_alpha: α of R-Drop
     (Liang et al., 2021), by which each batch is read twice, under different dropout, and both
     readings are to predict the same; 0 = it is read once. Both are rows of one pass, so a batch of
-    batching.max_tokens slots then takes the memory and the time of twice as many. rdrop_after: the
+    batching.max_tokens keys then takes the memory and the time of twice as many. rdrop_after: the
     first so many updates read each batch once, which is quicker and takes half of that memory;
     R-Drop begins after them, and wants many more. gradient_accumulation_steps: so many batches make
     one update, with the gradient that all of them in one batch would give. keep_last: how many

@@ -39,11 +39,11 @@ class AdversarialWeights:
     """The most different weights found of each example, and what they do.
 
     divergence: mean_r JSD(α_r, α̃_r) in nats, 0 … ln 2, over the rows of tokens (`AttentionRows`)
-    that see two slots at least; rows of padding keep their weights. distance: of the outputs in
+    that see two keys at least; rows of padding keep their weights. distance: of the outputs in
     total variation, at most ε. Both are measured on `weights`. Where nothing was found, the weights
     are the model's own, at divergence 0.
 
-    at_most: mean_r max_j JSD(α_r, e_j), where e_j has all weight on slot j. No weights diverge
+    at_most: mean_r max_j JSD(α_r, e_j), where e_j has all weight on key j. No weights diverge
     more, whatever they do to the output. The optimum lies between `divergence` and `at_most`.
     """
 
@@ -78,7 +78,7 @@ def adversarial_weights(
     to look elsewhere and to answer alike: their adversary is not here.
 
     The divergence is convex, so its maximum is an extreme point of the weights that are allowed,
-    and many weights are 0 there. The search tries every vertex of the simplex (the slots in order
+    and many weights are 0 there. The search tries every vertex of the simplex (the keys in order
     of their weight, all rows at once). Then it ascends from `starts` places. Every other start
     follows a random linear objective, because each extreme point of a convex set is the maximum of
     one. The others begin at vertices and near the model's own weights, and follow the divergence.
@@ -107,7 +107,7 @@ def adversarial_weights(
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """Distributions q over the slots of each row, how much they diverge, and what they move."""
+    """Distributions q over the keys of each row, how much they diverge, and what they move."""
 
     q: _Weights
     divergence: _Batch
@@ -166,14 +166,14 @@ class _Search:
         if number == 1:
             return self.near.q.clamp(min=1e-4).log() + noise / 10, None
         if number // 2 <= int(self.num_keys.max()):
-            # 95 % of the weight, however many slots there are to see.
+            # 95 % of the weight, however many keys there are to see.
             return self.vertex(number // 2 - 1) * (3.0 + self.num_keys.to(noise).log()), None
         return self.own.clamp(min=1e-4).log() + noise, None
 
     def vertex(self, number: int) -> _Weights:
-        """All weight of each row on the slot that has the least of its own but for so many."""
-        slot = self.order.gather(-1, (self.num_keys - 1).clamp(max=number))
-        return torch.zeros_like(self.own).scatter(-1, slot, 1.0) * self.rows.allowed
+        """All weight of each row on the key that has the least of its own but for so many."""
+        key = self.order.gather(-1, (self.num_keys - 1).clamp(max=number))
+        return torch.zeros_like(self.own).scatter(-1, key, 1.0) * self.rows.allowed
 
     def climb(self, logits: _Weights, objective: _Weights | None, bound: float, steps: int) -> None:
         """Ascend along the bound, and go on from α through where it ended, as far as ε allows."""

@@ -1,4 +1,4 @@
-"""Correlation: do greater weights go to the slots that matter more?"""
+"""Correlation: do greater weights go to the keys that matter more?"""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -88,10 +88,10 @@ def _beginnings(groups: NDArray[np.int64]) -> NDArray[np.int64]:
 
 @dataclass(frozen=True, slots=True)
 class Correlation:
-    """Kendall's τ_b between the weights of the visible slots and how much they matter.
+    """Kendall's τ_b between the weights of the visible keys and how much they matter.
 
     tau: −1 … 1 of each example; NaN where the weights, or what matters, are all equal, or fewer
-    than two slots are visible.
+    than two keys are visible.
     """
 
     tau: Float[Tensor, " batch"]
@@ -110,7 +110,7 @@ def gradient_correlation(
     section 5.2, do: each by itself, without the rest giving way.
 
     call: runs the model on a batch and returns the logits of each example, (batch, labels); it
-    runs four times, in eval mode. target: which rows; of several, a slot's weight a is its mean.
+    runs four times, in eval mode. target: which rows; of several, a key's weight a is its mean.
     Errors: `AttlasError` as of `AttentionRows` and `weight_gradient`.
     """
     rows = AttentionRows.of(model, call, target or AttentionTarget())
@@ -120,7 +120,7 @@ def gradient_correlation(
 def product_correlation(
     model: nn.Module, call: Callable[[], Tensor], target: AttentionTarget | None = None
 ) -> Correlation:
-    """τ_b(a, g),  g_j = |Σ_r α_rj ∂p(ŷ) / ∂α_rj|: what the output would lose with the slot's
+    """τ_b(a, g),  g_j = |Σ_r α_rj ∂p(ŷ) / ∂α_rj|: what the output would lose with the key's
     weight, to first order    Serrano & Smith, 2019, section 5.2.
 
     Otherwise as `gradient_correlation`.
@@ -132,19 +132,19 @@ def product_correlation(
 def leave_one_out_correlation(
     model: nn.Module, call: Callable[[], Tensor], target: AttentionTarget | None = None
 ) -> Correlation:
-    """τ_b(a, d),  d_j = ½ Σ_y |p(y) − p(y without slot j)|: its weight is 0, and the others
+    """τ_b(a, d),  d_j = ½ Σ_y |p(y) − p(y without key j)|: its weight is 0, and the others
     are made to sum to what they all did.
 
     After Jain & Wallace, 2019, section 4.1, who take the token out of the text; here it stays, and
-    is not looked at. The call runs once for each slot; otherwise as `gradient_correlation`.
+    is not looked at. The call runs once for each key; otherwise as `gradient_correlation`.
     """
     rows = AttentionRows.of(model, call, target or AttentionTarget())
     moved = torch.zeros_like(rows.vector)
     with torch.no_grad():
-        for slot in range(moved.shape[1]):
+        for key in range(moved.shape[1]):
             gone = torch.zeros_like(rows.visible)
-            gone[:, slot] = True
-            moved[:, slot] = total_variation(rows.output, rows.output_of(rows.without(gone)))
+            gone[:, key] = True
+            moved[:, key] = total_variation(rows.output, rows.output_of(rows.without(gone)))
     return _correlation(rows, moved)
 
 

@@ -1,4 +1,4 @@
-"""Erasure: does the decision stand without the slots that got the most weight?"""
+"""Erasure: does the decision stand without the keys that got the most weight?"""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -14,13 +14,13 @@ from attlas.errors import AttlasError
 
 @dataclass(frozen=True, slots=True)
 class ErasedKey:
-    """A slot that was erased, and what that did.
+    """A key that was erased, and what that did.
 
-    slot: which, −1 = none, because there was none to choose. weight: what it had. flipped: whether
+    key: which, −1 = none, because there was none to choose. weight: what it had. flipped: whether
     another label is decided for. divergence: Jensen–Shannon of the outputs in nats, 0 … ln 2.
     """
 
-    slot: Int[Tensor, "*draws batch"]
+    key: Int[Tensor, "*draws batch"]
     weight: Float[Tensor, "*draws batch"]
     flipped: Bool[Tensor, "*draws batch"]
     divergence: Float[Tensor, "*draws batch"]
@@ -28,7 +28,7 @@ class ErasedKey:
 
 @dataclass(frozen=True, slots=True)
 class SingleErasure:
-    """Erasing the slot of the greatest weight, and random others; of the latter, draw by draw."""
+    """Erasing the key of the greatest weight, and random others; of the latter, draw by draw."""
 
     greatest: ErasedKey
     random: ErasedKey
@@ -36,16 +36,16 @@ class SingleErasure:
     @property
     def gap(self) -> Float[Tensor, "draws batch"]:
         """ΔJS = JS(p, q of the greatest) − JS(p, q of a random one)    eq. 1; below 0 where the
-        random slot mattered more.
+        random key mattered more.
         """
         return self.greatest.divergence - self.random.divergence
 
 
 @dataclass(frozen=True, slots=True)
 class DecisionFlips:
-    """When the decision of each example flipped as slots were erased in some order.
+    """When the decision of each example flipped as keys were erased in some order.
 
-    count: slots erased by then, 0 = it never flipped; fraction: the same of those that could be
+    count: keys erased by then, 0 = it never flipped; fraction: the same of those that could be
     seen, NaN where it never flipped.
     """
 
@@ -64,7 +64,7 @@ def single_erasure(
     """α_i* = 0 with i* = argmax_j a_j, and α_r = 0 for a random r ≠ i*; the rest made to sum to 1.
 
     Where weights tell what matters, erasing i* flips decisions that erasing r does not. Serrano &
-    Smith, Is Attention Interpretable?, 2019, sections 4.1 and 4.2. Of several rows, a slot's weight
+    Smith, Is Attention Interpretable?, 2019, sections 4.1 and 4.2. Of several rows, a key's weight
     is its mean, and it is erased in each of them.
 
     call: runs the model on a batch and returns the logits of each example, (batch, labels); it
@@ -77,13 +77,13 @@ def single_erasure(
     generator = torch.Generator().manual_seed(seed)
     with torch.no_grad():
         greatest = _erased(rows, rows.vector, rows.visible)
-        first = F.one_hot(greatest.slot.clamp(min=0), rows.visible.shape[1])
+        first = F.one_hot(greatest.key.clamp(min=0), rows.visible.shape[1])
         others = rows.visible & (first == 0)
         drawn = [_erased(rows, _noise(others, generator), others) for _ in range(draws)]
     return SingleErasure(
         greatest,
         ErasedKey(
-            torch.stack([one.slot for one in drawn]),
+            torch.stack([one.key for one in drawn]),
             torch.stack([one.weight for one in drawn]),
             torch.stack([one.flipped for one in drawn]),
             torch.stack([one.divergence for one in drawn]),
@@ -98,11 +98,11 @@ def multi_erasure(
     *,
     seed: int,
 ) -> dict[str, DecisionFlips]:
-    """min k such that the decision flips without the k first slots of an order; 1 … n − 1.
+    """min k such that the decision flips without the k first keys of an order; 1 … n − 1.
 
     Orders: "weight", descending a_j; "gradient", descending Σ_r ∂p(ŷ)/∂α_rj; "weight × gradient",
     descending Σ_r α_rj ∂p(ŷ)/∂α_rj; "random". A good order is one that flips soon. Serrano & Smith,
-    2019, sections 5.1 and 5.2. At least one slot of n stays: of nothing no weights could be made.
+    2019, sections 5.1 and 5.2. At least one key of n stays: of nothing no weights could be made.
 
     call: as of `single_erasure`; it runs up to 4 n times. Errors: `AttlasError` as of
     `AttentionRows`.
@@ -122,14 +122,14 @@ def multi_erasure(
 def flips(
     rows: AttentionRows, scores: Mapping[str, Float[Tensor, "batch keys"]]
 ) -> dict[str, DecisionFlips]:
-    """When the decision flips as slots are erased by descending score; among equals, the first."""
+    """When the decision flips as keys are erased by descending score; among equals, the first."""
     with torch.no_grad():
         return {name: _flips(rows, score) for name, score in scores.items()}
 
 
 def _flips(rows: AttentionRows, score: Float[Tensor, "batch keys"]) -> DecisionFlips:
     hidden = score.masked_fill(~rows.visible, -torch.inf)
-    # Hidden slots come last, also after visible ones of score −∞.
+    # Hidden keys come last, also after visible ones of score −∞.
     order = hidden.argsort(dim=-1, descending=True, stable=True)
     order = order.gather(1, (~rows.visible).gather(1, order).int().argsort(dim=-1, stable=True))
     place = order.argsort(-1)
@@ -148,14 +148,14 @@ def _flips(rows: AttentionRows, score: Float[Tensor, "batch keys"]) -> DecisionF
 def _erased(
     rows: AttentionRows, score: Float[Tensor, "batch keys"], among: Bool[Tensor, "batch keys"]
 ) -> ErasedKey:
-    """Erase the slot with the greatest score among these, where there is one."""
+    """Erase the key with the greatest score among these, where there is one."""
     some = among.any(-1)
-    slot = score.masked_fill(~among, -torch.inf).argmax(-1)
-    gone = F.one_hot(slot, among.shape[1]).bool() & some[:, None]
+    key = score.masked_fill(~among, -torch.inf).argmax(-1)
+    gone = F.one_hot(key, among.shape[1]).bool() & some[:, None]
     output = rows.output_of(rows.without(gone))
-    weight = rows.vector.gather(1, slot[:, None]).squeeze(1)
+    weight = rows.vector.gather(1, key[:, None]).squeeze(1)
     return ErasedKey(
-        torch.where(some, slot, -1),
+        torch.where(some, key, -1),
         torch.where(some, weight, 0.0),
         rows.flipped(output) & some,
         torch.where(some, jensen_shannon(rows.output, output), 0.0),

@@ -273,7 +273,7 @@ class AttentionRows:
     """The weights of the rows in the target, what they may see, and the output of each example.
 
     rows: every head and query in the target. asked: which of them a token asks, and not padding: in
-    a map that looks at itself, a slot that no query sees is padding, and so is its query. Those
+    a map that looks at itself, a key that no query sees is padding, and so is its query. Those
     rows alone count and are changed, so that a text is told the same in any company. The examples
     of a batch do not see each other.
     """
@@ -331,13 +331,13 @@ class AttentionRows:
 
     @property
     def vector(self) -> Float[Tensor, "batch keys"]:
-        """a_j = mean_r α_rj over the rows that are asked: the weight of a slot."""
+        """a_j = mean_r α_rj over the rows that are asked: the weight of a key."""
         count = self.asked.sum(1, keepdim=True).clamp(min=1)
         return (self.weights * self.asked[..., None]).sum(1) / count
 
     @property
     def visible(self) -> Bool[Tensor, "batch keys"]:
-        """Which slots any of the rows that are asked may see."""
+        """Which keys any of the rows that are asked may see."""
         return (self.allowed & self.asked[..., None]).any(1)
 
     @property
@@ -368,7 +368,7 @@ class AttentionRows:
         return output.argmax(-1) != self.output.argmax(-1)
 
     def without(self, gone: Bool[Tensor, "batch keys"]) -> Float[Tensor, "batch rows keys"]:
-        """α_rj / Σ_kept α_rk · Σ α_rk on the slots that are kept, 0 on those that are gone.
+        """α_rj / Σ_kept α_rk · Σ α_rk on the keys that are kept, 0 on those that are gone.
 
         A row of which nothing is kept reads nothing; one of padding stays as it is.
         """
@@ -382,7 +382,7 @@ class AttentionRows:
         """∂ p(ŷ) / ∂ α_rj, ŷ the label that is decided for.
 
         The other weights of the map stay as they are; those of later layers move with what they
-        read. 0 on slots that the row does not see, which can get no weight, and in rows of padding.
+        read. 0 on keys that the row does not see, which can get no weight, and in rows of padding.
         """
         with gradients_enabled():
             weights = self.weights.clone().requires_grad_()
@@ -437,7 +437,7 @@ def _call(target: AttentionTarget, calls: int, layer: str) -> int:
 def _asked(
     allowed: Bool[Tensor, "batch heads queries keys"], target: AttentionTarget
 ) -> Bool[Tensor, "batch heads queries"]:
-    """Which queries stand at a slot that some query sees; all of them, of a map that is across."""
+    """Which queries stand at a key that some query sees; all of them, of a map that is across."""
     queries, num_keys = allowed.shape[2:]
     if target.cross_attention or queries != num_keys:
         return torch.ones_like(allowed[..., 0])

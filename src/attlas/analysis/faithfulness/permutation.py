@@ -1,4 +1,4 @@
-"""Permutation: does it matter which slot got which weight?"""
+"""Permutation: does it matter which key got which weight?"""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -80,7 +80,7 @@ def uniform_distance(
     layers: str | Sequence[str] | None = None,
     heads: int | Sequence[int] | None = None,
 ) -> Float[Tensor, "*examples"]:
-    """½ Σ_y |p(y | α) − p(y | u)|, u = 1 / n on each of the n slots that a query sees; 0 … 1.
+    """½ Σ_y |p(y | α) − p(y | u)|, u = 1 / n on each of the n keys that a query sees; 0 … 1.
 
     The model is not trained for uniform weights, as it is by Wiegreffe & Pinter, Attention is not
     not Explanation, 2019, section 3.1: this asks whether it needs the weights that it has.

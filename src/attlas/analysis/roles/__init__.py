@@ -22,7 +22,7 @@ from attlas.recording import AttentionMap, Trace
 from attlas.recording.generation import with_cross_position
 
 RADIUS = 2
-"""How far `local` looks, in slots, where nobody says otherwise."""
+"""How far `local` looks, in keys, where nobody says otherwise."""
 
 
 def roles(
@@ -40,7 +40,7 @@ def roles(
     """The score of every head in every role, the mean over all queries i that could show it:
 
     previous, next, itself   w_i,i−1, w_i,i+1, w_i,i            (Clark et al., 2019, section 3.1)
-    first        the weight of the first real slot, a sink      (Xiao et al., 2024; Gu et al., 2025)
+    first        the weight of the first token, a sink      (Xiao et al., 2024; Gu et al., 2025)
     separator    Σ w_ij over the `separators`                   (Clark et al., 2019, section 3.2)
     local        Σ w_ij over |i − j| ≤ `radius`: ours; of windows see Luong et al., 2015
     positional   max_o of the share of queries with argmax_j w_ij = i + o    (Voita et al., 2019,
@@ -51,27 +51,27 @@ def roles(
                  al., 2022), on what `repeated` makes
     diagonal, antidiagonal   ±ρ, the correlation of i and j under the weights, where a layer does
                  not look at itself: ours; a monotonic alignment (Raffel et al., 2017) of even pace
-                 has 1. 0 where all look at one place: where the standard deviation of the slots
+                 has 1. 0 where all look at one place: where the standard deviation of the keys
                  is below a thousandth of the axis
 
-    A query counts where its token is real, where it sees more than one slot, and where there is
+    A query counts where its token is real, where it sees more than one key, and where there is
     what the role looks at. Roles that the layer or what is given cannot show have NaN for a score:
     those of one's own place in cross-attention, and the diagonals in self-attention; where nobody
-    knows at which slots queries stand, as of a class token that looks at a text, those of one's own
+    knows at which keys queries stand, as of a class token that looks at a text, those of one's own
     place and `positional` (every query counts there: who knows better gives `queries`). A corpus is
     the sum of its tables: `roles(one) + roles(other)`. The map is never held.
 
     layers: paths, or patterns such as "encoder.*"; None = all. A layer called several times has a
-    row for each call, `layer[0]`, `layer[1]` and so on. token_mask: which slots are tokens, None =
+    row for each call, `layer[0]`, `layer[1]` and so on. token_mask: which keys are tokens, None =
     as the trace says. queries: which queries are, of every layer; None = those that stand at a real
-    slot. Of cross-attention no slot tells it: there, those of `target_mask`, the tokens of the
+    key. Of cross-attention no key tells it: there, those of `target_mask`, the tokens of the
     target; None = all, padding too. counts: how often a token occurs in a corpus, infinity for
     those that are not to be looked for.
     Errors: `AttlasError` for a layer that is not there, for what has not the shape of its axis, and
     for a `target_mask` beside `queries`, or without any cross-attention.
     """
     if radius < 0:
-        raise AttlasError("a radius from 0", str(radius), "count slots to either side")
+        raise AttlasError("a radius from 0", str(radius), "count keys to either side")
     chosen = trace.chosen(layers)
     if queries is not None and target_mask is not None:
         raise AttlasError("queries or target_mask", "both", "queries are those of every layer")

@@ -15,12 +15,12 @@ from attlas.recording import AttentionMap
 from attlas.recording.maps.blocks import Block
 from attlas.recording.maps.reductions import Reduction, argmax, reduce_map
 
-# Targets: which slots a query would look at, if its head had a certain role.
+# Targets: which keys a query would look at, if its head had a certain role.
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RoleTarget(ABC):
-    """A set of slots for each query, told by positions and by what is known of the texts.
+    """A set of keys for each query, told by positions and by what is known of the texts.
 
     by_max_weight: whether it counts where the greatest weight is, instead of how much weight is
     there.
@@ -30,18 +30,18 @@ class RoleTarget(ABC):
 
     @abstractmethod
     def exists(self, row: int, query: Int[Tensor, " rows"]) -> Bool[Tensor, "#rows"]:
-        """Whether the queries at these positions of text `row` have such a slot at all."""
+        """Whether the queries at these positions of text `row` have such a key at all."""
 
     @abstractmethod
     def __call__(
-        self, row: int, query: Int[Tensor, " rows"], slot: Int[Tensor, " keys"]
+        self, row: int, query: Int[Tensor, " rows"], key: Int[Tensor, " keys"]
     ) -> Bool[Tensor, "#rows keys"]:
-        """Which of these slots it is."""
+        """Which of these keys it is."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class OffsetTarget(RoleTarget):
-    """The slot i + by, where it is real."""
+    """The key i + by, where it is real."""
 
     by: int
     token_mask: Bool[Tensor, "batch keys"]
@@ -54,14 +54,14 @@ class OffsetTarget(RoleTarget):
         )
 
     def __call__(
-        self, row: int, query: Int[Tensor, " rows"], slot: Int[Tensor, " keys"]
+        self, row: int, query: Int[Tensor, " rows"], key: Int[Tensor, " keys"]
     ) -> Bool[Tensor, "#rows keys"]:
-        return slot == (query + self.by).unsqueeze(-1)
+        return key == (query + self.by).unsqueeze(-1)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class NearTarget(RoleTarget):
-    """The slots with |i − j| ≤ radius."""
+    """The keys with |i − j| ≤ radius."""
 
     radius: int
 
@@ -69,14 +69,14 @@ class NearTarget(RoleTarget):
         return torch.ones_like(query, dtype=torch.bool)
 
     def __call__(
-        self, row: int, query: Int[Tensor, " rows"], slot: Int[Tensor, " keys"]
+        self, row: int, query: Int[Tensor, " rows"], key: Int[Tensor, " keys"]
     ) -> Bool[Tensor, "#rows keys"]:
-        return (query.unsqueeze(-1) - slot).abs() <= self.radius
+        return (query.unsqueeze(-1) - key).abs() <= self.radius
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MarkedTarget(RoleTarget):
-    """The same slots of a text for every query: its first one, its separators, its rarest token."""
+    """The same keys of a text for every query: its first one, its separators, its rarest token."""
 
     marks: Bool[Tensor, "batch keys"]
 
@@ -84,14 +84,14 @@ class MarkedTarget(RoleTarget):
         return self.marks[row].any().expand(query.shape)
 
     def __call__(
-        self, row: int, query: Int[Tensor, " rows"], slot: Int[Tensor, " keys"]
+        self, row: int, query: Int[Tensor, " rows"], key: Int[Tensor, " keys"]
     ) -> Bool[Tensor, "#rows keys"]:
-        return self.marks[row, slot].unsqueeze(0)
+        return self.marks[row, key].unsqueeze(0)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class InductionTarget(RoleTarget):
-    """The slots behind earlier occurrences of the query's own token: t_(j−1) = t_i, j ≤ i."""
+    """The keys behind earlier occurrences of the query's own token: t_(j−1) = t_i, j ≤ i."""
 
     tokens: Int[Tensor, "batch keys"]
     token_mask: Bool[Tensor, "batch keys"]
@@ -106,23 +106,23 @@ class InductionTarget(RoleTarget):
         return inside & self.again[row, query.clamp(0, num_keys - 1)]
 
     def __call__(
-        self, row: int, query: Int[Tensor, " rows"], slot: Int[Tensor, " keys"]
+        self, row: int, query: Int[Tensor, " rows"], key: Int[Tensor, " keys"]
     ) -> Bool[Tensor, "#rows keys"]:
         asked = self.tokens[row, query.clamp(0, self.tokens.shape[1] - 1)].unsqueeze(-1)
-        before = (slot - 1).clamp(min=0)
-        behind = (slot > 0) & self.token_mask[row, before] & (slot <= query.unsqueeze(-1))
+        before = (key - 1).clamp(min=0)
+        behind = (key > 0) & self.token_mask[row, before] & (key <= query.unsqueeze(-1))
         return behind & (self.tokens[row, before] == asked)
 
 
 def first_tokens(token_mask: Bool[Tensor, "batch keys"]) -> Bool[Tensor, "batch keys"]:
-    """The first real slot of each text."""
+    """The first token of each text."""
     return token_mask & (token_mask.cumsum(1) == 1)
 
 
 def rarest_tokens(
     counts: Shaped[Tensor, "batch keys"], token_mask: Bool[Tensor, "batch keys"]
 ) -> Bool[Tensor, "batch keys"]:
-    """The real slots of the least count in each text, but for counts of infinity."""
+    """The tokens of the least count in each text, but for counts of infinity."""
     numbers = counts.to(torch.float64).masked_fill(~token_mask, torch.inf)
     return (numbers == numbers.amin(1, keepdim=True)) & (numbers < torch.inf)
 
@@ -130,7 +130,7 @@ def rarest_tokens(
 def _again(
     tokens: Int[Tensor, "batch keys"], token_mask: Bool[Tensor, "batch keys"]
 ) -> Bool[Tensor, "batch keys"]:
-    """Whether the same token stood at an earlier real slot of the text."""
+    """Whether the same token stood at an earlier token of the text."""
     # Real tokens first, then equal ones side by side in the order of the text.
     order = torch.argsort(tokens, dim=1, stable=True)
     order = order.gather(1, torch.argsort(~token_mask.gather(1, order), dim=1, stable=True))
@@ -211,9 +211,9 @@ def count_roles(
 
 
 def has_choice(block: Block, asking: Bool[Tensor, "batch queries"]) -> Bool[Tensor, "heads rows"]:
-    """The queries of a block that count: of a real token, and with more than one slot to choose of.
+    """The queries of a block that count: of a real token, and with more than one key to choose of.
 
-    Who sees a single slot gives it everything, whatever the head has learnt.
+    Who sees a single key gives it everything, whatever the head has learnt.
     """
     here = asking[block.batch, block.start : block.stop]
     return here & (block.num_visible > 1) & block.has_visible
@@ -233,18 +233,18 @@ class _TargetSums(Reduction):
 
     def update(self, block: Block) -> None:
         if block.high == block.low:
-            return  # no slot is seen by any of these queries
+            return  # no key is seen by any of these queries
         device = block.weights.device
         query_offset = (
             0 if block.query_offset is None else block.query_offset
         )  # where targets ask nothing of places
         query = query_offset + torch.arange(block.stop - block.start, device=device)
-        slot = torch.arange(block.low, block.high, device=device)
+        key = torch.arange(block.low, block.high, device=device)
         choice, allowed = has_choice(block, self._asking), block.allowed
         shape = block.weights.shape
         for place, target in enumerate(self._targets):
             here = choice & target.exists(block.batch, query)
-            on_target = target(block.batch, query, slot).expand(shape[1:])
+            on_target = target(block.batch, query, key).expand(shape[1:])
             even = (on_target & allowed).sum(-1) / block.num_visible.clamp(min=1)
             if target.by_max_weight:
                 best = block.greatest.unsqueeze(-1)
@@ -287,7 +287,7 @@ class _OffsetReduction(Reduction):
 
 
 class SlopeReduction(Reduction):
-    """Pearson's ρ of query and slot, the map taken as what is probable of both together.
+    """Pearson's ρ of query and key, the map taken as what is probable of both together.
 
     ρ = (Σ w ij − n ī j̄) / (n σ_i σ_j) over the n queries that count, each with weights that are
     made to sum to 1 (a sink takes a part away); 1 for a diagonal that
@@ -297,7 +297,7 @@ class SlopeReduction(Reduction):
     """
 
     def __init__(self, attention_map: AttentionMap, asking: Bool[Tensor, "batch queries"]) -> None:
-        batch, heads, self._queries, self._slots = attention_map.shape
+        batch, heads, self._queries, self._keys = attention_map.shape
         self._asking = asking
         self._sums = torch.zeros((9, batch, heads), dtype=torch.float64)
 
@@ -306,8 +306,8 @@ class SlopeReduction(Reduction):
             return
         device = block.weights.device
         choice = has_choice(block, self._asking).to(torch.float64).cpu()
-        slot = torch.arange(block.low, block.high, device=device) / self._slots
-        moments = torch.stack((slot, slot * slot, torch.ones_like(slot)), -1)
+        key = torch.arange(block.low, block.high, device=device) / self._keys
+        moments = torch.stack((key, key * key, torch.ones_like(key)), -1)
         moments = moments.to(block.weights.dtype)
         num_visible = block.num_visible.clamp(min=1).unsqueeze(-1)
         even = block.allowed.to(moments.dtype) @ moments[:, :2] / num_visible
@@ -338,13 +338,13 @@ class SlopeReduction(Reduction):
 def _slope(
     query: Float[Tensor, "batch heads"],
     query_2: Float[Tensor, "batch heads"],
-    slot: Float[Tensor, "batch heads"],
-    slot_2: Float[Tensor, "batch heads"],
+    key: Float[Tensor, "batch heads"],
+    key_2: Float[Tensor, "batch heads"],
     both: Float[Tensor, "batch heads"],
 ) -> Float[Tensor, "batch heads"]:
     """ρ of the means of i, i², j, j² and ij."""
-    of_query, of_slot = query_2 - query**2, slot_2 - slot**2
-    spread = (of_query.clamp(min=0) * of_slot.clamp(min=0)).sqrt()
-    still = (of_slot < _ONE_PLACE) | (spread <= 0)
-    slope = torch.where(still, 0.0, (both - query * slot) / torch.where(still, 1.0, spread))
+    of_query, of_key = query_2 - query**2, key_2 - key**2
+    spread = (of_query.clamp(min=0) * of_key.clamp(min=0)).sqrt()
+    still = (of_key < _ONE_PLACE) | (spread <= 0)
+    slope = torch.where(still, 0.0, (both - query * key) / torch.where(still, 1.0, spread))
     return slope.clamp(-1.0, 1.0)  # float32 may have gone a little beyond

@@ -45,7 +45,7 @@ class Role:
     score: from 0 to 1, of the diagonals from −1; NaN where the role was not asked for, or where no
     query could have shown it. chance: what the score would be if every query looked evenly at all
     that it sees. queries: how many the score is a mean of. offset: of `positional`, where most of
-    the greatest weights are, counted from the query: −1 = one slot back.
+    the greatest weights are, counted from the query: −1 = one key back.
     """
 
     name: str

@@ -47,8 +47,8 @@ def values_of_call(
             "in which no hypotheses change places, as those of a beam do",
         )
     raise AttlasError(
-        f"values of {batch} × {num_keys:,} slots for {heads} heads",
-        f"those of {len(source.vectors)} × {source.vectors.shape[1] + values.added:,} slots for "
+        f"values of {batch} × {num_keys:,} keys for {heads} heads",
+        f"those of {len(source.vectors)} × {source.vectors.shape[1] + values.added:,} keys for "
         f"{len(values.output)}",
         "take the source of the same call and the map of the same layer",
     )
@@ -95,7 +95,7 @@ def _distance(
     return off / greatest if off > near else None
 
 
-# How much of each slot a layer takes: weights times the length of what they weigh.
+# How much of each key a layer takes: weights times the length of what they weigh.
 
 
 _AT_ONCE = 1 << 21  # numbers
@@ -120,7 +120,7 @@ class ValueNorms:
     def of(cls, attention_map: AttentionMap, values: ValueMap, source: ValueInputs) -> "ValueNorms":
         """Those of one call of a layer: its weights, its f, and what its values were made of.
 
-        Time O(keys × heads × width × (value_dim + heads)), memory O(slots × (width + heads²)).
+        Time O(keys × heads × width × (value_dim + heads)), memory O(keys × (width + heads²)).
         Errors: `AttlasError` where the three are not of one call, and where the source knows what
         the heads read and that is not Σ_j α_hij (x_j V_h + c_h): such a layer does more than
         project, or its weights were changed.

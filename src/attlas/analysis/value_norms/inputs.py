@@ -17,7 +17,7 @@ from attlas.errors import AttlasError
 
 @dataclass(frozen=True, slots=True)
 class ValueInputs:
-    """The vectors that were projected to values, a slot for each; and what came of it.
+    """The vectors that were projected to values, a key for each; and what came of it.
 
     Texts are first, and their places second; or the other way round, where a layer has them so.
 
@@ -53,7 +53,7 @@ def record_value_inputs(model: nn.Module) -> Iterator[RecordedInputs]:
     """`with observe(model) as trace, record_value_inputs(model) as sources: model(...)`
 
     Of each layer, by the path that it has in a trace, what every call made its values of, and what
-    its heads read. A cached generation makes them step by step, new slots in each:
+    its heads read. A cached generation makes them step by step, new keys in each:
     `ValueInputs.joined` has them together.
 
     Heard by hooks on the model, which are taken off at the end of the block: other threads that run

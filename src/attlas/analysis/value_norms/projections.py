@@ -105,7 +105,7 @@ def projections_of(model: nn.Module, layer: str) -> Projections | nn.MultiheadAt
         raise AttlasError(
             "values that are projected and nothing else",
             f"{type(module).__name__} at {layer!r}, which has {changing}",
-            "no linear map says what such a layer makes of a slot: ask for weights, not for norms",
+            "no linear map says what such a layer makes of a key: ask for weights, not for norms",
         )
     return found
 
@@ -187,7 +187,7 @@ def _is_transposed(linear: nn.Module) -> bool:
     return type(linear).__name__ == "Conv1D" and hasattr(linear, "nf")
 
 
-# What a head makes of a slot: its value, as it comes out of the layer.
+# What a head makes of a key: its value, as it comes out of the layer.
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,7 +195,7 @@ class ValueMap:
     """f_h(x) = (x V_h + c_h) O_h    Kobayashi et al., 2020, eq. 4.
 
     So the layer puts out Σ_h Σ_j α_hij f_h(x_j) + bias. Neighbouring heads share a value head
-    (grouped-query attention). extra: values of slots behind those of the source, which are learnt
+    (grouped-query attention). extra: values of keys behind those of the source, which are learnt
     (`add_bias_kv`) or zero (`add_zero_attn`).
     """
 
@@ -207,13 +207,13 @@ class ValueMap:
 
     @property
     def added(self) -> int:
-        """How many slots there are behind those of the source."""
+        """How many keys there are behind those of the source."""
         return 0 if self.extra is None else self.extra.shape[1]
 
     def values(
         self, source: Float[Tensor, "batch keys key_dim"]
     ) -> Float[Tensor, "batch value_heads all_keys value_dim"]:
-        """x V_h + c_h of each slot, and what is extra. Errors: `AttlasError` for another width."""
+        """x V_h + c_h of each key, and what is extra. Errors: `AttlasError` for another width."""
         if source.shape[-1] != self.value.shape[1]:
             raise AttlasError(
                 f"what the values are made of, of width {self.value.shape[1]}",
@@ -237,7 +237,7 @@ class ValueMap:
     def __call__(
         self, source: Float[Tensor, "batch keys key_dim"]
     ) -> Float[Tensor, "batch heads all_keys embed_dim"]:
-        """f_h(x_j) of every head and slot."""
+        """f_h(x_j) of every head and key."""
         return self.carried(self.values(source))
 
 
@@ -307,6 +307,6 @@ def _unsupported(found: Projections, layer: str, heads: int) -> AttlasError:
     made, taken = matrix_of(found.value)[0].shape[1], matrix_of(found.output)[0].shape[0]
     return AttlasError(
         f"projections of the values of {heads} heads in layer {layer!r}",
-        f"{made} numbers made of a slot, of which {taken} come out of all heads",
+        f"{made} numbers made of a key, of which {taken} come out of all heads",
         "give the number of heads that trace[layer].shape[1] says, of a trace of all heads",
     )

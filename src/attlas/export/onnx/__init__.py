@@ -113,5 +113,5 @@ def _of_recurrent(encoder: Graph, decoder: Graph) -> list[str]:
         f"decoder.onnx, one step: {decoder.signature}. past_… of the first step is the encoder's; "
         "that of every other is what the step before gave under the same name without past_. All "
         "have the batch first, so that a beam search chooses rows of each. weights, where the "
-        "model looks: how much the step read of each slot.",
+        "model looks: how much the step read of each key.",
     ]

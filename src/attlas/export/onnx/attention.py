@@ -37,7 +37,7 @@ _HIDDEN = float(np.finfo(np.float32).min)  # a score that the softmax makes 0 of
 @dataclass(frozen=True, slots=True)
 class SourceInputs:
     """The names of what is kept of a source: keys and values (batch, keys, dim), and which
-    slots are real (batch, keys).
+    keys are real (batch, keys).
     """
 
     keys: str
@@ -69,7 +69,7 @@ class GraphAttention:
                 raise self._unknown()
 
     def keys(self, source: str) -> str:
-        """What the queries ask of the source (batch, slots, source width)."""
+        """What the queries ask of the source (batch, keys, source width)."""
         match self.scored:
             case DotAttention():
                 return source
@@ -124,7 +124,7 @@ class GraphAttention:
     def _windowed(
         self, scores: str, query: str, token_mask: str, position: str | None
     ) -> tuple[str, str]:
-        """The scores as the window wants them, and which slots are in it."""
+        """The scores as the window wants them, and which keys are in it."""
         graph, attention = self.graph, self.attention
         assert isinstance(attention, LocalAttention)
         match attention:
@@ -155,7 +155,7 @@ class GraphAttention:
         return graph.node("Mul", share, count)
 
     def _distance(self, centre: str, token_mask: str) -> str:
-        """s − p, (batch, keys): slots are counted from 0, as the real ones come first."""
+        """s − p, (batch, keys): keys are counted from 0, as the real ones come first."""
         graph = self.graph
         count = graph.node("Squeeze", graph.node("Shape", token_mask, start=1, end=2))
         zero, one = graph.number(0, np.int64), graph.number(1, np.int64)
@@ -175,16 +175,16 @@ class GraphAttention:
 
 @dataclass(frozen=True, slots=True)
 class Heads:
-    """The names of keys and values, each (…, slots, width of a head)."""
+    """The names of keys and values, each (…, keys, width of a head)."""
 
     keys: str
     values: str
 
 
 def attended(graph: Graph, asked: str, kept: Heads, mask: str | None, axes: int = 4) -> str:
-    """softmax(q kᵀ) v over the seen slots, of queries (…, queries, dim) with so many axes.
+    """softmax(q kᵀ) v over the seen keys, of queries (…, queries, dim) with so many axes.
 
-    seen, broadcast to (…, queries, keys): None = every slot; a query that sees none reads zeros.
+    seen, broadcast to (…, queries, keys): None = every key; a query that sees none reads zeros.
     """
     swapped = [*range(axes - 2), axes - 1, axes - 2]
     scores = graph.node("MatMul", asked, graph.node("Transpose", kept.keys, perm=swapped))
@@ -200,36 +200,36 @@ def attended(graph: Graph, asked: str, kept: Heads, mask: str | None, axes: int 
 # Where attention may look, as nodes of a graph.
 
 
-def allowed(n: GraphNumbers, pattern: Pattern, query: str, slot: str) -> str:
-    """`pattern(query, slot)` of positions that are broadcast to each other, as bools.
+def allowed(n: GraphNumbers, pattern: Pattern, query: str, key: str) -> str:
+    """`pattern(query, key)` of positions that are broadcast to each other, as bools.
 
     Errors: `AttlasError` for a pattern that is none of attlas's.
     """
     match pattern:
         case Everywhere():
-            return n.of("Equal", n.of("Sub", query, query), n.of("Sub", slot, slot))
+            return n.of("Equal", n.of("Sub", query, query), n.of("Sub", key, key))
         case Causal():
-            return n.of("LessOrEqual", slot, query)
+            return n.of("LessOrEqual", key, query)
         case Window(radius):
-            return n.of("LessOrEqual", n.of("Abs", n.of("Sub", query, slot)), radius)
+            return n.of("LessOrEqual", n.of("Abs", n.of("Sub", query, key)), radius)
         case Strided(stride):
-            return n.of("Equal", n.of("Mod", n.of("Sub", query, slot), stride), 0)
+            return n.of("Equal", n.of("Mod", n.of("Sub", query, key), stride), 0)
         case Landmarks(marks):
-            return n.of("Or", n.among(query, marks), n.among(slot, marks))
+            return n.of("Or", n.among(query, marks), n.among(key, marks))
         case Scattered(share, seed):
-            drawn = n.of("Less", _mixed(n, query, slot, seed), int(share * 2**32))
-            return n.of("Or", drawn, n.of("Equal", query, slot))
+            drawn = n.of("Less", _mixed(n, query, key, seed), int(share * 2**32))
+            return n.of("Or", drawn, n.of("Equal", query, key))
         case Both(left, right):
-            return n.of("And", allowed(n, left, query, slot), allowed(n, right, query, slot))
+            return n.of("And", allowed(n, left, query, key), allowed(n, right, query, key))
         case Either(left, right):
-            return n.of("Or", allowed(n, left, query, slot), allowed(n, right, query, slot))
+            return n.of("Or", allowed(n, left, query, key), allowed(n, right, query, key))
         case _:
             raise unsupported("ONNX", "a pattern of attlas.patterns", str(pattern))
 
 
-def _mixed(n: GraphNumbers, query: str, slot: str, seed: int) -> str:
+def _mixed(n: GraphNumbers, query: str, key: str, seed: int) -> str:
     """The hash of `Scattered`: mod 2³² keeps 32 bits, div 2¹⁶ shifts by 16."""
-    of_pair = n.of("Add", n.of("Mul", query, 73_856_093), n.of("Mul", slot, 19_349_663))
+    of_pair = n.of("Add", n.of("Mul", query, 73_856_093), n.of("Mul", key, 19_349_663))
     mixed = n.of("Add", of_pair, seed * 83_492_791)
     for multiplier in (0x45D9F3B, 0x119DE1F3):
         mixed = n.of("Mod", mixed, 2**32)
@@ -245,10 +245,10 @@ _SMALLEST_BLOCK = 32  # queries, as in `banded_attention`
 
 
 class GraphPatternAttention:
-    """softmax(q kᵀ) v over the slots that the pattern lets a query see and that are real (batch,
-    keys); a query that sees nothing reads zeros. There are as many queries as slots.
+    """softmax(q kᵀ) v over the keys that the pattern lets a query see and that are real (batch,
+    keys); a query that sees nothing reads zeros. There are as many queries as keys.
 
-    Where the pattern has a bound, blocks of B queries meet strips of slots, as `banded_attention`
+    Where the pattern has a bound, blocks of B queries meet strips of keys, as `banded_attention`
     cuts them: time and memory grow with length × window, else with length². Every size is found in
     the graph, because the length is free.
     """
@@ -268,10 +268,10 @@ class GraphPatternAttention:
         return self._with_marks(context, asked, kept) if self.marks else context
 
     def _of_all(self, asked: str, kept: Heads, places: str) -> str:
-        """What queries at these places (queries,) read of all slots."""
+        """What queries at these places (queries,) read of all keys."""
         n = self.n
-        query, slot = n.apart(places, 1), n.apart(n.up_to(self.count), 0)
-        mask = n.of("And", allowed(n, self.pattern, query, slot), n.apart(self.token_mask, 1, 2))
+        query, key = n.apart(places, 1), n.apart(n.up_to(self.count), 0)
+        mask = n.of("And", allowed(n, self.pattern, query, key), n.apart(self.token_mask, 1, 2))
         return attended(self.graph, asked, kept, mask)
 
     def _of_blocks(self, asked: str, kept: Heads, back: int, ahead: int) -> str:
@@ -284,9 +284,9 @@ class GraphPatternAttention:
         starts = n.apart(n.up_to(self.count, step=block), 1)
         query = n.of("Add", starts, n.apart(n.up_to(block), 0))  # (blocks, B)
         around = n.up_to(n.of("Add", block, behind), n.of("Neg", before))
-        slot, exists = self._with_mark_slots(n.of("Add", starts, n.apart(around, 0)))
-        place = n.of("Max", n.of("Min", slot, last), 0)  # what does not exist is hidden
-        mask = allowed(n, self.pattern, n.apart(query, 2), n.apart(slot, 1))
+        key, exists = self._with_mark_keys(n.of("Add", starts, n.apart(around, 0)))
+        place = n.of("Max", n.of("Min", key, last), 0)  # what does not exist is hidden
+        mask = allowed(n, self.pattern, n.apart(query, 2), n.apart(key, 1))
         mask = n.of("And", mask, n.apart(exists, 1))
         token_mask = graph.node("Gather", self.token_mask, place, axis=1)
         context = attended(
@@ -294,7 +294,7 @@ class GraphPatternAttention:
             graph.node("Gather", asked, n.of("Min", query, last), axis=2),
             Heads(*(graph.node("Gather", one, place, axis=2) for one in (kept.keys, kept.values))),
             n.of("And", mask, n.apart(token_mask, 1, 3)),
-            axes=5,  # (batch, heads, blocks, queries or slots, width)
+            axes=5,  # (batch, heads, blocks, queries or keys, width)
         )
         outer, width = (
             graph.node("Shape", asked, start=start, end=end) for start, end in ((0, 2), (3, 4))
@@ -304,8 +304,8 @@ class GraphPatternAttention:
         stop = n.apart(self.count, 0)
         return graph.node("Slice", joined, graph.integers(0), stop, graph.integers(2))
 
-    def _with_mark_slots(self, strips: str) -> tuple[str, str]:
-        """Each block's slots (blocks, keys), the marks behind its strip; and which of them exist
+    def _with_mark_keys(self, strips: str) -> tuple[str, str]:
+        """Each block's keys (blocks, keys), the marks behind its strip; and which of them exist
         and are not there twice.
         """
         graph, n = self.graph, self.n

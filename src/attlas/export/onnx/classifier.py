@@ -108,7 +108,7 @@ def _of_seen(seen: int) -> str:
 
 
 def classifier_graph(model: Classifier, config: ClassifierConfig) -> Graph:
-    """Source (batch, keys) and which slots are real → logits and probabilities (batch, labels)."""
+    """Source (batch, keys) and which keys are real → logits and probabilities (batch, labels)."""
     graph = Graph("classifier")
     source = graph.input("source", np.int64, ("batch", "keys"))
     token_mask = graph.input("token_mask", np.bool_, ("batch", "keys"))

@@ -100,7 +100,7 @@ class GraphRecurrence:
         self.parts = 2 if rnn.mode == "LSTM" else 1
 
     def read(self, x: str, lengths: str) -> tuple[str, list[list[str]]]:
-        """(batch, keys, dim) → outputs (batch, slots, directions · hidden_dim), and of each part
+        """(batch, keys, dim) → outputs (batch, keys, directions · hidden_dim), and of each part
         each layer's last state (directions, batch, hidden_dim).
 
         lengths (batch,) int32: where each row ends; the backward direction begins there.
@@ -247,7 +247,7 @@ class GraphLayers:
         return x
 
     def key_mask(self, token_mask: str) -> str:
-        """Which slots may be looked at, for every head and query."""
+        """Which keys may be looked at, for every head and query."""
         return self.graph.node("Unsqueeze", token_mask, self.graph.integers(1, 2))
 
     def around(self, x: str, residual: Any, sublayer: Callable[[str], str]) -> str:
@@ -312,7 +312,7 @@ class GraphLayers:
         mask: str | None,
         turns: RotaryAngles | None,
     ) -> str:
-        """softmax(q kᵀ / √d) v per head, over the seen slots, merged."""
+        """softmax(q kᵀ / √d) v per head, over the seen keys, merged."""
         asked = self.asked(x, attention, turns)
         return self.merged(attended(self.graph, asked, kept, mask), attention)
 
@@ -381,7 +381,7 @@ def encoded(
 ) -> str:
     """One vector for each id of a source (batch, keys): (batch, keys, dim).
 
-    real (batch, keys): which slots are; what stands in the others is not read.
+    real (batch, keys): which keys are; what stands in the others is not read.
     """
     graph = layers.graph
     n = GraphNumbers(graph)

@@ -24,7 +24,7 @@ States = dict[str, tuple[type[np.generic], Shape]]
 
 
 def recurrent_encoder(model: RecurrentModel) -> Graph:
-    """Source (batch, keys) and which slots are real → the state before the first step, and where
+    """Source (batch, keys) and which keys are real → the state before the first step, and where
     the decoder looks, what it looks at.
     """
     graph = Graph("encoder")
@@ -189,7 +189,7 @@ def _read_by(graph: Graph, bridge: Bridge, end: str) -> str:
 
 
 def _zeros(graph: Graph, source: str, dtype: type[np.generic], shape: Shape) -> str:
-    """Zeros of this shape, in which "batch" and "slots" are as in the source."""
+    """Zeros of this shape, in which "batch" and "keys" are as in the source."""
     axes = {"batch": 0, "keys": 1}
     sizes = [
         graph.integers(size)
@@ -226,7 +226,7 @@ def _source_shapes(graph: Graph, model: RecurrentModel, decoder: AttentionDecode
 
 
 def transformer_encoder(model: Transformer, config: TransformerConfig) -> Graph:
-    """Source (batch, keys) and which slots are real → keys and values for each decoder layer."""
+    """Source (batch, keys) and which keys are real → keys and values for each decoder layer."""
     graph = Graph("encoder")
     source = graph.input("source", np.int64, ("batch", "keys"))
     token_mask = graph.input("token_mask", np.bool_, ("batch", "keys"))
@@ -255,7 +255,7 @@ def transformer_decoder(model: Transformer, config: TransformerConfig) -> Graph:
     steps = graph.node("Shape", pasts[0].keys, start=2, end=3)
     positions = layers.positions(steps)
     n = GraphNumbers(graph)
-    so_far = n.up_to(n.of("Add", n.size(pasts[0].keys, 2), 1))  # slots, the new one among them
+    so_far = n.up_to(n.of("Add", n.size(pasts[0].keys, 2), 1))  # keys, the new one among them
     token = graph.node("Unsqueeze", tokens, graph.integers(1))
     x = layers.embedded(token, model.target_embedding)
     x = layers.placed(x, model.target_positions, positions)

@@ -24,10 +24,10 @@ class Statistics:
     """Statistics of a map of weights w, exact, in memory O(length × width + result).
 
     Rows are gone through in blocks that fit into a cache, and only where the pattern may look.
-    Positions i of queries and j of slots are counted alike: in self-attention a query stands at its
-    own slot. Where nobody knows at which slots queries stand, as of a class token that looks at a
+    Positions i of queries and j of keys are counted alike: in self-attention a query stands at its
+    own key. Where nobody knows at which keys queries stand, as of a class token that looks at a
     text, `distance` and what is `self_weight`, `previous_weight` and `next_weight` are refused. A
-    query that sees no slot has 0 for everything, and the slot −1.
+    query that sees no key has 0 for everything, and the key −1.
     """
 
     def summary(self, *names: str, threshold: float = THRESHOLD) -> Summary:
@@ -45,19 +45,19 @@ class Statistics:
         return self._one("entropy")
 
     def normalized_entropy(self) -> Float[Tensor, "batch heads queries"]:
-        """Entropy / log n, of the n slots that the query may see: from 0 to 1; 0 where n < 2."""
+        """Entropy / log n, of the n keys that the query may see: from 0 to 1; 0 where n < 2."""
         return self._one("normalized_entropy")
 
     def effective_keys(self) -> Float[Tensor, "batch heads queries"]:
-        """exp(entropy): so many slots, looked at evenly, would be as uncertain."""
+        """exp(entropy): so many keys, looked at evenly, would be as uncertain."""
         return self._one("effective_keys")
 
     def count_above(self, threshold: float = THRESHOLD) -> Float[Tensor, "batch heads queries"]:
-        """How many slots have a weight greater than `threshold`."""
+        """How many keys have a weight greater than `threshold`."""
         return self._one("count_above", threshold)
 
     def num_visible(self) -> Float[Tensor, "batch heads queries"]:
-        """How many slots the query may see."""
+        """How many keys the query may see."""
         return self._one("num_visible")
 
     def max_weight(self) -> Float[Tensor, "batch heads queries"]:
@@ -65,15 +65,15 @@ class Statistics:
         return self._one("max_weight")
 
     def argmax(self) -> Int[Tensor, "batch heads queries"]:
-        """The slot of the greatest weight, the first of equals."""
+        """The key of the greatest weight, the first of equals."""
         return self._one("argmax")
 
     def distance(self) -> Float[Tensor, "batch heads queries"]:
-        """Σ_j w_j |i − j|, in slots: how far a query looks (Vig & Belinkov, 2019, section 4.3)."""
+        """Σ_j w_j |i − j|, in keys: how far a query looks (Vig & Belinkov, 2019, section 4.3)."""
         return self._one("distance")
 
     def gini(self) -> Float[Tensor, "batch heads queries"]:
-        """Gini's coefficient of the weights of the n slots that the query may see.
+        """Gini's coefficient of the weights of the n keys that the query may see.
 
         Σ_k (2k − n − 1) w_(k) / (n Σ w), ascending: 0 where all are equal, (n − 1) / n where one
         has all.
@@ -81,18 +81,18 @@ class Statistics:
         return self._one("gini")
 
     def received(self) -> Float[Tensor, "batch heads keys"]:
-        """Σ_i w_ij: how much all queries together look at each slot."""
+        """Σ_i w_ij: how much all queries together look at each key."""
         return self._one("received")
 
     def first_weight(self) -> Float[Tensor, "batch heads queries"]:
-        """The weight of the first real slot, the commonest sink (Xiao et al., 2024).
+        """The weight of the first token, the commonest sink (Xiao et al., 2024).
 
-        Where it is not known what is padding, a slot is real that some query may see.
+        Where it is not known what is padding, a key is real that some query may see.
         """
         return self._one("first_weight")
 
     def last_weight(self) -> Float[Tensor, "batch heads queries"]:
-        """The weight of the last real slot, of those that a query may reach; see `first_weight`."""
+        """The weight of the last token, of those that a query may reach; see `first_weight`."""
         return self._one("last_weight")
 
     def self_weight(self) -> Float[Tensor, "batch heads queries"]:
@@ -110,20 +110,20 @@ class Statistics:
     def topk(
         self, k: int
     ) -> tuple[Float[Tensor, "batch heads queries k"], Int[Tensor, "batch heads queries k"]]:
-        """The k greatest weights of each query, descending, and their slots.
+        """The k greatest weights of each query, descending, and their keys.
 
-        A slot that is seen counts where its weight is too small for a float, too, and is 0. Where a
-        query sees fewer, weight 0 and slot −1. Errors: `AttlasError` for k below 1.
+        A key that is seen counts where its weight is too small for a float, too, and is 0. Where a
+        query sees fewer, weight 0 and key −1. Errors: `AttlasError` for k below 1.
         """
         return questions.topk(self._map, k)
 
     def mass(
         self, groups: Shaped[Tensor, "..."] | Sequence[int]
     ) -> Float[Tensor, "batch heads queries groups"]:
-        """Σ_{j ∈ g} w_j for each group g of slots: special tokens, sentences, parts of speech.
+        """Σ_{j ∈ g} w_j for each group g of keys: special tokens, sentences, parts of speech.
 
-        groups: the number of the group of each slot, from 0; below 0 = of none.
-        Errors: `AttlasError` where there is not one number for each slot.
+        groups: the number of the group of each key, from 0; below 0 = of none.
+        Errors: `AttlasError` where there is not one number for each key.
         """
         return questions.mass(self._map, groups)
 
@@ -183,7 +183,7 @@ class AttentionMap(Statistics, ABC):
     @property
     @abstractmethod
     def position(self) -> int | None:
-        """Where the first query stands, counted as slots are; None = nobody knows."""
+        """Where the first query stands, counted as keys are; None = nobody knows."""
 
     @abstractmethod
     def rows(self, start: int, stop: int) -> Float[Tensor, "batch heads rows keys"]:
@@ -191,7 +191,7 @@ class AttentionMap(Statistics, ABC):
 
     @abstractmethod
     def allowed_rows(self, start: int, stop: int) -> Bool[Tensor, "#batch #heads rows keys"]:
-        """Which slots the queries start … stop − 1 may look at, as far as the model said."""
+        """Which keys the queries start … stop − 1 may look at, as far as the model said."""
 
     @property
     @abstractmethod
@@ -359,7 +359,7 @@ class AttentionMap(Statistics, ABC):
         """Its shape: its numbers may be millions."""
         batch, heads, queries, num_keys = self.shape
         name = type(self).__name__
-        return f"{name}(batch={batch}, heads={heads}, queries={queries}, slots={num_keys})"
+        return f"{name}(batch={batch}, heads={heads}, queries={queries}, keys={num_keys})"
 
     def _checked(self, start: int, stop: int) -> None:
         if not 0 <= start <= stop <= self.shape[2]:

@@ -16,18 +16,18 @@ from attlas.errors import AttlasError
 
 
 def position_error(asked: str, queries: int, num_keys: int) -> AttlasError:
-    """What is said of a map that says nothing of where its queries stand among its slots."""
+    """What is said of a map that says nothing of where its queries stand among its keys."""
     return AttlasError(
-        f"a map that says where its queries stand among its slots, for {asked}",
-        f"one of {queries:,} queries and {num_keys:,} slots that does not",
-        "ask for what needs no positions; or, where you know the slot of the first query, give it: "
+        f"a map that says where its queries stand among its keys, for {asked}",
+        f"one of {queries:,} queries and {num_keys:,} keys that does not",
+        "ask for what needs no positions; or, where you know the key of the first query, give it: "
         "dataclasses.replace(attention_map, first=…)",
     )
 
 
 @dataclass(frozen=True, slots=True)
 class PartialMask:
-    """Slots low … high − 1 of which not every row of a block sees all; the others are all seen."""
+    """Keys low … high − 1 of which not every row of a block sees all; the others are all seen."""
 
     low: int
     high: int
@@ -36,12 +36,12 @@ class PartialMask:
 
 @dataclass(frozen=True)
 class Block:
-    """Rows start … stop − 1 of some heads of one batch row, at the slots low … high − 1.
+    """Rows start … stop − 1 of some heads of one batch row, at the keys low … high − 1.
 
-    Outside of these slots the rows have no weight; the weights of a row that sees nothing are 0.
+    Outside of these keys the rows have no weight; the weights of a row that sees nothing are 0.
     scores: log w, up to a constant of each row; anything finite where w is 0. query_offset: the
-    position of the first query, counted as slots are, None = nobody knows; ends(): the first real
-    slot of the batch row, and the last; scratch: to write into, until the next who does.
+    position of the first query, counted as keys are, None = nobody knows; ends(): the first real
+    key of the batch row, and the last; scratch: to write into, until the next who does.
     """
 
     batch: int
@@ -69,7 +69,7 @@ class Block:
     def greatest(self) -> Int[Tensor, "heads rows"]:
         """Where in `weights` the greatest weight of each row is, the first of equals.
 
-        There has to be a slot.
+        There has to be a key.
         """
         if self.weights.device.type != "cpu":
             return self.weights.argmax(-1)
@@ -96,7 +96,7 @@ class Block:
 
     @cached_property
     def num_visible(self) -> Float[Tensor, "#heads rows"]:
-        """How many slots each query may see."""
+        """How many keys each query may see."""
         all_seen = self.high - self.low - sum(part.high - part.low for part in self.partial_masks)
         counts = self.weights.new_full((1, self.stop - self.start), all_seen)
         for part in self.partial_masks:
@@ -105,7 +105,7 @@ class Block:
 
     @property
     def allowed(self) -> Bool[Tensor, "#heads rows keys"]:
-        """Which of the slots each query may see."""
+        """Which of the keys each query may see."""
         heads = max((part.allowed.shape[0] for part in self.partial_masks), default=1)
         shape = heads, self.stop - self.start, self.high - self.low
         allowed = torch.ones(shape, dtype=torch.bool, device=self.weights.device)
@@ -133,7 +133,7 @@ class BlockSource(Protocol):
 
     @property
     def position(self) -> int | None:
-        """Where the first query stands, counted as slots are; None = nobody knows."""
+        """Where the first query stands, counted as keys are; None = nobody knows."""
 
     @property
     def device(self) -> torch.device:
@@ -193,7 +193,7 @@ def blocks_of_weights(
 ) -> Iterator[Block]:
     """Blocks of a map of one batch row that is asked for its weights.
 
-    weights_of, allowed_of: the weights of some rows, (1, heads, rows, keys), and which slots these
+    weights_of, allowed_of: the weights of some rows, (1, heads, rows, keys), and which keys these
     rows may see; without the latter, all of them.
     """
     num_keys = row.shape[3]
@@ -215,12 +215,12 @@ def blocks_of_weights(
 
 
 def ends_of(row: BlockSource, *allowed_by: Callable[[int, int], Tensor]) -> tuple[int, int]:
-    """The first and the last slot that some query sees, by the first of these by which any does."""
+    """The first and the last key that some query sees, by the first of these by which any does."""
     return next((found for allowed in allowed_by if (found := _span(row, allowed))), (0, -1))
 
 
 def _span(row: BlockSource, allowed: Callable[[int, int], Tensor]) -> tuple[int, int] | None:
-    """The first and the last slot that some query sees; None where nobody sees any."""
+    """The first and the last key that some query sees; None where nobody sees any."""
     _, _, queries, num_keys = row.shape
     step = max(1, AT_ONCE // max(1, num_keys))
     some = torch.zeros(num_keys, dtype=torch.bool, device="cpu")

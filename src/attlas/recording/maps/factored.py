@@ -14,7 +14,7 @@ from attlas.recording.maps.base import AttentionMap
 from attlas.recording.maps.blocks import Block, Cut, PartialMask, ends_of
 
 NOTHING = 800.0
-"""Of a slot whose score is so much below another nothing is left: e⁻⁸⁰⁰ is 0 in every precision."""
+"""Of a key whose score is so much below another nothing is left: e⁻⁸⁰⁰ is 0 in every precision."""
 
 _ROUNDED = 1.01  # as much as half precision may add to a score
 _AT_ONCE = 1 << 22  # pairs that are looked at together
@@ -23,17 +23,17 @@ _FAR = 9e3  # beyond any bias that is meant to weigh
 
 @dataclass(frozen=True, slots=True, repr=False, eq=False)
 class FactoredAttentionMap(AttentionMap):
-    """softmax(cap(scale · q kᵀ) + bias) over the slots that are real and in the pattern.
+    """softmax(cap(scale · q kᵀ) + bias) over the keys that are real and in the pattern.
 
-    Never held whole: memory O((queries + slots) × width), and any block of weights is computed on
+    Never held whole: memory O((queries + keys) × width), and any block of weights is computed on
     demand, in float32 or better also where the model computed in half precision. Heads that share
     keys (grouped-query attention) are heads // num_kv_heads to a key head, in order.
 
-    query_offset: where the first query stands, counted as slots are; None = nobody knows, which a
+    query_offset: where the first query stands, counted as keys are; None = nobody knows, which a
     pattern that looks everywhere allows. bias: what is added to the scores (float; Shaw et al.,
-    2018; T5; ALiBi), or which slots may be looked at where no pattern says it (bool; True = may).
+    2018; T5; ALiBi), or which keys may be looked at where no pattern says it (bool; True = may).
     softcap: cap(s) = c · tanh(s / c), Gemma 2, 2024; None = no cap. A query that sees nothing has
-    zeros for weights; where a bias hides all slots by a finite number, such as float32's least, it
+    zeros for weights; where a bias hides all keys by a finite number, such as float32's least, it
     looks at all of them, as the model does.
     """
 
@@ -68,7 +68,7 @@ class FactoredAttentionMap(AttentionMap):
         return torch.softmax(scores.masked_fill(empty, 0.0), -1).masked_fill(hidden | empty, 0.0)
 
     def scores(self, start: int, stop: int) -> Float[Tensor, "batch heads rows keys"]:
-        """What the softmax is taken of, in float32 or better, of hidden slots too."""
+        """What the softmax is taken of, in float32 or better, of hidden keys too."""
         batch, heads, _, num_keys = self.shape
         num_kv_heads, head_dim = self.keys.shape[1], self.keys.shape[3]
         rows = heads // num_kv_heads * (stop - start)
@@ -93,9 +93,9 @@ class FactoredAttentionMap(AttentionMap):
 
     def shown(self, start: int, stop: int) -> Bool[Tensor, "#batch #heads rows keys"]:
         """What is seen, but for rows that a bias hides whole by the least number of its type: they
-        look at all slots alike, as rows of padding do.
+        look at all keys alike, as rows of padding do.
 
-        A finite number hides a slot where it is so low that no scores make up for it.
+        A finite number hides a key where it is so low that no scores make up for it.
         """
         allowed = self._allowed(start, stop)
         bias = self._bias_of(start, stop)
@@ -241,7 +241,7 @@ def may_differ_by(
     scale: float,
     softcap: float | None = None,
 ) -> bool:
-    """Whether a slot whose bias is so much below another's may have a weight beside it."""
+    """Whether a key whose bias is so much below another's may have a weight beside it."""
     # A looser bound first, which takes less time: ‖q‖ ≤ √width · max |qᵢ|.
     loose = gap - NOTHING
     if query.numel() and keys.numel():
@@ -259,7 +259,7 @@ def _longest(vectors: Float[Tensor, "batch heads places head_dim"]) -> Float[Ten
 
 
 def _stretch_of(row: FactoredAttentionMap) -> tuple[int, int, bool]:
-    """The first real slot, the one after the last, and whether there is padding in between."""
+    """The first token, the one after the last, and whether there is padding in between."""
     if row.token_mask is None:
         return 0, row.shape[3], False
     places = row.token_mask[0].nonzero().flatten()
@@ -270,7 +270,7 @@ def _stretch_of(row: FactoredAttentionMap) -> tuple[int, int, bool]:
 
 
 def _reach_of(pattern: Pattern, first: int, last: int, low: int, high: int) -> tuple[int, int]:
-    """Of the slots low … high − 1 those that queries at first … last can see at all."""
+    """Of the keys low … high − 1 those that queries at first … last can see at all."""
     bound = pattern.bound
     if bound.marks:
         return low, high
@@ -289,9 +289,9 @@ def _partial_masks_of(
     *,
     holes: bool,
 ) -> tuple[PartialMask, ...]:
-    """Where not every query of one batch row sees every slot.
+    """Where not every query of one batch row sees every key.
 
-    holes: whether there is padding among these slots.
+    holes: whether there is padding among these keys.
     """
     (start, stop), (low, high) = rows, key_range
     from_here = up_to = low
@@ -309,7 +309,7 @@ def _partial_masks_of(
 
 
 def _allowed_by_all(pattern: Pattern, first: int, last: int) -> tuple[int, int]:
-    """A stretch of slots that every query at first … last sees, empty where nobody knows one."""
+    """A stretch of keys that every query at first … last sees, empty where nobody knows one."""
     whole = -(1 << 62), 1 << 62
     if isinstance(pattern, Everywhere):
         return whole
@@ -331,9 +331,9 @@ def _allowed_in(
         allowed = row.allowed_rows(*rows)[0]
         return (allowed[heads] if allowed.shape[0] > 1 else allowed)[..., slice(*key_range)]
     device = row.query.device
-    slot = torch.arange(*key_range, device=device)
+    key = torch.arange(*key_range, device=device)
     query = row.pattern_offset + torch.arange(*rows, device=device).unsqueeze(-1)
-    allowed = row.pattern(query, slot).expand(len(query), len(slot)).unsqueeze(0)
+    allowed = row.pattern(query, key).expand(len(query), len(key)).unsqueeze(0)
     return allowed if row.token_mask is None else allowed & row.token_mask[0, slice(*key_range)]
 
 
@@ -343,7 +343,7 @@ def _of_factored(row: FactoredAttentionMap, batch: int, cuts: Sequence[Cut]) -> 
     left, right, holes = _stretch_of(row)
     origin = row.pattern_offset
     _, last = _reach_of(row.pattern, origin, origin + row.shape[2] - 1, left, right)
-    # Rows of padding may be hidden whole by a finite number, and then look at all slots alike: they
+    # Rows of padding may be hidden whole by a finite number, and then look at all keys alike: they
     # do not count, unless there are no others.
     shown = partial(ends_of, row, row.shown, row.allowed_rows)
     known = shown if row.bias is not None else partial(_token_ends, row, left, last)
@@ -375,7 +375,7 @@ def _of_factored(row: FactoredAttentionMap, batch: int, cuts: Sequence[Cut]) -> 
 
 
 def _token_ends(row: FactoredAttentionMap, left: int, last: int) -> tuple[int, int]:
-    """The same where the pattern alone hides: the real slots among `left` … `last` − 1."""
+    """The same where the pattern alone hides: the tokens among `left` … `last` − 1."""
     if row.token_mask is None:
         return left, last - 1
     places = row.token_mask[0, left:last].nonzero().flatten()
@@ -395,7 +395,7 @@ def _hide(
 def _seeing(
     scores: Float[Tensor, "heads rows keys"], partial_masks: Sequence[PartialMask]
 ) -> Bool[Tensor, "heads rows"]:
-    """Which rows see a slot at all: every one, where there are slots that all of them see."""
+    """Which rows see a key at all: every one, where there are keys that all of them see."""
     heads, rows, num_keys = scores.shape
     by_all = num_keys > sum(fringe.high - fringe.low for fringe in partial_masks)
     sees = torch.full((1, rows), by_all, device=scores.device)

@@ -18,7 +18,7 @@ from attlas._parallel import run_threads
 from attlas.errors import AttlasError
 from attlas.recording.maps.blocks import AT_ONCE, Block, BlockSource, blocks_of
 
-# What can be said of each query: one number for a row of weights w over the slots that it sees.
+# What can be said of each query: one number for a row of weights w over the keys that it sees.
 
 
 RowStatistic = Callable[[Block], Tensor]
@@ -31,18 +31,18 @@ def entropy(block: Block) -> Float[Tensor, "heads rows"]:
 
 
 def normalized_entropy(block: Block) -> Float[Tensor, "heads rows"]:
-    """Entropy / log n of the n slots that the query may see, from 0 to 1; 0 where n < 2."""
+    """Entropy / log n of the n keys that the query may see, from 0 to 1; 0 where n < 2."""
     most = block.num_visible.clamp(min=1).log()
     return torch.where(most > 0, block.entropy / most.clamp(min=1e-30), 0.0)
 
 
 def effective_keys(block: Block) -> Float[Tensor, "heads rows"]:
-    """exp(entropy): so many slots, looked at evenly, would be as uncertain; 0 for none."""
+    """exp(entropy): so many keys, looked at evenly, would be as uncertain; 0 for none."""
     return torch.where(block.has_visible, block.entropy.exp(), 0.0)
 
 
 def num_visible(block: Block) -> Float[Tensor, "heads rows"]:
-    """How many slots the query may see."""
+    """How many keys the query may see."""
     return block.num_visible.expand(block.weights.shape[:2])
 
 
@@ -52,7 +52,7 @@ def max_weight(block: Block) -> Float[Tensor, "heads rows"]:
 
 
 def argmax(block: Block) -> Int[Tensor, "heads rows"]:
-    """The slot of the greatest weight, the first of equals; −1 where none is seen."""
+    """The key of the greatest weight, the first of equals; −1 where none is seen."""
     if block.high == block.low:
         return torch.full(block.weights.shape[:2], -1, device=block.weights.device)
     return torch.where(block.has_visible, block.greatest + block.low, -1)
@@ -69,13 +69,13 @@ def count_above(threshold: float) -> RowStatistic:
 
 
 def distance(block: Block) -> Float[Tensor, "heads rows"]:
-    """Σ_j w_j |i − j|, in slots: how far the query at position i looks."""
+    """Σ_j w_j |i − j|, in keys: how far the query at position i looks."""
     first, rows = block.position, block.stop - block.start
     positions = torch.arange(block.low, block.high, device=block.weights.device)
     before = min(max(first - block.low, 0), len(positions))
     behind = min(max(first + rows - block.low, 0), len(positions))
     row = torch.arange(rows, device=block.weights.device)
-    # Slots before and behind all of the rows are as far from each of them as from the nearest one,
+    # Keys before and behind all of the rows are as far from each of them as from the nearest one,
     # and from that one to them; sums of such terms lose no digits, as Σ w j − i would.
     left, right = block.weights[..., :before], block.weights[..., behind:]
     total = _far(left, first - positions[:before], row)
@@ -99,29 +99,29 @@ def gini(block: Block) -> Float[Tensor, "heads rows"]:
     """Gini's coefficient Σ_k (2k − n − 1) w_(k) / (n Σ w) of the n weights in ascending order.
 
     0: all are equal; (n − 1) / n: one has everything. 0 where nothing is seen. It is of what the
-    slots have: beside a sink, which takes a part away, their weights sum to less than 1.
+    keys have: beside a sink, which takes a part away, their weights sum to less than 1.
     """
     ascending = block.weights.sort(-1).values
     count = block.num_visible.unsqueeze(-1)
     places = torch.arange(1, block.high - block.low + 1, device=block.weights.device)
-    rank = places - (block.high - block.low - count)  # hidden slots have zeros, which come first
+    rank = places - (block.high - block.low - count)  # hidden keys have zeros, which come first
     total = (ascending * (2 * rank - count - 1)).sum(-1)
     whole = ascending.sum(-1)
     return total / torch.where(whole == 0, 1.0, whole * block.num_visible.clamp(min=1))
 
 
 def first_weight(block: Block) -> Float[Tensor, "heads rows"]:
-    """The weight of the first real slot: an attention sink (Xiao et al., 2024)."""
+    """The weight of the first token: an attention sink (Xiao et al., 2024)."""
     return _on(block, block.ends()[0])
 
 
 def last_weight(block: Block) -> Float[Tensor, "heads rows"]:
-    """The weight of the last real slot."""
+    """The weight of the last token."""
     return _on(block, block.ends()[1])
 
 
 def weight_at_offset(offset: int) -> RowStatistic:
-    """The weight of the slot at i + offset: 0 is the query's own, −1 the one before."""
+    """The weight of the key at i + offset: 0 is the query's own, −1 the one before."""
 
     def of_row(block: Block) -> Float[Tensor, "heads rows"]:
         row = torch.arange(block.stop - block.start, device=block.weights.device)
@@ -135,10 +135,10 @@ def weight_at_offset(offset: int) -> RowStatistic:
     return of_row
 
 
-def _on(block: Block, slot: int) -> Float[Tensor, "heads rows"]:
-    if not block.low <= slot < block.high:
+def _on(block: Block, key: int) -> Float[Tensor, "heads rows"]:
+    if not block.low <= key < block.high:
         return _nothing(block)
-    return block.weights[..., slot - block.low]
+    return block.weights[..., key - block.low]
 
 
 def _nothing(block: Block) -> Float[Tensor, "heads rows"]:
@@ -196,7 +196,7 @@ class RowReduction(Reduction):
 
 
 class ReceivedReduction(Reduction):
-    """Σ_i w_ij: how much each slot is looked at by all queries together, (batch, heads, keys)."""
+    """Σ_i w_ij: how much each key is looked at by all queries together, (batch, heads, keys)."""
 
     shared = True
 
@@ -225,13 +225,13 @@ class ReceivedReduction(Reduction):
 
 
 class TopKReduction(Reduction):
-    """The k greatest weights of each query and their slots; 0 and −1 where it sees fewer."""
+    """The k greatest weights of each query and their keys; 0 and −1 where it sees fewer."""
 
     shared = True
 
     def __init__(self, attention_map: BlockSource, k: int) -> None:
         shape = (*attention_map.shape[:3], k)
-        self._weights, self._slots = _room(shape), _room(shape, torch.int64, -1)
+        self._weights, self._keys = _room(shape), _room(shape, torch.int64, -1)
         self._of_softmax = attention_map.of_softmax
         self._lock = threading.Lock()
 
@@ -255,17 +255,17 @@ class TopKReduction(Reduction):
                 self._weights = self._weights.to(weights.dtype)
         rows = block.batch, block.heads, slice(block.start, block.stop), slice(count)
         self._weights[rows] = weights.cpu()
-        self._slots[rows] = torch.where(there, indices + block.low, -1).cpu()
+        self._keys[rows] = torch.where(there, indices + block.low, -1).cpu()
 
     @property
     def result(self) -> tuple[Float[Tensor, "b h q k"], Int[Tensor, "b h q k"]]:
-        return self._weights, self._slots
+        return self._weights, self._keys
 
 
 class MassReduction(Reduction):
-    """Σ_j∈g w_j for each group g of slots: (batch, heads, queries, groups).
+    """Σ_j∈g w_j for each group g of keys: (batch, heads, queries, groups).
 
-    groups: the number of the group of each slot, (keys,) or (batch, keys); below 0 = of none.
+    groups: the number of the group of each key, (keys,) or (batch, keys); below 0 = of none.
     """
 
     shared = True
@@ -378,8 +378,8 @@ class CancelCheck(Reduction):
 class PoolReduction(Reduction):
     """The sum, mean or greatest of the weights in each cell of a grid over a window of every map.
 
-    rows, slots: the window, first and one past the last; shape: of the grid, in cells. Cell (r, s)
-    has rows ⌊r·n / shape⌋ … of the n rows, and slots likewise, so that cells differ by one at most.
+    rows, keys: the window, first and one past the last; shape: of the grid, in cells. Cell (r, s)
+    has rows ⌊r·n / shape⌋ … of the n rows, and keys likewise, so that cells differ by one at most.
     """
 
     shared = True
@@ -395,9 +395,9 @@ class PoolReduction(Reduction):
         batch, heads, *axes = attention_map.shape
         if how not in ("sum", "mean", "max"):
             raise AttlasError("how as 'sum', 'mean' or 'max'", repr(how), "choose one of them")
-        self._rows, self._slots, self._how = rows, key_range, how
+        self._rows, self._keys, self._how = rows, key_range, how
         for name, (low, high), cells, most in zip(
-            ("rows", "slots"), (rows, key_range), shape, axes, strict=True
+            ("rows", "keys"), (rows, key_range), shape, axes, strict=True
         ):
             if not 0 <= low < high <= most or not 1 <= cells <= high - low:
                 raise AttlasError(
@@ -420,13 +420,13 @@ class PoolReduction(Reduction):
 
     def update(self, block: Block) -> None:
         first, last = max(block.start, self._rows[0]), min(block.stop, self._rows[1])
-        low, high = max(block.low, self._slots[0]), min(block.high, self._slots[1])
+        low, high = max(block.low, self._keys[0]), min(block.high, self._keys[1])
         if first >= last or low >= high:
             return
         weights = block.weights[..., low - block.low : high - block.low]
         (top, bottom), row_edges = _cells(self._row_edges, first, last)
         (left, right), slot_edges = _cells(self._slot_edges, low, high)
-        # Rows first, and by torch: that leaves few numbers to go through slot by slot.
+        # Rows first, and by torch: that leaves few numbers to go through key by key.
         stripes = [
             self._of_rows(weights[:, begin - block.start : end - block.start])
             for begin, end in pairwise(row_edges)

@@ -64,7 +64,7 @@ def mass(
         or numbers.shape[0] not in (1, batch)
     ):
         raise AttlasError(
-            f"the number of a group for each of {num_keys:,} slots",
+            f"the number of a group for each of {num_keys:,} keys",
             f"{numbers.dtype} of shape {tuple(numbers.shape)}",
             "give one list for all batch rows, or a tensor (batch, keys)",
         )

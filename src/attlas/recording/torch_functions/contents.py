@@ -1,4 +1,4 @@
-"""What the slots of a cache hold: which tensor goes on from which, known without its numbers."""
+"""What the keys of a cache hold: which tensor goes on from which, known without its numbers."""
 
 import sys
 from collections.abc import Callable, Sequence
@@ -17,11 +17,11 @@ _MOST_PLACES = 1 << 16  # of an index that is read
 
 
 class KeyText:
-    """Slots that were written one after another; a text that was cropped and goes on is another.
+    """Keys that were written one after another; a text that was cropped and goes on is another.
 
     cropped: up to where a cache has kept it that has let go of the rest, None = all of it. parent,
-    shared: the text that it begins with, up to this slot; rows: which of its rows each row
-    was, None = the same one. written: so many slots.
+    shared: the text that it begins with, up to this key; rows: which of its rows each row
+    was, None = the same one. written: so many keys.
     """
 
     __slots__ = ("cropped", "parent", "rows", "shared", "written")
@@ -38,7 +38,7 @@ class KeyText:
 
 
 class Common(NamedTuple):
-    """What two contents have in common: slots up to `stop`, of the rows `rows` of the earlier."""
+    """What two contents have in common: keys up to `stop`, of the rows `rows` of the earlier."""
 
     stop: int
     rows: Int[Tensor, " batch"] | None
@@ -46,9 +46,9 @@ class Common(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """The slots start … stop − 1 of a text, along an axis of a tensor, made in some way.
+    """The keys start … stop − 1 of a text, along an axis of a tensor, made in some way.
 
-    axis: counted from the first. made: what was done to the tensor that was written, slot by slot.
+    axis: counted from the first. made: what was done to the tensor that was written, key by key.
     batch: how many rows the text has.
     """
 
@@ -91,7 +91,7 @@ class Content:
 
 
 class _Cropping(NamedTuple):
-    """The first slots of what an object holds by a name, which it may be about to hold instead."""
+    """The first keys of what an object holds by a name, which it may be about to hold instead."""
 
     owner: Callable[[], Any]
     name: str
@@ -125,7 +125,7 @@ class Contents:
         return content if self._versions(tensor) == version else None
 
     def heard(self, tensor: Tensor, axis: int) -> Content | None:
-        """What keys hold that were looked at, with their slots along this axis; from now on known.
+        """What keys hold that were looked at, with their keys along this axis; from now on known.
 
         None where nothing can be known of this tensor for long.
         """
@@ -154,7 +154,7 @@ class Contents:
             self._learn(result, _new(result, axis))
 
     def written(self, tensor: Any, axis: Any, places: Any) -> None:
-        """Other slots were written to these places of a tensor, in it."""
+        """Other keys were written to these places of a tensor, in it."""
         known = self._known.of(tensor)
         if not isinstance(places, Tensor) or not isinstance(axis, int) or not places.numel():
             return
@@ -260,7 +260,7 @@ class Contents:
                 self._may_be_cropped(tensor, result, content.text, stop)
 
     def assigned(self, tensor: Any, index: Any) -> None:
-        """Other slots were written to `tensor[index]`, in it."""
+        """Other keys were written to `tensor[index]`, in it."""
         if not isinstance(tensor, Tensor) or tensor.ndim < 3:
             return
         kept = _kept(index if isinstance(index, tuple) else (index,), tensor.ndim)
@@ -277,7 +277,7 @@ class Contents:
             self.written(tensor, axis, one)
 
     def _may_be_cropped(self, tensor: Tensor, result: Tensor, text: KeyText, stop: int) -> None:
-        """The first slots were taken of what somebody holds: who holds them instead from now on has
+        """The first keys were taken of what somebody holds: who holds them instead from now on has
         cropped the text, which shows as soon as another function is called."""
         frame: FrameType | None = sys._getframe(1)
         for _ in range(_FRAMES):
@@ -310,7 +310,7 @@ def _new(tensor: Tensor, axis: int) -> Content:
 
 
 def _longer(content: Content, begin: int, more: int) -> Content:
-    """The text of a content with more slots behind the first `begin` of it."""
+    """The text of a content with more keys behind the first `begin` of it."""
     text, stop = content.text, begin + more
     if content.stop == begin == text.written:
         text.written, text.cropped = stop, None

@@ -46,7 +46,7 @@ class TrackingContext:
         self.folds = Folds()
         self.contents = Contents(self.provenance.versions)
         self.seen = 0  # how often attention was come upon, whoever wanted it
-        self.extra_keys = 0  # how many keys are no slots of the text, in the call at hand
+        self.extra_keys = 0  # how many keys are no keys of the text, in the call at hand
         self.unconfirmed = True  # whether somebody may not know yet that a model runs
         self.in_kernel = False  # whether a kernel that transformers calls by name is at work
 
@@ -98,7 +98,7 @@ class TrackingContext:
         before: int | None = None,
         content: Content | None = None,
     ) -> None:
-        """Hand an attention map to everyone who observes, without keys that are no slots.
+        """Hand an attention map to everyone who observes, without keys that are no keys.
 
         made_of: the identities of queries, keys and values, at the call before which they were
         these; None = not known. content: what the keys hold, where that is known.
@@ -181,7 +181,7 @@ class TrackingContext:
 
     @contextmanager
     def with_extra_keys(self, keys: int) -> Iterator[None]:
-        """For the length of a block, so many keys behind the slots are none."""
+        """For the length of a block, so many keys behind the keys are none."""
         before, self.extra_keys = self.extra_keys, keys
         try:
             yield

@@ -41,7 +41,7 @@ Change = Callable[[Tensor, Tensor], Tensor]
 class FusedCall:
     """softmax(scale · q kᵀ + mask) v, with the arguments of PyTorch's function.
 
-    is_causal counts queries from the first slot, whatever the number of slots; beside a mask, which
+    is_causal counts queries from the first key, whatever the number of keys; beside a mask, which
     some kernels allow, it hides what is left.
     """
 
@@ -190,7 +190,7 @@ OPERATOR: Any = flex_attention
 class FlexCall:
     """softmax(modify(scale · q kᵀ)) v over the pairs that the rule of a block mask shows.
 
-    modify: what is made of each score, a function of the score, batch, head, query and slot. run:
+    modify: what is made of each score, a function of the score, batch, head, query and key. run:
     the call itself, of queries, keys and other values.
     """
 
@@ -224,7 +224,7 @@ class FlexCall:
     ) -> AttentionMap:
         """The weights: queries and keys where scores are as they come, else the weights themselves.
 
-        These are read by values of which each is 1 in a slot of its own.
+        These are read by values of which each is 1 in a key of its own.
         Errors: `AttlasError` for a mask whose blocks say something else than its rule.
         """
         shown = self._shown()

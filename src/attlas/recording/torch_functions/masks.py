@@ -22,13 +22,13 @@ _ABSORBING = 16.0  # added to a whole row, a larger number takes digits from its
 _BEYOND = 1e30  # more than scores differ by, but where their sums overflow
 
 Reached = Callable[[float], bool]
-"""Whether a slot which a mask puts this far below another may be looked at all the same, because
+"""Whether a key which a mask puts this far below another may be looked at all the same, because
 the scores at hand may differ by so much."""
 
 
 @dataclass(frozen=True, slots=True)
 class MaskSpec:
-    """Which slots each query may see, in the words of a `FactoredAttentionMap`.
+    """Which keys each query may see, in the words of a `FactoredAttentionMap`.
 
     query_offset: where the first query stands, where that is spelt out; None = by its mask nobody
     knows.
@@ -55,10 +55,10 @@ def mask_spec_of(
     """The spec that a mask spells out, exactly: as a pattern and padding, or else as it is.
 
     mask: bool (True = may see) or float (added to the scores). Without one the queries see all
-    slots, wherever they stand. A pattern costs no memory, where a mask has queries ×
-    slots numbers; it is looked for among everywhere, causal, windows and causal windows.
+    keys, wherever they stand. A pattern costs no memory, where a mask has queries ×
+    keys numbers; it is looked for among everywhere, causal, windows and causal windows.
 
-    A finite number hides a slot as −∞ does where no scores make up for it, as `reached` says. Where
+    A finite number hides a key as −∞ does where no scores make up for it, as `reached` says. Where
     they may, the mask is kept as a bias.
     """
     if mask is None:
@@ -118,7 +118,7 @@ def parse_mask_with_gap(
         return MaskSpec(token_mask=padded), gap
     newest = query_offset + queries
     if pattern.bound.ahead == 0 and 0 < newest < num_keys:
-        # Slots beyond the newest query are room that a cache has not filled yet; a pattern that
+        # Keys beyond the newest query are room that a cache has not filled yet; a pattern that
         # looks back alone hides them, so they need not count as padding.
         filled = token_mask[:, :newest]
         padded = None if bool(filled.all()) else padded
@@ -159,7 +159,7 @@ def _allowed(
 def _pattern_of(
     allowed: Bool[Tensor, "batch queries keys"], token_mask: Bool[Tensor, "batch keys"]
 ) -> tuple[Pattern, int] | None:
-    """The pattern that allows these pairs among the real slots, and where its queries begin."""
+    """The pattern that allows these pairs among the tokens, and where its queries begin."""
     queries, num_keys = allowed.shape[1:]
     newest = max(num_keys - queries, 0)
     if _fits(everywhere, newest, allowed, token_mask):
@@ -270,7 +270,7 @@ def _copy(mask: Shaped[Tensor, "..."]) -> Shaped[Tensor, "..."]:
     return mask.detach().clone()
 
 
-# Keys that are no slots of a text: what `nn.MultiheadAttention` learns, or zeros.
+# Keys that are no keys of a text: what `nn.MultiheadAttention` learns, or zeros.
 
 
 _SIGNATURE = inspect.signature(F.multi_head_attention_forward)
@@ -283,7 +283,7 @@ def count_extra_keys(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> int:
 
 
 def drop_last_keys(attention_map: AttentionMap, count: int) -> DenseAttentionMap:
-    """The weights of all slots but the last, which take their share of a softmax all the same."""
+    """The weights of all keys but the last, which take their share of a softmax all the same."""
     queries, num_keys = attention_map.shape[2:]
     allowed = attention_map.allowed_rows(0, queries)[..., : num_keys - count]
     weights = attention_map.rows(0, queries)[..., : num_keys - count]

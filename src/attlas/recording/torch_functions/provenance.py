@@ -115,12 +115,12 @@ class ScoreInfo:
         return max(0.0, hidden - float(seen.min())) if len(seen) else 0.0
 
     def floored(self, lowest: float) -> "ScoreInfo":
-        """These scores, none of which is below a number so low that it hides a slot."""
+        """These scores, none of which is below a number so low that it hides a key."""
         masks = tuple(m if m.dtype == torch.bool else m.clamp(min=lowest) for m in self.masks)
         return replace(self, masks=masks)
 
     def reshaped_axes(self, before: torch.Size, after: torch.Size) -> "ScoreInfo | None":
-        """The same of scores whose axes before queries and slots were folded or taken apart, from
+        """The same of scores whose axes before queries and keys were folded or taken apart, from
         one shape to the other; None where it was not that."""
         if len(after) < 2 or before[-2:] != after[-2:]:
             return None
@@ -166,7 +166,7 @@ class ScoreInfo:
 
 @dataclass(frozen=True, slots=True)
 class ProductInfo:
-    """Two axes, counted from the last, of which one has the queries of a product and one its slots.
+    """Two axes, counted from the last, of which one has the queries of a product and one its keys.
 
     It is a product whose axes lie in another order than a matrix product has them, or whose queries
     are folded into the axis of texts: it may be scores, but is not kept as queries and keys.
@@ -195,7 +195,7 @@ class ProductInfo:
         return None if first is None or second is None else replace(self, axes=(first, second))
 
     def beside(self, keys: int) -> int | None:
-        """Where the queries are if the slots are here; None if they are not."""
+        """Where the queries are if the keys are here; None if they are not."""
         return sum(self.axes) - keys if keys in self.axes and self.pair is None else None
 
 
@@ -233,7 +233,7 @@ def _carried(axis: int, before: Sequence[int], after: Sequence[int]) -> int | No
     return None
 
 
-# Weights: a softmax over slots, and what has been done to it; and its logarithm.
+# Weights: a softmax over keys, and what has been done to it; and its logarithm.
 
 
 Step = tuple[Callable[..., Tensor], tuple[Any, ...], Mapping[str, Any]]
@@ -242,13 +242,13 @@ Step = tuple[Callable[..., Tensor], tuple[Any, ...], Mapping[str, Any]]
 
 @dataclass(frozen=True, slots=True)
 class WeightInfo:
-    """A softmax over slots, and what has been done to it since.
+    """A softmax over keys, and what has been done to it since.
 
     scores: of what, where that is known. origin: what the softmax gave, None = the tensor itself;
     steps: what was done to it since, dropout and changes of type or shape. pending: who is to hear
-    of it. slots: which axis has the slots, counted from the last; queries: which has the queries,
+    of it. keys: which axis has the keys, counted from the last; queries: which has the queries,
     None = nobody knows. folded: whether texts, or heads, and queries are still one axis. pair: how
-    many queries and slots there are where both are one axis.
+    many queries and keys there are where both are one axis.
     """
 
     scores: ScoreInfo | None
@@ -262,7 +262,7 @@ class WeightInfo:
 
     @property
     def has_rows(self) -> bool:
-        """Whether the last two axes may be queries and slots, as a matrix product takes them."""
+        """Whether the last two axes may be queries and keys, as a matrix product takes them."""
         return not self.folded and self.keys == -1 and self.queries in (None, -2)
 
     def after(self, origin: Tensor, step: Step) -> "WeightInfo":
@@ -282,12 +282,12 @@ class WeightInfo:
         return replace(self, origin=origin, folded=False)
 
     def elsewhere(self, keys: int, queries: int | None, *others: PendingMap) -> "WeightInfo":
-        """The same of weights that have their slots and queries in these axes."""
+        """The same of weights that have their keys and queries in these axes."""
         pending = self.pending.combined_with(*others)
         return WeightInfo(None, pending=pending, keys=keys, queries=queries, pair=self.pair)
 
     def reshaped_axes(self, before: torch.Size, after: torch.Size) -> "WeightInfo | None":
-        """The same where other axes than those of queries and slots, or the two of them, were
+        """The same where other axes than those of queries and keys, or the two of them, were
         folded or taken apart; None where it was not that, or nobody knows the queries."""
         if self.queries is None:
             return None
@@ -427,7 +427,7 @@ class Provenance:
     def follow_loose(
         self, given: Iterable[Tensor], facts: Iterable[tuple[Tensor, Any]], result: Any
     ) -> None:
-        """What a function makes of a product is one where its queries and slots are as many, in
+        """What a function makes of a product is one where its queries and keys are as many, in
         the same axes.
 
         facts: what was known of some of the tensors that it was given, before it ran.
@@ -477,7 +477,7 @@ class Provenance:
         return found
 
     def follow(self, known: WeightInfo, weights: Tensor, result: Any, *others: WeightInfo) -> None:
-        """What a function has made of these weights are other weights, if it has as many slots.
+        """What a function has made of these weights are other weights, if it has as many keys.
 
         others: what is known of other weights that it was given. Of what it has changed in its
         place `of` knows by itself, but for what came of others.

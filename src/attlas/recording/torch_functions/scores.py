@@ -21,7 +21,7 @@ def product_of(left: Any, right: Any, result: Any, contents: Contents) -> ScoreI
 
 
 def _content(right: Tensor, contents: Contents) -> Content | None:
-    """What keys hold whose slots are their last axis."""
+    """What keys hold whose keys are their last axis."""
     content = contents.of(right)
     return content if content is not None and content.axis == right.ndim - 1 else None
 
@@ -189,7 +189,7 @@ def _hidden(
 ) -> ScoreInfo | None:
     """Scores of which some were replaced by a number, which is as good as −∞; None where it isn't.
 
-    A number hides as −∞ does where it is so low that nothing is left of it beside a seen slot, and
+    A number hides as −∞ does where it is so low that nothing is left of it beside a seen key, and
     where every query sees one.
     """
     number = _as_number(value)

@@ -1,4 +1,4 @@
-"""Weights: a softmax over slots, what is done to it, and the product with values that reads it."""
+"""Weights: a softmax over keys, what is done to it, and the product with values that reads it."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -31,7 +31,7 @@ from attlas.recording.torch_functions.scores import product_of
 from attlas.recording.torch_functions.tensors import memory, python_name, unreadable
 from attlas.recording.torch_functions.weights import handle_other
 
-# An Einstein sum of two tensors: which of its axes are queries and slots.
+# An Einstein sum of two tensors: which of its axes are queries and keys.
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,16 +105,16 @@ class Contraction:
     ) -> int | None:
         """Which axis of these weights has queries, counted from the last; None where none has.
 
-        slots: which one has slots, summed over, as of the values. Queries are kept, and the values
+        keys: which one has keys, summed over, as of the values. Queries are kept, and the values
         have none; where heads share their values, these have none of heads either: they are the
         axes that make so many heads, or else come before. queries: which one has them, where that
         is known.
         """
         letters, values = self.terms[mine], self.terms[1 - mine]
-        slot = letters[keys]
-        if slot in self.out or slot not in values:
+        key = letters[keys]
+        if key in self.out or key not in values:
             return None
-        others = letters.replace(slot, "")
+        others = letters.replace(key, "")
         asking = [letter for letter in others if letter in self.out and letter not in values]
         if not asking:
             return None
@@ -139,11 +139,11 @@ class Contraction:
 
     def as_multiplied(self, mine: int, order: Sequence[int]) -> Tensor:
         """The values as a matrix product takes them behind weights with their axes in this order,
-        queries and slots the last: with the axes before queries, slots and width."""
+        queries and keys the last: with the axes before queries, keys and width."""
         letters, values = self.terms[mine], self.terms[1 - mine]
-        *rows, _, slot = (letters[axis] for axis in order)
+        *rows, _, key = (letters[axis] for axis in order)
         width = [letter for letter in values if letter not in letters]
-        wanted = [letter for letter in (*rows, slot, *width) if letter in values]
+        wanted = [letter for letter in (*rows, key, *width) if letter in values]
         tensor = self.tensors[1 - mine].permute([values.index(letter) for letter in wanted])
         for axis, letter in enumerate(rows):
             if letter not in values:
@@ -156,7 +156,7 @@ class Contraction:
         """Two tensors of which the result is the matrix product; None where it is none."""
         if len(self.out) < 2:
             return None
-        batch, query, slot = self.out[:-2], self.out[-2], self.out[-1]
+        batch, query, key = self.out[:-2], self.out[-2], self.out[-1]
         left, right = self.tensors
         mine, theirs = self.terms
         if query not in mine:
@@ -164,7 +164,7 @@ class Contraction:
         summed = [letter for letter in mine if letter in theirs and letter not in self.out]
         if len(summed) != 1:
             return None
-        wanted = batch + query + summed[0], batch + summed[0] + slot
+        wanted = batch + query + summed[0], batch + summed[0] + key
         if sorted(mine) != sorted(wanted[0]) or sorted(theirs) != sorted(wanted[1]):
             return None
         return (
@@ -173,7 +173,7 @@ class Contraction:
         )
 
     def loose(self) -> ProductInfo | None:
-        """The axes of queries and slots of a product, in whatever order; None where it is none."""
+        """The axes of queries and keys of a product, in whatever order; None where it is none."""
         mine, theirs = self.terms
         summed = [letter for letter in mine if letter in theirs and letter not in self.out]
         asking = [letter for letter in mine if letter in self.out and letter not in theirs]
@@ -285,7 +285,7 @@ def _makes(scores: ScoreInfo, weights: Tensor) -> bool:
 
 
 def _held(weights: Float[Tensor, "batch heads queries keys"]) -> DenseAttentionMap:
-    """The map itself: a slot that no head looks at, exactly 0 after a softmax, was hidden."""
+    """The map itself: a key that no head looks at, exactly 0 after a softmax, was hidden."""
     shown = (weights != 0).any(1, keepdim=True)
     return DenseAttentionMap(weights, None if bool(shown.all()) else shown, None)
 
@@ -306,7 +306,7 @@ def rewritten(
 
 
 def is_softmax_of_rows(result: Tensor, dim: int | None, scores: ScoreInfo | None) -> bool:
-    """Whether a softmax over this axis may be one over slots: of two axes only where it is known
+    """Whether a softmax over this axis may be one over keys: of two axes only where it is known
     to be of queries and keys."""
     last = dim in (-1, result.ndim - 1)
     axes = result.ndim > 2 or (result.ndim == 2 and scores is not None)
@@ -425,7 +425,7 @@ def _learn_weights(
 ) -> PendingMap | None:
     keys = -1 if dim is None else dim - result.ndim * (dim >= 0)
     if loose is not None and (dim is None or loose.beside(keys) is None):
-        loose = None  # what it goes over are neither its queries nor its slots
+        loose = None  # what it goes over are neither its queries nor its keys
     if not is_softmax_of_rows(result, dim, scores) and loose is None:
         if scores is not None:  # over queries, say: told, if nothing else is read there
             tracking.expect_attention(scores)
@@ -468,7 +468,7 @@ def handle_matmul(
 
 def _mixes(tracking: TrackingContext, left: Any, right: Any, result: Tensor) -> bool:
     """Whether a product mixes the heads of weights or of scores, from the left or from the right:
-    it leaves their queries and slots where they are."""
+    it leaves their queries and keys where they are."""
     provenance = tracking.provenance
     if provenance.of(left) is None and provenance.of(right) is None and not provenance.has_loose:
         return False
@@ -610,7 +610,7 @@ def handle_addmm_or(handler: Handler) -> Handler:
 
 
 def _with_rows(axes: int, query: int, keys: int) -> list[int]:
-    """The order of axes in which queries and slots are the last two."""
+    """The order of axes in which queries and keys are the last two."""
     last = [query % axes, keys % axes]
     return [axis for axis in range(axes) if axis not in last] + last
 

@@ -26,8 +26,8 @@ _UNREADABLE = ("s_aux", "cache", "cu_seq_lens_q", "cu_seqlens_q")
 class InterfaceCall:
     """softmax(cap(scale · q kᵀ) + bias) v over what the mask and the module's own rule allow.
 
-    mask: bool or float over pairs. Without one the queries are the newest of the slots, and look
-    back alone where the module is causal, `sliding_window` slots at most, themselves included.
+    mask: bool or float over pairs. Without one the queries are the newest of the keys, and look
+    back alone where the module is causal, `sliding_window` keys at most, themselves included.
     """
 
     query: Float[Tensor, "batch heads queries head_dim"]

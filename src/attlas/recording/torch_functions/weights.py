@@ -78,7 +78,7 @@ def handle_weight_step(
 def _keeps_rows(
     tracking: TrackingContext, known: WeightInfo, before: Tensor, result: Tensor
 ) -> bool:
-    """Whether weights in another shape are read as they were: as texts, heads, queries and slots.
+    """Whether weights in another shape are read as they were: as texts, heads, queries and keys.
 
     Not those of a layer with a single key head that has its heads behind its queries, and folds
     both into one axis; which of the two it is, is told by the number of heads that it names.
@@ -261,7 +261,7 @@ def handle_index(
     for piece, (slot, begin), (query, _) in zip(pieces, after(known.keys), queries, strict=True):
         if slot is None or (query is None) != (known.queries is None):
             continue
-        # Who takes apart the slots reads the rest of them in another way, as Longformer does; the
+        # Who takes apart the keys reads the rest of them in another way, as Longformer does; the
         # last alone may be the logits of a sink.
         left = keys - piece.shape[slot]
         if func is T.__getitem__ or not left or (cut and left == 1 and not begin):
