@@ -308,7 +308,7 @@ def test_where_source_and_target_are_as_long_each_layer_has_its_own_tokens() -> 
     assert found["decoder.layers.0.self_attn, head 0"] == (written, written, ("key", "query"))
     across = found["decoder.layers.0.multihead_attn, head 0"]
     assert across == (read, written, ("source", "target"))
-    trace.label([["a", "b", "c"]])  # and never those of another text
+    trace.label([["a", "b", "c"]], [])  # and never those of another text
     found = {name: (m.source, m.target, m.axes) for name, m in figures.maps_of(trace).items()}
     across = found["decoder.layers.0.multihead_attn, head 0"]
     assert across == (read, ("0", "1", "2"), ("source", "target"))

@@ -11,7 +11,7 @@ from fnmatch import fnmatchcase
 from itertools import pairwise
 from numbers import Integral
 from pathlib import Path
-from typing import Any, Literal, Protocol, overload, runtime_checkable
+from typing import TYPE_CHECKING, Any, Literal, Protocol, overload, runtime_checkable
 
 import torch
 from safetensors import SafetensorError, safe_open
@@ -155,7 +155,13 @@ class UnknownLayerError(AttlasError, KeyError):
     __str__ = AttlasError.__str__  # a KeyError would put it in quotes
 
 
-class Trace(Mapping[str, AttentionMap]):
+if TYPE_CHECKING:
+    _MapsByPath = Mapping[str, AttentionMap]
+else:  # a checker of types would read a map of a `Mapping[…]`, and a layer may have several
+    _MapsByPath = Mapping
+
+
+class Trace(_MapsByPath):
     """A mapping from the path of each layer to its attention map, and the tokens of the axes.
 
     Layers are in the order of their first call: `for path, attention_map in trace.items()`. A layer
