@@ -384,7 +384,7 @@ def test_a_map_that_is_too_large_to_be_held_says_what_to_ask_instead():
         torch.zeros(1, 1, 20_000, 1), torch.zeros(1, 1, 20_000, 1), 1.0, causal, 0
     )
     with pytest.raises(
-        AttlasError, match="1 × 1 × 20,000 × 20,000 = 400,000,000; .* ask for `summary`"
+        AttlasError, match=r"1 × 1 × 20,000 × 20,000 = 400,000,000; .* ask for `summary`"
     ):
         attention_map.weights()
     small = FactoredAttentionMap(torch.zeros(1, 1, 4, 1), torch.zeros(1, 1, 4, 1), 1.0, causal, 0)

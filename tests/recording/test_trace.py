@@ -392,7 +392,7 @@ def test_labels_that_name_no_axis_are_an_error_that_names_the_file(tmp_path, lab
 def test_a_label_that_is_no_string_is_refused_where_it_is_given(source, target):
     trace = Trace()
     with pytest.raises(
-        AttlasError, match="expected (labels as lists|lists of strings|a tokenizer)"
+        AttlasError, match=r"expected (labels as lists|lists of strings|a tokenizer)"
     ):
         trace.label(source, target)
     with pytest.raises(
