@@ -160,8 +160,8 @@ def test_a_killed_child_is_told_and_the_others_end() -> None:
 def test_children_end_after_their_parent_was_killed() -> None:
     program = (
         "import os\n"
-        "from attlas._parallel import Forks\n"
-        "with Forks(lambda item: os.getpid(), 2) as forks:\n"
+        "from attlas._parallel import ForkPool\n"
+        "with ForkPool(lambda item: os.getpid(), 2) as forks:\n"
         "    print(*forks.map(range(8)), flush=True)\n"
         "    os.kill(os.getpid(), 9)\n"
     )

@@ -287,9 +287,9 @@ def test_dropout_falls_in_training_alone(source, token_mask, target) -> None:
     [
         ({"embed_dim": 10, "num_heads": 4}, "an embed_dim that num_heads divides"),
         ({"num_kv_heads": 3}, "a num_heads that num_kv_heads divides"),
-        ({"embed_dim": 9, "num_heads": 3}, "an even width for positions = 'sinusoidal'"),
-        ({"embed_dim": 6, "num_heads": 2, "positions": "rotary"}, "an even width / heads"),
-        ({"max_positions": 5}, "no longest with positions = 'sinusoidal'"),
+        ({"embed_dim": 9, "num_heads": 3}, "an even embed_dim for positions = 'sinusoidal'"),
+        ({"embed_dim": 6, "num_heads": 2, "positions": "rotary"}, "an even embed_dim / num_heads"),
+        ({"max_positions": 5}, "no max_positions with positions = 'sinusoidal'"),
         ({"encoder_patterns": ("causal", "causal")}, "one for each of encoder_layers = 3"),
         ({"decoder_patterns": ("sideways",)}, "a pattern such as both"),
         ({"encoder_patterns": ()}, "0 patterns"),
