@@ -355,7 +355,7 @@ def test_what_is_no_text_is_the_callers_mistake() -> None:
 from attlas.inference import Translator
 from attlas.errors import AttlasError
 translator = object.__new__(Translator)
-for call, wrong in ((translator, ["a", "b"]), (translator, 3), (translator, None),
+for call, wrong in ((translator, {"a", "b"}), (translator, 3), (translator, None),
                     (translator.stream, 3), (translator.stream, None),
                     (lambda texts: list(translator.stream(texts)), [b"a"])):
     try:
@@ -367,8 +367,8 @@ for call, wrong in ((translator, ["a", "b"]), (translator, 3), (translator, None
     one, several = "expected one text, a str; got {}; {}", "expected several texts; got {}; {}"
     assert done.stdout.splitlines() == [
         *(
-            one.format(kind, "for several texts call translator.stream")
-            for kind in ("list", "int", "NoneType")
+            one.format(kind, "for several texts call translator(list(texts)) or translator.stream")
+            for kind in ("set", "int", "NoneType")
         ),
         *(several.format(kind, "pass a list of str") for kind in ("int", "NoneType")),
         one.format("bytes", "pass each text as a str"),
@@ -611,3 +611,43 @@ def test_the_mean_of_heads_is_the_same_in_blocks_of_any_size(
     for at_once in (1, 2 * whole.shape[1] + 1):
         monkeypatch.setattr(teacher_forced, "_AT_ONCE", at_once)
         torch.testing.assert_close(teacher_forced.attention_to_source(trace), whole)
+
+
+def test_settings_of_a_call_are_those_of_a_translator_that_has_them() -> None:
+    translator = recurrent(num_beams=3, n_best=2)
+    for settings in ({"num_beams": 1, "n_best": 1}, {"method": "greedy"}, {"max_len_b": 3}):
+        whole = {"num_beams": 3, "n_best": 2} | settings
+        if settings.get("method") == "greedy":
+            whole = settings
+        expected = recurrent(**whole)(TEXTS[0])
+        found = translator(TEXTS[0], **settings)
+        assert (found.text, found.score) == (expected.text, expected.score)
+        assert len(found.alternatives) == len(expected.alternatives)
+    assert translator.config == DecodingConfig(num_beams=3, n_best=2)
+    assert translator.with_settings(num_beams=4).config.num_beams == 4
+
+
+@pytest.mark.parametrize(
+    ("settings", "told"),
+    [
+        ({"num_beam": 5}, r"a known setting in the call; got `num_beam`; did you mean `num_beams`"),
+        ({"beam": 5}, r"it was renamed: write `num_beams`"),
+        ({"num_beams": 0}, r"`num_beams` in the call: .*greater than or equal to 1; got 0"),
+        ({"method": "beams"}, r"got 'beams'; did you mean 'beam'"),
+        ({"method": "greedy", "num_beams": 5}, r"method = 'beam' for num_beams"),
+        ({"n_best": 7}, r"n_best of at most 5"),
+    ],
+)
+def test_a_setting_of_a_call_that_there_is_not_is_told(settings: dict, told: str) -> None:  # type: ignore[type-arg]
+    with pytest.raises(AttlasError, match=told):
+        recurrent()(TEXTS[0], **settings)
+
+
+def test_a_list_of_texts_gives_the_list_of_their_translations() -> None:
+    translator = recurrent()
+    expected = [translator(text).text for text in TEXTS[:7]]
+    assert [one.text for one in translator(TEXTS[:7])] == expected
+    assert [one.text for one in translator(tuple(TEXTS[:2]), num_beams=5)] == expected[:2]
+    assert translator([]) == []
+    prefixed = translator(TEXTS[:1], prefix="cat")
+    assert prefixed[0].text == translator(TEXTS[0], prefix="cat").text

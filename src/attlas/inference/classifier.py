@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from functools import cached_property, partial
 from itertools import islice
 from pathlib import Path
+from typing import Any, overload
 
 import torch
 
@@ -124,6 +125,14 @@ class TextClassifier:
         )
 
     @classmethod
+    def from_pretrained(
+        cls, name: Path | str, *, checkpoint: str = "best", device: str = "cpu", **where: Any
+    ) -> "TextClassifier":
+        """The classifier of a run in a folder, or of the Hugging Face Hub by its name; see
+        `Run.from_pretrained`."""
+        return cls(Run.from_pretrained(name, **where), checkpoint=checkpoint, device=device)
+
+    @classmethod
     def of(cls, model: Classifier, vocabularies: LabelledVocabularies) -> "TextClassifier":
         """A classifier with a model at hand, which is put into evaluation mode."""
         classifier = cls.__new__(cls)
@@ -153,9 +162,22 @@ class TextClassifier:
             "labels": ", ".join(self.labels),
         }
 
-    def __call__(self, text: str) -> Classification:
-        """Classify one text. Errors: `AttlasError` for anything but text in Unicode."""
-        _check(text, "for several texts call classifier.stream")
+    @overload
+    def __call__(self, text: str) -> Classification: ...
+
+    @overload
+    def __call__(self, text: list[str] | tuple[str, ...]) -> list[Classification]: ...
+
+    def __call__(
+        self, text: str | list[str] | tuple[str, ...]
+    ) -> Classification | list[Classification]:
+        """Classify one text, or a list of texts as `stream` does.
+
+        Errors: `AttlasError` for anything but text in Unicode.
+        """
+        if isinstance(text, list | tuple):
+            return list(self.stream(text))
+        _check(text, "for several texts call classifier(list(texts)) or classifier.stream")
         (found,) = self._answered([self._read(text)])
         return found
 

@@ -161,6 +161,10 @@ class FastTranslator(Translator):
         self._target = names(self.vocabularies.target)
         self._ids = {name: id_ for id_, name in enumerate(self._target)}
 
+    def _set_config(self, config: DecodingConfig) -> None:
+        _check(config)
+        super()._set_config(config)
+
     @contextmanager
     def forked(self) -> Iterator[Translator]:
         """This translator: its engine has threads of its own, which no fork would copy."""

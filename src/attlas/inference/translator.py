@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import cached_property, partial
 from itertools import islice
 from pathlib import Path
-from typing import Any, NamedTuple, Self, TypeVar
+from typing import Any, NamedTuple, Self, TypeVar, overload
 
 import torch
 from torch import nn
@@ -17,7 +17,7 @@ from attlas._parallel import POSSIBLE, ForkPool, map_shares
 from attlas._text import whole_text
 from attlas.data import Vocabularies, batches_by_length
 from attlas.data.vocabulary import END, UNKNOWN
-from attlas.decoding.config import DecodingConfig
+from attlas.decoding.config import DecodingConfig, check_in_use, idle_settings
 from attlas.decoding.decode import UNBOUNDED, Bounds, SearchInput, check_room, decode_all
 from attlas.decoding.scoring import Hypothesis
 from attlas.decoding.surface import Surface, in_one_line
@@ -216,6 +216,23 @@ class Translator:
         )
 
     @classmethod
+    def from_pretrained(
+        cls,
+        name: Path | str,
+        config: DecodingConfig | None = None,
+        *,
+        checkpoint: str = "best",
+        device: str = "cpu",
+        **where: Any,
+    ) -> "Translator":
+        """The translator of a run in a folder, or of the Hugging Face Hub by its name.
+
+        where: `revision`, `cache_dir`, `token` and `local_files_only`; see `Run.from_pretrained`.
+        """
+        run = Run.from_pretrained(name, **where)
+        return Translator(run, config, checkpoint=checkpoint, device=device)
+
+    @classmethod
     def of(
         cls,
         model: SequenceToSequence[Any],
@@ -234,23 +251,45 @@ class Translator:
         config: DecodingConfig,
         origin: Mapping[str, str],
     ) -> None:
-        self.model, self.vocabularies, self.config = model, vocabularies, config
+        self.model, self.vocabularies = model, vocabularies
         self.device = next((p.device for p in model.parameters()), torch.device("cpu"))
-        check_room(config, model.max_positions)
-        check_autocast(config.autocast, self.device, "decoding.autocast")
-        if config.unknown == "replace":
-            check_has_cross_attention(model)
+        self._set_config(config)
         self._surface = Surface(vocabularies.target)
         self._origin = dict(origin)
         self._most_read: int | None = None  # source tokens, beyond which a text is refused
         self._bounds = UNBOUNDED
         self._own_prefix: Sequence[int] = ()  # the tokens with which each translation begins
         self._forks: ForkPool[Batches, list[list[list[Hypothesis]]]] | None = None
+
+    def _set_config(self, config: DecodingConfig) -> None:
+        most = self.model.max_positions
+        check_room(config, most)
+        check_autocast(config.autocast, self.device, "decoding.autocast")
+        if config.unknown == "replace":
+            check_has_cross_attention(self.model)
+        self.config = config
         # Tokens of a source that are read, without its end; None: all.
-        limits = [config.max_source_length or None, model.max_positions and model.max_positions - 1]
+        limits = [config.max_source_length or None, most and most - 1]
         self._max_source_length = min(
             (limit for limit in limits if limit is not None), default=None
         )
+
+    def with_settings(self, **settings: Any) -> Self:
+        """This translator, searching by other settings: `with_settings(num_beams=10)`.
+
+        They are those of `DecodingConfig`; what belongs to another method alone is left out.
+        Errors: `AttlasError` for a setting that there is not, and for one that does not fit.
+        """
+        method = settings.get("method", self.config.method)
+        idle = idle_settings(method) if isinstance(method, str) else frozenset()
+        if method != self.config.method:
+            idle |= {"n_best"}  # which counts another thing
+        kept = {name: value for name, value in self.config if name not in idle}
+        other = copy(self)
+        other._forks = None  # its processes search as they were begun
+        other._set_config(DecodingConfig.read({**kept, **settings}, "the call"))
+        check_in_use(other.config.method, settings)
+        return other
 
     def bounded(
         self,
@@ -283,14 +322,31 @@ class Translator:
             **self.config.model_dump(),
         }
 
-    def __call__(self, text: str, prefix: str = "") -> Translation:
-        """Translate one text, which counts as one line; the translation begins with `prefix`.
+    @overload
+    def __call__(self, text: str, prefix: str = "", **settings: Any) -> Translation: ...
+
+    @overload
+    def __call__(
+        self, text: list[str] | tuple[str, ...], prefix: str = "", **settings: Any
+    ) -> list[Translation]: ...
+
+    def __call__(
+        self, text: str | list[str] | tuple[str, ...], prefix: str = "", **settings: Any
+    ) -> Translation | list[Translation]:
+        """Translate one text, which counts as one line, or a list of texts.
+
+        The translation begins with `prefix`. settings: of the search, for this call alone, as in
+        `translator(text, num_beams=10)`; see `with_settings`. A list is translated as by `stream`.
 
         A prefix of white space alone is none. Errors: `AttlasError` for anything but text, for a
         prefix to an empty text, whose translation is always empty, for one with words that the
         vocabulary has not, and for half of a surrogate pair in either.
         """
-        _check_text(text, "for several texts call translator.stream")
+        if settings:
+            return self.with_settings(**settings)(text, prefix)
+        if isinstance(text, list | tuple):
+            return self._listed(text, prefix)
+        _check_text(text, "for several texts call translator(list(texts)) or translator.stream")
         _check_text(prefix, "leave the prefix out if there is none")
         line = self._read(text)
         begun = self._begun_with(prefix) or self._own_prefix
@@ -301,6 +357,13 @@ class Translator:
         if not line.ids:
             return _empty(line)
         return self._told(line, begun, *self.search([line.ids], [begun]))
+
+    def _listed(self, texts: Sequence[str], prefix: str) -> list[Translation]:
+        _check_text(prefix, "leave the prefix out if there is none")
+        for text in texts:
+            _check_text(text, "pass a list of str")
+        asked = self.with_prefix(prefix) if prefix.strip() else self
+        return list(asked.stream(texts))
 
     def with_prefix(self, prefix: str) -> "Translator":
         """This translator; its translations, but those of empty texts, begin with `prefix`.

@@ -1,7 +1,10 @@
 """A run: the folder of a training, read back."""
 
+import re
+import shutil
 from pathlib import Path
-from typing import Any
+from tempfile import TemporaryDirectory
+from typing import Any, Self
 
 from torch import nn
 
@@ -9,7 +12,8 @@ from attlas._files import parse_json, stored_bytes, utf8_text
 from attlas._hardware import device_named
 from attlas.config import Config, read_toml
 from attlas.data import LabelledVocabularies, Vocabularies
-from attlas.errors import AttlasError
+from attlas.data.vocabularies import LABELS, vocabulary_names
+from attlas.errors import AttlasError, missing_extra, quoted, unwritable
 from attlas.models import (
     Classifier,
     ClassifierConfig,
@@ -23,6 +27,8 @@ from attlas.runs.checkpoints import BEST, Checkpoint, CheckpointStore
 from attlas.runs.seal import CONFIG, PROVENANCE, check_sealed
 
 METRICS = "metrics.jsonl"
+_PUBLISHED = (CONFIG, PROVENANCE, METRICS, LABELS, *vocabulary_names())
+_HUB_NAME = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*")
 
 
 class _ModelTable(Config):
@@ -50,6 +56,99 @@ class Run:
                 f"no {CONFIG} in it",
                 "pass the folder that attlas train wrote",
             )
+
+    @classmethod
+    def from_pretrained(
+        cls,
+        name: Path | str,
+        *,
+        revision: str | None = None,
+        cache_dir: Path | str | None = None,
+        token: str | bool | None = None,
+        local_files_only: bool = False,
+    ) -> Self:
+        """A run in a folder, or one of the Hugging Face Hub by its name, such as "user/model".
+
+        A folder of that name is taken first. Of the Hub only the files of a run are fetched, which
+        are numbers, text and JSON: no code is executed.
+        Errors: `AttlasError` where there is none, and where huggingface_hub is missing
+        (`pip install 'attlas[hub]'`).
+        """
+        if Path(name).exists() or not _HUB_NAME.fullmatch(str(name)):
+            return cls(name)
+        hub = _hub()
+        try:
+            folder = hub.snapshot_download(
+                str(name),
+                revision=revision,
+                cache_dir=cache_dir,
+                token=token,
+                local_files_only=local_files_only,
+                allow_patterns=[*_PUBLISHED, BEST, "checkpoints/*.safetensors"],
+            )
+        except (OSError, ValueError, RuntimeError) as error:
+            raise AttlasError(
+                f"a run in the folder {name}, or of that name on the Hugging Face Hub",
+                " ".join(str(error).split())[:300],
+                "check the name, and log in (hf auth login) where it is private",
+            ) from None
+        return cls(folder)
+
+    def save_pretrained(self, folder: Path | str, *, checkpoint: str = BEST) -> None:
+        """Write what answering needs into a new folder: the recipe, the vocabularies and one
+        checkpoint, without what only a training needs. It is read as any run.
+
+        Errors: `AttlasError` for a folder that holds something, and where it cannot be written.
+        """
+        folder = Path(folder)
+        loaded = self._checked(checkpoint)
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            if any(folder.iterdir()):
+                raise AttlasError(
+                    "an empty folder to save a run in",
+                    f"{folder}, which holds something",
+                    "choose another one, or empty it",
+                )
+            for name in _PUBLISHED:
+                if (self.path / name).is_file():
+                    shutil.copyfile(self.path / name, folder / name)
+        except OSError as error:
+            raise unwritable(folder, error) from None
+        store, number = CheckpointStore(folder), self.store.number_of(checkpoint)
+        store.write(number, Checkpoint(loaded.model, facts=loaded.facts, seal=loaded.seal))
+        store.point(BEST, number)
+
+    def push_to_hub(
+        self,
+        name: str,
+        *,
+        checkpoint: str = BEST,
+        private: bool | None = None,
+        token: str | bool | None = None,
+        commit_message: str = "Add a model of attlas",
+    ) -> str:
+        """Upload what `save_pretrained` writes to the Hugging Face Hub; returns its address there.
+
+        The recipe goes along, with the paths that it names. private: None = as your account has it.
+        Errors: `AttlasError` where the Hub refuses, and where huggingface_hub is missing.
+        """
+        hub = _hub()
+        if not _HUB_NAME.fullmatch(name):
+            raise AttlasError("a name on the Hub", quoted(name), 'write it as "user/model"')
+        with TemporaryDirectory() as folder:
+            self.save_pretrained(folder, checkpoint=checkpoint)
+            try:
+                api = hub.HfApi(token=token)
+                address = api.create_repo(name, private=private, exist_ok=True)
+                api.upload_folder(repo_id=name, folder_path=folder, commit_message=commit_message)
+            except (OSError, ValueError, RuntimeError) as error:
+                raise AttlasError(
+                    f"to upload to {name} on the Hugging Face Hub",
+                    " ".join(str(error).split())[:300],
+                    "log in (hf auth login), and check the name and your rights",
+                ) from None
+        return str(address)
 
     @property
     def config(self) -> dict[str, Any]:
@@ -170,6 +269,14 @@ class Run:
                 f"a readable {PROVENANCE} in {self.path}", str(error), "restore that file"
             ) from None
         return read
+
+
+def _hub() -> Any:
+    try:
+        import huggingface_hub
+    except ImportError:
+        raise missing_extra("the Hugging Face Hub (huggingface_hub)", "hub") from None
+    return huggingface_hub
 
 
 def _event(line: str, number: int) -> dict[str, Any]:
