@@ -54,7 +54,11 @@ def model(request):
 
 
 def read(model):
-    return model(SOURCE, TOKENS) if hasattr(model, "pooling") else model(SOURCE, TOKENS, TARGET)
+    return (
+        model(SOURCE, TOKENS)
+        if hasattr(model, "pooling")
+        else model(SOURCE, TARGET, token_mask=TOKENS)
+    )
 
 
 def search(model):
@@ -153,7 +157,7 @@ def test_a_foreign_attention_inside_an_own_model_is_found(foreign):
     assert has_only_hooked_attention(model)
     model.encoder.layers[1].feed_forward = foreign()
     with observe(model) as trace:
-        model(SOURCE, TOKENS, TARGET)
+        model(SOURCE, TARGET, token_mask=TOKENS)
     path = "encoder.layers.1.feed_forward" + ".attention" * (foreign is Held)
     assert trace[path].shape[2:] == (5, 5)
     assert {"encoder.layers.1.self_attention", "decoder.layers.1.cross_attention"} < set(trace)
@@ -207,7 +211,7 @@ def test_an_own_module_that_somebody_has_changed_is_watched(change, monkeypatch)
     try:
         assert not has_only_hooked_attention(model)
         with observe(model) as trace:
-            model(SOURCE, TOKENS, TARGET)
+            model(SOURCE, TARGET, token_mask=TOKENS)
     finally:
         if undo:
             undo()
@@ -224,11 +228,11 @@ def test_own_layers_inside_a_foreign_model_are_heard_beside_what_is_written_ther
             self.foreign = Fused()
 
         def forward(self):
-            return self.foreign(self.own(SOURCE, TOKENS, TARGET))
+            return self.foreign(self.own(SOURCE, TARGET, token_mask=TOKENS))
 
     model = Mixed().eval()
     with observe(model.own) as expected:
-        model.own(SOURCE, TOKENS, TARGET)
+        model.own(SOURCE, TARGET, token_mask=TOKENS)
     with observe(model) as trace:
         model()
     assert trace["foreign"].shape[2:] == (4, 4)
@@ -243,8 +247,8 @@ def test_an_own_model_and_a_foreign_one_are_observed_at_the_same_time():
     with observe(own) as first:
         with observe(foreign) as second:
             foreign(*vectors)
-            own(SOURCE, TOKENS, TARGET)
-        own(SOURCE, TOKENS, TARGET)
+            own(SOURCE, TARGET, token_mask=TOKENS)
+        own(SOURCE, TARGET, token_mask=TOKENS)
         assert not modes()
     assert (list(second), second[""].shape) == ([""], (1, 2, 5, 5))
     assert {len(first.calls(path)) for path in first} == {2}
@@ -255,12 +259,12 @@ def test_what_torch_compile_has_made_around_an_own_model_runs_as_written_in_the_
 
     @torch.compile(backend="eager")
     def around():
-        return own(SOURCE, TOKENS, TARGET) * 2
+        return own(SOURCE, TARGET, token_mask=TOKENS) * 2
 
     with torch.no_grad(), observe(own) as trace:
         found = around()
     with torch.no_grad(), observe(own) as plain:
-        assert torch.equal(own(SOURCE, TOKENS, TARGET) * 2, found)
+        assert torch.equal(own(SOURCE, TARGET, token_mask=TOKENS) * 2, found)
     assert trace == plain
 
 
@@ -269,7 +273,7 @@ def test_an_own_model_that_did_not_run_is_told_and_other_threads_are_not_heard()
     told = "none: no attention layer of Transformer ran; call this very model inside the block"
 
     def elsewhere():
-        other = threading.Thread(target=own, args=(SOURCE, TOKENS, TARGET))
+        other = threading.Thread(target=own, args=(SOURCE, TARGET), kwargs={"token_mask": TOKENS})
         other.start()
         other.join()
 
