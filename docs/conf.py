@@ -11,6 +11,7 @@ import sys
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
+from urllib.request import urlopen
 
 from docutils import nodes
 from docutils.utils.math.latex2mathml import tex2mathml
@@ -66,7 +67,21 @@ _SITES = {
     "torch": ("https://docs.pytorch.org/docs/stable", None),
     "numpy": ("https://numpy.org/doc/stable", None),
 }
-intersphinx_mapping = {} if os.environ.get("ATTLAS_DOCS_OFFLINE") else _SITES
+
+
+def _is_reachable(site: str) -> bool:
+    try:
+        with urlopen(f"{site}/objects.inv", timeout=10):
+            return True
+    except OSError:
+        print(f"{site} is not reachable: the site has no links to it")
+        return False
+
+
+offline = os.environ.get("ATTLAS_DOCS_OFFLINE")
+intersphinx_mapping = {
+    name: site for name, site in _SITES.items() if not offline and _is_reachable(site[0])
+}
 intersphinx_timeout = 20
 
 _SECTION = re.compile(r"(Args|Returns|Raises|References|Yields|Attributes|Examples?|Note):$")
