@@ -102,7 +102,7 @@ def _texts(model: HuggingFaceFolder, encoding: Any, before: int) -> list[CorpusT
         if model.longest is not None and len(ids) > model.longest:
             before_it = f", or what comes before: --sentences {number - 1}" if number > 1 else ""
             raise attlas.AttlasError(
-                f"sentences of at most {model.max_positions:,} tokens, which this model can read",
+                f"sentences of at most {model.longest:,} tokens, which this model can read",
                 f"{len(ids):,} in sentence {number:,}",
                 f"name another model{before_it}",
             )

@@ -38,17 +38,17 @@ def jensen_shannon(first, second):
 def test_the_greatest_weight_flips_the_decision_and_the_others_do_not():
     model = model_of([[0.6, 0.3, 0.1]], [SPOKEN])
     found = single_erasure(model, model, seed=0, draws=12)
-    assert found.greatest.slot.tolist() == [0]
+    assert found.greatest.key.tolist() == [0]
     assert found.greatest.weight.tolist() == pytest.approx([0.6])
     assert found.greatest.flipped.tolist() == [True]
     # Without key 0 the others have 0.75 and 0.25.
     expected = jensen_shannon((0.6, 0.3), (0.0, 0.75))
     assert found.greatest.divergence.tolist() == pytest.approx([expected])
-    assert set(found.random.slot.flatten().tolist()) == {1, 2}
+    assert set(found.random.key.flatten().tolist()) == {1, 2}
     assert not found.random.flipped.any()
     after = {1: (6 / 7, 0.0), 2: (2 / 3, 1 / 3)}
     weights = {1: 0.3, 2: 0.1}
-    for draw, slot in enumerate(found.random.slot[:, 0].tolist()):
+    for draw, slot in enumerate(found.random.key[:, 0].tolist()):
         assert float(found.random.weight[draw, 0]) == pytest.approx(weights[slot])
         told_of = jensen_shannon((0.6, 0.3), after[slot])
         assert float(found.random.divergence[draw, 0]) == pytest.approx(told_of)
@@ -59,12 +59,12 @@ def test_a_text_of_one_slot_has_no_other_to_erase():
     token_mask = torch.tensor([[True, False, False], [True, True, True]])
     model = model_of([[1 / 3] * 3, [0.2, 0.2, 0.6]], [SPOKEN, SPOKEN], token_mask)
     found = single_erasure(model, model, seed=0)
-    assert found.greatest.slot.tolist() == [0, 2]
-    assert found.random.slot[0, 0] == -1
+    assert found.greatest.key.tolist() == [0, 2]
+    assert found.random.key[0, 0] == -1
     assert found.random.weight[0, 0] == 0
     assert found.random.divergence[0, 0] == 0
     assert not found.random.flipped[0, 0]
-    assert found.random.slot[0, 1] in (0, 1)
+    assert found.random.key[0, 1] in (0, 1)
     # All of the first text is gone: the context is zero, as if nothing had been read.
     expected = jensen_shannon((1.0, 0.0), (0.0, 0.0))
     assert float(found.greatest.divergence[0]) == pytest.approx(expected)
@@ -146,7 +146,7 @@ def test_several_rows_lose_a_slot_together():
     torch.testing.assert_close(left.sum(-1), torch.ones(2, 10).double())
     torch.testing.assert_close(rows.output_of(rows.weights), rows.output)
     found = single_erasure(model, lambda: model(TEXTS, REAL), target, seed=0)
-    assert found.greatest.slot.tolist() == rows.vector.argmax(-1).tolist()
+    assert found.greatest.key.tolist() == rows.vector.argmax(-1).tolist()
     assert model.training
     assert all(parameter.grad is None for parameter in model.parameters())
 
@@ -183,8 +183,8 @@ def test_a_language_models_next_token_is_erased_from_its_last_query():
 
 def test_the_seed_decides_and_no_draw_is_an_error():
     model = told(torch.rand(3, 8).softmax(-1))
-    first = single_erasure(model, model, seed=5, draws=4).random.slot
-    assert torch.equal(first, single_erasure(model, model, seed=5, draws=4).random.slot)
-    assert not torch.equal(first, single_erasure(model, model, seed=6, draws=4).random.slot)
+    first = single_erasure(model, model, seed=5, draws=4).random.key
+    assert torch.equal(first, single_erasure(model, model, seed=5, draws=4).random.key)
+    assert not torch.equal(first, single_erasure(model, model, seed=6, draws=4).random.key)
     with pytest.raises(AttlasError, match="at least one draw; got 0"):
         single_erasure(model, model, seed=0, draws=0)

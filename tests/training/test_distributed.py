@@ -336,7 +336,7 @@ def test_a_mistake_is_told_as_ever_and_ends_all_processes(recipe: Path, tmp_path
     )  # fmt: skip
     printed = process.communicate(timeout=600)[0]
     assert process.returncode != 0
-    assert "attlas: expected a width that the heads share evenly" in printed
+    assert "attlas: expected an embed_dim that num_heads divides" in printed
     # A traceback, if there is one, is torchrun's own.
     assert f'File "{Path(attlas.__file__).parent}' not in printed
 
@@ -344,9 +344,9 @@ def test_a_mistake_is_told_as_ever_and_ends_all_processes(recipe: Path, tmp_path
 def test_alone_everything_is_as_without_a_fleet() -> None:
     process_group = ProcessGroup()
     assert process_group.is_main
-    assert process_group.total(2.5) == 2.5
+    assert process_group.all_reduce(2.5) == 2.5
     assert process_group.broadcast(7) == 7
-    process_group.say(Command.UPDATE)
+    process_group.send(Command.UPDATE)
     with open_process_group(torch.device("cpu")) as found:
         assert found.size == 1
 
