@@ -161,7 +161,7 @@ def test_the_mask_that_torch_calls_causal_is_read():
 SHAPES = [(5, 5), (7, 3), (3, 7), (1, 6), (6, 1)]
 
 
-@pytest.mark.parametrize(("queries", "keys"), SHAPES)
+@pytest.mark.parametrize(("queries", "slots"), SHAPES)
 @pytest.mark.parametrize("corner", ["is_causal", "upper left", "lower right"])
 @pytest.mark.parametrize("batch", [1, 2])
 def test_what_torch_calls_causal_is_causal_from_either_corner(queries, slots, corner, batch):
