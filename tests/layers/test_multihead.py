@@ -351,7 +351,7 @@ def test_a_memory_of_another_layer_is_refused():
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16], ids=str)
 @pytest.mark.parametrize("num_kv_heads", [4, 2, 1])
-@pytest.mark.parametrize("keys", [1, 7, 15, 16, 40])
+@pytest.mark.parametrize("slots", [1, 7, 15, 16, 40])
 @pytest.mark.parametrize(("memories", "each"), [(1, 1), (2, 3), (40, 5)])
 @pytest.mark.parametrize("training", [True, False])
 def test_a_glance_reads_what_a_call_reads(dtype, num_kv_heads, slots, memories, each, training):
