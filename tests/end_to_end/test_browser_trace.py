@@ -58,8 +58,8 @@ def reader(served: tuple[str, Trace], driver: Driver) -> Iterator[Reader]:
 
 
 def shown(reader: Reader) -> tuple[int, ...]:
-    """The part in view, as its numbers say it: first and last of rows and of keys, from 0."""
-    ids = ("rows-first", "rows-last", "keys-first", "keys-last")
+    """The part in view, as its numbers say it: first and last of rows and of slots, from 0."""
+    ids = ("rows-first", "rows-last", "slots-first", "slots-last")
     return tuple(
         int(reader.driver.run("return document.getElementById(arguments[0]).value", one))
         for one in ids
@@ -74,7 +74,7 @@ def to_the_long_one(reader: Reader) -> None:
 def looking_at(reader: Reader, *numbers: int) -> None:
     """Ask for a part by its numbers."""
     for one, number in zip(
-        ("rows-first", "rows-last", "keys-first", "keys-last"), numbers, strict=True
+        ("rows-first", "rows-last", "slots-first", "slots-last"), numbers, strict=True
     ):
         reader.driver.type(f"#{one}", str(number))
     reader.driver.click("#frame button[type=submit]")
@@ -124,7 +124,7 @@ def test_a_long_map_is_seen_whole_by_its_largest_weights(
         "return [...document.querySelector('#head').options].map(o => o.text)"
     )
     assert heads == ["0", "1", "2"]  # as `maps_of` has them
-    assert reader.text("#rows-most") == reader.text("#keys-most") == "0–2,999"
+    assert reader.text("#rows-most") == reader.text("#slots-most") == "0–2,999"
     reader.driver.hover("#heatmap", 20, 30)
     reader.driver.wait("document.querySelector('#readout').textContent !== ''")
     rows, slots, share = re.fullmatch(r"(.+) → (.+): (.+)", reader.text("#readout")).groups()  # type: ignore[union-attr]
