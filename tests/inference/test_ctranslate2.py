@@ -196,7 +196,7 @@ def test_with_a_prefix_attlas_searches(exported: Callable[..., tuple[Run, Path]]
 def test_a_text_beyond_the_learned_positions_is_cut_and_the_cut_is_told(
     exported: Callable[..., tuple[Run, Path]],
 ) -> None:
-    learned = FastTranslator(*exported(positions="learned", longest=8))
+    learned = FastTranslator(*exported(positions="learned", max_positions=8))
     for length, cut in ((7, 0), (8, 1), (20, 13)):
         found = learned(" ".join(["b1"] * length))
         assert len(found.source_tokens) == 8
@@ -221,7 +221,7 @@ def test_a_translation_ends_with_the_learned_positions_as_that_of_attlas_does(
     exported: Callable[..., tuple[Run, Path]],
 ) -> None:
     """With a length penalty the sums of such a hypothesis are asked for, begin token and all."""
-    run, folder = exported(positions="learned", longest=12)
+    run, folder = exported(positions="learned", max_positions=12)
     for settings in ({"method": "greedy"}, {"num_beams": 3, "n_best": 2, "length_penalty": 1.0}):
         config = DecodingConfig(max_len_b=40, min_length=11, **settings)
         texts = ["b1 b2 b3", "b5 b9"]

@@ -517,7 +517,7 @@ def test_a_search_in_bfloat16_is_nearly_that_of_float32(
 def test_a_search_leaves_autocast_from_outside_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
     translator = table(method="greedy")
     seen = []
-    step = translator.model.begin
+    step = translator.model.encode_for_search
     monkeypatch.setattr(
         translator.model,
         "encode_for_search",

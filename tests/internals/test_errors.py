@@ -31,9 +31,9 @@ def test_a_long_value_is_told_by_its_beginning_and_its_length() -> None:
     assert quoted(12) == "12"
 
 
-@pytest.mark.parametrize("part", ["wanted", "came", "do"])
+@pytest.mark.parametrize("part", ["expected", "got", "hint"])
 def test_no_part_of_an_error_is_longer_than_a_person_reads(part: str) -> None:
-    error = AttlasError(**{"wanted": "w", "came": "c", "do": "d", part: f"{LONG} end"})
+    error = AttlasError(**{"expected": "w", "got": "c", "hint": "d", part: f"{LONG} end"})
     assert len(str(error)) < 2500
     assert str(error).count("(1,000,004 characters)") == 1
     assert getattr(error, part).endswith(" end")

@@ -321,7 +321,6 @@ def test_a_query_that_does_not_fit_is_named(mechanism, change, ask):
     ("token_mask", "came"),
     [
         (torch.ones(2, 4), "float32 of shape (2, 4)"),
-        (torch.ones(2, 4, dtype=torch.long), "int64 of shape (2, 4)"),
         (torch.ones(2, 3, dtype=torch.bool), "bool of shape (2, 3)"),
         (torch.ones(4, dtype=torch.bool), "bool of shape (4,)"),
     ],

@@ -41,7 +41,7 @@ WRONG: list[tuple[dict[str, Any], str]] = [
         "coverage = true; leave coverage out, or set attention = 'additive' or 'concat'",
     ),
     ({"attention": "none", "input_feeding": True}, "no input_feeding with attention = 'none'"),
-    ({"attention": "none", "decoder": "luong"}, "no wiring with attention = 'none'"),
+    ({"attention": "none", "decoder": "luong"}, "no decoder with attention = 'none'"),
     ({"attention": "none", "readout": "tanh"}, "no readout with attention = 'none'"),
     ({"attention": "none", "attention_dropout": 0.1}, "no attention_dropout with"),
     ({"attention": "none", "attention_hidden_dim": 9}, "no attention_hidden_dim with"),

@@ -425,12 +425,12 @@ def test_a_torch_without_processes_that_reach_each_other_trains_alone(
     for name in ("distributed_c10d", "rendezvous"):
         monkeypatch.setitem(sys.modules, f"torch.distributed.{name}", None)
     afresh = runpy.run_path(process_group.__file__)  # what every recipe imports
-    with afresh["fleet_of"](torch.device("cpu")) as alone:
-        assert alone.total(2.5) == 2.5
+    with afresh["open_process_group"](torch.device("cpu")) as alone:
+        assert alone.all_reduce(2.5) == 2.5
     monkeypatch.setenv("WORLD_SIZE", "2")
     with (
         pytest.raises(AttlasError, match=r"without torch\.distributed .* train with one process"),
-        afresh["fleet_of"](torch.device("cpu")),
+        afresh["open_process_group"](torch.device("cpu")),
     ):
         raise AssertionError("they met")
 

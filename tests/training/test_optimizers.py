@@ -50,7 +50,7 @@ def test_it_is_adam_unless_another_name_is_said() -> None:
 
 
 def test_a_setting_of_another_optimiser_is_told() -> None:
-    with pytest.raises(AttlasError, match=r"optimiser\.momentum"):
+    with pytest.raises(AttlasError, match=r"optimizer\.momentum"):
         read(momentum=0.9)
     with pytest.raises(AttlasError, match="'adam', 'adamw', 'muon'"):
         read(kind="sgd")

@@ -154,7 +154,7 @@ RECURRENT = {
 def begun(request: pytest.FixtureRequest, tmp_path: Path) -> dict[str, Any]:
     """The tables of a recipe."""
     if request.param == "classifier":
-        return tables(write_lines(tmp_path / "reviews.jsonl", reviews(60)), smoothing=0.1)
+        return tables(write_lines(tmp_path / "reviews.jsonl", reviews(60)), label_smoothing=0.1)
     model = RECURRENT if request.param == "recurrent" else TABLES["model"]
     return {**TABLES, "model": model}
 

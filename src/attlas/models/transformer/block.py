@@ -141,7 +141,7 @@ def make_norm(norm_type: Literal["layer", "rms", "none"], embed_dim: int) -> nn.
     return nn.LayerNorm(embed_dim) if norm_type == "layer" else nn.RMSNorm(embed_dim, eps=1e-6)
 
 
-def fed_forward(x: Vectors, feed_forward: FeedForward | None, around: Residual | None) -> Vectors:
+def fed_forward(x: Vectors, feed_forward: nn.Module | None, around: Residual | None) -> Vectors:
     """x through the feed-forward and what is around it; x itself where there is none."""
     if feed_forward is None or around is None:
         return x
