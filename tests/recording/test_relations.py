@@ -475,3 +475,10 @@ def test_layers_that_share_the_keys_of_an_earlier_one_look_at_their_own_text(use
     config.intermediate_size = [24] * 4
     model = transformers.Gemma3nForCausalLM(config).eval()
     assert relations(model, IDS, use_cache=use_cache) == ["self"] * 4
+
+
+def test_relation_says_what_kind_says():
+    layer = nn.MultiheadAttention(8, 2, batch_first=True)
+    with observe(layer) as trace:
+        layer(TEXT[..., :8], LONGER[..., :8], LONGER[..., :8])
+    assert trace.relation("") == trace.kind("") == "cross"

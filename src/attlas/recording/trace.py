@@ -215,6 +215,10 @@ class Trace(_MapsByPath):
         cross_attention = self._cross_attention.get(layer)
         return None if cross_attention is None else "cross" if cross_attention else "self"
 
+    def relation(self, layer: str) -> Literal["self", "cross"] | None:
+        """The same as `kind`, for scripts that were written before it had this name."""
+        return self.kind(layer)
+
     def causal(self, layer: str) -> bool | None:
         """Whether none of its queries looks at what comes after it; what looks across never is.
 
