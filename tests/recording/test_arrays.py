@@ -83,7 +83,10 @@ def test_numpy_is_given_the_type_and_the_copy_that_it_asks_for(attention_map):
     assert np.array_equal(attention_map.numpy(), weights)
 
 
-@pytest.mark.skipif(np.lib.NumpyVersion(np.__version__) < "2.0.0", reason="NumPy 1 asks otherwise")
+@pytest.mark.skipif(
+    np.lib.NumpyVersion(np.__version__) < "2.0.0",
+    reason="NumPy 1 knows no copy=False that refuses to copy",
+)
 def test_without_a_copy_a_map_is_given_where_it_is_held_and_refused_where_it_is_computed():
     held = dense()
     shared = np.array(held, copy=False)

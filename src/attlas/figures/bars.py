@@ -36,7 +36,7 @@ from attlas.figures.layout import (
     put_title,
     sheet,
 )
-from attlas.figures.scale import SEQUENTIAL, Scale, check_format, longest, number
+from attlas.figures.scale import SEQUENTIAL, Scale, check_format, most_characters, number
 from attlas.patterns import Pattern
 from attlas.recording import FactoredAttentionMap
 
@@ -155,7 +155,7 @@ def _room(grid: Grid, keys: int, fmt: str | None) -> float:
     most = _ACROSS / keys
     if fmt is None:
         return min(_WIDEST, most)
-    needed = _CHARACTER * longest(grid.cells[0], fmt)
+    needed = _CHARACTER * most_characters(grid.cells[0], fmt)
     if grid.is_pooled or needed > most:
         raise AttlasError(
             f"numbers of the format {fmt!r} that fit above their bars",
@@ -174,7 +174,7 @@ def _panel(figure: Figure, grid: Grid, keys: int, room: float, fmt: str | None) 
     axes.tick_params(axis="y", labelsize=SMALL, length=2, width=0.5, color=QUIET)
     if heights.min() < 0:
         axes.axhline(0.0, color=QUIET, linewidth=0.5)
-    if not grid.is_pooled and room >= _CHARACTER * max(3, longest(heights, fmt)):
+    if not grid.is_pooled and room >= _CHARACTER * max(3, most_characters(heights, fmt)):
         for place, weight in enumerate(heights):
             axes.annotate(
                 number(float(weight), fmt),

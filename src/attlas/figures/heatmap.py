@@ -39,8 +39,8 @@ from attlas.figures.scale import (
     Ramp,
     Scale,
     check_format,
-    longest,
     luminance_of,
+    most_characters,
     number,
     readable_on,
 )
@@ -370,7 +370,7 @@ def _size_of_numbers(grid: Grid, cell: Cell, fmt: str | None) -> float | None:
     """In points; None where the numbers do not fit into their cells."""
     if grid.is_pooled:
         return None
-    characters = longest(grid.cells.flat, fmt)
+    characters = most_characters(grid.cells.flat, fmt)
     size = min(7.5, 72 * min(cell.width / (_CHARACTER * max(characters, 3)), cell.height / 1.5))
     return size if size >= _SMALLEST_NUMBER else None
 
@@ -579,7 +579,7 @@ def _cell(map_: HeadMap, grid: Grid, side: float, fmt: str | None) -> Cell:
     """As large as is comfortable; where a format is given, as large as its numbers need."""
     if fmt is None:
         return Cell.fitting(map_, side)
-    characters = longest(grid.cells.flat, fmt)
+    characters = most_characters(grid.cells.flat, fmt)
     cell = Cell.fitting(map_, side, max(_LARGEST, _CHARACTER * characters * _SMALLEST_NUMBER / 72))
     if _size_of_numbers(grid, cell, fmt) is None:
         raise AttlasError(

@@ -150,6 +150,6 @@ def check_format(fmt: str | None) -> None:
         ) from None
 
 
-def longest(values: Iterable[float], fmt: str | None = None) -> int:
+def most_characters(values: Iterable[float], fmt: str | None = None) -> int:
     """How many characters the longest of these numbers has."""
     return max((len(number(float(value), fmt)) for value in values), default=1)

@@ -11,7 +11,7 @@ from jaxtyping import Bool, Float, Shaped
 from torch import Tensor
 
 from attlas.errors import AttlasError
-from attlas.layers.base import integers_as_bools
+from attlas.layers.base import integers_as_bools, split_bias
 from attlas.ops.cache import KeyValueCache
 from attlas.patterns import Causal, Everywhere, Pattern
 
@@ -43,6 +43,7 @@ class AttentionInputs:
     bias: Float[Tensor, "#batch #heads queries keys"] | None
     axes: int
     numpy: bool
+    lead: tuple[int, ...]  # the axes of batches that were more than one
 
     @classmethod
     def from_arrays(
@@ -63,6 +64,9 @@ class AttentionInputs:
         tensors |= {
             name: integers_as_bools(name, tensors[name]) for name in masks if name in tensors
         }
+        lead = tuple(tensors["query"].shape[:-3]) if tensors["query"].ndim > 4 else ()
+        if lead:
+            tensors = _merge_batches(tensors, lead)
         query, key, value = tensors["query"], tensors["key"], tensors["value"]
         _check_axes(query, key, value)
         query, key, value = _broadcast(query, key, value)
@@ -72,9 +76,7 @@ class AttentionInputs:
         mask, bias = (pairs, None) if pairs is None or pairs.dtype == torch.bool else (None, pairs)
         token_mask = _check_mask(tensors.get("token_mask"), key)
         if bias is not None:
-            _check_bias(bias)
-            mask = bias != -math.inf
-            bias = bias.masked_fill(~mask, 0.0)
+            mask, bias = split_bias("attn_mask", bias)
         keys, values = _four_axes(key), _four_axes(value)
         if mask is not None:
             looked_at = mask.any(2).any(1).expand(len(keys), -1)
@@ -90,6 +92,7 @@ class AttentionInputs:
             bias,
             len(weights),
             numpy,
+            lead,
         )
 
     def zero_hidden_keys(self, pattern: Pattern, query_offset: int) -> "AttentionInputs":
@@ -122,6 +125,8 @@ class AttentionInputs:
     def restore(self, result: Float[Tensor, "batch heads queries last"]) -> Any:
         """The axes, the dtype and the kind of array that were brought."""
         result = result.to(self.query.dtype)  # autocast may have taken another
+        if self.lead:
+            result = result.reshape(*self.lead, *result.shape[1:])
         if self.axes < 4:
             result = result.squeeze(1)
         if self.axes < 3:
@@ -203,6 +208,33 @@ def _check_axes(
         raise AttlasError(wanted, came, "give all three the same axes")
 
 
+def _merge_batches(given: Mapping[str, Tensor], lead: tuple[int, ...]) -> dict[str, Tensor]:
+    """The same arrays with one axis of batches in place of these."""
+    count, axes = math.prod(lead), len(lead) + 3
+    arrays = {name: given[name] for name in ("query", "key", "value")}
+    if any(one.ndim != axes or tuple(one.shape[:-3]) != lead for one in arrays.values()):
+        raise AttlasError(
+            f"query, key and value with the same batches, {lead}",
+            ", ".join(f"{name} {tuple(one.shape)}" for name, one in arrays.items()),
+            "expand them to the same axes",
+        )
+    merged = {name: one.reshape(count, *one.shape[-3:]) for name, one in arrays.items()}
+    if (mask := given.get("attn_mask")) is not None:
+        sizes = (1,) * (axes - mask.ndim) + tuple(mask.shape)
+        if any(size not in (1, whole) for size, whole in zip(sizes, lead, strict=False)):
+            raise AttlasError(
+                f"attn_mask of a shape that broadcasts to {lead} and the axes of the weights",
+                f"shape {tuple(mask.shape)}",
+                "order the axes as in the query",
+            )
+        expanded = mask.reshape(sizes).expand(*lead, *sizes[-3:])
+        merged["attn_mask"] = mask if mask.ndim < 4 else expanded.reshape(count, *sizes[-3:])
+    if (tokens := given.get("token_mask")) is not None:
+        own = tuple(tokens.shape[:-1]) == lead
+        merged["token_mask"] = tokens.reshape(count, tokens.shape[-1]) if own else tokens
+    return merged
+
+
 def _broadcast(query: Tensor, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """The three with an axis of 1 repeated where another has more, as torch does."""
     expanded = [query, key, value]
@@ -276,15 +308,6 @@ def _expand_pairs(
     array = array.reshape((1,) * (len(weights) - array.ndim) + tuple(array.shape))
     array = _four_axes(array)
     return array.expand(-1, -1, *weights[-2:])
-
-
-def _check_bias(bias: Float[Tensor, "..."]) -> None:
-    if not bool((bias < math.inf).all()):  # NaN is below nothing
-        raise AttlasError(
-            "an attn_mask of finite numbers, or −∞ where a position is hidden",
-            "NaN or +∞ in it",
-            "a position is shown by itself, with a mask that hides the others",
-        )
 
 
 def _check_mask(

@@ -1,5 +1,6 @@
 """The interface of every mechanism: project the source once, then attend to it."""
 
+import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 from numbers import Integral
@@ -349,6 +350,24 @@ def integers_as_bools(name: str, mask: Shaped[Tensor, "*axes"]) -> Shaped[Tensor
             "compare the ids with that of padding: ids != padding",
         )
     return mask != 0
+
+
+def split_bias(
+    name: str, mask: Float[Tensor, "*axes"]
+) -> tuple[Bool[Tensor, "*axes"], Float[Tensor, "*axes"]]:
+    """Which positions the −∞ of a mask of numbers leaves, and the finite numbers, 0 elsewhere.
+
+    Raises:
+        AttlasError: there is NaN or +∞ in it.
+    """
+    if not bool((mask < math.inf).all()):  # NaN is below nothing
+        raise AttlasError(
+            f"{name} of finite numbers, or −∞ where a position is hidden",
+            "NaN or +∞ in it",
+            "a position is shown by itself, with a mask that hides the others",
+        )
+    allowed = mask != -math.inf
+    return allowed, mask.masked_fill(~allowed, 0.0)
 
 
 def check_token_mask(token_mask: Shaped[Tensor, "..."], shape: tuple[int, ...]) -> None:

@@ -4,7 +4,6 @@ import math
 from numbers import Integral, Real
 from typing import Any, TypeVar
 
-import numpy as np
 import torch
 from jaxtyping import Bool, Float
 from numpy.typing import NDArray
@@ -13,10 +12,9 @@ from torch import Tensor
 from attlas.errors import AttlasError
 from attlas.layers._arrays import AttentionInputs
 from attlas.ops.attention import (
+    attention_weights_of,
     dense_attention,
     masked_attention,
-    masked_softmax,
-    scaled_scores,
     weighted_values,
 )
 from attlas.ops.banded import band_is_faster, banded_attention
@@ -76,20 +74,6 @@ def scaled_dot_product_attention(
     Raises:
         AttlasError: kinds, dtypes, devices or shapes do not fit together; NaN or +∞ in the mask.
     """
-    if _axes(query) > 4:
-        arrays, token_mask, lead = _merge_batches(query, key, value, attn_mask, token_mask)
-        merged: Array = scaled_dot_product_attention(
-            *arrays[:4],
-            dropout_p,
-            is_causal,
-            scale,
-            enable_gqa,
-            pattern=pattern,
-            query_offset=query_offset,
-            token_mask=token_mask,
-            softcap=softcap,
-        )
-        return merged.reshape(*lead, *merged.shape[1:])
     pattern, query_offset = _pattern_of(pattern, query_offset, is_causal, attn_mask is not None)
     dropout = Dropout(dropout_p)
     given = AttentionInputs.from_arrays(
@@ -134,23 +118,6 @@ def scaled_dot_product_attention_with_weights(
     The weights have the axes of the query, with keys in place of width. They are ≥ 0 and sum to 1
     over the allowed positions. O(heads · queries · keys) memory. Arguments and errors: as there.
     """
-    if _axes(query) > 4:
-        arrays, token_mask, lead = _merge_batches(query, key, value, attn_mask, token_mask)
-        of_merged: tuple[Array, Array] = scaled_dot_product_attention_with_weights(
-            *arrays[:4],
-            dropout_p,
-            is_causal,
-            scale,
-            enable_gqa,
-            pattern=pattern,
-            query_offset=query_offset,
-            token_mask=token_mask,
-            softcap=softcap,
-        )
-        context, weights = of_merged
-        return context.reshape(*lead, *context.shape[1:]), weights.reshape(
-            *lead, *weights.shape[1:]
-        )
     pattern, query_offset = _pattern_of(pattern, query_offset, is_causal, attn_mask is not None)
     dropout = Dropout(dropout_p)
     given = AttentionInputs.from_arrays(
@@ -161,43 +128,6 @@ def scaled_dot_product_attention_with_weights(
     of_all = _weights(given, pattern, start, scale, softcap)
     read = weighted_values(dropout(of_all), given.cache.values)
     return given.restore(_propagate_nan(given, read)), given.restore(_propagate_nan(given, of_all))
-
-
-def _axes(query: object) -> int:
-    return query.ndim if isinstance(query, Tensor | np.ndarray) else 0
-
-
-def _merge_batches(
-    query: Any, key: Any, value: Any, attn_mask: Any, token_mask: Any
-) -> tuple[tuple[Any, Any, Any, Any], Any, tuple[int, ...]]:
-    """The same arrays with one axis for all batches, and the axes that it stands for."""
-    lead = tuple(query.shape[:-3])
-    if any(_axes(one) != len(lead) + 3 or one.shape[:-3] != lead for one in (key, value)):
-        raise AttlasError(
-            f"query, key and value with the same batches, {lead}",
-            ", ".join(str(tuple(getattr(one, "shape", ()))) for one in (query, key, value)),
-            "expand them to the same axes",
-        )
-    count = math.prod(lead)
-    query, key, value = (one.reshape(count, *one.shape[-3:]) for one in (query, key, value))
-    if _axes(attn_mask) > 3:
-        axes = (1,) * (len(lead) + 3 - attn_mask.ndim) + tuple(attn_mask.shape)
-        if any(size not in (1, whole) for size, whole in zip(axes, lead, strict=False)):
-            raise AttlasError(
-                f"attn_mask of a shape that broadcasts to {lead} and the axes of the weights",
-                f"shape {tuple(attn_mask.shape)}",
-                "order the axes as in the query",
-            )
-        shape = (*lead, *axes[-3:])
-        expanded = attn_mask.reshape(axes)
-        if isinstance(expanded, Tensor):
-            expanded = expanded.expand(shape)
-        else:
-            expanded = np.broadcast_to(expanded, shape)
-        attn_mask = expanded.reshape(count, *axes[-3:])
-    if token_mask is not None and _axes(token_mask) == len(lead) + 1:
-        token_mask = token_mask.reshape(count, token_mask.shape[-1])
-    return (query, key, value, attn_mask), token_mask, lead
 
 
 def _pattern_of(
@@ -280,12 +210,10 @@ def _check_arguments(
 def _weights(
     arrays: AttentionInputs, pattern: Pattern, start: int, scale: float, softcap: float | None
 ) -> Float[Tensor, "batch heads queries keys"]:
-    scores = scaled_scores(arrays.query, arrays.cache.keys, scale)
-    if softcap is not None:
-        scores = softcap * torch.tanh(scores / softcap)
-    if arrays.bias is not None:
-        scores = scores + arrays.bias
-    return masked_softmax(scores, _allowed(arrays, pattern, start)).to(arrays.query.dtype)
+    allowed = _allowed(arrays, pattern, start)
+    return attention_weights_of(
+        arrays.query, arrays.cache.keys, allowed, scale, arrays.bias, softcap
+    )
 
 
 def _allowed(

@@ -11,15 +11,14 @@ from jaxtyping import Bool, Float, Shaped
 from torch import Tensor, nn
 
 from attlas.errors import AttlasError
-from attlas.layers.base import check_dims, check_tensor, to_token_mask, zero_padding
+from attlas.layers.base import check_dims, check_tensor, split_bias, to_token_mask, zero_padding
 from attlas.layers.positional import RotaryPositions
 from attlas.layers.scaled_dot_product import DotProductAttention
 from attlas.ops.attention import (
+    attention_weights_of,
     dense_attention,
     fused_attention,
     masked_attention,
-    masked_softmax,
-    scaled_scores,
     weighted_values,
 )
 from attlas.ops.cache import KeyValueCache
@@ -333,12 +332,11 @@ class MultiheadAttention(DotProductAttention):
                     hidden_or_added.detach().clone(),
                 )
             )
-        if not need_weights and not self.hook.is_patched:
-            context = self._attend_biased(heads, cache, allowed, bias, scale)
-            return self.merge_heads(context), None
-        scores = scaled_scores(heads, cache.keys, scale)
-        scores = scores if bias is None else scores + bias
-        weights = applied = masked_softmax(scores, allowed).to(heads.dtype)
+        # No kernel takes numbers and dropout together.
+        written_out = bias is not None and bool(self.dropout.active_p)
+        if not (need_weights or self.hook.is_patched or written_out):
+            return self.merge_heads(self._attend_biased(heads, cache, allowed, bias, scale)), None
+        weights = applied = attention_weights_of(heads, cache.keys, allowed, scale, bias)
         if self.hook.is_patched:
             applied = self.hook.patch(weights.clone(), allowed)
         context = weighted_values(self.dropout(applied), cache.values)
@@ -352,19 +350,14 @@ class MultiheadAttention(DotProductAttention):
         bias: Float[Tensor, "#batch #heads #queries keys"] | None,
         scale: float,
     ) -> Float[Tensor, "batch heads queries value_dim"]:
-        """The kernel with masks; a bias and dropout together are written out."""
+        """The kernel with masks; with a bias, without dropout."""
+        keys, values = cache.keys, cache.values
         if bias is None:
-            return masked_attention(
-                heads, cache.keys, cache.values, allowed, scale, self.dropout.active_p
-            )
-        if self.dropout.active_p:
-            scores = scaled_scores(heads, cache.keys, scale) + bias
-            weights = masked_softmax(scores, allowed).to(heads.dtype)
-            return weighted_values(self.dropout(weights), cache.values)
+            return masked_attention(heads, keys, values, allowed, scale, self.dropout.active_p)
         # A query that sees nothing looks everywhere instead, and what it read is thrown away.
         blind = ~allowed.any(-1, keepdim=True)
         mask = _hide(bias, allowed | blind).to(heads.dtype)
-        context = fused_attention(heads, cache.keys, cache.values, mask, scale, 0.0)
+        context = fused_attention(heads, keys, values, mask, scale, 0.0)
         return context.masked_fill(blind, 0.0)
 
     @property
@@ -510,7 +503,7 @@ class _Masks:
             if mask.dtype == torch.bool:
                 token_mask = ~mask
             else:
-                token_mask, bias = _split_bias(mask)
+                token_mask, bias = split_bias("key_padding_mask", mask)
                 bias = bias[:, None, None, :]
         if attn_mask is not None:
             _check_mask("attn_mask", attn_mask, [(queries, keys), (rows * heads, queries, keys)])
@@ -519,7 +512,7 @@ class _Masks:
             if mask.dtype == torch.bool:
                 allowed = ~mask
             else:
-                allowed, added = _split_bias(mask)
+                allowed, added = split_bias("attn_mask", mask)
                 bias = added if bias is None else bias + added
         return cls(token_mask, allowed, bias, is_causal)
 
@@ -538,20 +531,6 @@ def _check_mask(name: str, mask: Any, shapes: list[tuple[int, ...]]) -> None:
             f"shape {tuple(mask.shape)}",
             "order the axes as the message says: keys last",
         )
-
-
-def _split_bias(
-    mask: Float[Tensor, "*axes"],
-) -> tuple[Bool[Tensor, "*axes"], Float[Tensor, "*axes"]]:
-    """Which positions −∞ leaves, and the finite numbers of the others."""
-    if not bool((mask < math.inf).all()):  # NaN is below nothing
-        raise AttlasError(
-            "a mask of finite numbers, or −∞ where a position is hidden",
-            "NaN or +∞ in it",
-            "hide the other positions instead",
-        )
-    allowed = mask != -math.inf
-    return allowed, mask.masked_fill(~allowed, 0.0)
 
 
 def _hide(

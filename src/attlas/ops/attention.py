@@ -281,13 +281,18 @@ def short_query_attention(
 def attention_weights_of(
     query: Float[Tensor, "batch heads queries head_dim"],
     keys: Float[Tensor, "batch kv_heads keys head_dim"],
-    allowed: Bool[Tensor, "#batch 1 queries keys"],
+    allowed: Bool[Tensor, "#batch #heads queries keys"],
     scale: float,
+    bias: Float[Tensor, "#batch #heads #queries keys"] | None = None,
+    softcap: float | None = None,
 ) -> Float[Tensor, "batch heads queries keys"]:
-    """softmax(scale · q kᵀ) over the allowed positions, written out: what the fused kernel never
-    holds.
+    """softmax(cap(scale · q kᵀ) + bias) over the allowed positions, written out: what the fused
+    kernel never holds.
     """
-    return masked_softmax(scaled_scores(query, keys, scale), allowed).to(query.dtype)
+    scores = scaled_scores(query, keys, scale)
+    if softcap is not None:
+        scores = softcap * torch.tanh(scores / softcap)
+    return masked_softmax(scores if bias is None else scores + bias, allowed).to(query.dtype)
 
 
 def scaled_scores(

@@ -18,13 +18,13 @@ from attlas.recording.hooks import (
     listening,
     modules_of,
 )
-from attlas.recording.observe import Block, check_not_compiled
+from attlas.recording.observe import WithBlock, check_not_compiled
 from attlas.recording.torch_functions.mode import tracking_attention
 from attlas.recording.torch_functions.tensors import unreadable
 from attlas.recording.trace import is_integer
 
 
-def intervene(model: nn.Module, change: WeightPatch) -> Block[None]:
+def intervene(model: nn.Module, change: WeightPatch) -> WithBlock[None]:
     """Replace attention weights for the length of the block, in this thread.
 
     `change(weights, seen, layer) → weights` gets the weights before dropout, shaped (batch, heads,
@@ -40,7 +40,7 @@ def intervene(model: nn.Module, change: WeightPatch) -> Block[None]:
     check_module(model)
     check_not_compiled(model)
     _check_change(change)
-    return Block("with attlas.intervene(model, change):", _intervening(model, change))
+    return WithBlock("with attlas.intervene(model, change):", _intervening(model, change))
 
 
 def _check_change(change: object) -> None:

@@ -61,7 +61,7 @@ class NotEnteredError(AttlasError, AttributeError):
     """A block that was used without `with`."""
 
 
-class Block(AbstractContextManager[Entered], Generic[Entered]):
+class WithBlock(AbstractContextManager[Entered], Generic[Entered]):
     """What `with` enters, once. Used in any other way, it says that it needs `with`."""
 
     def __init__(self, usage: str, manager: AbstractContextManager[Entered]) -> None:
@@ -140,7 +140,7 @@ def observe(
     layers: str | Sequence[str] | None = None,
     heads: int | Sequence[int] | None = None,
     last_calls: int | None = None,
-) -> Block[Trace]:
+) -> WithBlock[Trace]:
     """Record an attention map per attention call of `model` in this thread.
 
     Heard are layers of attlas, and whatever calls `F.scaled_dot_product_attention`, is or holds an
@@ -173,7 +173,7 @@ def observe(
         )
     selection = Selection.of(layers, heads)
     usage = "with attlas.observe(model) as trace:"
-    return Block(usage, _observing(model, selection, layers, last_calls))
+    return WithBlock(usage, _observing(model, selection, layers, last_calls))
 
 
 @contextmanager
