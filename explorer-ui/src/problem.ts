@@ -1,11 +1,11 @@
 /** What went wrong, in the three parts in which attlas says it. */
 export class Problem extends Error {
   constructor(
-    readonly wanted: string,
-    readonly came: string,
-    readonly remedy: string,
+    readonly expected: string,
+    readonly got: string,
+    readonly hint: string,
   ) {
-    super(`Wanted ${wanted}; got ${came}. ${capitalised(remedy)}.`);
+    super(`Expected ${expected}; got ${got}. ${capitalised(hint)}.`);
   }
 
   /** A problem from what the server sent, or from whatever else was thrown. */
@@ -15,12 +15,12 @@ export class Problem extends Error {
     return new Problem("an answer", `an error of the page (${said})`, "load the page again");
   }
 
-  /** {"wanted", "came", "do"} as the server writes it; null where it is something else. */
+  /** {"expected", "got", "hint"} as the server writes it; null where it is something else. */
   static read(body: unknown): Problem | null {
     if (typeof body !== "object" || body === null) return null;
-    const { wanted, came, do: remedy } = body as Record<string, unknown>;
-    const whole = [wanted, came, remedy].every((part) => typeof part === "string");
-    return whole ? new Problem(wanted as string, came as string, remedy as string) : null;
+    const { expected, got, hint } = body as Record<string, unknown>;
+    const whole = [expected, got, hint].every((part) => typeof part === "string");
+    return whole ? new Problem(expected as string, got as string, hint as string) : null;
   }
 }
 

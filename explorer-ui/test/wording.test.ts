@@ -101,9 +101,9 @@ test("a text of a trace is listed by its row and by how it begins", () => {
 });
 
 test("a problem of the server is told in its words, anything else in ours", () => {
-  const body = { wanted: "a sentence", came: "an empty one", do: "type a few words" };
-  assert.equal(Problem.read(body)?.message, "Wanted a sentence; got an empty one. Type a few words.");
-  assert.equal(Problem.read({ wanted: "x" }), null);
+  const body = { expected: "a sentence", got: "an empty one", hint: "type a few words" };
+  assert.equal(Problem.read(body)?.message, "Expected a sentence; got an empty one. Type a few words.");
+  assert.equal(Problem.read({ expected: "x" }), null);
   assert.equal(Problem.read(null), null);
   assert.match(Problem.of(new TypeError("oops")).message, /error of the page \(oops\)/);
 });

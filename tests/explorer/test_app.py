@@ -21,7 +21,7 @@ def ask(client: TestClient, text: str) -> Any:
 def complaint(response: Any, status: int = 400) -> str:
     """The error of a response as one sentence; its three parts are all there."""
     assert response.status_code == status
-    assert set(response.json()) == {"wanted", "came", "do"}
+    assert set(response.json()) == {"expected", "got", "hint"}
     return "; ".join(response.json().values())
 
 
@@ -231,7 +231,7 @@ def test_a_range_that_a_file_has_comes(client: TestClient) -> None:
 def test_of_a_long_value_an_answer_repeats_the_beginning(client: TestClient) -> None:
     answer = client.get("/" + "a" * 9_000)
     assert complaint(answer, 404)
-    assert answer.json()["came"] == "GET /" + "a" * 194 + "…"
+    assert answer.json()["got"] == "GET /" + "a" * 194 + "…"
 
 
 def test_a_parameter_that_comes_twice_is_told(client: TestClient) -> None:

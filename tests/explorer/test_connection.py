@@ -118,7 +118,7 @@ def plain() -> Iterator[Served]:
 def test_what_is_no_request_is_told_in_json(plain: Served, raw: bytes) -> None:
     status, told = plain.ask(raw)
     assert 400 <= status < 600
-    assert set(told) == {"wanted", "came", "do"}
+    assert set(told) == {"expected", "got", "hint"}
 
 
 @pytest.mark.parametrize("rest", [b"Connection: close\r\n", b"Content-Encoding: gzip\r\n"])
@@ -156,7 +156,7 @@ def test_other_methods_and_addresses_get_an_answer(plain: Served, line: bytes, s
     if line.startswith(b"HEAD"):
         assert body == b""
     else:
-        assert set(json.loads(body)) == {"wanted", "came", "do"}
+        assert set(json.loads(body)) == {"expected", "got", "hint"}
 
 
 def test_an_upgrade_to_a_web_socket_is_not_made(plain: Served) -> None:
@@ -212,7 +212,7 @@ def test_a_connection_ends_that_does_not_ask_in_time(
 
 def test_who_asks_too_slowly_is_told(impatient: Served) -> None:
     status, told = impatient.ask(b"GET / HTTP/1.1\r\nHo")
-    assert (status, told["came"]) == (408, "a part of one")
+    assert (status, told["got"]) == (408, "a part of one")
 
 
 def test_who_asks_in_time_is_answered_on_the_same_connection(impatient: Served) -> None:
@@ -264,7 +264,7 @@ def test_there_are_only_so_many_connections(monkeypatch: pytest.MonkeyPatch) -> 
         until(lambda: len(running.connections) == 3)
         with running.open() as opened:
             status, told = answer(opened)
-        assert (status, told["wanted"]) == (503, "at most 3 connections")
+        assert (status, told["expected"]) == (503, "at most 3 connections")
         stack.close()
         until(lambda: not running.connections)
         assert running.ask(question("red"))[0] == 200
@@ -324,7 +324,7 @@ def test_only_so_many_texts_wait(monkeypatch: pytest.MonkeyPatch) -> None:
             opened.sendall(question(f"endless {number}"))
         until(lambda: translator.steps > 20 and len(running.connections) == 5)
         status, told = running.ask(question("red"))
-        assert (status, told["wanted"]) == (503, "at most 1 texts that wait")
+        assert (status, told["expected"]) == (503, "at most 1 texts that wait")
         stack.close()  # and soon there is room
         until(lambda: running.ask(question("red"))[0] == 200)
 
@@ -344,8 +344,8 @@ def test_a_text_of_too_many_tokens_is_refused_and_a_translation_is_cut_off_and_s
     with served(untrained()) as running:
         status, told = running.ask(question("a" * 1_990))
         assert status == 400
-        assert told["wanted"] == "a text of at most 512 tokens"
-        assert told["came"] == "1,990"
+        assert told["expected"] == "a text of at most 512 tokens"
+        assert told["got"] == "1,990"
         status, told = running.ask(question("a" * 512))
         assert status == 200
         assert len(told["source"]) == 513

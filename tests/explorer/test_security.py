@@ -91,7 +91,7 @@ def test_this_machine_is_let_in_by_each_of_its_names(client: TestClient, host: s
 def test_a_name_that_is_not_ours_gets_nothing(client: TestClient, host: str, path: str) -> None:
     response = client.get(path, headers={"Host": host.encode("latin-1")})
     assert response.status_code == 403
-    assert response.json()["do"] == "open the address that attlas printed"
+    assert response.json()["hint"] == "open the address that attlas printed"
 
 
 def test_a_host_that_was_asked_for_is_let_in() -> None:
@@ -157,14 +157,14 @@ def test_a_query_in_escapes_of_utf8_is_read(query: bytes) -> None:
 @pytest.mark.parametrize("query", BADLY_WRITTEN)
 def test_a_query_that_is_no_utf8_is_told(query: bytes) -> None:
     status, told = status_of(b"/api/model", query)
-    assert (status, told["wanted"]) == (400, "a query in ASCII, whose escapes are UTF-8")
+    assert (status, told["expected"]) == (400, "a query in ASCII, whose escapes are UTF-8")
     assert status_of(b"/api/maps/a/0", query)[0] == 400
 
 
 @pytest.mark.parametrize("path", [b"/\xff", b"/%ff", b"/api/texts/%C3", b"/%", b"/%zz", b"/a b"])
 def test_a_path_that_is_no_utf8_is_told(path: bytes) -> None:
     status, told = status_of(path, b"")
-    assert (status, told["wanted"]) == (400, "a path in ASCII, whose escapes are UTF-8")
+    assert (status, told["expected"]) == (400, "a path in ASCII, whose escapes are UTF-8")
 
 
 def test_what_comes_before_a_body_is_of_some_kilobytes_at_most(client: TestClient) -> None:
@@ -176,7 +176,7 @@ def test_what_comes_before_a_body_is_of_some_kilobytes_at_most(client: TestClien
     ):
         response = client.get(path, headers=headers)
         assert response.status_code == 431
-        assert response.json()["wanted"] == "an address and headers of at most 16,384 bytes"
+        assert response.json()["expected"] == "an address and headers of at most 16,384 bytes"
     assert client.get("/", headers={"Cookie": "a" * 15_000}).status_code == 200
 
 
@@ -188,7 +188,7 @@ def test_a_page_from_elsewhere_cannot_ask(
 ) -> None:
     response = client.post("/api/translate", json={"text": "a"}, headers={"Origin": origin})
     assert response.status_code == 403
-    assert origin in response.json()["came"]
+    assert origin in response.json()["got"]
     assert translator.asked == []
 
 
@@ -199,7 +199,7 @@ def test_another_page_cannot_show_a_part_of_ours_but_link_to_it(
 ) -> None:
     part = client.get(path, headers={"Sec-Fetch-Site": site, "Sec-Fetch-Mode": "no-cors"})
     assert part.status_code == 403
-    assert part.json()["came"] == "one from another page"
+    assert part.json()["got"] == "one from another page"
     link = client.get("/", headers={"Sec-Fetch-Site": site, "Sec-Fetch-Mode": "navigate"})
     assert link.status_code == 200
 

@@ -94,7 +94,7 @@ def test_a_text_that_is_not_there_is_told(row: str) -> None:
     with client(seen()) as opened:
         answer = opened.get(f"/api/texts/{row}")
     assert answer.status_code == 404
-    assert set(answer.json()) == {"wanted", "came", "do"}
+    assert set(answer.json()) == {"expected", "got", "hint"}
 
 
 def test_a_trace_translates_nothing() -> None:

@@ -45,7 +45,7 @@ def app(
                                       ?rows=a:b&slots=a:b → its tokens, [] where nobody named them
 
     A tile is binary (see `tile.pack`), a window into a map is a `MapWindow`. What the caller did
-    wrong is answered with {"wanted", "came", "do"}; so is what we did wrong, with status 500.
+    wrong is answered with {"expected", "got", "hint"}; so is what we did wrong, with status 500.
     """
     if not (_PAGE / "index.html").is_file():
         raise AttlasError(

@@ -15,7 +15,7 @@ from attlas.errors import AttlasError
 # Answers about one's own text, which no cache keeps.
 
 
-_QUOTED = 200  # characters of what came that an answer repeats
+_QUOTED = 200  # characters of a wrong value that an answer repeats
 
 
 def no_store(response: Response) -> Response:
@@ -30,10 +30,10 @@ def json_no_store(content: Any, status: int = 200) -> Response:
 
 
 def error_body(error: AttlasError) -> dict[str, str]:
-    """An error for the page; of a long value that came, only the beginning is repeated."""
-    came = error.got
-    came = came if len(came) <= _QUOTED else f"{came[: _QUOTED - 1]}…"
-    return {"wanted": error.expected, "came": came, "do": error.hint}
+    """An error as JSON for the page; a long value is cut."""
+    got = error.got
+    got = got if len(got) <= _QUOTED else f"{got[: _QUOTED - 1]}…"
+    return {"expected": error.expected, "got": got, "hint": error.hint}
 
 
 class BusyError(AttlasError):
