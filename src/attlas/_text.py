@@ -2,7 +2,7 @@
 
 import re
 
-from attlas.errors import AttlasError
+from attlas.errors import DataError
 
 # How many of something, in words.
 
@@ -49,7 +49,7 @@ def whole_text(text: str) -> str:
         came = f"half of a surrogate pair, U+{half:04X}, at character {error.start}"
         if half in _BYTES:
             came = f"{came}: Python's sign for byte 0x{half - _BYTES.start + 0x80:02x}, not UTF-8"
-        raise AttlasError(
+        raise DataError(
             "text in Unicode",
             came,
             "send whole characters, or read the text with errors='replace'",

@@ -1,20 +1,25 @@
-"""The one error a caller can cause: it says what was wanted, what came, and what to do."""
+"""The errors that a caller can cause: what was expected, what came, and what to do."""
 
 import os
 from collections.abc import Iterable
 from typing import Any
 
 _LISTED = 12  # names that one message has room for
-_QUOTED = 80  # characters of a value that somebody gave
-_PART = 2000  # characters of a part of a message, whatever it tells of
+_QUOTED = 80  # characters of a value in a message
+_PART = 2000  # characters of one part of a message
 _TAIL = 200  # of these, at its end
 
 
 class AttlasError(ValueError):
-    """A mistake in what was given to attlas: `wanted W; got G; do D`.
+    """A mistake that the caller can mend: `expected …; got …; hint`.
 
-    The command line prints it without a traceback and exits with 2; anything else that escapes is
-    ours and exits with 1. Values are told by `quoted`; what is very long all the same is cut.
+    The command line prints it without a traceback and exits with 2. Any other exception is a fault
+    of attlas, and exits with 1.
+
+    Args:
+        expected: What attlas needs here.
+        got: What it found instead. Quote values with `quoted`.
+        hint: What to do about it.
     """
 
     def __init__(self, expected: str, got: str, hint: str) -> None:
@@ -25,15 +30,31 @@ class AttlasError(ValueError):
         return type(self), (self.expected, self.got, self.hint)  # it travels between processes
 
 
+class ConfigError(AttlasError):
+    """A setting, a recipe or a combination of options is wrong."""
+
+
+class DataError(AttlasError):
+    """A text, a corpus, a label or a file of data is wrong or missing."""
+
+
+class CheckpointError(AttlasError):
+    """A run, a checkpoint, a vocabulary or a trace on disk is damaged, foreign or missing."""
+
+
+class UnsupportedError(AttlasError):
+    """This model, device, format or installation can't do what was asked for."""
+
+
 def quoted(value: Any, most: int = _QUOTED) -> str:
-    """A value as Python writes it; of a longer one the beginning, and how long it is."""
+    """Return a value as Python writes it. A long one is cut, and its length is added."""
     if not isinstance(value, str):
         return shortened(repr(value), most)
     return repr(value[:most]) + _rest(value, most)
 
 
 def shortened(text: str, most: int = _QUOTED) -> str:
-    """A text as it is; of more than `most` characters the first, and how many there are."""
+    """Return the first `most` characters of a text. If it is cut, its length is added."""
     return text[:most] + _rest(text, most)
 
 
@@ -42,39 +63,39 @@ def _rest(text: str, most: int) -> str:
 
 
 def readable(text: str) -> str:
-    """A part of a message; of a very long one the beginning and the end."""
+    """Return a part of a message. A very long one keeps its beginning and its end."""
     if len(text) <= _PART:
         return text
     return f"{text[: _PART - 2 * _TAIL]} … ({len(text):,} characters) … {text[-_TAIL:]}"
 
 
 def join_names(names: Iterable[str], between: str = "; ") -> str:
-    """The names for a message to choose from; of more than a dozen, the first and their number."""
+    """Join names for a message: the first dozen, and how many there are."""
     every = list(names)
     more = [f"… ({len(every):,} in all)"] if len(every) > _LISTED else []
     return between.join([*every[:_LISTED], *more])
 
 
 def join_paths(paths: Iterable[str]) -> str:
-    """The same for what may be empty, as the path of a model itself: ['', 'encoder.attention']."""
+    """Join paths of modules, which may be empty: ['', 'encoder.attention']."""
     return f"[{join_names(map(repr, paths), ', ')}]"
 
 
 def unwritable(path: str | os.PathLike[str], error: Exception) -> AttlasError:
-    """The error for a file that could not be written; `error` is what stood in the way."""
-    told = error.strerror if isinstance(error, OSError) else None
+    """Return the error for a file that could not be written because of `error`."""
+    reason = error.strerror if isinstance(error, OSError) else None
     return AttlasError(
         f"to write {path}",
-        told or str(error),
+        reason or str(error),
         "make room, give the right to write there, or choose another place"
         if os.path.isdir(os.path.dirname(path) or os.curdir)
         else "choose a folder that exists",
     )
 
 
-def missing_extra(what: str, extra: str) -> AttlasError:
-    """The error for a feature whose optional dependency is not installed."""
-    return AttlasError(
+def missing_extra(what: str, extra: str) -> UnsupportedError:
+    """Return the error for a feature whose optional dependency is not installed."""
+    return UnsupportedError(
         expected=what,
         got="an installation without it",
         hint=f"run: pip install 'attlas[{extra}]'",

@@ -2,14 +2,28 @@
 
 import pickle
 import string
+from collections.abc import Callable
+from pathlib import Path
 
 import pytest
+import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from torch import nn
 
+from attlas import Run, Trace, observe, read_recipe
 from attlas._files import parse_json
 from attlas.config import Config, overridden, read_toml
-from attlas.errors import AttlasError, quoted, shortened
+from attlas.data.lines import read_lines
+from attlas.errors import (
+    AttlasError,
+    CheckpointError,
+    ConfigError,
+    DataError,
+    UnsupportedError,
+    quoted,
+    shortened,
+)
 
 LONG = "x" * 1_000_000
 
@@ -64,3 +78,36 @@ def test_what_goes_too_deep_is_refused_wherever_it_is_read(tmp_path) -> None:
         parse_json("[" * 70 + "]" * 70)
     assert parse_json('{"a": [["[[[["]]}' + " " * 9) == {"a": [["[[[["]]}
     assert len(parse_json(f"[{'[],' * 200}[]]")) == 201
+
+
+def _damaged_trace(folder: Path) -> object:
+    (folder / "trace.safetensors").write_bytes(b"no trace")
+    return Trace.load(folder / "trace.safetensors")
+
+
+def _bytes_as_text(folder: Path) -> object:
+    (folder / "lines.txt").write_bytes(b"a\n\xff\n")
+    return read_lines(folder / "lines.txt")
+
+
+KINDS: list[tuple[type[AttlasError], Callable[[Path], object]]] = [
+    (ConfigError, lambda _: read_recipe("demo", ["training.max_epochs=-1"])),
+    (ConfigError, lambda _: read_recipe("no such recipe")),
+    (DataError, _bytes_as_text),
+    (CheckpointError, Run),
+    (CheckpointError, _damaged_trace),
+    (UnsupportedError, lambda _: observe(torch.jit.script(nn.Linear(1, 1))).__enter__()),
+]
+
+
+@pytest.mark.filterwarnings("ignore:.*torch.jit.script.*:DeprecationWarning")
+@pytest.mark.parametrize(("kind", "mistake"), KINDS)
+def test_an_error_has_the_kind_of_its_mistake_and_is_a_value_error(
+    kind: type[AttlasError], mistake: Callable[[Path], object], tmp_path: Path
+) -> None:
+    assert issubclass(kind, ValueError)
+    with pytest.raises(kind) as caught:
+        mistake(tmp_path)
+    assert type(caught.value) is kind
+    again = pickle.loads(pickle.dumps(caught.value))
+    assert (type(again), str(again)) == (kind, str(caught.value))

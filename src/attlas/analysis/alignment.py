@@ -13,7 +13,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from attlas.data.lines import read_lines
-from attlas.errors import AttlasError, quoted, unwritable
+from attlas.errors import AttlasError, DataError, quoted, unwritable
 from attlas.inference.alignment import Link, attention_links, pharaoh, word_links
 from attlas.recording import AttentionMap
 
@@ -336,7 +336,7 @@ def parse_links(line: str, *, first: int) -> Links:
     marked = _parsed(line, first)
     possible = [f"{i + first}p{j + first}" for (i, j), mark in marked if mark == "p"]
     if possible:
-        raise AttlasError(
+        raise DataError(
             "links i-j alone",
             f"{quoted(possible[0])}, which is but possible",
             "read a reference with `read_reference`",
@@ -385,12 +385,12 @@ def _parsed(line: str, first: int) -> list[tuple[Link, str]]:
     for text in line.split():
         match = _LINK.fullmatch(text)
         if match is None:
-            raise AttlasError(
+            raise DataError(
                 "links such as 3-4, or 3p4 in a reference", quoted(text), "part them by blanks"
             )
         source, target = int(match[1]) - first, int(match[3]) - first
         if min(source, target) < 0:
-            raise AttlasError(
+            raise DataError(
                 f"words counted from {first}",
                 quoted(text),
                 "where this file counts from 0, pass first=0; where 0 stands for no word at all, "
@@ -407,7 +407,7 @@ def _of_each(path: Path | str, parse: Callable[[str], T]) -> Iterator[T]:
             yield parse(line)
         except AttlasError as error:
             where = f"{error.got} in {lines.name}, line {number:,}"
-            raise AttlasError(error.expected, where, error.hint) from None
+            raise DataError(error.expected, where, error.hint) from None
 
 
 def _check_first(first: int) -> None:

@@ -30,7 +30,7 @@ from attlas.data.lines import check_given_again
 from attlas.data.vocabulary import UNKNOWN
 from attlas.decoding import DecodingConfig
 from attlas.decoding.config import idle_settings
-from attlas.errors import AttlasError
+from attlas.errors import AttlasError, ConfigError, DataError
 from attlas.inference import Classification, TextClassifier, Translation, Translator
 from attlas.jobs.inputs import check_tested, instead_of_data
 from attlas.metrics import (
@@ -98,7 +98,7 @@ def test_set_of(run: Run, source: str | None, references: Sequence[str], *, vali
             corpus = data.corpus(split)
         assert isinstance(corpus, Corpus)  # a classifier's run has been told apart before
         if not corpus.pairs:
-            raise AttlasError(
+            raise DataError(
                 f"sentence pairs in the {split} set of {run.path}",
                 str(corpus.report),
                 "name --source and --reference, or take --valid",
@@ -126,7 +126,7 @@ def test_set_of(run: Run, source: str | None, references: Sequence[str], *, vali
 def _tested(ours: Lines, theirs: Sequence[Lines]) -> Tested:
     for one in theirs:
         if len(ours) != len(one):
-            raise AttlasError(
+            raise DataError(
                 "two files with the same number of lines",
                 f"{len(ours):,} in {ours.name} and {len(one):,} in {one.name}",
                 "make line n of one the translation of line n of the other",
@@ -154,7 +154,7 @@ def _tested(ours: Lines, theirs: Sequence[Lines]) -> Tested:
                 f"attlas: {count:,} of {lines} of {name}: not scored, having {why}", file=sys.stderr
             )
     if not pairs:
-        raise AttlasError(f"a line with a source and a reference in {name}", "none", "check them")
+        raise DataError(f"a line with a source and a reference in {name}", "none", "check them")
     report = FilterReport(name, len(ours), len(pairs))
     corpus = Corpus(name, tuple(pairs), tuple(place + 1 for place in places), report)
     columns = tuple(zip(*others, strict=True)) if len(theirs) > 1 else ()
@@ -380,7 +380,7 @@ def _test_set(
         if begun.get("sha256") != corpus.checksum:
             print("attlas: this data has changed since the run was trained", file=sys.stderr)
     if not corpus.texts:
-        raise AttlasError(
+        raise DataError(
             f"labelled texts to test {run.path} with",
             str(corpus.report),
             "name --source, or take --valid",
@@ -394,7 +394,7 @@ def _at(source: str, data: LabelledData, settings: Iterable[str]) -> LabelledDat
     others = [".".join(keys) for keys in sorted(tables.assigned - _FIELDS)]
     if others:
         near = [f"`data.{name}`" for name in nearest_settings(LabelledData, others[0], {})]
-        raise AttlasError(
+        raise ConfigError(
             "settings of --source: data.text and data.label, the fields of a file, and how it is "
             "read: data.separator, data.quoting, data.unlabelled",
             ", ".join(others),
@@ -403,7 +403,7 @@ def _at(source: str, data: LabelledData, settings: Iterable[str]) -> LabelledDat
             else "train another run to change what a run is made of",
         )
     if tables.assigned and Path(source).is_dir():
-        raise AttlasError(
+        raise ConfigError(
             "--set for the fields of a file", f"it for the folder {source}", "leave --set out"
         )
     return LabelledData.read({**tables["data"], "test": source, "origin": ""}, "--set")

@@ -74,7 +74,7 @@ def figure(
     """
     with loading():
         from attlas._output import check_replaceable
-        from attlas.errors import AttlasError
+        from attlas.errors import AttlasError, UnsupportedError
         from attlas.figures.saving import figure_suffix
         from attlas.inference import Translator
         from attlas.jobs.drawing import Style, check_text, draw, trace_of_run, trace_on_disk
@@ -102,7 +102,7 @@ def figure(
         opened, checkpoint = run_at(subject, checkpoint)
         if opened.classifies:
             named = join([str(subject), "TEXT" if text is None else text])
-            raise AttlasError(
+            raise UnsupportedError(
                 "a run that translates",
                 f"a classifier at {subject}",
                 f"run: attlas classify {named} --attention {quote(str(output))}",

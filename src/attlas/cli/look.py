@@ -41,7 +41,7 @@ def look(
       attlas look trace.safetensors
     """
     with loading():
-        from attlas.errors import AttlasError
+        from attlas.errors import UnsupportedError
         from attlas.explorer import serve
         from attlas.explorer.backends import TranslatorProtocol
         from attlas.inference import Translator
@@ -64,7 +64,7 @@ def look(
         opened, checkpoint = run_at(subject, checkpoint)
         if opened.classifies:
             keep = f'attlas classify {quote(str(subject))} "a text" --attention text.safetensors'
-            raise AttlasError(
+            raise UnsupportedError(
                 "a run that translates, or a trace",
                 f"a classifier at {subject}",
                 f"run: {keep}; then: attlas look text.safetensors",

@@ -12,7 +12,7 @@ from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
 from attlas.config.toml import SET, Keys, Overridden
-from attlas.errors import AttlasError, quoted, shortened
+from attlas.errors import AttlasError, ConfigError, quoted, shortened
 
 Group = type[BaseModel]
 
@@ -328,7 +328,7 @@ def _explained(
     first = _first_complaint(cls, error)
     ours = first.get("ctx", {}).get("error")
     if isinstance(ours, AttlasError):  # from a validator of ours, which said it better
-        return AttlasError(f"{ours.expected} ({where})", ours.got, ours.hint)
+        return ConfigError(f"{ours.expected} ({where})", ours.got, ours.hint)
     place = SettingPath.of(cls, first["loc"])
     if first["type"] == "extra_forbidden":
         put_in = any(keys[: len(place.keys)] == place.keys for keys in assigned)
@@ -337,24 +337,24 @@ def _explained(
         where = by
     within = isinstance(first["loc"][-1], int)  # a value that a list lacks, not a setting
     if first["type"] == "missing" and not within:
-        return AttlasError(
+        return ConfigError(
             expected=f"`{place.name}` in {where}", got="nothing", hint=f"add `{place.keys[-1]} = …`"
         )
     if first["type"] in ("union_tag_not_found", "union_tag_invalid"):
         tag = first["ctx"].get("tag")
-        return AttlasError(
+        return ConfigError(
             expected=f"`{place.name}.kind` in {where}: one of "
             f"{', '.join(map(repr, place.kinds_of_setting))}",
             got="nothing" if tag is None else quoted(tag),
             hint="say which kind it is" if tag is None else "correct that value",
         )
     if first["type"] in ("model_type", "model_attributes_type", "dict_type"):
-        return AttlasError(
+        return ConfigError(
             expected=f"`{place.name}` in {where}: a table of settings",
             got=_shown(first["input"]),
             hint=f"set what is in it: `{place.name}.… = …`",
         )
-    return AttlasError(
+    return ConfigError(
         expected=f"`{place.name}` in {where}: {_wish(first)}",
         got="a shorter list" if first["type"] == "missing" else _shown(first["input"]),
         hint=_correction(first),
@@ -418,11 +418,11 @@ def _unknown(
     listed = f"valid here: {', '.join(sorted(valid))}"
     if new := renamed(place.group, key):
         name = ".".join((*place.keys[:-1], new))
-        return AttlasError(wanted, f"`{place.name}`", f"it was renamed: write `{name}`")
+        return ConfigError(wanted, f"`{place.name}`", f"it was renamed: write `{name}`")
     if place.elsewhere:  # left over from a kind that was changed, or a kind mistaken for another
         group = ".".join(place.keys[:-1])
         kinds = " or ".join(map(repr, place.elsewhere))
-        return AttlasError(
+        return ConfigError(
             wanted,
             f"`{place.name}`, which is of {place.tag} = {kinds}, beside {place.tag} = "
             f"{place.kind!r}",
@@ -439,4 +439,4 @@ def _unknown(
         similar_settings(root, key, table) if put_in and key not in _TAGS else []
     )
     hint = f"did you mean {' or '.join(f'`{one}`' for one in near[:3])}? " if near else ""
-    return AttlasError(wanted, f"`{shortened(place.name)}`", f"{hint}{listed}")
+    return ConfigError(wanted, f"`{shortened(place.name)}`", f"{hint}{listed}")

@@ -12,7 +12,7 @@ from typing import Any
 import tomli_w
 
 from attlas._files import DEEPEST, nested, stored_bytes, utf8_text
-from attlas.errors import AttlasError, quoted
+from attlas.errors import AttlasError, ConfigError, quoted
 
 # `--set training.learning_rate=1e-3`: settings changed from the command line.
 
@@ -54,13 +54,13 @@ def overridden(table: Mapping[str, Any], assignments: Iterable[str]) -> Overridd
         name, equals, text = assignment.partition("=")
         keys = [key.strip() for key in name.split(".")]
         if not equals or not all(keys) or len(keys) > DEEPEST:
-            raise AttlasError(
+            raise ConfigError(
                 "an assignment like training.learning_rate=1e-3",
                 quoted(assignment),
                 f"write {SET} table.key=value",
             )
         if tuple(keys) in before:
-            raise AttlasError(
+            raise ConfigError(
                 f"{SET} {'.'.join(keys)} once", "it several times", "leave the others out"
             )
         before.add(tuple(keys))
@@ -68,7 +68,7 @@ def overridden(table: Mapping[str, Any], assignments: Iterable[str]) -> Overridd
         for key in keys[:-1]:
             group = group.setdefault(key, {})
             if not isinstance(group, dict):
-                raise AttlasError(
+                raise ConfigError(
                     f"`{key}` to be a table", quoted(group), f"check the dots in {quoted(name)}"
                 )
         group[keys[-1]] = value = _value(text.strip(), ".".join(keys))
@@ -103,7 +103,7 @@ def _without_quotes(text: str, name: str) -> AttlasError:
         tomllib.loads(f"value = {meant}")
     except ValueError:
         meant = '["one", "two"]' if text[0] == "[" else '{ key = "text" }'
-    return AttlasError(
+    return ConfigError(
         f"{SET} {name} as TOML, in which texts within brackets have quotes",
         quoted(text),
         f"write {SET} {quote(f'{name}={meant}')}",
@@ -153,21 +153,21 @@ def read_toml(path: Path) -> dict[str, Any]:
             raise RecursionError
         return table
     except FileNotFoundError:
-        raise AttlasError("a TOML file", f"no file at {path}", "check the path") from None
+        raise ConfigError("a TOML file", f"no file at {path}", "check the path") from None
     except tomllib.TOMLDecodeError as error:
-        raise AttlasError(f"valid TOML in {path}", str(error), "correct that place") from None
+        raise ConfigError(f"valid TOML in {path}", str(error), "correct that place") from None
     except RecursionError:
-        raise AttlasError(
+        raise ConfigError(
             f"settings in {path}",
             f"brackets within brackets, or tables within tables, more than {DEEPEST}",
             "correct that place",
         ) from None
     except OSError as error:
-        raise AttlasError(
+        raise ConfigError(
             f"a readable TOML file at {path}", error.strerror or str(error), "check it"
         ) from None
     except ValueError as error:
-        raise AttlasError(
+        raise ConfigError(
             f"UTF-8 text in {path}",
             str(error),
             "correct that place, or convert the file to UTF-8 (for example with iconv)",

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from attlas._hardware import device_named
 from attlas.corpus_statistics.readers import CorpusText, MapRecord, Reader, Side
-from attlas.errors import AttlasError
+from attlas.errors import AttlasError, CheckpointError, UnsupportedError
 from attlas.recording import Trace
 from attlas.runs.loaded import short_digest, text_digest
 
@@ -67,7 +67,7 @@ class HuggingFaceFolder:
         transformers = _transformers()
         self.path, self.device = path, device_named(device)
         if not any(next(path.glob(name), None) for name in _VOCABULARIES):
-            raise AttlasError(
+            raise CheckpointError(
                 f"a model and its tokenizer in {path}",
                 "no tokenizer",
                 f"save it there: tokenizer.save_pretrained({str(path)!r})",
@@ -81,7 +81,7 @@ class HuggingFaceFolder:
             self.tokenizer: Any = transformers.AutoTokenizer.from_pretrained(path, **here)
         missing = [name for name in told["missing_keys"] if not _of_a_head(name)]
         if missing:
-            raise AttlasError(
+            raise CheckpointError(
                 f"the weights of the whole {type(opened).__name__} in {path}",
                 f"none for {', '.join(sorted(missing)[:3])}",
                 "save the model again",
@@ -155,7 +155,7 @@ class HuggingFaceFolder:
             told = " ".join(str(error).split())
             if isinstance(error, RuntimeError) and "memory" in told:
                 raise
-            raise AttlasError(
+            raise UnsupportedError(
                 f"a model that reads these texts with their tokenizer, in {self.path}",
                 f"{type(error).__name__}: {told}",
                 "check that the tokenizer is that of the model, and that the model reads text",
@@ -171,7 +171,7 @@ def _transformers() -> Any:
     try:
         return import_module("transformers")
     except ImportError:
-        raise AttlasError(
+        raise UnsupportedError(
             "transformers, which reads models of Hugging Face",
             "an installation without it",
             "run: pip install transformers",
@@ -199,7 +199,7 @@ def _explained(path: Path) -> Iterator[None]:
         yield
     except Exception as error:  # its many kinds of error share no base, and all mean: not readable
         lines = str(error).strip().splitlines()
-        raise AttlasError(
+        raise CheckpointError(
             f"a model of text that transformers itself can read, in {path}",
             f"{type(error).__name__}: {lines[0] if lines else 'no reason'}",
             "save it there with save_pretrained, the tokenizer too",
@@ -283,7 +283,7 @@ class HuggingFaceReader(Reader):
 
     def read(self, line: int, text: str, target: str | None = None) -> CorpusText | None:
         if target is not None and not self._folder.writes:
-            raise AttlasError(
+            raise UnsupportedError(
                 "a text alone",
                 "a target beside it",
                 f"leave it out: {type(self.model).__name__} reads one text",
@@ -329,7 +329,7 @@ class HuggingFaceReader(Reader):
         starts = [getattr(settings, "decoder_start_token_id", None) for settings in told]
         start = next((one for one in starts if one is not None), None)
         if start is None:
-            raise AttlasError(
+            raise UnsupportedError(
                 "a model that says with which token its decoder begins",
                 f"no decoder_start_token_id in {self._folder.path}",
                 "write it into its config.json, or leave the target out",

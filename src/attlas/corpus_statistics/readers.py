@@ -12,7 +12,7 @@ from torch import Tensor
 from attlas._text import as_one_line
 from attlas.data import BEGIN, END, batches_by_length, padded
 from attlas.decoding import DecodingConfig
-from attlas.errors import AttlasError, join_names
+from attlas.errors import AttlasError, UnsupportedError, join_names
 from attlas.inference import TextClassifier, Translator
 from attlas.recording import AttentionMap, DenseAttentionMap, FactoredAttentionMap, Trace, observe
 from attlas.recording.generation import with_cross_position
@@ -245,7 +245,7 @@ def _unsupported(
     layer: str, wanted: tuple[int, int, int], came: tuple[int, int, int]
 ) -> AttlasError:
     told = [" × ".join(map(str, shape)) for shape in (wanted, came)]
-    return AttlasError(
+    return UnsupportedError(
         f"layers that look from token to token, {told[0]} texts, queries and keys",
         f"{told[1]} in layer {layer!r}",
         "choose other layers by their paths or by patterns (--layer)",
@@ -275,7 +275,9 @@ class ClassifierReader(Reader):
 
     def read(self, line: int, text: str, target: str | None = None) -> CorpusText | None:
         if target is not None:
-            raise AttlasError("a text alone", "a target beside it", "a classifier writes no text")
+            raise UnsupportedError(
+                "a text alone", "a target beside it", "a classifier writes no text"
+            )
         if not (words := as_one_line(text)):
             return None
         whole = self._classifier.vocabularies.text.encode(words)
@@ -326,7 +328,7 @@ class TranslatorReader(Reader):
         self.model = self._translator.model
         self.special = {BEGIN, END}
         if not attention_hooks(self.model):
-            raise AttlasError(
+            raise UnsupportedError(
                 "a model with attention",
                 f"the run at {run.path}, which has none",
                 "name another run, or train one with model.attention",

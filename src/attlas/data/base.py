@@ -13,7 +13,7 @@ from attlas._text import count_noun
 from attlas.config import Config
 from attlas.data.corpus import Corpus, FilterReport, SplitName, Splits
 from attlas.data.labelled import LabelledCorpus
-from attlas.errors import AttlasError
+from attlas.errors import ConfigError, DataError
 
 C = TypeVar("C", Corpus, LabelledCorpus)
 
@@ -27,13 +27,13 @@ def check_choice(size: int | float, valid: object, example: Literal["pair", "tex
     Errors: `AttlasError` for a size that is neither a number nor a share, for both and for neither.
     """
     if not (size >= 0 if isinstance(size, int) else 0.0 < size < 1.0):
-        raise AttlasError(
+        raise ConfigError(
             f"data.held_back: a whole number of {example}s, or a share between 0 and 1",
             str(size),
             "correct that value",
         )
     if (valid is None) == (size == 0):
-        raise AttlasError(
+        raise ConfigError(
             "data.valid, a file to choose the best checkpoint by, or data.held_back, so many "
             f"{example}s of data.train",
             "neither" if valid is None else "both",
@@ -54,7 +54,7 @@ def split_validation(corpus: C, size: int | float, seed: int) -> tuple[C, C]:
     read, _ = _SIDES[example]
     wanted = size if isinstance(size, int) else max(1, round(size * len(corpus)))
     if wanted >= len(corpus):
-        raise AttlasError(
+        raise ConfigError(
             f"fewer than the {count_noun(len(corpus), example)} of {corpus.name} to hold back",
             f"data.held_back = {size}",
             "lower it",
@@ -76,7 +76,7 @@ def split_validation(corpus: C, size: int | float, seed: int) -> tuple[C, C]:
         chosen.update(group)
     rest = [place for place in range(len(corpus)) if place not in chosen]
     if not chosen:
-        raise AttlasError(
+        raise DataError(
             f"different {read}s in {corpus.name}, of which some can be held back",
             f"{count_noun(len(groups), read)}, all of them needed to train on",
             "check the data, or name a file in data.valid",
@@ -148,7 +148,7 @@ def resolved_name(base: Path, path: str) -> str:
     try:
         found.encode()
     except UnicodeEncodeError:
-        raise AttlasError(
+        raise DataError(
             "data at a path that is UTF-8, because the run holds it",
             ascii(found),
             "rename the folder, or work in another one",

@@ -15,7 +15,7 @@ from attlas.data.labelled import LabelledCorpus
 from attlas.data.subwords import Subwords
 from attlas.data.vocabularies import LabelledVocabularies, Vocabularies
 from attlas.data.vocabulary import BEGIN, END, PAD, Vocabulary
-from attlas.errors import AttlasError
+from attlas.errors import ConfigError
 
 # What a model trains on at once.
 
@@ -128,7 +128,7 @@ def sample_segmentations(
 ) -> Ragged:
     """The texts in segmentations drawn by chance; see `sample_corpus`."""
     if not isinstance(vocabulary, Subwords):
-        raise AttlasError(
+        raise ConfigError(
             "subwords to sample from", type(vocabulary).__name__, "set vocabulary.sampling = 0"
         )
     return Ragged.of(vocabulary.stream_sample(texts, sampling, seed))

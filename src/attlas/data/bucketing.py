@@ -15,7 +15,7 @@ from pydantic import Field, model_validator
 from attlas._text import count_noun
 from attlas.config import Config
 from attlas.data.corpus import FilterReport, Place, by_reason
-from attlas.errors import AttlasError
+from attlas.errors import ConfigError, DataError
 
 B = TypeVar("B")
 
@@ -45,7 +45,7 @@ class BatchingConfig(Config):
         """`AttlasError` where the longest example does not fit into a batch."""
         if self.max_length + 2 > self.max_tokens:  # + BEGIN and END
             said = "max_length" in self.model_fields_set
-            raise AttlasError(
+            raise ConfigError(
                 f"batching.max_length of {self.max_tokens - 2} or less, so that a pair with its "
                 "begin "
                 f"and end fits into max_tokens = {self.max_tokens}",
@@ -84,7 +84,7 @@ class Bucketed(ABC, Generic[B]):
         self.report = self._reported(name, lines, np.flatnonzero(overlong))
         if not len(self._indices):
             count = count_noun(len(lines), self.example)
-            raise AttlasError(
+            raise DataError(
                 f"at least one {self.example} of at most {count_noun(most, 'token')} in {name}",
                 f"{count}, none so short" if len(lines) else f"no {self.example}s",
                 "raise batching.max_length, or check the data",

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from attlas.data.lines import shown_path, stream_lines
-from attlas.errors import AttlasError, quoted
+from attlas.errors import AttlasError, DataError, quoted
 
 _COLUMNS = 10
 _WORD = re.compile(r"[1-9][0-9]{0,8}")
@@ -124,6 +124,6 @@ def _multiword(form: str, span: tuple[int, int], wanted: int, name: str, number:
 
 
 def _wrong(wanted: str, came: str, name: str, number: int) -> AttlasError:
-    return AttlasError(
+    return DataError(
         f"{wanted}, in line {number} of {name}", came, "give a whole treebank in CoNLL-U"
     )

@@ -9,7 +9,7 @@ from pydantic import Field
 
 from attlas._text import count_noun
 from attlas.config import Config
-from attlas.errors import AttlasError
+from attlas.errors import DataError
 
 # What a line of data is: a sentence and its translation, or a text and its label.
 
@@ -163,7 +163,7 @@ def filtered(
             places.append(number)
         elif filters.stops(fault):
             setting = "empty" if fault in (EMPTY_SOURCE, EMPTY_TARGET) else "unfit"
-            raise AttlasError(
+            raise DataError(
                 f"fit sentence pairs in {name}",
                 f"line {number} with {fault}",
                 f'mend that line, or set data.filters.{setting} = "skip"',

@@ -22,7 +22,7 @@ from attlas.data.tables import (
     quotes_told,
     table_rows,
 )
-from attlas.errors import AttlasError
+from attlas.errors import DataError
 
 # Labelled texts as a folder: one folder for each label, one file for each text.
 
@@ -57,7 +57,7 @@ def folder_entries(folder: Path) -> tuple[list[tuple[Place, Labelled]], tuple[st
             (f"{label}/{name}", Labelled(_read(folder / label / name), label)) for name in texts
         ]
     if not found:
-        raise AttlasError(
+        raise DataError(
             f"one folder for each label in {folder}, with texts (NAME{_TEXT}) in it",
             f"the folders {labels}" if labels else "no folder",
             "name the folder that holds those of the labels, such as aclImdb/train",
@@ -69,16 +69,16 @@ def _read(path: Path) -> str:
     try:
         content = stored_bytes(path, LONGEST_LINE + 1)
         if len(content) > LONGEST_LINE:
-            raise AttlasError(
+            raise DataError(
                 f"a text of at most {LONGEST_LINE:,} bytes at {path}", "a longer one", "divide it"
             )
         return content.decode("utf-8-sig")
     except OSError as error:
-        raise AttlasError(
+        raise DataError(
             f"a readable file at {path}", error.strerror or str(error), "check it"
         ) from None
     except UnicodeDecodeError as error:
-        raise AttlasError(
+        raise DataError(
             f"UTF-8 text in {path}",
             f"byte 0x{error.object[error.start]:02x} at byte {error.start + 1}",
             "convert the file to UTF-8 (for example with iconv)",
@@ -115,16 +115,16 @@ def json_entries(
             entry = {**entry, label: ""}
         found.append((number, _labelled(entry, text, label, where)))
     if found and not named:  # then it is the name that is wrong
-        raise AttlasError(f"a field {label!r} in {lines.name}", "no line that has it", _MEND)
+        raise DataError(f"a field {label!r} in {lines.name}", "no line that has it", _MEND)
     return found
 
 
 def _labelled(entry: Mapping[str, Any], text: str, label: str, where: str) -> Labelled:
     for key in (text, label):
         if key not in entry:
-            raise AttlasError(f"a field {key!r} in {where}", f"the fields {sorted(entry)}", _MEND)
+            raise DataError(f"a field {key!r} in {where}", f"the fields {sorted(entry)}", _MEND)
     if not isinstance(entry[text], str):
-        raise AttlasError(f"text in field {text!r} of {where}", _shown(entry[text]), _MEND)
+        raise DataError(f"text in field {text!r} of {where}", _shown(entry[text]), _MEND)
     return Labelled(entry[text], _name(entry[label], f"field {label!r} of {where}"))
 
 
@@ -140,7 +140,7 @@ def json_object(line: str, where: str) -> dict[str, Any]:
         if isinstance(entry, dict):
             return entry
         found = _shown(entry)
-    raise AttlasError(f"a JSON object in {where}", found, _ONE_A_LINE)
+    raise DataError(f"a JSON object in {where}", found, _ONE_A_LINE)
 
 
 def _once(fields: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -164,7 +164,7 @@ def _name(label: object, where: str) -> str:
         label = int(label)
     if not isinstance(label, int):  # bool is an int
         advice = f"{_MEND}; {SKIPPED}" if label is None else _MEND
-        raise AttlasError(f"text or a whole number in {where}", _shown(label), advice)
+        raise DataError(f"text or a whole number in {where}", _shown(label), advice)
     return json.dumps(label)
 
 
@@ -204,7 +204,7 @@ def _entries(
     found: list[tuple[Place, Labelled]] = []
     for number, row in rest:
         if len(row) != len(header):
-            raise AttlasError(
+            raise DataError(
                 f"{count_noun(len(header), 'field')} in every row of {name}, as in its header "
                 f"(line {first})",
                 f"{count_noun(len(row), 'field')} in the row of line {number}",
@@ -221,7 +221,7 @@ def _place(wanted: str, header: list[str], name: str, form: TableFormat) -> int:
             advice = 'take the quotes off (data.quoting = "csv"), or name the field with them'
         elif len(header) == 1:
             advice = f"separate the fields by {form.separators}, or set data.separator"
-        raise AttlasError(
+        raise DataError(
             f"one field {wanted!r} in the header of {name}", f"the fields {header}", advice
         )
     return header.index(wanted)
@@ -370,7 +370,7 @@ def labelled_corpus_of(found: LabelledTexts, unlabelled: OnFault = "error") -> L
     ]
     if without and unlabelled == "error":
         others = f"none, nor in {len(without) - 1:,} others" if without[1:] else "none"
-        raise AttlasError(
+        raise DataError(
             f"a label in {_where(without[0])} of {found.name}",
             others,
             f"give each text one; {SKIPPED}",
@@ -380,7 +380,7 @@ def labelled_corpus_of(found: LabelledTexts, unlabelled: OnFault = "error") -> L
         try:
             f"{label}{text}".encode()
         except UnicodeEncodeError as error:
-            raise AttlasError(
+            raise DataError(
                 f"text in Unicode in {_where(place)} of {found.name}",
                 f"half of a surrogate pair, {error.object[error.start]!r}",
                 "write whole characters there",

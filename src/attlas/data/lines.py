@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import IO, cast
 
 from attlas._text import count_noun
-from attlas.errors import AttlasError
+from attlas.errors import AttlasError, DataError
 
 STDIN = "-"
 LONGEST_LINE = 2**24  # bytes, its end included: a file may have no end, and a small gzip hold much
@@ -26,7 +26,7 @@ _TAR, _TAR_AT = (b"ustar\x00", b"ustar  \x00"), 257  # of POSIX, of GNU
 _BYTE_ORDER_MARK = "\ufeff"
 
 
-class MissingFileError(AttlasError):
+class MissingFileError(DataError):
     """There is no file of that name."""
 
 
@@ -114,7 +114,7 @@ def check_given_again(whose: Path, advice: str) -> None:
     Errors: `AttlasError` where it is a terminal. whose: the run that began with it.
     """
     if sys.stdin.isatty():
-        raise AttlasError(
+        raise DataError(
             f"the data with which {whose} began, which came from the standard input",
             "a terminal there",
             advice,
@@ -137,7 +137,7 @@ def _decoded(path: Path | str, name: str | None = None) -> Iterator[tuple[str, b
         try:
             text = line.decode("utf-8")
         except UnicodeDecodeError as error:
-            raise AttlasError(
+            raise DataError(
                 f"UTF-8 text in {name}",
                 f"byte 0x{line[error.start]:02x} at byte {error.start + 1} of line {number}",
                 "convert the file to UTF-8 (for example with iconv)",
@@ -147,7 +147,7 @@ def _decoded(path: Path | str, name: str | None = None) -> Iterator[tuple[str, b
 
 def _of_old_macs(name: str, returns: int, feeds: str) -> AttlasError:
     """The error for a file that ends its lines as Mac OS did before 2001."""
-    return AttlasError(
+    return DataError(
         f"lines that end with a line feed in {name}",
         f"{count_noun(returns, 'carriage return')} and {feeds}",
         r"convert it, for example with tr '\r' '\n' < OLD > NEW",
@@ -165,11 +165,11 @@ def _raw_lines(path: Path | str, name: str) -> Iterator[bytes]:
     except FileNotFoundError:
         raise MissingFileError("a text file", f"no file at {name}", "check the path") from None
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        raise AttlasError(
+        raise DataError(
             f"a whole gzip file at {name}", f"a damaged one ({error})", "copy or pack it again"
         ) from None
     except OSError as error:
-        raise AttlasError(
+        raise DataError(
             f"a readable file at {name}", error.strerror or str(error), "check it"
         ) from None
 
@@ -179,7 +179,7 @@ def _bounded(text: gzip.GzipFile | io.BufferedReader, name: str) -> Iterator[byt
     number = 1
     while line := text.readline(LONGEST_LINE + 1):
         if len(line) > LONGEST_LINE:
-            raise AttlasError(
+            raise DataError(
                 f"lines of at most {LONGEST_LINE:,} bytes in {name}",
                 f"a longer one, line {number:,}",
                 "check that this is the file that was meant, or divide that line",
@@ -198,11 +198,11 @@ def _unzipped(file: IO[bytes] | io.BufferedIOBase, name: str) -> gzip.GzipFile |
     if begin.startswith(_TAR, _TAR_AT):
         packed = "an archive (tar)"
     if packed is not None:
-        raise AttlasError(
+        raise DataError(
             f"a text file, plain or gzipped, at {name}", packed, "unpack it, and name what is in it"
         )
     if _is_utf_16(begin):
-        raise AttlasError(
+        raise DataError(
             f"UTF-8 text in {name}",
             "a NUL in every other byte, as in UTF-16",
             "convert the file to UTF-8 (for example with iconv -f UTF-16 -t UTF-8)",

@@ -25,7 +25,7 @@ from attlas.data.tables import (
     quotes_told,
     table_rows,
 )
-from attlas.errors import AttlasError
+from attlas.errors import ConfigError, DataError
 
 
 def _listed(value: Any) -> Any:
@@ -34,13 +34,13 @@ def _listed(value: Any) -> Any:
 
 def _one_or_two(paths: tuple[str, ...]) -> tuple[str, ...]:
     if len(paths) not in (1, 2) or not all(paths):
-        raise AttlasError(
+        raise ConfigError(
             '[source, target], or one TSV file, or one CSV, or "-" for the standard input',
             repr(list(paths)),
             "name one file or two",
         )
     if paths == (STDIN, STDIN):
-        raise AttlasError(
+        raise ConfigError(
             "the standard input for one side, or for both as TSV",
             repr(list(paths)),
             'write a single "-" for TSV',
@@ -50,11 +50,11 @@ def _one_or_two(paths: tuple[str, ...]) -> tuple[str, ...]:
 
 def _different(columns: Any) -> Any:
     if columns[0] == columns[1]:
-        raise AttlasError(
+        raise ConfigError(
             "two different columns", repr(list(columns)), "name that of the source, then the target"
         )
     if isinstance(columns[0], int) and min(columns) < 1:
-        raise AttlasError(
+        raise ConfigError(
             "columns counted from 1", repr(list(columns)), "write [1, 2] for the first two"
         )
     return columns
@@ -103,7 +103,7 @@ class FilesData(DataSettings):
         given = {"separator": self.separator, "quoting": self.quoting}
         idle = [f"data.{name}" for name, value in given.items() if value is not None]
         if idle and not tables:
-            raise AttlasError(
+            raise ConfigError(
                 f"a table (one file for both sides) beside {' and '.join(idle)}",
                 "two files for each set, whose lines are not divided",
                 f"leave out {' and '.join(idle)}",
@@ -113,7 +113,7 @@ class FilesData(DataSettings):
     @model_validator(mode="after")
     def _stdin_once(self) -> "FilesData":
         if sum(path == STDIN for split in self._splits for path in split) > 1:
-            raise AttlasError(
+            raise ConfigError(
                 'the standard input ("-") for one file at most, as it can be read once',
                 "it for several",
                 "put the others into files",
@@ -172,7 +172,7 @@ class FilesData(DataSettings):
     def _some(self, corpus: Corpus, paths: tuple[str, ...]) -> Corpus:
         """The corpus, where there is a pair in it."""
         if not corpus.pairs:
-            raise AttlasError(
+            raise DataError(
                 f"at least one sentence pair in {' and '.join(map(shown_path, paths))}",
                 str(corpus.report),
                 "give the data on the standard input, again where a run goes on"
@@ -218,13 +218,13 @@ def read_pairs(
         )
     source, target = (read_lines(path) for path in named)
     if len(source) != len(target):
-        raise AttlasError(
+        raise DataError(
             "two files with the same number of lines",
             f"{len(source):,} in {source.name} and {len(target):,} in {target.name}",
             "make line n of one the translation of line n of the other",
         )
     if source.texts and all("\t" in text for text in (*source.texts, *target.texts)):
-        raise AttlasError(
+        raise DataError(
             "one table, or two files with one sentence a line",
             f"two tables, {source.name} and {target.name}: every line of them has a tab",
             "join the tables to one, for example with cat",
@@ -257,7 +257,7 @@ def _chosen(
     if columns is not None:
         return columns
     if data_suffix(name) == ".csv" and rows:
-        raise AttlasError(
+        raise DataError(
             f"data.columns: which columns of {name} are source and target",
             f"nothing; its first row is {rows[0][1]}",
             'name two of them where that row is a header, such as ["en", "de"]; else give their '
@@ -283,7 +283,7 @@ def _of_columns(
         came = f"{_columns(count)} in line {number}"
         more = f"; other numbers than {len(first)} in {len(other):,} lines"
         one = "mend that line" if len(other) == 1 else "mend these lines"
-        raise AttlasError(
+        raise DataError(
             f"{_columns(len(first))} in every line of {name}, as in the first",
             came if len(other) == 1 else came + more,
             one
@@ -301,11 +301,9 @@ def _place(column: int | str, first: list[str], name: str, form: TableFormat) ->
     if isinstance(column, int):
         if column <= len(first):
             return column - 1
-        raise AttlasError(
-            f"a column {column} in {name}", f"{_columns(len(first))} in line 1", apart
-        )
+        raise DataError(f"a column {column} in {name}", f"{_columns(len(first))} in line 1", apart)
     if first.count(column) > 1:
-        raise AttlasError(
+        raise DataError(
             f"one column named {column!r} in line 1 of {name}",
             f"the columns {first}",
             "name them apart, or set data.columns to two numbers",
@@ -315,7 +313,7 @@ def _place(column: int | str, first: list[str], name: str, form: TableFormat) ->
     advice = apart if len(first) == 1 else "set data.columns to two of them"
     if quoted_header(first, form):
         advice = 'take the quotes off (data.quoting = "csv")'
-    raise AttlasError(
+    raise DataError(
         f"a column named {column!r} in line 1 of {name}", f"the columns {first}", advice
     )
 

@@ -44,7 +44,7 @@ from attlas.data.labelled import (
 from attlas.data.lines import coming_from, read_lines, stream_lines
 from attlas.data.parallel_files import FilesData, read_pairs
 from attlas.data.tables import Quoting, Separator, TableFormat, quotes_told, table_rows
-from attlas.errors import AttlasError, missing_extra
+from attlas.errors import AttlasError, ConfigError, DataError, missing_extra
 
 Rows = Iterator[tuple[int, Mapping[str, Any]]]
 """Each row of a split with its number, or in a file of text with the line on which it begins."""
@@ -106,7 +106,7 @@ class HuggingFaceData(DataSettings):
 
     def _split(self, dataset: Dataset, split: str, filters: FilterConfig) -> Corpus:
         if split not in dataset:
-            raise AttlasError(
+            raise DataError(
                 f"a split {split!r} in the dataset {self.name}",
                 f"the splits {sorted(dataset)}",
                 'name its splits in data.train and so on, or data.test = "" where there is none',
@@ -135,7 +135,7 @@ def _opened(name: str, config: str | None, quoting: Quoting | None) -> Dataset:
     except AttlasError:
         raise
     except Exception as error:  # its many kinds of error share no base, and all mean: not readable
-        raise AttlasError(
+        raise DataError(
             f"a dataset of Hugging Face at {name!r}",
             f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else 'no reason'}",
             "check its name, its configuration and the network, or pass a local folder",
@@ -190,7 +190,7 @@ def _check_plain(settings: Any, name: str) -> None:
         if field.name not in known and getattr(settings, field.name) != getattr(plain, field.name)
     ]
     if others:
-        raise AttlasError(
+        raise DataError(
             f"a CSV with a header, in UTF-8, in the dataset {name}",
             f"a card that sets {', '.join(others)}",
             "save it as Parquet or JSON lines, and name that folder",
@@ -204,7 +204,7 @@ def _table_rows(path: str, form: TableFormat, names: Sequence[str] | None) -> Ro
     header = list(names) if names else next(rows, (1, []))[1]
     for number, row in rows:
         if len(row) != len(header):
-            raise AttlasError(
+            raise DataError(
                 f"{count_noun(len(header), 'field')} in every row of {lines.name}, as in its "
                 "header",
                 f"{count_noun(len(row), 'field')} in the row of line {number}",
@@ -220,7 +220,7 @@ def _json_rows(path: str) -> Rows:
         try:
             found = parse_json("\n".join(lines.texts))
         except ValueError as error:
-            raise AttlasError(
+            raise DataError(
                 f"a list of JSON objects in {lines.name}", str(error), "mend that file"
             ) from None
         yield from enumerate(found, 1)
@@ -248,7 +248,7 @@ def _cell(row: Mapping[str, Any], column: str, where: str, number: int) -> str:
     for key in [column] if column in row else column.split("."):
         if not isinstance(value, Mapping) or key not in value:
             valid = list(value) if isinstance(value, Mapping) else "no columns inside"
-            raise AttlasError(
+            raise DataError(
                 f"a column {column!r} in {where}",
                 f"{valid} where {key!r} should be",
                 'set data.source and data.target, with dots into nested columns ("translation.en")',
@@ -257,7 +257,7 @@ def _cell(row: Mapping[str, Any], column: str, where: str, number: int) -> str:
     if value is None:
         return ""
     if not isinstance(value, str):
-        raise AttlasError(
+        raise DataError(
             f"text in column {column!r} of {where}",
             f"{type(value).__name__} in row {number}",
             "name a column of text",
@@ -346,7 +346,7 @@ class LabelledData(Config):
             )
         corpus = labelled_corpus_of(found, self.unlabelled)
         if not corpus.texts:
-            raise AttlasError(
+            raise DataError(
                 f"at least one labelled text in {path}", str(corpus.report), "check the data"
             )
         return corpus
@@ -417,7 +417,7 @@ class ToyData(DataSettings):
     def _some_length(self) -> "ToyData":
         shortest, longest = self.length
         if not 1 <= shortest <= longest:
-            raise AttlasError(
+            raise ConfigError(
                 "length = [shortest, longest] with 1 ≤ shortest ≤ longest",
                 f"[{shortest}, {longest}]",
                 "correct data.length",
@@ -447,7 +447,7 @@ class ToyData(DataSettings):
             if count > _FEW:
                 return {}
         if count < len({*_SIDES}):
-            raise AttlasError(
+            raise ConfigError(
                 "three different sequences at least, so that train, valid and test share none",
                 f"{self.symbols} symbol(s) in lengths {shortest} to {longest}",
                 "allow more lengths or more symbols",

@@ -18,7 +18,7 @@ from attlas.data.normalization import (
 )
 from attlas.data.subword_sampling import Lattice, Merges
 from attlas.data.vocabulary import BEGIN, END, MOST, PAD, SPECIAL, UNKNOWN, Symbols, Vocabulary
-from attlas.errors import AttlasError, quoted
+from attlas.errors import AttlasError, CheckpointError, ConfigError, DataError, quoted
 
 _SPACE = "▁"  # how sentencepiece writes a space
 _BYTE = re.compile(r"<0x([0-9A-F]{2})>")
@@ -45,7 +45,7 @@ class Subwords(Vocabulary):
 
         sentencepiece.set_min_log_level(2)  # errors only; we report in our own words
         if not model:  # of which sentencepiece makes a processor that knows nothing
-            raise AttlasError("a whole sentencepiece model", "an empty one", "train it again")
+            raise CheckpointError("a whole sentencepiece model", "an empty one", "train it again")
         try:
             processor = sentencepiece.SentencePieceProcessor(model_proto=model)
             self.normalization = form_of_model(processor)
@@ -55,10 +55,12 @@ class Subwords(Vocabulary):
             # Of a piece that is not UTF-8 sentencepiece knows, and Python does not.
             self._labels: list[str] = self._processor.id_to_piece(list(range(len(self))))
         except (RuntimeError, ValueError) as error:
-            raise AttlasError("a whole sentencepiece model", str(error), "train it again") from None
+            raise CheckpointError(
+                "a whole sentencepiece model", str(error), "train it again"
+            ) from None
         self.model = model
         if tuple(self._labels[:4]) != SPECIAL:
-            raise AttlasError(
+            raise CheckpointError(
                 f"a sentencepiece model whose ids 0 to 3 are {', '.join(SPECIAL)}",
                 quoted(", ".join(self._labels[:4])),
                 "use a model that attlas trained",
@@ -112,7 +114,9 @@ class Subwords(Vocabulary):
             return cls(model)
         except AttlasError as error:
             came = f"{path}: {error.got}"
-            raise AttlasError(error.expected, came, "put the file back as it was written") from None
+            raise CheckpointError(
+                error.expected, came, "put the file back as it was written"
+            ) from None
 
     def _pieced(self, text: str) -> list[int]:
         first, *others = f" {normalized(text, self.normalization)}".split(_SPACE)
@@ -202,7 +206,7 @@ def train_subwords(
     import sentencepiece
 
     if size > MOST:
-        raise AttlasError(
+        raise ConfigError(
             f"a {name} of at most {MOST:,} ids",
             f"vocabulary.size = {size}",
             "lower vocabulary.size",
@@ -214,7 +218,7 @@ def train_subwords(
         sentences.append(f" {text}".replace(_RESERVED, " "))
         reserved = reserved or _RESERVED in text
     if not any(map(str.strip, sentences)):
-        raise AttlasError(
+        raise DataError(
             f"text to build the {name} from",
             "nothing but U+2585 (▅), which sentencepiece keeps to itself"
             if reserved
@@ -248,7 +252,7 @@ def train_subwords(
         )
     except RuntimeError as error:
         needed = re.search(r"(\d+) vs (\d+)", str(error))
-        raise AttlasError(
+        raise DataError(
             f"a {name} of at least {needed[2]} ids (4 special, 256 bytes, and the characters of "
             f"the texts), and at most {MOST:,}"
             if needed

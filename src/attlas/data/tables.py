@@ -11,7 +11,7 @@ from pydantic import AfterValidator
 
 from attlas._text import count_noun
 from attlas.data.lines import Lines
-from attlas.errors import AttlasError
+from attlas.errors import ConfigError, DataError
 
 Quoting = Literal["none", "csv"]
 """Whether a field in quotation marks may hold anything ("csv", RFC 4180), or a quotation mark is a
@@ -24,7 +24,7 @@ _NAMES = {"\t": "tabs", ",": "commas", ";": "semicolons", " ": "spaces"}
 
 def _one_character(separator: str | None) -> str | None:
     if separator is not None and (len(separator) != 1 or separator in '"\r\n'):
-        raise AttlasError(
+        raise ConfigError(
             "data.separator: one character, which is no quotation mark and ends no line",
             repr(separator),
             'write that character, a tab as "\\t" in quotes',
@@ -139,7 +139,7 @@ def _quoted_rows(lines: list[str], name: str, separator: str) -> Iterator[tuple[
         except StopIteration:
             return
         except csv.Error as error:
-            raise AttlasError(
+            raise DataError(
                 f"a whole row in line {number} of {name}",
                 str(error),
                 "put such a field in quotes, and write each quote in it twice",

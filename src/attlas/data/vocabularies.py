@@ -25,7 +25,7 @@ from attlas.data.vocabulary import (
     check_symbols,
     load_list_vocabulary,
 )
-from attlas.errors import AttlasError, quoted
+from attlas.errors import CheckpointError, ConfigError, DataError, quoted
 
 
 class VocabularyConfig(Config):
@@ -54,7 +54,7 @@ class VocabularyConfig(Config):
     @classmethod
     def _possible(cls, size: Any) -> Any:
         if isinstance(size, int) and not len(SPECIAL) < size <= MOST:
-            raise AttlasError(
+            raise ConfigError(
                 f"vocabulary.size from {len(SPECIAL) + 1} to {MOST:,}; of subwords at least "
                 f"{len(SPECIAL) + 256}, and one for each character of the texts",
                 str(size),
@@ -70,7 +70,7 @@ class VocabularyConfig(Config):
     @model_validator(mode="after")
     def _sampling_of_subwords(self) -> "VocabularyConfig":
         if self.sampling and self.kind not in ("bpe", "unigram"):
-            raise AttlasError(
+            raise ConfigError(
                 'a vocabulary of kind "bpe" or "unigram" for vocabulary.sampling',
                 f'kind = "{self.kind}"',
                 "set sampling = 0, or another kind",
@@ -117,7 +117,7 @@ class Vocabularies:
         source, target = _found(folder, "source"), _found(folder, "target")
         if source and target:
             return cls(load_vocabulary(source), load_vocabulary(target))
-        raise AttlasError(
+        raise CheckpointError(
             f"tokenizer.*, or source.* and target.*, in {folder}",
             f"{source.name} alone" if source else f"{target.name} alone" if target else "neither",
             "pass the folder of a run that attlas trained",
@@ -145,11 +145,11 @@ def load_vocabulary(path: Path) -> Vocabulary:
     Errors: `AttlasError` for another kind of file, or one that is missing or damaged.
     """
     if path.suffix not in _LOADERS:
-        raise AttlasError("a vocabulary ending in .model or .json", str(path), "check the path")
+        raise CheckpointError("a vocabulary ending in .model or .json", str(path), "check the path")
     try:
         return _LOADERS[path.suffix](path)
     except OSError as error:
-        raise AttlasError(
+        raise CheckpointError(
             f"a vocabulary at {path}", error.strerror or str(error), "check the path"
         ) from None
 
@@ -220,7 +220,7 @@ class Labels:
                 where = f"line {place}" if isinstance(place, int) else place
                 near = [name for name in self.names if label_key(name) == label_key(label)]
                 hint = f"did you mean {near[0]!r}? " if near else ""
-                raise AttlasError(
+                raise DataError(
                     f"one of the labels {self} of the training data in {corpus.name}",
                     f"{_shortened(label)!r} in {where}",
                     f"{hint}correct it, train with examples of it, or name the right field "
@@ -271,12 +271,14 @@ class LabelledVocabularies:
             if isinstance(names, list) and all(isinstance(name, str) for name in names):
                 "".join(names).encode()  # JSON can spell half a character, which nobody could print
         except (OSError, ValueError) as error:
-            raise AttlasError(
+            raise CheckpointError(
                 f"a list of labels at {path}", str(error), "restore that file"
             ) from None
         if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
-            raise AttlasError(f"a list of labels at {path}", quoted(names), "restore that file")
+            raise CheckpointError(f"a list of labels at {path}", quoted(names), "restore that file")
         if not names or len(set(names)) < len(names):
             came = "one that repeats" if names else "an empty one"
-            raise AttlasError(f"a list of different labels at {path}", came, "restore that file")
+            raise CheckpointError(
+                f"a list of different labels at {path}", came, "restore that file"
+            )
         return cls(Vocabularies.load(folder).source, Labels(tuple(names)))

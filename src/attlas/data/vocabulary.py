@@ -11,7 +11,7 @@ from typing import ClassVar, Protocol, TypeVar, get_args, runtime_checkable
 
 from attlas._files import parse_json, stored_bytes, utf8_text
 from attlas.data.normalization import Normalization, normalized
-from attlas.errors import AttlasError
+from attlas.errors import AttlasError, CheckpointError, ConfigError, DataError
 
 PAD, UNKNOWN, BEGIN, END = 0, 1, 2, 3  # the same ids in every vocabulary
 MOST = 2**31 - 1  # ids of a vocabulary: an id has four bytes
@@ -70,7 +70,7 @@ def check_symbols(symbols: Sequence[str], normalization: Normalization) -> None:
         elif normalized(symbol, normalization) != symbol:
             why = f"is not in the form {normalization.upper()} of Unicode"
         if why:
-            raise AttlasError(
+            raise ConfigError(
                 "vocabulary.user_defined_symbols such as <num> or __URL__",
                 f"{symbol!r}, which {why}",
                 "write another one",
@@ -116,7 +116,7 @@ class ListVocabulary(Vocabulary, ABC):
         self.tokens, self.normalization = tuple(tokens), normalization
         self._ids = {token: id_ for id_, token in enumerate(self.tokens, len(SPECIAL))}
         if len(self._ids) != len(self.tokens):
-            raise AttlasError(
+            raise DataError(
                 "a list of different tokens", "one that repeats", "build the vocabulary again"
             )
 
@@ -181,16 +181,14 @@ class ListVocabulary(Vocabulary, ABC):
         """
         reading = cls(symbols, normalization)
         if len(reading) > size:
-            raise AttlasError(
+            raise ConfigError(
                 f"a {name} of {len(reading)} ids, for the symbols too, to {MOST:,}",
                 f"vocabulary.size = {size}",
                 "raise vocabulary.size",
             )
         counts = Counter(token for text in texts for token in reading.tokens_of(text))
         if not counts:
-            raise AttlasError(
-                f"text to build the {name} from", "nothing", "check the training data"
-            )
+            raise DataError(f"text to build the {name} from", "nothing", "check the training data")
         others = counts.keys() - {*symbols}
         ranked = [*symbols, *sorted(others, key=lambda token: (-counts[token], token))]
         return cls(ranked[: size - len(SPECIAL)], normalization)
@@ -259,9 +257,9 @@ def load_list_vocabulary(path: Path) -> ListVocabulary:
         return kind(tokens, form)
     except AttlasError as error:
         came = f"{path}: {error.got}"
-        raise AttlasError(error.expected, came, "put the file back as it was written") from None
+        raise CheckpointError(error.expected, came, "put the file back as it was written") from None
     except (ValueError, KeyError, TypeError) as error:
-        raise AttlasError(
+        raise CheckpointError(
             "a vocabulary of words or characters",
             f"{path}, which is damaged ({error})",
             "put the file back as it was written",

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 from pydantic import Field, model_validator
 
 from attlas.config import Config
-from attlas.errors import AttlasError
+from attlas.errors import ConfigError
 from attlas.ops.linear import Autocast
 
 _MOST = 1_000_000  # beyond it numbers overflow, or memory ends
@@ -67,7 +67,7 @@ class DecodingConfig(Config):
     def _fits_together(self) -> "DecodingConfig":
         most = {"beam": self.num_beams, "greedy": 1, "sample": self.n_best}[self.method]
         if self.n_best > most:
-            raise AttlasError(
+            raise ConfigError(
                 f"n_best of at most {most} with method = {self.method!r}",
                 str(self.n_best),
                 "lower n_best, or widen the beam of method = 'beam'",
@@ -75,7 +75,7 @@ class DecodingConfig(Config):
         fields = type(self).model_fields
         check_in_use(self.method, [k for k in fields if getattr(self, k) != fields[k].default])
         if self.min_length > self.max_length(1):
-            raise AttlasError(
+            raise ConfigError(
                 f"min_length of at most {self.max_length(1)}, the longest target of the shortest "
                 "source",
                 str(self.min_length),
@@ -98,7 +98,7 @@ def check_in_use(method: str, chosen: Collection[str]) -> None:
     for other, keys in _OF_METHOD.items():
         idle = [key for key in keys if key in idle_settings(method) and key in chosen]
         if idle:
-            raise AttlasError(
+            raise ConfigError(
                 f"method = {other!r} for {', '.join(idle)}",
                 repr(method),
                 f"set method = {other!r}, or leave these out",

@@ -17,7 +17,7 @@ from attlas.decoding.sampling import Distribution, sample
 from attlas.decoding.scoring import Constraints, Hypothesis, Penalties
 from attlas.decoding.search import Search, greedy_search, run_searches
 from attlas.decoding.surface import Surface
-from attlas.errors import AttlasError
+from attlas.errors import AttlasError, ConfigError
 from attlas.models.encoder_decoder import S, SequenceToSequence, check_evaluating
 from attlas.ops.linear import autocast, check_autocast, is_traced_or_transformed
 from attlas.recording.hooks import listeners
@@ -228,7 +228,7 @@ def check_room(config: DecodingConfig, positions: int | None) -> None:
     Errors: `AttlasError` where it has not.
     """
     if positions is not None and config.min_length > positions - 1:
-        raise AttlasError(
+        raise ConfigError(
             f"a min_length of at most {positions - 1}, for which the model has positions",
             str(config.min_length),
             "lower decoding.min_length",

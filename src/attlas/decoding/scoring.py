@@ -9,7 +9,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from attlas.data.vocabulary import BEGIN, END, PAD
-from attlas.errors import AttlasError
+from attlas.errors import AttlasError, ConfigError
 from attlas.models.encoder_decoder import join_optional
 from attlas.ops.cache import pad_and_concat
 from attlas.ops.topk import largest
@@ -279,7 +279,7 @@ class Penalties:
         if self.coverage == 0.0:
             return score
         if coverage is None:
-            raise AttlasError(
+            raise ConfigError(
                 "a model that looks at its source for a coverage penalty",
                 "a model without attention",
                 "set coverage_penalty = 0",

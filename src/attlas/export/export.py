@@ -7,7 +7,7 @@ from pathlib import Path
 
 from attlas._files import check_free, new_folder
 from attlas.decoding import DecodingConfig
-from attlas.errors import AttlasError, quoted
+from attlas.errors import UnsupportedError, quoted
 from attlas.export.base import write_weights
 from attlas.export.ctranslate2 import QUANTIZATIONS, write_ctranslate2
 from attlas.export.marian import write_huggingface
@@ -90,19 +90,19 @@ def _written(loaded: LoadedCheckpoint, to: str, folder: Path, quantization: str)
 
 def _check(to: str, quantization: str, search: DecodingConfig | None) -> None:
     if to not in FORMATS:
-        raise AttlasError(f"one of the formats {', '.join(FORMATS)}", quoted(to), "choose one")
+        raise UnsupportedError(f"one of the formats {', '.join(FORMATS)}", quoted(to), "choose one")
     if quantization not in QUANTIZATIONS:
-        raise AttlasError(
+        raise UnsupportedError(
             f"a quantization of {' or '.join(QUANTIZATIONS)}", quoted(quantization), "choose one"
         )
     if quantization != "float32" and to != "ctranslate2":
-        raise AttlasError(
+        raise UnsupportedError(
             f"quantization = float32 for {to}",
             quantization,
             "leave it out, or export to ctranslate2",
         )
     if search is not None and to not in _SEARCHING:
-        raise AttlasError(
+        raise UnsupportedError(
             f"settings of the search for {' or '.join(_SEARCHING)}, which write them down",
             f"them for {to}",
             "leave them out, and give them to what searches",

@@ -12,7 +12,7 @@ from typing import Any
 
 from matplotlib.font_manager import FontEntry, FontProperties, fontManager, get_font
 
-from attlas.errors import AttlasError
+from attlas.errors import UnsupportedError
 
 BASE = "DejaVu Sans"  # comes with matplotlib: Latin, Greek, Cyrillic, Arabic, Hebrew and more
 _EXTRA = "noto_cjk_sans_jp_regular"  # the package behind the extra "cjk"
@@ -52,7 +52,7 @@ def families(characters: Iterable[str]) -> tuple[list[str], frozenset[str]]:
     chosen, missing = _chosen(frozenset(characters), len(fontManager.ttflist))
     east = sorted(filter(_is_cjk, missing))
     if east and find_spec(_EXTRA) is None:
-        raise AttlasError(
+        raise UnsupportedError(
             f"a font that has {_some(east)}",
             "a machine where no installed font does",
             "run: pip install 'attlas[cjk]' (or install a system font such as Noto Sans CJK)",

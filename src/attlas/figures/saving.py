@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 from matplotlib.font_manager import FontProperties, findfont
 from matplotlib.text import Text
 
-from attlas.errors import AttlasError, unwritable
+from attlas.errors import UnsupportedError, unwritable
 from attlas.figures.fonts import BASE
 
 # What matplotlib would fill with a date or its version.
@@ -58,7 +58,7 @@ def figure_suffix(path: Path) -> str:
     """ ".png", ".svg" or ".pdf". Errors: `AttlasError` for any other."""
     suffix = path.suffix.lower()
     if suffix not in _METADATA:
-        raise AttlasError(
+        raise UnsupportedError(
             f"a file name that ends in {', '.join(_METADATA)}", str(path), "choose one of these"
         )
     return suffix

@@ -10,7 +10,7 @@ from torch import Tensor
 from attlas.data import Characters
 from attlas.data.normalization import normalized
 from attlas.data.vocabulary import BEGIN, END, UNKNOWN, Vocabulary
-from attlas.errors import AttlasError
+from attlas.errors import UnsupportedError
 from attlas.models.encoder_decoder import S, SequenceToSequence, check_evaluating
 from attlas.recording import AttentionMap, Trace, observe
 from attlas.recording.hooks import attention_hooks, without_recording
@@ -142,7 +142,7 @@ def check_has_cross_attention(model: SequenceToSequence[S]) -> None:
     Errors: `AttlasError` where it does not.
     """
     if all(model.attention_kind(layer) != "across" for layer in attention_hooks(model).values()):
-        raise AttlasError(
+        raise UnsupportedError(
             'a model that looks at its source for decoding.unknown = "replace"',
             "one that does not",
             'set decoding.unknown = "keep" or "forbid", or train with model.attention',
@@ -178,7 +178,7 @@ def attention_to_source(trace: Trace) -> Float[Tensor, "queries keys"]:
     """
     attention_maps = [trace[layer] for layer in trace if trace.is_cross_attention(layer)]
     if not attention_maps:
-        raise AttlasError(
+        raise UnsupportedError(
             "a layer that looks from the target to the source",
             f"{', '.join(trace)}",
             "align with a model whose decoder looks at its source",

@@ -16,7 +16,7 @@ from attlas.data import BEGIN, END, PAD
 from attlas.decoding import DecodingConfig, Hypothesis
 from attlas.decoding.decode import UNBOUNDED
 from attlas.decoding.surface import best_texts
-from attlas.errors import AttlasError, join_names, missing_extra
+from attlas.errors import CheckpointError, UnsupportedError, join_names, missing_extra
 from attlas.export.ctranslate2 import longest, names
 from attlas.export.export import ORIGIN
 from attlas.inference.translator import Translator
@@ -135,7 +135,7 @@ class FastTranslator(Translator):
         _check(config)
         if not isinstance(loaded.model, Transformer):
             kind = loaded.run.table("model").get("kind")
-            raise AttlasError(
+            raise UnsupportedError(
                 f'a model of kind "transformer" for {_TAKER}', repr(kind), "use engine attlas"
             )
         exported = loaded.transformer(_TAKER)[1]
@@ -154,7 +154,7 @@ class FastTranslator(Translator):
                 intra_threads=1,
             )
         except RuntimeError as error:
-            raise AttlasError(
+            raise CheckpointError(
                 f"a whole export to CTranslate2 at {folder}", str(error), "export the run again"
             ) from None
         self._source = names(self.vocabularies.source)
@@ -318,11 +318,11 @@ class _Origin(Config):
 def _check(config: DecodingConfig) -> None:
     """That CTranslate2 knows this search."""
     if config.method == "sample":
-        raise AttlasError(
+        raise UnsupportedError(
             f'method = "beam" or "greedy" for {_TAKER}', '"sample"', "use engine attlas"
         )
     if config.autocast != "none":
-        raise AttlasError(
+        raise UnsupportedError(
             f'autocast = "none" for {_TAKER}, whose numbers are those of its export',
             repr(config.autocast),
             'set decoding.autocast = "none", or use engine attlas',
@@ -330,7 +330,7 @@ def _check(config: DecodingConfig) -> None:
     for name in ("coverage_penalty", "no_repeat_ngram", "exhaustive"):
         value = getattr(config, name)
         if value:
-            raise AttlasError(
+            raise UnsupportedError(
                 f"no {name} with {_TAKER}",
                 f"{name} = {str(value).lower()}",
                 f"set decoding.{name} = {str(type(value)()).lower()}, or use engine attlas",
@@ -349,17 +349,19 @@ def _checked(folder: Path, loaded: LoadedCheckpoint) -> _Origin:
         if not isinstance(origin, dict):
             raise ValueError("it holds no facts")
     except FileNotFoundError:
-        raise AttlasError(wanted, "none", other if existing(folder) else export) from None
+        raise CheckpointError(wanted, "none", other if existing(folder) else export) from None
     except (OSError, ValueError) as error:
-        raise AttlasError(wanted, f"a damaged {ORIGIN} ({error})", again) from None
+        raise CheckpointError(wanted, f"a damaged {ORIGIN} ({error})", again) from None
     read = _Origin.read(origin, str(folder / ORIGIN))
     if read.format != "ctranslate2":
-        raise AttlasError(wanted, f"an export to {read.format}", other)
+        raise CheckpointError(wanted, f"an export to {read.format}", other)
     if read.weights != loaded.weights:
-        raise AttlasError(wanted, f"one of other weights, of checkpoint {read.checkpoint}", again)
+        raise CheckpointError(
+            wanted, f"one of other weights, of checkpoint {read.checkpoint}", again
+        )
     if read.files is None:
-        raise AttlasError(wanted, "one of an older attlas, which no checksum is told of", again)
+        raise CheckpointError(wanted, "one of an older attlas, which no checksum is told of", again)
     there = file_digests(folder)
     if changed := [name for name, known in read.files.items() if there.get(name) != known]:
-        raise AttlasError(wanted, f"one with other bytes in {join_names(changed, ', ')}", again)
+        raise CheckpointError(wanted, f"one with other bytes in {join_names(changed, ', ')}", again)
     return read

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from attlas.errors import AttlasError, quoted
+from attlas.errors import AttlasError, DataError, quoted
 from attlas.inference.translator import Translator
 
 
@@ -30,7 +30,7 @@ class ColumnTranslator:
         for a row without a text.
         """
         if self.source not in batch or self.target in batch:
-            raise AttlasError(
+            raise DataError(
                 f"a batch with a column {self.source!r} and none {self.target!r}",
                 f"the columns {', '.join(map(repr, batch))}",
                 "name a column of texts, and a new one for their translations",
@@ -38,7 +38,7 @@ class ColumnTranslator:
         texts: list[Any] = np.asarray(batch[self.source], dtype=object).tolist()
         for row, text in enumerate(texts):
             if not isinstance(text, str):
-                raise AttlasError(
+                raise DataError(
                     f"a text in each row of column {self.source!r}",
                     f"{quoted(text)} in row {row} of a batch",
                     'leave such rows out, or give them the text ""',

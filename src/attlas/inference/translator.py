@@ -21,7 +21,7 @@ from attlas.decoding.config import DecodingConfig, check_in_use, idle_settings
 from attlas.decoding.decode import UNBOUNDED, Bounds, SearchInput, check_room, decode_all
 from attlas.decoding.scoring import Hypothesis
 from attlas.decoding.surface import Surface, in_one_line
-from attlas.errors import AttlasError, quoted
+from attlas.errors import AttlasError, DataError, quoted
 from attlas.inference.alignment import (
     Line,
     Link,
@@ -351,7 +351,7 @@ class Translator:
         line = self._read(text)
         begun = self._begun_with(prefix) or self._own_prefix
         if prefix.strip() and not line.ids:
-            raise AttlasError(
+            raise DataError(
                 "a text to translate with the prefix", "an empty text", "leave the prefix out"
             )
         if not line.ids:
@@ -382,7 +382,7 @@ class Translator:
     def _begun_with(self, prefix: str) -> Sequence[int]:
         begun = self.vocabularies.target.encode(whole_text(prefix)) if prefix.strip() else []
         if UNKNOWN in begun:
-            raise AttlasError(
+            raise DataError(
                 "a prefix of words that the model can write",
                 f"{quoted(prefix)}, of which its vocabulary lacks a part",
                 "choose other words",
@@ -492,7 +492,7 @@ class Translator:
         ids = self.vocabularies.source.encode(whole_text(text))
         kept = ids[: self._max_source_length]
         if self._most_read is not None and len(kept) > self._most_read:
-            raise AttlasError(
+            raise DataError(
                 f"a text of at most {self._most_read:,} tokens",
                 f"{len(kept):,}",
                 "translate one sentence at a time; `attlas translate` takes whole files",

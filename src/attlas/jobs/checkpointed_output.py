@@ -27,7 +27,7 @@ from attlas._files import (
 )
 from attlas._output import open_output
 from attlas.config import Config
-from attlas.errors import AttlasError, quoted
+from attlas.errors import AttlasError, CheckpointError, quoted
 from attlas.inference import Translator
 from attlas.runs import Run
 from attlas.runs.loaded import checkpoint_digest, settings_digest, vocabularies_digest
@@ -339,7 +339,7 @@ def read_progress(output: Path) -> OutputProgress | None:
 
 
 def _damaged(output: Path, came: str) -> AttlasError:
-    return AttlasError(
+    return CheckpointError(
         f"the unharmed progress of {output} in {progress_dir(output)}",
         came,
         "take that folder away to begin this file anew",

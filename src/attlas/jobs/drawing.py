@@ -8,7 +8,7 @@ from shlex import quote
 
 from matplotlib.figure import Figure
 
-from attlas.errors import AttlasError, join_names, quoted
+from attlas.errors import AttlasError, DataError, join_names, quoted
 from attlas.figures import (
     HeadMap,
     MissingGlyphs,
@@ -56,7 +56,7 @@ def trace_of_run(translator: Translator, text: str) -> Trace:
     for remark in translation_remarks(translation.cut, translation.finished):
         print(f"attlas: {remark}", file=sys.stderr)
     if translation.trace is None:
-        raise AttlasError("a translation to look into", translation.blank, "try another")
+        raise DataError("a translation to look into", translation.blank, "try another")
     return translation.trace
 
 

@@ -18,7 +18,14 @@ from attlas.config.toml import SET
 from attlas.data.lines import MissingFileError
 from attlas.decoding import DecodingConfig
 from attlas.decoding.config import check_in_use, idle_settings
-from attlas.errors import AttlasError, quoted
+from attlas.errors import (
+    AttlasError,
+    CheckpointError,
+    ConfigError,
+    DataError,
+    UnsupportedError,
+    quoted,
+)
 from attlas.inference import Translator
 from attlas.recording import Trace
 from attlas.runs import BEST, CONFIG, LAST, Run
@@ -43,14 +50,14 @@ def translator_of(
         return Translator(run, config, checkpoint=checkpoint, device=device)
     folder = run.path / "exports" / engine if engine in _EXPORTS else Path(engine)
     if engine not in _EXPORTS and not isdir(folder):
-        raise AttlasError(
+        raise UnsupportedError(
             f"one of the engines attlas, {', '.join(_EXPORTS)}, or the folder of an export to "
             "ctranslate2",
             f"{quoted(engine, 1000)}, where no folder is",
             "choose one",
         )
     if device != "cpu":
-        raise AttlasError(
+        raise UnsupportedError(
             f"--device cpu with --engine {engine}", device, "leave one of the two out"
         )
     with loading():
@@ -70,9 +77,11 @@ def run_at(path: Path, checkpoint: str) -> tuple[Run, str]:
     if not there:
         for which in (BEST, LAST):
             run.store.named(which)  # which says so where it is lost
-        raise AttlasError(f"a run with a checkpoint at {path}", "none yet", f"train it: {go_on}")
+        raise CheckpointError(
+            f"a run with a checkpoint at {path}", "none yet", f"train it: {go_on}"
+        )
     if checkpoint == BEST and run.store.named(BEST) is None and run.store.named(LAST):
-        raise AttlasError(
+        raise CheckpointError(
             f"the best checkpoint of {path}",
             "a run that has not been validated yet",
             f"add --checkpoint last, or go on with its training: {go_on}",
@@ -98,7 +107,7 @@ def names_a_trace(path: Path) -> bool:
 def check_run_or_trace(path: Path) -> None:
     """That there is something at this path. Errors: `AttlasError` where there is not."""
     if not path.exists():
-        raise AttlasError(
+        raise CheckpointError(
             "the folder of a run, or a trace's file",
             f"nothing at {path}",
             "check the path; a run is trained by attlas train --out PATH",
@@ -125,14 +134,14 @@ def trace_at(path: Path) -> Trace:
             metadata = file.metadata() or {}
     except (SafetensorError, OSError):
         if path.is_file() and path.suffix != ".safetensors":
-            raise AttlasError(
+            raise CheckpointError(
                 "a trace, which attlas figure --save-trace wrote, or the folder of a run",
                 f"{path}, which is neither",
                 "check the path",
             ) from None
         metadata = {}
     if "attlas" in metadata:
-        raise AttlasError(
+        raise CheckpointError(
             "a trace, or the folder of a run",
             f"{path}, which is a checkpoint",
             f"name the folder of its run: {path.absolute().parent.parent}",
@@ -214,7 +223,7 @@ def check_tested(run: Run, split: str, has_test: bool, options: str) -> None:
     """
     if split == "test" and not has_test:
         command = f"attlas evaluate {quote(str(run.path))}"
-        raise AttlasError(
+        raise DataError(
             f"a test set of {run.path}",
             "a run whose recipe names none (data.test)",
             f"give one: {command} {options}; or take the validation set: {command} --valid",
@@ -291,7 +300,7 @@ def decoding_of(
     others = sorted(tables.keys() - {"decoding"})
     if others:
         near = [f"`decoding.{name}`" for name in nearest_settings(DecodingConfig, others[0], {})]
-        raise AttlasError(
+        raise ConfigError(
             "settings of the search, such as decoding.length_penalty=1.0",
             f"one of {', '.join(others)}",
             f"did you mean {' or '.join(near)}?"
@@ -299,7 +308,7 @@ def decoding_of(
             else "train another run to change what a run is made of",
         )
     if not isinstance(tables["decoding"], dict):
-        raise AttlasError(
+        raise ConfigError(
             "one of the settings of the search, such as decoding.method=greedy",
             f"decoding={quoted(tables['decoding'])}",
             "name the setting behind a dot",
@@ -310,13 +319,13 @@ def decoding_of(
         ("--n-best", "n_best", n_best),
     ):
         if value is not None and asked.get(name, value) != value:
-            raise AttlasError(
+            raise ConfigError(
                 f"{option} or --set decoding.{name}",
                 f"{option} {value} and --set decoding.{name}={asked[name]}",
                 "leave one of the two out",
             )
     if num_beams is not None and asked.get("method", "beam") != "beam":
-        raise AttlasError(
+        raise ConfigError(
             "a search by beam for --num-beams",
             f"--set decoding.method={asked['method']}",
             "leave one of the two out",

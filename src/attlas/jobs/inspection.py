@@ -7,7 +7,7 @@ from typing import Any
 from attlas._text import describe_memory
 from attlas.config import write_toml
 from attlas.data import attribution
-from attlas.errors import AttlasError
+from attlas.errors import CheckpointError
 from attlas.recording import DenseAttentionMap, Trace
 from attlas.runs import BEST, LAST, METRICS, Run
 from attlas.training import Recipe
@@ -101,7 +101,7 @@ def _scores(run: Run) -> tuple[str, str]:
     try:
         return "scores on the validation set", _scores_of(events, run)
     except (KeyError, TypeError, ValueError) as error:
-        raise AttlasError(
+        raise CheckpointError(
             f"every validation with its update, loss and scores in {run.path / METRICS}",
             f"one without them ({error!r})",
             "put that file back as attlas train wrote it, or take that line out of it",

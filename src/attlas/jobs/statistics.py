@@ -35,7 +35,7 @@ from attlas.corpus_statistics.table import ALSO, FORMAT, Measured, columns_of, f
 from attlas.data import stream_lines
 from attlas.data.lines import shown_path
 from attlas.decoding.config import idle_settings
-from attlas.errors import AttlasError, quoted
+from attlas.errors import AttlasError, CheckpointError, DataError, UnsupportedError, quoted
 from attlas.jobs.checkpointed_output import (
     TEXT,
     Origin,
@@ -80,7 +80,7 @@ class CorpusFile:
             return cls(source, None, names, lines, checksum, None)
         target_checksum, others = _read_through(target, names[1])
         if others != lines:
-            raise AttlasError(
+            raise DataError(
                 f"a line of {names[1]} beside each of the {count_noun(lines, 'line')} of "
                 f"{names[0]}",
                 count_noun(others, "line"),
@@ -113,7 +113,7 @@ class CorpusFile:
             raise _wordless(self.names[0], self.lines, paired=self.target is not None)
 
 
-class CorpusChangedError(AttlasError):
+class CorpusChangedError(DataError):
     """Somebody wrote to the corpus."""
 
 
@@ -177,7 +177,7 @@ def _wordless(name: str, lines: int, *, paired: bool) -> AttlasError:
     beside = ""
     if paired:
         came, beside = f"{came} on both sides", ", and one in its target"
-    return AttlasError(
+    return DataError(
         f"a line with a word in {name}{beside}", came, "check that this is the text that was meant"
     )
 
@@ -402,7 +402,7 @@ def measure(
     _say(f"{part.output}: {count_noun(corpus.lines - begun, 'line')}{without} in {seconds:,.1f} s")
 
 
-class _NothingReadError(AttlasError):
+class _NothingReadError(DataError):
     """No text of the corpus has a token."""
 
 
@@ -613,7 +613,7 @@ def _reader(asked: StatisticsOptions) -> tuple[Reader, Origin]:
 
 def _check_target(asked: StatisticsOptions, *, writes: bool) -> None:
     if asked.target is not None and not writes:
-        raise AttlasError(
+        raise UnsupportedError(
             "--target with a model that writes a text beside the one it reads",
             f"it for {asked.model}, which reads one text",
             "leave --target out",
@@ -628,7 +628,7 @@ def _check_folder(model: Path) -> None:
         came = f"the folder {model} with neither {CONFIG} nor config.json in it"
     elif model.exists():
         came = f"{model}, which is no folder"
-    raise AttlasError(
+    raise CheckpointError(
         "the folder of a run that attlas train wrote, or of a model of Hugging Face",
         came,
         "check the path; a model is read from a folder, where save_pretrained of the model and of "

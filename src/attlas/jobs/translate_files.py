@@ -17,7 +17,7 @@ from attlas._files import explained, held
 from attlas._output import Bar
 from attlas._text import count_noun
 from attlas.data import stream_lines
-from attlas.errors import AttlasError
+from attlas.errors import AttlasError, DataError
 from attlas.inference import Translation, Translator
 from attlas.jobs.checkpointed_output import (
     PROGRESS_DIR,
@@ -152,7 +152,7 @@ class _Work:
                 bar.tell(part.progress.lines)
         if short_digest(digest) != checksum:
             part.forget()
-            raise AttlasError(
+            raise DataError(
                 f"{source} to stay as it is while it is translated",
                 "another text at the end than at the start",
                 "run it again when nobody writes to that file",
@@ -208,7 +208,7 @@ def _check_file(source: Path) -> None:
         came, advice = f"the folder {source}", f"name the files in it: {quote(str(source))}/*"
     elif os.path.exists(source):
         came, advice = f"{source}, which is none", "name regular files"
-    raise AttlasError("files to translate", came, advice)
+    raise DataError("files to translate", came, advice)
 
 
 def _no_room(error: AttlasError) -> bool:

@@ -15,7 +15,7 @@ from typing import TextIO
 from attlas._output import STANDARD, Output, open_output
 from attlas._text import count_noun
 from attlas.data import stream_lines
-from attlas.errors import AttlasError
+from attlas.errors import AttlasError, UnsupportedError
 from attlas.inference import Translation, Translator
 from attlas.inference.translator import CUT, UNFINISHED, translation_remarks
 from attlas.jobs.inputs import check_distinct
@@ -106,7 +106,7 @@ def translate_lines(
     a model without attention.
     """
     if alignments and not attention_hooks(translator.model):
-        raise AttlasError(
+        raise UnsupportedError(
             "a model with attention, whose weights give the alignments",
             "a run without",
             "leave out --alignments, or train with model.attention",

@@ -10,7 +10,7 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float, Shaped
 from torch import Tensor, nn
 
-from attlas.errors import AttlasError
+from attlas.errors import AttlasError, UnsupportedError
 from attlas.layers.base import check_dims, check_tensor, split_bias, to_token_mask, zero_padding
 from attlas.layers.positional import RotaryPositions
 from attlas.layers.scaled_dot_product import DotProductAttention
@@ -428,7 +428,7 @@ def _check_inputs(query: Any, key: Any, value: Any) -> bool:
     for name, given in (("query", query), ("key", key), ("value", value)):
         check_tensor(name, given)
         if given.is_nested:
-            raise AttlasError(
+            raise UnsupportedError(
                 f"a {name} of one length",
                 "a nested tensor",
                 "pad it with torch.nested.to_padded_tensor and pass key_padding_mask",

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
-from attlas.errors import AttlasError
+from attlas.errors import DataError
 
 Link = tuple[int, int]
 
@@ -41,14 +41,14 @@ def alignment_error(
     """
     possible = sure if possible is None else possible
     if not len(guessed) == len(sure) == len(possible):
-        raise AttlasError(
+        raise DataError(
             "the links of the same sentences",
             f"{len(guessed):,} guessed, {len(sure):,} sure and {len(possible):,} possible",
             "give an empty set for a sentence without links",
         )
     wanted = sum(map(len, sure))
     if not wanted:
-        raise AttlasError(
+        raise DataError(
             "a reference with at least one sure link",
             f"none in {len(sure):,} sentences",
             "check how sure and possible links are told apart in it",

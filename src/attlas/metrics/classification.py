@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from math import sqrt
 from statistics import NormalDist
 
-from attlas.errors import AttlasError
+from attlas.errors import AttlasError, DataError
 
 # How many tokens, and how many whole sequences, are right.
 
@@ -50,13 +50,13 @@ def sequence_accuracy(
 
 def _checked(predicted: Sequence[Sequence[int]], wanted: Sequence[Sequence[int]]) -> None:
     if len(predicted) != len(wanted):
-        raise AttlasError(
+        raise DataError(
             "one predicted sequence for each wanted one",
             f"{len(predicted):,} predicted and {len(wanted):,} wanted",
             "predict the sources of these very targets",
         )
     if not wanted:
-        raise AttlasError("at least one sequence to compare", "none", "check the data")
+        raise DataError("at least one sequence to compare", "none", "check the data")
 
 
 def confusion(
@@ -130,7 +130,7 @@ def macro_f1_signature(scores: Mapping[str, LabelScore]) -> str:
 
 def _check_alike(wanted: Sequence[str], given: Sequence[str]) -> None:
     if len(wanted) != len(given):
-        raise AttlasError(
+        raise DataError(
             "one given label for each wanted one",
             f"{len(given):,} given and {len(wanted):,} wanted",
             "classify these very texts",

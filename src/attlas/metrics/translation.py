@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Literal, cast, get_args
 
-from attlas.errors import AttlasError, quoted
+from attlas.errors import DataError, UnsupportedError, quoted
 
 # What BLEU and TER count as a token, and which language needs which setting.
 
@@ -39,14 +39,14 @@ def check_tokenizer(name: str) -> BleuTokenizer:
     Errors: `AttlasError` that names those there are, or the package to install.
     """
     if name not in get_args(BleuTokenizer):
-        raise AttlasError(
+        raise UnsupportedError(
             "a tokenizer for BLEU",
             quoted(name),
             f"use one of: {', '.join(get_args(BleuTokenizer))}",
         )
     extra, *modules = _PACKAGES.get(name, ("",))
     if not all(map(find_spec, modules)):
-        raise AttlasError(
+        raise UnsupportedError(
             f"what the BLEU tokenizer {name!r} needs",
             "an installation without it",
             f"run: pip install 'sacrebleu[{extra}]', or use another tokenizer",
@@ -190,16 +190,16 @@ def _several(references: References) -> Sequence[Sequence[str | None]]:
 def _checked(hypotheses: Sequence[str], references: Sequence[Sequence[str | None]]) -> None:
     for one in references:
         if len(hypotheses) != len(one):
-            raise AttlasError(
+            raise DataError(
                 "one translation for each reference",
                 f"{len(hypotheses):,} translations and {len(one):,} references",
                 "translate the source of these very references, line by line",
             )
     if not hypotheses:
-        raise AttlasError("at least one sentence to score", "none", "check the files")
+        raise DataError("at least one sentence to score", "none", "check the files")
     for place, own in enumerate(zip(*references, strict=True)):
         if all(one is None for one in own):
-            raise AttlasError(
+            raise DataError(
                 "a reference for each translation",
                 f"none for the translation at index {place}",
                 "leave out that translation",

@@ -10,7 +10,7 @@ from jaxtyping import Bool, Float, Int
 from pydantic import model_validator
 from torch import Tensor, nn
 
-from attlas.errors import AttlasError
+from attlas.errors import AttlasError, DataError
 from attlas.layers import AdditiveAttention, LearnedPositions, Positions
 from attlas.models.config import Count, refuse_settings
 from attlas.models.embedding import Embedding
@@ -232,7 +232,7 @@ def build_classifier(config: ClassifierConfig, source_size: int, labels: int) ->
             "pass the length of the vocabulary",
         )
     if labels < 2:
-        raise AttlasError(
+        raise DataError(
             "at least two labels to tell apart", str(labels), "check the label field of the data"
         )
     output = nn.Linear(config.embed_dim, labels)

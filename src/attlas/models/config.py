@@ -6,7 +6,7 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from attlas.config import Config
-from attlas.errors import AttlasError
+from attlas.errors import AttlasError, ConfigError
 
 
 def refuse_idle(config: Config, beside: str, cures: Mapping[str, str]) -> None:
@@ -19,7 +19,7 @@ def refuse_idle(config: Config, beside: str, cures: Mapping[str, str]) -> None:
     for name, cure in cures.items():
         value = getattr(config, name)
         if value != fields[name].default:
-            raise AttlasError(
+            raise ConfigError(
                 f"no {name} with {beside}, where it has no effect",
                 f"{name} = {_toml(value)}",
                 f"leave {name} out, or {cure}",

@@ -9,7 +9,7 @@ import torch
 from jaxtyping import Bool, Float, Int, Shaped
 from torch import Tensor, nn
 
-from attlas.errors import AttlasError, quoted
+from attlas.errors import AttlasError, UnsupportedError, quoted
 from attlas.layers.base import check_token_mask
 from attlas.models.config import refuse_settings
 from attlas.models.embedding import Embedding
@@ -244,7 +244,7 @@ class SequenceToSequence(nn.Module, ABC, Generic[S]):
         """
         hook = self.weights_hook
         if hook is None:
-            raise AttlasError(
+            raise UnsupportedError(
                 "a model with attention",
                 "one without (attention = 'none')",
                 "call model(source, target), which gives the logits alone",

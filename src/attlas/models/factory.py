@@ -4,7 +4,7 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from attlas.errors import AttlasError, quoted
+from attlas.errors import AttlasError, ConfigError, quoted
 from attlas.models.classifier import ClassifierConfig
 from attlas.models.encoder_decoder import SequenceToSequence
 from attlas.models.rnn.config import RecurrentConfig
@@ -30,7 +30,7 @@ def build(
     see `build_classifier`.
     """
     if not isinstance(config, RecurrentConfig | TransformerConfig):
-        raise AttlasError(
+        raise ConfigError(
             "the settings of an encoder–decoder, as a TransformerConfig or a RecurrentConfig",
             f"the class {config.__name__}" if isinstance(config, type) else quoted(config),
             "pass such as attlas.models.TransformerConfig(embed_dim=256)",
@@ -44,7 +44,7 @@ def build(
                 "pass the length of the vocabulary",
             )
     if config.tie_source and source_size != target_size:
-        raise AttlasError(
+        raise ConfigError(
             "one joint vocabulary for tie_source = true",
             f"{source_size} source and {target_size} target tokens",
             "make the vocabulary joint, or set tie_source = false",

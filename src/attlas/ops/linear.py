@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from torch.autograd import forward_ad
 
 from attlas._hardware import processor_maker, without_cudnn_attention
-from attlas.errors import AttlasError
+from attlas.errors import UnsupportedError
 
 # Products of bfloat16 between numbers of float32.
 
@@ -135,7 +135,7 @@ def check_autocast(name: Autocast, device: torch.device, setting: str) -> None:
         wanted, instead = f"a device with bfloat16 for {setting} = 'bf16'", "'fp16' or 'none'"
     else:
         return
-    raise AttlasError(wanted, f"device {str(device)!r}", f"use {setting} = {instead}")
+    raise UnsupportedError(wanted, f"device {str(device)!r}", f"use {setting} = {instead}")
 
 
 _FEWEST_ROWS = 16  # fewer are not faster, and every number of rows is a kernel of its own

@@ -3,7 +3,7 @@
 import ast
 from collections.abc import Callable
 
-from attlas.errors import AttlasError, quoted
+from attlas.errors import AttlasError, ConfigError, quoted
 from attlas.patterns.base import Pattern
 from attlas.patterns.shapes import (
     both,
@@ -34,7 +34,7 @@ def parse(text: str) -> Pattern:
         raise  # a known pattern with a wrong number says more than what follows
     except (SyntaxError, TypeError, KeyError, ValueError, RecursionError, MemoryError):
         known = ", ".join([*_NAMED, *_OF_NUMBERS, *_OF_PATTERNS])
-        raise AttlasError(
+        raise ConfigError(
             "a pattern such as both(causal, window(3))", quoted(text), f"build it from: {known}"
         ) from None
 

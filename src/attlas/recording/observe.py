@@ -10,7 +10,7 @@ from typing import Any, Generic, NoReturn, TypeVar
 import torch
 from torch import nn
 
-from attlas.errors import AttlasError, join_paths
+from attlas.errors import AttlasError, UnsupportedError, join_paths
 from attlas.recording.hooks import (
     Listener,
     attention_hooks,
@@ -31,7 +31,7 @@ def check_not_compiled(model: nn.Module) -> None:
     torch.jit."""
     for path, module in model.named_modules():
         if isinstance(module, torch.jit.ScriptModule):
-            raise AttlasError(
+            raise UnsupportedError(
                 "a model in Python: a scripted one calls no function that could be heard",
                 f"its module {path!r}, a {type(module).__name__}"
                 if path
@@ -42,7 +42,7 @@ def check_not_compiled(model: nn.Module) -> None:
         within = hasattr(module.forward, "_torchdynamo_orig_callable")
         if whole or within or getattr(module, "_compiled_call_impl", None) is not None:
             where = f"its module {path!r}" if path else type(module).__name__
-            raise AttlasError(
+            raise UnsupportedError(
                 "a model as it was before torch.compile: compiled code calls no function that "
                 "could be heard",
                 f"{where}, which is compiled",

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from attlas.errors import AttlasError, quoted
+from attlas.errors import AttlasError, CheckpointError, UnsupportedError, quoted
 from attlas.patterns import Pattern, everywhere, parse
 from attlas.recording.maps.base import AttentionMap
 from attlas.recording.maps.dense import DenseAttentionMap
@@ -70,7 +70,9 @@ def from_tensors(fields: Mapping[str, Tensor], facts: Mapping[str, Any]) -> Atte
         query_offset = _first(facts) if "query_offset" in facts else num_keys - queries
         return DenseAttentionMap(fields["weights"], fields.get("allowed"), query_offset)
     if form != "factored":
-        raise AttlasError("an attention map of form 'dense' or 'factored'", quoted(form), _AGAIN)
+        raise CheckpointError(
+            "an attention map of form 'dense' or 'factored'", quoted(form), _AGAIN
+        )
     scale, query_offset = float(fact(facts, "scale", int, float)), _first(facts)
     pattern = parse(fact(facts, "pattern", str))
     softcap = float(fact(facts, "softcap", int, float)) if "softcap" in facts else None
@@ -102,7 +104,7 @@ def fact(facts: Mapping[str, Any], name: str, *kinds: type) -> Any:
     value = facts[name]
     if not isinstance(value, kinds) or isinstance(value, bool):
         wanted = " or ".join(kind.__name__ for kind in kinds)
-        raise AttlasError(f"{name!r} of an attention map as {wanted}", quoted(value), _AGAIN)
+        raise CheckpointError(f"{name!r} of an attention map as {wanted}", quoted(value), _AGAIN)
     return value
 
 
@@ -197,7 +199,7 @@ def _as_text(pattern: Pattern) -> str:
     with suppress(AttlasError):
         if parse(text) == pattern:
             return text
-    raise AttlasError(
+    raise UnsupportedError(
         "a pattern that can be read back from its text",
         text,
         "compose it from attlas.patterns, or keep the weights: "

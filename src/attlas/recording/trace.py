@@ -20,7 +20,7 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from attlas._files import parse_json
-from attlas.errors import AttlasError, join_paths, quoted, unwritable
+from attlas.errors import AttlasError, CheckpointError, DataError, join_paths, quoted, unwritable
 from attlas.recording.conversion import LabelledMap, to_dataframe, to_xarray
 from attlas.recording.labels import (
     Tokens,
@@ -465,31 +465,31 @@ class Trace(_MapsByPath):
         ours or damaged, and where its attention maps or labels do not fit each other.
         """
         if os.path.exists(path) and not os.path.isfile(path) and not os.path.isdir(path):
-            raise AttlasError(  # safetensors would wait for what comes through a pipe
+            raise CheckpointError(  # safetensors would wait for what comes through a pipe
                 "a trace file", f"{path}, a pipe or a device", "name a file on disk"
             )
         try:
             with safe_open(path, framework="pt") as file:
                 return cls._read(file)
         except AttlasError as error:
-            raise AttlasError(error.expected, f"{error.got} in {path}", error.hint) from None
+            raise CheckpointError(error.expected, f"{error.got} in {path}", error.hint) from None
         except FileNotFoundError:
             if os.path.exists(path):  # safetensors says so of whatever it cannot open
-                raise AttlasError(
+                raise CheckpointError(
                     "a trace file",
                     f"{path}, which cannot be opened",
                     "ask for the right to read it",
                 ) from None
-            raise AttlasError("a trace file", f"no file at {path}", "check the path") from None
+            raise CheckpointError("a trace file", f"no file at {path}", "check the path") from None
         except (
             *(SafetensorError, OSError, KeyError, TypeError, ValueError),
             *(AttributeError, OverflowError, RuntimeError),  # RecursionError is of the last kind
         ) as error:
             if os.path.isdir(path):
-                raise AttlasError(
+                raise CheckpointError(
                     "a trace file", f"the folder {path}", "name the file itself"
                 ) from None
-            raise AttlasError(
+            raise CheckpointError(
                 "a whole trace file", f"{path}, which is damaged ({error})", "save the trace again"
             ) from None
 
@@ -497,7 +497,7 @@ class Trace(_MapsByPath):
     def _read(cls, file: Any) -> "Trace":
         metadata = file.metadata() or {}
         if metadata.get("format") != _FORMAT:
-            raise AttlasError(
+            raise CheckpointError(
                 f"a file of format {_FORMAT!r}",
                 repr(metadata.get("format")),
                 "pass a file that Trace.save of this version wrote, or observe the model again",
@@ -639,7 +639,7 @@ def _as_json(value: Any) -> str:
     try:
         text.encode()
     except UnicodeEncodeError as error:
-        raise AttlasError(
+        raise DataError(
             "labels of valid Unicode",
             f"half a character, {text[error.start : error.end]!r}",
             "read the text that they come from as what it is encoded in, or with errors='replace'",

@@ -13,7 +13,7 @@ from safetensors import SafetensorError
 from torch import Tensor
 
 from attlas._files import TEMPORARY, explained, parse_json, stored_bytes, utf8_text, write_durably
-from attlas.errors import AttlasError, quoted
+from attlas.errors import AttlasError, CheckpointError, quoted
 from attlas.recording.serialization import trace_checksum
 from attlas.runs.seal import CONFIG, PROVENANCE, mark
 
@@ -149,7 +149,7 @@ def _unreadable(path: Path, came: str) -> AttlasError:
         advice = f"use {whole}, which is whole: --checkpoint {whole}"
         if whole.isdecimal():
             advice += f"; to train on from it, write {whole} into {path.parent.parent / 'last'}"
-    return AttlasError(f"a whole checkpoint at {path}", came, advice)
+    return CheckpointError(f"a whole checkpoint at {path}", came, advice)
 
 
 def _whole_one_beside(path: Path) -> str | None:
@@ -215,13 +215,13 @@ class CheckpointStore:
         except FileNotFoundError:
             return None
         except (OSError, ValueError) as error:
-            raise AttlasError(
+            raise CheckpointError(
                 f"the name of a checkpoint in {self.run / pointer}", str(error), "mend that file"
             ) from None
         name, *marked = text.split(" ")
         name, known = name.removesuffix(_SUFFIX), self.names()
         if name not in known:
-            raise AttlasError(
+            raise CheckpointError(
                 f"the name of a checkpoint of {self.folder} in {self.run / pointer}",
                 quoted(text if marked else name),
                 f"write one of these into it: {', '.join(known)}"
@@ -229,7 +229,7 @@ class CheckpointStore:
                 else "put the checkpoints back, or train into another folder: none is left",
             )
         if marked and marked != [self._mark(name)]:
-            raise AttlasError(
+            raise CheckpointError(
                 f"the checkpoint that attlas wrote into {self.run / pointer}",
                 f"{quoted(text)}, which was damaged, or is of another run than that checkpoint",
                 f"write the name alone of the right one into it: {', '.join(known)}",
@@ -250,7 +250,7 @@ class CheckpointStore:
             name = self.named(checkpoint)
         if name is None or name not in self.names():
             there = [one for one in (BEST, LAST) if (self.run / one).exists()] + self.names()
-            raise AttlasError(
+            raise CheckpointError(
                 f"a checkpoint {quoted(checkpoint)} of {self.run}",
                 f"a run that has {', '.join(there) or 'none yet'}",
                 "choose one of these"

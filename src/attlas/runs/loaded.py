@@ -11,7 +11,7 @@ from torch import nn
 
 from attlas.data import LabelledVocabularies, Vocabularies
 from attlas.decoding import DecodingConfig
-from attlas.errors import AttlasError
+from attlas.errors import AttlasError, ConfigError, UnsupportedError
 from attlas.models import (
     Classifier,
     ClassifierConfig,
@@ -109,7 +109,7 @@ def load_checkpoint(
     if not run.classifies:
         return LoadedTranslator.of(run, checkpoint, search)
     if search is not None:
-        raise AttlasError(
+        raise ConfigError(
             "settings of the search for a run that translates",
             f"them for the classifier at {run.path}",
             "leave them out",
@@ -130,7 +130,7 @@ def unsupported(
     """The error for a model that a format cannot hold; others: formats that may."""
     named = [f"--to {other}" for other in others if other != taker.lower()]
     listed = f"{', '.join(named)}, or " if named else ""
-    return AttlasError(
+    return UnsupportedError(
         f"{wanted} for {taker}", came, f"use {listed}--to safetensors, which holds every model"
     )
 

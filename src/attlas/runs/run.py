@@ -13,7 +13,14 @@ from attlas._hardware import device_named
 from attlas.config import Config, read_toml
 from attlas.data import LabelledVocabularies, Vocabularies
 from attlas.data.vocabularies import LABELS, vocabulary_names
-from attlas.errors import AttlasError, missing_extra, quoted, unwritable
+from attlas.errors import (
+    AttlasError,
+    CheckpointError,
+    UnsupportedError,
+    missing_extra,
+    quoted,
+    unwritable,
+)
 from attlas.models import (
     Classifier,
     ClassifierConfig,
@@ -45,13 +52,13 @@ class Run:
         self.path = Path(path)
         self.store = CheckpointStore(self.path)
         if not self.path.is_dir():
-            raise AttlasError(
+            raise CheckpointError(
                 "the folder of a run",
                 f"a file at {self.path}" if self.path.exists() else f"no folder at {self.path}",
                 "check the path, or train one: attlas train --out PATH",
             )
         if not (self.path / CONFIG).is_file():
-            raise AttlasError(
+            raise CheckpointError(
                 f"the folder of a run at {self.path}",
                 f"no {CONFIG} in it",
                 "pass the folder that attlas train wrote",
@@ -87,7 +94,7 @@ class Run:
                 allow_patterns=[*_PUBLISHED, BEST, "checkpoints/*.safetensors"],
             )
         except (OSError, ValueError, RuntimeError) as error:
-            raise AttlasError(
+            raise CheckpointError(
                 f"a run in the folder {name}, or of that name on the Hugging Face Hub",
                 " ".join(str(error).split())[:300],
                 "check the name, and log in (hf auth login) where it is private",
@@ -161,7 +168,7 @@ class Run:
         if name == "decoding" and name not in config:
             self._check_translates()
         if not isinstance(config.get(name), dict):
-            raise AttlasError(
+            raise CheckpointError(
                 f"a table [{name}] in {self.path / CONFIG}",
                 f"the tables {sorted(key for key in config if isinstance(config[key], dict))}",
                 "restore that file as attlas train wrote it",
@@ -204,7 +211,7 @@ class Run:
         """The classifier of a checkpoint, ready to be asked. Errors: as `model`, the other way."""
         where, config = device_named(device), self._model_config()
         if not isinstance(config, ClassifierConfig):
-            raise AttlasError(
+            raise UnsupportedError(
                 "a run that holds a classifier",
                 f"one that translates, at {self.path}",
                 f"ask it for translations (attlas translate {self.path}), or name another run",
@@ -224,7 +231,7 @@ class Run:
     def _check_translates(self) -> TranslatorConfig:
         config = self._model_config()
         if isinstance(config, ClassifierConfig):
-            raise AttlasError(
+            raise UnsupportedError(
                 "a run that translates",
                 f"a classifier at {self.path}",
                 f"ask it for labels (attlas classify {self.path}), or name another run",
@@ -243,7 +250,7 @@ class Run:
         except FileNotFoundError:
             return []
         except (OSError, ValueError) as error:
-            raise AttlasError(
+            raise CheckpointError(
                 f"one JSON object per line in {self.path / METRICS}", str(error), "mend that file"
             ) from None
 
@@ -265,7 +272,7 @@ class Run:
             if not isinstance(read, dict) or not isinstance(read.get("data", {}), dict):
                 raise ValueError("it holds no facts about a run")
         except (OSError, ValueError) as error:
-            raise AttlasError(
+            raise CheckpointError(
                 f"a readable {PROVENANCE} in {self.path}", str(error), "restore that file"
             ) from None
         return read
@@ -294,7 +301,7 @@ def load_weights(model: nn.Module, weights: Any, where: Path) -> None:
     try:
         model.load_state_dict(weights)
     except RuntimeError as error:
-        raise AttlasError(
+        raise CheckpointError(
             f"a checkpoint that fits the recipe and vocabularies of {where}",
             " ".join(str(error).split()),
             f"restore {CONFIG} and the vocabularies as attlas train wrote them",

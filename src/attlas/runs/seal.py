@@ -10,7 +10,7 @@ from attlas._files import parse_json, stored_bytes
 from attlas.config import Config, read_toml
 from attlas.data import VocabularyConfig
 from attlas.data.vocabularies import LABELS, vocabulary_names
-from attlas.errors import AttlasError, quoted
+from attlas.errors import CheckpointError, quoted
 from attlas.models import ModelConfig
 
 CONFIG, PROVENANCE = "config.toml", "provenance.json"
@@ -69,27 +69,27 @@ def check_sealed(run: Path, name: str, seal: Mapping[str, Any] | None) -> None:
     of_files, of_data, of_recipe = _other_files(run, seal), *_other_run(run, seal)
     of_settings = _other_settings(run, seal)
     if of_data or (of_recipe and (of_files or of_settings)):
-        raise AttlasError(
+        raise CheckpointError(
             f"the files of one run in {run}",
             f"checkpoint {name} and {PROVENANCE} of two runs: {'; '.join([*of_data, *of_recipe])}",
             "put back the checkpoint, or else all other files, as attlas train wrote them there",
         )
     if of_files:
-        raise AttlasError(
+        raise CheckpointError(
             f"the files with which {checkpoint} was saved",
             "; ".join(of_files),
             f"put them back as attlas train wrote them in {run}; where no copy is left, a training "
             "with the same recipe and data in another folder (--out) writes the same ones",
         )
     if of_settings:
-        raise AttlasError(
+        raise CheckpointError(
             f"the settings with which {checkpoint} was trained in {run / CONFIG}",
             "; ".join(of_settings),
             "put these back there; another model, or vocabulary, takes a training of its own "
             "(--out)",
         )
     if of_recipe:
-        raise AttlasError(
+        raise CheckpointError(
             f"the recipe with which {checkpoint} began in {run / PROVENANCE}",
             "; ".join(of_recipe),
             f"restore {PROVENANCE} as attlas train wrote it, or put back the checkpoint, if it "
@@ -134,7 +134,7 @@ def _digests(run: Path) -> dict[str, str]:
         except FileNotFoundError:
             continue
         except OSError as error:
-            raise AttlasError(
+            raise CheckpointError(
                 f"to read {run / name}", error.strerror or str(error), "mend that file"
             ) from None
         found[name] = hashlib.sha256(content).hexdigest()
@@ -155,7 +155,7 @@ def _began(run: Path) -> dict[str, Any] | None:
     except FileNotFoundError:
         return None
     except (OSError, ValueError) as error:
-        raise AttlasError(
+        raise CheckpointError(
             f"a readable {PROVENANCE} in {run}", str(error), "restore that file"
         ) from None
     return {"recipe": None if recipe is None else unchangeable(recipe), "data": sums}

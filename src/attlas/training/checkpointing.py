@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from attlas.errors import AttlasError
+from attlas.errors import CheckpointError
 from attlas.runs import BEST, LAST, Checkpoint, CheckpointStore, numbered
 from attlas.runs.checkpoints import under
 from attlas.runs.seal import check_sealed, seal_of
@@ -87,7 +87,7 @@ class TrainingState:
             window = RunningTotals(**{"weight": numbers["window"]["tokens"], **numbers["window"]})
             saved = tuple(numbers["saved"])
         except (KeyError, TypeError) as error:
-            raise AttlasError(
+            raise CheckpointError(
                 "a checkpoint that a training can go on from",
                 f"one without {error.args[0]!r} in it"
                 if isinstance(error, KeyError)
@@ -116,7 +116,7 @@ class CheckpointManager:
         name = self.store.named(LAST)
         if name is None and self.store.begun():
             known = ", ".join(map(numbered, self.store.numbered()))
-            raise AttlasError(
+            raise CheckpointError(
                 f"the file `last` in {self.folder}, beside its checkpoints",
                 "none",
                 f"write one of these into it: {known}"
@@ -124,7 +124,7 @@ class CheckpointManager:
                 else "an average cannot be trained on: begin in another folder (--out)",
             )
         if name is not None and not name.isdecimal():
-            raise AttlasError(
+            raise CheckpointError(
                 "a checkpoint that a training can go on from",
                 f"{name!r} in {self.folder / LAST}",
                 "write the name of a numbered checkpoint into it",

@@ -8,7 +8,7 @@ from pydantic import BeforeValidator, Field, model_validator
 
 from attlas.config import Config
 from attlas.decoding import DecodingConfig
-from attlas.errors import AttlasError
+from attlas.errors import ConfigError
 from attlas.metrics import BleuTokenizer, check_tokenizer
 from attlas.training.averaging import AveragingConfig, LastAveraging, NoAveraging
 from attlas.training.optimizers import AdamConfig, OptimizerConfig
@@ -32,7 +32,7 @@ def _positive(weights: Any) -> Any:
         if isinstance(weight, bool) or not isinstance(weight, int | float) or not 0 < weight < inf
     ]
     if wrong:
-        raise AttlasError(
+        raise ConfigError(
             "training.class_weights: a number above 0 for each label",
             ", ".join(f"{name} = {weights[name]!r}" for name in wrong),
             "correct that value; to leave texts out, take them from the data",
@@ -68,7 +68,7 @@ class ValidationConfig(Config):
     @model_validator(mode="after")
     def _measured(self) -> Self:
         if self.criterion != "loss" and not self.translate:
-            raise AttlasError(
+            raise ConfigError(
                 f"translations to choose by {self.criterion}",
                 "training.validation.translate = false",
                 "set training.validation.translate = true, or training.validation.criterion = "
@@ -145,20 +145,20 @@ class TrainingConfig(Config):
     @model_validator(mode="after")
     def _fits_together(self) -> Self:
         if self.max_epochs is None and self.max_steps is None and self.max_minutes is None:
-            raise AttlasError(
+            raise ConfigError(
                 "an end of the training: max_epochs, max_steps or max_minutes",
                 "none of them",
                 "set for example training.max_epochs = 10",
             )
         if isinstance(self.averaging, LastAveraging) and self.averaging.count > self.keep_last:
-            raise AttlasError(
+            raise ConfigError(
                 f"training.keep_last of at least {self.averaging.count}, the checkpoints to "
                 "average",
                 str(self.keep_last),
                 "raise training.keep_last",
             )
         if self.rdrop_after and not self.rdrop_alpha:
-            raise AttlasError(
+            raise ConfigError(
                 "a training.rdrop_alpha above 0 beside training.rdrop_after",
                 "0, with which it has no effect",
                 "set training.rdrop_alpha, or leave both out",
@@ -168,7 +168,7 @@ class TrainingConfig(Config):
             and self.scheduled_sampling.p == 1.0
         )
         if self.rdrop_alpha and not teacher:
-            raise AttlasError(
+            raise ConfigError(
                 "the right tokens fed (training.scheduled_sampling of p = 1) beside "
                 "training.rdrop_alpha",
                 f"another scheduled_sampling and an rdrop_alpha of {self.rdrop_alpha:g}",

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
 from attlas._text import count_noun
-from attlas.errors import AttlasError
+from attlas.errors import AttlasError, ConfigError, UnsupportedError
 from attlas.training.config import Distribution
 
 _PATIENCE = timedelta(days=1)  # the others wait while the first one validates
@@ -100,7 +100,7 @@ def open_process_group(device: torch.device) -> Iterator[ProcessGroup]:
         from torch.distributed.distributed_c10d import PrefixStore
         from torch.distributed.rendezvous import rendezvous
     except ImportError as error:
-        raise AttlasError(
+        raise UnsupportedError(
             f"a torch that {os.environ['WORLD_SIZE']} processes can train with together",
             f"torch {torch.__version__} without torch.distributed ({error})",
             "install another build of torch, or train with one process",
@@ -150,7 +150,7 @@ def device_of_rank(device: torch.device) -> torch.device:
     size = int(os.environ.get("LOCAL_WORLD_SIZE", "1"))
     if device.index is not None:
         if size > 1:
-            raise AttlasError(
+            raise ConfigError(
                 "a GPU for each process on this machine",
                 f"training.device = '{device}' for all {size} of them",
                 "set training.device = 'cuda', by which each takes its own",
@@ -158,7 +158,7 @@ def device_of_rank(device: torch.device) -> torch.device:
         return device
     rank, count = int(os.environ.get("LOCAL_RANK", "0")), torch.cuda.device_count()
     if rank >= count:
-        raise AttlasError(
+        raise ConfigError(
             "a GPU for each process on this machine",
             f"{os.environ.get('LOCAL_WORLD_SIZE', f'at least {rank + 1}')} processes and "
             f"{count_noun(count, 'GPU')}",

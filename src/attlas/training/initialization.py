@@ -8,7 +8,7 @@ from typing import Any
 
 from torch import nn
 
-from attlas.errors import AttlasError, join_names
+from attlas.errors import CheckpointError, ConfigError, DataError, join_names
 from attlas.runs import BEST, CONFIG, PROVENANCE, Run, load_weights
 from attlas.training.events import Preparing, Report
 from attlas.training.recipe import Recipe, changed_settings
@@ -53,7 +53,7 @@ class InitialWeights:
         known = facts if isinstance(facts, dict) else {}
         told = [known.get(key) for key in ("run", "checkpoint", "sha256")]
         if not all(isinstance(value, str) for value in told):
-            raise AttlasError(
+            raise CheckpointError(
                 f"the run and the checkpoint with which {folder} began, in its {PROVENANCE}",
                 "something else",
                 "restore that file",
@@ -61,7 +61,7 @@ class InitialWeights:
         run, checkpoint = Run(str(told[0])), str(told[1])
         now = _sha256(run, checkpoint)
         if now != told[2]:
-            raise AttlasError(
+            raise CheckpointError(
                 f"checkpoint {checkpoint} of {run.path} as this training began with it",
                 "another one",
                 "put it back, or begin in another folder (--out)",
@@ -91,7 +91,7 @@ class InitialWeights:
         names = self.run.labelled_vocabularies().labels
         others = sorted(set(splits.train.labels) - set(names.names))
         if others:
-            raise AttlasError(
+            raise DataError(
                 f"texts with the labels {names}, those of {self.run.path}",
                 f"texts of {splits.train.name} with {join_names(map(repr, others), ', ')}",
                 "train without --init-from, or correct these labels",
@@ -129,14 +129,14 @@ def _check_same_model(recipe: Recipe, run: Run) -> None:
     theirs = Recipe.read(run.config, str(run.path / CONFIG))
     if theirs.classifies != recipe.classifies:
         kinds = ["classifies" if one.classifies else "translates" for one in (recipe, theirs)]
-        raise AttlasError(
+        raise ConfigError(
             f"a run to begin with that {kinds[0]}, as the recipe does",
             f"{run.path}, which {kinds[1]}",
             "name another run with --init-from",
         )
     changed = changed_settings(_made_of(theirs), _made_of(recipe))
     if changed:
-        raise AttlasError(
+        raise ConfigError(
             f"the architecture and the vocabulary of {run.path} (--init-from)",
             "; ".join(changed),
             "set these as that run has them, or train without --init-from",
@@ -158,7 +158,7 @@ def _sha256(run: Run, checkpoint: str) -> str:
         with run.store.path(checkpoint).open("rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()
     except OSError as error:
-        raise AttlasError(
+        raise CheckpointError(
             f"checkpoint {checkpoint} of {run.path}, with which this training begins",
             error.strerror or str(error),
             "put it back, or begin in another folder (--out)",

@@ -9,7 +9,7 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
-from attlas.errors import AttlasError
+from attlas.errors import UnsupportedError
 
 # How many logits are held at a time: 16 MiB of float32 on a CPU, 256 MiB where there is more to do
 # at once; and of so many rows at least, because every chunk adds a whole gradient of its layer.
@@ -182,7 +182,7 @@ class _Chunked(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, grad: Float[Tensor, ""]) -> tuple[Tensor | None, ...]:
         if torch.is_grad_enabled():  # by create_graph
-            raise AttlasError(
+            raise UnsupportedError(
                 "a loss whose gradient is not differentiated itself",
                 "create_graph=True",
                 "take `cross_entropy` of all logits, which holds them",

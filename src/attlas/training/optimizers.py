@@ -12,7 +12,7 @@ from torch.optim.adam import adam
 
 from attlas._parallel import ThreadGroup
 from attlas.config import Config
-from attlas.errors import AttlasError
+from attlas.errors import CheckpointError
 from attlas.ops.linear import linear
 
 # How the work of an optimizer's step is shared.
@@ -283,7 +283,7 @@ def load_optimizer_state(
     for name, value in saved.items():
         parameter, _, key = name.rpartition("/")
         if parameter not in places:
-            raise AttlasError(
+            raise CheckpointError(
                 "the optimizer's state of a parameter of this model",
                 repr(parameter),
                 "resume with the recipe that the run began with",

@@ -5,7 +5,7 @@ from typing import Literal, get_args
 
 import torch
 
-from attlas.errors import AttlasError
+from attlas.errors import AttlasError, UnsupportedError
 from attlas.ops.linear import NUMBERS, Autocast, autocast, check_autocast, has_bf16_instructions
 from attlas.training.distributed import ProcessGroup
 
@@ -43,7 +43,7 @@ class Precision:
         try:
             return Precision(began, self.device)
         except AttlasError:
-            raise AttlasError(
+            raise UnsupportedError(
                 f"a device with {numbers}, in which this training began",
                 f"device {str(self.device)!r}",
                 "go on where there is one, or begin anew in another folder",

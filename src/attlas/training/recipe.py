@@ -13,7 +13,7 @@ from attlas.data import BatchingConfig, DataConfig, LabelledData, VocabularyConf
 from attlas.data.base import resolved_name
 from attlas.data.tables import data_suffix
 from attlas.decoding import DecodingConfig
-from attlas.errors import AttlasError, quoted
+from attlas.errors import AttlasError, ConfigError, quoted
 from attlas.models import ClassifierConfig, ModelConfig, TransformerConfig
 from attlas.models.config import refuse_idle
 from attlas.ops.dropout import dropped_steps
@@ -65,7 +65,7 @@ class Recipe(Config):
     def _of_one_task(self) -> Self:
         labelled = isinstance(self.data, LabelledData)
         if self.classifies != labelled:
-            raise AttlasError(
+            raise ConfigError(
                 "data.kind = 'labelled' with model.kind = 'classifier', and neither without the "
                 "other",
                 f"data.kind = {self.data.kind!r} with model.kind = {self.model.kind!r}",
@@ -76,20 +76,20 @@ class Recipe(Config):
                 idle = dict.fromkeys(_OF_TRANSLATION[table], "train a model that translates")
                 refuse_idle(_inside(self, table), "model.kind = 'classifier'", idle)
             if self.training.validation.criterion == "bleu":
-                raise AttlasError(
+                raise ConfigError(
                     "training.validation.criterion = 'macro_f1', 'accuracy' or 'loss' with "
                     "model.kind = 'classifier'",
                     "'bleu', which compares translations",
                     "choose another criterion",
                 )
         elif self.training.class_weights != "none":
-            raise AttlasError(
+            raise ConfigError(
                 "model.kind = 'classifier' beside training.class_weights, which are of labels",
                 f"model.kind = {self.model.kind!r}",
                 "leave them out",
             )
         elif self.training.validation.criterion == "macro_f1":
-            raise AttlasError(
+            raise ConfigError(
                 f"training.validation.criterion = 'bleu', 'accuracy' or 'loss' with model.kind = "
                 f"{self.model.kind!r}",
                 "'macro_f1', which compares labels",
@@ -101,7 +101,7 @@ class Recipe(Config):
     def _check_rdrop(self) -> Self:
         drops = {name: p for name, p in self.model.model_dump().items() if name.endswith("dropout")}
         if self.training.rdrop_alpha and not any(map(dropped_steps, drops.values())):
-            raise AttlasError(
+            raise ConfigError(
                 "a dropout beside training.rdrop_alpha, or both readings of a batch are the same",
                 ", ".join(f"model.{name} = {p:g}" for name, p in drops.items()),
                 "raise one of them, or set training.rdrop_alpha = 0",
@@ -119,7 +119,7 @@ class Recipe(Config):
             asked["unknown"] = search.unknown == "replace"
             for name, without in of_attention.items():
                 if asked[name]:
-                    raise AttlasError(
+                    raise ConfigError(
                         f"a model that looks at its source for {table}decoding.{name}",
                         "model.attention = 'none'",
                         f"set {table}decoding.{name} = {without}, or choose an attention",
@@ -129,7 +129,7 @@ class Recipe(Config):
     @model_validator(mode="after")
     def _one_embedding_one_vocabulary(self) -> Self:
         if getattr(self.model, "tie_source", False) and not self.vocabulary.shared:
-            raise AttlasError(
+            raise ConfigError(
                 "vocabulary.shared = true beside model.tie_source = true, or one row would stand "
                 "for two tokens",
                 "vocabulary.shared = false",
@@ -184,7 +184,7 @@ def read_recipe(
         known = shipped_recipes()
         stem = path.name.removesuffix(".toml")
         if path.parent != Path() or stem not in known:
-            raise AttlasError(
+            raise ConfigError(
                 "a recipe: a TOML file, or the name of one that comes with attlas",
                 f"{quoted(str(name), 1000)}, where no file is",
                 f"check the path, or use one of: {', '.join(known)}",
@@ -231,7 +231,7 @@ def _check_recipe(path: Path) -> None:
     if kind == ".csv":
         advice += f"; where its texts have labels: attlas train {_on_data('.jsonl', path)}"
     wanted = "a recipe: a TOML file, or the name of one that comes with attlas"
-    raise AttlasError(wanted, came, advice)
+    raise ConfigError(wanted, came, advice)
 
 
 def _on_data(kind: str, path: Path) -> str:
@@ -247,7 +247,7 @@ def check_same(begun: Recipe, wanted: Recipe, folder: Path) -> None:
         own, go_on = folder / CONFIG, f"attlas train {quote(str(folder))}"
         edited = own.is_file() and _changed(begun, Recipe.read(read_toml(own), str(own)))
         back = f"put these back in {own}, then run: " if edited else ""
-        raise AttlasError(
+        raise ConfigError(
             f"the recipe with which {folder} began",
             "; ".join(changed),
             f"to go on with that run, {back or 'leave them as they were: '}{go_on}; for a new run "
@@ -265,7 +265,7 @@ def check_same_as_main(leading: Recipe, own: Recipe) -> None:
     if theirs != ours:
         changed.append(f"training.distribution = {ours!r} instead of {theirs!r}")
     if changed:
-        raise AttlasError(
+        raise ConfigError(
             "the recipe of the first process of this training in all of them",
             "; ".join(changed),
             "give the same recipe and the same --set on every machine",

@@ -7,7 +7,7 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, model_validator
 
 from attlas.config import Config
-from attlas.errors import AttlasError
+from attlas.errors import ConfigError
 
 _KEEPS = "a run that has begun keeps its schedule, and a new one begins in another folder"
 _NOTHING = 1e-3  # a final factor up to which the rate is as good as 0
@@ -82,7 +82,7 @@ class _Falling(Schedule, ABC):
     @model_validator(mode="after")
     def _falls_after_the_warmup(self) -> Self:
         if self.total_steps <= self.warmup:
-            raise AttlasError(
+            raise ConfigError(
                 f"training.schedule.total_steps above training.schedule.warmup = {self.warmup}",
                 str(self.total_steps),
                 "set it to about the number of updates of the whole training",

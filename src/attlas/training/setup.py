@@ -16,7 +16,7 @@ from attlas._hardware import processor_name
 from attlas._text import count_noun
 from attlas.config import read_toml, write_toml
 from attlas.data.lines import check_given_again
-from attlas.errors import AttlasError
+from attlas.errors import CheckpointError, DataError
 from attlas.runs import CONFIG, LAST, PROVENANCE, CheckpointStore, Run
 from attlas.runs.checkpoints import read_seal
 from attlas.runs.seal import check_sealed
@@ -159,7 +159,7 @@ def join_run(recipe: Recipe, folder: Path) -> AnyTask:
     """
     kind = task_of(recipe)
     if not (folder / CONFIG).is_file():
-        raise AttlasError(
+        raise CheckpointError(
             f"the folder {folder}, which the first process of this training has made",
             "no such run",
             "train in a folder that every machine sees under the same name",
@@ -181,7 +181,7 @@ def check_folder(folder: Path) -> None:
     if LOCK in others:  # then attlas has been here, and these may be its own
         others = [name for name in others if not _of_a_beginning(Path(name))]
     if others:
-        raise AttlasError(
+        raise CheckpointError(
             f"an empty folder, or the folder of a run, at {folder}",
             f"a folder without {CONFIG} that holds {', '.join(others[:3])}",
             "choose another folder",
@@ -208,7 +208,7 @@ def _check_data(run: Run, recipe: Recipe, splits: SplitsLike, example: str) -> N
     for name in ("train", "valid"):
         was, is_ = before.get(name, {}), now[name]
         if was.get("sha256") != is_["sha256"]:
-            raise AttlasError(
+            raise DataError(
                 f"the {name} data with which {run.path} began "
                 f"({count_noun(was.get(f'{example}s', 0), example)} of {was.get('name')})",
                 f"other {example}s ({count_noun(is_[f'{example}s'], example)} of {is_['name']})",

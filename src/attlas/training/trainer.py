@@ -16,7 +16,7 @@ from attlas._hardware import device_called, peak_gpu_memory, peak_memory, usable
 from attlas._parallel import kernel_threads, open_thread_group
 from attlas._signals import Interrupts
 from attlas.data import Bucketed
-from attlas.errors import AttlasError
+from attlas.errors import AttlasError, DataError
 from attlas.ops.linear import check_autocast
 from attlas.runs import AVERAGED, BEST, LAST, CheckpointStore, Run, load_weights, numbered
 from attlas.training.checkpointing import CheckpointManager, RunningTotals, TrainingState
@@ -464,7 +464,7 @@ def train(recipe: Recipe, folder: Path | str, *, report: Report = silent) -> Out
     """
     folder = Path(folder)
     if is_launched() and recipe.data.passing:
-        raise AttlasError(
+        raise DataError(
             "data that every process of this training can read",
             "the standard input, which comes once",
             "name files instead",

@@ -10,7 +10,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from attlas.analysis.value_norms.projections import find_projections
-from attlas.errors import AttlasError
+from attlas.errors import AttlasError, UnsupportedError
 
 # What the values of one call of a layer were made of.
 
@@ -80,7 +80,7 @@ def record_value_inputs(model: nn.Module) -> Iterator[RecordedInputs]:
                 handle = listened.register_forward_pre_hook(hook, with_kwargs=True)
                 stack.callback(handle.remove)
         if not known:
-            raise AttlasError(
+            raise UnsupportedError(
                 "a model with an attention whose values are projected as `value_map` knows",
                 type(model).__name__,
                 "see attlas.analysis.Projections for what it knows",

@@ -7,7 +7,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from attlas.errors import AttlasError
+from attlas.errors import AttlasError, UnsupportedError
 from attlas.recording.torch_functions.heads import heads_named
 
 Layout = Literal["values", "blocks", "last", "heads"]
@@ -94,7 +94,7 @@ def projections_of(model: nn.Module, layer: str) -> Projections | nn.MultiheadAt
     found = find_projections(model, layer)
     if found is None:
         names = sorted({name for name, _, _ in _KNOWN})
-        raise AttlasError(
+        raise UnsupportedError(
             f"a value projection among {names} with its output projection, or "
             "nn.MultiheadAttention",
             f"{type(module).__name__} at {layer!r}",
@@ -102,7 +102,7 @@ def projections_of(model: nn.Module, layer: str) -> Projections | nn.MultiheadAt
         )
     changing = _changing(module, found)
     if changing is not None:
-        raise AttlasError(
+        raise UnsupportedError(
             "values that are projected and nothing else",
             f"{type(module).__name__} at {layer!r}, which has {changing}",
             "no linear map says what such a layer makes of a key: ask for weights, not for norms",
@@ -305,7 +305,7 @@ def _apart(
 
 def _unsupported(found: Projections, layer: str, heads: int) -> AttlasError:
     made, taken = matrix_of(found.value)[0].shape[1], matrix_of(found.output)[0].shape[0]
-    return AttlasError(
+    return UnsupportedError(
         f"projections of the values of {heads} heads in layer {layer!r}",
         f"{made} numbers made of a key, of which {taken} come out of all heads",
         "give the number of heads that trace[layer].shape[1] says, of a trace of all heads",

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
-from attlas.errors import AttlasError
+from attlas.errors import UnsupportedError
 
 _OPSET = 18
 _IR = 8  # the oldest format of the file that has this opset: onnxruntime 1.14 reads it
@@ -121,7 +121,7 @@ class Graph:
         constants = list(self._constants.values())
         size = sum(len(constant.raw_data) for constant in constants)
         if size > _MOST:
-            raise AttlasError(
+            raise UnsupportedError(
                 f"a model of at most {_MOST:,} bytes for {path.name}",
                 f"{size:,} bytes",
                 "use --to safetensors",

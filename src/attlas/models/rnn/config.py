@@ -5,7 +5,7 @@ from typing import Literal, Self
 from pydantic import field_validator, model_validator
 
 from attlas.config import Config
-from attlas.errors import AttlasError
+from attlas.errors import ConfigError
 from attlas.models.config import Count, Share, refuse_idle
 
 
@@ -72,7 +72,7 @@ class RecurrentConfig(Config):
         called = {"bahdanau": "additive", "luong": "general"}
         name = value.lower() if isinstance(value, str) else ""
         if name in called:
-            raise AttlasError(
+            raise ConfigError(
                 f"attention = {called[name]!r}, as the attention of this paper is called here",
                 repr(value),
                 f"write attention = {called[name]!r}; decoder = {name!r} names the decoder"
@@ -91,7 +91,7 @@ class RecurrentConfig(Config):
         local = self._local if self.attention == "local" else None
         score = local.score if local else self.attention
         if score == "dot" and self.hidden_dim != self.source_dim:
-            raise AttlasError(
+            raise ConfigError(
                 f"hidden_dim = {self.source_dim} for dot attention: the decoder as wide as the "
                 f"source"
                 f" ({'2 · ' if self.bidirectional else ''}encoder_hidden_dim)",

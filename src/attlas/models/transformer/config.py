@@ -5,7 +5,7 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, model_validator
 
 from attlas.config import Config
-from attlas.errors import AttlasError
+from attlas.errors import ConfigError
 from attlas.models.config import Count, Share, refuse_idle
 from attlas.patterns import Pattern, parse
 
@@ -51,13 +51,13 @@ class BlockConfig(Config):
     @model_validator(mode="after")
     def _shared_evenly(self) -> Self:
         if self.embed_dim % self.num_heads:
-            raise AttlasError(
+            raise ConfigError(
                 "an embed_dim that num_heads divides",
                 f"embed_dim = {self.embed_dim} for num_heads = {self.num_heads}",
                 "choose num_heads that divides embed_dim",
             )
         if self.num_kv_heads is not None and self.num_heads % self.num_kv_heads:
-            raise AttlasError(
+            raise ConfigError(
                 "a num_heads that num_kv_heads divides",
                 f"num_heads = {self.num_heads} for num_kv_heads = {self.num_kv_heads}",
                 "choose num_kv_heads that divides num_heads",
@@ -69,7 +69,7 @@ class BlockConfig(Config):
         turned = {"sinusoidal": self.embed_dim, "rotary": self.embed_dim // self.num_heads}
         if turned.get(self.positions, 0) % 2:
             of = "embed_dim" if self.positions == "sinusoidal" else "embed_dim / num_heads"
-            raise AttlasError(
+            raise ConfigError(
                 f"an even {of} for positions = {self.positions!r}",
                 f"embed_dim = {self.embed_dim} for num_heads = {self.num_heads}",
                 f"make {of} even: these positions fill pairs of numbers",
@@ -103,7 +103,7 @@ def check_patterns(prefix: str, patterns: Patterns, layers: int) -> None:
     for pattern in patterns:
         parse(pattern)
     if len(patterns) not in (1, layers):
-        raise AttlasError(
+        raise ConfigError(
             f"{prefix}patterns with one pattern for all layers, or one for each of "
             f"{prefix}layers = {layers}",
             f"{len(patterns)} patterns",

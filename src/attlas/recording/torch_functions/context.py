@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from attlas.errors import AttlasError
+from attlas.errors import UnsupportedError
 from attlas.recording.hooks import AttentionHook, CallSite, Listener, listeners
 from attlas.recording.maps.base import AttentionMap
 from attlas.recording.maps.factored import FactoredAttentionMap, without_position
@@ -239,7 +239,7 @@ class TrackingContext:
     def _record_unreadable(self, call_sites: ListenerSites, why: str) -> None:
         for listener, site in call_sites:
             if listener.patch:
-                raise AttlasError(
+                raise UnsupportedError(
                     f"attention that can be changed, in layer {site.path!r}",
                     why,
                     "intervene where attlas can read",

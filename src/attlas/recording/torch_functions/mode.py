@@ -13,7 +13,7 @@ import torch.nn.functional as F
 from torch import nn
 from torch.overrides import TorchFunctionMode
 
-from attlas.errors import AttlasError
+from attlas.errors import UnsupportedError
 from attlas.recording.hooks import CallSite, has_only_hooked_attention
 from attlas.recording.torch_functions.call_site import one_function
 from attlas.recording.torch_functions.calls import KERNELS
@@ -285,7 +285,7 @@ def _handle_nested(
     nested = func(*args, **kwargs)
     for _, site in tracking.call_sites() if nested else ():
         if type(site.module).forward is nn.MultiheadAttention.forward:
-            raise AttlasError(
+            raise UnsupportedError(
                 f"padded tensors in layer {site.path!r}",
                 "nested tensors, which nn.MultiheadAttention takes only while nobody looks",
                 "pad them, and pass src_key_padding_mask or key_padding_mask",

@@ -27,7 +27,7 @@ from attlas.data import (
     labelled_batch,
     sample_labelled,
 )
-from attlas.errors import AttlasError, join_names
+from attlas.errors import ConfigError, join_names
 from attlas.metrics import label_scores, macro_f1
 from attlas.models import Classifier, ClassifierConfig, build_classifier
 from attlas.models.classifier import unreachable_tokens
@@ -117,7 +117,7 @@ class ClassificationTask(Task[LabelledSplits, LabelledVocabularies]):
         else:
             unknown = sorted(given.keys() - set(names))
             if unknown:
-                raise AttlasError(
+                raise ConfigError(
                     f"weights of the labels {self.vocabularies.labels} in training.class_weights",
                     f"one of {', '.join(map(repr, unknown))}",
                     "name labels of the training data",
@@ -164,7 +164,7 @@ class ClassificationTask(Task[LabelledSplits, LabelledVocabularies]):
         train = recipe.batching.max_length if recipe.vocabulary.sampling else self._plain.longest
         longest = 1 + max(train, int(self._valid.source.lengths.max(initial=0)))
         if longest > model.max_positions:
-            raise AttlasError(
+            raise ConfigError(
                 f"model.max_positions of {longest} at least, the tokens of the longest text with "
                 f"its end",
                 str(model.max_positions),

@@ -22,7 +22,7 @@ from attlas.data import (
     sample_corpus,
 )
 from attlas.data.normalization import normalized
-from attlas.errors import AttlasError
+from attlas.errors import ConfigError
 from attlas.metrics import better_tokenizers
 from attlas.models import ClassifierConfig, SequenceToSequence, TransformerConfig, build
 from attlas.training.events import Validated
@@ -128,7 +128,7 @@ class TranslationTask(Task[Splits, Vocabularies]):
         read = int(self._translated.max(initial=0))
         longest = 1 + max(train, self.valid_batches.longest, min(read, most) if most else read)
         if longest > model.max_positions:
-            raise AttlasError(
+            raise ConfigError(
                 f"model.max_positions of {longest} at least, the tokens of the longest side of a "
                 f"pair "
                 "with its begin or end",
