@@ -135,3 +135,35 @@ def test_axes_may_be_cut_anywhere(shape):
     x = torch.randn(2, 3, 4, 5)
     y = x.reshape(2, 3, 5, 4)
     check(written, (y @ y.mT / 2).softmax(-1), x.transpose(0, 1).contiguous().transpose(0, 1))
+
+
+class SampledPoints(nn.Module):
+    """Deformable attention: each query of each head weighs points of its own."""
+
+    def __init__(self, named):
+        super().__init__()
+        self.score = nn.Linear(WIDTH, HEADS * 3)
+        if named:
+            self.num_heads = HEADS
+
+    def forward(self, x, points):
+        weights = self.score(x).unflatten(-1, (HEADS, 3)).softmax(-1).transpose(1, 2)
+        self.weights = weights
+        return (weights[..., None, :] @ points)[..., 0, :]
+
+
+@pytest.mark.parametrize("named", [True, False])
+def test_queries_that_weigh_points_of_their_own_are_no_heads(named):
+    torch.manual_seed(0)
+    batch, places = 2, 5
+    model = SampledPoints(named)
+    with observe(model) as trace:
+        model(torch.randn(batch, places, WIDTH), torch.randn(batch, HEADS, places, 3, WIDTH))
+    seen = trace[""].weights()
+    if named:
+        assert seen.shape == (batch * places, HEADS, 1, 3)
+        expected = model.weights.transpose(1, 2).reshape(seen.shape)
+    else:
+        assert seen.shape == (batch * HEADS * places, 1, 1, 3)
+        expected = model.weights.reshape(seen.shape)
+    torch.testing.assert_close(seen, expected)

@@ -16,7 +16,7 @@ from attlas.recording.maps.dense import DenseAttentionMap
 from attlas.recording.maps.factored import FactoredAttentionMap
 from attlas.recording.torch_functions.call_site import one_function
 from attlas.recording.torch_functions.context import Handler, TrackingContext
-from attlas.recording.torch_functions.heads import Fold, Folds, heads_of, of_channels
+from attlas.recording.torch_functions.heads import Fold, Folds, heads_named, heads_of, of_channels
 from attlas.recording.torch_functions.kernels import factored_map
 from attlas.recording.torch_functions.masks import MaskSpec, mask_spec_of
 from attlas.recording.torch_functions.provenance import (
@@ -225,6 +225,7 @@ def _behind_dots(term: str, tensor: Tensor) -> tuple[int, ...]:
 
 
 _MATRIX = 2  # axes
+_TEXTS_AND_HEADS = 2
 
 
 def explicit_attention_map(
@@ -273,6 +274,11 @@ def fold_of(
     if origin.shape == weights.shape and values.ndim > _MATRIX and values.ndim >= weights.ndim:
         rows = torch.broadcast_shapes(rows, values.shape[:-2])  # type: ignore[no-untyped-call]
     evidence = [one for one in evidence if one.ndim >= _MATRIX]
+    sampled = scores is None and queries == 1 and len(rows) > _TEXTS_AND_HEADS
+    if sampled and heads_named(site.module) is None:
+        # Each query has keys of its own, so the queries are among the axes before: none of these
+        # is known to have the heads.
+        return Fold(tuple((size,) for size in rows))
     return heads_of(rows, evidence, site, folds, queries)
 
 
