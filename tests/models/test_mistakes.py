@@ -5,7 +5,6 @@ import pickle
 
 import pytest
 import torch
-from pydantic import ValidationError
 
 from attlas.errors import AttlasError
 from attlas.models import (
@@ -69,7 +68,7 @@ def test_a_pattern_that_is_called_as_a_function_is_to_be_passed_itself(pattern, 
 )
 def test_the_author_of_a_mechanism_is_answered_with_its_name(written, name):
     told = f"write attention = '{name}'; decoder = '{written.lower()}' names the decoder"
-    with pytest.raises(ValidationError, match=told):
+    with pytest.raises(AttlasError, match=told):
         RecurrentConfig(attention=written)
     with pytest.raises(AttlasError, match=told):
         RecurrentConfig.read({"attention": written}, "mine.toml")

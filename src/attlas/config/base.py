@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, time
 from difflib import get_close_matches
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 from pydantic.fields import FieldInfo
@@ -13,6 +13,11 @@ from pydantic_core import ErrorDetails
 
 from attlas.config.toml import SET, Keys, Overridden
 from attlas.errors import AttlasError, ConfigError, quoted, shortened
+
+if TYPE_CHECKING:  # its name is private; mypy has to know it
+    from pydantic._internal._model_construction import ModelMetaclass
+else:
+    ModelMetaclass = type(BaseModel)
 
 Group = type[BaseModel]
 
@@ -258,7 +263,23 @@ _TAGS = ("kind",)  # in so many groups that it says nothing of which one was mea
 C = TypeVar("C", bound="Config")
 
 
-class Config(BaseModel):
+class _ExplainsErrors(ModelMetaclass):
+    """Raises what is wrong in `Settings(name=value)` as `read` does.
+
+    A group within a group is built by pydantic without this call, so that the outermost one
+    explains.
+    """
+
+    if not TYPE_CHECKING:
+
+        def __call__(self, /, *args: Any, **settings: Any) -> Any:
+            try:
+                return super().__call__(*args, **settings)
+            except ValidationError as error:
+                raise _explained(self, settings, error, self.__name__, SET, ()) from None
+
+
+class Config(BaseModel, metaclass=_ExplainsErrors):
     """A frozen group of settings; an unknown key is an error that names the nearest valid one.
 
     A value of another type is an error too, never converted: `true` is no number, `"2"` and `2.0`
