@@ -424,11 +424,11 @@ Z = np.zeros
             "queries, dim); got query (4,), key (3, 4), value (3, 4); add or remove axes",
         ),
         (
-            (Z((1, 2, 4)), Z((3, 4)), Z((3, 4))),
+            (Z((5, 2, 4)), Z((2, 3, 3, 4)), Z((2, 3, 3, 4))),
             {},
-            "expected query (batch, queries, dim), key (batch, keys, dim) and value (batch, "
-            "keys, value_dim); got query (1, 2, 4), key (3, 4), value (3, 4); give all three "
-            "the same axes",
+            "expected query (batch, heads, queries, dim), key (batch, kv_heads, keys, dim) and "
+            "value (batch, kv_heads, keys, value_dim); got query (5, 2, 4), key (2, 3, 3, 4), "
+            "value (2, 3, 3, 4); give all three the same axes",
         ),
         (
             (Z((3, 2, 4)), Z((2, 3, 4)), Z((2, 3, 4))),

@@ -18,6 +18,7 @@ from attlas.patterns import Causal, Everywhere, Pattern
 _NUMPY_DTYPES = ("bool", "float16", "float32", "float64")
 _TORCH_FLOATS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
 _PAIRS_AT_ONCE = 2**24  # bools: 16 MiB
+_ARRAYS = ("query", "key", "value")
 _SHAPES = {
     2: ("(queries, dim)", "(keys, dim)", "(keys, value_dim)"),
     3: ("(batch, queries, dim)", "(batch, keys, dim)", "(batch, keys, value_dim)"),
@@ -64,11 +65,12 @@ class AttentionInputs:
         tensors |= {
             name: integers_as_bools(name, tensors[name]) for name in masks if name in tensors
         }
+        _check_axes(*(tensors[name] for name in _ARRAYS))
+        tensors |= _same_axes({name: tensors[name] for name in _ARRAYS})
         lead = tuple(tensors["query"].shape[:-3]) if tensors["query"].ndim > 4 else ()
         if lead:
             tensors = _merge_batches(tensors, lead)
         query, key, value = tensors["query"], tensors["key"], tensors["value"]
-        _check_axes(query, key, value)
         query, key, value = _broadcast(query, key, value)
         _check_shapes(query, key, value, enable_gqa)
         weights = (*query.shape[:-1], key.shape[-2])
@@ -200,18 +202,45 @@ def _check_axes(
     query: Shaped[Tensor, "..."], key: Shaped[Tensor, "..."], value: Shaped[Tensor, "..."]
 ) -> None:
     came = f"query {tuple(query.shape)}, key {tuple(key.shape)}, value {tuple(value.shape)}"
-    if query.ndim not in _SHAPES:
+    axes = max(query.ndim, key.ndim, value.ndim)
+    if min(query.ndim, key.ndim, value.ndim) < min(_SHAPES):
         wanted = " or ".join(query_shape for query_shape, _, _ in _SHAPES.values())
         raise AttlasError(f"a query of shape {wanted}", came, "add or remove axes")
-    wanted = "query {}, key {} and value {}".format(*_SHAPES[query.ndim])
     if not query.ndim == key.ndim == value.ndim:
-        raise AttlasError(wanted, came, "give all three the same axes")
+        try:
+            torch.broadcast_shapes(  # type: ignore[no-untyped-call]
+                *(one.shape[:-2] for one in (query, key, value))
+            )
+        except RuntimeError:
+            wanted = "query {}, key {} and value {}".format(*_SHAPES[min(axes, max(_SHAPES))])
+            raise AttlasError(wanted, came, "give all three the same axes") from None
+
+
+def _same_axes(arrays: dict[str, Tensor]) -> dict[str, Tensor]:
+    """The arrays with as many axes each, and with the same batches in front of the last three.
+
+    Missing axes are the first ones, as where torch broadcasts.
+    """
+    axes = max(one.ndim for one in arrays.values())
+    padded = {
+        name: one.reshape((1,) * (axes - one.ndim) + tuple(one.shape))
+        for name, one in arrays.items()
+    }
+    if axes <= max(_SHAPES):
+        return padded
+    try:
+        lead = torch.broadcast_shapes(  # type: ignore[no-untyped-call]
+            *(one.shape[:-3] for one in padded.values())
+        )
+    except RuntimeError:
+        return padded  # told by `_merge_batches`
+    return {name: one.expand(*lead, *one.shape[-3:]) for name, one in padded.items()}
 
 
 def _merge_batches(given: Mapping[str, Tensor], lead: tuple[int, ...]) -> dict[str, Tensor]:
     """The same arrays with one axis of batches in place of these."""
     count, axes = math.prod(lead), len(lead) + 3
-    arrays = {name: given[name] for name in ("query", "key", "value")}
+    arrays = {name: given[name] for name in _ARRAYS}
     if any(one.ndim != axes or tuple(one.shape[:-3]) != lead for one in arrays.values()):
         raise AttlasError(
             f"query, key and value with the same batches, {lead}",
