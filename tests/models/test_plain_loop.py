@@ -194,3 +194,24 @@ def test_the_order_of_arguments_of_before_is_told(model: SequenceToSequence[Any]
 def test_weights_of_a_model_without_attention_are_refused() -> None:
     with pytest.raises(AttlasError, match="a model with attention"):
         made(EVERY["plain"]).forward_with_weights(SOURCE, TARGET)
+
+
+@pytest.mark.parametrize("dtype", [torch.int64, torch.int32, torch.uint8])
+def test_a_mask_of_zeros_and_ones_says_what_a_mask_of_bools_says(model, dtype):
+    """As tokenizers give it: attention_mask."""
+    model.eval()
+    expected = model(SOURCE, TARGET, token_mask=MASK)
+    assert torch.equal(model(SOURCE, TARGET, token_mask=MASK.to(dtype)), expected)
+    encoded = model.decode(TARGET, model.encode(SOURCE, MASK.to(dtype)))
+    assert torch.equal(model.logits(encoded), expected)
+    with pytest.raises(AttlasError, match="0 and 1; got integers from 0 to 2"):
+        model(SOURCE, TARGET, token_mask=2 * MASK.to(dtype))
+    with pytest.raises(AttlasError, match="float32 of shape"):
+        model(SOURCE, TARGET, token_mask=MASK.float())
+
+
+def test_a_classifier_reads_a_mask_of_zeros_and_ones_too():
+    torch.manual_seed(1)
+    classifier = build_classifier(ClassifierConfig(embed_dim=8, num_heads=2), 13, 3).eval()
+    expected = classifier(SOURCE, MASK)
+    assert torch.equal(classifier(SOURCE, MASK.long()), expected)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Literal, Self
 
 import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Bool, Float, Int, Shaped
 from pydantic import model_validator
 from torch import Tensor, nn
 
@@ -14,7 +14,7 @@ from attlas.errors import AttlasError, DataError
 from attlas.layers import AdditiveAttention, LearnedPositions, Positions
 from attlas.models.config import Count, refuse_settings
 from attlas.models.embedding import Embedding
-from attlas.models.encoder_decoder import check_source, padding_mask, zero_padding_ids
+from attlas.models.encoder_decoder import check_source, padding_mask, read_token_mask
 from attlas.models.transformer.block import EncoderLayer, TransformerEncoder
 from attlas.models.transformer.config import BlockConfig, Patterns, check_patterns, parse_patterns
 from attlas.models.transformer.factory import build_encoder, build_positions
@@ -199,7 +199,7 @@ class Classifier(nn.Module):
     def forward(
         self,
         source: Int[Tensor, "batch keys"],
-        token_mask: Bool[Tensor, "batch keys"] | None = None,
+        token_mask: Shaped[Tensor, "..."] | None = None,
     ) -> Float[Tensor, "batch labels"]:
         """The logits of each text.
 
@@ -207,7 +207,7 @@ class Classifier(nn.Module):
         of a token is that of its position: padding before it counts.
         """
         check_source(source)
-        source = zero_padding_ids(source, token_mask)
+        source, token_mask = read_token_mask(source, token_mask)
         known = padding_mask(source) if token_mask is None else token_mask
         mask = None if bool(known.all()) else known
         embedded = self.word_dropout(self.embedding(source) * self.scale)

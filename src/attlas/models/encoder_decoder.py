@@ -10,7 +10,7 @@ from jaxtyping import Bool, Float, Int, Shaped
 from torch import Tensor, nn
 
 from attlas.errors import AttlasError, UnsupportedError, quoted
-from attlas.layers.base import check_token_mask
+from attlas.layers.base import check_tensor, check_token_mask, integers_as_bools
 from attlas.models.config import refuse_settings
 from attlas.models.embedding import Embedding
 from attlas.ops.linear import is_traced_or_transformed
@@ -127,7 +127,7 @@ class SequenceToSequence(nn.Module, ABC, Generic[S]):
     def encode(
         self,
         source: Int[Tensor, "batch keys"],
-        token_mask: Bool[Tensor, "batch keys"] | None = None,
+        token_mask: Shaped[Tensor, "..."] | None = None,
     ) -> S:
         """Read the source once; the state before the first target token. token_mask: True = a
         token.
@@ -138,7 +138,7 @@ class SequenceToSequence(nn.Module, ABC, Generic[S]):
     def encode_for_search(
         self,
         source: Int[Tensor, "batch keys"],
-        token_mask: Bool[Tensor, "batch keys"] | None = None,
+        token_mask: Shaped[Tensor, "..."] | None = None,
     ) -> S:
         """`encode` for a search: the same, but for the rounding of floats, in less time where a
         model knows how.
@@ -206,7 +206,7 @@ class SequenceToSequence(nn.Module, ABC, Generic[S]):
         own = self.source_embedding
         embedding = self.target_embedding if own is None else own
         if token_mask is not None and isinstance(source, Tensor):
-            source = zero_padding_ids(source, token_mask)  # what is there may be no id
+            source, token_mask = read_token_mask(source, token_mask)
         check_ids("source", source, embedding)
         check_ids("target", target, self.target_embedding)
         if len(source) != len(target):
@@ -264,7 +264,7 @@ def sampled_logits(
     model: SequenceToSequence[Any],
     source: Int[Tensor, "batch keys"],
     target: Int[Tensor, "batch queries"],
-    token_mask: Bool[Tensor, "batch keys"] | None,
+    token_mask: Shaped[Tensor, "..."] | None,
     forced: Bool[Tensor, "batch queries"],
     token: Literal["argmax", "sample"] = "argmax",
     generator: torch.Generator | None = None,
@@ -404,14 +404,18 @@ def check_source(source: Shaped[Tensor, "batch keys ..."]) -> None:
         )
 
 
-def zero_padding_ids(
+def read_token_mask(
     source: Int[Tensor, "batch keys"], token_mask: Shaped[Tensor, "..."] | None
-) -> Int[Tensor, "batch keys"]:
-    """The ids, with 0 in padding, which may hold any number, also one that is no id.
+) -> tuple[Int[Tensor, "batch keys"], Bool[Tensor, "batch keys"] | None]:
+    """The ids with 0 in padding, which may hold any number, also one that is no id; and the mask
+    as bools, of which integers 0 and 1 say the same.
 
-    Errors: `AttlasError` where `token_mask` is not one bool per position.
+    Raises:
+        AttlasError: The mask has not one bool, 0 or 1 for each position.
     """
     if token_mask is None:
-        return source
-    check_token_mask(token_mask, source.shape)
-    return source.masked_fill(~token_mask, 0)
+        return source, None
+    check_tensor("token_mask", token_mask)
+    mask = integers_as_bools("token_mask", token_mask)
+    check_token_mask(mask, source.shape)
+    return source.masked_fill(~mask, 0), mask

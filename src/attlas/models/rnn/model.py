@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Float, Int, Shaped
 from torch import Tensor
 
 from attlas.errors import AttlasError
@@ -16,7 +16,7 @@ from attlas.layers import (
     ScoredAttention,
 )
 from attlas.models.embedding import Embedding, Output
-from attlas.models.encoder_decoder import SequenceToSequence, check_rows, zero_padding_ids
+from attlas.models.encoder_decoder import SequenceToSequence, check_rows, read_token_mask
 from attlas.models.rnn.bahdanau import BahdanauDecoder, Readout
 from attlas.models.rnn.cells import Recurrence, RecurrentState
 from attlas.models.rnn.config import LocalConfig, RecurrentConfig
@@ -60,9 +60,9 @@ class RecurrentModel(SequenceToSequence[RecurrentState]):
     def encode(
         self,
         source: Int[Tensor, "batch keys"],
-        token_mask: Bool[Tensor, "batch keys"] | None = None,
+        token_mask: Shaped[Tensor, "..."] | None = None,
     ) -> RecurrentState:
-        source = zero_padding_ids(source, token_mask)
+        source, token_mask = read_token_mask(source, token_mask)
         own = self.source_embedding
         embedding = self.target_embedding if own is None else own
         embedded = self.dropout(embedding(source))

@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable
 from typing import Literal, cast
 
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Float, Int, Shaped
 from torch import Tensor
 
 from attlas.errors import AttlasError
@@ -14,7 +14,7 @@ from attlas.models.encoder_decoder import (
     SequenceToSequence,
     check_rows,
     check_source,
-    zero_padding_ids,
+    read_token_mask,
 )
 from attlas.models.transformer.block import TransformerEncoder
 from attlas.models.transformer.config import parse_patterns
@@ -74,14 +74,14 @@ class Transformer(SequenceToSequence[TransformerState]):
     def encode(
         self,
         source: Int[Tensor, "batch keys"],
-        token_mask: Bool[Tensor, "batch keys"] | None = None,
+        token_mask: Shaped[Tensor, "..."] | None = None,
     ) -> TransformerState:
         return self._encoded(source, token_mask, self.encoder)
 
     def encode_for_search(
         self,
         source: Int[Tensor, "batch keys"],
-        token_mask: Bool[Tensor, "batch keys"] | None = None,
+        token_mask: Shaped[Tensor, "..."] | None = None,
     ) -> TransformerState:
         replaced = type(self).encode is not Transformer.encode
         if replaced or not isinstance(
@@ -97,7 +97,7 @@ class Transformer(SequenceToSequence[TransformerState]):
         encoder: Callable[[Tensor, Tensor | None], Tensor],
     ) -> TransformerState:
         check_source(source)
-        source = zero_padding_ids(source, token_mask)
+        source, token_mask = read_token_mask(source, token_mask)
         if token_mask is not None and bool(token_mask.all()):
             token_mask = None  # a mask costs more than to ask
         own = self.source_embedding
