@@ -156,14 +156,6 @@ def _offer_model() -> None:
     os.environ.update(HF_HUB_CACHE=str(cache), HF_HUB_OFFLINE="1")
 
 
-def _show_figures() -> None:
-    """Notebooks show the figure with which a cell ends, as after `%matplotlib inline`."""
-    startup = DOCS / "_build" / "ipython" / "profile_default" / "startup"
-    startup.mkdir(parents=True, exist_ok=True)
-    (startup / "figures.ipy").write_text("%matplotlib inline\n", encoding="utf-8")
-    os.environ["IPYTHONDIR"] = str(DOCS / "_build" / "ipython")
-
-
 def _inline_math(writer: Any, node: nodes.math) -> None:
     writer.body.append(tex2mathml(node.astext()))
     raise nodes.SkipNode
@@ -181,6 +173,5 @@ def setup(app: Sphinx) -> None:
         app.config.release = version  # type: ignore[attr-defined]
     app.add_html_math_renderer("mathml", (_inline_math, None), (_block_math, None))
     _offer_model()
-    _show_figures()
     app.connect("builder-inited", _write_pages)
     app.connect("autodoc-process-docstring", _as_restructured_text, priority=400)

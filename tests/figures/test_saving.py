@@ -175,3 +175,13 @@ def test_a_name_as_long_as_a_name_may_be_is_enough_for_a_figure(tmp_path: Path) 
     path = tmp_path / f"{'a' * 251}.png"
     figures.save(example(), path)
     assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_notebook_shows_a_figure_at_its_size_in_inches() -> None:
+    figure = example()
+    picture, size = figure._repr_png_()
+    assert picture.startswith(HEADS[".png"])
+    pixels = [int.from_bytes(picture[start : start + 4], "big") for start in (16, 20)]  # IHDR
+    inches = figure.get_size_inches()
+    assert pixels == [int(length * figure.dpi) for length in inches]
+    assert [size["width"], size["height"]] == [round(length * 96) for length in inches]

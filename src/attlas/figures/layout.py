@@ -1,5 +1,6 @@
 """The sheet that a figure stands on: as large as what is drawn, measured and never guessed."""
 
+import io
 from collections.abc import Sequence
 from typing import Any
 
@@ -17,11 +18,23 @@ INK, QUIET = "#1a1a1a", "#6b6b6b"  # both readable on white
 MARGIN, GAP = 0.08, 0.25  # inches around everything, and between neighbours
 HEADLINE, TITLE, LABEL, SMALL = 12.0, 10.0, 9.0, 7.0  # points
 DOTS = 200  # per inch, in a PNG
+_CSS = 96  # pixels per inch of a web page
+
+
+class NotebookFigure(Figure):
+    """A figure that a Jupyter notebook shows by itself, at its size in inches on any screen."""
+
+    def _repr_png_(self) -> tuple[bytes, dict[str, int]]:
+        """The PNG of `savefig`, and the size in CSS pixels at which it is shown."""
+        drawn = io.BytesIO()
+        self.savefig(drawn, format="png")
+        width, height = self.get_size_inches()
+        return drawn.getvalue(), {"width": round(width * _CSS), "height": round(height * _CSS)}
 
 
 def sheet() -> Figure:
     """A blank figure that belongs to no window and no global state."""
-    return Figure(figsize=(1.0, 1.0), dpi=DOTS, facecolor="white")
+    return NotebookFigure(figsize=(1.0, 1.0), dpi=DOTS, facecolor="white")
 
 
 def axes_at(figure: Figure, area: Bbox) -> Axes:
